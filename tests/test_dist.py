@@ -184,6 +184,7 @@ def test_tests_of_the_lowest_versions_have_the_tools_of_the_others() -> None:
     assert {*found[1].split()} == rest
 
 
+@pytest.mark.long
 def test_the_lock_is_installed_by_make_only_where_it_is_asked_for() -> None:
     def commands(*settings: str) -> str:
         words = ["make", "--dry-run", "--always-make", ".venv/.installed", *settings]

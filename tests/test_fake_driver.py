@@ -61,6 +61,7 @@ def ask(fake, code, preamble=STARTED):
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_the_driver_has_versions(fake_nvml):
     fake_nvml.write(H100 + "driver 535.1\nnvml 12.535.1\ncuda 12020\n")
     code = """
@@ -71,6 +72,7 @@ def test_the_driver_has_versions(fake_nvml):
     assert ask(fake_nvml, code) == ["535.1", "12.535.1", 12020, 12020, "Argument version mismatch"]
 
 
+@pytest.mark.long
 def test_devices_are_found_by_index_and_by_uuid(fake_nvml):
     fake_nvml.write(H100 + "gpu GPU-b # the second\n  name A 100\n")
     code = """
@@ -123,6 +125,7 @@ def test_every_number_of_the_script_is_answered(fake_nvml):
     assert ask(fake_nvml, f"say([{', '.join(NUMBERS)}])") == list(NUMBERS.values())
 
 
+@pytest.mark.long
 def test_numbers_that_the_script_lacks_are_not_supported(fake_nvml):
     fake_nvml.write("gpu GPU-a\n")
     calls = [
@@ -137,6 +140,7 @@ def test_numbers_that_the_script_lacks_are_not_supported(fake_nvml):
     assert dict(zip(calls, answers, strict=True)) == dict.fromkeys(calls, "NotSupported")
 
 
+@pytest.mark.long
 def test_a_number_can_be_unsupported_by_name(fake_nvml):
     fake_nvml.write(H100 + "ecc unsupported\npower_w unsupported\n")
     code = """
@@ -147,6 +151,7 @@ def test_a_number_can_be_unsupported_by_name(fake_nvml):
     assert ask(fake_nvml, code) == ["NotSupported"] * 4 + [3]
 
 
+@pytest.mark.long
 def test_only_the_first_memory_struct_counts_what_the_driver_reserves(fake_nvml):
     fake_nvml.write(H100 + "memory_total_mib 1000\nmemory_used_mib 100\nmemory_reserved_mib 50\n")
     code = """
@@ -157,6 +162,7 @@ def test_only_the_first_memory_struct_counts_what_the_driver_reserves(fake_nvml)
     assert ask(fake_nvml, code) == [1000, 150, 850, 1000, 100, 50, 850]
 
 
+@pytest.mark.long
 def test_a_struct_of_the_wrong_version_is_refused(fake_nvml):
     code = """
     from ctypes import byref
@@ -174,6 +180,7 @@ def test_a_struct_of_the_wrong_version_is_refused(fake_nvml):
     assert ask(fake_nvml, code) == ["ArgumentVersionMismatch"] * 2 + [25] * 3
 
 
+@pytest.mark.long
 def test_the_energy_counter_grows_with_time_at_the_power_in_steps(fake_nvml):
     fake_nvml.write(H100 + "power_w 500\nenergy_base_mj 123456789\nenergy_step_ms 100\n")
     written_s = time.time()
@@ -192,6 +199,7 @@ def test_the_energy_counter_grows_with_time_at_the_power_in_steps(fake_nvml):
     assert 0 <= readings[0] - 123_456_789 <= readings[-1] - 123_456_789 <= spent_mj
 
 
+@pytest.mark.long
 def test_counters_continue_in_new_processes_and_scripts(fake_nvml):
     fake_nvml.write(H100 + "power_w 500\n")
     first = ask(fake_nvml, "say(n.nvmlDeviceGetTotalEnergyConsumption(h))")
@@ -211,6 +219,7 @@ def test_counters_continue_in_new_processes_and_scripts(fake_nvml):
     assert power_mw == 100_000
 
 
+@pytest.mark.long
 def test_fields_are_answered_one_by_one(fake_nvml):
     fake_nvml.write(
         H100 + "power_w 350\npower_throttle_share 0.25\nsync_boost_share 0\nenergy_step_ms 0\n"
@@ -248,6 +257,7 @@ say([kind, [(s.timeStamp, s.sampleValue.uiVal) for s in samples], before * 1e6])
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "value"),
     [("n.NVML_GPU_UTILIZATION_SAMPLES", 97), ("n.NVML_MEMORY_UTILIZATION_SAMPLES", 40)],
@@ -262,12 +272,14 @@ def test_the_ring_gives_a_sample_per_period(fake_nvml, kind, value):
     assert before_us - 167_000 <= times[-1] <= before_us + 1e6
 
 
+@pytest.mark.long
 def test_the_ring_ends_after_two_minutes(fake_nvml):
     fake_nvml.write(H100 + "sample_period_ms 6000\n")
     _, samples, _ = ask(fake_nvml, SAMPLES.format(kind=1, last_seen=0))
     assert len(samples) == 20
 
 
+@pytest.mark.long
 def test_the_ring_gives_only_newer_samples(fake_nvml):
     fake_nvml.write(H100 + "sample_period_ms 50\n")
     code = """
@@ -284,6 +296,7 @@ def test_the_ring_gives_only_newer_samples(fake_nvml):
     assert reason == "NotFound"
 
 
+@pytest.mark.long
 def test_a_stale_ring_ended_ten_minutes_ago(fake_nvml):
     fake_nvml.write(H100 + "samples stale\nbusy_percent 50\n")
     _, samples, before_us = ask(fake_nvml, SAMPLES.format(kind=1, last_seen=0))
@@ -293,6 +306,7 @@ def test_a_stale_ring_ended_ten_minutes_ago(fake_nvml):
     assert ask(fake_nvml, code) == "NotFound"
 
 
+@pytest.mark.long
 def test_a_ring_of_garbage_has_impossible_values(fake_nvml):
     fake_nvml.write(H100 + "samples garbage\n")
     _, samples, _ = ask(fake_nvml, SAMPLES.format(kind=1, last_seen=0))
@@ -315,6 +329,7 @@ def metrics(one, two, *ids):
 """
 
 
+@pytest.mark.long
 def test_hardware_counters_come_from_two_samples(fake_nvml):
     fake_nvml.write(
         H100 + "gpm_metric 2 10\ngpm_metric 2 87.5\ngpm_metric 5 nan\ngpm_metric 10 3\n"
@@ -334,6 +349,7 @@ def test_hardware_counters_come_from_two_samples(fake_nvml):
     ]
 
 
+@pytest.mark.long
 def test_two_samples_that_are_not_a_window_are_refused(fake_nvml):
     fake_nvml.write(H100 + "gpm_metric 2 1\ngpu GPU-b\ngpm 1\n")
     code = """
@@ -346,6 +362,7 @@ def test_two_samples_that_are_not_a_window_are_refused(fake_nvml):
     assert ask(fake_nvml, code, STARTED + GPM) == [None] + ["InvalidArgument"] * 5
 
 
+@pytest.mark.long
 def test_a_gpu_without_hardware_counters_says_so(fake_nvml):
     fake_nvml.write(H100 + "gpm 0\n")
     code = "say([n.nvmlGpmQueryDeviceSupport(h).isSupportedDevice, error(sample)])"
@@ -358,6 +375,7 @@ say([os.getpid(), [(p.pid, p.usedGpuMemory) for p in n.nvmlDeviceGetComputeRunni
 """
 
 
+@pytest.mark.long
 def test_processes_are_listed_with_their_memory(fake_nvml):
     fake_nvml.write(H100 + "process self 100\nprocess 4321 2\nprocess 77 unknown\n")
     pid, processes, graphics = ask(fake_nvml, PROCESSES)
@@ -365,10 +383,12 @@ def test_processes_are_listed_with_their_memory(fake_nvml):
     assert graphics == []
 
 
+@pytest.mark.long
 def test_a_gpu_without_processes_has_an_empty_list(fake_nvml):
     assert ask(fake_nvml, PROCESSES)[1:] == [[], []]
 
 
+@pytest.mark.long
 def test_each_process_has_the_utilization_of_the_gpu(fake_nvml):
     fake_nvml.write(H100 + "process 11 1\nprocess 12 1\nbusy_percent 60\nmemory_busy_percent 20\n")
     code = (
@@ -390,6 +410,7 @@ mig_device MIG-bbbb gpu_instance 3 memory_total_mib 20480 memory_used_mib 200
 """
 
 
+@pytest.mark.long
 def test_mig_devices_have_handles_memory_and_processes_of_their_own(fake_nvml):
     fake_nvml.write(H100 + MIG)
     code = """
@@ -418,6 +439,7 @@ def test_mig_devices_have_handles_memory_and_processes_of_their_own(fake_nvml):
     ]
 
 
+@pytest.mark.long
 def test_a_mig_device_has_hardware_counters_and_nothing_of_the_board(fake_nvml):
     fake_nvml.write(H100 + MIG)
     code = """
@@ -455,6 +477,7 @@ ERRORS = {
 }
 
 
+@pytest.mark.long
 def test_a_function_is_refused_with_each_error(fake_nvml):
     scripts = [f"{H100}refuse nvmlDeviceGetPowerUsage {name}\n" for name in ERRORS]
     code = f"""
@@ -467,12 +490,14 @@ def test_a_function_is_refused_with_each_error(fake_nvml):
     assert ask(fake_nvml, code) == [[raised, None] for raised in ERRORS.values()]
 
 
+@pytest.mark.long
 def test_a_function_can_be_refused_from_a_later_call_on(fake_nvml):
     fake_nvml.write(H100 + "refuse nvmlDeviceGetPowerUsage GPU_IS_LOST 3\n")
     code = "say([error(n.nvmlDeviceGetPowerUsage, h) for _ in range(4)])"
     assert ask(fake_nvml, code) == [None, None, "GpuIsLost", "GpuIsLost"]
 
 
+@pytest.mark.long
 def test_a_lost_gpu_answers_nothing(fake_nvml):
     code = f"""
     answers = []
@@ -489,6 +514,7 @@ def test_a_lost_gpu_answers_nothing(fake_nvml):
     ]
 
 
+@pytest.mark.long
 def test_calls_are_logged_in_order(fake_nvml, tmp_path):
     fake_nvml.write(H100 + f"count_calls {tmp_path / 'calls'}\nrefuse nvmlDeviceGetName UNKNOWN\n")
     ask(
@@ -511,6 +537,7 @@ def test_calls_are_logged_in_order(fake_nvml, tmp_path):
     ]
 
 
+@pytest.mark.long
 def test_calls_fail_before_init_and_after_shutdown(fake_nvml):
     code = """
     n._LoadNvmlLibrary()
@@ -526,11 +553,13 @@ def test_calls_fail_before_init_and_after_shutdown(fake_nvml):
     ]
 
 
+@pytest.mark.long
 def test_a_driver_that_is_not_loaded_refuses_to_start(fake_nvml):
     fake_nvml.write("refuse nvmlInitWithFlags DRIVER_NOT_LOADED\n")
     assert ask(fake_nvml, "say(error(n.nvmlInit))", UNSTARTED) == "DriverNotLoaded"
 
 
+@pytest.mark.long
 def test_an_old_driver_lacks_the_newer_functions(old_fake_nvml):
     code = """
     new = [
@@ -550,6 +579,7 @@ def test_an_old_driver_lacks_the_newer_functions(old_fake_nvml):
     assert ask(old_fake_nvml, code) == [["FunctionNotFound"] * 9, 1, 31]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -577,6 +607,7 @@ def test_an_invalid_script_ends_the_process(fake_nvml, line, message):
     )
 
 
+@pytest.mark.long
 def test_a_number_needs_a_gpu_before_it(fake_nvml):
     fake_nvml.write("power_w 3\n")
     assert "'power_w' needs a gpu line before it" in child(fake_nvml, "say(0)").stderr

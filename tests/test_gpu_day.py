@@ -344,6 +344,7 @@ def test_an_unpacked_archive_is_gone_on_with(day: Day, tmp_path: Path) -> None:
 # ---- for real ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_without_a_gpu_a_part_refuses_in_words(tmp_path: Path) -> None:
     done = called("first", "--out", str(tmp_path / "gpu"), CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 4, done.stderr

@@ -10,6 +10,8 @@ import pytest
 from tests.gpu_day import machine, packages
 from tests.gpu_day.commands import execute
 
+pytestmark = pytest.mark.long
+
 SLOW = "echo begin; exec sleep 60"  # a shell has begun at once, also on a busy machine
 DEAF = f"trap '' INT; {SLOW}"
 

@@ -37,6 +37,7 @@ def wheel(built: Path) -> Path:
     return found
 
 
+@pytest.mark.long
 def test_the_wheel_holds_every_file_once_under_one_name(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     wanted = {
@@ -70,6 +71,7 @@ def test_the_sdist_holds_the_files_of_the_court(built):
     assert names >= CHEATS
 
 
+@pytest.mark.long
 def test_the_installed_wheel_finds_its_court(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     code = "from attnbench.harness.selfcheck.court import suspects; print(len(suspects()))"
@@ -84,6 +86,7 @@ def test_the_installed_wheel_finds_its_court(wheel, tmp_path):
     assert int(done.stdout) == len(CHEATS)
 
 
+@pytest.mark.long
 def test_the_installed_wheel_runs_without_the_checkout(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     flags = [
@@ -141,6 +144,7 @@ def build(tree: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long
 def test_only_listed_files_are_packed(tree, built):
     private = [
         *(".env", ".pypirc", "notes.py", "results/private/rows.jsonl", ".git/config"),
@@ -166,6 +170,7 @@ def test_only_listed_files_are_packed(tree, built):
     assert packed(tree / "dist") <= packed(built)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("link", ["harness", "impls", "reports", "scenarios", "cheats"])
 def test_links_that_were_checked_out_as_text_end_the_build_in_one_line(link, tree):
     path = tree / ".package" / "attnbench" / link
@@ -222,6 +227,7 @@ def test_files_fit_a_sitting():
             assert len(path.read_text().splitlines()) <= most, f"{path}: split it"
 
 
+@pytest.mark.long
 def test_pytest_benchmark_lists_and_compares_inside_a_checkout(tmp_path):
     """Its program reads our conftest.py without the checkout on sys.path."""
     code = "import sys; from pytest_benchmark.cli import main; sys.exit(main())"

@@ -24,6 +24,7 @@ def test_the_layer_and_its_mask_work_as_shown():
     assert shown["y"].shape == (2, 10, 64)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scope", ["core", "layer"])
 def test_the_file_of_a_backend_works(attnbench, tmp_path, scope):
     (tmp_path / "my_backends").mkdir()
@@ -67,6 +68,7 @@ def flash_attn_func(q, k, v, softmax_scale, causal):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flags", [("--causal",), ("--scope", "layer")])
 def test_functions_are_backends(attnbench, tmp_path, flags):
     (tmp_path / "flash_attn.py").write_text(FLASH_ATTN)  # stands for the package, which needs a GPU
@@ -150,6 +152,7 @@ def test_commands_exist(attnbench):
         assert re.search(rf"^\W*{verb} ", known, re.MULTILINE), verb
 
 
+@pytest.mark.long
 def test_options_exist(attnbench):
     """Of every command that is shown."""
     shown: dict[str, set[str]] = {}

@@ -113,6 +113,7 @@ def test_rows_that_are_lost_or_doubled_are_counted(tmp_path: Path) -> None:
     assert not any(one.survived for one in (missing, unfinished, twice, changed))
 
 
+@pytest.mark.long
 def test_tracebacks_hangs_and_wrong_exit_codes_are_counted(trial: Trial) -> None:
     python = (sys.executable, "-c")
     trial.end(trial.start("1/0", program=python))
@@ -123,6 +124,7 @@ def test_tracebacks_hangs_and_wrong_exit_codes_are_counted(trial: Trial) -> None
     assert trial.outcome.hangs == 1
 
 
+@pytest.mark.long
 def test_a_traceback_that_a_result_quotes_is_not_ours(trial: Trial) -> None:
     code = "print('Traceback (most recent call last):')"
     trial.end(trial.start(code, program=(sys.executable, "-c")))
@@ -148,6 +150,7 @@ def test_a_command_hangs_by_its_work_and_not_by_the_work_of_others(
     assert trial.outcome.hangs == 1
 
 
+@pytest.mark.long
 def test_a_process_that_forgets_everything_is_found_and_ended() -> None:
     """In a process of its own, which adopts orphans."""
     code = (

@@ -10,6 +10,8 @@ import pytest
 from tests.conftest import environment
 from tests.github.workflow_files import ACTION, steps, workflows
 
+pytestmark = pytest.mark.long
+
 HOSTILE = (
     "x[$(touch pwned)]",
     "$(touch pwned)",

@@ -87,6 +87,7 @@ def test_a_step_runs_or_uses_and_its_id_is_its_own(name: str) -> None:
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_scripts_are_bash_and_take_what_others_wrote_as_variables_only(name: str) -> None:
     for step in steps(DOCUMENTS[name]):

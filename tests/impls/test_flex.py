@@ -72,6 +72,7 @@ def test_a_window_leaves_out_blocks_on_both_sides(
         assert torch.equal(getattr(ours, part), getattr(theirs, part)), part
 
 
+@pytest.mark.long
 def test_a_long_mask_is_made_without_a_tensor_of_all_pairs() -> None:
     mask = block_mask(causal(1 << 18, 1 << 18, ""), CPU)  # all pairs would be 64 GiB
     assert mask is not None

@@ -176,6 +176,7 @@ def test_flash_attn_is_told_the_window_as_models_count_it(monkeypatch: pytest.Mo
     assert [(one["sliding_window"], one["is_causal"]) for one in calls] == [(4, True)]
 
 
+@pytest.mark.long
 @installed
 def test_flex_attention_is_compiled_for_each_shape_however_many_there_are(
     monkeypatch: pytest.MonkeyPatch,

@@ -407,6 +407,7 @@ def test_a_scalar_that_overflows_is_noticed() -> None:
 # ---- with triton ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @needs_triton
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
 def test_it_is_as_close_as_the_same_dtype_reference(dtype: str) -> None:
@@ -417,6 +418,7 @@ def test_it_is_as_close_as_the_same_dtype_reference(dtype: str) -> None:
     assert len(ran) >= len(found) - 3, found
 
 
+@pytest.mark.long
 @needs_triton
 def test_what_it_does_not_take_goes_to_the_portable_kernel_with_a_reason() -> None:
     found = child("interpreted_gluon", "refusals")

@@ -11,7 +11,7 @@ import pytest
 from attnbench.impls._triton.configs import KERNELS, Config, Kernel, candidates
 from tests.impls._triton.conftest import child, needs_triton
 
-pytestmark = needs_triton
+pytestmark = [needs_triton, pytest.mark.long]  # 80 s of compiling
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,6 @@ def skipped(facts: dict[str, Any]) -> dict[tuple[str, tuple[int, ...]], str]:
     }
 
 
-@pytest.mark.long
 def test_prepare_times_the_candidates_that_fit_and_the_call_uses_the_fastest(
     prepared: dict[str, Any],
 ) -> None:

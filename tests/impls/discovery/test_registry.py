@@ -129,6 +129,7 @@ def test_an_entry_point_without_a_module_is_broken_and_the_others_stay(
         load("theirs")
 
 
+@pytest.mark.long
 def test_a_package_whose_entry_points_cannot_be_read_is_left_out_alone(tmp_path: Path) -> None:
     for name, listed in (
         ("good", b"[attnbench.backends]\ngood = third\n"),
@@ -155,6 +156,7 @@ def test_a_package_whose_entry_points_cannot_be_read_is_left_out_alone(tmp_path:
     assert done.stdout == f"True the package binary {reason} the package cut {reason}\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [("validate", "quickstart"), ("list", "backends"), ("run",)])
 def test_no_file_of_a_folder_stops_or_hangs_a_command(
     attnbench: Callable, folder: Path, words: tuple[str, ...]
