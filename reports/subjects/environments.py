@@ -38,19 +38,26 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             " --python NAME=PATH is given twice or more."
         )
     timed = [one for one in found if one.of_latency]
-    untimed = [one for one in found if not one.of_latency and one.verdicts]
+    lines = [
+        line
+        for one in found
+        if one.verdicts
+        for line in (*([] if one in timed else [_finding(one)]), *_exceptions(one))
+    ]
     return Subject(
         card=_card(timed) if timed else None,
-        lines=tuple(_sentences(untimed)),
+        lines=tuple(lines),
         blocks=tuple(_blocks(found, meta)),
     )
 
 
-def _sentences(found: Sequence[EnvironmentComparison]) -> Iterator[str]:
-    for between in found:
-        yield f"{environments.finding(between)}."
-        for sentence in environments.exceptions(between):
-            yield f"{sentence[0].upper()}{sentence[1:]}."
+def _finding(between: EnvironmentComparison) -> str:
+    return f"{environments.finding(between)}."
+
+
+def _exceptions(between: EnvironmentComparison) -> Iterator[str]:
+    for sentence in environments.exceptions(between):
+        yield f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _card(found: Sequence[EnvironmentComparison]) -> Card:
@@ -62,7 +69,7 @@ def _card(found: Sequence[EnvironmentComparison]) -> Card:
     return Card(
         name="environments",
         title=f"Against {base}",
-        sentence=" ".join(_sentences(found)),
+        sentence=" ".join(map(_finding, found)),
         picture=DotPlot(
             rows=tuple(_dot_row(between, one) for between, one in dots),
             x_label=f"time over that in {base}",
