@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from attnbench import impls
-from attnbench.reports import exports
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
 BACKENDS = (ROOT / "docs" / "backends.md").read_text()
 COOKBOOK = (ROOT / "docs" / "cookbook.md").read_text()
-MOST_LINES = 150
 
 
 def test_the_layer_and_its_mask_work_as_shown():
@@ -103,11 +101,6 @@ def test_the_backends_of_the_table_exist(monkeypatch):
     assert {"naive", "fused", "sdpa", "triton"} < set(named) <= set(impls.names())
 
 
-def test_the_documented_formats_exist():
-    titles = re.findall(r"^## ([a-z-]+)$", (ROOT / "docs" / "exports.md").read_text(), re.MULTILINE)
-    assert {"csv", "json", "parquet"} < set(titles) <= set(exports.names())
-
-
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for folder in (".", "docs", "results", "scenarios", "tests/example_backend")
@@ -164,7 +157,3 @@ def test_options_exist(attnbench):
     for name, options in shown.items():
         known = attnbench(*name.split(), "--help").stdout
         assert {option for option in options if option not in known} == set(), name
-
-
-def test_the_readme_is_short():
-    assert len(README.splitlines()) <= MOST_LINES

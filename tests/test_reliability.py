@@ -15,8 +15,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.faults import in_process
-from tests.faults.__main__ import table
-from tests.faults.outcome import Outcome, Tally
+from tests.faults.outcome import Outcome
 from tests.faults.rows import check_rows, whole_lines
 from tests.faults.sweep import load, names, order
 from tests.faults.trial import Trial
@@ -124,13 +123,6 @@ def test_tracebacks_hangs_and_wrong_exit_codes_are_counted(trial: Trial) -> None
     assert trial.outcome.hangs == 1
 
 
-@pytest.mark.long
-def test_a_traceback_that_a_result_quotes_is_not_ours(trial: Trial) -> None:
-    code = "print('Traceback (most recent call last):')"
-    trial.end(trial.start(code, program=(sys.executable, "-c")))
-    assert trial.outcome.survived
-
-
 def endless() -> None:
     while True:
         pass
@@ -173,12 +165,6 @@ def test_a_process_that_forgets_everything_is_found_and_ended() -> None:
         check=True,
     )
     assert done.stdout == "1 1\n"
-
-
-def test_the_table_has_a_line_per_attack_and_the_sum() -> None:
-    lines = table([Tally("a", 1000, 999, lost=1), Tally("b", 1, 1)]).splitlines()
-    assert lines[2] == "| a | 1 000 | 999 | 1 | 0 | 0 | 0 | 0 |"
-    assert lines[-1] == "| all | 1 001 | 1 000 | 1 | 0 | 0 | 0 | 0 |"
 
 
 @pytest.mark.long
