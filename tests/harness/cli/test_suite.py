@@ -144,7 +144,7 @@ def test_nothing_selected_anywhere_leaves_nothing(
     assert list((tmp_path / "results").iterdir()) == []
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_suite_that_was_stopped_is_completed(
     attnbench: Run, tmp_path: Path, number: signal.Signals

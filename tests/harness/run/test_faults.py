@@ -96,6 +96,7 @@ BAD_REPLIES = {
 }
 
 
+@pytest.mark.nightly
 def test_whatever_comes_through_the_reply_channel_costs_only_the_case_that_sent_it(attnbench):
     backends = [f"babbles:{variant}" for variant in BAD_REPLIES]
     done = attnbench("run", *axes(",".join(["sdpa", *backends])), *QUICK)
@@ -242,6 +243,7 @@ def test_a_case_alone_in_its_group_is_tried_again_in_a_fresh_process(attnbench):
     assert {row["status"] for row in rows} == {"ok"}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("seconds", "status"), [(5, "ok"), (600, "timeout")])
 def test_compiling_may_take_five_times_as_long_as_another_step(attnbench, seconds, status):
     done = attnbench(
