@@ -2,7 +2,6 @@
 behind.
 """
 
-import json
 import shutil
 import subprocess
 import time
@@ -228,19 +227,6 @@ def test_what_the_gate_holds_does_not_count_against_the_case(attnbench):
     needed = row["input_bytes"] + row["peak_bytes"]
     exact_gradients = 3 * 8 * 4096 * 64 * 8
     assert needed < 0.09 * 2**30 < needed + exact_gradients  # else this test shows nothing
-
-
-def test_a_case_alone_in_its_group_is_tried_again_in_a_fresh_process(attnbench):
-    flags = axes("fits_alone", seq_len="64,128", heads="2")
-    done = attnbench(
-        "run", "--backends", "naive,fits_alone", *flags[2:], *QUICK, "--skip", "naive-b1-n128"
-    )
-    rows = [
-        json.loads(line)
-        for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
-    ]
-    assert len(rows) == 3
-    assert {row["status"] for row in rows} == {"ok"}
 
 
 @pytest.mark.nightly
