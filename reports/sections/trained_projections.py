@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+import pandas as pd
+
 from ..analysis.trained_projections import NAMES, Attention, trained_attentions
 from ..data.run_meta import Meta, run_caption
 from ..elements import Block, Figure, Panel, Series, Table, Text, note
@@ -9,7 +11,12 @@ from ..formatting import bytes_text, list_text
 from ._interval_texts import percents, share_bound, times, with_range
 
 
-def in_trained_models(meta: Meta) -> Iterator[Block]:
+TITLE = "Linformer in trained models"
+ORDER = 45
+NEEDS = ()
+
+
+def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     """Of the first run with the study."""
     for name, run in meta.items():
         found = trained_attentions(run)
