@@ -10,7 +10,6 @@ from ..elements import Block, Figure, Panel, Series, Table, Text, note
 from ..formatting import bytes_text, list_text
 from ._interval_texts import percents, share_bound, times, with_range
 
-
 TITLE = "Linformer in trained models"
 ORDER = 45
 NEEDS = ()

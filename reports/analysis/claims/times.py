@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from math import inf, isfinite
 
 from ....harness.stats.intervals import Interval
+from ...data.exactness import RECURRENT
 from ...data.row_groups import Row, backends, family, groups
 from ...formatting import beyond_text, count_text, number_text
-from ...data.exactness import RECURRENT
 from ..growth import EXPONENT_MARGIN, Growth, growths_of, interval_text
 from ..heads import comparable, same_time, share_width
 from ..polynomial import bytes_over_n, through
