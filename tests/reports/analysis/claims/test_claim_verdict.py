@@ -4,6 +4,7 @@ import pytest
 
 from attnbench.reports.analysis.claims.claim_verdict import (
     ClaimVerdict,
+    Evidence,
     above,
     agreed,
     below,
@@ -64,4 +65,4 @@ def test_more_is_more_than_a_tie(low: float, high: float, wanted: str) -> None:
 def test_the_numbers_shown_are_of_a_problem_that_has_the_verdict(
     evidence: list[tuple[ClaimVerdict, str]], wanted: str
 ) -> None:
-    assert deciding(evidence) == wanted
+    assert deciding([Evidence("", *one) for one in evidence]) == wanted

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from attnbench.reports.analysis.claims.claim_verdict import Evidence
-from attnbench.reports.analysis.claims.counts import first_texts
+from attnbench.reports.analysis.claims.claim_verdict import Evidence, first_texts
 from tests.reports.fake_claims import LENGTHS, Made, ledger_of, timed
 from tests.reports.fake_runs import problem
 
@@ -90,10 +89,11 @@ def test_heads_of_a_fixed_width_are_another_matter(tmp_path: Path) -> None:
 
 
 def test_the_texts_of_a_part_begin_with_what_decides_it() -> None:
-    fine: list[Evidence] = [("supported", f"fine {number}") for number in range(4)]
-    assert first_texts([*fine, ("inconclusive", "why")]) == "why; fine 0; and 3 more"
-    assert first_texts([*fine, ("refuted", "bad")]) == "fine 0; bad; and 3 more"
-    assert first_texts([*fine[:2], ("supported", "last")]) == "fine 0; fine 1; last"
+    fine = [Evidence("", "supported", f"fine {number}") for number in range(4)]
+    open_, bad = Evidence("", "inconclusive", "why"), Evidence("", "refuted", "bad")
+    assert first_texts([*fine, open_]) == "why; fine 0; and 3 more"
+    assert first_texts([*fine, bad]) == "fine 0; bad; and 3 more"
+    assert first_texts(fine[:3]) == "fine 0; fine 1; fine 2"
 
 
 def test_a_ratio_of_peaks_names_the_problem_that_it_is_of(tmp_path: Path) -> None:

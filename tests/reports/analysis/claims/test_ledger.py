@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis import claims
+from attnbench.reports.analysis.claims import statement
 from attnbench.reports.analysis.claims.ledger import (
     STATEMENTS,
     ledger,
@@ -91,7 +92,10 @@ def test_the_ledger_has_the_claims_of_the_theory() -> None:
 def test_a_claim_has_a_name_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, wrong: str
 ) -> None:
-    (tmp_path / "zebra.py").write_text(f"CLAIMS = {{{name!r}: None}}\n")
+    (tmp_path / "zebra.py").write_text(
+        f"from {statement.__name__} import claim\n"
+        f"mine = claim({name!r}, 'x', tested='x')(lambda run: ())\n"
+    )
     monkeypatch.setattr(claims, "__path__", [*claims.__path__, str(tmp_path)])
     monkeypatch.delitem(sys.modules, f"{claims.__name__}.zebra", raising=False)
     with pytest.raises(ValueError, match=f"zebra.py: the claim {name} {wrong}"):

@@ -1,10 +1,10 @@
-"""reports/analysis/claims/score_scale.py: the factor keeps the variance and a derivative."""
+"""reports/analysis/claims/studies.py: scales of scores and of first weights."""
 
 from typing import Any
 
-from attnbench.reports.analysis.claims.score_scale import softmax_gradient
 from tests.reports.fake_claims import (
     bounded,
+    parts,
     verdict,
 )
 
@@ -36,7 +36,7 @@ def test_no_interval_is_written_as_empty() -> None:
     found = [scale(d_k, 3e-5, 0.1, scaled=scaled) for d_k in (8, 512) for scaled in (False, True)]
     for one in found:
         one.update(softmax_gradient_low=2.9999e-5, softmax_gradient_high=3.0001e-5)
-    (numbers, *_) = (part.numbers for part in softmax_gradient(found))
+    (numbers, *_) = (part.numbers for part in parts("Q8", found).values())
     assert numbers.count("3.00e-05 (within 1.00e-09)") == 4
 
 
@@ -48,3 +48,19 @@ def test_by_the_query_the_factor_itself_counts() -> None:
         scale(512, 3.0, 0.1, scaled=True),
     ]
     assert verdict("Q8", ends) == "depends"
+
+
+def initial(rule: str, output: float, gradient: float) -> dict[str, Any]:
+    return {
+        "study": "initialisation",
+        "rule": rule,
+        **bounded("output_variance", output),
+        **bounded("gradient_variance", gradient),
+    }
+
+
+def test_xavier_must_be_well_scaled_and_the_others_not() -> None:
+    others = [initial("normal_1", 1e5, 1e6), initial("normal_0.01", 1e-5, 1e-5)]
+    assert verdict("Q14", [initial("xavier", 0.2, 0.3), *others]) == "supported"
+    assert verdict("Q14", [initial("xavier", 0.001, 0.001), *others]) == "depends"
+    assert verdict("Q14", [initial("normal_1", 1.0, 1.0)]) == "refuted"
