@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from tests.reports.fake_claims import (
-    parts,
     verdict,
 )
 from tests.reports.fake_trainings import gradients
@@ -36,14 +35,6 @@ def test_gradients_fade_through_the_recurrent_layer_only(
     attention: float, gru: float, wanted: str
 ) -> None:
     assert verdict("Q9", [fade("attention", attention), fade("gru", gru)]) == wanted
-
-
-def test_what_was_fitted_is_said_and_not_the_whole_sequence() -> None:
-    """A slope over 32 tokens was said to be over 64."""
-    (part,) = parts("Q9", [{**fade("gru", -0.5), "fitted_tokens": 32}]).values()
-    assert "per token of distance up to 32 in 64 tokens" in part.numbers
-    (part,) = parts("Q9", [fade("gru", -0.5)]).values()
-    assert "per token of distance in 64 tokens" in part.numbers
 
 
 def test_the_longest_sequence_decides() -> None:
