@@ -11,6 +11,8 @@ from math import gcd, inf, isfinite
 from statistics import fmean, median, variance
 from typing import NamedTuple
 
+from ...harness.learning.findings import GradientDistance
+from ...harness.learning.findings import TrainedHeads as Trained
 from ...harness.stats.intervals import Interval, mean_interval
 from ..analysis.claims.claim_verdict import (
     ClaimVerdict,
@@ -20,7 +22,6 @@ from ..analysis.claims.claim_verdict import (
     jointly,
 )
 from ..analysis.claims.statement import Measured, Statement, claim
-from ..analysis.claims.studies import numbers
 from ..analysis.noise_robustness import mean_points_lost, points_lost
 from ..analysis.trained_gradients import STUDY as TRAINED
 from ..analysis.trained_gradients import trained_models
@@ -58,7 +59,7 @@ def on_tasks(
 
     def tested_by(on_task: Callable[[TaskResult], Found | None]) -> Statement:
         def test(run: Measured) -> Iterator[Evidence]:
-            for result in results({"studies": list(run.findings)}):
+            for result in results({"studies": run.studies}):
                 if found := on_task(result):
                     sizes, seeds = found.of.trainings[0], plural(found.by.units, "seed")
                     where = f" (d_model {sizes.get('d_model')}, {seeds})"
@@ -69,7 +70,7 @@ def on_tasks(
             statement,
             tested=f"{tested}; holds for small decoders trained for minutes",
             needs="studies: [trained_heads], as in the scenario what_heads_learn",
-            study="trained_heads",
+            study=Trained,
         )(test)
 
     return tested_by
@@ -376,8 +377,8 @@ def too_many_overfit(result: TaskResult) -> Found | None:
 
 def _gap(one: Finding) -> float | None:
     """Loss on new text less that on known text."""
-    known = numbers(dict(one), "loss_nats", "seen_loss_nats")
-    return None if known is None else known[0] - known[1]
+    new, known = finite_number(one, "loss_nats"), finite_number(one, "seen_loss_nats")
+    return None if new is None or known is None else new - known
 
 
 def _less(one: HeadCount, other: HeadCount, number: Callable[[Finding], float | None]) -> Interval:
@@ -396,7 +397,6 @@ FADES_BY = 0.01  # of its logarithm per token: 1 % per token is a fade
 LEARNT_SHARE = 0.9  # of the answers, from which a model has learnt what a gradient is asked for
 OPEN = "of a kind that these lengths leave open"
 OTHER = "of another kind"
-DISTANCE = "gradient_distance"
 FADES = {"attention": (-FADES_BY, FADES_BY), "gru": (-inf, -FADES_BY)}
 """The change of ln of the gradient per token of distance, that a model is said to have."""
 GROWTHS = {
@@ -416,26 +416,23 @@ GROWTHS = {
         " 1 % per token for attention, falling by more for a GRU; at first weights, and trained to"
         " find one marked token"
     ),
-    needs=f"studies: [{DISTANCE}, {TRAINED}]",
-    study=DISTANCE,
+    needs=f"studies: [{GradientDistance.STUDY}, {TRAINED}]",
+    study=GradientDistance,
 )
 def gradient_over_distance(run: Measured) -> Iterator[Evidence]:
     """After training, of models that learnt the task: others have no gradient to speak of."""
     change = "ln of the gradient changes by {} per token"
-    names = ("seq_len", "fade_per_token", "fade_per_token_low", "fade_per_token_high")
     for model, claimed in FADES.items():
-        found = [
-            (known, one)
-            for one in run.of(DISTANCE)
-            if one.get("model") == model and (known := numbers(one, *names))
-        ]
+        found = [one for one in run.of(GradientDistance) if one.model == model and one.fade]
         if found:
-            (length, fade, low, high), one = max(found, key=lambda pair: pair[0])
-            most = finite_number(one, "fitted_tokens")
-            text = change.format(f"{number_text(fade)}{range_text(low, high)}")
-            text += f" of distance{f' up to {most:.0f}' if most else ''} in {length:.0f} tokens"
-            yield Evidence(model, by_interval(low, high, claimed), f"{text}, at first weights")
-    for trained in trained_models({"studies": run.of(TRAINED)}):
+            one = max(found, key=lambda one: one.seq_len)
+            assert one.fade is not None
+            value, low, high = one.fade
+            text = change.format(f"{number_text(value)}{range_text(low, high)}")
+            most = f" up to {one.fitted_tokens}" if one.fitted_tokens else ""
+            text += f" of distance{most} in {one.seq_len} tokens, at first weights"
+            yield Evidence(model, by_interval(low, high, claimed), text)
+    for trained in trained_models({"studies": run.studies}):
         after, right = trained.fade("after"), trained.accuracy
         if trained.model in FADES and after.units:
             verdict = by_interval(after.low, after.high, FADES[trained.model])
@@ -453,20 +450,19 @@ def gradient_over_distance(run: Measured) -> Iterator[Evidence]:
     "The path between two tokens is O(1) for attention, O(N) for a recurrent layer, O(N/k) or"
     " O(log N) for convolutions.",
     tested="exact count of operations on the shortest way through autograd's graph, over N",
-    study=DISTANCE,
+    study=GradientDistance,
 )
 def path_length(run: Measured) -> Iterator[Evidence]:
     for model, claimed in GROWTHS.items():
         found = sorted(
-            known
-            for one in run.of(DISTANCE)
-            if one.get("model") == model
-            and (known := numbers(one, "seq_len", "shortest_path_steps"))
+            (one.seq_len, one.shortest_path_steps)
+            for one in run.of(GradientDistance)
+            if one.model == model and one.shortest_path_steps is not None
         )
         if len(found) < 3:
             continue
         growth = _growth(found)
-        steps, lengths = (list_text([f"{pair[at]:.0f}" for pair in found]) for at in (1, 0))
+        steps, lengths = (list_text([f"{pair[at]}" for pair in found]) for at in (1, 0))
         verdict: ClaimVerdict = "supported" if growth == claimed else "refuted"
         yield Evidence(
             model,
@@ -475,8 +471,8 @@ def path_length(run: Measured) -> Iterator[Evidence]:
         )
 
 
-def _growth(found: Sequence[Sequence[float]]) -> str:
-    """Of counts of operations at lengths that double, [length, count] each.
+def _growth(found: Sequence[tuple[int, int]]) -> str:
+    """Of counts of operations at lengths that double, (length, count) each.
 
     A constant part and one that doubles is linear. A constant rise per doubling, up to the whole
     layers that it is rounded to, is logarithmic: then no rise differs from another by more than a
@@ -484,7 +480,7 @@ def _growth(found: Sequence[Sequence[float]]) -> str:
     """
     if any(after != 2 * before for (before, _), (after, _) in pairwise(found)):
         return OPEN
-    rises = [int(after - before) for (_, before), (_, after) in pairwise(found)]
+    rises = [after - before for (_, before), (_, after) in pairwise(found)]
     if not any(rises):
         return "constant"
     if rises[0] > 0 and all(after == 2 * before for before, after in pairwise(rises)):

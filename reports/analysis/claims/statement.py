@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from ....harness.rows.findings import Finding, findings_of
 from ...data.exactness import is_exact
 from ...data.row_groups import Row
 from .claim_verdict import Evidence, Part, deciding, parts
 
-Finding = dict[str, Any]
+F = TypeVar("F", bound=Finding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,18 +21,16 @@ class Measured:
 
     every: Sequence[Row]
     rows: Sequence[Row]
-    findings: Sequence[Any]
+    studies: Any
 
-    def of(self, study: str) -> list[Finding]:
-        return [one for one in self.findings if isinstance(one, dict) and one.get("study") == study]
+    def of(self, study: type[F]) -> list[F]:
+        """What this study found, by the model of its findings."""
+        return findings_of(study, self.studies)
 
 
-def measured(rows: Sequence[Row], findings: Any) -> Measured:
-    return Measured(
-        every=rows,
-        rows=[row for row in rows if is_exact(row)],
-        findings=findings if isinstance(findings, list) else [],
-    )
+def measured(rows: Sequence[Row], studies: Any) -> Measured:
+    exact = [row for row in rows if is_exact(row)]
+    return Measured(every=rows, rows=exact, studies=studies)
 
 
 Test = Callable[[Measured], Iterable[Evidence]]
@@ -62,7 +61,7 @@ def claim(
     *,
     tested: str,
     needs: str = "",
-    study: str = "",
+    study: type[Finding] | None = None,
     numbers: Callable[[Sequence[Evidence]], str] = deciding,
 ) -> Callable[[Test], Statement]:
     """The statement that a test decides, to write above it; `needs` is the study by default."""
@@ -72,8 +71,8 @@ def claim(
             name=name,
             statement=statement,
             tested=tested,
-            needs=needs or f"studies: [{study}]",
-            study=study,
+            needs=needs or f"studies: [{study.STUDY}]" if study else needs,
+            study=study.STUDY if study else "",
             numbers=numbers,
             test=test,
         )

@@ -7,9 +7,20 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import inf, isfinite, nan
 
+from ....harness.rows.findings import (
+    AttentionFact,
+    Generated,
+    HeadCopy,
+    Initialisation,
+    JoinedProjections,
+    LayerProperty,
+    OutputShare,
+    ParameterCount,
+    ScoreScale,
+    Timed,
+)
 from ....harness.stats.intervals import Interval
 from ...data.noise_floor import ASSUMED_RATIO, DISTURBED_RATIO, share_text
-from ...data.run_meta import finite_number
 from ...formatting import (
     beyond_text,
     bytes_text,
@@ -18,8 +29,7 @@ from ...formatting import (
     percent_text,
     times_text,
 )
-from ..generation import STUDY as GENERATION
-from ..generation import Generated, complaints, flops_exponent, generated, timed
+from ..generation import complaints, flops_exponent, timed
 from ..growth import interval_text
 from .claim_verdict import (
     EQUAL,
@@ -31,21 +41,7 @@ from .claim_verdict import (
     by_interval,
     jointly,
 )
-from .statement import Finding, Measured, Statement, claim
-
-
-def numbers(one: Finding, *names: str) -> list[float] | None:
-    """None unless all are finite numbers."""
-    found = [finite_number(one, name) for name in names]
-    known = [value for value in found if value is not None]
-    return known if len(known) == len(found) else None
-
-
-def bounded(one: Finding, name: str) -> Interval | None:
-    """A number with its bounds."""
-    known = numbers(one, name, f"{name}_low", f"{name}_high")
-    return None if known is None else Interval(value=known[0], low=known[1], high=known[2], units=0)
-
+from .statement import Measured, Statement, claim
 
 # ---- exact counts --------------------------------------------------------------------------------
 
@@ -54,18 +50,17 @@ def bounded(one: Finding, name: str) -> Interval | None:
     "C6",
     "View and transpose join the heads without copying.",
     tested="exact bytes that joining takes, h > 1",
-    study="head_copies",
+    study=HeadCopy,
 )
 def head_copies(run: Measured) -> Iterator[Evidence]:
-    copied: dict[str, list[list[float]]] = {}
-    for one in run.of("head_copies"):
-        known = numbers(one, "heads", "copied_bytes")
-        if known and known[0] > 1:
-            copied.setdefault(str(one.get("layout") or one.get("backend")), []).append(known)
+    copied: dict[str, list[tuple[int, int]]] = {}
+    for one in run.of(HeadCopy):
+        if one.heads > 1 and one.copied_bytes is not None:
+            copied.setdefault(one.layout or one.backend, []).append((one.heads, one.copied_bytes))
     for of, sizes in copied.items():
         heads, most = max(sizes)
         verdict = agreed("refuted" if size else "supported" for _, size in sizes)
-        yield Evidence(of, verdict, f"{bytes_text(most)} copied at h = {heads:.0f}")
+        yield Evidence(of, verdict, f"{bytes_text(most)} copied at h = {heads}")
 
 
 @claim(
@@ -74,13 +69,12 @@ def head_copies(run: Measured) -> Iterator[Evidence]:
     tested=(
         "parameters counted over h, for heads that share d_model and for heads of a fixed width"
     ),
-    study="parameter_count",
+    study=ParameterCount,
 )
 def parameter_count(run: Measured) -> Iterator[Evidence]:
-    counts: dict[str, dict[float, float]] = {}
-    for one in run.of("parameter_count"):
-        if known := numbers(one, "heads", "parameter_count"):
-            counts.setdefault(str(one.get("d_k_rule")), {})[known[0]] = known[1]
+    counts: dict[str, dict[int, int]] = {}
+    for one in run.of(ParameterCount):
+        counts.setdefault(one.d_k_rule, {})[one.heads] = one.parameter_count
     for rule, by_heads in counts.items():
         heads = sorted(by_heads)
         values = [by_heads[one] for one in heads]
@@ -88,7 +82,7 @@ def parameter_count(run: Measured) -> Iterator[Evidence]:
             verdict: ClaimVerdict = "refuted" if len(set(values)) == 1 else "depends"
             if all(after > before for before, after in pairwise(values)):
                 verdict = "supported"
-            text = f"{values[0]:.0f} at h = {heads[0]:.0f}, {values[-1]:.0f} at h = {heads[-1]:.0f}"
+            text = f"{values[0]} at h = {heads[0]}, {values[-1]} at h = {heads[-1]}"
             yield Evidence(f"d_k {rule}", verdict, text)
 
 
@@ -97,43 +91,36 @@ def parameter_count(run: Measured) -> Iterator[Evidence]:
 RANDOM = "random cases in float64"
 
 
-def _error(one: Finding) -> str:
-    return number_text(finite_number(one, "worst_error_ratio")) or "unknown"
+def _off(one: LayerProperty | AttentionFact) -> str:
+    return f"off by at most {number_text(one.worst_error_ratio) or 'unknown'}"
 
 
 def properties(name: str, statement: str, *wanted: str) -> Statement:
     """All named properties of a layer hold in every case that was tried."""
 
     def test(run: Measured) -> Iterator[Evidence]:
-        found = {one.get("property"): one for one in run.of("layer_properties")}
-        tried = [one for each in wanted if type((one := found.get(each, {})).get("holds")) is bool]
+        found = {one.property: one for one in run.of(LayerProperty)}
+        tried = [found[one] for one in wanted if one in found]
         if tried:
             verdicts: list[ClaimVerdict] = ["not run"] * (len(wanted) - len(tried))
-            verdicts += ["supported" if one["holds"] else "refuted" for one in tried]
-            texts = [
-                f"{one['property'].replace('_', ' ')}: off by at most {_error(one)}"
-                for one in tried
-            ]
+            verdicts += ["supported" if one.holds else "refuted" for one in tried]
+            texts = [f"{one.property.replace('_', ' ')}: {_off(one)}" for one in tried]
             yield Evidence("random cases", jointly(verdicts), "; ".join(texts))
 
-    return claim(name, statement, tested=RANDOM, study="layer_properties")(test)
+    return claim(name, statement, tested=RANDOM, study=LayerProperty)(test)
 
 
 def facts(name: str, statement: str, tested: str, of: dict[str, str]) -> Statement:
     """Each statement that the study tried, by what it is tried on."""
 
     def test(run: Measured) -> Iterator[Evidence]:
-        for one in run.of("attention_facts"):
-            known, fact = numbers(one, "holding_ratio", "case_count"), str(one.get("statement"))
-            if fact in of and known and type(one.get("holds")) is bool:
-                share, cases = known
-                text = (
-                    f"in {percent_text(share)}{beyond_text(share)} of {cases:.0f} random cases, off"
-                    f" by at most {_error(one)}"
-                )
-                yield Evidence(of[fact], "supported" if one["holds"] else "refuted", text)
+        for one in run.of(AttentionFact):
+            if one.statement in of:
+                share = f"{percent_text(one.holding_ratio)}{beyond_text(one.holding_ratio)}"
+                text = f"in {share} of {one.case_count} random cases, {_off(one)}"
+                yield Evidence(of[one.statement], "supported" if one.holds else "refuted", text)
 
-    return claim(name, statement, tested=tested, study="attention_facts")(test)
+    return claim(name, statement, tested=tested, study=AttentionFact)(test)
 
 
 C7 = properties(
@@ -190,7 +177,7 @@ WELL_SCALED = (0.1, 10.0)  # a variance that a layer changes by less than ten ti
     "C5",
     "Without 1/sqrt(d_k) the variance of the scores is d_k, with it 1.",
     tested="interval of the variance over the expected one within 5 %, for every d_k",
-    study="score_scale",
+    study=ScoreScale,
 )
 def score_scale(run: Measured) -> Iterator[Evidence]:
     for scaled, of in ((False, "without 1/sqrt(d_k)"), (True, "with 1/sqrt(d_k)")):
@@ -219,7 +206,7 @@ def score_scale(run: Measured) -> Iterator[Evidence]:
         "derivative of the softmax at random queries and keys over d_k: falls without the factor,"
         " is the larger one and does not fall with it"
     ),
-    study="score_scale",
+    study=ScoreScale,
 )
 def softmax_gradient(run: Measured) -> Iterator[Evidence]:
     """By the scores the softmax gets, and by the query, which the factor itself makes smaller."""
@@ -249,14 +236,13 @@ def softmax_gradient(run: Measured) -> Iterator[Evidence]:
 
 
 def _over_width(run: Measured, name: str, *, scaled: bool) -> list[tuple[float, Interval]]:
-    """By d_k, from the study score_scale."""
-    found = (
-        (width, value)
-        for one in run.of("score_scale")
-        if one.get("scaled") is scaled
-        and (width := finite_number(one, "d_k"))
-        and (value := bounded(one, name))
-    )
+    """By d_k."""
+    found = [
+        (width, Interval(value=value, low=low, high=high, units=0))
+        for one in run.of(ScoreScale)
+        if one.scaled is scaled and (known := one.bounded(name))
+        for width, value, low, high in [known]
+    ]
     return sorted(found, key=lambda pair: pair[0])
 
 
@@ -273,14 +259,15 @@ def _quotient(one: Interval, other: Interval) -> tuple[float, float]:
         "variance of a layer's outputs and gradients over d_model and heads, within ten times that"
         " of its inputs or not"
     ),
-    study="initialisation",
+    study=Initialisation,
 )
 def initial_scale(run: Measured) -> Iterator[Evidence]:
-    by_rule: dict[str, list[list[float]]] = {}
-    for one in run.of("initialisation"):
-        for name in ("output_variance", "gradient_variance"):
-            if known := numbers(one, f"{name}_low", f"{name}_high"):
-                by_rule.setdefault(str(one.get("rule")), []).append(known)
+    by_rule: dict[str, list[tuple[float, float]]] = {}
+    for one in run.of(Initialisation):
+        by_rule.setdefault(one.rule, []).extend(
+            (one[f"{name}_low"], one[f"{name}_high"])
+            for name in ("output_variance", "gradient_variance")
+        )
     for rule, found in by_rule.items():
         scaled = agreed(by_interval(low, high, WELL_SCALED) for low, high in found)
         low, high = min(low for low, _ in found), max(high for _, high in found)
@@ -296,16 +283,14 @@ NOT_RECORDED = " (whether other work disturbed them was not recorded)"
 """After the times of a study in rows of earlier versions."""
 
 
-def is_disturbed(one: Finding) -> bool | None:
-    """Whether other work competed for the cores in most blocks; None if the finding has no count.
-
-    `contended_blocks` and `blocks` are named as in a row of latencies.
-    """
-    known = numbers(one, "contended_blocks", "blocks")
-    return None if known is None else 2 * known[0] > known[1]
+def is_disturbed(one: Timed) -> bool | None:
+    """Whether other work competed for the cores in most blocks; None if nobody counted."""
+    if one.contended_blocks is None or one.blocks is None:
+        return None
+    return 2 * one.contended_blocks > one.blocks
 
 
-def extended(one: Finding, low: float, high: float) -> tuple[float, float, str]:
+def extended(one: Timed, low: float, high: float) -> tuple[float, float, str]:
     """The bounds of a ratio extended by what processes differ, with the words that say so.
 
     Disturbed processes differ by more, as for ratios of latencies.
@@ -322,32 +307,27 @@ def extended(one: Finding, low: float, high: float) -> tuple[float, float, str]:
     "Q15",
     "One product for queries, keys and values is faster than three.",
     tested="paired ratio of times over batch and N, extended by what processes may differ",
-    study="joined_projections",
+    study=JoinedProjections,
 )
 def one_product(run: Measured) -> Iterator[Evidence]:
-    names = ("batch", "seq_len", "d_model", "time_ratio", "time_low_ratio", "time_high_ratio")
-    for one in run.of("joined_projections"):
-        if known := numbers(one, *names):
-            batch, n, width, ratio, *bounds = known
-            low, high, allows = extended(one, *bounds)
-            of = f"batch {batch:.0f}, N = {n:.0f}, d = {width:.0f}"
-            text = f"three take {times_text(ratio, low, high)} the time of one{allows}"
-            yield Evidence(of, above(low, high, 1.0), text)
+    for one in run.of(JoinedProjections):
+        low, high, allows = extended(one, one.time_low_ratio, one.time_high_ratio)
+        of = f"batch {one.batch}, N = {one.seq_len}, d = {one.d_model}"
+        text = f"three take {times_text(one.time_ratio, low, high)} the time of one{allows}"
+        yield Evidence(of, above(low, high, 1.0), text)
 
 
 def share_of_output(run: Measured, bound: float) -> Iterator[Evidence]:
     """C16: the share of joining the heads and W_O at the longest N, backend by backend."""
-    names = ("seq_len", "share_ratio", "share_low_ratio", "share_high_ratio")
-    longest: dict[str, tuple[list[float], Finding]] = {}
-    for one in run.of("output_share"):
-        known, of = numbers(one, *names), str(one.get("backend"))
-        if known and (of not in longest or known[0] > longest[of][0][0]):
-            longest[of] = known, one
-    for of, ((n, share, *bounds), one) in longest.items():
-        low, high, allows = extended(one, *bounds)
-        low, high = min(1.0, low), min(1.0, high)
+    longest: dict[str, OutputShare] = {}
+    for one in run.of(OutputShare):
+        if one.backend not in longest or one.seq_len > longest[one.backend].seq_len:
+            longest[one.backend] = one
+    for of, one in longest.items():
+        low, high, allows = extended(one, one.share_low_ratio, one.share_high_ratio)
+        low, high, share = min(1.0, low), min(1.0, high), one.share_ratio
         text = (
-            f"{100 * share:.0f} %{beyond_text(share)} of the layer's time at N = {n:.0f}"
+            f"{100 * share:.0f} %{beyond_text(share)} of the layer's time at N = {one.seq_len}"
             f" ({100 * low:.0f} to {100 * high:.0f} %){allows}"
         )
         yield Evidence(of, "inconclusive" if is_disturbed(one) else above(low, high, bound), text)
@@ -361,13 +341,13 @@ def share_of_output(run: Measured, bound: float) -> Iterator[Evidence]:
         " their times, backend by backend, at the most tokens: both above 1"
     ),
     needs="studies: [generation], kv_seq_len of some hundred",
-    study=GENERATION,
+    study=Generated,
 )
 def cache_saves(run: Measured) -> Iterator[Evidence]:
     """A backend whose cached steps are not the full pass saves nothing that can be compared."""
-    found = generated({"studies": run.of(GENERATION)})
+    found = run.of(Generated)
     if found:
-        yield _flops([one for one in found if one["backend"] == found[0]["backend"]])
+        yield _flops([one for one in found if one.backend == found[0].backend])
     for backend, some in timed(found).items():
         yield _time(backend, some)
     for backend, why in complaints(found).items():
@@ -376,8 +356,8 @@ def cache_saves(run: Measured) -> Iterator[Evidence]:
 
 def _flops(some: Sequence[Generated]) -> Evidence:
     """Without a cache T steps need more, and ever more so. `some`: of one backend."""
-    last = max(some, key=lambda one: int(one["tokens"]))
-    ratio = last["full_total_flops"] / last["cached_total_flops"]
+    last = max(some, key=lambda one: one.tokens)
+    ratio = last.full_total_flops / last.cached_total_flops
     full, cached = (flops_exponent(some, way) for way in ("full", "cached"))
     verdicts: list[ClaimVerdict] = ["supported" if ratio > 1 else "refuted"]
     text = f"without a cache {number_text(ratio)} times those with it for {_tokens(last)} tokens"
@@ -391,7 +371,7 @@ def _time(backend: str, some: Sequence[Generated]) -> Evidence:
     """`some`: by tokens."""
     last = some[-1]
     low, high, allows = _extended(last)
-    times = times_text(last["full_over_cached_total_ratio"], low, high)
+    times = times_text(last.full_over_cached_total_ratio, low, high)
     text = f"{_tokens(last)} tokens without a cache take {times} the time of those with it"
     text += allows if isfinite(low) else ""
     if slower := [one for one in some if _extended(one)[1] < 1]:
@@ -402,8 +382,8 @@ def _time(backend: str, some: Sequence[Generated]) -> Evidence:
 def _extended(one: Generated) -> tuple[float, float, str]:
     """NaN without an interval."""
     bounds = (one[f"full_over_cached_total_{end}_ratio"] for end in ("low", "high"))
-    return extended(dict(one), *(nan if bound is None else float(bound) for bound in bounds))
+    return extended(one, *(nan if bound is None else float(bound) for bound in bounds))
 
 
 def _tokens(one: Generated) -> str:
-    return count_text(one["tokens"])
+    return count_text(one.tokens)

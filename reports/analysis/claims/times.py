@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from typing import Any
 
+from ....harness.rows.findings import ProjectionEquality
 from ...data.exactness import is_exact
 from ...data.row_groups import AXES, Row, backends, groups
 from ...formatting import count_text, number_text
@@ -93,7 +94,7 @@ def one_projection(run: Measured) -> Iterator[Evidence]:
     """Both passed the correctness check, so they are equal; a study projection_equality tests it
     more strictly.
     """
-    studied = [one["holds"] for one in run.of("projection_equality") if _is_bool(one.get("holds"))]
+    studied = [one.holds for one in run.of(ProjectionEquality)]
     layers = [row for row in run.rows if row["scope"] == "layer" and (row["heads"] or 0) > 1]
     for group in groups(layers, None):
         by_backend = {row["backend"]: row for row in group.rows}
@@ -260,7 +261,3 @@ def recurrent_for_short(run: Measured) -> Iterator[Evidence]:
                 text = f"{taken.text} the time of {row['backend']} {at}"
                 times.append(of_ratio(name, taken, below(taken.low, taken.high, 1.0), text))
     yield from times
-
-
-def _is_bool(value: Any) -> bool:
-    return type(value) is bool
