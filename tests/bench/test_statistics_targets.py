@@ -126,17 +126,6 @@ def test_intervals_cover_the_truth_however_processes_differ(benchmark, plan, eff
 
 
 @pytest.mark.parametrize("quantity", ["latency", "ratio"])
-@pytest.mark.parametrize("effects", ["normal", "two kinds", "none"])
-def test_intervals_cover_the_truth_if_blocks_of_a_process_correlate(benchmark, effects, quantity):
-    noise = {"rho": 0.8, "block_sd": 0.03}
-    found = benchmark.pedantic(
-        coverage, args=("standard", effects, quantity), kwargs=noise, rounds=1
-    )
-    benchmark.extra_info.update(coverage=found)
-    assert COVERED[0] <= found <= COVERED[1]
-
-
-@pytest.mark.parametrize("quantity", ["latency", "ratio"])
 @pytest.mark.parametrize(("rho", "least"), [(0.0, 0.93), (0.5, 0.87), (0.8, 0.75)])
 def test_an_interval_of_one_process_covers_that_process_less_often_if_blocks_correlate(
     benchmark, quantity, rho, least

@@ -145,6 +145,7 @@ LARGEST = 1.7976931348623157e308
 WINDOW = {"way": "graph", "window_s": 1e308, "calls": 1, "energy_j": -1e308}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "value"),
     [

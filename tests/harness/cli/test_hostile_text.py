@@ -13,6 +13,8 @@ import pytest
 from tests.conftest import command_line, environment
 from tests.reports.fake_runs import case, problem, row, write_run
 
+pytestmark = pytest.mark.long
+
 ESCAPE = "\x1b]0;title\x07\x1b[31m\x9b2J\u202e\u2066\u200b"
 SHOWN = r"\x1b]0;title"
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")

@@ -29,11 +29,6 @@ def test_a_bad_name_is_refused(run, name):
         baselines.save(name, run, run.parent, force=False)
 
 
-def test_a_baseline_may_not_hide_behind_a_run(run):
-    with pytest.raises(BadInput, match="already the name of a run"):
-        baselines.save(run.name, run, run.parent, force=False)
-
-
 def test_a_baseline_whose_run_is_gone_says_so(run):
     baselines.save("main", run, run.parent, force=False)
     shutil.rmtree(run)

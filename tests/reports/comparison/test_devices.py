@@ -54,6 +54,7 @@ def test_equal_devices_agree_within_the_margin(tmp_path: Path) -> None:
     assert finding(found).startswith("2 devices of one kind agree within 3 %")
 
 
+@pytest.mark.long
 def test_the_interval_covers_the_true_ratio_in_95_of_100_runs(tmp_path: Path) -> None:
     hits = 0
     for seed in range(100):

@@ -51,6 +51,7 @@ def of_pytest_benchmark(tmp_path_factory: pytest.TempPathFactory) -> dict:
     return json.loads((folder / "own.json").read_text())
 
 
+@pytest.mark.long
 def test_an_export_has_the_keys_of_a_file_that_pytest_benchmark_wrote(
     of_pytest_benchmark: dict, tmp_path: Path
 ) -> None:
@@ -79,6 +80,7 @@ def of_one_scenario(run: Path) -> Path:
     return run
 
 
+@pytest.mark.long
 def test_its_command_line_compares_two_exported_runs(tmp_path: Path) -> None:
     runs = {
         name: of_one_scenario(fake_run(tmp_path / "runs", seed, seed))

@@ -27,6 +27,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return page_of(quickstart(tmp_path, lengths=(128, 256)))
 
 
+@pytest.mark.long
 def test_both_drawings_are_put_in_and_the_numbers_behind_them_are_there(page: str) -> None:
     found = cards_of(page)
     assert f'<div class="picture">{DRAWN.wide}{DRAWN.narrow}</div>' in found["wall"]

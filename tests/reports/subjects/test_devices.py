@@ -1,24 +1,19 @@
-"""reports/sections/devices.py: the spread between devices, and what is no such thing."""
+"""reports/subjects/devices.py: the spread between devices, and what is no such thing."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import frame
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Block, Table, Text
 from attnbench.reports.pages.report import open_report
-from attnbench.reports.sections import devices
 from tests.reports.fake_copies import LENGTHS, copies_run, gpu
 
 TWO = (gpu(1), gpu(2, "node2"))
 
 
 def blocks(run: Path) -> list[Block]:
-    read = [read_run(run)]
-    return list(devices.render(frame(read), run_meta(read)))
+    return list(next(one.blocks for one in open_report([run]).parts if one.name == "devices"))
 
 
 def findings(run: Path) -> list[str]:

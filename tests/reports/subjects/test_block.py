@@ -1,4 +1,4 @@
-"""reports/analysis/block_share.py: from which N on attention is more than half of a block."""
+"""reports/subjects/block.py: from which N on attention is more than half of a block."""
 
 import re
 from dataclasses import replace
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis import block_share
 from attnbench.reports.data.row_groups import Row
+from attnbench.reports.subjects import block
 from tests.reports.fake_contrasts import run_of, timed
 from tests.reports.fake_runs import problem
 from tests.reports.rendering import rows_of
@@ -38,10 +38,10 @@ def block_run(parent: Path, scopes: tuple[str, ...] = ("layer", "block"), **chan
     return run_of(parent, *made, name="block", contrast=("scope",))
 
 
-def dominances(rows: list[Row]) -> dict[str, block_share.Dominance]:
-    (group,) = block_share.with_shares(rows)
-    found = block_share.shares(group, rows)
-    return {name: block_share.dominance(some) for name, some in found.items()}
+def dominances(rows: list[Row]) -> dict[str, block.Dominance]:
+    (group,) = block.with_shares(rows)
+    found = block.shares(group, rows)
+    return {name: block.dominance(some) for name, some in found.items()}
 
 
 def test_half_of_the_time_is_between_the_lengths_that_are_certain(tmp_path: Path) -> None:
@@ -57,13 +57,17 @@ def test_half_of_the_time_is_between_the_lengths_that_are_certain(tmp_path: Path
 
 def test_shares_are_of_time_flops_and_bytes(tmp_path: Path) -> None:
     rows = rows_of(block_run(tmp_path))
-    (group,) = block_share.with_shares(rows)
-    last = block_share.shares(group, rows)["fused"][-1]
+    (group,) = block.with_shares(rows)
+    last = block.shares(group, rows)["fused"][-1]
     assert last.time.paired
     assert last.time.value == pytest.approx(40 / 56, rel=0.02)
     assert last.work_flops == pytest.approx(40 / 56)
     assert last.peak_bytes == 0.5
-    assert block_share.longest(group, rows).replace("\u00a0", " ").startswith("at N = 1k attention")
+    assert (
+        block.longest(block.shares(group, rows))
+        .replace("\u00a0", " ")
+        .startswith("at N = 1k attention")
+    )
 
 
 def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:
@@ -87,7 +91,7 @@ def test_disturbed_times_decide_nothing(tmp_path: Path) -> None:
 
 def test_no_interval_of_a_share_ends_above_the_whole(tmp_path: Path) -> None:
     rows = rows_of(block_run(tmp_path))
-    (group,) = block_share.with_shares(rows)
-    time = replace(block_share.shares(group, rows)["fused"][-1].time, low=0.2, high=900.0)
-    assert block_share.upper(time) == 1
-    assert block_share.percent(time) == f"{100 * time.value:.0f} % (20 % to 100 %)"
+    (group,) = block.with_shares(rows)
+    time = replace(block.shares(group, rows)["fused"][-1].time, low=0.2, high=900.0)
+    assert block.upper(time) == 1
+    assert block.percent(time) == f"{100 * time.value:.0f} % (20 % to 100 %)"

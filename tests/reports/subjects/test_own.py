@@ -1,14 +1,15 @@
-"""What the first sentence says of a backend of the reader's own."""
+"""A backend of the reader's own: the first card, with each of its cases and their ratios."""
 
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from attnbench.reports.analysis.own_backends import findings
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.elements import Table
 from attnbench.reports.pages.markdown import render
 from attnbench.reports.pages.report import open_report
+from attnbench.reports.subjects.own import subject
 from tests.reports.fake_pairs import timed
 from tests.reports.fake_runs import case, problem, row, write_run
 from tests.reports.pages.test_hostile import HOSTILE
@@ -35,7 +36,8 @@ def run_of(folder: Path, mine: dict[int, dict[str, Any]], **meta: Any) -> Path:
 
 
 def said(run: Path) -> list[str]:
-    return [text.replace("\xa0", " ") for text in findings(rows_of(run), run_meta([read_run(run)]))]
+    card = subject(rows_of(run), run_meta([read_run(run)])).card
+    return [] if card is None else [card.sentence.replace("\xa0", " ")]
 
 
 def test_a_failed_one_names_the_line_of_its_own_file(tmp_path: Path) -> None:
@@ -44,7 +46,7 @@ def test_a_failed_one_names_the_line_of_its_own_file(tmp_path: Path) -> None:
     lines = [f'  File "{file}", line {line}, in f' for file, line in frames]
     tail = "\n".join(["Traceback (most recent call last):", *lines, "RuntimeError: no match."])
     (text,) = said(run_of(tmp_path, {256: {"status": "error", "reason": "?", "log_tail": tail}}))
-    assert text == f"{MINE} failed in 1 of 1 case: RuntimeError: no match. ({module}.py:9)"
+    assert text == f"{MINE} failed in 1 of 1 case: RuntimeError: no match. ({module}.py:9)."
 
 
 def test_a_run_names_its_own_backends_and_shipped_ones_are_none(tmp_path: Path) -> None:
@@ -60,3 +62,16 @@ def test_what_a_traceback_says_stays_text(tmp_path: Path) -> None:
     run = run_of(tmp_path, {256: failed})
     assert "\x1b" not in "".join(said(run))
     assert "<script>" not in render(open_report([run]))
+
+
+def test_it_stands_first_with_each_case_and_its_ratio(tmp_path: Path) -> None:
+    wrong = {"status": "incorrect", "reason": "12 times as far from the exact result"}
+    run = run_of(tmp_path, {256: wrong, 512: {"ms": 20.0}})
+    card = open_report([run]).cards[0]
+    assert (card.name, card.title) == ("own", "Your backend")
+    assert card.sentence.startswith(f"{MINE} is wrong in 1 of 2 cases: 12 times as far")
+    assert isinstance(card.picture, Table)
+    first, second = card.picture.rows
+    assert first == ("N\xa0=\xa0256", "wrong result", "")
+    assert second[-1].endswith(", sdpa")
+    assert card.picture.failed == {(0, 1)}

@@ -18,11 +18,11 @@ from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.data.row_groups import groups, records
 from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.exports import export
-from attnbench.reports.sections import sections
+from attnbench.reports.pages.report import open_report
 from tests.reports.fake_pairs import two_environments
 from tests.reports.fake_runs import case, problem
 from tests.reports.pages.test_hostile import HOSTILE, Tags
-from tests.reports.rendering import blocks_of, markdown_of, page_of, summary_of
+from tests.reports.rendering import markdown_of, page_of, summary_of
 
 BACKENDS = ("naive", "fused", "sdpa")
 LENGTHS = (256, 512, 1024, 2048)
@@ -38,8 +38,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def rendered(run: Path, name: str) -> list[Block]:
-    (section,) = (one for one in sections() if one.__name__.rpartition(".")[2] == name)
-    return blocks_of(section, run)
+    return list(next(one.blocks for one in open_report([run]).parts if one.name == name))
 
 
 def tables(run: Path, name: str) -> list[Table]:

@@ -9,12 +9,23 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from ..data.row_groups import Group, Row, axis_text, backends, groups, problem
-from ..formatting import count_text, list_text
-from .crossover import crossing, from_text
-from .ratio import Ratio, time_ratio
+from ..analysis.crossover import crossing, from_text
+from ..analysis.ratio import Ratio, time_ratio
+from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups, problem
+from ..data.run_meta import Meta, caption
+from ..elements import Card, Figure, Panel, Series, Table, note
+from ..formatting import bytes_text, count_text, list_text, percent_text, plural, time_text
+from . import Subject
+from ._over import MOST_PANELS, joined
 
+TITLE = "Attention in a block"
+ORDER = 16
+NEEDS = ("scope", "work_flops", "latency_ms")
+BELOW_CLAIMS = True
+MOST_FIGURES = 2
 HALF = 0.5
+Shares = dict[str, list["Share"]]
+"""By backend, in order of N."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +104,124 @@ class Dominance:
         return "" if self.by_flops is None else f"N = {_about(self.by_flops)}"
 
 
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    found = [(group, shares(group, rows)) for group in with_shares(rows)]
+    if not found:
+        return Subject(lacking="No block was timed beside its layer: scope: [layer, block].")
+    over_n = [(group, every) for group, every in found if len(group.lengths) > 1]
+    pictures = [
+        _figure(over_n[at : at + MOST_PANELS], meta) for at in range(0, len(over_n), MOST_PANELS)
+    ][:MOST_FIGURES]
+    how = note(
+        "A block is x + attention, then a feed-forward layer of 4 d_model, each after a norm. The"
+        " share is the time of the attention layer, with its projections, over that of the block."
+        " The rest is the feed-forward layer, the norms and the residuals. By FLOPs, attention"
+        " without a mask is half of a block at N = 2 d_model."
+    )
+    return Subject(
+        card=_card(over_n, pictures[0]) if pictures else None,
+        lines=tuple(f"{group.prefixed(finding(every))}." for group, every in found if not pictures),
+        blocks=(how, *pictures[1:], _table(found)),
+    )
+
+
+def _card(over_n: Sequence[tuple[Group, Shares]], picture: Figure) -> Card:
+    more = len(over_n) - len(picture.panels)
+    last = longest(over_n[len(picture.panels) - 1][1])
+    return Card(
+        name="block",
+        title=TITLE,
+        sentence=f"{picture.title}.",
+        picture=picture,
+        subtitle="attention's share of a block's time, over N",
+        note=f"{last[0].upper()}{last[1:]}."
+        + (f" {plural(more, 'more problem')} below." if more else ""),
+        wide=len(picture.panels) > 2,
+    )
+
+
+def _figure(some: Sequence[tuple[Group, Shares]], meta: Meta) -> Figure:
+    """A panel for each problem; its table says from which N on it is more than half."""
+    return Figure(
+        title=joined([(group, finding(every)) for group, every in some]),
+        caption=caption(some[0][0].problem, meta),
+        description=(
+            "Time of the attention layer over that of the whole block, over the sequence length N"
+            " (logarithmic), one line per backend with 95 % intervals as bars, and the share of"
+            " FLOPs in grey. Above the line of one half attention takes most of the time. The table"
+            " has the numbers."
+        ),
+        panels=tuple(_panel(every, group.label) for group, every in some),
+        table=Table(
+            title="From which N on attention takes more than half of a block",
+            columns=("problem", "backend", "of its time", "of its FLOPs"),
+            rows=tuple(
+                (group.label or "all", one.backend, one.text, one.by_flops_text)
+                for group, every in some
+                for one in map(dominance, every.values())
+            ),
+        ),
+    )
+
+
+def _panel(every: Shares, title: str) -> Panel:
+    """The measured share of each backend over N, and that by FLOPs, with the line of one half."""
+    some = max(every.values(), key=len)
+    counted = Series(
+        backend="by FLOPs",
+        kind="formula",
+        x=tuple(one.block["seq_len"] for one in some),
+        y=tuple(one.work_flops for one in some),
+    )
+    return Panel(
+        title=title,
+        x_label="N",
+        y_label="attention's share of a block",
+        unit="share",
+        series=(*(_series(name, some) for name, some in every.items()), counted),
+        line=(HALF, "half"),
+        y_scale="linear",
+    )
+
+
+def _series(backend: str, some: Sequence[Share]) -> Series:
+    return Series(
+        backend=backend,
+        kind="measured",
+        x=tuple(one.block["seq_len"] for one in some),
+        y=tuple(one.time.value for one in some),
+        low=tuple(one.time.low if isfinite(one.time.low) else None for one in some),
+        high=tuple(upper(one.time) if isfinite(one.time.high) else None for one in some),
+        cases=tuple(case_key(one.block) for one in some),
+    )
+
+
+def _table(found: Sequence[tuple[Group, Shares]]) -> Table:
+    every = [(group, one) for group, of in found for some in of.values() for one in some]
+    return Table(
+        title="Attention's share of a block",
+        columns=(
+            *("problem", "N", "backend", "layer", "block", "share of time", "of FLOPs"),
+            *("peak bytes of the block", "layer's peak over it"),
+        ),
+        rows=tuple(
+            (
+                group.label or "all",
+                count_text(one.block["seq_len"]),
+                one.block["backend"],
+                time_text(one.layer["latency_ms"]),
+                time_text(one.block["latency_ms"]),
+                percent(one.time),
+                percent_text(one.work_flops),
+                bytes_text(one.block.get("peak_bytes")),
+                "" if one.peak_bytes is None else percent_text(one.peak_bytes),
+            )
+            for group, one in every
+        ),
+        cases={(line, 2): case_key(one.block) for line, (_, one) in enumerate(every)},
+    )
+
+
 def with_shares(rows: Sequence[Row]) -> list[Group]:
     """Every problem over N, of which a block and its layer were timed."""
     blocks = [row for row in rows if row.get("scope") == "block"]
@@ -104,7 +233,7 @@ def with_shares(rows: Sequence[Row]) -> list[Group]:
     ]
 
 
-def shares(group: Group, rows: Sequence[Row]) -> dict[str, list[Share]]:
+def shares(group: Group, rows: Sequence[Row]) -> Shares:
     """By backend, in order of N. `rows`: among which the layers are."""
     layers = _layers(rows)
     found = {
@@ -143,11 +272,11 @@ def dominance(some: Sequence[Share]) -> Dominance:
     )
 
 
-def finding(group: Group, rows: Sequence[Row]) -> str:
+def finding(every: Shares) -> str:
     """`attention takes more than half of a block's time with fused from N = 1k on (...) and with
     sdpa at no N up to 2k; by FLOPs above N = 512`.
     """
-    found = [dominance(some) for some in shares(group, rows).values()]
+    found = [dominance(some) for some in every.values()]
     texts = [f"with {one.backend} {one.text}" for one in found]
     counted = next((one.by_flops_text for one in found if one.by_flops_text), "")
     text = "attention takes more than half of a block's time"
@@ -157,13 +286,9 @@ def finding(group: Group, rows: Sequence[Row]) -> str:
     return f"{text}; by FLOPs above {counted}" if counted else text
 
 
-def findings(rows: Sequence[Row]) -> list[str]:
-    return [group.prefixed(finding(group, rows)) for group in with_shares(rows)]
-
-
-def longest(group: Group, rows: Sequence[Row]) -> str:
+def longest(every: Shares) -> str:
     """`at N = 2k attention takes 71 % of a block with fused and 52 % with sdpa`."""
-    found = [some[-1] for some in shares(group, rows).values()]
+    found = [some[-1] for some in every.values()]
     n = max(one.block["seq_len"] for one in found)
     texts = [
         f"{percent(one.time)} with {one.block['backend']}"

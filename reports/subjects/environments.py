@@ -1,14 +1,13 @@
-"""Did the other environment change the speed? Each environment of a run against the first one."""
+"""Did another environment change the speed? Each environment of a run against the first one."""
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
-
-import pandas as pd
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from typing import Any, Literal
 
 from ..comparison import environments
 from ..comparison.environments import EnvironmentComparison, hint, place
-from ..comparison.verdict import UNDECIDED, CaseVerdict
+from ..comparison.verdict import SAME, UNDECIDED, CaseVerdict
 from ..comparison.verdict_text import (
     TITLES,
     ratio_text,
@@ -18,34 +17,124 @@ from ..comparison.verdict_text import (
     verdict_text,
     worth_a_line,
 )
-from ..data.row_groups import case_key, records
+from ..data.row_groups import Row, case_key
 from ..data.run_meta import Meta
-from ..elements import Block, Table, Text, note
-from ..formatting import number_text
+from ..elements import Block, Card, Dot, DotPlot, DotRow, Table, note
+from ..formatting import number_text, plural
+from . import Subject
 
 TITLE = "Between environments"
-ORDER = 15
+ORDER = 5
 NEEDS = ("python", "session", "block_ms")
+MOST_DOTS = 12  # the worst cases
 MOST_TABLE_ROWS = 200
 
 
-def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    found = environments.compare_environments(records(frame), meta)
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    found = environments.compare_environments(list(rows), meta)
     if not found:
-        yield note(
-            "Everything was measured in one environment. attnbench run compares several if"
+        return Subject(
+            lacking="Everything was measured in one environment. attnbench run compares several if"
             " --python NAME=PATH is given twice or more."
         )
-        return
+    timed = [one for one in found if one.of_latency]
+    lines = [
+        line
+        for one in found
+        if one.verdicts
+        for line in (*([] if one in timed else [_finding(one)]), *_exceptions(one))
+    ]
+    return Subject(
+        card=_card(timed) if timed else None,
+        lines=tuple(lines),
+        blocks=tuple(_blocks(found, meta)),
+    )
+
+
+def _finding(between: EnvironmentComparison) -> str:
+    return f"{environments.finding(between)}."
+
+
+def _exceptions(between: EnvironmentComparison) -> Iterator[str]:
+    for sentence in environments.exceptions(between):
+        yield f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _card(found: Sequence[EnvironmentComparison]) -> Card:
+    dots = [(between, one) for between in found for one in _worst(between)]
+    margins = [one.margin_ratio for _, one in dots if isfinite(one.margin_ratio)]
+    cases = sum(len(between.of_latency) for between in found)
+    left = cases - len(dots)
+    base = found[0].base
+    return Card(
+        name="environments",
+        title=f"Against {base}",
+        sentence=" ".join(map(_finding, found)),
+        picture=DotPlot(
+            rows=tuple(_dot_row(between, one) for between, one in dots),
+            x_label=f"time over that in {base}",
+            band_ratio=max(margins, default=0.0),
+            description=(
+                f"Ratios of times to those in {base}, on one logarithmic axis, a row per case with"
+                " its 95 % interval. The band around 1 counts as the same. The table below has"
+                " every number."
+            ),
+            table=Table(
+                title=f"Time over that in {base}",
+                columns=("environment", "case", "ratio", "verdict"),
+                rows=tuple(
+                    (between.new, place(one, between), ratio_text(one), verdict_text(one))
+                    for between, one in dots
+                ),
+            ),
+        ),
+        subtitle=f"time over that in {base}; above 1 is slower",
+        note=(
+            "Measured alternately in the same blocks, so drift cancels."
+            + (
+                f" {plural(left, 'more case is', 'more cases are')} under Between environments."
+                if left > 0
+                else ""
+            )
+        ),
+    )
+
+
+def _worst(between: EnvironmentComparison) -> list[CaseVerdict]:
+    known = [one for one in between.of_latency if isfinite(one.ratio) and one.ratio > 0]
+    return sorted(known, key=severity)[:MOST_DOTS]
+
+
+def _dot_row(between: EnvironmentComparison, one: CaseVerdict) -> DotRow:
+    known = isfinite(one.low) and isfinite(one.high)
+    return DotRow(
+        group=between.new,
+        label=place(one, between),
+        dot=Dot(
+            ratio=one.ratio,
+            low=one.low if known else None,
+            high=one.high if known else None,
+            word=_word(one),
+        ),
+    )
+
+
+def _word(one: CaseVerdict) -> Literal["same", "more", "less", "undecided"]:
+    if one.worse:
+        return "more"
+    if one.better:
+        return "less"
+    return "same" if one.verdict == SAME else "undecided"
+
+
+def _blocks(found: Sequence[EnvironmentComparison], meta: Meta) -> Iterator[Block]:
     yield note(
         "A ratio is the time in an environment over that in the first one: above 1 is slower. They"
         " were measured alternately in the same blocks, so drift of the machine cancels. Verdicts"
         " are those of attnbench compare RUN@NAME RUN@NAME."
     )
     for between in found:
-        of = f" of {between.run}" if len(meta) > 1 else ""
-        yield Text(text=f"{environments.finding(between)}{of}.")
-        yield from _table(between, of)
+        yield from _table(between, f" of {between.run}" if len(meta) > 1 else "")
         yield from _doubts(between)
     for name, run in meta.items():
         if environments.environments(run):
