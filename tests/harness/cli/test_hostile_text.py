@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import command_line, environment
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 
 pytestmark = pytest.mark.long
 

@@ -11,7 +11,7 @@ import pytest
 
 from attnbench import open_run
 from tests.conftest import command_line, environment
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 
 Here = Callable[..., CompletedProcess[str]]
 VERBS = [("report",), ("report", "--format", "md"), ("export",), ("export", "--format", "parquet")]

@@ -7,7 +7,7 @@ import pytest
 
 from attnbench.reports.elements import Block, Table, Text
 from attnbench.reports.pages.report import open_report
-from tests.reports.fake_copies import LENGTHS, copies_run, gpu
+from tests.reports.comparison.test_devices import LENGTHS, copies_run, gpu
 
 TWO = (gpu(1), gpu(2, "node2"))
 

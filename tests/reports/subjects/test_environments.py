@@ -19,8 +19,7 @@ from attnbench.reports.data.row_groups import groups, records
 from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.exports import export
 from attnbench.reports.pages.report import open_report
-from tests.reports.fake_pairs import two_environments
-from tests.reports.fake_runs import case, problem
+from tests.made_runs import case, problem, two_environments
 from tests.reports.pages.test_hostile import HOSTILE, Tags
 from tests.reports.rendering import markdown_of, page_of, summary_of
 

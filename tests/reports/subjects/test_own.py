@@ -10,8 +10,7 @@ from attnbench.reports.elements import Table
 from attnbench.reports.pages.markdown import render
 from attnbench.reports.pages.report import open_report
 from attnbench.reports.subjects.own import subject
-from tests.reports.fake_pairs import timed
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, timed, write_run
 from tests.reports.pages.test_hostile import HOSTILE
 from tests.reports.rendering import rows_of
 

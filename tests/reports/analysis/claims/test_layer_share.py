@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tests.made_runs import problem
 from tests.reports.fake_claims import (
     Made,
     layer,
@@ -9,7 +10,6 @@ from tests.reports.fake_claims import (
     timed,
     work,
 )
-from tests.reports.fake_runs import problem
 
 
 def both(n: int, heads: int, core_ms: float, layer_ms: float) -> list[Made]:
