@@ -15,7 +15,7 @@ from attnbench.harness.learning.synthetic_tasks import TOKENS
 from attnbench.harness.learning.synthetic_tasks import task as task_of
 from attnbench.reports.pages.html import render
 from attnbench.reports.pages.report import open_report
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 from tests.reports.fake_trainings import training, with_trainings
 
 MOST_BYTES, MOST_BUILD_S, MOST_READY_MS = 1_500_000, 5.0, 200

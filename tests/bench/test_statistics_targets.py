@@ -30,7 +30,7 @@ from attnbench.reports.data.noise_floor import (
     spread_between,
     spread_of_medians,
 )
-from tests.reports.fake_runs import case, problem, row
+from tests.made_runs import case, problem, row
 
 SEEDS = 1000
 COVERED = (0.93, 0.98)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import environment
 from tests.github.workflow_files import ACTION, action
-from tests.reports.fake_pairs import fake_run
+from tests.made_runs import fake_run
 
 pytestmark = pytest.mark.long
 

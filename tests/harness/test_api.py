@@ -16,8 +16,7 @@ import pytest
 import attnbench
 from attnbench.harness.process.signals import Signals
 from tests.conftest import ROOT, environment
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import fake_run, quickstart
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
 TINY = {

@@ -11,7 +11,7 @@ from attnbench.harness.audit.tuning_results import choices
 from attnbench.harness.cli import app
 from attnbench.impls._triton import tuned as table
 from attnbench.impls._triton.configs import KERNELS, candidates
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 
 
 def facts(number: int = 0, source: str = "timed") -> dict[str, Any]:

@@ -16,7 +16,7 @@ from attnbench.harness.terminal.progress import QuietProgress
 from attnbench.reports.pages import html, markdown, terminal
 from attnbench.reports.pages.report import open_report
 from tests.fakes.broken_runs import broken_runs
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 
 Here = Callable[..., CompletedProcess[str]]
 MOST = 40  # of each seed; more are a sweep of their own

@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.reports.fake_compared import changed, retold, slower
-from tests.reports.fake_pairs import fake_run, two_environments
-from tests.reports.fake_runs import case, problem, row
+from tests.made_runs import (
+    case,
+    changed,
+    fake_run,
+    problem,
+    retold,
+    row,
+    slower,
+    two_environments,
+)
 from tests.reports.pages.test_hostile import HOSTILE
 
 

@@ -8,7 +8,7 @@ import pytest
 from attnbench.harness.cli.margins import read_margins
 from attnbench.reports.comparison.compare import NotComparable, compare_interleaved
 from attnbench.reports.data.noise_floor import FILE
-from tests.reports.fake_pairs import fake_run
+from tests.made_runs import fake_run
 
 GATE = ("--gate", "latency: 5%, peak_bytes: 0%")
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, fake_run, problem, row, write_run
 
 SMALL = shlex.split("--seq-len 32 --heads 2 --device cpu --plan quick --set measure=[memory]")
 

@@ -15,7 +15,7 @@ from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.store import run_store as store
 from tests.conftest import command_line, environment
 from tests.github.test_action import COMPUTE, FAST, REFUSES, SCENARIO, SLOW, results
-from tests.reports.fake_runs import case, problem
+from tests.made_runs import case, problem
 
 
 def checkout(folder: Path, code: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import environment
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 
 pytestmark = pytest.mark.long
 

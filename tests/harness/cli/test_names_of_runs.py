@@ -9,8 +9,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from attnbench.harness.store.baselines import find
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import fake_run, quickstart
 
 Here = Callable[..., CompletedProcess[str]]
 

@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.conftest import command_line, environment
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 
 Here = Callable[..., CompletedProcess[str]]
 VERBS = [("report",), ("report", "--format", "md"), ("export",), ("export", "--format", "parquet")]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reports.fake_pairs import fake_run, two_environments
+from tests.made_runs import fake_run, two_environments
 
 GRID = "--backends fused --seq-len 64 --d-model 32 --heads 2"
 WALL = "wall --backends fused --d-model 64 --heads 1"

@@ -12,7 +12,7 @@ from attnbench.harness.files.errors import BadInput
 from attnbench.harness.run.start import RunOptions, resume_run
 from attnbench.harness.terminal.progress import QuietProgress
 from tests.conftest import environment
-from tests.reports.fake_runs import case, problem, write_run
+from tests.made_runs import case, problem, write_run
 
 OPTIONS = RunOptions(command=["test"], listener=QuietProgress())
 GRID = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu")

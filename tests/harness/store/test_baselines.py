@@ -7,7 +7,7 @@ import pytest
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.store import baselines
 from attnbench.harness.store.baselines import find_run
-from tests.reports.fake_pairs import fake_run
+from tests.made_runs import fake_run
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from attnbench.harness.stats.intervals import latency_interval
 from attnbench.reports.analysis import growth
 from attnbench.reports.data.row_groups import Row
-from tests.reports.fake_runs import case, problem
+from tests.made_runs import case, problem
 
 LENGTHS = tuple(2**power for power in range(7, 14))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import command_line, environment
-from tests.reports.fake_runs import many_problems, quickstart
+from tests.made_runs import many_problems, quickstart
 
 
 @pytest.fixture

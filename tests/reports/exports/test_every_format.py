@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.exports import Exported, NotExportable, export, load, names
-from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
+from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
 from tests.reports.sections.test_wall import only_walls
 
 WHOLE_RUNS = ("chrome-trace", "csv", "json", "md", "parquet")

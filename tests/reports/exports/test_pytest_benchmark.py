@@ -12,8 +12,7 @@ import pytest
 
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import NotExportable, export
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import fake_run, quickstart
 
 # What pytest-benchmark 5.3.1 writes itself with --benchmark-json;
 # test_an_export_has_the_keys_of_a_file_that_pytest_benchmark_wrote holds it to that.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.store import run_store as store
-from tests.reports.fake_runs import (
+from tests.made_runs import (
     grid,
     head_sweep,
     many_problems,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import environment
-from tests.reports.fake_runs import grid, quickstart, row, write_run
+from tests.made_runs import grid, quickstart, row, write_run
 from tests.reports.rendering import page_of, text_of
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from attnbench.reports.exports import export
-from tests.reports.fake_runs import case, problem, quickstart, row, write_run
+from tests.made_runs import case, problem, quickstart, row, write_run
 from tests.reports.rendering import write_page
 
 Open = Callable[..., Any]

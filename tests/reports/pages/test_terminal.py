@@ -7,7 +7,7 @@ from rich.console import Console
 
 from attnbench.reports.pages import terminal
 from attnbench.reports.pages.report import open_report
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 from tests.reports.pages.test_hostile import run as run  # noqa: PLC0414 - a fixture
 
 

@@ -9,7 +9,7 @@ import pytest
 from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.sections import wall as section
-from tests.reports.fake_runs import GIB, case, problem, row, write_run
+from tests.made_runs import GIB, case, problem, row, write_run
 from tests.reports.rendering import (
     blocks_of,
     figures_of,
