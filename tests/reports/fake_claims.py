@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from attnbench.reports.analysis.claims.claim_verdict import Part
 from attnbench.reports.analysis.claims.ledger import Claim, ledger
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
@@ -24,6 +25,12 @@ def ledger_of(parent: Path, *pairs: Made, studies: Any = (), **meta: Any) -> dic
 def verdict(name: str, findings: list[Any]) -> str:
     """On the claim of this name, from findings alone."""
     return {one.id: one for one in ledger([], {"studies": findings})}[name].verdict
+
+
+def parts(name: str, findings: list[Any]) -> dict[str, Part]:
+    """The verdicts on the claim of this name, from findings alone, by what they are of."""
+    found = {one.id: one for one in ledger([], {"studies": findings})}[name].parts
+    return {part.of: part for part in found}
 
 
 def bounded(name: str, value: float, reach: float = 0.01) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""reports/analysis/claims/pruning.py: whether removed heads save in proportion."""
+"""reports/analysis/claims/times.py: whether removed heads save in proportion."""
 
 from pathlib import Path
 

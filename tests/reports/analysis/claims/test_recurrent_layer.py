@@ -1,4 +1,4 @@
-"""reports/analysis/claims/recurrent_layer.py: a GRU against attention on short sequences."""
+"""reports/analysis/claims/times.py: a GRU against attention on short sequences."""
 
 from pathlib import Path
 

@@ -1,11 +1,10 @@
-"""reports/analysis/claims/gradients.py: over the distance, along paths and at first weights."""
+"""reports/learning/statements.py: gradients over the distance, along paths and at first weights."""
 
 from typing import Any
 
 import pytest
 
 from tests.reports.fake_claims import (
-    bounded,
     verdict,
 )
 from tests.reports.fake_trainings import gradients
@@ -82,19 +81,3 @@ def test_lengths_that_do_not_double_decide_no_growth() -> None:
     of = {"study": "gradient_distance", "model": "dilated convolutions"}
     found = [{**of, "seq_len": n, "shortest_path_steps": count} for n, count in counts]
     assert verdict("Q10", found) == "inconclusive"
-
-
-def initial(rule: str, output: float, gradient: float) -> dict[str, Any]:
-    return {
-        "study": "initialisation",
-        "rule": rule,
-        **bounded("output_variance", output),
-        **bounded("gradient_variance", gradient),
-    }
-
-
-def test_xavier_must_be_well_scaled_and_the_others_not() -> None:
-    others = [initial("normal_1", 1e5, 1e6), initial("normal_0.01", 1e-5, 1e-5)]
-    assert verdict("Q14", [initial("xavier", 0.2, 0.3), *others]) == "supported"
-    assert verdict("Q14", [initial("xavier", 0.001, 0.001), *others]) == "depends"
-    assert verdict("Q14", [initial("normal_1", 1.0, 1.0)]) == "refuted"

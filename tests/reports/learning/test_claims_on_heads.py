@@ -1,4 +1,4 @@
-"""reports/analysis/claims/_trained_heads.py: verdicts on what heads learn, task by task."""
+"""reports/learning/statements.py: verdicts on what heads learn, task by task."""
 
 import re
 from typing import Any
