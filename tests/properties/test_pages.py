@@ -18,8 +18,10 @@ STATUSES = (
     *("unsupported", "unavailable", "predicted_oom"),
 )
 UNKNOWN = dict.fromkeys(
-    ("block_ms", "peak_bytes", "predicted_peak_bytes", "input_bytes", "session", "kernel")
-    + ("spent_s", "error_ratio")
+    (
+        *("block_ms", "peak_bytes", "predicted_peak_bytes", "input_bytes"),
+        *("session", "kernel", "spent_s", "error_ratio"),
+    )
 )
 RUNS: dict[str, Callable[[Path], Path]] = {
     "empty plan": lambda at: write_run(at, [], [], environment={}, scenario={}, memory_bytes=None),
