@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .formatting import Unit
+from .words import Word
 
 Scale = Literal["log", "linear"]
 Look = Literal["query", "load", "product", "softmax", "rest"]
@@ -262,7 +263,7 @@ class Dot:
     ratio: float
     low: float | None = None
     high: float | None = None
-    word: Literal["same", "more", "less", "undecided"]
+    word: Word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

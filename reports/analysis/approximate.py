@@ -9,8 +9,8 @@ from ...harness.rows.findings import LinformerProjection, findings_of
 from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing, error_text, is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, groups
 from ..formatting import list_text, percent_text
+from ..ratio import Ratio, time_ratio
 from .crossover import Crossover, crossover, from_text
-from .ratio import Ratio, time_ratio
 from .speed import race
 
 SIZES = ("rank", "features")  # names of an approximation's size in a row's configuration

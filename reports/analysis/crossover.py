@@ -7,7 +7,7 @@ from math import exp, log
 
 from ..data.row_groups import Row
 from ..formatting import count_text, list_text
-from .ratio import Ratio, time_ratio
+from ..ratio import Ratio, time_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

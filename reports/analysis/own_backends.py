@@ -8,7 +8,7 @@ from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, groups
 from ..data.run_meta import Meta
 from ..formatting import STATUS_WORDS, number_text, plural, time_text
-from .ratio import Ratio, time_ratio
+from ..ratio import Ratio, time_ratio
 
 WRONG = "incorrect"
 FAILED = ("error", "crashed", "timeout")

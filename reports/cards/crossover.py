@@ -4,12 +4,12 @@ import pandas as pd
 
 from ..analysis import approximate, recurrence, sparse
 from ..analysis.crossover import Crossover
-from ..analysis.ratio import disturbed
 from ..analysis.speedup import baseline
 from ..data.row_groups import Group, Row, records
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Table
 from ..formatting import plural
+from ..ratio import disturbed
 from ..subjects._over import MOST_PANELS, joined, tests_claims, time_panels
 
 ORDER = 17

@@ -1,24 +1,22 @@
 """Whether devices of one kind take the same time: the slowest over the fastest, case by case."""
 
 from math import isfinite
-from typing import Literal
 
 import pandas as pd
 
 from ...harness.stats.intervals import Interval
 from ..comparison.devices import MARGIN_RATIO, Copies, copies_of
 from ..comparison.devices_text import finding, problem_text, ratio_text, spread_text
-from ..comparison.verdict import SAME, UNDECIDED, verdict_of
 from ..data.row_groups import records
 from ..data.run_meta import Meta
 from ..elements import Card, Dot, DotPlot, DotRow, Table
 from ..formatting import plural
+from ..words import Word, word_of
 
 ORDER = 6
 ALL_COPIES = True
 MOST_DOTS = 12  # those that differ most
 ALL, MEAN = "all cases", "mean"
-Word = Literal["same", "more", "less", "undecided"]
 
 
 def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
@@ -78,7 +76,12 @@ def _lines(found: Copies) -> list[tuple[str, str, Interval, Word]]:
     return [
         (ALL, MEAN, pair.ratio, words[pair.verdict]),
         *(
-            (one.new["backend"], problem_text(one, found), one.ratio, _word(one.ratio))
+            (
+                one.new["backend"],
+                problem_text(one, found),
+                one.ratio,
+                word_of(one.ratio.low, one.ratio.high, MARGIN_RATIO),
+            )
             for one in sorted(worst, key=lambda one: names.index(one.new["backend"]))
         ),
     ]
@@ -92,10 +95,3 @@ def _dot(ratio: Interval, word: Word) -> Dot:
         high=ratio.high if known else None,
         word=word,
     )
-
-
-def _word(ratio: Interval) -> Word:
-    verdict = verdict_of(ratio.low, ratio.high, MARGIN_RATIO, "latency")
-    if verdict in (SAME, UNDECIDED):
-        return "same" if verdict == SAME else "undecided"
-    return "more" if verdict == "slower" else "less"

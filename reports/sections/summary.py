@@ -23,7 +23,6 @@ from ..analysis import (
 from ..analysis.audited_kernels import by_gpu, kernels
 from ..analysis.audited_kernels import finding as kernels_finding
 from ..analysis.kernel_limits import findings as limits_findings
-from ..analysis.ratio import time_ratio
 from ..comparison import devices_text, environments
 from ..comparison.devices import copies_of
 from ..data.copies import first_copies
@@ -43,6 +42,7 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, caution, note
 from ..formatting import STATUS_WORDS, number_text, plural, time_text
+from ..ratio import time_ratio
 
 TITLE = "Summary"
 ORDER = 10

@@ -6,6 +6,7 @@ from typing import Any
 from ....harness.rows.findings import Timed
 from ...data.noise_floor import ASSUMED_RATIO, DISTURBED_RATIO, share_text
 from ...data.run_meta import finite_number
+from ...ratio import in_most
 
 Finding = dict[str, Any]
 Bounded = tuple[float, float, float, float]
@@ -29,7 +30,7 @@ def disturbed(one: Timed) -> bool | None:
     """Whether other work competed for the cores in most blocks; None if nobody counted."""
     if one.contended_blocks is None or one.blocks is None:
         return None
-    return 2 * one.contended_blocks > one.blocks
+    return in_most(one.contended_blocks, one.blocks)
 
 
 def extended(one: Timed, low: float, high: float) -> tuple[float, float, str]:

@@ -12,7 +12,8 @@ from typing import Any
 from ....harness.rows.findings import OutputShare, findings_of
 from ...data.row_groups import Row, backends, groups
 from ...formatting import beyond_text
-from ..ratio import DISTURBED, Ratio, time_ratio
+from ...ratio import Ratio, time_ratio
+from ...words import DISTURBED
 from .claim_verdict import ClaimVerdict, Evidence, Part, above, part
 from .findings import disturbed, extended
 from .statement import Statement

@@ -9,8 +9,9 @@ from typing import Any
 from ....harness.rows.findings import JoinedProjections, ProjectionEquality, findings_of
 from ...data.row_groups import Row, groups
 from ...formatting import times_text
+from ...ratio import time_ratio
+from ...words import DISTURBED
 from ..errors import ALLOWED_RATIO
-from ..ratio import DISTURBED, time_ratio
 from .claim_verdict import ClaimVerdict, Evidence, Part, above, jointly, part
 from .findings import extended
 from .statement import Statement

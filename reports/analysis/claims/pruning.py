@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from ...data.row_groups import AXES, Row, backends
 from ...formatting import count_text, number_text
-from ..ratio import DISTURBED, time_ratio
+from ...ratio import time_ratio
+from ...words import DISTURBED
 from .claim_verdict import EQUAL, Evidence, Part, by_interval, part
 from .statement import Statement
 

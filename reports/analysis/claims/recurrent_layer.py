@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from ...data.exactness import is_exact
 from ...data.row_groups import Row, groups
 from ...formatting import number_text
-from ..ratio import DISTURBED, time_ratio
+from ...ratio import time_ratio
+from ...words import DISTURBED
 from .claim_verdict import ClaimVerdict, Evidence, Part, below, part
 from .statement import Statement
 

@@ -9,10 +9,11 @@ from math import inf, isfinite
 from ....harness.stats.intervals import Interval
 from ...data.row_groups import Row, backends, family, groups
 from ...formatting import beyond_text, count_text, number_text
+from ...ratio import disturbed
+from ...words import DISTURBED
 from ..growth import EXPONENT_MARGIN, Growth, growths_of, interval_text
 from ..heads import comparable, same_time, share_width
 from ..polynomial import bytes_over_n, through
-from ..ratio import DISTURBED, disturbed
 from ..recurrence import RECURRENT
 from ..utilization import observed
 from .claim_verdict import (
