@@ -14,7 +14,7 @@ from attnbench.reports.pages import html, markdown
 from attnbench.reports.pages.report import open_report, page_path
 from attnbench.reports.pages.terminal import terminal_summary
 from attnbench.reports.subjects import Subject, tell
-from tests.reports.fake_runs import row, write_run
+from tests.made_runs import row, write_run
 
 NO_VALUE = r"\b(nan|None|inf|NaN|<NA>)\b"
 

@@ -11,7 +11,7 @@ from attnbench.reports.comparison.case_samples import case_samples
 from attnbench.reports.comparison.verdict import Rules, case_verdicts
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.ratio import Ratio, noise_of, time_ratio
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 from tests.reports.rendering import rows_of
 
 

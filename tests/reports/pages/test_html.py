@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.store import run_store as store
-from tests.reports.fake_runs import (
+from tests.made_runs import (
     grid,
     head_sweep,
     many_problems,
@@ -27,6 +27,7 @@ from tests.reports.rendering import (
 MOST_BYTES_500_CASES = 1_500_000  # ecosystem.md, C
 
 
+@pytest.mark.long
 def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
     page = without_scripts(page_of(quickstart(tmp_path)))
     addresses = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)', page)
@@ -36,6 +37,7 @@ def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
     assert "default-src 'none'" in unescape(page)
 
 
+@pytest.mark.long
 def test_every_id_is_unique_and_every_reference_has_its_target(tmp_path: Path) -> None:
     page = without_scripts(page_of(quickstart(tmp_path)))
     ids = re.findall(r'\sid="([^"]*)"', page)
@@ -44,6 +46,7 @@ def test_every_id_is_unique_and_every_reference_has_its_target(tmp_path: Path) -
     assert {name for found in used for name in " ".join(found).split()} <= set(ids)
 
 
+@pytest.mark.long
 def test_every_figure_has_a_name_a_description_and_its_numbers(tmp_path: Path) -> None:
     page = page_of(quickstart(tmp_path))
     figures = re.findall(r"<figure.*?</figure>", page, flags=re.DOTALL)
@@ -59,6 +62,7 @@ def test_every_figure_has_a_name_a_description_and_its_numbers(tmp_path: Path) -
         assert "scenario quickstart" in figure
 
 
+@pytest.mark.long
 def test_two_renders_are_the_same_bytes(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     assert page_of(run) == page_of(run)
@@ -164,6 +168,7 @@ def test_a_section_that_is_there_says_something_and_no_nan(tmp_path: Path, name:
     assert not re.search(NO_VALUE, text_of(page))
 
 
+@pytest.mark.long
 def test_numbers_are_aligned_right_and_words_are_not(tmp_path: Path) -> None:
     page = page_of(quickstart(tmp_path))
     classes, columns = re.search(
@@ -181,6 +186,7 @@ def test_a_torn_tail_is_mentioned_on_the_page(tmp_path: Path) -> None:
     assert "was torn off in the middle" in page_of(run)
 
 
+@pytest.mark.long
 def test_the_page_of_500_cases_is_small(tmp_path: Path) -> None:
     cases = grid(
         ("naive", "fused", "sdpa"), tuple(2**n for n in range(6, 12)), (1, 2, 4, 8), dtype="fp32"

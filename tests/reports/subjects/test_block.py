@@ -9,8 +9,7 @@ import pytest
 
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.subjects import block
-from tests.reports.fake_contrasts import run_of, timed
-from tests.reports.fake_runs import problem
+from tests.made_runs import made, problem, run_of
 from tests.reports.rendering import rows_of
 
 D = 128
@@ -25,7 +24,7 @@ def block_run(parent: Path, scopes: tuple[str, ...] = ("layer", "block"), **chan
     """fused: the layer takes as long as its FLOPs, so half of the block at N = 2 d_model. sdpa: the
     scores take no time, so a third at every N.
     """
-    made = []
+    pairs = []
     for n in LENGTHS:
         rest = 16 * n * D * D
         for backend, layer in (("fused", layer_flops(n)), ("sdpa", 8 * n * D * D)):
@@ -34,8 +33,8 @@ def block_run(parent: Path, scopes: tuple[str, ...] = ("layer", "block"), **chan
                 ms = (layer + (rest if scope == "block" else 0)) / 1e6
                 flops = layer_flops(n) + (rest if scope == "block" else 0)
                 peak = 100 * n if scope == "layer" else 200 * n
-                made.append(timed(backend, of, ms, work_flops=flops, peak_bytes=peak, **changes))
-    return run_of(parent, *made, name="block", contrast=("scope",))
+                pairs.append(made(backend, of, ms, work_flops=flops, peak_bytes=peak, **changes))
+    return run_of(parent, *pairs, name="block", contrast=("scope",))
 
 
 def dominances(rows: list[Row]) -> dict[str, block.Dominance]:
