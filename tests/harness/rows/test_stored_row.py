@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from attnbench.harness.audit.kernel_row import PlannedKernel
 from attnbench.harness.cases.case import Case, PlannedStudy, Wall
+from attnbench.harness.rows.model import FIELDS
 from attnbench.harness.rows.record import Planned, Record, Status
-from attnbench.harness.rows.row_schema import FIELDS
 from attnbench.harness.rows.run_files import parsed_row
 from attnbench.harness.rows.stored_row import MOST_CHARACTERS, is_plain, stored
 from attnbench.harness.store.run_store import Store
