@@ -9,7 +9,7 @@ dictionaries: fields that only later versions know are kept.
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from ...impls.problem import AXES
@@ -161,8 +161,9 @@ def fault(error: ValidationError) -> str:
 def some_of(kind: str) -> type[BaseModel]:
     """Any fields of a row of this kind, and no others."""
     fields: dict[str, Any] = {
-        name: (Annotated[field.annotation, *field.metadata], None)
+        name: (Annotated[field.annotation, Field(), *field.metadata], None)
         for name, field in KINDS[kind].model_fields.items()
+        if field.alias is None
     }
     config = ConfigDict(strict=True, extra="forbid")
     return create_model(f"SomeOf{kind.title()}", __config__=config, **fields)

@@ -26,6 +26,12 @@ def _of_64_bits(value: Any) -> Any:
     return value
 
 
+def _plain(value: Any) -> Any:
+    if type(value) not in (int, float, str, bool, type(None)):
+        raise ValueError("wanted a number, yes or no, or text")
+    return value
+
+
 def _status(value: str) -> str:
     if value not in list(Status):
         raise ValueError(f"wanted one of {', '.join(Status)}")
@@ -45,14 +51,15 @@ Cycles = dict[str, Annotated[float, Field(ge=0, lt=INT64)]]
 Counts = dict[str, Count]
 Reasons = dict[str, str]
 Object = dict[str, Any]
-Config = dict[str, bool | Int | str | None]
+PlainValue = Annotated[Any, AfterValidator(_plain)]
+Config = dict[str, PlainValue]
 StatusWord = Annotated[str, AfterValidator(_status)]
 
 
 class Window(OpenPart):
     """What the device did for a while; probes add columns."""
 
-    __pydantic_extra__: dict[str, bool | int | float | str | None]
+    __pydantic_extra__: dict[str, PlainValue]
     way: str
     window_s: Annotated[Number, Field(gt=0)]
     calls: Annotated[int, Field(gt=0)]

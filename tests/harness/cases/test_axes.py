@@ -25,7 +25,7 @@ def test_the_types_are_those_of_a_problem() -> None:
 
 def test_defaults_are_those_of_a_problem() -> None:
     for field in fields(Problem):
-        default = AXES[field.name].default
+        default = AXES[field.name].given
         if field.name != "batch" and default is not None:
             assert default == field.default
 
@@ -36,7 +36,7 @@ def test_the_models_have_a_field_for_every_axis() -> None:
     wide = [name for name, axis in AXES.items() if axis.scenario_wide]
     assert [name for name in Scenario.model_fields if name in AXES] == wide
     for name in wide:
-        assert Scenario.model_fields[name].default == AXES[name].default
+        assert Scenario.model_fields[name].default == AXES[name].given
 
 
 def test_short_names_are_unique_and_mean_an_axis() -> None:
