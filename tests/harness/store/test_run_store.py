@@ -328,7 +328,8 @@ def test_a_start_that_is_killed_leaves_no_run_and_the_next_one_sweeps(tmp_path, 
         "rename": "Path.rename = die",
     }
     code = (
-        "import os; from attnbench.harness import files, store; from pathlib import Path;"
+        "import os; from attnbench.harness.files import safe_files as files;"
+        " from attnbench.harness.store import run_store as store; from pathlib import Path;"
         " die = lambda *_: os._exit(9);"
         f" {cuts[when]}; store.Store.create(Path({str(tmp_path)!r}), 'x', {{'cases': []}})"
     )
