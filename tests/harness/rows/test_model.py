@@ -3,7 +3,7 @@
 import pytest
 
 from attnbench.harness.rows.model import FIELDS, check_row
-from tests.reports.fake_runs import case, problem, row
+from tests.made_runs import case, problem, row
 
 MAY_LACK = [field.name for field in FIELDS["latency"].values() if field.nullable]
 

@@ -15,8 +15,63 @@ from attnbench.reports.analysis.kernel_step import (
     widths,
     with_another_block,
 )
+from attnbench.reports.data.row_groups import Row
 from tests.reports.fake_kernels import plan, row
-from tests.reports.fake_steps import cycles, forward, in_gluon, planned
+
+CYCLES = {64: (512.0, 528.0, 478.0), 128: (1024.0, 528.0, 557.0)}
+REGISTERS = {64: 191, 128: 255}
+STAGES = {64: 3, 128: 2}
+SHARED = {64: 114_688, 128: 163_840}
+
+
+def cycles(tensor: float, exponential: float, issue: float, **more: Any) -> dict[str, Any]:
+    names = ("loop_tensor_cycles", "loop_exponential_cycles", "loop_issue_cycles")
+    taken = dict(zip(names, (tensor, exponential, issue), strict=True))
+    return {**taken, "loop_overlaps": False, **more}
+
+
+def planned(width: int, *, rank: int = 1, gpu: str = "9.0", **changes: Any) -> dict[str, Any]:
+    """A tile of 128 x 128 with 8 warps; `changes` of its configuration."""
+    made = plan(gpu, rank=rank, d_k=width, d_v=width, causal=False)
+    made["config"] |= {"block_q": 128, "block_kv": 128, "stages": STAGES[width], **changes}
+    return made
+
+
+def forward(width: int, *, plan: dict[str, Any] | None = None, **changes: Any) -> Row:
+    facts = {
+        **cycles(*CYCLES[width]),
+        "thread_register_count": REGISTERS[width],
+        "block_shared_bytes": SHARED[width],
+    }
+    return row(plan or planned(width), **facts | changes)
+
+
+def in_gluon(width: int) -> Row:
+    """Two consumers of four warps, and a producer that brings the block to twelve."""
+    plan = planned(width, rank=2, descriptors=True, gluon=True)
+    return forward(width, plan=plan, block_warp_count=12, thread_register_count=168)
+
+
+def part(tensor: float, exponential: float, issue: float) -> dict[str, float]:
+    names = ("tensor_cycles", "exponential_cycles", "issue_cycles")
+    return dict(zip(names, (tensor, exponential, issue), strict=True))
+
+
+# Of heads of 64; those of 128 have twice the products.
+PARTS = {
+    "grad_q": [part(512.0, 512.0, 400.0), part(256.0, 0.0, 35.0)],
+    "grad_kv": [part(128.0, 256.0, 300.0), part(256.0, 0.0, 90.0), part(128.0, 0.0, 37.0)],
+}
+
+
+def grad(kernel: str, width: int, *, rank: int = 1, **changes: Any) -> Row:
+    """A backward kernel with tiles of 128 queries and keys, and 8 warps."""
+    plan = planned(width, rank=rank, stages=2) | {"kernel": kernel}
+    plan["case"] = plan["case"].replace("forward", kernel)
+    parts = [one | {"tensor_cycles": width / 64 * one["tensor_cycles"]} for one in PARTS[kernel]]
+    sums = (sum(one[name] for one in parts) for name in part(0.0, 0.0, 0.0))
+    facts = {"thread_register_count": 218, "block_shared_bytes": 81_920, "loop_parts": parts}
+    return row(plan, **cycles(*sums) | facts | changes)
 
 
 @pytest.mark.parametrize("width", [64, 128])
