@@ -21,10 +21,9 @@ from ..analysis import (
     trust,
     wall,
 )
-from ..analysis.audited_kernels import by_gpu, kernels
-from ..analysis.audited_kernels import finding as kernels_finding
-from ..analysis.kernel_limits import findings as limits_findings
 from ..analysis.ratio import time_ratio
+from ..audit import anatomy, limits
+from ..audit.kernels import by_gpu, kernels
 from ..comparison import devices_text, environments
 from ..comparison.devices import copies_of
 from ..data.copies import first_copies
@@ -70,9 +69,10 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     texts = [group.prefixed(max_seq_len.finding(group.rows)) for group in walls]
     yield from _sentences("Memory wall", texts, about="wall" if len(walls) == 1 else "")
     audited = by_gpu(kernels(meta))
-    yield from _sentences("GPU anatomy", [kernels_finding(some) for some in audited.values()])
-    limits = [text for some in audited.values() for text in limits_findings(some)]
-    yield from _sentences("How the kernel works", limits)
+    held = [text for some in audited.values() for text in anatomy.findings(some)]
+    yield from _sentences("GPU anatomy", held)
+    limited = [text for some in audited.values() for text in limits.findings(some)]
+    yield from _sentences("What limits the kernels", limited)
     if rows:
         yield from _of_cases(rows, meta)
         if copies:
