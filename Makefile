@@ -20,7 +20,7 @@ PYTHON312 ?= python3.12
 TORCH ?= torch==2.11.*
 TRITON ?= triton==3.6.*
 
-.PHONY: lock demo test test-all test-lowest slow check bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures dist report format clean
+.PHONY: lock demo test test-all test-lowest slow check approve bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures dist report format clean
 
 demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write the page
 	@run=$$($(BIN)/attnbench run quickstart --out $(OUT)); code=$$?; \
@@ -46,6 +46,9 @@ check: $(STAMP)  ## format, lint, types, import directions
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	cd .package && ../$(BIN)/lint-imports --config ../pyproject.toml
+
+approve: $(STAMP)  ## after a change of what is printed on purpose: renew tests/approved, then review the diff
+	ATTNBENCH_APPROVE=1 $(BIN)/python -m pytest -q tests/approved; git diff --stat tests/approved
 
 bench: $(STAMP)  ## benchmarks of the harness itself
 	$(BIN)/python -m pytest tests/bench --benchmark-enable

@@ -21,7 +21,6 @@ from .store.baselines import find_run
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .learning.checkpoints.given import Checkpoint
     from .run.run_rows import RunResult
     from .run.start import RunOptions
     from .scenario import Scenario
@@ -117,8 +116,9 @@ class Run:
         Refusal.
         """
         from .run.start import resume_run
+        from .scenario.selection import Selection
 
-        models = _models(checkpoints, tokens)
+        models = _with_models(Selection(), checkpoints, tokens).checkpoints
         return _measure(
             lambda options: resume_run(
                 self.path,
@@ -185,9 +185,9 @@ def run(
     from .run.start import start_run
     from .scenario.selection import Selection, refuse_unmatched
 
-    models = _models(checkpoints, tokens)
     texts = _as_texts(device, plan, changes or {})
-    selection = Selection(only=_several(only), skip=_several(skip), checkpoints=models)
+    selection = Selection(only=_several(only), skip=_several(skip))
+    selection = _with_models(selection, checkpoints, tokens)
     with _as_arguments():
         if scenario is None:
             planned, selection = _alone(selection, texts)
@@ -233,9 +233,9 @@ def _alone(selection: "Selection", changes: list[str]) -> "tuple[Scenario, Selec
     return one.scenario, selection.narrowed(one.only, one.skip)
 
 
-def _models(given: Models, tokens: str | Path | None) -> "tuple[Checkpoint, ...]":
-    """Raises BadInput."""
-    from .learning.checkpoints.given import checkpoints_of
+def _with_models(selection: "Selection", given: Models, tokens: str | Path | None) -> "Selection":
+    """With the models to look at. Raises BadInput."""
+    from .run.packs import selected
 
     several: list[tuple[str | None, str]]
     if isinstance(given, Mapping):
@@ -245,8 +245,9 @@ def _models(given: Models, tokens: str | Path | None) -> "tuple[Checkpoint, ...]
         several = [(None, str(path)) for path in paths]
     if tokens is not None and not several:
         raise BadInput("tokens: belong to checkpoints; give the model too")
+    texts = None if tokens is None else str(tokens)
     with _as_arguments():
-        return checkpoints_of(several, None if tokens is None else str(tokens))
+        return selected(selection, {"checkpoint": several, "tokens": texts})
 
 
 @contextmanager

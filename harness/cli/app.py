@@ -8,19 +8,14 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ... import __version__
-from ..advise.verb import advise
-from ..audit.verb import kernels_app
 from ..files.errors import BadInput
-from ..fleet.merge_verb import merge
-from ..fleet.options import Address, DeviceKind, On, cluster_of, refuse_alone
-from ..learning.options import Checkpoints, Tokens
+from ..run.packs import opted, packs, run_options, selected
 from . import completion, flags
 from . import machine as machine_verbs
 from . import report as report_verbs
@@ -33,10 +28,8 @@ from .lists import list_app
 from .measuring import listening, measure_all, print_dry_run, read_scenarios
 from .output import lasting_output, make_streams_safe
 from .texts import as_changes, given
-from .verbs import Verb, Verbs, examples, unfolded
+from .verbs import FILES, MACHINE, MEASURE, READ, Verb, Verbs, examples, unfolded
 from .wall import wall
-
-MEASURE, READ, MACHINE, FILES = "Measure", "Read and compare", "This machine", "Files"
 
 app = typer.Typer(
     cls=Verbs,
@@ -94,7 +87,7 @@ def top(
     "attnbench run --resume latest",
     "attnbench run quickstart --on ray --devices 8",
 )
-@flags.axis_options()
+@flags.grouped(axes=flags.axes(), of_packs=run_options())
 def run(
     scenarios: Annotated[
         list[str] | None,
@@ -116,18 +109,13 @@ def run(
     only: flags.Only = None,
     skip: flags.Skip = None,
     sets: flags.Sets = None,
-    checkpoint: Checkpoints = None,
-    tokens: Tokens = None,
     pythons: flags.Pythons = None,
     device: flags.Where = None,
     threads: flags.Threads = None,
     shard: flags.InShard = None,
     replicate: flags.Replicate = None,
     out: Root = DEFAULT_ROOT,
-    on: On = None,
-    address: Address = None,
-    devices: flags.Devices = None,
-    device_kind: DeviceKind = None,
+    of_packs: Mapping[str, Any] = {},
     dry_run: flags.DryRun = False,
     resume: Annotated[
         str | None,
@@ -186,9 +174,7 @@ def run(
         )
     if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
-    refuse_alone(on, address, devices, device_kind, dry_run=dry_run)
 
-    from ..learning.checkpoints.given import read_checkpoints
     from ..process.interpreter import read_interpreters
     from ..run.start import resume_run, start_run
     from ..run.suite import Suite
@@ -208,8 +194,7 @@ def run(
     progress, options = listening(
         allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
     )
-    if on is not None and not dry_run:
-        options = replace(options, cluster=cluster_of(address, devices, device_kind))
+    options = opted(options, of_packs, dry_run=dry_run)
     measure = partial(measure_all, progress=progress, options=options, quiet=quiet, as_json=as_json)
     complete = partial(
         measure_suite,
@@ -221,7 +206,7 @@ def run(
         force=force,
     )
     interpreters = read_interpreters(pythons or ())
-    models = read_checkpoints(checkpoint or (), tokens)
+    models = selected(Selection(), of_packs).checkpoints
     if resume is not None:
         path = find(resume, out, unfinished=True)
         if is_suite(path):
@@ -247,7 +232,7 @@ def run(
     refuse_unmatched((entry.scenario, entry.selection) for entry in planned)
     refuse_too_many((entry.scenario for entry in planned), selection)
     if dry_run:
-        return print_dry_run(planned, devices, out)
+        return print_dry_run(planned, out, of_packs)
     for entry in planned:
         refuse_imports(entry.scenario.backends, allowed=allow_import)
     if several:
@@ -264,20 +249,12 @@ verb(
     " --tolerance 0.1% --budget 600",
     "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16 --dry-run",
 )(wall)
-verb(
-    MEASURE,
-    "attnbench advise llama-3-8b --context 8k --memory-gib 24",
-    "attnbench advise ./my-model --context 32k,128k --measure -o advice.html",
-)(advise)
 verb(MEASURE, "attnbench claims", "attnbench claims --run latest")(claims)
 verb(
     MEASURE,
     "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
     "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
 )(gate)
-verb(MEASURE, "attnbench merge shard-1 shard-2 shard-3", "attnbench merge shards/*/* -o whole")(
-    merge
-)
 verb(READ, "attnbench show", "attnbench show quickstart --sections memory,heads")(report_verbs.show)
 verb(
     READ,
@@ -305,7 +282,11 @@ verb(MACHINE, "attnbench doctor", "attnbench doctor --calibrate --device cuda")(
 verb(MACHINE, "attnbench selfcheck", "attnbench selfcheck --court --device cpu")(
     machine_verbs.selfcheck
 )
-app.add_typer(kernels_app, name="kernels", rich_help_panel=MACHINE)
+for one in (one for pack in packs() for one in pack.verbs):
+    if isinstance(one.command, typer.Typer):
+        app.add_typer(one.command, name=one.name, rich_help_panel=one.panel)
+    else:
+        verb(one.panel, *one.examples)(one.command)
 
 
 @verb(FILES, "attnbench validate my.yaml")

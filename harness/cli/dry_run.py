@@ -1,6 +1,6 @@
 """`run --dry-run`: every case and wall with its prediction, and how long they will take."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,43 +9,47 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ..cases.case import Case, Wall
-from ..cases.expected_time import Forecast, duration_text
+from ..cases.expected_time import Forecast
 from ..files.errors import EnvironmentUnmet
-from ..fleet.fan_out import COUNTS, fan_out, stored_seconds
 from ..machine.cpu import cpu_name
 from ..machine.environment import fix_threads, pick_device
 from ..measure.memory_budget import available_bytes
 from ..measure.pace import pace
 from ..rows.record import Planned
 from ..run.forecast import Foreseen, dtypes_of, forecast, pace_of
+from ..run.packs import packs
 from ..run.start import SAFE_SHARE
 from ..run.worker_pool import RunConfig
 from ..scenario import Scenario
 from ..scenario.preflight import Preflight, not_imported, preflight_outside_worker
 from ..scenario.selection import SelectedCases, Selection, select
-from ..scenario.shards import Units, unit_ids
+from ..scenario.shards import unit_ids
 from ..terminal.live_bar import busy
 from ..terminal.progress import table
 from ..worker.wall import predict
 from .wall_table import predicted_table
 
 COLUMNS = ("case", "input_bytes", "predicted_peak_bytes", "work_flops", "preflight")
-DEVICE_COLUMNS = ("devices", "wall time", "speed-up", "limited by")
 LEAVE_OUT = ("work_flops", "input_bytes")
 
 
 def preflight_tables(
-    scenario: Scenario, selection: Selection, devices: int | None = None, root: Path | None = None
+    scenario: Scenario, selection: Selection, root: Path, of_packs: Mapping[str, Any]
 ) -> Iterator[RenderableType]:
-    """Cases and walls as tables, then how long they take, and which exceed the time limit.
+    """Cases and walls as tables, then how long they take, which exceed the time limit, and what
+    packs foresee by their options.
 
-    `devices`: also how long on so many; runs in `root` say how long cases took. Raises
-    EnvironmentUnmet if there is no such device.
+    Runs in `root` say how long cases took. Raises EnvironmentUnmet if there is no such device.
     """
     with busy("predicting"):
         dry = DryRun(scenario, selection)
         tables, forecast = [*dry.tables()], dry.forecast()
-        spread = [*dry.on_devices(devices, forecast, root)] if devices else []
+        more = [
+            part
+            for pack in packs()
+            if pack.foreseen is not None
+            for part in pack.foreseen(dry, forecast, root, **pack.own(of_packs))
+        ]
     yield from tables
     if (shard := selection.shard) is not None:
         yield Text(
@@ -54,7 +58,7 @@ def preflight_tables(
     yield Text(f"A run takes {forecast.sentence}.")
     for remark in forecast.remarks:
         yield Text(f"note: {remark}", style="yellow")
-    yield from spread
+    yield from more
 
 
 def bytes_said(count: int) -> str:
@@ -120,44 +124,6 @@ class DryRun:
             {name: length for name, length in lengths.items() if length},
         )
 
-    def on_devices(
-        self, count: int, expected: Forecast, root: Path | None
-    ) -> Iterator[RenderableType]:
-        """The plan's units, the longest of them, and how long they take on several devices."""
-        scenario, device = self.scenario, self.device.type
-        stored = stored_seconds(root, scenario.resolved(device), self._name()) if root else {}
-        found = fan_out(
-            Units(*self.selected[:3]),
-            {name: one.about_s for name, one in expected.expected.items()},
-            stored,
-            expected.start_s,
-            (*COUNTS, count),
-            scenario.plan,
-            device,
-        )
-        rows = [
-            (
-                f"{spread.devices:,}",
-                duration_text(spread.wall_s),
-                f"{found.spreads[0].wall_s / spread.wall_s:.1f}x",
-                "the longest group" if spread.is_floor else "",
-            )
-            for spread in found.spreads
-        ]
-        title = f"{scenario.name}: on several devices of this kind, {len(found.unit_s)} groups"
-        yield table(title, DEVICE_COLUMNS, rows, right=DEVICE_COLUMNS[:3])
-        cases = len(found.longest)
-        yield Text(
-            f"No number of devices takes less than {duration_text(found.floor_s)}:"
-            f" {duration_text(found.start_s)} for starting and"
-            f" {duration_text(max(found.unit_s, default=0.0))} for the longest group, which is"
-            f" never split:{f' {cases} cases, among them' if cases > 1 else ''} {found.longest[0]}."
-        )
-        source = "from its work and the plan's limits"
-        if found.stored:
-            source = f"of {found.stored} of {found.planned} cases from earlier runs, else {source}"
-        yield Text(f"Times {source}; joining the shards is not included.")
-
     @property
     def whole_count(self) -> int:
         """Cases, walls and studies of the plan, of which a shard has a part."""
@@ -166,7 +132,7 @@ class DryRun:
     def planned(self) -> list[Planned]:
         return [*self.selected.cases, *self.selected.walls, *self.selected.studies]
 
-    def _name(self) -> str | None:
+    def device_name(self) -> str | None:
         """Of the GPU or the processor, as in a run's environment."""
         if self.device.type == "cuda":
             return str(torch.cuda.get_device_properties(self.device).name)

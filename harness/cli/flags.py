@@ -2,11 +2,11 @@
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -288,17 +288,6 @@ Replicate = Annotated[
         rich_help_panel=WHAT,
     ),
 ]
-Devices = Annotated[
-    int | None,
-    typer.Option(
-        metavar="COUNT",
-        min=1,
-        max=100_000,
-        help="With --on ray: how many to measure on, all if not given. With --dry-run: how long a"
-        " run on so many takes.",
-        rich_help_panel=HOW,
-    ),
-]
 Seed = Annotated[
     int,
     typer.Option(help="Of the inputs and of the order of measuring.", rich_help_panel=HOW),
@@ -322,24 +311,28 @@ DryRun = Annotated[
 ]
 
 
-def axis_options(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator: one option per axis takes the place of the command's parameter `axes`.
+def grouped(**groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator: several options take the place of one parameter of the command, which receives
+    the values that were given, by name.
 
-    The command receives the axes that were given, by name.
+    `groups`: by parameter, the options as annotated types; a bool is False if it is not given,
+    another one None.
     """
-    names = [name for name, axis in AXES.items() if axis.option and name not in without]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def with_options(**values: Any) -> None:
-            axes = {name: values.pop(name) for name in names}
-            given = {name: value for name, value in axes.items() if value not in (None, False)}
-            command(axes=given, **values)
+            for group, options in groups.items():
+                some = {name: values.pop(name) for name in options}
+                given = {name: one for name, one in some.items() if one not in (None, False)}
+                values[group] = given
+            command(**values)
 
         signature = inspect.signature(command)
         parameters = list(signature.parameters.values())
-        place = list(signature.parameters).index("axes")
-        parameters[place : place + 1] = [_axis_parameter(name) for name in names]
+        for group, options in groups.items():
+            place = [one.name for one in parameters].index(group)
+            parameters[place : place + 1] = [_parameter(*one) for one in options.items()]
         with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         with_options.__annotations__ = {one.name: one.annotation for one in parameters}
         return with_options
@@ -347,17 +340,28 @@ def axis_options(*without: str) -> Callable[[Callable[..., None]], Callable[...,
     return decorate
 
 
-def _axis_parameter(name: str) -> inspect.Parameter:
-    axis, kind = AXES[name], inspect.Parameter.POSITIONAL_OR_KEYWORD
+def _parameter(name: str, annotation: Any) -> inspect.Parameter:
+    default = False if get_args(annotation)[0] is bool else None
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def axes(*without: str) -> dict[str, Any]:
+    """An option for each axis of a problem that has one."""
+    return {name: _axis(name) for name, axis in AXES.items() if axis.option and name not in without}
+
+
+def _axis(name: str) -> Any:
+    axis = AXES[name]
     if axis.type is bool:
         option = typer.Option(
             f"--{name.replace('_', '-')}", help=axis.option, rich_help_panel=SHAPE
         )
-        return inspect.Parameter(name, kind, default=False, annotation=Annotated[bool, option])
+        return Annotated[bool, option]
     option = typer.Option(
         metavar="SIZE,SIZE" if axis.type is int else "A,B",
         help=axis.option,
         autocompletion=completion.values_of(name),
         rich_help_panel=SHAPE,
     )
-    return inspect.Parameter(name, kind, default=None, annotation=Annotated[str | None, option])
+    return Annotated[str | None, option]

@@ -40,10 +40,8 @@ def read_scenarios(
     return read_entries(scenarios, changes, more_backends)
 
 
-def print_dry_run(
-    planned: Sequence[Any], devices: int | None = None, root: Path | None = None
-) -> None:
-    """What is known before anything runs, on stdout; `devices`: also how long on so many."""
+def print_dry_run(planned: Sequence[Any], root: Path, of_packs: Mapping[str, Any] = {}) -> None:
+    """What is known before anything runs, on stdout; `of_packs`: the values of packs' options."""
     from ..process.interpreter import check_interpreters
     from ..terminal.live_bar import busy
     from ..terminal.progress import echo
@@ -53,7 +51,7 @@ def print_dry_run(
 
     check_interpreters(planned[0].selection.interpreters)
     for entry in planned:
-        for table in preflight_tables(entry.scenario, entry.selection, devices, root):
+        for table in preflight_tables(entry.scenario, entry.selection, root, of_packs):
             echo(table)
 
 

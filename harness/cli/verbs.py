@@ -8,6 +8,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+MEASURE, READ, MACHINE, FILES = "Measure", "Read and compare", "This machine", "Files"
+"""The groups of verbs in the help."""
 # Its classes are not in typer's own names, and their module differs between versions.
 UsageError: Any = typer.BadParameter.__base__
 

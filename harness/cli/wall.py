@@ -17,7 +17,7 @@ USUAL_BACKENDS = "naive,fused,sdpa"
 WALL_BUDGET_S = 45.0  # with the workers' starts an answer within a minute
 
 
-@flags.axis_options("seq_len")
+@flags.grouped(axes=flags.axes("seq_len"))
 def wall(
     words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     backends: flags.Backends = USUAL_BACKENDS,
@@ -79,7 +79,7 @@ def wall(
         find_wall=True,
     )
     if dry_run:
-        return print_dry_run([SuiteEntry(scenario=scenario, selection=Selection())])
+        return print_dry_run([SuiteEntry(scenario=scenario, selection=Selection())], out)
     jobs = [partial(start_run, scenario, out, seed, Selection())]
     progress, options = listening(
         allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json

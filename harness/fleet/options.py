@@ -39,6 +39,17 @@ Address = Annotated[
         rich_help_panel=HOW,
     ),
 ]
+Devices = Annotated[
+    int | None,
+    typer.Option(
+        metavar="COUNT",
+        min=1,
+        max=100_000,
+        help="With --on ray: how many to measure on, all if not given. With --dry-run: how long a"
+        " run on so many takes.",
+        rich_help_panel=HOW,
+    ),
+]
 DeviceKind = Annotated[
     str | None,
     typer.Option(

@@ -19,7 +19,7 @@ class Document:
     def __init__(self, data: Any, origin: str) -> None:
         self.data = data
         self.origin = origin
-        self.nodes = 0  # keys and values read from text, with aliases written out
+        self.nodes = 0  # keys and values read from text
         self.keys: dict[Keys, str] = {}
         self.values: dict[Keys, str] = {}
 

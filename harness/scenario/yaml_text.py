@@ -1,8 +1,7 @@
 """Read YAML 1.2 from untrusted files: plain data and the place of every value, or BadInput.
 
-We build the data from ruamel.yaml's parser events. Its constructors would let a tag name a type,
-multiply aliases without counting them, or accept a repeated key; its composed nodes lose where an
-alias stands and which tags were written.
+We build the data from ruamel.yaml's parser events. Its constructors would let a tag name a type or
+accept a repeated key. Anchors, aliases and tags are refused: a scenario has nothing to share.
 """
 
 import errno
@@ -20,6 +19,7 @@ from ruamel.yaml.events import (
     AliasEvent,
     DocumentStartEvent,
     MappingEndEvent,
+    NodeEvent,
     ScalarEvent,
     SequenceEndEvent,
     SequenceStartEvent,
@@ -36,9 +36,8 @@ MAX_OPEN_BRACKETS = 256
 MAX_DEPTH = 64
 MAX_DIGITS = 18  # any such number fits 64 bits
 # Limits of work: ruamel.yaml takes about 15 us per value, and what follows a few of them.
-MAX_NODES = 50_000  # keys and values with aliases written out: 5 000 explicit cases of four fields
+MAX_NODES = 50_000  # keys and values: 5 000 explicit cases of four fields
 MAX_KEYS = 500  # of one mapping; a scenario's largest has about thirty
-MAX_ANCHORS = 500
 MAX_PROBLEMS = 20  # as many as anyone reads before the first is fixed
 # The core schema of YAML 1.2: no `yes`, no `1:30`, no octal without 0o.
 NULL = {"", "~", "null", "Null", "NULL"}
@@ -47,7 +46,6 @@ DECIMAL = re.compile(r"[-+]?[0-9]+")
 BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-OPEN = object()
 TOO_DEEP = f"more than {MAX_DEPTH} levels of nesting; wanted a scenario, which has four"
 
 
@@ -168,10 +166,7 @@ class Builder:
         self.lines = lines
         self.document = Document(None, origin)
         self.problems: list[str] = []
-        self.count = 0  # nodes, with aliases written out
-        self.anchor_count = 0
-        # value and number of nodes; the value is OPEN until it is complete
-        self.anchors: dict[str, tuple[Any, int]] = {}
+        self.count = 0  # keys and values
 
     def at(self, mark: StringMark | None) -> str:
         origin = self.document.origin
@@ -197,34 +192,19 @@ class Builder:
 
     def value(self, event: Any, keys: Keys) -> Any:
         """The value that starts with `event`."""
-        where, before = self.at(event.start_mark), self.count
+        where = self.at(event.start_mark)
         self.document.values.setdefault(keys, where)
-        self.add(1, where)
+        self.node(event, where, "value")
         if len(keys) > MAX_DEPTH:
             raise BadInput(f"{where}: {TOO_DEEP}")
-        if isinstance(event, AliasEvent):
-            return self.alias(event.anchor, where)
-        self.refuse_tag(event, where, "value")
-        self.open_anchor(event.anchor, where)
-        value: Any = []
         if isinstance(event, ScalarEvent):
-            value = event.value if event.style else self.plain(event.value, where)
-        elif isinstance(event, SequenceStartEvent):
-            while not isinstance(item := next(self.events), SequenceEndEvent):
-                value.append(self.value(item, (*keys, len(value))))
-        else:
-            value = self.mapping(keys)
-        if event.anchor is not None:
-            self.anchors[event.anchor] = value, self.count - before
+            return event.value if event.style else self.plain(event.value, where)
+        if not isinstance(event, SequenceStartEvent):
+            return self.mapping(keys)
+        value: list[Any] = []
+        while not isinstance(item := next(self.events), SequenceEndEvent):
+            value.append(self.value(item, (*keys, len(value))))
         return value
-
-    def open_anchor(self, anchor: str | None, where: str) -> None:
-        if anchor is None:
-            return
-        self.anchor_count += 1
-        if self.anchor_count > MAX_ANCHORS:
-            raise BadInput(f"{where}: more than {MAX_ANCHORS} anchors; wanted a smaller scenario")
-        self.anchors[anchor] = OPEN, 0
 
     def mapping(self, keys: Keys) -> dict[str, Any]:
         """The entries up to the end of a mapping. A repeated key keeps its first value."""
@@ -239,8 +219,7 @@ class Builder:
                 )
             if not isinstance(event, ScalarEvent):
                 raise BadInput(f"{where}: a key that is not a word; wanted `field: value`")
-            self.add(1, where)
-            self.refuse_tag(event, where, "key")
+            self.node(event, where, "key")
             path = (*keys, event.value)
             if event.value in mapping:
                 self.problem(
@@ -254,28 +233,17 @@ class Builder:
             mapping.setdefault(event.value, self.value(value, path))
         return mapping
 
-    def alias(self, anchor: str, where: str) -> Any:
-        name = shown_word(anchor)
-        if anchor not in self.anchors:
-            raise BadInput(f"{where}: alias *{name} without its anchor; wanted &{name} before it")
-        value, nodes = self.anchors[anchor]
-        if value is OPEN:
-            raise BadInput(
-                f"{where}: recursive alias *{name}: it stands inside what it names; write the"
-                " value out"
-            )
-        self.add(nodes - 1, where)
-        return value
-
-    def add(self, nodes: int, where: str) -> None:
-        self.count += nodes
+    def node(self, event: NodeEvent, where: str, what: str) -> None:
+        """Count a key or a value. Raises BadInput for an alias, an anchor or too many of them."""
+        self.count += 1
         if self.count > MAX_NODES:
+            raise BadInput(f"{where}: more than {MAX_NODES} values; wanted a smaller scenario")
+        if event.anchor is not None:
+            sign = "alias *" if isinstance(event, AliasEvent) else "anchor &"
             raise BadInput(
-                f"{where}: more than {MAX_NODES} values once aliases are written out; wanted a"
-                " smaller scenario"
+                f"{where}: {sign}{shown_word(event.anchor)}; wanted a {what} without one; write"
+                " the value out"
             )
-
-    def refuse_tag(self, event: Any, where: str, what: str) -> None:
         if event.ctag is not None:
             tag = shown_word(str(event.ctag).replace("tag:yaml.org,2002:", "!!"))
             self.problem(f"{where}: tag {tag}; wanted a {what} without a tag; remove it")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Any
 
+from ...harness.rows.findings import LinformerProjection, findings_of
 from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing, error_text, is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, groups
 from ..formatting import list_text, percent_text
@@ -13,7 +14,7 @@ from .ratio import Ratio, time_ratio
 from .speed import race
 
 SIZES = ("rank", "features")  # names of an approximation's size in a row's configuration
-STUDY = "linformer_projections"
+STUDY = LinformerProjection.STUDY
 ENDS = ("", "_low", "_high")
 COMPARED = ("fused", "sdpa")  # exact backends to compare with if they were timed, else all
 
@@ -84,13 +85,12 @@ def emptiness(group: Group) -> str:
     )
 
 
-def projections(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The findings of the study linformer_projections, of the form that it writes."""
-    found = run.get("studies", [])
-    return [one for one in found if one.get("study") == STUDY and _is_projection(one)]
+def projections(run: Mapping[str, Any]) -> list[LinformerProjection]:
+    """The findings of the study linformer_projections."""
+    return findings_of(LinformerProjection, run.get("studies"))
 
 
-def projection_texts(one: Mapping[str, Any]) -> tuple[str, str]:
+def projection_texts(one: LinformerProjection) -> tuple[str, str]:
     """Cosine and error, each with its interval."""
     cosine, error = (
         tuple(one[f"{name}{end}"] for end in ENDS) for name in ("output_cosine", "error_l2_ratio")
@@ -98,16 +98,6 @@ def projection_texts(one: Mapping[str, Any]) -> tuple[str, str]:
     return (
         f"{cosine[0]:.2f} ({cosine[1]:.2f} to {cosine[2]:.2f})",
         f"{error_text(error[0])} ({error_text(error[1])} to {error_text(error[2])})",
-    )
-
-
-def _is_projection(one: Mapping[str, Any]) -> bool:
-    texts, counts = ("inputs", "projections"), ("seq_len", "rank", "seeds")
-    numbers = (f"{name}{end}" for name in ("output_cosine", "error_l2_ratio") for end in ENDS)
-    return (
-        all(isinstance(one.get(name), str) for name in texts)
-        and all(type(one.get(name)) is int for name in counts)
-        and all(type(one.get(name)) in (int, float) for name in numbers)
     )
 
 

@@ -64,9 +64,7 @@ def _projections(meta: Meta) -> Iterator[Block]:
                 f" {first['rank']}: cosine and error on other inputs of the same kind"
             ),
             columns=("inputs", "projections", "cosine", "error"),
-            rows=tuple(
-                (one["inputs"], one["projections"], *projection_texts(one)) for one in found
-            ),
+            rows=tuple((one.inputs, one.projections, *projection_texts(one)) for one in found),
         )
         yield note(
             f"Means over {first['seeds']} seeds with 95 % intervals. Trained: the two projections"

@@ -48,11 +48,16 @@ class TriedCheckpoints(NamedTuple):
     remarks: list[str]
 
 
-def read_checkpoints(texts: Sequence[str], tokens: str | None = None) -> tuple[Checkpoint, ...]:
-    """As on the command line. Raises BadInput for what is not there, or two of one name."""
-    if tokens is not None and not texts:
+def read_checkpoints(
+    given: Sequence[str | tuple[str | None, str]], tokens: str | None = None
+) -> tuple[Checkpoint, ...]:
+    """`given`: as on the command line, or a name and a path. Raises BadInput for what is not there,
+    or two of one name.
+    """
+    if tokens is not None and not given:
         raise BadInput("--tokens belongs to --checkpoint PATH; give the model too")
-    return checkpoints_of(map(_name_and_path, texts), tokens)
+    pairs = [_name_and_path(one) if isinstance(one, str) else one for one in given]
+    return checkpoints_of(pairs, tokens)
 
 
 def checkpoints_of(

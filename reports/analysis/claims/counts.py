@@ -1,8 +1,6 @@
 """The claims that exact counts answer, which have no noise: C1, C3a, C3b, C6 and C15.
 
-Two read findings of studies:
-    head_copies       C6    layout or backend, heads, copied_bytes
-    parameter_count   C15   d_k_rule, heads, parameter_count
+Two read findings of studies: C6 of head_copies, C15 of parameter_count.
 """
 
 from collections.abc import Sequence
@@ -10,12 +8,12 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from ....harness.rows.findings import HeadCopy, ParameterCount, findings_of
 from ...data.row_groups import Group, Row, backends, groups
 from ...formatting import bytes_text, number_text, plural
 from ..heads import MARGIN_RATIO, HeadCost, comparable, share_width
 from ..polynomial import bytes_over_n, coefficient_text
 from .claim_verdict import ClaimVerdict, Evidence, Part, agreed, part
-from .findings import numbers, of_study
 from .statement import Statement
 
 ITEM_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
@@ -153,12 +151,10 @@ def first_texts(evidence: Sequence[Evidence]) -> str:
 
 def head_copies(findings: Sequence[Any]) -> list[Part]:
     """C6: the bytes that joining more than one head copies."""
-    copied: dict[str, list[tuple[float, float]]] = {}
-    for one in of_study(findings, "head_copies"):
-        known = numbers(one, "heads", "copied_bytes")
-        if known and known[0] > 1:
-            of = str(one.get("layout") or one.get("backend"))
-            copied.setdefault(of, []).append((known[0], known[1]))
+    copied: dict[str, list[tuple[int, int]]] = {}
+    for one in findings_of(HeadCopy, findings):
+        if one.heads > 1 and one.copied_bytes is not None:
+            copied.setdefault(one.layout or one.backend, []).append((one.heads, one.copied_bytes))
     parts = []
     for of, sizes in copied.items():
         heads, size = max(sizes)
@@ -166,17 +162,16 @@ def head_copies(findings: Sequence[Any]) -> list[Part]:
         verdict: ClaimVerdict = (
             "depends" if len(some) > 1 else "refuted" if True in some else "supported"
         )
-        text = f"{bytes_text(size)} copied at h = {heads:.0f}"
+        text = f"{bytes_text(size)} copied at h = {heads}"
         parts.append(Part(of=of, verdict=verdict, numbers=text))
     return parts
 
 
 def parameter_count(findings: Sequence[Any]) -> list[Part]:
     """C15: whether the count rises with the heads, for each rule for the width of a head."""
-    counts: dict[str, dict[float, float]] = {}
-    for one in of_study(findings, "parameter_count"):
-        if known := numbers(one, "heads", "parameter_count"):
-            counts.setdefault(str(one.get("d_k_rule")), {})[known[0]] = known[1]
+    counts: dict[str, dict[int, int]] = {}
+    for one in findings_of(ParameterCount, findings):
+        counts.setdefault(one.d_k_rule, {})[one.heads] = one.parameter_count
     parts = []
     for rule, by_heads in counts.items():
         values = [by_heads[heads] for heads in sorted(by_heads)]
@@ -185,10 +180,7 @@ def parameter_count(findings: Sequence[Any]) -> list[Part]:
             verdict: ClaimVerdict = (
                 "supported" if rises else "refuted" if len(set(values)) == 1 else "depends"
             )
-            text = (
-                f"{values[0]:.0f} at h = {min(by_heads):.0f}, {values[-1]:.0f} at h ="
-                f" {max(by_heads):.0f}"
-            )
+            text = f"{values[0]} at h = {min(by_heads)}, {values[-1]} at h = {max(by_heads)}"
             parts.append(Part(of=f"d_k {rule}", verdict=verdict, numbers=text))
     return parts
 

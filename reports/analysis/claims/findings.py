@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ....harness.rows.findings import Timed
 from ...data.noise_floor import ASSUMED_RATIO, DISTURBED_RATIO, share_text
 from ...data.run_meta import finite_number
 
@@ -24,16 +25,14 @@ def numbers(one: Finding, *names: str) -> list[float] | None:
     return known if len(known) == len(found) else None
 
 
-def disturbed(one: Finding) -> bool | None:
-    """Whether other work competed for the cores in most blocks; None if the finding has no count.
-
-    `contended_blocks` and `blocks` are named as in a row of latencies.
-    """
-    known = numbers(one, "contended_blocks", "blocks")
-    return None if known is None else 2 * known[0] > known[1]
+def disturbed(one: Timed) -> bool | None:
+    """Whether other work competed for the cores in most blocks; None if nobody counted."""
+    if one.contended_blocks is None or one.blocks is None:
+        return None
+    return 2 * one.contended_blocks > one.blocks
 
 
-def extended(one: Finding, low: float, high: float) -> tuple[float, float, str]:
+def extended(one: Timed, low: float, high: float) -> tuple[float, float, str]:
     """The bounds of a study's ratio, which is of one process, extended by what processes differ.
 
     With the words that say so. Disturbed processes differ by more, as for ratios of latencies.

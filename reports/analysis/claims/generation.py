@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from math import isfinite, nan
 from typing import Any
 
+from ....harness.rows.findings import Generated
 from ...formatting import count_text, number_text, times_text
-from ..generation import STUDY, Generated, complaints, flops_exponent, generated, timed
+from ..generation import complaints, flops_exponent, generated, timed
 from .claim_verdict import ClaimVerdict, Part, above, jointly
-from .findings import extended, of_study
+from .findings import extended
 from .statement import Statement
 
 RATIO = "full_over_cached_total"
@@ -18,11 +19,11 @@ def cache_saves(findings: Sequence[Any]) -> list[Part]:
 
     A backend whose cached steps are not the full pass saves nothing that can be compared.
     """
-    found = generated({"studies": of_study(findings, STUDY)})
+    found = generated({"studies": findings})
     if not found:
         return []
     wrong = complaints(found)
-    parts = [_flops([one for one in found if one["backend"] == found[0]["backend"]])]
+    parts = [_flops([one for one in found if one.backend == found[0].backend])]
     parts += [_time(backend, some) for backend, some in timed(found).items()]
     return [
         *parts,
@@ -32,8 +33,8 @@ def cache_saves(findings: Sequence[Any]) -> list[Part]:
 
 def _flops(some: Sequence[Generated]) -> Part:
     """Without a cache T steps need more, and ever more so. `some`: of one backend."""
-    last = max(some, key=lambda one: int(one["tokens"]))
-    ratio = last["full_total_flops"] / last["cached_total_flops"]
+    last = max(some, key=lambda one: one.tokens)
+    ratio = last.full_total_flops / last.cached_total_flops
     full, cached = (flops_exponent(some, way) for way in ("full", "cached"))
     verdicts: list[ClaimVerdict] = ["supported" if ratio > 1 else "refuted"]
     text = f"without a cache {number_text(ratio)} times those with it for {_tokens(last)} tokens"
@@ -63,11 +64,11 @@ def _extended(one: Generated) -> tuple[float, float, str]:
     """The bounds of the ratio of times, NaN without an interval, and what they allow for."""
     ends = (one[f"{RATIO}_{end}_ratio"] for end in ("low", "high"))
     low, high = (nan if bound is None else float(bound) for bound in ends)
-    return extended(dict(one), low, high)
+    return extended(one, low, high)
 
 
 def _tokens(one: Generated) -> str:
-    return count_text(one["tokens"])
+    return count_text(one.tokens)
 
 
 CLAIMS: dict[str, Statement] = {

@@ -12,6 +12,7 @@ from itertools import pairwise
 from math import gcd, inf
 from typing import Any
 
+from ....harness.rows.findings import Initialisation, findings_of
 from ...formatting import list_text, number_text, percent_text, range_text
 from ..trained_gradients import STUDY as TRAINED
 from ..trained_gradients import trained_models
@@ -151,10 +152,13 @@ def _logarithmic(rises: Sequence[int]) -> str:
 def initial_scale(findings: Sequence[Any]) -> list[Part]:
     """Q14: Xavier keeps both variances within ten times, N(0, 1) and N(0, 0.01²) do not."""
     by_rule: dict[str, list[tuple[float, float]]] = {}
-    for one in of_study(findings, "initialisation"):
-        for name in ("output_variance", "gradient_variance"):
-            if known := numbers(one, f"{name}_low", f"{name}_high"):
-                by_rule.setdefault(str(one.get("rule")), []).append((known[0], known[1]))
+    for one in findings_of(Initialisation, findings):
+        by_rule.setdefault(one.rule, []).extend(
+            [
+                (one.output_variance_low, one.output_variance_high),
+                (one.gradient_variance_low, one.gradient_variance_high),
+            ]
+        )
     parts = []
     for rule, found in by_rule.items():
         scaled = agreed(by_interval(low, high, WELL_SCALED) for low, high in found)

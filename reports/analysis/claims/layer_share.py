@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from ....harness.rows.findings import OutputShare, findings_of
 from ...data.row_groups import Row, backends, groups
 from ...formatting import beyond_text
 from ..ratio import DISTURBED, Ratio, time_ratio
 from .claim_verdict import ClaimVerdict, Evidence, Part, above, part
-from .findings import Finding, disturbed, extended, numbers, of_study
+from .findings import disturbed, extended
 from .statement import Statement
 from .times import full_attention
 
@@ -95,18 +96,16 @@ def output_share(findings: Sequence[Any]) -> list[Part]:
     A study measures in one process, so its interval is extended by what processes may differ.
     While other work disturbs most blocks, a share decides nothing.
     """
-    names = ("seq_len", "share_ratio", "share_low_ratio", "share_high_ratio")
-    longest: dict[str, tuple[list[float], Finding]] = {}
-    for one in of_study(findings, "output_share"):
-        known, of = numbers(one, *names), str(one.get("backend"))
-        if known and (of not in longest or known[0] > longest[of][0][0]):
-            longest[of] = known, one
+    longest: dict[str, OutputShare] = {}
+    for one in findings_of(OutputShare, findings):
+        if one.backend not in longest or one.seq_len > longest[one.backend].seq_len:
+            longest[one.backend] = one
     parts = []
-    for of, ((n, share, own_low, own_high), one) in longest.items():
-        low, high, allows = extended(one, own_low, own_high)
-        low, high = min(1.0, low), min(1.0, high)
+    for of, one in longest.items():
+        low, high, allows = extended(one, one.share_low_ratio, one.share_high_ratio)
+        low, high, share = min(1.0, low), min(1.0, high), one.share_ratio
         text = (
-            f"{100 * share:.0f} %{beyond_text(share)} of the layer's time at N = {n:.0f}"
+            f"{100 * share:.0f} %{beyond_text(share)} of the layer's time at N = {one.seq_len}"
             f" ({100 * low:.0f} to {100 * high:.0f} %){allows}"
         )
         verdict = "inconclusive" if disturbed(one) else above(low, high, HALF)

@@ -1,18 +1,18 @@
 """Several projections as one product: C4 for all heads, Q15 for queries, keys and values.
 
-C4 reads rows and the study projection_equality (holds: bool), Q15 the study joined_projections:
-batch, seq_len, d_model, time_ratio with bounds.
+C4 reads rows and the study projection_equality, Q15 the study joined_projections.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
+from ....harness.rows.findings import JoinedProjections, ProjectionEquality, findings_of
 from ...data.row_groups import Row, groups
 from ...formatting import times_text
 from ..errors import ALLOWED_RATIO
 from ..ratio import DISTURBED, time_ratio
 from .claim_verdict import ClaimVerdict, Evidence, Part, above, jointly, part
-from .findings import extended, numbers, of_study
+from .findings import extended
 from .statement import Statement
 from .times import FUSED, LOOP
 
@@ -23,7 +23,7 @@ def one_projection(rows: Sequence[Row], findings: Sequence[Any]) -> list[Part]:
     Both passed the correctness check, so they are equal. A study projection_equality (holds: bool)
     tests the equality more strictly.
     """
-    studied = [one.get("holds") for one in of_study(findings, "projection_equality")]
+    studied = [one.holds for one in findings_of(ProjectionEquality, findings)]
     layers = [row for row in rows if row["scope"] == "layer" and (row["heads"] or 0) > 1]
     evidence: list[Evidence] = []
     for group in groups(layers, None):
@@ -35,8 +35,8 @@ def one_projection(rows: Sequence[Row], findings: Sequence[Any]) -> list[Part]:
         errors = [row.get("error_ratio") for row in (loop, fused)]
         known = [error for error in errors if error is not None]
         equal: ClaimVerdict = "inconclusive"
-        if any(type(holds) is bool for holds in studied):
-            equal = "supported" if all(holds is True for holds in studied) else "refuted"
+        if studied:
+            equal = "supported" if all(studied) else "refuted"
         elif len(known) == 2:
             equal = "supported" if max(known) <= ALLOWED_RATIO else "refuted"
         said = {"supported": "yes", "refuted": "no"}.get(equal, "not shown")
@@ -52,17 +52,11 @@ def one_product(findings: Sequence[Any]) -> list[Part]:
     extended by what processes may differ.
     """
     parts = []
-    for one in of_study(findings, "joined_projections"):
-        known = numbers(
-            one, "batch", "seq_len", "d_model", "time_ratio", "time_low_ratio", "time_high_ratio"
-        )
-        if known is None:
-            continue
-        batch, n, width, ratio, low, high = known
-        low, high, allows = extended(one, low, high)
+    for one in findings_of(JoinedProjections, findings):
+        low, high, allows = extended(one, one.time_low_ratio, one.time_high_ratio)
         verdict = above(low, high, 1.0)
-        text = f"three take {times_text(ratio, low, high)} the time of one{allows}"
-        of = f"batch {batch:.0f}, N = {n:.0f}, d = {width:.0f}"
+        text = f"three take {times_text(one.time_ratio, low, high)} the time of one{allows}"
+        of = f"batch {one.batch}, N = {one.seq_len}, d = {one.d_model}"
         parts.append(Part(of=of, verdict=verdict, numbers=text))
     return parts
 

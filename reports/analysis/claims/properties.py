@@ -1,35 +1,28 @@
 """Properties of attention, tried on random cases in float64: C7 to C9, Q12, Q13 and Q17.
 
-They read two studies:
-    layer_properties   C7-9            property, holds (bool), worst_error_ratio
-    attention_facts    Q12, Q13, Q17   statement, holds, holding_ratio, case_count
+They read two studies: layer_properties (C7 to C9) and attention_facts (Q12, Q13, Q17).
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from ...data.run_meta import finite_number
+from ....harness.rows.findings import AttentionFact, LayerProperty, findings_of
 from ...formatting import beyond_text, number_text, percent_text
 from .claim_verdict import ClaimVerdict, Part, jointly
-from .findings import numbers, of_study
 from .statement import Statement
 
 
 def properties(findings: Sequence[Any], *names: str) -> list[Part]:
     """C7, C8, C9: all named properties hold in every case that was tried."""
-    found = {
-        one.get("property"): one
-        for one in of_study(findings, "layer_properties")
-        if type(one.get("holds")) is bool
-    }
+    found = {one.property: one for one in findings_of(LayerProperty, findings)}
     tried = [name for name in names if name in found]
     if not tried:
         return []
-    verdicts: list[ClaimVerdict] = ["supported" if found[n]["holds"] else "refuted" for n in tried]
+    verdicts: list[ClaimVerdict] = ["supported" if found[n].holds else "refuted" for n in tried]
     verdicts += ["not run"] * (len(names) - len(tried))
     texts = []
     for name in tried:
-        error = number_text(finite_number(found[name], "worst_error_ratio")) or "unknown"
+        error = number_text(found[name].worst_error_ratio) or "unknown"
         texts.append(f"{name.replace('_', ' ')}: off by at most {error}")
     return [Part(of="random cases", verdict=jointly(verdicts), numbers="; ".join(texts))]
 
@@ -37,19 +30,18 @@ def properties(findings: Sequence[Any], *names: str) -> list[Part]:
 def holds(findings: Sequence[Any], names: dict[str, str]) -> list[Part]:
     """Q12, Q13, Q17: each statement that the study tried, by the name that the part has."""
     parts = []
-    for one in of_study(findings, "attention_facts"):
-        known = numbers(one, "holding_ratio", "case_count")
-        of = names.get(str(one.get("statement")))
-        if of is None or known is None or type(one.get("holds")) is not bool:
+    for one in findings_of(AttentionFact, findings):
+        of = names.get(one.statement)
+        if of is None:
             continue
-        share, cases = known
-        error = number_text(finite_number(one, "worst_error_ratio")) or "unknown"
+        share, cases = one.holding_ratio, one.case_count
+        error = number_text(one.worst_error_ratio) or "unknown"
         parts.append(
             Part(
                 of=of,
-                verdict="supported" if one["holds"] else "refuted",
+                verdict="supported" if one.holds else "refuted",
                 numbers=(
-                    f"in {percent_text(share)}{beyond_text(share)} of {cases:.0f} random cases, off"
+                    f"in {percent_text(share)}{beyond_text(share)} of {cases} random cases, off"
                     f" by at most {error}"
                 ),
             )

@@ -1,18 +1,18 @@
 """The factor 1/sqrt(d_k): C5, the variance of scores, and Q8, the softmax's derivative.
 
-Both read the study score_scale: d_k, scaled (bool), and with bounds score_variance,
-softmax_gradient and query_gradient_norm.
+Both read the study score_scale.
 """
 
 from collections.abc import Sequence
 from math import inf
 from typing import Any
 
+from ....harness.rows.findings import ScoreScale, findings_of
 from ....harness.stats.intervals import Interval
 from ...formatting import number_text
 from ..growth import interval_text
 from .claim_verdict import EQUAL, Part, agreed, by_interval, jointly
-from .findings import Bounded, Finding, numbers, of_study
+from .findings import Bounded
 from .statement import Statement
 
 STEADY_RATIO = 0.05  # a gradient that differs by less over d_k does not depend on it
@@ -20,15 +20,14 @@ STEADY_RATIO = 0.05  # a gradient that differs by less over d_k does not depend 
 
 def score_scale(findings: Sequence[Any]) -> list[Part]:
     """C5: variance over the expected one (d_k without the factor, 1 with it) for every d_k."""
-    names = ("d_k", "score_variance", "score_variance_low", "score_variance_high")
     parts = []
     for scaled, of in ((False, "without 1/sqrt(d_k)"), (True, "with 1/sqrt(d_k)")):
         ratios = []
-        for one in of_study(findings, "score_scale"):
-            known = numbers(one, *names)
-            if one.get("scaled") is scaled and known and known[0]:
-                d_k, *variances = known
-                ratios.append((d_k, [value / (1 if scaled else d_k) for value in variances]))
+        for one in findings_of(ScoreScale, findings):
+            known = one.bounded("score_variance")
+            if one.scaled is scaled and known:
+                expected = 1 if scaled else one.d_k
+                ratios.append((one.d_k, [value / expected for value in known[1:]]))
         if ratios:
             verdict = agreed(by_interval(low, high, EQUAL) for _, (_, low, high) in ratios)
             widths = sorted(d_k for d_k, _ in ratios)
@@ -55,7 +54,7 @@ def softmax_gradient(findings: Sequence[Any]) -> list[Part]:
     parts = []
     for name, of in names.items():
         ends = {
-            scaled: _ends(of_study(findings, "score_scale"), name, scaled=scaled)
+            scaled: _ends(findings_of(ScoreScale, findings), name, scaled=scaled)
             for scaled in (False, True)
         }
         plain, scaled = ends[False], ends[True]
@@ -80,14 +79,14 @@ def softmax_gradient(findings: Sequence[Any]) -> list[Part]:
 
 
 def _ends(
-    findings: Sequence[Finding], name: str, *, scaled: bool
+    findings: Sequence[ScoreScale], name: str, *, scaled: bool
 ) -> tuple[Bounded, Bounded] | None:
     """At the narrowest and at the widest head."""
     found: list[Bounded] = []
     for one in findings:
-        known = numbers(one, "d_k", name, f"{name}_low", f"{name}_high")
-        if one.get("scaled") is scaled and known and min(known) > 0:
-            found.append((known[0], known[1], known[2], known[3]))
+        known = one.bounded(name)
+        if one.scaled is scaled and known and min(known) > 0:
+            found.append(known)
     return (min(found), max(found)) if len(found) > 1 else None
 
 

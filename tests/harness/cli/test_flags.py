@@ -7,7 +7,7 @@ import pytest
 
 from attnbench.harness.cases.axes import AXES
 from attnbench.harness.cli import app
-from attnbench.harness.cli.flags import axis_options
+from attnbench.harness.cli.flags import axes, grouped
 
 OPTIONS = [name for name, axis in AXES.items() if axis.option]
 
@@ -29,7 +29,7 @@ def test_every_axis_with_help_is_an_option(verb: Any, without: tuple[str, ...]) 
 def test_a_command_receives_only_the_axes_that_were_given() -> None:
     seen: dict[str, Any] = {}
 
-    @axis_options("window")
+    @grouped(axes=axes("window"))
     def command(first: str, axes: dict[str, Any], last: str = "z") -> None:
         seen.update(first=first, axes=axes, last=last)
 

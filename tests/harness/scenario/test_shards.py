@@ -66,7 +66,7 @@ def test_shards_keep_the_order_and_the_numbers_of_the_plan() -> None:
 
 def test_every_process_computes_the_same_shards() -> None:
     program = (
-        "from tests.harness.test_shards import *\n"
+        "from tests.harness.scenario.test_shards import *\n"
         "print([ids(shard) for shard in split(whole(**WALLS), 3, QUICK, 'cpu')])"
     )
     printed = {

@@ -56,22 +56,10 @@ def test_every_key_and_value_has_its_place() -> None:
     assert document.place(("empty",)) == "f.yaml:4:1"
 
 
-def test_an_alias_gives_the_value_again_at_its_own_place() -> None:
-    document = parse_yaml("a: &x [1, 2]\nb: *x\n", "f.yaml")
-    assert document.data["b"] == [1, 2]
-    assert document.place(("b", 1)) == "f.yaml:2:4"
-
-
 @pytest.mark.parametrize("text", ["", "# nothing but words\n", "---\n", "~"])
 def test_a_file_without_values_is_none(text: str) -> None:
     assert parse_yaml(text, "f.yaml").data is None
 
-
-NINES = (
-    f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]"
-    for old, new in zip("abcdefgh", "bcdefghi", strict=True)
-)
-ALIAS_BOMB = "\n".join(["a: &a [x, x, x, x, x, x, x, x, x]", *NINES])
 
 REFUSED = {
     "tab": ("a: 1\n\tb: 2\n", "f.yaml:2:1: a tab where YAML wants spaces; indent with spaces"),
@@ -94,22 +82,15 @@ REFUSED = {
     ),
     "core tag": ("a: !!int 4", "f.yaml:1:4: tag !!int; wanted a value without a tag; remove it"),
     "tagged key": ("!x a: 4", "f.yaml:1:1: tag !x; wanted a key without a tag; remove it"),
-    "alias bomb": (
-        ALIAS_BOMB,
-        (
-            "f.yaml:5:28: more than 50000 values once aliases are written out; wanted a smaller"
-            " scenario"
-        ),
-    ),
-    "recursive list": (
+    "anchor": (
         "a: &x [1, *x]",
-        "f.yaml:1:11: recursive alias *x: it stands inside what it names; write the value out",
+        "f.yaml:1:4: anchor &x; wanted a value without one; write the value out",
     ),
-    "recursive mapping": (
-        "a: &x {b: *x}",
-        "f.yaml:1:11: recursive alias *x: it stands inside what it names; write the value out",
+    "anchor of a key": (
+        "&x a: 1",
+        "f.yaml:1:1: anchor &x; wanted a key without one; write the value out",
     ),
-    "alias of nothing": ("a: *x", "f.yaml:1:4: alias *x without its anchor; wanted &x before it"),
+    "alias": ("a: *x", "f.yaml:1:4: alias *x; wanted a value without one; write the value out"),
     "open brackets": (
         "a: " + "[" * 5000,
         "f.yaml:1:260: more than 64 levels of nesting; wanted a scenario, which has four",
@@ -154,7 +135,7 @@ def test_what_is_wrong_is_said_with_its_place_and_at_once(case: str) -> None:
 def test_problems_before_a_fatal_one_are_reported_too() -> None:
     assert refusal("a: .nan\nb: *x").splitlines() == [
         "f.yaml:1:4: found .nan; finite number required",
-        "f.yaml:2:4: alias *x without its anchor; wanted &x before it",
+        "f.yaml:2:4: alias *x; wanted a value without one; write the value out",
     ]
 
 

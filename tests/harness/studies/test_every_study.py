@@ -19,7 +19,8 @@ SMALL = Problem(batch=1, seq_len=16, d_model=32, heads=4)
 @pytest.fixture(params=studies.names(), scope="module")
 def findings(request):
     part = studies.declared(request.param).parts[0]
-    return list(studies.load(request.param).run(SMALL, CPU, 0, **part))
+    found = studies.load(request.param).run(SMALL, CPU, 0, **part)
+    return [one if isinstance(one, dict) else one.stored() for one in found]
 
 
 def test_it_asks_a_question():

@@ -9,11 +9,9 @@ import pytest
 
 from attnbench.reports.analysis import block_share
 from attnbench.reports.data.row_groups import Row
-from attnbench.reports.elements import Figure
-from attnbench.reports.sections import block as section
 from tests.reports.fake_contrasts import run_of, timed
 from tests.reports.fake_runs import problem
-from tests.reports.rendering import blocks_of, figures_of, page_of, rows_of, tables_of
+from tests.reports.rendering import rows_of
 
 D = 128
 LENGTHS = (64, 128, 512, 1024)
@@ -78,24 +76,6 @@ def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:
     assert re.fullmatch(r"undecided at N = 1k, where it takes \d\d %", fused.text)
 
 
-def test_no_length_is_spoken_for_by_another_one(tmp_path: Path) -> None:
-    """sdpa takes less than half at every length; one that is disturbed is not among them."""
-    run = block_run(tmp_path)
-    rows = rows_of(run)
-
-    def disturbed(backend: str, *lengths: int) -> str:
-        for row in rows:
-            mine = row["backend"] == backend and row["seq_len"] in lengths
-            row["contended_blocks"], row["blocks"] = (8 if mine else 0), 8
-        return dominances(rows)[backend].text
-
-    assert disturbed("sdpa", 64, 128) == "not at N = 1k, undecided at 64 and 128"
-    assert disturbed("fused", 64).startswith("from N = 512 on (less at 128, half at about ")
-    last = disturbed("fused", 1024)
-    assert last.startswith("only at N = 512; undecided at N = 1k, where it takes 71 % (")
-    assert last.endswith(" while other work competed for the cores (less up to 128)")
-
-
 def test_disturbed_times_decide_nothing(tmp_path: Path) -> None:
     rows = rows_of(block_run(tmp_path))
     for row in rows:
@@ -111,37 +91,3 @@ def test_no_interval_of_a_share_ends_above_the_whole(tmp_path: Path) -> None:
     time = replace(block_share.shares(group, rows)["fused"][-1].time, low=0.2, high=900.0)
     assert block_share.upper(time) == 1
     assert block_share.percent(time) == f"{100 * time.value:.0f} % (20 % to 100 %)"
-
-
-def test_flops_that_grow_in_another_way_have_no_crossing(tmp_path: Path) -> None:
-    rows = rows_of(block_run(tmp_path))
-    for row in rows:
-        if row["seq_len"] == 128:
-            row["work_flops"] = int(1.5 * row["work_flops"])
-    assert dominances(rows)["fused"].by_flops is None
-
-
-@pytest.mark.parametrize("scopes", [("layer",), ("block",)])
-def test_a_run_without_pairs_has_one_line(tmp_path: Path, scopes: tuple[str, ...]) -> None:
-    run = block_run(tmp_path, scopes)
-    assert block_share.with_shares(rows_of(run)) == []
-    assert not [one for one in blocks_of(section, run) if isinstance(one, Figure)]
-
-
-def test_the_section_draws_the_shares_and_has_every_number(tmp_path: Path) -> None:
-    run = block_run(tmp_path)
-    (figure,) = figures_of(blocks_of(section, run))
-    (panel,) = figure.panels
-    assert [one.backend for one in panel.series] == ["fused", "sdpa", "by FLOPs"]
-    assert panel.series[2].y == pytest.approx(
-        [layer_flops(n) / (layer_flops(n) + 16 * n * D * D) for n in LENGTHS]
-    )
-    assert panel.line == (0.5, "half")
-    (points,) = tables_of(blocks_of(section, run))
-    table = figure.table
-    assert re.match(r"3\d % \(3\d % to 3\d %\)", table.rows[0][5])
-    assert points.rows[1] == ("all", "sdpa", "at no N up to 1k", "N = 256")
-    assert len(table.rows) == 2 * len(LENGTHS)
-    page = page_of(run)
-    assert "Attention in a block" in page
-    assert "attention takes more than half of a block" in page

@@ -39,15 +39,6 @@ def test_the_backward_pass_is_a_paired_ratio_with_an_interval(tmp_path: Path) ->
         assert one.peak_bytes == 2
 
 
-def test_training_is_answered_in_one_sentence_with_an_interval(tmp_path: Path) -> None:
-    (text,) = findings(training(tmp_path))
-    assert text.startswith("forward+backward against forward at N = 1k, fused: in the core, 3.0"), (
-        text
-    )
-    assert "times the time (2.9" in text
-    assert "2.00 times the peak bytes; in the layer, 2.5" in text
-
-
 CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "passes": ({"passes": "forward"}, {"passes": "backward"}),
     "mask": ({}, {"mask": "local", "window": 64}),
@@ -81,12 +72,6 @@ def test_two_values_of_every_axis_are_a_contrast_of_that_axis_alone(
     assert one.time.value == pytest.approx(2, rel=0.02)
     assert contrasts.time_word(one.same_time) == "more"
     assert contrasts.setting(axis, one.row) != contrasts.setting(axis, one.base)
-
-
-def test_what_is_asked_for_comes_first(tmp_path: Path) -> None:
-    found = contrasted(training(tmp_path))
-    assert list(found) == ["passes", "scope"]
-    assert [one.asked for one in found.values()] == [True, False]
 
 
 def test_a_failed_setting_has_its_reason_and_no_ratio(tmp_path: Path) -> None:
@@ -125,12 +110,6 @@ def test_fewer_heads_of_a_fixed_width_are_a_contrast_and_narrower_heads_are_not(
     some = of_axis(pruning(tmp_path / "pruned"), "heads")
     assert [(one.row["heads"], one.base["heads"]) for one in some] == [(4, 8), (1, 8)]
     assert of_axis(quickstart(tmp_path, lengths=(128, 256)), "heads") == []
-
-
-def test_pruned_heads_are_answered_beside_what_would_be_in_proportion(tmp_path: Path) -> None:
-    (text,) = findings(pruning(tmp_path))
-    assert text.startswith("h = 1 against h = 8 at N = 1k, fused: 0.25 times the time (0.2")
-    assert text.endswith("0.12 times the peak bytes (0.12 would be in proportion)")
 
 
 def test_equal_times_are_called_the_same_and_noisy_ones_undecided(tmp_path: Path) -> None:

@@ -1,15 +1,14 @@
 """reports/analysis/growth.py: fits of rows with a known truth, and of rows with little data."""
 
-from math import inf, isfinite, isnan, log
+from math import isfinite, isnan, log
 from typing import Any
 
 import numpy as np
 import pytest
 
-from attnbench.harness.stats.intervals import Interval, latency_interval
+from attnbench.harness.stats.intervals import latency_interval
 from attnbench.reports.analysis import growth
-from attnbench.reports.data.load import frame
-from attnbench.reports.data.row_groups import Row, records
+from attnbench.reports.data.row_groups import Row
 from tests.reports.fake_runs import case, problem
 
 LENGTHS = tuple(2**power for power in range(7, 14))
@@ -194,40 +193,6 @@ def test_a_fit_without_a_negative_coefficient_is_that_of_scipy() -> None:
         _, expected = nnls(powers / size, np.ones(len(LENGTHS)))
         (found,) = growth.fit(LENGTHS, times[None, :], choose=False)
         assert np.linalg.norm(powers @ found - 1) == pytest.approx(expected, rel=1e-6, abs=1e-9)
-
-
-def test_an_unbounded_interval_is_written_in_words() -> None:
-    from attnbench.harness.stats.intervals import Interval
-    from attnbench.reports.analysis.claims.times import interval_text
-
-    assert (
-        interval_text(Interval(value=800.0, low=600.0, high=inf, units=9)) == "800 (600 to no end)"
-    )
-    assert records(frame([])) == []
-
-
-def test_an_exact_exponent_is_said_without_an_empty_interval() -> None:
-    rows = [timed(n, [2e-6 * n * n] * 6, processes=True) for n in LENGTHS]
-    last = growth.growth(rows, "x").exponents[-1]
-    assert growth.interval_text(last) == "2 (exactly)"
-
-
-@pytest.mark.parametrize(
-    ("value", "low", "high", "text"),
-    [
-        (2.0, 2.0, 2.0, "2 (exactly)"),
-        (1.9999999999999998, 2.0, 2.0, "2 (exactly)"),
-        (1.5, 1.5, 1.5, "1.50 (exactly)"),
-        (1.999, 1.997, 2.001, "2.00 (within 0.002)"),
-        (1.93, 1.90, 1.97, "1.93 (1.90 to 1.97)"),
-        (4.0, 4.0, inf, "4.00 (4.00 to no end)"),
-    ],
-)
-def test_an_interval_is_only_written_where_its_digits_differ(
-    value: float, low: float, high: float, text: str
-) -> None:
-    found = Interval(value=value, low=low, high=high, units=9)
-    assert growth.interval_text(found) == text
 
 
 def test_time_over_the_batch_is_fitted_like_time_over_n() -> None:

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis import growth_along
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
-from tests.reports.fake_contrasts import decode, run_of, timed, training
+from tests.reports.fake_contrasts import run_of, timed
 from tests.reports.fake_runs import problem
 from tests.reports.rendering import rows_of
 
@@ -50,23 +48,6 @@ def test_disturbed_times_have_an_exponent_and_no_name(tmp_path: Path) -> None:
     text = growth_along.joint_finding(found)
     assert text.count("while other work disturbed most blocks") == 1
     assert "linear" not in text
-
-
-def test_decode_says_how_time_grows_with_the_cache(tmp_path: Path) -> None:
-    run = decode(tmp_path)
-    texts = growth_along.findings(rows_of(run), run_meta([read_run(run)]))
-    assert len(texts) == 1
-    text = texts[0].replace("\u00a0", " ")
-    start = "time grows as N_kv^x from N_kv = 512 to 8k: for h_kv = h, sdpa x = "
-    assert text.startswith((f"{start}1.0", f"{start}0.9"))
-    assert ", linear (1" in text
-    assert "; for h_kv = 8, sdpa x = " in text
-    assert text.endswith("); unpaired")
-
-
-def test_a_run_about_n_has_no_other_size_to_tell(tmp_path: Path) -> None:
-    run = training(tmp_path)
-    assert growth_along.findings(rows_of(run), run_meta([read_run(run)])) == []
 
 
 def test_one_value_and_failed_values_have_no_growth(tmp_path: Path) -> None:

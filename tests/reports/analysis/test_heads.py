@@ -105,18 +105,6 @@ def test_times_of_different_blocks_need_a_narrower_interval(tmp_path: Path) -> N
     assert answered(cost(tmp_path / "b", 3.0, session="another")) == "no"
 
 
-def test_each_backend_is_answered_in_one_sentence(tmp_path: Path) -> None:
-    found = cost(tmp_path, 1.2)
-    text = heads.answer(found)
-    assert text.startswith("fused: 8 heads cost as many FLOPs as one head, ")
-    assert "times the peak bytes and more time: 1.2" in text
-    assert "less time: " in heads.answer(cost(tmp_path / "b", 0.8))
-    assert "the same time within 5 %: 1.0" in heads.answer(cost(tmp_path / "c", 1.0))
-    assert "a time that may or may not be the same: " in heads.answer(
-        cost(tmp_path / "d", 1.0, noise=0.2)
-    )
-
-
 def test_scores_that_are_kept_between_calls_count_as_bytes_of_more_heads(tmp_path: Path) -> None:
     same = {"peak_bytes": 1000, "outside_bytes": 0}
     cases = [case("keeps", problem(256, h)) for h in (1, 8)]

@@ -9,7 +9,6 @@ from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.pages.markdown import render
 from attnbench.reports.pages.report import open_report
-from attnbench.reports.pages.terminal import terminal_summary
 from tests.reports.fake_pairs import timed
 from tests.reports.fake_runs import case, problem, row, write_run
 from tests.reports.pages.test_hostile import HOSTILE
@@ -39,44 +38,6 @@ def said(run: Path) -> list[str]:
     return [text.replace("\xa0", " ") for text in findings(rows_of(run), run_meta([read_run(run)]))]
 
 
-def test_a_slower_one_is_compared_with_the_best_other_one(tmp_path: Path) -> None:
-    (text,) = said(run_of(tmp_path, {256: {"ms": 20.0}}))
-    assert text.startswith(f"{MINE} takes ")
-    assert "times as long as sdpa, the best other one, at N = 256 (" in text
-    times = float(text.split("takes ")[1].split()[0])
-    assert 3.5 < times < 4.5
-
-
-def test_a_faster_one_is_the_fastest(tmp_path: Path) -> None:
-    (text,) = said(run_of(tmp_path, {256: {"ms": 1.0}}))
-    assert f"{MINE} is the fastest at N = 256: it takes 0.2" in text
-
-
-def test_an_equal_one_is_neither(tmp_path: Path) -> None:
-    (text,) = said(run_of(tmp_path, {256: {"ms": 5.0}}))
-    assert f"{MINE} cannot be told apart from sdpa, the best other one, at N = 256 (ratio" in text
-
-
-def test_the_longest_n_counts_and_the_range_over_the_others_is_named(tmp_path: Path) -> None:
-    (text,) = said(run_of(tmp_path, {256: {"ms": 50.0}, 512: {"ms": 20.0}}))
-    assert "the best other one, at N = 512 (" in text
-    assert "times as long as the best other one over 2 problems" in text
-
-
-def test_a_wrong_one_says_by_how_much_and_a_right_case_does_not_hide_it(tmp_path: Path) -> None:
-    reason = "12 times as far from the exact result as the textbook formula in fp32"
-    wrong = {"status": "incorrect", "reason": reason}
-    (text,) = said(run_of(tmp_path, {256: wrong, 512: {"ms": 20.0}}))
-    assert text.startswith(f"{MINE} is wrong in 1 of 2 cases: {reason}; elsewhere takes ")
-
-
-def test_a_failed_one_has_the_last_line_of_its_traceback(tmp_path: Path) -> None:
-    tail = "Traceback (most recent call last):\n  File x\nRuntimeError: shape mismatch\n\n"
-    failed = {"status": "error", "reason": "RuntimeError: shape", "log_tail": tail}
-    (text,) = said(run_of(tmp_path, {256: failed}))
-    assert text == f"{MINE} failed in 1 of 1 case: RuntimeError: shape mismatch"
-
-
 def test_a_failed_one_names_the_line_of_its_own_file(tmp_path: Path) -> None:
     module = MINE.partition("@")[2]
     frames = [(f"/home/me/{module}.py", 4), (f"/home/me/{module}.py", 9), ("/torch/nn.py", 31)]
@@ -86,32 +47,12 @@ def test_a_failed_one_names_the_line_of_its_own_file(tmp_path: Path) -> None:
     assert text == f"{MINE} failed in 1 of 1 case: RuntimeError: no match. ({module}.py:9)"
 
 
-def test_a_sentence_ends_with_one_full_stop(tmp_path: Path) -> None:
-    failed = {"status": "error", "reason": "RuntimeError: only one.", "log_tail": None}
-    assert terminal_summary(open_report([run_of(tmp_path, {256: failed})]))[0].endswith("only one.")
-    (text,) = said(run_of(tmp_path / "again", {256: failed}))
-    assert text.endswith("only one")
-
-
-def test_one_that_ran_nowhere_says_why(tmp_path: Path) -> None:
-    (text,) = said(run_of(tmp_path, {256: {"status": "unsupported"}}))
-    assert text.startswith(f"{MINE} has no latency: ")
-    assert "use bf16 or fp16" in text
-
-
 def test_a_run_names_its_own_backends_and_shipped_ones_are_none(tmp_path: Path) -> None:
     planned = [case(name, problem(256)) for name in ("mine", "fused")]
     rows = [timed(one, 10.0, Random(1)) for one in planned]
     assert said(write_run(tmp_path / "old", planned, rows)) == []
     (text,) = said(write_run(tmp_path / "new", planned, rows, own_backends=["mine"]))
     assert text.startswith("mine ")
-
-
-def test_it_is_the_first_sentence_of_the_summary(tmp_path: Path) -> None:
-    run = run_of(tmp_path, {256: {"status": "error", "log_tail": "Traceback\nValueError: no\n"}})
-    assert (
-        terminal_summary(open_report([run]))[0] == f"{MINE} failed in 1 of 1 case: ValueError: no."
-    )
 
 
 def test_what_a_traceback_says_stays_text(tmp_path: Path) -> None:

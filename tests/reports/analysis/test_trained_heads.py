@@ -7,7 +7,6 @@ import pytest
 
 from attnbench.reports.analysis.trained_heads import (
     difference,
-    drawn,
     favourite,
     losses_over_left,
     mean_of,
@@ -133,18 +132,3 @@ def test_a_map_looks_where_most_of_its_weight_is() -> None:
     assert tokens_attended(shifted(1)) == 1
     uniform = [[1 / N] * N] * N
     assert log(tokens_attended(uniform)) == pytest.approx(log(N))
-
-
-def test_maps_are_shown_of_the_fewest_heads_that_are_enough_but_of_two_at_least() -> None:
-    shown = {one.task: drawn(one) for one in results(run_of(CLEAR))}
-    assert shown["recall"][0].heads == 2
-    assert shown["six_relations"][0].heads == 8
-
-
-@pytest.mark.parametrize(
-    "maps", [None, [], [[]], [[[[0.5, 0.5]]]], [[[["x"]]]], [[[[7.0]]]], "maps", [[3]]]
-)
-def test_what_is_no_map_is_not_shown(maps: Any) -> None:
-    findings = [training("recall", 2, 0, 0.9, weight_rows_after=maps)]
-    (found,) = results(run_of(findings))
-    assert drawn(found) is None

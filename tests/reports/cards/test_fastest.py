@@ -4,7 +4,7 @@ from pathlib import Path
 
 from attnbench.reports.cards import fastest
 from attnbench.reports.elements import Card, Table
-from tests.reports.fake_runs import grid, head_sweep, many_problems, quickstart, row, write_run
+from tests.reports.fake_runs import grid, row, write_run
 from tests.reports.rendering import card_of
 
 
@@ -17,13 +17,6 @@ def fastest_card(*runs: Path) -> Card:
 def table(found: Card) -> Table:
     assert isinstance(found.picture, Table)
     return found.picture
-
-
-def test_a_clear_winner_has_its_time_and_the_next_ones_ratio(tmp_path: Path) -> None:
-    found = table(fastest_card(quickstart(tmp_path)))
-    cells = dict(zip(found.columns, found.rows[1], strict=True))
-    assert cells["N\u00a0=\u00a04\u202f096"].startswith("sdpa ")
-    assert " · then fused ×" in cells["N\u00a0=\u00a04\u202f096"]
 
 
 def test_what_cannot_be_told_apart_is_a_tie(tmp_path: Path) -> None:
@@ -46,36 +39,6 @@ def test_the_only_one_that_fits_is_called_so(tmp_path: Path) -> None:
     ]
     found = table(fastest_card(write_run(tmp_path, cases, rows)))
     assert any("only one that fits" in cell for line in found.rows for cell in line)
-
-
-def test_beside_the_heads_card_it_takes_the_whole_width(tmp_path: Path) -> None:
-    assert fastest_card(quickstart(tmp_path)).wide
-    cases = grid(("fused", "sdpa"), (256, 512, 1024))
-    narrow = fastest_card(write_run(tmp_path / "one", cases, [row(one) for one in cases]))
-    assert not narrow.wide
-    assert [line[0] for line in table(narrow).rows] == ["256", "512", "1\u202f024"]
-
-
-def test_a_single_problem_lists_all_backends(tmp_path: Path) -> None:
-    cases = grid(("naive", "fused", "sdpa"), (1024,))
-    rows = [row(one, "crashed" if one["backend"] == "naive" else "ok") for one in cases]
-    found = table(fastest_card(write_run(tmp_path, cases, rows)))
-    assert [line[0] for line in found.rows] == ["sdpa", "fused", "naive"]
-    assert found.rows[-1][1] == "crashed"
-
-
-def test_problems_that_are_not_in_the_table_are_counted(tmp_path: Path) -> None:
-    found = fastest_card(many_problems(tmp_path))
-    assert "more problems below" in found.note
-
-
-def test_many_heads_have_a_row_each(tmp_path: Path) -> None:
-    assert len(table(fastest_card(head_sweep(tmp_path))).rows) == 7
-
-
-def test_one_backend_alone_has_no_card(tmp_path: Path) -> None:
-    cases = grid(("fused",), (256, 512))
-    assert card_of(fastest, write_run(tmp_path, cases, [row(one) for one in cases])) is None
 
 
 def test_a_winner_beside_other_work_is_named_with_it(tmp_path: Path) -> None:

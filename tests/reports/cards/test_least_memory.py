@@ -7,9 +7,8 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Card, Table
-from tests.reports.fake_contrasts import run_of, timed, training
-from tests.reports.fake_inexact import inexact
-from tests.reports.fake_runs import problem, quickstart
+from tests.reports.fake_contrasts import run_of, timed
+from tests.reports.fake_runs import problem
 
 
 def card_of(run: Path) -> Card | None:
@@ -40,10 +39,3 @@ def test_equal_bytes_share_the_first_place(tmp_path: Path) -> None:
     assert isinstance(card.picture, Table)
     assert len(card.picture.rows) == 2
     assert len(card.picture.strong) == 3
-
-
-def test_runs_over_n_or_about_a_contrast_have_other_cards(tmp_path: Path) -> None:
-    assert card_of(quickstart(tmp_path / "a", lengths=(128, 256))) is None
-    assert card_of(training(tmp_path / "b")) is None
-    assert card_of(inexact(tmp_path / "c")) is None
-    assert card_of(run_of(tmp_path / "d")) is None

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 
 from attnbench.reports.cards import memory, wall
-from attnbench.reports.elements import Card, Table, WallChart
-from tests.reports.fake_runs import GIB, case, grid, problem, quickstart, row, write_run
+from attnbench.reports.elements import Card, WallChart
+from tests.reports.fake_runs import GIB, grid, quickstart, row, write_run
 from tests.reports.rendering import card_of
-from tests.reports.sections.test_wall import only_walls
 
 LENGTHS = (512, 1024, 2048, 4096, 8192)
-OUT = ("oom", "predicted_oom")
 
 
 def run_with(parent: Path, *, status: str = "ok", **meta: Any) -> Path:
@@ -41,14 +39,6 @@ def chart(*runs: Path) -> WallChart:
     picture = wall_card(*runs).picture
     assert isinstance(picture, WallChart)
     return picture
-
-
-def test_the_sentence_says_the_growth_and_where_each_backend_stops(tmp_path: Path) -> None:
-    assert sentence(quickstart(tmp_path)) == (
-        "fused with 8 heads needs 64 N² + 4 096 N bytes plus inputs, quadratic: twice the"
-        " length, four times the memory. It stops at N = 5 713; naive, one head"
-        " at a time, at 15 756. sdpa grows linearly and still fits at 16 384 with 160 MiB."
-    )
 
 
 def test_a_crossing_is_the_last_n_within_the_budget(tmp_path: Path) -> None:
@@ -97,21 +87,6 @@ def test_a_case_that_crashed_is_drawn_by_formula(tmp_path: Path) -> None:
     assert {point.seq_len: point.end for point in naive.points}[2048] == "formula"
 
 
-def test_one_number_of_heads_has_one_panel(tmp_path: Path) -> None:
-    assert [label for label, _ in chart(run_with(tmp_path)).panels] == ["8 heads"]
-
-
-def test_a_run_without_a_budget_says_how_much_the_longest_needs(tmp_path: Path) -> None:
-    cases = grid(("fused", "sdpa"), LENGTHS)
-    run = write_run(tmp_path, cases, [row(one) for one in cases], memory_bytes=None)
-    found = card_of(memory, run)
-    assert found is not None
-    assert isinstance(found.picture, WallChart)
-    assert (found.title, found.picture.budget_bytes) == ("Memory over N", None)
-    assert "budget" not in found.sentence + found.subtitle
-    assert "sdpa grows linearly and fits at 8 192 with 80 MiB." in plain(found.sentence)
-
-
 def test_bytes_that_nobody_knows_give_no_card(tmp_path: Path) -> None:
     cases = grid(("fused",), LENGTHS)
     unknown = {"peak_bytes": None, "predicted_peak_bytes": None, "meta_peak_bytes": None}
@@ -127,38 +102,6 @@ def test_two_lengths_show_no_growth(tmp_path: Path) -> None:
     assert card_of(memory, run) is None
 
 
-def test_of_several_problems_the_one_with_most_numbers_is_shown_and_named(tmp_path: Path) -> None:
-    cases = [
-        *grid(("fused",), LENGTHS[1:], dtype="bf16"),
-        *grid(("fused", "sdpa"), LENGTHS),
-    ]
-    rows = [row(one, "oom" if one["seq_len"] == 8192 else "ok") for one in cases]
-    found = wall_card(write_run(tmp_path, cases, rows))
-    assert "fp32" in found.subtitle
-    assert "1 more problem below" in found.note
-
-
-def test_what_is_measured_against_dense_attention_has_its_wall_later(tmp_path: Path) -> None:
-    cases = grid(("fused", "sparse_local"), LENGTHS, mask="local", window=64)
-    run = write_run(tmp_path, cases, [row(one) for one in cases])
-    assert card_of(wall, run) is None
-    found = card_of(memory, run)
-    assert found is not None
-    assert (memory.ORDER > wall.ORDER, found.name) == (True, "memory")
-
-
-def test_runs_that_only_searched_for_the_wall_have_a_table(tmp_path: Path) -> None:
-    found = wall_card(only_walls(tmp_path))
-    assert isinstance(found.picture, Table)
-    assert [cells[0] for cells in found.picture.rows][:3] == ["sdpa", "naive", "fused"]
-    assert "fused fits up to N = 4 038" in plain(found.sentence)
-
-
-def test_the_note_explains_only_the_signs_that_are_there(tmp_path: Path) -> None:
-    assert "Hollow" not in wall_card(run_with(tmp_path)).note
-    assert "Hollow" in wall_card(quickstart(tmp_path / "other")).note
-
-
 def test_a_case_without_a_prediction_has_no_height(tmp_path: Path) -> None:
     cases = grid(("fused",), LENGTHS)
     rows = [
@@ -168,11 +111,6 @@ def test_a_case_without_a_prediction_has_no_height(tmp_path: Path) -> None:
     (line,) = chart(write_run(tmp_path, cases, rows)).panels[0][1]
     assert (line.points[-1].end, line.points[-1].need_bytes) == ("oom", None)
     assert line.between == (4096, 8192)
-
-
-def test_an_empty_run_has_no_card(tmp_path: Path) -> None:
-    planned = [case("fused", problem(512))]
-    assert card_of(wall, write_run(tmp_path, planned, [])) is None
 
 
 @pytest.mark.parametrize(

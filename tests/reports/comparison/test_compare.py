@@ -57,13 +57,6 @@ def test_an_empty_run_is_refused(run):
         compare_runs(run, write_run(run.parent, PLANNED, [], name="empty"), None)
 
 
-def test_a_torn_run_is_compared_and_says_so(run):
-    torn = changed(run, "torn", lambda one: one)
-    with (torn / "rows.jsonl").open("a") as file:
-        file.write('{"schema": 1, "ki')
-    assert "torn off" in " ".join(compare_text.sentences(compare_runs(run, torn, None)))
-
-
 def test_gpus_of_one_kind_with_other_uuids_are_different_devices(run):
     facts = {"device": "cuda", "device_name": "GPU"}
     one, other = (
@@ -146,17 +139,6 @@ def test_markdown_of_very_many_cases_stays_short_and_names_the_worst(run):
     assert len(text.encode()) < 1 << 20
     assert text.count("\n| sdpa") == compare_text.MOST_ROWS
     assert "300 more lines are left out" in text
-
-
-def test_one_process_names_what_processes_differ_by_and_what_would_decide(run):
-    starts(run.parent, 0.01)
-    found = compare_runs(
-        fake_run(run.parent, 2, processes=1), fake_run(run.parent, 3, 1.15, processes=1), None
-    )
-    assert {one.verdict for one in found.verdicts if one.metric == "latency"} == {"undecided"}
-    said = " ".join(compare_text.sentences(found))
-    assert "one process: the interval allows for the 7.6 % that processes differ on this" in said
-    assert "a standard run (--plan standard) has several processes" in said
 
 
 def test_two_runs_say_what_would_tell_how_much_runs_differ(run):

@@ -7,8 +7,7 @@ import pytest
 
 from attnbench.reports.comparison.case_samples import case_samples, not_started
 from attnbench.reports.comparison.gate import Gate, apply
-from attnbench.reports.comparison.verdict import REASONS, Rules, case_verdicts
-from attnbench.reports.comparison.verdict_text import NOTHING_DECIDED, nothing_decided_text
+from attnbench.reports.comparison.verdict import Rules, case_verdicts
 from tests.reports.comparison.test_verdict import PLANNED, measured, scaled
 from tests.reports.fake_runs import row
 
@@ -85,31 +84,6 @@ def test_a_case_that_was_planned_and_not_reached_is_undecided():
     one = measured(1)
     unreached = (measured(2, planned=PLANNED[1]), not_started(PLANNED[1], "cpu"))
     assert len(result([(one, one), unreached]).undecided) == 1
-
-
-@pytest.mark.parametrize(
-    ("reasons", "said"),
-    [
-        (
-            {"one_process": 6},
-            "latency: nothing decided (0 of 6: one process each); use --plan standard or --turns",
-        ),
-        (
-            {"between_runs": 6, "one_process": 6},
-            "latency: nothing decided (0 of 6: two runs at different times, one process each);"
-            " measure them in turns: attnbench gate BASE HEAD, or compare --turns",
-        ),
-        ({}, "latency: nothing decided (0 of 6); use more turns"),
-    ],
-)
-def test_it_says_why_nothing_was_decided_and_what_decides(reasons, said):
-    assert nothing_decided_text("latency", 6, reasons) == said
-
-
-def test_every_reason_has_words_for_a_gate_that_decided_nothing():
-    assert set(NOTHING_DECIDED) | {"unpaired", "environment_differs", "status_differs"} == set(
-        REASONS
-    )
 
 
 def test_a_gate_without_data_is_refused():

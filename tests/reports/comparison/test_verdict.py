@@ -9,7 +9,6 @@ import pytest
 from attnbench.harness.stats.contrasts import Spread
 from attnbench.reports.comparison.case_samples import case_samples, not_started
 from attnbench.reports.comparison.verdict import (
-    REASONS,
     Rules,
     case_verdicts,
     geometric_mean,
@@ -353,14 +352,6 @@ def test_cases_with_different_numbers_of_processes_have_a_mean_without_interval(
     assert mean is not None
     assert mean.ratio == pytest.approx(1, abs=0.1)
     assert isnan(mean.low)
-
-
-def test_every_reason_has_a_text():
-    found = [
-        latency(measured(1, processes=1), measured(2, processes=1)),
-        latency(measured(1), measured(2), same_run=True),
-    ]
-    assert {code for one in found for code in one.reasons} <= set(REASONS)
 
 
 def test_500_draws_of_a_known_ratio_are_covered_and_equals_are_rarely_different():

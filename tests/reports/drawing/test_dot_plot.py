@@ -6,7 +6,7 @@ import pytest
 
 from attnbench.reports.drawing.dot_plot import Width, draw
 from attnbench.reports.elements import Dot, DotPlot, DotRow, Table
-from tests.reports.drawing.test_wall_chart import classed, contents, overlapping, texts
+from tests.reports.drawing.test_wall_chart import classed, overlapping, texts
 
 BACKENDS = ["naive", "fused", "sdpa"]
 WIDTHS: tuple[Width, ...] = ("wide", "narrow")
@@ -59,33 +59,6 @@ def test_no_text_covers_another_or_leaves_the_drawing(width: Width) -> None:
         assert words.bottom <= high, words
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_long_names_are_cut_and_cover_nothing(width: Width) -> None:
-    name = "package.module:a_very_long_name_of_a_function"
-    plot = dots(counted("Peak memory and more", name, 3), timed(name, 2, 0.1, 90))
-    assert overlapping(texts(svg(plot, width))) == []
-
-
-def test_each_dot_has_its_number_and_its_word() -> None:
-    found = contents(svg(PLOT))
-    assert {"×1", "×8", "×1.11", "×0.86", "same", "more", "undecided"} <= set(found)
-
-
-def test_a_row_without_a_pair_says_so_and_has_no_mark() -> None:
-    drawing = svg(PLOT)
-    assert "no pair" in contents(drawing)
-    assert sum(len(classed(drawing, f"f-{place}")) for place in "012x") == 2 + 3 + 2 + 2
-
-
-def test_the_band_lies_around_the_line_of_one() -> None:
-    drawing = svg(PLOT)
-    (band,) = classed(drawing, "band")
-    (one,) = classed(drawing, "one")
-    x = float(one.get("d", "M0 ")[1:].split()[0])
-    left = float(band.get("x", ""))
-    assert left < x < left + float(band.get("width", ""))
-
-
 def test_ratios_further_from_one_lie_further_out() -> None:
     drawing = svg(dots(counted("a", "naive", 2), counted("b", "naive", 4)))
     marks = [float(one.get("cx", "")) for one in classed(drawing, "f-0") if one.tag == "circle"]
@@ -99,10 +72,6 @@ def test_an_interval_without_end_stays_in_the_drawing() -> None:
     assert float(bar.get("x", "")) + float(bar.get("width", "")) <= 476
 
 
-def test_a_heading_stands_once_over_its_rows() -> None:
-    assert contents(svg(PLOT)).count("Peak memory") == 1
-
-
 def test_names_from_files_are_escaped() -> None:
     attack = "<script>alert(1)</script>"
     text = draw(dots(counted(attack, attack, 2)), [attack], "narrow")
@@ -112,7 +81,3 @@ def test_names_from_files_are_escaped() -> None:
 
 def test_no_rows_are_no_error() -> None:
     assert svg(dots()).get("role") == "img"
-
-
-def test_a_narrow_range_has_finer_ticks() -> None:
-    assert {"×¾", "×1", "×1.5"} <= set(contents(svg(dots(timed("naive", 1, 0.72, 1.4)))))

@@ -53,14 +53,6 @@ def small(title: str, *names: str, most: float = 2.0) -> Panel:
     )
 
 
-@pytest.mark.parametrize("same_y", [True, False])
-def test_small_multiples_have_numbers_beside_each_axis_that_is_not_shared(same_y: bool) -> None:
-    figure = figure_of(small("one", "fused"), small("two", "fused", most=9.0), same_y=same_y)
-    _, (first, second) = plots._drawing(figure, ("fused",), 3.5)
-    shown = [axes.yaxis.get_tick_params()["labelleft"] for axes in (first, second)]
-    assert shown == [True, not same_y]
-
-
 def test_series_that_are_no_backends_have_colours_and_a_legend_of_their_own() -> None:
     names = ("1 head", "fused")
     figure = figure_of(small("one", *names), names=names)

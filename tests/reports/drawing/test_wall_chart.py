@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -10,7 +10,6 @@ import pytest
 
 from attnbench.reports.drawing.marks import BOLD_EM, TEXT_EM
 from attnbench.reports.drawing.wall_chart import draw
-from attnbench.reports.drawing.wall_lines import name_lines
 from attnbench.reports.elements import Scale, Table, WallChart, WallLine, WallPoint
 
 MIB = 1 << 20
@@ -150,52 +149,6 @@ def test_crosses_lie_beyond_the_budget_line() -> None:
         assert starts(one)[0][1] + 5.5 < budget
 
 
-def test_panels_have_equal_scales() -> None:
-    budgets = [ys(one)[0] for one in classed(svg(QUICKSTART), "bud")]
-    assert len(budgets) == 2
-    assert budgets[0] == budgets[1]
-
-
-def test_slopes_stand_for_a_legend() -> None:
-    found = contents(svg(QUICKSTART))
-    assert (found.count("length ×2"), "memory ×4" in found, "memory ×2" in found) == (2, True, True)
-
-
-def test_a_guide_has_the_slope_that_it_names() -> None:
-    """On these axes a line of N^2 is parallel to the first guide."""
-    drawing = svg(chart([line("fused", 64, linear=0)]))
-    lines = [one for one in classed(drawing, "ln") if "dash" not in one.get("class", "")]
-    xs = [float(x) for x, _ in re.findall(r"(-?[\d.]+) (-?[\d.]+)", lines[0].get("d", ""))]
-    slope = (ys(lines[0])[1] - ys(lines[0])[0]) / (xs[1] - xs[0])
-    way = classed(drawing, "guide")[0].get("d", "")
-    found = re.match(r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)", way)
-    assert found is not None
-    x, y, to_x, to_y = map(float, found.groups())
-    assert (to_y - y) / (to_x - x) == pytest.approx(slope, rel=0.02)
-
-
-def test_lines_on_top_of_each_other_are_both_seen() -> None:
-    drawing = svg(chart([line("fused", 8), line("naive", 8)]))
-    wide = [one for one in classed(drawing, "ln") if "u-1" in one.get("class", "").split()]
-    assert {"s-0" in one.get("class", "").split() for one in wide} == {True}
-    assert {"fused", "naive"} <= set(contents(drawing))
-    assert contents(drawing).count("7 816") <= 1  # one label for both
-
-
-def test_a_stop_that_is_not_computed_is_named_by_its_bounds() -> None:
-    known = line("fused", 64)
-    unknown = WallLine(backend="fused", points=known.points, between=(2048, 4096))
-    found = contents(svg(chart([unknown])))
-    assert "2k to 4k" in found
-    assert not classed(svg(chart([unknown])), "stop")
-
-
-def test_without_a_budget_there_is_no_zone() -> None:
-    drawing = svg(chart([line("fused", 64, budget=1 << 40)], budget=None))
-    assert not classed(drawing, "zone")
-    assert not classed(drawing, "bud")
-
-
 def test_a_case_whose_need_nobody_knows_stands_on_the_budget_line() -> None:
     points = (*line("fused", 64).points[:4], WallPoint(seq_len=4096, need_bytes=None, end="oom"))
     drawing = svg(chart([WallLine(backend="fused", points=points)]))
@@ -203,23 +156,6 @@ def test_a_case_whose_need_nobody_knows_stands_on_the_budget_line() -> None:
     (budget,) = classed(drawing, "bud")
     middle = float(re.findall(r"M[\d.]+ ([\d.]+)l([\d.]+)", cross.get("d", ""))[0][0]) + 5.5
     assert middle == pytest.approx(ys(budget)[0], abs=0.2)
-
-
-def test_predicted_stretches_are_dashed() -> None:
-    drawing = svg(chart([line("fused", 64)]))
-    dashed = classed(drawing, "dash")
-    assert len(dashed) == 1
-    assert len(ys(dashed[0])) == 3  # from the last point that ran over two crosses
-
-
-def test_linear_axes_begin_at_zero_and_show_a_parabola_bent() -> None:
-    drawing = svg(chart([line("fused", 64)]), scale="linear")
-    assert "0" in contents(drawing)
-    solid = [one for one in classed(drawing, "ln") if "dash" not in one.get("class", "")]
-    steps = ys(solid[0])
-    assert len(steps) > 2 * 4
-    rises = [before - after for before, after in pairwise(steps)]
-    assert rises[-1] > 4 * rises[0] > 0
 
 
 def test_names_from_files_are_escaped() -> None:
@@ -238,26 +174,3 @@ def test_a_single_point_can_be_drawn() -> None:
     point = WallPoint(seq_len=512, need_bytes=MIB, end="ok")
     drawing = svg(chart([WallLine(backend="fused", points=(point,))]))
     assert "fused" in contents(drawing)
-
-
-def test_a_stop_beyond_the_lengths_that_were_drawn_has_no_circle() -> None:
-    known = line("fused", 8)
-    further = WallLine(backend="fused", points=known.points[:4], stop_n=1_000_000)
-    drawing = svg(chart([further]))
-    assert not classed(drawing, "stop")
-    assert "1 000 000" in contents(drawing)
-
-
-def test_a_budget_below_every_need_leaves_a_zone_over_everything() -> None:
-    drawing = svg(chart([line("fused", 64, budget=1 << 40)], budget=1 << 20))
-    (zone,) = classed(drawing, "zone")
-    highest = float(zone.get("y", "")) + float(zone.get("height", ""))
-    (solid,) = classed(drawing, "ln")
-    assert max(ys(solid)) < highest
-
-
-def test_a_name_that_is_too_long_is_cut_only_if_it_cannot_be_broken() -> None:
-    assert name_lines("performer ~", 90) == ["performer", "~"]
-    assert name_lines("linformer:pool512 ~", 95) == ["linformer:", "pool512 ~"]
-    assert name_lines("performer ~", 200) == ["performer ~"]
-    assert name_lines("attend@my_very_long_module", 90)[0].endswith("…")

@@ -8,15 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from attnbench.reports.data.load import load
-from attnbench.reports.exports import NotExportable, export
-from attnbench.reports.exports.chrome_trace import CASES, FIRST_WORKER, WINDOWS
+from attnbench.reports.exports import export
+from attnbench.reports.exports.chrome_trace import CASES, FIRST_WORKER
 from tests.reports.fake_runs import case, problem, quickstart, row, write_run
 
 BEGAN_S = datetime(2026, 11, 21, 9, 30, tzinfo=UTC).timestamp()
-HOST = {"kind": "host", "uuid": None, "period_s": 0.2, "board_wide": [], "missing": {}}
 
 
 def checked(*runs: Path) -> list[dict[str, Any]]:
@@ -120,89 +117,3 @@ def test_every_case_that_began_is_marked_with_its_outcome_and_the_others_are_lis
     assert any("never started" in note for note in done.notes)
     # made-up rows do not say when a block began
     assert any("no block is in the trace" in note for note in done.notes)
-
-
-def test_samples_become_counters_and_stretches_of_what_ran(tmp_path: Path) -> None:
-    run = two_cases(tmp_path)
-
-    def sample(at_s: float, what: str, **values: Any) -> dict[str, Any]:
-        return {
-            "t_ns": int(1e9 * at_s),
-            "utc": datetime.fromtimestamp(BEGAN_S + at_s, UTC).isoformat(),
-            "what": what,
-            **values,
-        }
-
-    lines = [
-        HOST,
-        sample(20, "a", cpu_ratio=0.5),
-        sample(20.2, "a", cpu_ratio=0.75, resident_bytes=7),
-        sample(20.4, "b"),
-        sample(25, "b"),
-    ]
-    (run / "telemetry.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    events = checked(run)
-    counters = [
-        (event["name"], event["ts"], event["args"]) for event in events if event["ph"] == "C"
-    ]
-    near = pytest.approx  # of a microsecond: seconds since 1970 hold no finer parts
-    assert counters == [
-        ("cpu_ratio", near(20e6), {"cpu_ratio": 0.5}),
-        ("cpu_ratio", near(20.2e6), {"cpu_ratio": 0.75}),
-        ("resident_bytes", near(20.2e6), {"resident_bytes": 7}),
-    ]
-    stretches = [
-        (event["name"], event["ts"], event["dur"])
-        for event in events
-        if event["tid"] == WINDOWS and event["ph"] == "X"
-    ]
-    # nobody looked between 20.4 and 25
-    assert stretches == [
-        ("a", near(20e6), near(2e5)),
-        ("b", near(20.4e6), 0),
-        ("b", near(25e6), 0),
-    ]
-
-
-def test_two_runs_are_two_processes_on_one_axis_of_time(tmp_path: Path) -> None:
-    events = checked(two_cases(tmp_path / "a"), two_cases(tmp_path / "b", name="later"))
-    names = {
-        event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"
-    }
-    assert len(names) == 2
-    assert all("Imaginary CPU 9000 (cpu)" in name for name in names.values())
-
-
-def test_a_measured_run_has_its_blocks_apart_from_each_other(attnbench, tmp_path: Path) -> None:
-    flags = (
-        "--batch",
-        "1",
-        "--seq-len",
-        "32",
-        "--d-model",
-        "16",
-        "--heads",
-        "2",
-        "--device",
-        "cpu",
-        "--plan",
-        "quick",
-    )
-    done = attnbench(
-        "run", "--backends", "fused,sdpa", *flags, "--set", "plan.budget_s=0.3", "--quiet"
-    )
-    assert done.returncode == 0, done.stderr
-    run = tmp_path / done.stdout.strip()
-    written = attnbench("export", run, "--format", "chrome-trace", "--output", "trace.json")
-    assert (written.returncode, written.stdout, written.stderr) == (0, "trace.json\n", "")
-    blocks = [
-        event for event in checked(run) if event["tid"] == FIRST_WORKER and event["ph"] == "X"
-    ]
-    assert len(blocks) == sum(load(run)["blocks"])
-    assert json.loads(Path("trace.json").read_text())["traceEvents"]
-
-
-def test_shards_that_ran_at_the_same_time_are_exported_one_by_one(tmp_path: Path) -> None:
-    run = two_cases(tmp_path, merged=[{"number": 1, "of": 2, "run": "a"}])
-    with pytest.raises(NotExportable, match="export each of the shards"):
-        export([run], "chrome-trace")

@@ -13,9 +13,8 @@ import pytest
 
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import NotExportable, export
-from tests.reports.fake_decode import decode_run
 from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
+from tests.reports.fake_runs import many_problems, quickstart
 
 RANGE = re.compile(r"(?:\+-|±)\s*(\d.*)")
 
@@ -24,13 +23,6 @@ def entries(*runs: Path) -> list[dict]:
     found = json.loads(export(list(runs), "github-benchmark").content)
     assert isinstance(found, list)
     return found
-
-
-def test_every_entry_has_the_fields_that_the_action_reads_and_no_other(tmp_path: Path) -> None:
-    for one in entries(quickstart(tmp_path)):
-        assert {"name", "unit", "value"} <= set(one) <= {"name", "unit", "value", "range", "extra"}
-        assert type(one["value"]) in (int, float)
-        assert all(isinstance(one[key], str) for key in set(one) - {"value"})
 
 
 def test_names_are_unique_and_the_same_in_the_next_run(tmp_path: Path) -> None:
@@ -59,22 +51,3 @@ def test_values_and_ranges_are_those_of_the_table(tmp_path: Path) -> None:
             (known["latency_high_ms"] - known["latency_low_ms"]) / 2, rel=1e-4
         )
         assert (peak["value"], peak["unit"]) == (known["peak_bytes"], "bytes")
-
-
-def test_cases_without_a_latency_are_noted_and_an_empty_list_is_refused(tmp_path: Path) -> None:
-    done = export(quickstart(tmp_path), "github-benchmark")
-    assert "without a latency left out" in done.notes[0]
-    planned = case("naive", problem(128))
-    with pytest.raises(NotExportable, match="1 out of memory"):
-        export(
-            write_run(tmp_path, [planned], [row(planned, "oom")], name="failed"), "github-benchmark"
-        )
-
-
-def test_a_decode_step_says_how_much_of_the_bandwidth_it_reaches(tmp_path: Path) -> None:
-    latencies = [one for one in entries(decode_run(tmp_path)) if one["name"].endswith("latency")]
-    shares = {
-        one["extra"].partition("of memory bandwidth: ")[2].split(" (")[0] for one in latencies
-    }
-    assert shares == {"50.0 %", "25.0 %"}
-    assert all("bandwidth" not in one["extra"] for one in entries(quickstart(tmp_path / "other")))

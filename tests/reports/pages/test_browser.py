@@ -1,10 +1,8 @@
 """The page in a real browser: offline, accessible, at every width, printed, light and dark."""
 
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 
 import pytest
 
@@ -16,10 +14,8 @@ from tests.reports.rendering import write_page
 
 pytestmark = pytest.mark.long
 
-LIGHT, DARK = ("rgb(246, 246, 244)", "rgb(27, 31, 36)"), ("rgb(18, 21, 24)", "rgb(233, 235, 238)")
 WHITE = "rgb(255, 255, 255)"
 CARDS = ("wall", "heads")
-FIRST_PANEL = 360  # pixels: of a drawing for narrow pages
 Open = Callable[..., Any]
 
 
@@ -37,19 +33,6 @@ def test_no_width_overflows(opened: Open, width: int) -> None:
         "document.querySelector('dialog').scrollWidth <="
         " document.querySelector('dialog').clientWidth"
     )
-
-
-@pytest.mark.parametrize(("scheme", "colours"), [("light", LIGHT), ("dark", DARK)])
-def test_light_and_dark_follow_the_reader_and_so_do_the_figures(
-    opened: Open, scheme: str, colours: tuple[str, str]
-) -> None:
-    page = opened(color_scheme=scheme)
-    paper, ink, text = page.evaluate(
-        "[getComputedStyle(document.documentElement).backgroundColor,"
-        " getComputedStyle(document.documentElement).color,"
-        " getComputedStyle(document.querySelector('figure svg text')).fill]"
-    )
-    assert (paper, ink, text) == (*colours, colours[1])
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 320)])
@@ -125,27 +108,6 @@ def test_a_page_whose_scripts_its_server_blocks_has_everything_too(
         blocked.close()
 
 
-def test_sections_are_elements_once_the_browser_is_idle_and_folded_tables_once_they_open(
-    opened: Open,
-) -> None:
-    page = opened()
-    assert page.locator("main > section > noscript").count() == 0
-    assert page.locator("table.all tbody tr").count() > 0
-    folded = page.locator("main details:has(> noscript)")
-    count = folded.count()
-    assert count > 2
-    assert page.locator(".card details.numbers table").count() == 0
-    folded.first.locator("summary").click()
-    page.locator(".card details.numbers table button").first.wait_for()
-    assert folded.count() == count - 1
-
-
-def test_an_address_with_an_anchor_has_every_section_at_once(visit: Open, page_file: Path) -> None:
-    page = visit(page_file, state="#row-3")
-    assert page.locator("#row-3").is_visible()
-    assert 0 <= page.locator("#row-3").bounding_box()["y"] <= 900
-
-
 def test_a_printed_page_is_answers_findings_and_figures_on_white(opened: Open) -> None:
     page = opened(color_scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
@@ -155,21 +117,6 @@ def test_a_printed_page_is_answers_findings_and_figures_on_white(opened: Open) -
     for selector in ("h1", "#trust-list li", ".findings li", "figure svg", "#summary table"):
         assert page.locator(selector).first.is_visible(), selector
     assert len(page.pdf(format="A4")) > 50_000
-
-
-def test_no_heading_is_the_last_line_of_a_printed_page(opened: Open) -> None:
-    pypdf = pytest.importorskip("pypdf", reason="needs pypdf: pip install pypdf")
-    page = opened()
-
-    def plain(text: str) -> str:
-        return "".join(normalize("NFKC", text).split())
-
-    headings = {plain(text) for text in page.locator("h2, h3").all_text_contents()} - {""}
-    pages = pypdf.PdfReader(BytesIO(page.pdf(format="A4"))).pages
-    texts = [plain(one.extract_text()) for one in pages]
-    assert len(texts) > 3
-    assert sum(heading in "".join(texts) for heading in headings) > 8
-    assert not [text[-60:] for text in texts if text.endswith(tuple(headings))]
 
 
 def with_answers(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
@@ -201,90 +148,6 @@ def test_on_a_wide_screen_two_answers_are_side_by_side_on_the_first_screen(
     fastest = page.locator("#card-fastest").bounding_box()
     assert fastest["x"] == page.locator("#card-wall").bounding_box()["x"]
     assert fastest["y"] < 900
-
-
-@pytest.mark.parametrize("width", [375, 768])
-def test_on_a_narrow_screen_answers_are_stacked_and_the_first_picture_begins_on_it(
-    visit: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, width: int
-) -> None:
-    page = visit(with_answers(monkeypatch, tmp_path), width=width)
-    look = "narrow" if width < 700 else "wide"
-    wall, heads = (page.locator(f"#card-{name} svg.{look}").bounding_box() for name in CARDS)
-    assert wall["y"] + FIRST_PANEL <= 900
-    assert wall["x"] + wall["width"] <= width
-    assert heads["y"] > wall["y"] + wall["height"]
-    assert page.locator("table.across").filter(visible=True).count() == 0
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-
-
-@pytest.mark.parametrize(("width", "height"), [(1280, 900), (768, 900), (375, 667)])
-def test_both_answers_are_read_without_scrolling_and_once(
-    visit: Open, tmp_path: Path, width: int, height: int
-) -> None:
-    page = visit(write_page(quickstart(tmp_path), out=tmp_path / "page.html"), width=width)
-    for name in CARDS:
-        sentence = page.locator(f"#card-{name} .say").text_content()
-        shown = page.get_by_text(sentence, exact=False).filter(visible=True)
-        assert shown.count() == 1
-        box = shown.bounding_box()
-        assert 0 <= box["y"] < box["y"] + box["height"] <= height
-    assert page.evaluate("scrollY") == 0
-
-
-def test_the_navigation_stays_on_top_in_one_line_of_a_phone(
-    visit: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    page = visit(with_answers(monkeypatch, tmp_path), width=375)
-    links = page.locator("nav.top a")
-    boxes = [links.nth(place).bounding_box() for place in range(links.count())]
-    assert len(boxes) == 6
-    assert len({box["y"] for box in boxes}) == 1
-    assert boxes[-1]["x"] + boxes[-1]["width"] <= 375
-    page.evaluate("scrollTo(0, 2000)")
-    assert page.locator("nav.top").bounding_box()["y"] == 0
-    page.locator("nav.top a", has_text="Rows").click()
-    top = page.locator("#rows").bounding_box()["y"]
-    assert top >= page.locator("nav.top").bounding_box()["height"] - 1
-
-
-def test_the_first_tab_skips_to_the_answers(opened: Open) -> None:
-    page = opened()
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip"
-    assert page.locator(".skip").bounding_box()["x"] >= 0
-    page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "answers"
-
-
-def test_checks_open_from_the_navigation(opened: Open) -> None:
-    page = opened()
-    assert page.locator("#trust-list").is_hidden()
-    page.locator("nav.top a", has_text="Checks").click()
-    assert page.locator("#trust-list li").first.is_visible()
-
-
-def test_a_table_that_scrolls_has_a_shade_where_there_is_more(opened: Open) -> None:
-    page = opened(width=375)
-    scroll = page.locator(".scroll:has(table.all)")
-    assert scroll.evaluate("at => at.scrollWidth > at.clientWidth")
-    scroll.scroll_into_view_if_needed()
-    edge = """at => {
-        const { right, top } = at.getBoundingClientRect();
-        return [right, Math.max(top, 0) + 200];
-    }"""
-    x, y = scroll.evaluate(edge)
-    clip = {"x": x - 12, "y": y, "width": 12, "height": 40}
-    shaded = page.screenshot(clip=clip)
-    scroll.evaluate("at => { at.scrollLeft = at.scrollWidth }")
-    page.wait_for_timeout(100)
-    assert page.screenshot(clip=clip) != shaded
-
-
-@pytest.mark.parametrize("width", [320, 1280])
-def test_a_screenshot_can_be_taken(opened: Open, width: int, tmp_path: Path) -> None:
-    shot = opened(width).screenshot(path=tmp_path / "shot.png", full_page=True)
-    assert shot.startswith(b"\x89PNG")
-    assert len(shot) > 50_000
 
 
 def test_every_control_is_reached_by_keyboard_and_shows_it(opened: Open) -> None:

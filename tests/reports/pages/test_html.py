@@ -9,9 +9,7 @@ import pytest
 from attnbench.harness.store import run_store as store
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
-from attnbench.reports.elements import Card
-from attnbench.reports.sections import name_of, sections, sections_of
-from tests.reports.fake_cards import fake_cards, with_cards
+from attnbench.reports.sections import name_of, sections_of
 from tests.reports.fake_runs import (
     grid,
     head_sweep,
@@ -30,59 +28,6 @@ from tests.reports.rendering import (
 )
 
 MOST_BYTES_500_CASES = 1_500_000  # ecosystem.md, C
-
-
-def test_the_page_answers_the_question_with_findings(tmp_path: Path) -> None:
-    page = text_of(page_of(quickstart(tmp_path)))
-    assert "How does the N x N score matrix hit the memory wall" in page
-    assert (
-        "For h = 8: fused runs out of memory at N = 8k; naive at N = 16k (predicted); sdpa still"
-        " fits at N = 16k" in page
-    )
-    assert (
-        "For h = 8: sdpa is fastest at N = 8k: 58.7 ms; naive takes 3.60 times as long (2.76 to"
-        " 4.69)" in page
-    )
-    assert (
-        "fused: 8 heads cost as many FLOPs as one head, 7.22 times the peak bytes and a time that"
-        " may or may not be the same: 1.12 times" in page
-    )
-    assert "80 cases: 42 measured; 15 unsupported" in page
-    assert "the worker died of signal 11 (SIGSEGV)" in page
-    assert "Imaginary CPU 9000" in page
-
-
-def test_a_quiet_run_has_no_cautions_and_a_disturbed_one_has_them_in_latency_and_summary(
-    tmp_path: Path,
-) -> None:
-    cases = grid(("fused", "sdpa"), (128,))
-    quiet = page_of(write_run(tmp_path / "quiet", cases, [row(one) for one in cases]))
-    rows = [row(cases[0], contended_blocks=5), row(cases[1])]
-    busy = page_of(write_run(tmp_path / "busy", cases, rows))
-    assert "timed cases other work" not in text_of(quiet)
-    assert "good contention: In none of 16 blocks other work competed for the same cores" in (
-        text_of(quiet)
-    )
-    assert "caution contention: In 5 of 16 blocks" in text_of(busy)
-    assert "In 1 of 2 timed cases other work competed for the same cores" in text_of(
-        section_of(busy, "latency")
-    )
-    assert (
-        "During more than half of the blocks of 1 of 2 timed cases other work competed for the same"
-        " cores" in text_of(section_of(busy, "summary"))
-    )
-
-
-@pytest.mark.parametrize(
-    ("mode", "text"),
-    [("warm_heap", "freed memory is kept"), ("default", "latencies include their page faults")],
-)
-def test_the_environment_says_how_memory_was_kept(tmp_path: Path, mode: str, text: str) -> None:
-    cases = grid(("fused",), (128,))
-    run = write_run(
-        tmp_path, cases, [row(one) for one in cases], scenario={"plan": {"allocator": mode}}
-    )
-    assert text in text_of(page_of(run))
 
 
 def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
@@ -244,47 +189,6 @@ def lacking_of(page: str) -> dict[str, str]:
     return reasons
 
 
-def test_what_a_run_does_not_have_is_one_line_at_the_end(tmp_path: Path) -> None:
-    page = page_of(quickstart(tmp_path))
-    assert {"Energy", "Approximate attention", "Utilization"} <= set(lacking_of(page))
-    assert page.index('class="lacking"') > page.index('<section id="rows"')
-    assert not re.search("Energy|Approximate", text_of(page[: page.index('class="lacking"')]))
-
-
-def test_a_section_about_what_a_card_answers_comes_before_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = quickstart(tmp_path)
-    with_cards(monkeypatch)
-    usual = re.findall(r'<section id="(\w+)"', page_of(run))
-    with_cards(monkeypatch, Card(name="claims", title="Claims", sentence="Yes.", picture=None))
-    asked = re.findall(r'<section id="(\w+)"', page_of(run))
-    assert usual[0] == "summary"
-    assert usual[1] != "claims"
-    assert asked == ["summary", "claims", *(name for name in usual[1:] if name != "claims")]
-
-
-def test_the_header_says_what_was_measured_where_and_when(tmp_path: Path) -> None:
-    head = text_of(page_of(quickstart(tmp_path)).split("<nav")[0])
-    assert "quickstart Imaginary CPU 9000 (cpu), 2 threads" in head
-    assert "fp32, batch 1, d_model 512 · 21 Nov 2026" in head
-    assert "Trust: 5 good, 1 caution, 2 unknown" in head
-    assert "what do 8 heads cost against one?" in head
-
-
-def test_the_navigation_has_few_short_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = quickstart(tmp_path)
-    with_cards(monkeypatch, *fake_cards())
-    page = page_of(run)
-    top = re.search(r'<nav class="top".*?</nav>', page, flags=re.DOTALL)
-    assert top is not None
-    links = re.findall(r'href="#([\w-]+)">(\w+)<', top.group())
-    assert [word for _, word in links] == ["Wall", "Heads", "Fastest", "Checks", "Details", "Rows"]
-    assert all(f'id="{name}"' in page for name, _ in links)
-
-
 def test_numbers_are_aligned_right_and_words_are_not(tmp_path: Path) -> None:
     page = page_of(quickstart(tmp_path))
     classes, columns = re.search(
@@ -294,28 +198,6 @@ def test_numbers_are_aligned_right_and_words_are_not(tmp_path: Path) -> None:
     right = {titles[int(place) - 1] for place in re.findall(r"\br(\d+)", classes)}
     assert {"N", "h", "latency", "peak"} <= right
     assert not right & {"backend", "status", "reason"}
-
-
-def test_verdicts_on_claims_have_a_look_and_a_word(tmp_path: Path) -> None:
-    claims = section_of(page_of(quickstart(tmp_path)), "claims")
-    found = set(re.findall(r'<td class="v (good|bad|mixed|open)">([a-z]+)', claims))
-    words = {"good": "supported", "bad": "refuted", "mixed": "depends", "open": "inconclusive"}
-    assert found
-    assert all(words[look] == word for look, word in found)
-
-
-def test_problems_are_never_mixed_and_what_is_not_drawn_is_named(tmp_path: Path) -> None:
-    page = page_of(many_problems(tmp_path))
-    latency = section_of(page, "latency")
-    assert latency.count("<figure") == 1  # of two points each: small multiples
-    assert latency.count("sequence length N") >= 4
-    assert text_of(latency).count("layer") >= 8
-    assert "8 more problems not drawn" in latency
-
-
-def test_several_runs_are_beside_each_other(tmp_path: Path) -> None:
-    page = page_of(*(quickstart(tmp_path / name, lengths=(128, 256)) for name in "ab"))
-    assert len(re.findall(r'class="run"', page)) == 2
 
 
 def test_a_torn_tail_is_mentioned_on_the_page(tmp_path: Path) -> None:
@@ -362,26 +244,3 @@ def test_the_report_is_written_where_requested(tmp_path: Path) -> None:
     out = write_page(quickstart(tmp_path, lengths=(128,)), out=tmp_path / "page.html")
     assert out.read_text().startswith("<!DOCTYPE html>")
     assert out.stat().st_mode & 0o044 == 0o044
-
-
-def test_a_section_is_one_file_with_a_title_an_order_and_its_needs() -> None:
-    found = sections()
-    assert [section.ORDER for section in found] == sorted(section.ORDER for section in found)
-    assert len({section.TITLE for section in found}) == len(found)
-    assert found[0].TITLE == "Summary"
-    assert found[-1].TITLE == "All rows"
-    ours = [section.TITLE for section in found]
-    wanted = [
-        "Speed-up",
-        "Latency",
-        "Utilization",
-        "Failed and skipped cases",
-        "Correctness",
-        "Environment",
-        "Method",
-        "All rows",
-    ]
-    assert [title for title in ours if title in wanted] == wanted
-    for section in found:
-        assert all(isinstance(column, str) for column in section.NEEDS)
-        assert callable(section.render)

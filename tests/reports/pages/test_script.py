@@ -48,22 +48,6 @@ def test_a_column_sorts_by_size_and_not_by_letters(opened: Open) -> None:
     assert page.locator("table.all [aria-sort]").count() == 1
 
 
-def test_sizes_with_prefixes_are_ordered(opened: Open) -> None:
-    page = opened()
-    place = titles(page).index("predicted peak")
-    page.locator("table.all thead button").nth(place).click()
-    powers = {"KiB": 1, "MiB": 2, "GiB": 3}
-    values = [
-        float(text.split()[0]) * 1024 ** powers[text.split()[1]]
-        for text in column(page, place)
-        if text
-    ]
-    assert values == sorted(values)
-    n = titles(page).index("N")
-    page.locator("table.all thead button").nth(n).click()
-    assert list(dict.fromkeys(column(page, n))) == ["512", "2k", "8k"]
-
-
 def test_the_filter_wants_every_word_and_also_knows_what_all_rows_have_in_common(
     opened: Open,
 ) -> None:
@@ -104,38 +88,6 @@ def test_a_point_shows_its_numbers_on_hover_and_on_focus_and_escape_hides_them(
     assert page.locator(".tip").inner_text().startswith("naive at 8k")
     page.keyboard.press("Escape")
     assert page.locator(".tip").is_hidden()
-
-
-def test_each_figure_is_one_stop_of_the_tab_key(opened: Open) -> None:
-    page = opened()
-    figures = page.locator("figure svg:has(.points)")
-    for place in range(figures.count()):
-        assert figures.nth(place).locator('circle[tabindex="0"]').count() == 1
-
-
-def test_a_point_highlights_its_row_and_a_row_its_points(opened: Open) -> None:
-    page = opened()
-    point = page.locator("#latency .points circle[data-case]").first
-    number = point.get_attribute("data-case")
-    point.focus()
-    assert "lit" in page.locator(f"#row-{number}").get_attribute("class")
-    page.keyboard.press("Escape")
-    page.locator(f"#row-{number} th").hover()
-    assert "lit" in point.get_attribute("class")
-
-
-def test_a_series_is_hidden_in_all_figures_and_shown_again(opened: Open) -> None:
-    page = opened()
-    buttons = page.locator(".legend button", has_text="fused")
-    assert buttons.first.get_attribute("aria-pressed") == "true"
-    buttons.first.click()
-    assert {
-        buttons.nth(place).get_attribute("aria-pressed") for place in range(buttons.count())
-    } == {"false"}
-    assert page.locator('svg [data-b="1"]').filter(visible=True).count() == 0
-    assert page.locator('svg [data-b="0"]').filter(visible=True).count() > 0
-    buttons.last.click()
-    assert page.locator("svg .off").count() == 0
 
 
 def test_a_case_opens_with_its_command_and_samples_and_closes_by_escape(opened: Open) -> None:
@@ -183,23 +135,6 @@ def test_choices_are_in_the_address_and_restored_from_it(opened: Open) -> None:
     again.locator("nav a", has_text="Latency").click()
     assert "q=sdpa" in again.url
     assert "at=latency" in again.url
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        "#q=%E0%A4%A",
-        "#sort=nowhere.9.up&hide=77&case=9999&at=gone",
-        "#sort=rows-table-1-1.99.ascending",
-        "#=",
-    ],
-)
-def test_an_address_that_makes_no_sense_opens_the_page_all_the_same(
-    opened: Open, state: str
-) -> None:
-    page = opened(state=state)
-    assert page.locator("h1").is_visible()
-    assert page.locator("dialog").is_hidden()
 
 
 def test_downloads_have_the_rows_shown_in_their_order(opened: Open, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 from attnbench.reports.analysis import energy
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
-from attnbench.reports.elements import Text
 from attnbench.reports.sections import energy as section
 from tests.reports.fake_runs import case, problem, row, write_run
 from tests.reports.rendering import blocks_of, rows_of, sentences, tables_of
@@ -75,20 +74,6 @@ def test_one_window_has_no_interval_and_no_sentence(tmp_path: Path) -> None:
     assert not [text for text in sentences(blocks) if "times the energy" in text]
     (shown,) = tables_of(blocks)
     assert shown.rows[0][2] == "6.00 mJ"
-
-
-def test_without_a_counter_there_is_one_note_with_its_reason(tmp_path: Path) -> None:
-    run = with_energy(tmp_path, {"fused": None, "sdpa": None})
-    (only,) = blocks_of(section, run)
-    assert isinstance(only, Text)
-    assert only.text == "No energy was measured: no such counter here."
-
-
-def test_a_run_without_windows_says_how_to_request_them(tmp_path: Path) -> None:
-    planned = [case("fused", problem(64))]
-    (only,) = blocks_of(section, write_run(tmp_path, planned, [row(planned[0])]))
-    assert isinstance(only, Text)
-    assert "measure: [latency, memory, energy]" in only.text
 
 
 def test_a_baseline_without_energy_gives_way_to_the_first_that_has_it(tmp_path: Path) -> None:

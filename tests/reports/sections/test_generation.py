@@ -3,12 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from attnbench.reports.analysis.generation import TIMED
+from attnbench.reports.analysis.generation import VALUES
 from attnbench.reports.sections import generation
 from tests.reports.fake_studies import with_study
-from tests.reports.rendering import blocks_of, figures_of, page_of, sentences
+from tests.reports.rendering import blocks_of, figures_of, sentences
 
 
 def finding(backend: str, tokens: int, **more: Any) -> dict[str, Any]:
@@ -40,44 +38,10 @@ def finding(backend: str, tokens: int, **more: Any) -> dict[str, Any]:
     return found | more
 
 
-def test_steps_are_drawn_both_ways_and_the_saving_is_said(tmp_path: Path) -> None:
-    run = with_study(tmp_path, "generation", [finding("fused", n) for n in (64, 128, 256)])
-    blocks = blocks_of(generation, run)
-    (figure,) = figures_of(blocks)
-    assert [panel.title for panel in figure.panels] == ["with a cache", "without a cache"]
-    assert figure.panels[1].series[0].y == (8.0, 16.0, 32.0)
-    assert figure.title.startswith(
-        "At 256 tokens a step without a cache takes 16.0 times (12.8 to 19.2) with fused the time"
-    )
-    assert "64 KiB" in figure.title.replace("\u00a0", " ")
-    last = sentences(blocks)[-1]
-    assert "with a cache as T to the power 1.0 (0.90 to 1.10) with fused, by FLOPs T^2.0" in last
-    assert "without as T to the power 2.0 (1.80 to 2.20) with fused, by FLOPs T^3.0" in last
-    assert len(figure.table.rows) == 3
-    assert "Steps with and without a cache" in page_of(run)
-
-
 def test_a_backend_that_failed_the_gate_has_its_reason_and_no_line(tmp_path: Path) -> None:
-    untimed = dict.fromkeys(TIMED)
+    untimed = dict.fromkeys(VALUES)
     wrong = finding("sdpa", 64, complaint="cached steps are not the full causal pass", **untimed)
     run = with_study(tmp_path, "generation", [finding("fused", 64), wrong])
     blocks = blocks_of(generation, run)
     assert [one.backend for one in figures_of(blocks)[0].panels[0].series] == ["fused"]
     assert "sdpa was not timed: cached steps are not the full causal pass." in sentences(blocks)
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"backend": 3},
-        {"tokens": "64"},
-        {"cache_bytes": None},
-        {"full_total_flops": 0},
-        {"cached_step_ms": "<b>"},
-        {"complaint": None},
-    ],
-)
-def test_a_finding_of_another_form_is_not_shown(tmp_path: Path, broken: dict[str, Any]) -> None:
-    run = with_study(tmp_path, "generation", [finding("fused", 64) | broken])
-    (only,) = sentences(blocks_of(generation, run))
-    assert "Nothing was generated." in only

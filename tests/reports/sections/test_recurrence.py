@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.analysis import recurrence
-from attnbench.reports.sections import recurrence as recurrence_section
-from tests.reports.fake_inexact import LENGTHS, inexact, layer, made
-from tests.reports.fake_runs import write_run
-from tests.reports.rendering import blocks_of, figures_of, rows_of, tables_of
+from tests.reports.fake_inexact import inexact
+from tests.reports.rendering import rows_of
 
 
 def test_a_recurrent_layer_does_as_many_flops_as_attention_where_n_is_d(tmp_path: Path) -> None:
@@ -34,33 +32,3 @@ def test_a_tie_is_not_called_slower(tmp_path: Path) -> None:
     (group,) = recurrence.recurring(rows)
     text = recurrence.finding(group).replace("\u00a0", " ")
     assert text.startswith("rnn is not clearly faster than sdpa up to N = 4k;")
-
-
-def test_the_section_on_recurrence_has_a_figure_for_each_width(tmp_path: Path) -> None:
-    pairs = [
-        made(backend, layer(n, d))
-        for d in (256, 512)
-        for n in LENGTHS
-        for backend in ("fused", "rnn")
-    ]
-    run = write_run(tmp_path, [planned for planned, _ in pairs], [one for _, one in pairs])
-    blocks = blocks_of(recurrence_section, run)
-    figures = figures_of(blocks)
-    assert [figure.title.partition(":")[0] for figure in figures] == [
-        "For d_model\u00a0=\u00a0256",
-        "For d_model\u00a0=\u00a0512",
-    ]
-    latency, per_token = figures[0].panels
-    mine, steps = (
-        next(series for series in panel.series if series.backend == "rnn")
-        for panel in (latency, per_token)
-    )
-    assert steps.y == pytest.approx([(y or 0) / n for y, n in zip(mine.y, mine.x, strict=True)])
-    (crossings,) = tables_of(blocks)
-    assert [line[-1] for line in crossings.rows] == ["N = 256", "N = 512"]
-
-
-def test_an_unknown_cell_has_no_flops(tmp_path: Path) -> None:
-    planned, one = made("rnn", layer(256), configuration={"cell": "QRNN"})
-    (found,) = rows_of(write_run(tmp_path, [planned], [one]))
-    assert recurrence.flops(found) is None

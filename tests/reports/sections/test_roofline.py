@@ -11,7 +11,7 @@ from attnbench.reports.sections import roofline as section
 from tests.reports.fake_contrasts import timed
 from tests.reports.fake_decode import decode_run
 from tests.reports.fake_roofline import calibrated_run
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.reports.fake_runs import problem
 from tests.reports.rendering import blocks_of, figures_of, sentences, tables_of
 
 
@@ -39,17 +39,6 @@ def test_without_peaks_there_is_no_share_and_a_note_on_how_to_measure_them(
     assert table.columns == ("problem", "backend", "achieved", "FLOP per byte, at most")
 
 
-def test_the_figure_has_the_roof_with_its_ridge_and_a_line_per_backend(tmp_path: Path) -> None:
-    found = rendered(tmp_path)
-    (figure,) = figures_of(found)
-    roof, *lines = figure.panels[0].series
-    assert dict(zip(roof.x, roof.y, strict=True))[100] == 4e12
-    assert max(y for y in roof.y if y is not None) == 4e12
-    assert [line.backend for line in lines] == ["fused", "sdpa"]
-    assert "sdpa reaches 25.0 % of what is attainable at N\u00a0=\u00a01k" in figure.title
-    assert any("highest possible" in text for text in sentences(found))
-
-
 SHARE = re.compile(r"([\d.]+)\s%")
 
 
@@ -74,17 +63,6 @@ def test_no_share_above_1_stands_without_being_called_impossible(
     assert beyond
     assert all("impossible" in text for text in beyond)
     assert any(says in text.replace("\u00a0", " ") for text in beyond)
-
-
-def test_no_timed_case_is_one_note(tmp_path: Path) -> None:
-    cases = [case("fused", problem(64))]
-    for name, rows in (
-        ("none", []),
-        ("failed", [row(cases[0], "crashed")]),
-        ("no bytes", [row(cases[0], minimal_bytes=None)]),
-    ):
-        (only,) = blocks_of(section, write_run(tmp_path / name, cases, rows))
-        assert isinstance(only, Text)
 
 
 def test_decode_steps_that_memory_limits_are_left_to_their_own_section(tmp_path: Path) -> None:

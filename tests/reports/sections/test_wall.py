@@ -1,7 +1,6 @@
 """reports/sections/wall.py: the search for the longest N, and peak bytes over N."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,9 @@ from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.sections import wall as section
 from tests.reports.fake_runs import GIB, case, problem, row, write_run
 from tests.reports.rendering import (
-    NO_VALUE,
     blocks_of,
     figures_of,
     page_of,
-    sentences,
-    summary_of,
     text_of,
 )
 
@@ -99,21 +95,6 @@ def only_walls(parent: Path) -> Path:
     return write_run(parent, [], rows, walls=planned(walls))
 
 
-def test_walls_of_two_environments_have_a_sentence_each(tmp_path: Path) -> None:
-    walls = [
-        {**wall("fused"), "python": name, "case": f"{wall('fused')['case']}-{name}"}
-        for name in ("old", "new")
-    ]
-    known = [{"name": name, "path": "/python", "environment": {}} for name in ("old", "new")]
-    rows = [wall_row(walls[0], 4038, 4048), wall_row(walls[1], 8000, 8010)]
-    run = write_run(tmp_path, [], rows, walls=planned(walls), environments=known)
-    assert [line.replace("\u00a0", " ") for line in summary_of(run)][-2:] == [
-        "For python old: fused fits up to N = 4\u202f038 (predicted 4\u202f048), under 1 GiB.",
-        "For python new: fused fits up to N = 8\u202f000 (predicted 4\u202f048), under 1 GiB.",
-    ]
-    assert "new against old: no case has a latency in both" in text_of(page_of(run))
-
-
 def test_the_last_row_of_a_wall_counts_and_what_has_none_was_not_reached(tmp_path: Path) -> None:
     run = only_walls(tmp_path)
     first = json.loads((run / "rows.jsonl").read_text().splitlines()[0])
@@ -131,23 +112,6 @@ def test_the_last_row_of_a_wall_counts_and_what_has_none_was_not_reached(tmp_pat
     assert "hangs: not reached" in text_of(page_of(run))
 
 
-def test_a_run_of_walls_alone_has_a_page_and_closing_sentences(tmp_path: Path) -> None:
-    run = only_walls(tmp_path)
-    (sentence,) = summary_of(run)
-    assert (
-        sentence.replace("\xa0", " ")
-        == "sdpa was tried up to N = 45\u202f085 (predicted 130\u202f418, ended by the time limit);"
-        " naive fits up to N = 11\u202f000; fused fits up to N = 4\u202f038 (predicted 4\u202f048);"
-        " sdpa:cudnn: unsupported;"
-        " hangs: not reached, under 1 GiB."
-    )
-    page = text_of(page_of(run))
-    assert "+0.25 %" in page
-    assert "no formula at hand" in page
-    assert "unsupported: for CUDA only" in page
-    assert not re.search(NO_VALUE, page)
-
-
 def test_cases_and_walls_do_not_mix(tmp_path: Path) -> None:
     cases = [case(backend, problem(n)) for n in (128, 256) for backend in ("fused", "sdpa")]
     walls = [
@@ -162,17 +126,6 @@ def test_cases_and_walls_do_not_mix(tmp_path: Path) -> None:
     page = text_of(page_of(run))
     assert "For h = 1: fused fits up to N = 4 038 (predicted 4 048), under 1 GiB." in page
     assert "For h = 8: fused fits up to N = 4 038 (predicted 4 048), under 1 GiB." in page
-
-
-def test_a_boundary_that_is_not_sharp_and_a_backend_that_fails_are_noted(tmp_path: Path) -> None:
-    walls = [wall("fused"), wall("naive")]
-    fickle = wall_row(walls[0], 4000, 4048)
-    fickle["probes"].insert(1, {"seq_len": 4020, "status": "ok", "reason": "", "spent_s": 1})
-    broken = wall_row(walls[1], 4000, 4010, limited_by="backend")
-    broken["probes"][1] |= {"status": "error", "reason": "RuntimeError: 32 bits are not enough"}
-    page = text_of(page_of(write_run(tmp_path, [], [fickle, broken], walls=planned(walls))))
-    assert "the boundary is not sharp" in page
-    assert "RuntimeError: 32 bits are not enough" in page
 
 
 @pytest.mark.parametrize(
@@ -201,22 +154,6 @@ def test_a_broken_plan_of_walls_is_named(tmp_path: Path, plan: Any) -> None:
         read_run(write_run(tmp_path, [], [], walls=plan))
 
 
-def test_cases_out_of_memory_are_marked_at_the_predicted_height_or_at_the_budget(
-    tmp_path: Path,
-) -> None:
-    cases = [case("fused", problem(n)) for n in (1024, 8192, 16384)]
-    rows = [
-        row(cases[0]),
-        row(cases[1], "oom"),
-        row(cases[2], "oom", predicted_peak_bytes=None, predicted_reason="no formula"),
-    ]
-    run = write_run(tmp_path, cases, rows)
-    (figure,) = figures_of(blocks_of(section, run))
-    (failed,) = (series for series in figure.panels[0].series if series.kind == "failed")
-    assert failed.x == (8192, 16384)
-    assert failed.y == (rows[1]["predicted_peak_bytes"], 2 << 30)
-
-
 def test_memory_beside_the_peak_is_in_the_line_and_in_the_cell(tmp_path: Path) -> None:
     mib = 1 << 20
     cases = [case("keeps", problem(n)) for n in (512, 1024)]
@@ -229,13 +166,3 @@ def test_memory_beside_the_peak_is_in_the_line_and_in_the_cell(tmp_path: Path) -
     (figure,) = figures_of(blocks_of(section, write_run(tmp_path, cases, rows)))
     assert {y for series in figure.panels[0].series for y in series.y} == {9 * mib}
     assert figure.table.rows[0][-1] == "1 MiB and 8 MiB beside it"
-
-
-def test_an_interrupted_search_says_so(tmp_path: Path) -> None:
-    one = wall("fused")
-    cut = wall_row(one, 2048, 4096, status="interrupted", reason="stopped", limited_by=None)
-    run = write_run(tmp_path, [], [cut], walls=planned([one]))
-    texts = " ".join(sentences(blocks_of(section, run))).replace("\u00a0", " ")
-    assert "None" not in texts
-    assert "fused fits up to N = 2\u202f048 (" in texts
-    assert "search ended early: interrupted" in texts

@@ -8,7 +8,6 @@ from attnbench.reports.analysis.claims.claim_verdict import (
     agreed,
     below,
     by_interval,
-    deciding,
     jointly,
 )
 
@@ -49,19 +48,3 @@ def test_an_interval_that_does_not_exist_decides_nothing() -> None:
 def test_more_is_more_than_a_tie(low: float, high: float, wanted: str) -> None:
     assert above(low, high, 0.0) == wanted
     assert below(-high, -low, 0.0) == wanted
-
-
-@pytest.mark.parametrize(
-    ("evidence", "wanted"),
-    [
-        ([("supported", "a"), ("supported", "b")], "b"),
-        ([("refuted", "a"), ("inconclusive", "b")], "a"),
-        ([("inconclusive", "a"), ("supported", "b")], "a"),
-        ([("supported", "a"), ("refuted", "b"), ("inconclusive", "c")], "supported: a; refuted: b"),
-        ([("depends", "a"), ("supported", "b")], "a"),
-    ],
-)
-def test_the_numbers_shown_are_of_a_problem_that_has_the_verdict(
-    evidence: list[tuple[ClaimVerdict, str]], wanted: str
-) -> None:
-    assert deciding(evidence) == wanted

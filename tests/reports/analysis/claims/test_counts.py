@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from attnbench.reports.analysis.claims.claim_verdict import Evidence
-from attnbench.reports.analysis.claims.counts import first_texts
 from tests.reports.fake_claims import LENGTHS, Made, ledger_of, timed
 from tests.reports.fake_runs import problem
 
@@ -26,24 +24,6 @@ def test_one_byte_more_per_pair_refutes_it_and_three_lengths_decide_nothing(tmp_
 
     assert ledger_of(tmp_path / "a", *made(LENGTHS, 1))["C1"].verdict == "refuted"
     assert ledger_of(tmp_path / "b", *made(LENGTHS[:3], 0))["C1"].verdict == "inconclusive"
-
-
-def test_only_what_is_equal_says_how_many_elements_a_matrix_has(tmp_path: Path) -> None:
-    cases = [problem(n, 8) for n in LENGTHS]
-    made = [timed("fused", 1.0, of, peak_bytes=96 * of["seq_len"] ** 2) for of in cases]
-    assert "elements" not in ledger_of(tmp_path, *made)["C1"].parts[0].numbers
-
-
-def test_the_number_of_heads_that_takes_more_is_the_one_shown(tmp_path: Path) -> None:
-    """Four heads take more, eight as much as one: the text said 8 and 8."""
-    made = [
-        timed("fused", 1.0, problem(n, h), peak_bytes=(16 if h == 4 else 8) * n * n)
-        for n in LENGTHS
-        for h in (1, 4, 8)
-    ]
-    (part,) = ledger_of(tmp_path, *made)["C3b"].parts
-    assert part.verdict == "refuted"
-    assert part.numbers.startswith("16 bytes per N² with 4 heads, 8 with one")
 
 
 def test_masked_rows_are_no_evidence_on_the_score_matrix(tmp_path: Path) -> None:
@@ -87,23 +67,3 @@ def test_heads_of_a_fixed_width_are_another_matter(tmp_path: Path) -> None:
     made = [timed("fused", 1.0, problem(n, h, d_k=64, d_v=64)) for n in LENGTHS for h in (1, 4)]
     found = ledger_of(tmp_path, *made)
     assert {found[name].verdict for name in ("C3a", "C3b", "C3c")} == {"not run"}
-
-
-def test_the_texts_of_a_part_begin_with_what_decides_it() -> None:
-    fine: list[Evidence] = [("supported", f"fine {number}") for number in range(4)]
-    assert first_texts([*fine, ("inconclusive", "why")]) == "why; fine 0; and 3 more"
-    assert first_texts([*fine, ("refuted", "bad")]) == "fine 0; bad; and 3 more"
-    assert first_texts([*fine[:2], ("supported", "last")]) == "fine 0; fine 1; last"
-
-
-def test_a_ratio_of_peaks_names_the_problem_that_it_is_of(tmp_path: Path) -> None:
-    """In two scopes at one length: numbers that differ must not look like those of one problem."""
-    made = [
-        timed("fused", 1.0, problem(4096, h, scope=scope), peak_bytes=peak)
-        for scope, more in (("core", 8000), ("layer", 6000))
-        for h, peak in ((1, 1000), (8, more))
-    ]
-    (part,) = ledger_of(tmp_path, *made)["C3b"].parts
-    text = part.numbers.replace("\u00a0", " ")
-    assert "8.00 times the bytes of one head with 8 at N = 4k, core" in text
-    assert "6.00 times the bytes of one head with 8 at N = 4k, layer" in text

@@ -5,13 +5,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.claims.ledger import (
-    ledger,
-)
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
 from tests.reports.fake_claims import COPIES, MERGED, ledger_of
-from tests.reports.fake_runs import write_run
 
 
 def variance(d_k: int, *, scaled: bool, ratio: float, reach: float = 0.02) -> dict[str, Any]:
@@ -126,12 +120,3 @@ def test_studies_decide_their_claims(
 )
 def test_broken_findings_are_skipped(tmp_path: Path, studies: Any) -> None:
     assert {claim.verdict for claim in ledger_of(tmp_path, studies=studies).values()} == {"not run"}
-
-
-def test_a_failed_study_has_its_reason(tmp_path: Path) -> None:
-    read = read_run(write_run(tmp_path, [], []))
-    (run,) = run_meta([read]).values()
-    unanswered = [{"study": "score_scale", "status": "timeout", "reason": "took more than 60 s"}]
-    claims = {claim.id: claim for claim in ledger([], run | {"unanswered": unanswered})}
-    assert claims["C5"].unanswered == "the study found nothing: took more than 60 s"
-    assert claims["C6"].unanswered == ""

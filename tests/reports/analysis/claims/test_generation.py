@@ -5,7 +5,7 @@ from typing import Any
 from attnbench.reports.analysis.claims.claim_verdict import Part
 from attnbench.reports.analysis.claims.generation import cache_saves
 from attnbench.reports.analysis.claims.ledger import ledger
-from attnbench.reports.analysis.generation import TIMED
+from attnbench.reports.analysis.generation import VALUES
 from tests.reports.sections.test_generation import finding
 
 FLOPS, FUSED = "FLOPs", "time, fused"
@@ -66,7 +66,7 @@ def test_flops_that_grow_alike_refute_it() -> None:
 
 
 def test_a_backend_that_computes_something_else_with_a_cache_saves_nothing() -> None:
-    untimed = {**dict.fromkeys(TIMED), "complaint": "cached steps are not the full causal pass"}
+    untimed = {**dict.fromkeys(VALUES), "complaint": "cached steps are not the full causal pass"}
     found = parts(over(512, 3.0), finding("sdpa", 512, **untimed))
     assert (found[FUSED].verdict, found["sdpa"].verdict) == ("supported", "inconclusive")
     assert found["sdpa"].numbers == "cached steps are not the full causal pass"

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.claims.gradients import gradient_over_distance
 from tests.reports.fake_claims import (
     bounded,
     verdict,
@@ -37,14 +36,6 @@ def test_gradients_fade_through_the_recurrent_layer_only(
     attention: float, gru: float, wanted: str
 ) -> None:
     assert verdict("Q9", [fade("attention", attention), fade("gru", gru)]) == wanted
-
-
-def test_what_was_fitted_is_said_and_not_the_whole_sequence() -> None:
-    """A slope over 32 tokens was said to be over 64."""
-    (part,) = gradient_over_distance([{**fade("gru", -0.5), "fitted_tokens": 32}])
-    assert "per token of distance up to 32 in 64 tokens" in part.numbers
-    (part,) = gradient_over_distance([fade("gru", -0.5)])
-    assert "per token of distance in 64 tokens" in part.numbers
 
 
 def test_the_longest_sequence_decides() -> None:

@@ -1,20 +1,17 @@
 """reports/analysis/claims/ledger.py: every claim once in every ledger."""
 
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis import claims
 from attnbench.reports.analysis.claims.ledger import (
     STATEMENTS,
     ledger,
     ledgers,
     merged,
-    tally,
 )
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import Run, read_run
@@ -86,19 +83,6 @@ def test_the_ledger_has_the_claims_of_the_theory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"), [("C1", "is in another file too"), ("c 1", "is not a name such as C3a")]
-)
-def test_a_claim_has_a_name_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, wrong: str
-) -> None:
-    (tmp_path / "zebra.py").write_text(f"CLAIMS = {{{name!r}: None}}\n")
-    monkeypatch.setattr(claims, "__path__", [*claims.__path__, str(tmp_path)])
-    monkeypatch.delitem(sys.modules, f"{claims.__name__}.zebra", raising=False)
-    with pytest.raises(ValueError, match=f"zebra.py: the claim {name} {wrong}"):
-        claims.statements()
-
-
-@pytest.mark.parametrize(
     "made", [empty, failed, one_backend, odd, quickstart, head_sweep, many_problems]
 )
 def test_every_claim_is_once_in_every_ledger_and_no_number_is_nan(
@@ -159,10 +143,3 @@ def test_ledgers_of_several_runs_become_one(tmp_path: Path) -> None:
     assert {claim.verdict for name, claim in both.items() if name not in ("C6", "C14")} == {
         "not run"
     }
-
-
-def test_claims_that_were_not_run_name_what_to_run(tmp_path: Path) -> None:
-    claims = ledger_of(tmp_path)
-    assert {claim.verdict for claim in claims.values()} == {"not run"}
-    assert all(claim.to_run for claim in claims.values())
-    assert tally(list(claims.values())) == f"{len(IDS)} statements: {len(IDS)} not run"

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from attnbench.reports.analysis.claims.score_scale import softmax_gradient
 from tests.reports.fake_claims import (
     bounded,
     verdict,
@@ -30,14 +29,6 @@ def test_the_factor_keeps_a_derivative_alive_that_falls_without_it() -> None:
     falling = [*ends[:3], scale(512, 1.0, 1.0, scaled=True)]
     assert verdict("Q8", falling) == "refuted"
     assert verdict("Q8", [*ends[:1], *ends[2:]]) == "not run"
-
-
-def test_no_interval_is_written_as_empty() -> None:
-    found = [scale(d_k, 3e-5, 0.1, scaled=scaled) for d_k in (8, 512) for scaled in (False, True)]
-    for one in found:
-        one.update(softmax_gradient_low=2.9999e-5, softmax_gradient_high=3.0001e-5)
-    (numbers, *_) = (part.numbers for part in softmax_gradient(found))
-    assert numbers.count("3.00e-05 (within 1.00e-09)") == 4
 
 
 def test_by_the_query_the_factor_itself_counts() -> None:

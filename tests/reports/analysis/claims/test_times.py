@@ -1,6 +1,5 @@
 """reports/analysis/claims/times.py: verdicts follow the truth of made-up times and counters."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -159,23 +158,3 @@ def test_a_recurrent_layer_is_open_until_counters_are_there(tmp_path: Path) -> N
         counted("fused", 0.9, layer(n)) for n in LENGTHS
     ]
     assert ledger_of(tmp_path / "c", *idle)["C12"].verdict == "refuted"
-
-
-def test_the_time_of_heads_names_its_problem_and_says_once_what_disturbed_it(
-    tmp_path: Path,
-) -> None:
-    made = [
-        timed(
-            "fused",
-            ms,
-            problem(512, h, scope=scope),
-            contended_blocks=99,
-            block_ms=[[[ms], [ms * 1.01], [ms]]],
-        )
-        for scope in ("core", "layer")
-        for h, ms in ((1, 1.0), (8, 1.5))
-    ]
-    (part,) = ledger_of(tmp_path, *made)["C3c"].parts
-    text = part.numbers.replace("\u00a0", " ")
-    assert re.search(r"h = 8 at N = 512, (core|layer): 1\.50 times", text)
-    assert text.count("other work") == 1
