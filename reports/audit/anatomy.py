@@ -82,7 +82,7 @@ def examples(rows: Sequence[Row]) -> list[Row]:
         if all(row.get(name) is not None for name in counts)
         and all(row.get(name) for name in EXAMPLE_FIELDS)
     ]
-    found = first(known)
+    found = first(known, causal=True)
     width = min(
         (row["d_k"] for row in found), key=lambda at: (abs(at - EXAMPLE_WIDTH), at), default=0
     )

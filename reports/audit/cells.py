@@ -60,7 +60,8 @@ def _held(row: Row) -> str:
     blocks, warps, most = (
         row.get(name) for name in ("sm_block_count", "block_warp_count", "sm_most_warp_count")
     )
-    return "" if blocks is None else f"{blocks} {TIMES} {warps} of {most}"
+    known = blocks is not None and warps and most
+    return f"{blocks} {TIMES} {warps} of {most}" if known else ""
 
 
 def _limited(row: Row) -> str:

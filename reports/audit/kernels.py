@@ -30,21 +30,22 @@ def of_usual_dtype(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if not known or row["dtype"] == known[0]]
 
 
-def first(rows: Sequence[Row]) -> list[Row]:
+def first(rows: Sequence[Row], *, causal: bool) -> list[Row]:
     """Of each kernel and head width the one that is tried first, of the usual dtype.
 
-    If there is such a one, it compiled and fits an SM. Then causal problems come before others.
+    If there is such a one, it compiled, fits an SM, and is for causal problems or not.
     """
+
+    def preference(row: Row) -> tuple[Any, ...]:
+        unfit = row["status"] != "ok" or not row.get("sm_block_count")
+        other = bool(row.get("causal")) is not causal
+        return unfit, row.get("rank", 0), other, bool(row.get("masked"))
+
     best: dict[tuple[Any, ...], Row] = {}
-    for row in sorted(of_usual_dtype(rows), key=_preference):
+    for row in sorted(of_usual_dtype(rows), key=preference):
         best.setdefault((row["kernel"], row["d_k"], row["d_v"]), row)
     place = {name: at for at, name in enumerate(KERNELS)}
     return sorted(best.values(), key=lambda row: (place.get(row["kernel"], len(place)), row["d_k"]))
-
-
-def _preference(row: Row) -> tuple[Any, ...]:
-    unfit = row["status"] != "ok" or not row.get("sm_block_count")
-    return unfit, row.get("rank", 0), not row.get("causal"), bool(row.get("masked"))
 
 
 def gpu_text(row: Mapping[str, Any]) -> str:

@@ -82,7 +82,7 @@ def why_no_bound(row: Row) -> str:
 
 def of_usual_widths(rows: Sequence[Row]) -> list[Row]:
     """The first kernels of heads as wide as in most models, or of any."""
-    known = first(rows)
+    known = first(rows, causal=False)
     return [row for row in known if row["d_k"] in USUAL_WIDTHS] or known
 
 
@@ -132,15 +132,13 @@ def _why(row: Row, one: Bound) -> str:
         per_thread = f"registers ({row.get('thread_register_count')} per thread)"
         resources = limit_text(row).replace("registers", per_thread)
         leave = "leave" if len(limited) > 1 or limited == ["registers"] else "leaves"
-        room = f", and {resources} {leave} room for {plural(row['sm_block_count'], 'block')} an SM"
+        held = plural(row["sm_block_count"], "block")
+        room = f", and {resources} {leave} room for {held} on an SM"
     more = ""
     if one.more_ratio > one.busy_ratio:
-        limit = (
-            f", limited by {LIMITS[one.more_limit]}"
-            if one.more_limit in ("exponentials", "issue")
-            else ""
-        )
-        more = f"; with one more it would be {percent_text(one.more_ratio)}{limit}"
+        more = f"; with one more it would be {percent_text(one.more_ratio)}"
+        if one.more_limit in ("exponentials", "issue"):
+            more += f", limited by {LIMITS[one.more_limit]}"
     return f", in turns{room}{more}"
 
 
@@ -167,7 +165,7 @@ def blocks(gpus: Sequence[Sequence[Row]]) -> Iterator[Block]:
         for row in (*specialized(rows, usual), *others):
             if (one := bound(row)) is not None:
                 yield Text(text=f"{finding(row, one)}.")
-    shown = [row for rows in gpus for row in first(rows)]
+    shown = [row for rows in gpus for row in first(rows, causal=False)]
     if any(map(bound, shown)):
         yield note(MODEL)
     reasons: dict[str, dict[str, None]] = {}

@@ -37,25 +37,3 @@ def in_gluon(width: int) -> Row:
     """Two consumers of four warps, and a producer that brings the block to twelve."""
     plan = planned(width, rank=2, descriptors=True, gluon=True)
     return forward(width, plan=plan, block_warp_count=12, thread_register_count=168)
-
-
-def part(tensor: float, exponential: float, issue: float) -> dict[str, float]:
-    names = ("tensor_cycles", "exponential_cycles", "issue_cycles")
-    return dict(zip(names, (tensor, exponential, issue), strict=True))
-
-
-# Of heads of 64; those of 128 have twice the products.
-PARTS = {
-    "grad_q": [part(512.0, 512.0, 400.0), part(256.0, 0.0, 35.0)],
-    "grad_kv": [part(128.0, 256.0, 300.0), part(256.0, 0.0, 90.0), part(128.0, 0.0, 37.0)],
-}
-
-
-def grad(kernel: str, width: int, *, rank: int = 1, **changes: Any) -> Row:
-    """A backward kernel with tiles of 128 queries and keys, and 8 warps."""
-    plan = planned(width, rank=rank, stages=2) | {"kernel": kernel}
-    plan["case"] = plan["case"].replace("forward", kernel)
-    parts = [one | {"tensor_cycles": width / 64 * one["tensor_cycles"]} for one in PARTS[kernel]]
-    sums = (sum(one[name] for one in parts) for name in part(0.0, 0.0, 0.0))
-    facts = {"thread_register_count": 218, "block_shared_bytes": 81_920, "loop_parts": parts}
-    return row(plan, **cycles(*sums) | facts | changes)

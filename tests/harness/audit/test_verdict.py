@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.audit.kernel_faults import spills
-from attnbench.harness.audit.table import sentence
-from attnbench.harness.audit.verdict import verdicts
+from attnbench.harness.audit.verdict import spills, verdicts
 from attnbench.harness.rows.record import Status
 from tests.reports.fake_kernels import plan, row
 
@@ -14,13 +12,13 @@ from tests.reports.fake_kernels import plan, row
 def failure(rows: list[dict[str, Any]]) -> str:
     (verdict,) = verdicts(rows)
     assert not verdict.is_good
-    return sentence(verdict)
+    return verdict.sentence
 
 
 def success(rows: list[dict[str, Any]]) -> str:
     (verdict,) = verdicts(rows)
     assert verdict.is_good
-    return sentence(verdict)
+    return verdict.sentence
 
 
 def test_a_good_audit_has_its_numbers() -> None:
@@ -86,4 +84,4 @@ def test_each_compute_capability_has_a_verdict() -> None:
         ("9.0", True),
         ("13.0", True),
     ]
-    assert sentence(found[2]) == "13.0: ok, 1 kernel, none spills in a loop"
+    assert found[2].sentence == "13.0: ok, 1 kernel, none spills in a loop"
