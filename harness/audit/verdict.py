@@ -49,9 +49,13 @@ class CapabilityVerdict:
         return not any(self.faults.values())
 
     @property
-    def sentence(self) -> str:
-        """`9.0 (Hopper: H100): ok, 6 kernels, none spills in a loop; 8 of 64 warps per SM`."""
-        architecture = f" ({self.architecture})" if self.architecture else ""
+    def gpu(self) -> str:
+        """`9.0 (Hopper: H100)`."""
+        return f"{self.compute_capability}{f' ({self.architecture})' if self.architecture else ''}"
+
+    @property
+    def words(self) -> str:
+        """`ok, 6 kernels, none spills in a loop; 8 of 64 warps per SM`."""
         total = "1 kernel" if len(self.rows) == 1 else f"{len(self.rows)} kernels"
         found = [
             f"{len(rows)} of {total} {what} ({_named(rows)})"
@@ -59,7 +63,11 @@ class CapabilityVerdict:
             if rows
         ]
         said = f"FAILED, {'; '.join(found)}" if found else f"ok, {total}, none spills in a loop"
-        return f"{self.compute_capability}{architecture}: {said}{self._held()}"
+        return said + self._held()
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.gpu}: {self.words}"
 
     def _held(self) -> str:
         """What an SM holds of them."""

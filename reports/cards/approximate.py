@@ -10,7 +10,7 @@ from ..data.row_groups import axis_text, backends, case_key, records
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, Table
 from ..formatting import plural, time_text
-from ._over import tests_claims
+from ..subjects._over import tests_claims
 
 ORDER = 18
 

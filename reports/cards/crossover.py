@@ -10,7 +10,7 @@ from ..data.row_groups import Group, Row, records
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Table
 from ..formatting import plural
-from ._over import MOST_PANELS, joined, tests_claims, time_panels
+from ..subjects._over import MOST_PANELS, joined, tests_claims, time_panels
 
 ORDER = 17
 

@@ -70,7 +70,6 @@ def render(report: Report) -> str:
             for question, cards in groupby(report.cards, key=lambda card: card.question)
         ],
         sections=[_section(part, report, numbers) for part in report.answered],
-        lacking=report.lacking,
         policy=policy(css, LATER, js),
         later=Markup(LATER),  # noqa: S704 - ours
         css=Markup(css),  # noqa: S704 - our own file

@@ -22,7 +22,7 @@ from ..data.row_groups import Group, Row, axis_text, backends, case_key, records
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Panel, Series, Table, note
 from ..formatting import bytes_text, count_text, time_text
-from ._over_n import N_LABEL, latency_series, not_drawn, panel
+from ..subjects._over_n import N_LABEL, latency_series, not_drawn, panel
 from ._trained_projections import in_trained_models
 
 TITLE = "Approximate attention"

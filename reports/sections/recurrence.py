@@ -10,7 +10,7 @@ from ..data.row_groups import Group, axis_text, backends, case_key, records
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Table, note
 from ..formatting import count_text, rate_text, time_text
-from ._over_n import latency_series, not_drawn, panel
+from ..subjects._over_n import latency_series, not_drawn, panel
 
 TITLE = "Recurrence"
 ORDER = 46

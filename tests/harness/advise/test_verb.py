@@ -3,20 +3,11 @@
 import json
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from attnbench.harness.advise import measure as advise_measure
-from attnbench.harness.advise import verb as advise
-from attnbench.harness.files.errors import EnvironmentUnmet
-from attnbench.harness.machine.this_device import ThisDevice
-from attnbench.harness.process.device_lock import device_lock
-from attnbench.harness.run.run_rows import RunResult
-from attnbench.reports.advice.stored import StoredRows
 from tests.conftest import environment
-from tests.reports.fake_advice import inquiry
 
 CONFIGS = Path(__file__).parents[2] / "data" / "configs"
 TINY = {
@@ -29,9 +20,6 @@ TINY = {
     "torch_dtype": "float32",
     "vocab_size": 100,
 }
-
-
-HERE = ThisDevice("cpu", "a cpu", {}, 1 << 30, "as given")
 
 
 @pytest.fixture
@@ -67,52 +55,6 @@ def test_a_config_file_gives_the_shapes_of_its_model(attnbench, tmp_path):
     assert [(one["layer"], one["count"]) for one in layers] == [
         ("decoder, 32 heads of 128, 8 for keys and values", 32)
     ]
-
-
-def test_the_pace_is_not_looked_at_while_another_run_measures(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    looked = []
-    monkeypatch.setattr(advise_measure, "predicted_call_s", lambda *_: looked.append(1))
-    measure = partial(advise._measured, inquiry(), HERE, tmp_path, {}, wait=False, quiet=True)
-    with device_lock("cpu", wait=False, check=lambda: None):
-        with pytest.raises(EnvironmentUnmet, match="is measuring on this cpu"):
-            measure()
-        assert not looked
-    monkeypatch.setattr(advise_measure, "wanted", lambda *_: {})
-    monkeypatch.setattr(advise_measure, "close", lambda *_: {})
-    measure()
-    assert looked == [1]
-
-
-def test_no_other_run_gets_the_device_between_the_first_look_and_the_last_row(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    refused, handed_over = [], []
-
-    def another_run(*_):
-        try:
-            with device_lock("cpu", wait=False, check=lambda: None):
-                pass
-        except EnvironmentUnmet as error:
-            refused.append(str(error))
-
-    def run_wanted(*arguments):
-        another_run()
-        handed_over.append(arguments[-1].held_device)
-        return RunResult(path=tmp_path)
-
-    monkeypatch.setattr(advise, "_rows", lambda *_: another_run() or StoredRows())
-    monkeypatch.setattr(advise_measure, "predicted_call_s", lambda *_: another_run())
-    monkeypatch.setattr(advise_measure, "wanted", lambda *_: {"a problem": ["sdpa"]})
-    monkeypatch.setattr(advise_measure, "close", lambda *_: {"a problem": ["sdpa"]})
-    monkeypatch.setattr(advise_measure, "standard_takes_s", lambda *_: another_run() or 1.0)
-    monkeypatch.setattr(advise_measure, "run_wanted", run_wanted)
-    advise._measured(inquiry(), HERE, tmp_path, {}, wait=False, quiet=True)
-    assert handed_over == ["cpu", "cpu"]
-    assert len(refused) == 7  # three readings of rows, the pace, two runs, a forecast
-    with device_lock("cpu", wait=False, check=lambda: None):
-        pass
 
 
 @pytest.mark.long

@@ -17,7 +17,7 @@ from attnbench.reports.exports import NotExportable, export, names
 from attnbench.reports.pages import html, markdown, terminal
 from attnbench.reports.pages.report import open_report
 from tests.fakes.broken_runs import broken_runs
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 
 Here = Callable[..., CompletedProcess[str]]
 MOST = 40  # of each seed; more are a sweep of their own
@@ -145,6 +145,7 @@ LARGEST = 1.7976931348623157e308
 WINDOW = {"way": "graph", "window_s": 1e308, "calls": 1, "energy_j": -1e308}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -15,7 +15,7 @@ from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.store import run_store as store
 from tests.conftest import command_line, environment
 from tests.github.test_action import COMPUTE, FAST, REFUSES, SCENARIO, SLOW, results
-from tests.reports.fake_runs import case, problem
+from tests.made_runs import case, problem
 
 
 def checkout(folder: Path, code: str) -> None:
@@ -49,6 +49,7 @@ def test_a_branch_is_measured_against_the_commit_before_it(attnbench, tmp_path):
     assert git("worktree", "list").count("\n") == 1  # the commit's worktree is gone
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -94,6 +95,7 @@ def test_an_earlier_run_may_be_the_base(here, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_a_gate_that_is_ended_ends_what_it_runs_and_removes_its_worktree(tmp_path):
     repository, script = tmp_path / "repository", tmp_path / "python"
     checkout(repository, FAST)

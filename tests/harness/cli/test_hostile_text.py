@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import command_line, environment
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
+
+pytestmark = pytest.mark.long
 
 ESCAPE = "\x1b]0;title\x07\x1b[31m\x9b2J\u202e\u2066\u200b"
 SHOWN = r"\x1b]0;title"

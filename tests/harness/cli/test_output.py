@@ -30,6 +30,7 @@ def in_shell(
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("redirection", "exit_code", "said"),
     [
@@ -50,6 +51,7 @@ def test_output_that_is_lost_is_said_once(
     assert ("quickstart" in done.stdout) == (exit_code == DONE)
 
 
+@pytest.mark.long
 def test_a_refusal_keeps_its_exit_code(tmp_path: Path) -> None:
     for redirection in ("2>&-", "2>/dev/full", ">&- 2>&-"):
         assert in_shell(tmp_path, redirection, "run", "no_such_scenario").returncode == 2

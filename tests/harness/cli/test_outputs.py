@@ -11,7 +11,7 @@ import pytest
 
 from attnbench import open_run
 from tests.conftest import command_line, environment
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 
 Here = Callable[..., CompletedProcess[str]]
 VERBS = [("report",), ("report", "--format", "md"), ("export",), ("export", "--format", "parquet")]
@@ -38,6 +38,7 @@ def test_a_pipe_gets_the_whole_output_and_stays(
     assert pipe.is_fifo()
 
 
+@pytest.mark.long
 def test_stdout_by_its_path_has_the_output_and_nothing_else(tmp_path: Path, good: Path) -> None:
     def said(path: str) -> bytes:
         return subprocess.run(
@@ -92,6 +93,7 @@ def test_the_api_writes_as_the_command_line_does(tmp_path: Path, good: Path) -> 
     assert Path("/dev/null").is_char_device()
 
 
+@pytest.mark.long
 def test_figures_are_whole_files_and_leave_nothing_else(
     here: Here, tmp_path: Path, good: Path
 ) -> None:

@@ -93,6 +93,7 @@ def test_a_failed_case_of_any_run_is_the_exit_code_of_the_suite(
     assert end["statuses"] == {"ok": 4, "crashed": 1}
 
 
+@pytest.mark.long
 def test_one_name_is_a_run_and_a_list_of_one_is_a_suite(attnbench: Run, tmp_path: Path) -> None:
     scenario(tmp_path, "one", seq_len="32")
     (tmp_path / "list.yaml").write_text("[one.yaml]\n")
@@ -105,6 +106,7 @@ def test_one_name_is_a_run_and_a_list_of_one_is_a_suite(attnbench: Run, tmp_path
     assert (tmp_path / listed.stdout.strip() / "suite.json").is_file()
 
 
+@pytest.mark.long
 def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(
     attnbench: Run, tmp_path: Path, suite: str
 ) -> None:
@@ -118,6 +120,7 @@ def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.long
 def test_a_suite_can_be_looked_at_before_it_runs(
     attnbench: Run, tmp_path: Path, suite: str
 ) -> None:
@@ -130,6 +133,7 @@ def test_a_suite_can_be_looked_at_before_it_runs(
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.long
 def test_nothing_selected_anywhere_leaves_nothing(
     attnbench: Run, tmp_path: Path, suite: str
 ) -> None:

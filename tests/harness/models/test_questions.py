@@ -54,18 +54,6 @@ def test_a_window_lets_a_query_see_itself_and_the_tokens_before_it() -> None:
     assert (decode.mask, decode.kv_seq_len) == ("none", 8)
 
 
-def test_a_window_that_no_query_reaches_is_none() -> None:
-    ((prefill, _),) = problems(model(LOCAL), "prefill", 8)
-    assert prefill is not None
-    assert prefill.mask == "none"
-
-
-def test_training_asks_for_gradients() -> None:
-    ((training, _),) = problems(model(FULL), "training", 32)
-    assert training is not None
-    assert training.passes == "forward+backward"
-
-
 def test_what_no_backend_computes_is_said_and_never_substituted() -> None:
     capped = replace(FULL, also=("scores capped by tanh at 50",))
     chunked = replace(FULL, reach="chunked", window=8)
@@ -108,21 +96,6 @@ def beside(layer: AttentionLayer, phase: Phase, context: int) -> tuple[int, int]
     """Bytes of the layer's own k and v that are in the cache, and those that appending takes."""
     (asked,) = questions(model(layer), phase, context=context, batch=2, dtype="fp32")
     return cached_bytes(asked, context=context), appended_bytes(asked)
-
-
-def test_keys_and_values_of_a_call_are_those_of_the_cache() -> None:
-    k = v = 2 * 2 * 16 * 32 * 4  # batch, heads, width, tokens, bytes
-    q = 2 * 8 * 16 * 32 * 4
-    one_q = q // 32
-    assert beside(FULL, "prefill", 32) == (k + v, q + k + v)
-    assert beside(FULL, "decode", 32) == (k + v, one_q + k)
-    assert beside(FULL, "training", 32) == (0, 0)
-
-
-def test_of_a_window_the_cache_has_the_last_tokens_of_the_calls_own() -> None:
-    k = v = 2 * 2 * 16 * 8 * 4  # 8 tokens
-    assert beside(LOCAL, "prefill", 32)[0] == k + v
-    assert beside(LOCAL, "decode", 32) == (k + v, 2 * 8 * 16 * 4 + k)
 
 
 def test_a_layer_with_the_keys_of_an_earlier_one_appends_none_and_counts_none_twice() -> None:

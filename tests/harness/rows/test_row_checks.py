@@ -4,7 +4,7 @@ import pytest
 
 from attnbench.harness.rows.row_checks import check_row
 from attnbench.harness.rows.row_schema import FIELDS
-from tests.reports.fake_runs import case, problem, row
+from tests.made_runs import case, problem, row
 
 MAY_LACK = [field.name for field in FIELDS["latency"].values() if field.nullable]
 

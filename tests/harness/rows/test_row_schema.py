@@ -1,21 +1,15 @@
 """The table of the rows' fields: how it is read, and that docs/format.md shows it."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
 from attnbench.harness.rows import row_schema
 from attnbench.harness.rows.row_schema import (
     FIELDS,
-    KERNEL_PLAN,
-    LATER_VALUES,
     LINES,
-    PROBLEM,
-    SAMPLES,
 )
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT
 
 COMMAND = "python -m attnbench.harness.rows.row_schema"
 HEADINGS = {
@@ -43,51 +37,6 @@ def test_the_document_shows_the_table(kind: str) -> None:
     )
 
 
-def test_the_command_prints_all_tables() -> None:
-    command = [sys.executable, *COMMAND.split()[1:]]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
-    assert done.stdout == "\n".join(map(row_schema.markdown, LINES)) + "\n"
-
-
-def test_a_table_is_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = """
-seen: int?+
-    first half of a meaning,
-    second half
-low high: float
-    two fields
-= case
-"""
-    seen, pair, shared = row_schema._parse(table)
-    assert seen == (
-        (row_schema.Field("seen", "int", nullable=True, later=True),),
-        "first half of a meaning, second half",
-    )
-    assert [(field.name, field.nullable, field.later) for field in pair.fields] == [
-        ("low", False, False),
-        ("high", False, False),
-    ]
-    assert shared == ((FIELDS["latency"]["case"],), "")
-    monkeypatch.setitem(LINES, "example", [seen, pair, shared])
-    assert row_schema.markdown("example").splitlines() == [
-        "| field | type | meaning |",
-        "|---|---|---|",
-        "| `seen` | int or null | first half of a meaning, second half |",
-        "| `low` `high` | float | two fields |",
-        "| `case` |  | as in a row of a case |",
-    ]
-
-
-def test_a_field_that_no_case_has_cannot_be_shared() -> None:
-    with pytest.raises(KeyError, match="findings"):
-        row_schema._parse("= findings")
-
-
-def test_no_meaning_breaks_its_table() -> None:
-    for kind in LINES:
-        assert all(line.count("|") == 4 for line in row_schema.markdown(kind).splitlines())
-
-
 def test_flags_and_types_of_some_fields() -> None:
     case, wall, study = FIELDS["latency"], FIELDS["wall"], FIELDS["study"]
     assert (case["mask"].nullable, case["mask"].later) == (False, True)
@@ -105,10 +54,3 @@ def test_every_kind_has_the_fields_of_every_row() -> None:
     for kind, fields in FIELDS.items():
         assert common | {"spent_s", "log_tail"} <= set(fields), kind
         assert next(iter(fields)) == "schema"
-
-
-def test_lists_of_fields_name_fields() -> None:
-    case = FIELDS["latency"]
-    assert {*PROBLEM, *SAMPLES} <= set(case)
-    assert set(KERNEL_PLAN) <= set(FIELDS["kernel"])
-    assert all(case[name].later for name in LATER_VALUES)

@@ -151,6 +151,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(value=VALUES)
 def test_what_is_plain_comes_back_from_json_as_it_was(value: Any) -> None:
     assert is_plain(value)

@@ -82,10 +82,6 @@ def test_each_environment_has_one_and_the_first_decides_on_the_device(workers: A
     assert first_of(found) is found["old"]
 
 
-def test_a_run_of_one_environment_has_no_name(workers: Any) -> None:
-    assert list(workers((), ours=None)) == [None]
-
-
 @pytest.mark.parametrize(
     ("behaviour", "said"),
     [
@@ -180,21 +176,6 @@ def test_a_merged_run_goes_on_on_any_of_its_devices() -> None:
     assert changed("GPU-3") == ["device_uuid"]
     del meta["merged"]  # measured on several devices at once: any of their kind
     assert changed("GPU-3") == []
-
-
-def test_which_gpu_was_visible_is_ignored_only_where_that_is_asked_for() -> None:
-    one, two = (
-        {"allocator": {"CUDA_VISIBLE_DEVICES": n, "OMP_NUM_THREADS": "1"}} for n in ("0", "1")
-    )
-    assert len(list(environments.different(["allocator"], one, two))) == 1
-    assert not list(environments.different(["allocator"], one, two, "CUDA_VISIBLE_DEVICES"))
-
-
-def test_a_row_names_the_processor_where_there_is_no_gpu() -> None:
-    found = environments.measured_on({"device_uuid": None, "device_name": None, "cpu": "EPYC"})
-    assert found["device_name"] == "EPYC"
-    assert found["device_uuid"] is None
-    assert found["host"]
 
 
 def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is(

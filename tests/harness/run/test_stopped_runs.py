@@ -8,8 +8,6 @@ import os
 import signal
 import subprocess
 import time
-from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -105,20 +103,6 @@ def test_a_signal_ends_the_run_in_order_and_resume_finishes_it(
     } == {2}
 
 
-def test_a_second_signal_ends_at_once(tmp_path):
-    process, _ = start_and_wait_for_rows(tmp_path, axes_that_hang(), rows=1)
-    workers = worker_pids(process.pid)
-    process.send_signal(signal.SIGINT)
-    with suppress(ProcessLookupError):
-        process.send_signal(signal.SIGINT)
-    assert process.wait(120) == 130
-    wait_for_end(workers)
-
-
-def axes_that_hang() -> list[str]:
-    return [*axes("needs_package,hangs"), *QUICK]
-
-
 def test_full_disk_stops_the_run_and_saves_the_row_on_stderr(tmp_path, attnbench):
     wrapper = (
         "import resource, sys, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (7000, 7000));"
@@ -150,24 +134,6 @@ def test_full_disk_stops_the_run_and_saves_the_row_on_stderr(tmp_path, attnbench
     assert saved
     assert len(dumped) == 1
     assert dumped[0] not in saved
-
-
-def test_retry_failed_measures_crashes_again_and_nothing_else(attnbench):
-    first = attnbench("run", *axes("crashes,sdpa"), *QUICK)
-    run = Path(first.stdout.strip())
-    logs = {log.name: log.read_bytes() for log in (run / "logs").iterdir()}
-    assert any(b"Segmentation fault" in log for log in logs.values())
-    second = attnbench("run", "--resume", run, "--retry-failed")
-    assert second.returncode == 1
-    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
-    assert Counter((row["backend"], row["attempt"]) for row in rows) == {
-        ("crashes", 1): 1,
-        ("sdpa", 1): 1,
-        ("crashes", 2): 1,
-    }
-    assert all((run / "logs" / name).read_bytes() == content for name, content in logs.items()), (
-        "a resumed run keeps earlier logs"
-    )
 
 
 def test_resume_in_another_environment_is_refused_unless_forced(attnbench):
@@ -227,17 +193,3 @@ def test_a_signal_before_the_first_case_leaves_nothing(tmp_path):
     assert error == "stopped before the first case; nothing was measured\n"
     wait_for_end(workers)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_resume_of_a_run_that_is_being_written_is_refused(tmp_path, attnbench):
-    for_minutes = axes("fused,sdpa", seq_len=",".join(str(n) for n in range(32, 4096, 32)))
-    process, run = start_and_wait_for_rows(
-        tmp_path, [*for_minutes, *LONG[len(for_minutes) :]], rows=1
-    )
-    try:
-        done = attnbench("run", "--resume", run)
-    finally:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    assert done.returncode == 4
-    assert "another run" in done.stderr

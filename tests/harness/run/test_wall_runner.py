@@ -162,22 +162,6 @@ def test_a_budget_is_spent_on_what_costs_least_first() -> None:
     assert at_leisure.in_order(sought) == sought
 
 
-def test_a_budget_that_lasts_changes_nothing() -> None:
-    one = runner(Workers(5000, oom(), 5010), wall_budget_s=1e6)
-    one.predict([WALL])
-    assert one.record(WALL)["limited_by"] == "memory"
-
-
-def test_the_tolerance_of_the_scenario_is_that_of_the_search() -> None:
-    wide, narrow = (
-        runner(Workers(5000, oom(), 5010), wall_tolerance_ratio=ratio).record(WALL)
-        for ratio in (0.1, 0.001)
-    )
-    assert len(wide["probes"]) < len(narrow["probes"])
-    assert wide["seq_len_high"] - wide["seq_len_low"] > 50
-    assert narrow["seq_len_high"] - narrow["seq_len_low"] <= 6
-
-
 def test_an_interval_is_found_near_the_prediction() -> None:
     record = runner(Workers(5000, oom(), 5010)).record(WALL)
     row = record.row()
@@ -250,16 +234,6 @@ def test_a_worker_is_used_again_only_for_a_much_longer_trial_and_never_after_a_f
     assert first == [64, 512, 4096]
     assert all(len(lengths) == 1 for lengths in others)
     assert not workers.alive
-
-
-def test_where_no_worker_can_be_started_the_row_says_so() -> None:
-    class NoWorkers(Workers):
-        def worker(self, number: int, python: str | None = None) -> Workers:
-            raise WorkerFailure(Status.UNAVAILABLE, "the cuda device is gone")
-
-    record = runner(NoWorkers(1, oom(), 1)).record(WALL)
-    assert (record.status, record.reason) == (Status.UNAVAILABLE, "the cuda device is gone")
-    assert record["probes"] == []
 
 
 def test_a_wall_that_a_signal_stops_is_one_row_with_its_trials() -> None:

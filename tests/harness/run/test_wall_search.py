@@ -170,10 +170,6 @@ def test_what_fails_at_the_first_length_is_not_asked_again(status: Status) -> No
     assert len(search.trials) == 1
 
 
-def test_a_prediction_of_nothing_is_tried_at_one_token() -> None:
-    assert [trial.seq_len for trial in searched(0, wall_at(0)).trials] == [1]
-
-
 def test_where_the_backend_dies_or_refuses_it_is_the_limit_and_not_memory() -> None:
     search = searched(100_000, lambda n, _: (OK if n <= 46_340 else Status.ERROR, 1e-9))
     low, high = search.interval

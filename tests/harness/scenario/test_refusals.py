@@ -1,15 +1,13 @@
 """Bad scenarios: each is refused with exactly this message, at this place."""
 
-import re
 from pathlib import Path
 
 import pytest
 
 from attnbench.harness.cases.axes import AXES
-from attnbench.harness.cli.texts import as_changes
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.probes import measures, shared_measures
-from attnbench.harness.scenario import Scenario, from_axes, from_text, load, load_entries
+from attnbench.harness.scenario import Scenario, from_axes, load
 from attnbench.harness.studies import names as study_names
 from attnbench.impls import names
 from tests.counted_calls import calls
@@ -45,14 +43,6 @@ def refusal(text: str, *changes: str) -> str:
     with pytest.raises(BadInput) as caught:
         load("f.yaml", changes)
     return str(caught.value)
-
-
-@pytest.mark.parametrize("text", ["", "# only words\n", "---\n"])
-def test_an_empty_scenario_is_called_so(text: str) -> None:
-    assert (
-        refusal(text) == "f.yaml: scenario is empty; wanted name, question, backends and grid; see"
-        " scenarios/README.md"
-    )
 
 
 def test_a_list_is_no_scenario() -> None:
@@ -226,11 +216,6 @@ def test_a_size_is_a_whole_number_from_one_on(value: str) -> None:
     )
 
 
-def test_a_size_in_quotes_is_text() -> None:
-    text = text_with(grid='{batch: [1, "4"], seq_len: 512, d_model: 512, heads: 8}')
-    assert refusal(text) == f"f.yaml:4:19: grid.batch[1]: found '4'; {WANTED_SIZE}, without quotes"
-
-
 def test_a_huge_size_is_refused_and_a_large_one_is_not_allocated() -> None:
     text = text_with(grid="{seq_len: 2000000m, d_model: 512, heads: 8}")
     assert (
@@ -318,12 +303,6 @@ def test_a_name_that_could_harm_a_path_or_a_terminal_is_refused(name: str) -> No
     assert len(message) < 200
 
 
-@pytest.mark.parametrize("words", ["<img onerror=alert(1)>", "</script>", "[red]", "=cmd()"])
-def test_free_text_is_kept_as_it_is_for_others_to_show_inert(words: str) -> None:
-    Path("f.yaml").write_text(text_with(question=f"'{words}'"), encoding="utf-8")
-    assert load("f.yaml").question == words
-
-
 def test_a_billion_combinations_are_counted_without_expanding_them() -> None:
     thousand = f"[{', '.join(str(size) for size in range(1, 1001))}]"
     text = text_with(
@@ -387,15 +366,6 @@ def test_a_wrong_change_is_named_as_it_was_given(change: str) -> None:
     assert refusal(text_with(), change) == CHANGES[change]
 
 
-MOVED = {"seq_len=64": "grid.seq_len", "h=4": "grid.heads", "memory_gib=4": "limits.memory_gib"}
-
-
-@pytest.mark.parametrize("change", MOVED)
-def test_a_field_that_stands_too_high_is_named_where_it_belongs(change: str) -> None:
-    said = refusal(text_with(), change)
-    assert f"not a field of a scenario; did you mean {MOVED[change]}? there are:" in said
-
-
 FLAGS = {
     (
         "--backends mine:attend: no backend 'mine:attend'; a function of yours is attend@mine here,"
@@ -429,26 +399,6 @@ def test_a_wrong_flag_is_named_as_it_was_given(message: str) -> None:
     assert str(caught.value) == message
 
 
-def test_a_missing_flag_is_named() -> None:
-    with pytest.raises(BadInput) as caught:
-        from_axes({"backends": "naive", "seq_len": "512", "d_model": "512"})
-    assert str(caught.value) == "--heads: missing; wanted seq_len, d_model and heads; add heads"
-
-
-def test_a_missing_width_may_be_given_as_that_of_a_head() -> None:
-    with pytest.raises(BadInput, match=r"^--d-model or --head-dim: missing; wanted seq_len"):
-        from_axes({"backends": "naive", "seq_len": "512", "heads": "8"})
-
-
-def test_a_name_without_its_ending_is_answered_with_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("my.yaml").write_text(text_with())
-    with pytest.raises(BadInput, match=r"^no scenario 'my'; did you mean my\.yaml\? there are:"):
-        load("my")
-
-
 def test_all_mistakes_are_named_at_once_in_the_order_of_lines(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(
@@ -462,47 +412,20 @@ def test_all_mistakes_are_named_at_once_in_the_order_of_lines(tmp_path: Path) ->
     assert places == ["3:19", "4:8", "4:26", "5:7"]
 
 
-def test_an_option_is_named_as_it_was_typed_and_not_as_set() -> None:
-    text = text_with()
-    for changes, begins in (
-        (as_changes(None, None, None, "fast"), "--plan fast: found 'fast'; wanted quick"),
-        (as_changes(None, None, -1.0), "--memory-gib -1: found -1; wanted a number greater"),
-    ):
-        with pytest.raises(BadInput, match=re.escape(begins)):
-            from_text(text, "f.yaml", changes)
-    with pytest.raises(BadInput, match=r"^--model lama-3-8b: no model 'lama-3-8b'; did you mean"):
-        from_axes({"model": "lama-3-8b", "seq_len": "8", "backends": "sdpa"})
-    with pytest.raises(BadInput, match=r"^--seq-len: not given; wanted the context of llama-3-8b"):
-        from_axes({"model": "llama-3-8b", "backends": "sdpa"})
-
-
-@pytest.mark.parametrize("name", ["quickstart.yaml", "scenarios/quickstart.yaml"])
-def test_a_shipped_scenario_has_a_name_and_no_path(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(
-        BadInput, match=r"no such file; the scenario that is shipped is called quickstart"
-    ):
-        load_entries(name)
-    (tmp_path / "absent").mkdir()
-    with pytest.raises(
-        BadInput, match=r"'absent': a folder; wanted a .yaml file, or a shipped name"
-    ):
-        load_entries("absent")
-
-
-def test_an_unknown_name_gets_the_closest_and_the_list() -> None:
-    with pytest.raises(BadInput) as caught:
-        load("quickstrt")
-    assert str(caught.value).startswith(
-        "no scenario 'quickstrt'; did you mean quickstart? there are: backends, "
+@pytest.mark.parametrize("text", ["", "# only words\n", "---\n"])
+def test_an_empty_scenario_is_called_so(text: str) -> None:
+    assert (
+        refusal(text) == "f.yaml: scenario is empty; wanted name, question, backends and grid; see"
+        " scenarios/README.md"
     )
 
 
-def test_many_findings_are_cut_short() -> None:
-    found = refusal(
-        text_with(grid=f"{{seq_len: [{', '.join(['0'] * 500)}], d_model: 512, heads: 8}}")
-    ).splitlines()
-    assert len(found) == 21
-    assert found[-1] == "and 480 more; fix these first"
+def test_a_size_in_quotes_is_text() -> None:
+    text = text_with(grid='{batch: [1, "4"], seq_len: 512, d_model: 512, heads: 8}')
+    assert refusal(text) == f"f.yaml:4:19: grid.batch[1]: found '4'; {WANTED_SIZE}, without quotes"
+
+
+@pytest.mark.parametrize("words", ["<img onerror=alert(1)>", "</script>", "[red]", "=cmd()"])
+def test_free_text_is_kept_as_it_is_for_others_to_show_inert(words: str) -> None:
+    Path("f.yaml").write_text(text_with(question=f"'{words}'"), encoding="utf-8")
+    assert load("f.yaml").question == words

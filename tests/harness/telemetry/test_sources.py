@@ -20,6 +20,7 @@ MIB = 1 << 20
 UNSUPPORTED = "nvmlDeviceGetPowerUsage: this GPU does not offer it"
 
 
+@pytest.mark.long
 def test_the_host_is_measured(timeline, tmp_path):
     timeline.sample("fused", [os.getpid()])
     wait_for(lambda: len(samples_of(tmp_path)) >= 2)
@@ -44,6 +45,7 @@ def test_the_host_is_measured(timeline, tmp_path):
     assert sample["resident_bytes"] < sample["host_used_bytes"] < psutil.virtual_memory().total
 
 
+@pytest.mark.long
 def test_processes_that_have_ended_have_no_memory_and_a_reason(timeline, tmp_path):
     with subprocess.Popen(["sleep", "60"]) as sleeper:
         timeline.sample("fused", [sleeper.pid])
@@ -90,17 +92,7 @@ def test_a_gpu_has_the_drivers_values(gpu_timeline, fake_nvml, tmp_path):
     }
 
 
-def test_an_old_driver_gives_the_same(old_fake_nvml, tmp_path, monkeypatch):
-    for name, value in old_fake_nvml.environment.items():
-        monkeypatch.setenv(name, value)
-    timeline = Timeline(tmp_path, UUID)
-    timeline.sample("fused")
-    sample = wait_for(lambda: samples_of(tmp_path))[0]
-    timeline.close()
-    assert headers_of(tmp_path)[0]["missing"] == {}
-    assert (sample["temperature_c"], sample["clock_event_mask"]) == (31, 1)
-
-
+@pytest.mark.long
 def test_what_the_driver_refuses_is_null_with_its_reason(gpu_timeline, fake_nvml, tmp_path):
     fake_nvml.write(
         H100 + "power_w unsupported\nrefuse nvmlDeviceGetUtilizationRates NO_PERMISSION\n"
@@ -116,6 +108,7 @@ def test_what_the_driver_refuses_is_null_with_its_reason(gpu_timeline, fake_nvml
     assert {name for name in sample if sample[name] is None} == header["missing"].keys()
 
 
+@pytest.mark.long
 def test_a_gpu_lost_in_the_middle_has_a_reason_and_harms_nothing(gpu_timeline, fake_nvml, tmp_path):
     gpu_timeline.sample("fused")
     wait_for(lambda: samples_of(tmp_path))
@@ -130,6 +123,7 @@ def test_a_gpu_lost_in_the_middle_has_a_reason_and_harms_nothing(gpu_timeline, f
     assert samples_of(tmp_path)[0]["power_w"] == 70
 
 
+@pytest.mark.long
 def test_a_gpu_that_cannot_be_opened_has_its_reason_everywhere(gpu_timeline, fake_nvml, tmp_path):
     fake_nvml.write("refuse nvmlInitWithFlags DRIVER_NOT_LOADED\n")
     gpu_timeline.sample("fused")
@@ -140,6 +134,7 @@ def test_a_gpu_that_cannot_be_opened_has_its_reason_everywhere(gpu_timeline, fak
     )
 
 
+@pytest.mark.long
 def test_an_instance_has_its_own_memory_and_the_boards_clocks(fake_nvml, tmp_path, monkeypatch):
     fake_nvml.write(
         H100
@@ -159,19 +154,3 @@ def test_an_instance_has_its_own_memory_and_the_boards_clocks(fake_nvml, tmp_pat
         1980,
         70,
     )
-
-
-def test_processes_and_the_bus_are_not_queried(gpu_timeline, fake_nvml, tmp_path):
-    fake_nvml.write(H100 + f"count_calls {tmp_path / 'calls'}\n")
-    gpu_timeline.sample("fused")
-    wait_for(lambda: len(samples_of(tmp_path)) >= 2)
-    gpu_timeline.close()
-    calls = set((tmp_path / "calls").read_text().split())
-    assert "nvmlDeviceGetPowerUsage" in calls
-    assert not [call for call in calls if "Process" in call or "Pcie" in call]
-
-
-def test_a_gpus_sampler_keeps_to_the_last_core(gpu_timeline, tmp_path):
-    gpu_timeline.sample("fused")
-    wait_for(lambda: samples_of(tmp_path))
-    assert os.sched_getaffinity(gpu_timeline.pid) == {max(os.sched_getaffinity(0))}

@@ -87,6 +87,7 @@ def events(tmp_path):
     return run
 
 
+@pytest.mark.long
 def test_an_honest_backend_is_sampled_with_new_and_repeated_values(events):
     ended, samples = events("pass")
     assert ended == {}
@@ -99,6 +100,7 @@ def test_an_honest_backend_is_sampled_with_new_and_repeated_values(events):
 UNCOUNTED = "k.numpy()[0, 0, 0, 0] += 1e-6 if calls > {} else 0.0"
 
 
+@pytest.mark.long
 def test_a_write_that_nothing_counts_ends_all_who_shared_the_inputs(events):
     ended, _ = events("k.numpy()[0, 0, 0, 0] *= 1.0 if gc.isenabled() else 1.0001")
     assert {name: (e["status"], e["phase"]) for name, e in ended.items()} == {
@@ -110,6 +112,7 @@ def test_a_write_that_nothing_counts_ends_all_who_shared_the_inputs(events):
     )
 
 
+@pytest.mark.long
 def test_a_write_in_the_warm_up_ends_its_author_alone(events):
     ended, samples = events(UNCOUNTED.format(60))
     assert {name: e["status"] for name, e in ended.items()} == {"suspect": "incorrect"}
@@ -117,6 +120,7 @@ def test_a_write_in_the_warm_up_ends_its_author_alone(events):
     assert len(samples) == 4
 
 
+@pytest.mark.long
 def test_a_counted_write_between_blocks_ends_its_author_alone(events):
     ended, samples = events("k[0, 0, 0, 0] += 1e-6 if calls > 60 else 0.0")
     assert {name: e["status"] for name, e in ended.items()} == {"suspect": "incorrect"}
@@ -124,6 +128,7 @@ def test_a_counted_write_between_blocks_ends_its_author_alone(events):
     assert sum(e["case"].startswith("fused") for e in samples) == 4
 
 
+@pytest.mark.long
 def test_a_cache_that_follows_new_values_is_found_by_its_times(events):
     cached = """key = float(k.sum()), float(v.sum())
             result = kept.get(key) if calls > 5 else None
@@ -136,6 +141,7 @@ def test_a_cache_that_follows_new_values_is_found_by_its_times(events):
     assert set(ended) == {"suspect"}
 
 
+@pytest.mark.long
 def test_a_cache_that_keeps_all_results_is_found_too_and_so_is_one_of_a_half(events):
     part = """key = float(k[:, :{0}].sum()), float(v[:, :{0}].sum())
             kept[key] = kept.get(key, 0) + 1
@@ -213,6 +219,7 @@ def of_kind(events, kind):
     return [event for event in events if event["event"] == kind]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("passes", ["forward", "forward+backward"])
 @pytest.mark.parametrize("scope", ["core", "layer"])
 def test_on_a_gpu_a_case_is_checked_measured_and_timed_by_the_device(slow_gpu, passes, scope):
@@ -298,6 +305,7 @@ def test_on_a_gpu_a_case_beyond_the_budget_is_oom_and_the_next_one_is_measured(s
     assert len(of_kind(events, "samples")) == 1
 
 
+@pytest.mark.long
 def test_on_a_gpu_cases_that_fit_alone_fit_together_with_their_graphs(slow_gpu):
     """A graph holds the temporaries of its call as long as the case is warm."""
     problem = Problem(batch=2, seq_len=512, d_model=32, heads=4)

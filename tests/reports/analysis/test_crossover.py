@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.analysis.crossover import Crossover, crossover
-from tests.reports.fake_inexact import inexact
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, inexact, problem, row, write_run
 from tests.reports.rendering import rows_of
 
 

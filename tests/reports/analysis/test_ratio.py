@@ -9,7 +9,7 @@ import pytest
 from attnbench.harness.stats.intervals import ratio_interval
 from attnbench.reports.analysis.ratio import Ratio, time_ratio
 from attnbench.reports.data.row_groups import Row
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 from tests.reports.rendering import rows_of
 
 

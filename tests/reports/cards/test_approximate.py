@@ -7,7 +7,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Card, Figure
-from tests.reports.fake_inexact import inexact
+from tests.made_runs import inexact
 
 
 def card_of(run: Path) -> Card | None:

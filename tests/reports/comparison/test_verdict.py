@@ -15,8 +15,7 @@ from attnbench.reports.comparison.verdict import (
     verdict_of,
 )
 from attnbench.reports.data.noise_floor import ProcessNoise
-from tests.reports.fake_pairs import PLANNED, timed
-from tests.reports.fake_runs import row
+from tests.made_runs import PLANNED, row, timed
 
 EVERY_BLOCK = 20  # of 5 processes x 4 blocks
 QUIET = Spread(sd=0.001, degrees=20)  # runs hardly differ on this machine

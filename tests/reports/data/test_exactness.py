@@ -7,8 +7,7 @@ import pytest
 from attnbench.reports.data.exactness import exactness_note
 from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun
-from tests.reports.fake_inexact import inexact
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, inexact, problem, row, write_run
 
 
 def test_the_note_describes_the_result_of_an_inexact_backend() -> None:

@@ -23,6 +23,7 @@ def test_other_readers_take_a_run_of_kernels_for_one_without_cases(tmp_path: Pat
     assert read_run(run).notes == []
 
 
+@pytest.mark.long
 def test_compare_refuses_a_run_without_cases(attnbench: Any, tmp_path: Path) -> None:
     run = three_gpus(tmp_path / "audit")
     for arguments in ((run, run), (run, "--baseline", "fused")):

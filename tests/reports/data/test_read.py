@@ -10,7 +10,7 @@ import pytest
 
 from attnbench.harness.rows import run_files
 from attnbench.reports.data.read import BadRun, read_run
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from attnbench.reports.analysis import approximate
 from attnbench.reports.sections import approximate as approximate_section
-from tests.reports.fake_inexact import inexact
+from tests.made_runs import inexact
 from tests.reports.rendering import blocks_of, figures_of, rows_of, sentences
 
 

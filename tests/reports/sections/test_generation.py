@@ -5,7 +5,7 @@ from typing import Any
 
 from attnbench.reports.analysis.generation import VALUES
 from attnbench.reports.sections import generation
-from tests.reports.fake_studies import with_study
+from tests.made_runs import with_study
 from tests.reports.rendering import blocks_of, figures_of, sentences
 
 

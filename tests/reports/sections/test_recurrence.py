@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.analysis import recurrence
-from tests.reports.fake_inexact import inexact
+from tests.made_runs import inexact
 from tests.reports.rendering import rows_of
 
 
