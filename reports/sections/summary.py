@@ -8,13 +8,11 @@ from typing import Protocol
 import pandas as pd
 
 from ..analysis import (
-    approximate,
     contrasts,
     growth_along,
     heads,
     max_seq_len,
     memory,
-    recurrence,
     speed,
     trust,
     wall,
@@ -91,10 +89,6 @@ def _answers(rows: list[Row], meta: Meta) -> Iterator[Text]:
         yield from _sentences("Latency", _findings(speed, raced), about="fastest")
     else:
         yield Text(text="No case has a latency.")
-    approximating, recurring = approximate.approximating(rows), recurrence.recurring(rows)
-    found = _findings(approximate, approximating)
-    yield from _sentences("Approximate attention", found, about="crossover")
-    yield from _sentences("Recurrence", _findings(recurrence, recurring), about="crossover")
     if ran_out := [group for group in over_n if _ran_out(group)]:
         ends = [group.prefixed(wall.finding(wall.memory_ends(group))) for group in ran_out]
         yield from _sentences("Memory wall", ends, about="wall")

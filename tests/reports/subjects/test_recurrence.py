@@ -1,10 +1,10 @@
-"""reports/sections/recurrence.py and its analysis: steps, FLOPs and crossovers."""
+"""reports/subjects/recurrence.py: steps, FLOPs and crossovers."""
 
 from pathlib import Path
 
 import pytest
 
-from attnbench.reports.analysis import recurrence
+from attnbench.reports.subjects import recurrence
 from tests.made_runs import inexact
 from tests.reports.rendering import rows_of
 

@@ -1,12 +1,14 @@
-"""reports/analysis/crossover.py: from which N on one backend is faster than another."""
+"""reports/subjects/crossover.py: from which N on one backend is faster than another."""
 
 from pathlib import Path
 
 import pytest
 
-from attnbench.reports.analysis.crossover import Crossover, crossover
+from attnbench.reports.elements import Figure
+from attnbench.reports.subjects import crossover as subject
+from attnbench.reports.subjects._crossovers import Crossover, crossover
 from tests.made_runs import case, inexact, problem, row, write_run
-from tests.reports.rendering import rows_of
+from tests.reports.rendering import rows_of, subject_of
 
 
 def test_a_crossover_is_found_between_two_lengths_and_placed_by_interpolation(
@@ -75,3 +77,14 @@ def test_even_is_where_what_was_measured_between_crosses_one(tmp_path: Path) -> 
     several = of_blocks(tmp_path / "several", SLOWER, below, above, FASTER)
     assert several.even_at is None
     assert several.text == "at N = 1k, the longest (slower up to 128)"
+
+
+def test_an_output_that_carries_no_information_has_no_line(tmp_path: Path) -> None:
+    run = inexact(tmp_path, cosines={"linformer": 0.004, "linformer:64": -0.02})
+    card = subject_of(subject, run).card
+    assert card is not None
+    assert isinstance(card.picture, Figure)
+    drawn = {series.backend for panel in card.picture.panels for series in panel.series}
+    assert {"fused", "sdpa", "performer"} <= drawn
+    assert not {"linformer", "linformer:64"} & drawn
+    assert not any("linformer" in row[1] for row in card.picture.table.rows)

@@ -2,14 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 
+import pandas as pd
+
 from ..analysis.trained_projections import NAMES, Attention, trained_attentions
 from ..data.run_meta import Meta, run_caption
 from ..elements import Block, Figure, Panel, Series, Table, Text, note
 from ..formatting import bytes_text, list_text
 from ._interval_texts import percents, share_bound, times, with_range
 
+TITLE = "Linformer in trained models"
+ORDER = 45
+NEEDS = ()
 
-def in_trained_models(meta: Meta) -> Iterator[Block]:
+
+def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     """Of the first run with the study."""
     for name, run in meta.items():
         found = trained_attentions(run)

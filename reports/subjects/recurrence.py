@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..data.exactness import is_exact
-from ..data.row_groups import Group, Row, axis_text, backends, family, groups
-from ..formatting import count_text, list_text
-from .crossover import Crossover, crossover
-from .polynomial import through
+from ..analysis.polynomial import through
+from ..data.exactness import RECURRENT, is_exact
+from ..data.row_groups import Group, Row, axis_text, backends, case_key, family, groups
+from ..data.run_meta import Meta
+from ..elements import Table, note
+from ..formatting import count_text, list_text, rate_text, time_text
+from . import Subject
+from ._crossovers import Crossover, crossover
 
-RECURRENT = ("rnn", "lstm")
+TITLE = "Recurrence"
+ORDER = 46
+NEEDS = ("exactness", "latency_ms")
 CELL_FLOPS = {"GRU": 12, "LSTM": 16}
 """Times N d^2, of a layer from width d to width d: 2 FLOPs per multiply-add, 3 or 4 gates, each
 with a product for the input and one for the state (Cho et al. 2014; Hochreiter and Schmidhuber
@@ -29,6 +34,46 @@ class Steps:
     step_ms: float
     flops_per_s: float | None
     attention: Row | None
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    found = recurring(rows)
+    if not found:
+        return Subject(lacking="No recurrent layer was timed.")
+    how = note(
+        "A recurrent layer does O(N d²) work in N sequential steps; attention does O(N² d) in"
+        " parallel. By FLOPs alone attention is cheaper while N is below about d; the overhead of a"
+        " step moves that point."
+    )
+    return Subject(blocks=(how, _steps([(group, one) for group in found for one in steps(group)])))
+
+
+def _steps(found: Sequence[tuple[Group, Steps]]) -> Table:
+    rows, cases = [], {}
+    for place, (group, one) in enumerate(found):
+        attention, fastest = one.attention, ""
+        if attention is not None:
+            per_token_ms = attention["latency_ms"] / one.row["seq_len"]
+            fastest = f"{attention['backend']}, {time_text(per_token_ms)}"
+        cases[place, 2] = case_key(one.row)
+        rows.append(
+            (
+                group.label or "all",
+                axis_text("seq_len", one.row["seq_len"]),
+                one.row["backend"],
+                time_text(one.step_ms),
+                rate_text(one.flops_per_s),
+                fastest,
+                rate_text(attention.get("achieved_flops_per_s") if attention else None),
+            )
+        )
+    step, token = ("time of a step", "its rate"), ("fastest attention, per token", "its rate")
+    return Table(
+        title="The time of a step, and how fast the work is done",
+        columns=("problem", "N", "recurrent", *step, *token),
+        rows=tuple(rows),
+        cases=cases,
+    )
 
 
 def recurring(rows: Sequence[Row]) -> list[Group]:
