@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ...harness.files.printable import visible
-from ...harness.rows.row_schema import FIELDS
+from ...harness.rows.model import FIELDS
 from ...harness.stats.intervals import Interval, latency_interval
 from .decode import traffic
 from .exactness import is_exact
