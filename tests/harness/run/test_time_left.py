@@ -33,10 +33,6 @@ def end(case: Case, call_ms: float) -> Record:
     return Record(planned=case, device="cpu", attempt=1, status=Status.OK, values=values)
 
 
-def test_at_first_all_of_the_forecast_is_left() -> None:
-    assert TimeLeft(expected(), Clock()).seconds() == expected().about_s
-
-
 def test_half_of_the_cases_are_not_half_of_the_time() -> None:
     clock, found = Clock(), expected()
     left = TimeLeft(found, clock)
@@ -68,14 +64,3 @@ def left_after(done: Case, slower: float) -> float:
 
 def test_calls_that_were_slower_than_predicted_make_the_rest_longer() -> None:
     assert left_after(LONG, 4.0) > 1.5 * left_after(LONG, 1.0)
-
-
-def test_a_short_call_that_was_disturbed_says_little_of_long_ones() -> None:
-    assert left_after(SHORT, 50.0) < 2 * left_after(SHORT, 1.0)
-
-
-def test_nothing_is_left_after_the_last_case() -> None:
-    left = TimeLeft(expected(), Clock())
-    for case in (SHORT, LONG):
-        left.finished(end(case, 1.0))
-    assert left.seconds() == 0.0

@@ -1,7 +1,6 @@
 """harness/worker/foresee.py: what a forecast learns before a run, and what it leaves alone."""
 
 from contextlib import nullcontext
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,14 +9,11 @@ import torch
 
 from attnbench.harness.cases.case import Case, Wall
 from attnbench.harness.machine.nvml import Device
-from attnbench.harness.measure import pace
-from attnbench.harness.measure.memory_budget import Budget
 from attnbench.harness.run.forecast import foreseen_of
 from attnbench.harness.worker import foresee as module
 from attnbench.harness.worker.foresee import foresee
 from attnbench.harness.worker.phases import WorkerConfig
 from attnbench.impls.problem import Problem
-from tests.fakes.cuda import FakeGpu
 
 CONFIG = WorkerConfig(
     device=torch.device("cpu"),
@@ -37,19 +33,6 @@ def case(backend: str, seq_len: int = 64) -> Case:
 def found(*cases: Case, walls: tuple[Wall, ...] = ()) -> dict[str, Any]:
     no_limit: Any = SimpleNamespace(lifted=nullcontext)
     return foresee(cases, walls, ["fp32"], CONFIG, no_limit)
-
-
-def test_a_small_budget_is_no_limit_for_the_pace_of_a_gpu(
-    fake_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    device = torch.device("cuda", 0)
-    monkeypatch.setitem(pace.SIZE, "cuda", 32)
-    monkeypatch.setitem(pace.MEMORY_BYTES, "cuda", 16 << 20)
-    budget = Budget(8 << 20, device)
-    config = replace(CONFIG, device=device)
-    assert foresee((), (), ["bf16"], config, budget)["pace"]["bytes_per_s"] > 0
-    with pytest.raises(torch.OutOfMemoryError):
-        torch.empty(10 << 20, dtype=torch.uint8, device=device)
 
 
 def test_peaks_refusals_and_compilers_are_known_before_the_run() -> None:
