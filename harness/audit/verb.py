@@ -5,17 +5,13 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from ..cli.flags import DEFAULT_ROOT, AsJson, Quiet, Root
+from ..cli.options import DEFAULT_ROOT, AsJson, Quiet, Root, argument, option
 from ..cli.verbs import Verb, Verbs
 from ..files.errors import BadInput
 
 if TYPE_CHECKING:
     from ...impls._triton.tuned import Choice, Kind
 
-LEGEND = (
-    "w: warps, s: stages; smem: shared memory of a block; spill: bytes stored+loaded per thread;"
-    " per SM: blocks x warps of the warps that it could hold; of causal and not, the worse."
-)
 kernels_app = typer.Typer(
     cls=Verbs,
     help="Look at our Triton kernels without a GPU.",
@@ -32,11 +28,13 @@ def kernels() -> None:
 @kernels_app.command("audit", cls=Verb)
 def audit(
     arch: Annotated[
-        str, typer.Option(help="Compute capabilities, as 80,90,100 or 8.6.")
+        str, option("--arch", None, "Compute capabilities, as 80,90,100 or 8.6.")
     ] = "80,90,100",
-    dtype: Annotated[str | None, typer.Option(help="fp32, bf16, fp16; all by default.")] = None,
+    dtype: Annotated[
+        str | None, option("--dtype", None, "fp32, bf16, fp16; all by default.")
+    ] = None,
     kernel: Annotated[
-        str | None, typer.Option(help="forward, grad_q, grad_kv; all by default.")
+        str | None, option("--kernel", None, "forward, grad_q, grad_kv; all by default.")
     ] = None,
     out: Root = DEFAULT_ROOT,
     quiet: Quiet = False,
@@ -52,11 +50,13 @@ def audit(
 
     from ...impls._triton.configs import KERNELS
     from ...impls.problem import Dtype
+    from ...reports.audit.cells import LEGEND
+    from ...reports.pages.terminal import render_block
     from ..terminal.progress import JsonProgress, QuietProgress, echo, say
     from .architecture import parse_capabilities
     from .pool import KernelSelection
     from .run import audit as audit_kernels
-    from .table import AuditProgress, sentence, tables
+    from .table import AuditProgress, tables
 
     selection = KernelSelection(
         capabilities=parse_capabilities(arch),
@@ -75,28 +75,27 @@ def audit(
                 {
                     "reason": "end",
                     "run": str(audited.path),
-                    "verdicts": list(map(sentence, audited.verdicts)),
+                    "verdicts": [verdict.sentence for verdict in audited.verdicts],
                 }
             )
         )
         raise typer.Exit(audited.exit_code)
     if not quiet:
-        for drawn in tables(audited.rows):
-            echo(drawn)
+        for table in tables(audited.rows):
+            for part in render_block(table):
+                echo(part)
             typer.echo("")
-        say(LEGEND)
+        say(f"{LEGEND} Of causal and not, the worse.")
         typer.echo("")
         for verdict in audited.verdicts:
-            say(sentence(verdict))
+            say(verdict.sentence)
     typer.echo(audited.path)
     raise typer.Exit(audited.exit_code)
 
 
 @kernels_app.command("keep", cls=Verb)
 def keep(
-    runs: Annotated[
-        list[str], typer.Argument(metavar="RUN", help="Runs of the backend triton on a GPU.")
-    ],
+    runs: Annotated[list[str], argument("RUN", "Runs of the backend triton on a GPU.")],
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Take the configurations that runs found fastest into the table that ships with the backend,
