@@ -23,7 +23,6 @@ from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Panel, Series, Table, note
 from ..formatting import bytes_text, count_text, time_text
 from ..subjects._over_n import N_LABEL, latency_series, not_drawn, panel
-from ._trained_projections import in_trained_models
 
 TITLE = "Approximate attention"
 ORDER = 44
@@ -36,7 +35,6 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     if not found:
         yield note("No backend that approximates attention was timed.")
         yield from _projections(meta)
-        yield from in_trained_models(meta)
         return
     yield note(
         "The error is the distance from exact attention over its size (relative L2, the worst of"
@@ -48,7 +46,6 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         yield from _of_problem(group, meta)
     yield from not_drawn(found[MOST_FIGURES:])
     yield from _projections(meta)
-    yield from in_trained_models(meta)
 
 
 def _projections(meta: Meta) -> Iterator[Block]:
