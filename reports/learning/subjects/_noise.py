@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from ..analysis.noise_robustness import accuracy_over_noise, mean_points_lost
-from ..analysis.trained_heads import HeadCount, TaskResult, overfit
-from ..elements import Figure, Panel, Series, Table
-from ..formatting import plural
-from ._interval_texts import percent, percents, share_bound, with_range
+from ...elements import Figure, Panel, Table
+from ...formatting import plural
+from ..seeds import line, percent, percents, with_range
+from ..trained import TaskResult, accuracy_over_noise, overfit, points_lost
 
 MOST_LINES = 4  # of a panel: numbers of heads, from the fewest to the most
 FEW, MANY = 1, 8  # heads that the title compares
@@ -15,10 +14,26 @@ FEW, MANY = 1, 8  # heads that the title compares
 def noisy(found: Sequence[TaskResult], caption: str) -> Figure | Table:
     """Accuracy over the level of noise, a line per number of heads; the table alone without it."""
     drawn = _spread_out(sorted({count.heads for one in found for count in one.counts}))
-    panels = [panel for one in found if (panel := _panel(one, drawn)) is not None]
-    table = _table(found)
+    panels = [
+        Panel(
+            x_label="noise",
+            y_label="right answers",
+            unit="share",
+            x_scale="linear",
+            y_scale="linear",
+            title=one.task,
+            series=tuple(
+                line(plural(count.heads, "head"), points, of_shares=True)
+                for count, points in some
+                if count.heads in drawn
+            ),
+        )
+        for one in found
+        if (some := [(count, accuracy_over_noise(count)) for count in one.counts])
+        and any(len(points) > 1 for count, points in some if count.heads in drawn)
+    ]
     if not panels:
-        return table
+        return _table(found)
     return Figure(
         title=_finding(found),
         caption=f"{caption} · noise in standard deviations of the embedded tokens",
@@ -28,7 +43,7 @@ def noisy(found: Sequence[TaskResult], caption: str) -> Figure | Table:
             " with intervals over seeds. The table has every number of heads."
         ),
         panels=tuple(panels),
-        table=table,
+        table=_table(found),
         names=tuple(plural(heads, "head") for heads in drawn),
     )
 
@@ -42,33 +57,6 @@ def _spread_out(heads: Sequence[int]) -> list[int]:
         nearest = min(range(1, MOST_LINES - 1), key=lambda at: abs(places[at] - named))
         places[nearest] = named
     return [heads[place] for place in places]
-
-
-def _panel(one: TaskResult, drawn: Sequence[int]) -> Panel | None:
-    series = [_series(count) for count in one.counts if count.heads in drawn]
-    if not any(len(each.x) > 1 for each in series):
-        return None
-    return Panel(
-        x_label="noise",
-        y_label="right answers",
-        unit="share",
-        x_scale="linear",
-        y_scale="linear",
-        title=one.task,
-        series=tuple(series),
-    )
-
-
-def _series(count: HeadCount) -> Series:
-    points = accuracy_over_noise(count)
-    return Series(
-        backend=plural(count.heads, "head"),
-        kind="measured",
-        x=tuple(points),
-        y=tuple(each.value for each in points.values()),
-        low=tuple(share_bound(each.low) for each in points.values()),
-        high=tuple(share_bound(each.high) for each in points.values()),
-    )
 
 
 def _finding(found: Sequence[TaskResult]) -> str:
@@ -89,8 +77,8 @@ def _finding(found: Sequence[TaskResult]) -> str:
             between = f"{percent(low)} ({least})"
             between += f" to {percent(high)} ({most})" if most != least else ""
             texts.append(f"{plural(heads, 'head')}, {between}")
-    where = f"with noise of {level:g} standard deviation{'' if level == 1 else 's'}"
-    return ": ".join(filter(None, (f"Right answers {where}", "; ".join(texts))))
+    where = f"Right answers with noise of {level:g} standard deviation{'' if level == 1 else 's'}"
+    return ": ".join(filter(None, (where, "; ".join(texts))))
 
 
 def _levels(found: Sequence[TaskResult]) -> list[float]:
@@ -101,19 +89,6 @@ def _levels(found: Sequence[TaskResult]) -> list[float]:
 
 def _table(found: Sequence[TaskResult]) -> Table:
     levels = _levels(found)
-    rows = []
-    for one in found:
-        for count in one.counts:
-            points = accuracy_over_noise(count)
-            rows.append(
-                (
-                    f"{one.task}, {count.heads}",
-                    percents(count.accuracy),
-                    *(percents(points[level]) if level in points else "" for level in levels),
-                    with_range(mean_points_lost(count)),
-                    with_range(overfit(count)),
-                )
-            )
     return Table(
         title=(
             "Right answers with noise on the embedded tokens, and loss on sequences that were"
@@ -124,6 +99,17 @@ def _table(found: Sequence[TaskResult]) -> Table:
             *(f"noise {level:g}" for level in levels),
             *("points lost, mean", "loss, held-out less known, nats"),
         ),
-        rows=tuple(rows),
+        rows=tuple(
+            (
+                f"{one.task}, {count.heads}",
+                percents(count.accuracy),
+                *(percents(points[level]) if level in points else "" for level in levels),
+                with_range(count.mean(points_lost)),
+                with_range(count.mean(overfit)),
+            )
+            for one in found
+            for count in one.counts
+            for points in [accuracy_over_noise(count)]
+        ),
         folded=True,
     )

@@ -1,40 +1,42 @@
-"""reports/analysis/trained_heads.py: how many heads are enough, by intervals over seeds."""
+"""reports/learning/trained.py: how many heads are enough, by intervals over seeds."""
 
 from math import isnan, log
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.trained_heads import (
-    difference,
-    favourite,
+from attnbench.harness.learning.findings import TrainedHeads
+from attnbench.harness.rows.findings import findings_of
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.elements import Figure
+from attnbench.reports.learning.maps import favourite, tokens_attended
+from attnbench.reports.learning.subjects.trained_heads import subject
+from attnbench.reports.learning.trained import (
+    by_removed_heads,
     losses_over_left,
-    mean_of,
+    more_accurate,
+    of_heads,
     overfit,
     results,
-    share_of,
-    single_removals,
-    spread_of,
-    tokens_attended,
-    worst_removal,
+    rises,
 )
-from attnbench.reports.analysis.trained_heads import (
-    trainings as known,
-)
-from tests.reports.fake_trainings import CLEAR, N, shifted, training, trainings
+from tests.reports.fake_trainings import CLEAR, N, shifted, training, trainings, with_trainings
 
 
-def run_of(findings: list[Any]) -> dict[str, Any]:
-    return {"studies": [{"study": "trained_heads", **one} for one in findings]}
+def studied(findings: list[Any]) -> list[Any]:
+    return [{"study": "trained_heads", **one} for one in findings]
 
 
 def of(accuracies: dict[int, list[float]]) -> Any:
-    (found,) = results(run_of(trainings({"recall": accuracies})))
+    (found,) = results(studied(trainings({"recall": accuracies})))
     return found
 
 
 def test_the_fewest_heads_within_two_points_of_the_best_are_enough() -> None:
-    found = {one.task: one for one in results(run_of(CLEAR))}
+    found = {one.task: one for one in results(studied(CLEAR))}
     assert found["recall"].enough.heads == 1
     assert found["six_relations"].enough.heads == 8
     assert found["six_relations"].of("worse") == [1, 2]
@@ -51,10 +53,9 @@ def test_numbers_of_heads_are_compared_seed_by_seed() -> None:
     easy = [0.5, 0.6, 0.7, 0.8, 0.9]
     found = of({1: [one - 0.05 for one in easy], 2: easy})
     assert found.of("worse") == [1]
-    behind = found.counts[0].behind
+    behind = more_accurate(found.best, found.counts[0])
     assert (behind.low, behind.high) == (pytest.approx(0.05), pytest.approx(0.05))
-    shuffled = difference(found.counts[0], found.counts[0], "accuracy_ratio")
-    assert shuffled.value == 0
+    assert more_accurate(found.best, found.best).value == 0
 
 
 def test_one_seed_decides_nothing() -> None:
@@ -81,13 +82,13 @@ def test_a_number_of_heads_is_worth_its_time_if_it_is_surely_better_than_every_f
     ],
 )
 def test_findings_that_lack_something_are_left_out(broken: dict[str, Any]) -> None:
-    assert known(run_of([training("recall", 1, 0, 0.5) | broken])) == []
-    assert results({"studies": "none"}) == []
+    assert results(studied([training("recall", 1, 0, 0.5) | broken])) == []
+    assert results("none") == []
 
 
-@pytest.mark.parametrize("heads", [{"step_ms": []}, {"step_ms": None}, {"step_ms": [0.0, "x"]}])
+@pytest.mark.parametrize("heads", [{"step_ms": []}, {"step_ms": None}])
 def test_quality_without_times_is_still_quality(heads: dict[str, Any]) -> None:
-    (found,) = results(run_of([training("recall", 1, seed, 0.5) | heads for seed in range(5)]))
+    (found,) = results(studied([training("recall", 1, seed, 0.5) | heads for seed in range(5)]))
     assert found.best.step.units == 0
     assert found.best.accuracy.value == 0.5
 
@@ -95,19 +96,16 @@ def test_quality_without_times_is_still_quality(heads: dict[str, Any]) -> None:
 def test_metrics_are_means_over_heads_and_intervals_over_seeds() -> None:
     found = of({2: [0.9] * 5, 8: [0.9] * 5})
     two, eight = found.counts
-    assert mean_of(two, "entropy_nats", "before").value == 2.5
-    assert mean_of(eight, "entropy_nats", "after").value == 4.0
-    assert spread_of(eight, "distance_tokens", "after").value == 7
-    assert share_of(two, "previous_share", "before").value == 0
-    assert share_of(two, "previous_share", "after").value == 1
-    assert mean_of(two, "unheard_of", "after").units == 0
+    assert two.over_heads("entropy_nats", "before", fmean).value == 2.5
+    assert eight.over_heads("entropy_nats", "after", fmean).value == 4.0
+    assert two.over_heads("entropy_nats", "after", max, fewest=3).units == 0
+    assert of_heads(two.trainings[0], "nearest_similarity", "after") == []
 
 
 def test_removing_heads_is_judged_by_the_rise_of_the_loss() -> None:
     four = of({4: [0.9] * 5}).counts[0]
-    assert single_removals(four).value == pytest.approx(0.15)  # of 0, 0.1, 0.2 and 0.3
-    assert worst_removal(four).value == pytest.approx(0.3)
-    left = losses_over_left(four, "pruned_loss_nats")
+    assert rises(four.trainings[0]) == pytest.approx([0, 0.1, 0.2, 0.3])
+    left = losses_over_left(four, "pruned")
     assert {heads: round(one.value, 3) for heads, one in left.items()} == {
         4: 0.1,
         3: 0.2,
@@ -115,8 +113,25 @@ def test_removing_heads_is_judged_by_the_rise_of_the_loss() -> None:
         1: 0.4,
         0: 0.5,
     }
-    assert losses_over_left(four, "unheard_of") == {}
-    assert overfit(four).value == pytest.approx(0.01)
+    assert overfit(four.trainings[0]) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    ("removed", "wanted"),
+    [(None, {0: 0.1, 1: 0.2}), ([0, 4], {0: 0.1, 4: 0.2}), ([0], {}), ([4, 0], {})],
+)
+def test_a_loss_is_of_so_many_removed_heads(removed: Any, wanted: dict[int, float]) -> None:
+    made = training("copy", 4, 0, 0.9, pruned_loss_nats=[0.1, 0.2], pruned_removed_heads=removed)
+    (one,) = findings_of(TrainedHeads, studied([made]))
+    assert by_removed_heads(one, "pruned") == wanted
+
+
+def test_bounds_of_shares_stay_between_nothing_and_all(tmp_path: Path) -> None:
+    shaky = trainings({"recall": {1: [1.0, 0.6, 1.0, 1.0, 1.0], 2: [1.0] * 5}})
+    told = subject([], run_meta([read_run(with_trainings(tmp_path, shaky))]))
+    figure = next(one for one in told.blocks if isinstance(one, Figure))
+    for series in (one for panel in figure.panels for one in panel.series):
+        assert all(0 <= bound <= 1 for bound in (*series.low, *series.high) if bound is not None)
 
 
 def test_a_map_is_judged_by_the_queries_that_have_something_to_look_back_at() -> None:

@@ -1,15 +1,16 @@
-"""reports/analysis/trained_projections.py: projections against exact attention, seed by seed."""
+"""reports/learning/subjects/trained_projections.py: against exact attention, seed by seed."""
 
 from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.trained_projections import trained_attentions
+from attnbench.reports.learning.subjects.trained_projections import trained_attentions
 from tests.reports.fake_trainings import projected
 
 
 def of(findings: list[dict[str, Any]]) -> dict[str, Any]:
-    return {one.attention: one for one in trained_attentions({"studies": findings})}
+    found = trained_attentions(findings)
+    return {one.attention: one for some in found.values() for one in some}
 
 
 def test_attentions_are_compared_with_the_exact_one_seed_by_seed() -> None:
@@ -50,4 +51,4 @@ def test_without_exact_attention_nothing_is_compared() -> None:
 )
 def test_findings_that_lack_something_are_left_out(broken: dict[str, Any]) -> None:
     assert of([one | broken for one in projected("exact", 0.9, 1.0)]) == {}
-    assert trained_attentions({"studies": "none"}) == []
+    assert trained_attentions("none") == {}

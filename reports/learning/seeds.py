@@ -1,8 +1,10 @@
-"""Intervals over seeds as texts of tables, and as bounds of drawings."""
+"""Intervals over seeds, or over sequences: as texts of tables, and as lines of figures."""
 
+from collections.abc import Mapping
 from math import inf, isnan
 
 from ...harness.stats.intervals import Interval
+from ..elements import Series
 from ..formatting import number_text, range_text, time_text
 
 
@@ -15,8 +17,8 @@ def known(value: float) -> float | None:
     return None if isnan(value) else value
 
 
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+def percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
 
 
 def percents(one: Interval) -> str:
@@ -29,9 +31,9 @@ def percents(one: Interval) -> str:
     return f"{percent(one.value)} ({100 * low:.1f} to {100 * high:.1f})"
 
 
-def with_range(one: Interval, least: float = -inf) -> str:
+def with_range(one: Interval | None, least: float = -inf) -> str:
     """`0.12 (0.11 to 0.14)`; "" without readings. `least`: what the quantity cannot fall below."""
-    if not one.units:
+    if one is None or not one.units:
         return ""
     low = one.low if isnan(one.low) else max(least, one.low)
     return number_text(one.value) + range_text(low, one.high)
@@ -43,3 +45,17 @@ def times(one: Interval) -> str:
         return ""
     bounds = range_text(one.low, one.high) and f" ({time_text(one.low)} to {time_text(one.high)})"
     return f"{time_text(one.value)}{bounds}"
+
+
+def line(name: str, points: Mapping[float, Interval | None], *, of_shares: bool = False) -> Series:
+    """Points with their intervals as bars, by x. `of_shares`: bars end at 0 and 1."""
+    bound = share_bound if of_shares else known
+    values = points.values()
+    return Series(
+        backend=name,
+        kind="measured",
+        x=tuple(float(x) for x in points),
+        y=tuple(None if one is None else known(one.value) for one in values),
+        low=tuple(None if one is None else bound(one.low) for one in values),
+        high=tuple(None if one is None else bound(one.high) for one in values),
+    )
