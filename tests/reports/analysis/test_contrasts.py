@@ -8,7 +8,7 @@ import pytest
 from attnbench.reports.analysis import contrasts
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
-from tests.made_runs import decode, made, problem, pruning, quickstart, run_of, training
+from tests.made_runs import made, problem, pruning, quickstart, run_of, training
 from tests.reports.rendering import rows_of
 
 
@@ -95,12 +95,6 @@ def test_a_backend_that_ran_with_neither_setting_is_left_out(tmp_path: Path) -> 
         ),
     )
     assert {one.backend for one in of_axis(run, "mask")} == {"fused"}
-
-
-def test_shared_heads_are_held_against_all_of_them_with_their_inputs(tmp_path: Path) -> None:
-    (text,) = findings(decode(tmp_path))
-    assert text.startswith("h_kv = 8 against h_kv = 32 at N_kv = 8k, sdpa: 0.25 times the time (")
-    assert "0.25 times the bytes of q, k and v" in text
 
 
 def test_fewer_heads_of_a_fixed_width_are_a_contrast_and_narrower_heads_are_not(

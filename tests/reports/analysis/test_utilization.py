@@ -154,32 +154,13 @@ def test_a_bit_mask_has_its_values_and_no_mean(tmp_path: Path) -> None:
     assert (found.mean, found.span, found.windows) == ("", "0x0, 0x4, 0x40", 4)
 
 
-def test_only_numbers_that_no_headline_shows_are_readings(tmp_path: Path) -> None:
-    tables = {"note": "warm", "fits": True, "lane_table": [{"lane": 1}], "fan_ratio": None}
-    of_windows = {"fan_ratio": None, "temperature_c": 50}
-    assert readings(tmp_path, of_windows=of_windows, tables=tables) == {}
-
-
 def test_each_launch_mode_has_readings_of_its_own(tmp_path: Path) -> None:
     windows = [window("naive", fan_ratio=0.2), window("naive", way="graph", fan_ratio=0.4)]
     assert readings(tmp_path / "a", windows=windows)["fan"].mean == "20.0 %"
     assert readings(tmp_path / "b", "graph", windows=windows)["fan"].mean == "40.0 %"
 
 
-def test_numbers_of_probes_with_calls_of_their_own_are_readings_too(tmp_path: Path) -> None:
-    found = readings(tmp_path, tables=kernel_tables(fan_count=7))
-    assert {title: one.mean for title, one in found.items()} == {
-        "profiled call count": "5",
-        "fan count": "7",
-    }
-
-
 def test_a_row_without_windows_has_no_readings() -> None:
     for nothing in ({}, {"windows": None, "tables": None}, {"windows": []}):
         assert utilization.other_readings(nothing) == []
         assert utilization.launch_modes([nothing]) == []
-
-
-def test_missing_columns_are_listed_once_for_each_reason() -> None:
-    rows = [{"missing": {"a_ratio": "no GPU", "b_w": "no GPU"}}, {"missing": None}, {}]
-    assert utilization.missing([*rows, *rows]) == {"no GPU": ["a_ratio", "b_w"]}

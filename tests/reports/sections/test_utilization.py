@@ -8,13 +8,12 @@ import pytest
 
 from attnbench.reports.elements import Block, Table
 from attnbench.reports.sections import utilization as section
-from tests.reports.analysis.test_utilization import kernel, kernel_tables, with_utilization
+from tests.reports.analysis.test_utilization import with_utilization
 from tests.reports.pages.test_hostile import HOSTILE
 from tests.reports.rendering import (
     blocks_of,
     markdown_of,
     page_of,
-    sentences,
     tables_of,
     text_of,
 )
@@ -47,38 +46,6 @@ def test_a_column_that_reports_do_not_know_is_a_folded_line(tmp_path: Path) -> N
         ("naive", "link mask", "", "0x5", "3"),
     )
     assert len(found.rows) == 6
-
-
-def test_kernels_of_a_case_are_a_folded_table_without_windows_too(tmp_path: Path) -> None:
-    entries = (
-        kernel("gemm", 10, 3.0, [64, 8, 1]),
-        kernel("softmax", 5, 1.0, [8, 1, 1], occupancy_ratio=None),
-    )
-    run = with_utilization(tmp_path, windows=None, tables=kernel_tables(*entries))
-    blocks = blocks_of(section, run)
-    assert any("torch.profiler in calls of their own" in text for text in sentences(blocks))
-    kernels = [one for one in tables_of(blocks) if one.title.startswith("Kernels of")]
-    assert len(kernels) == 3
-    first = kernels[0]
-    assert first.folded
-    assert first.title == (
-        "Kernels of naive at N\u00a0=\u00a01k: 3 launches per call; 75.0 % of the time in gemm"
-    )
-    assert first.columns == (
-        "kernel",
-        "launches per call",
-        "time per call",
-        "share of time",
-        "grid",
-        "block",
-        "thread register count",
-        "block shared",
-        "occupancy",
-    )
-    assert first.rows == (
-        ("gemm", "2", "600 μs", "75.0 %", "64 × 8 × 1", "256 × 1 × 1", "128", "48 KiB", "25.0 %"),
-        ("softmax", "1", "200 μs", "25.0 %", "8 × 1 × 1", "256 × 1 × 1", "128", "48 KiB", ""),
-    )
 
 
 def test_a_table_of_a_probe_that_reports_do_not_know_has_its_keys_as_columns(
