@@ -95,8 +95,8 @@ def test_a_run_that_failed_is_no_release(
         dist.check_run(tmp_path, "a.whl")
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs the repository")
-@pytest.mark.long
 def test_the_last_commit_builds_what_is_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

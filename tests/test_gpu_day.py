@@ -280,7 +280,7 @@ def called(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_part_measures_small_on_a_cpu_and_leaves_an_archive(tmp_path: Path) -> None:
     words = ("sweep", "--rehearse", "--out", str(tmp_path / "gpu"), "--minutes", "5")
     done = called(*words)

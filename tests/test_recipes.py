@@ -183,7 +183,7 @@ def test_a_new_format_exports(house: Path, run: Path) -> None:
     assert len(cases) == 4
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "tests",
     [

@@ -167,7 +167,7 @@ def test_a_process_that_forgets_everything_is_found_and_ended() -> None:
     assert done.stdout == "1 1\n"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_short_sweep_survives(tmp_path: Path) -> None:
     words = ["--short", "--seed", "1", "--findings", str(tmp_path / "findings")]
     done = subprocess.run(

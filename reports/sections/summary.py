@@ -17,9 +17,6 @@ from ..analysis import (
     trust,
     wall,
 )
-from ..analysis.audited_kernels import by_gpu, kernels
-from ..analysis.audited_kernels import finding as kernels_finding
-from ..analysis.kernel_limits import findings as limits_findings
 from ..analysis.ratio import time_ratio
 from ..comparison.devices import copies_of
 from ..data.copies import first_copies
@@ -44,7 +41,6 @@ TITLE = "Summary"
 ORDER = 10
 NEEDS = ("status", "latency_ms")
 ALL_COPIES = True
-ABOUT = ("cases", "kernels")
 MOST_PROBLEMS = 3  # sentences per subject; the sections below have the rest
 MOST_TABLE_ROWS = 40
 
@@ -60,17 +56,13 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     walls = max_seq_len.wall_groups(meta)
     texts = [group.prefixed(max_seq_len.finding(group.rows)) for group in walls]
     yield from _sentences("Memory wall", texts, about="wall" if len(walls) == 1 else "")
-    audited = by_gpu(kernels(meta))
-    yield from _sentences("GPU anatomy", [kernels_finding(some) for some in audited.values()])
-    limits = [text for some in audited.values() for text in limits_findings(some)]
-    yield from _sentences("How the kernel works", limits)
     if rows:
         yield from _of_cases(rows, meta)
         if copies:
             yield note(
                 f"With all copies, {plural(len(frame), 'case')}; other sections show the first."
             )
-    elif not walls and not audited:
+    elif not walls:
         studied = any(run.get("studies") for run in meta.values())
         yield Text(text=f"The plan has no case{', only studies' if studied else ''}.")
 

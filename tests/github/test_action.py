@@ -86,6 +86,7 @@ def run_action(workspace: Path, **given: str) -> tuple[int, dict[str, dict[str, 
     return code, outputs
 
 
+@pytest.mark.nightly
 def test_a_backend_that_became_slower_between_two_checkouts_fails_the_job(tmp_path: Path) -> None:
     for checkout, code in (("base", FAST + COMPUTE), ("head", SLOW)):
         (tmp_path / checkout / "attention").mkdir(parents=True)

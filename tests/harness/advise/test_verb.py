@@ -30,8 +30,8 @@ def tiny(tmp_path) -> Path:
     return path
 
 
-def test_without_rows_it_says_so_and_gives_bytes(attnbench, tmp_path):
-    done = attnbench("advise", "gpt2", "--json", "--device", "cpu", "--out", str(tmp_path))
+def test_without_rows_it_says_so_and_gives_bytes(here, tmp_path):
+    done = here("advise", "gpt2", "--json", "--device", "cpu", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["answer"].startswith("Nothing is measured yet for gpt2")
@@ -40,9 +40,9 @@ def test_without_rows_it_says_so_and_gives_bytes(attnbench, tmp_path):
     assert found["weight_bytes"] is None
 
 
-def test_a_config_file_gives_the_shapes_of_its_model(attnbench, tmp_path):
+def test_a_config_file_gives_the_shapes_of_its_model(here, tmp_path):
     config = CONFIGS / "llama-3-8b.json"
-    done = attnbench(
+    done = here(
         *("advise", str(config), "--context", "8k", "--memory-gib", "4", "--device", "cpu"),
         *("--json", "--out", str(tmp_path)),
     )
@@ -105,8 +105,8 @@ def test_measuring_answers_and_a_second_time_rows_answer_without_torch(attnbench
         (("gpt2", "--device", "cuda"), "--device cpu"),
     ],
 )
-def test_bad_questions_are_one_line_each(attnbench, tmp_path, arguments, said):
-    done = attnbench("advise", *arguments, "--out", str(tmp_path))
+def test_bad_questions_are_one_line_each(here, tmp_path, arguments, said):
+    done = here("advise", *arguments, "--out", str(tmp_path))
     assert done.returncode in (2, 4)
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -124,10 +124,10 @@ def test_bad_questions_are_one_line_each(attnbench, tmp_path, arguments, said):
         (json.dumps(TINY | {"num_key_value_heads": 3}), "num_key_value_heads"),
     ],
 )
-def test_bad_configurations_are_refused_in_one_line(attnbench, tmp_path, text, said):
+def test_bad_configurations_are_refused_in_one_line(here, tmp_path, text, said):
     path = tmp_path / "broken.json"
     path.write_text(text)
-    done = attnbench("advise", str(path), "--out", str(tmp_path))
+    done = here("advise", str(path), "--out", str(tmp_path))
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

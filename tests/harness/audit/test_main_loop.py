@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.audit.main_loop import loop_fields, most_busy
+from attnbench.harness.audit.main_loop import loop_fields
+from attnbench.harness.audit.tensor_bound import most_busy
 from attnbench.impls._triton.machine_code import loops, main_loop
 from tests.conftest import ROOT, environment
 

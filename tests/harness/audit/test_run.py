@@ -89,6 +89,7 @@ def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(
         assert row["thread_register_count"] is row["occupancy_ratio"] is row["instructions"] is None
 
 
+@pytest.mark.nightly
 @needs_triton
 def test_without_a_disassembler_spills_show_in_the_stack_and_the_rest_is_missing(
     tmp_path: Path,
@@ -204,6 +205,7 @@ def test_real_kernels_are_read_and_follow_the_documented_format(attnbench: Run) 
     assert max(len(line) for line in lines if line.startswith(("kernel ", "grad_kv "))) <= 100
 
 
+@pytest.mark.nightly
 @needs_triton
 def test_spills_are_the_bytes_that_ptxas_itself_reports(tmp_path: Path) -> None:
     extra = {
@@ -248,6 +250,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.nightly
 @needs_triton
 def test_the_kernels_and_the_list_of_the_past_fail(tmp_path: Path) -> None:
     """They ran their matrix products one at a time, and audits said that they were good."""

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.audit.table import sentence
 from attnbench.harness.audit.verdict import verdicts
 from tests.reports.fake_kernels import plan, row
 
@@ -12,13 +11,13 @@ from tests.reports.fake_kernels import plan, row
 def failure(rows: list[dict[str, Any]]) -> str:
     (verdict,) = verdicts(rows)
     assert not verdict.is_good
-    return sentence(verdict)
+    return verdict.sentence
 
 
 def success(rows: list[dict[str, Any]]) -> str:
     (verdict,) = verdicts(rows)
     assert verdict.is_good
-    return sentence(verdict)
+    return verdict.sentence
 
 
 def test_a_good_audit_has_its_numbers() -> None:

@@ -106,15 +106,6 @@ def test_dry_run_shows_predicted_bytes_and_writes_nothing(here, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.long
-def test_only_and_skip_choose_cases(attnbench):
-    choice = shlex.split("--only fused --only sdpa --skip sd* --dry-run")
-    done = attnbench("run", "--backends", "naive,fused,sdpa", *SMALL, *choice)
-    assert "fused-b1" in done.stdout
-    assert "sdpa-b1" not in done.stdout
-    assert "naive-b1" not in done.stdout
-
-
 def test_a_misspelt_key_is_one_line_with_its_place(here, tmp_path):
     text = (
         (ROOT / "scenarios" / "quickstart.yaml").read_text().replace("\nbackends:", "\nbackend:", 1)
@@ -191,40 +182,8 @@ def test_lists_show_what_there_is(here, finished_run):
     assert "8 ok" in runs
 
 
-@pytest.mark.long
-def test_the_list_of_backends_imports_no_compiler_and_no_large_package(tmp_path):
-    code = (
-        "import sys; from attnbench.harness.cli.app import app; app(standalone_mode=False);"
-        " print(*sys.modules)"
-    )
-    command = [sys.executable, "-c", code, "list", "backends", "--device", "cpu"]
-    done = subprocess.run(
-        command,
-        env=environment({"ATTNBENCH_BACKENDS": "", "ATTNBENCH_CACHE": str(tmp_path)}),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    *listed, modules = done.stdout.splitlines()
-    assert any(line.startswith("torch_mha") and "in scope layer only" in line for line in listed)
-    assert any(line.split()[:2] == ["hf:eager", "eager"] for line in listed)
-    assert not {"torch._inductor.compile_fx", "transformers"} & set(modules.split())
-
-
 def test_schema_prints_the_schema(here):
     assert json.loads(here("schema").stdout) == schema()
-
-
-@pytest.mark.long
-def test_doctor_says_what_this_machine_can_measure(attnbench):
-    done = attnbench("doctor", "--json")
-    facts = json.loads(done.stdout)
-    assert facts["environment"]["torch"]
-    assert {finding["about"] for finding in facts["findings"]} >= {"gpu", "cpu", "memory"}
-    assert done.returncode == (
-        4 if any(finding["grade"] == "bad" for finding in facts["findings"]) else 0
-    )
-    assert "memory" in attnbench("doctor").stdout
 
 
 @pytest.mark.long
@@ -262,15 +221,6 @@ def test_load_gives_a_tidy_frame_and_importing_the_package_is_light(finished_run
         [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.long
-def test_latency_can_be_left_out(attnbench, tmp_path):
-    done = attnbench("run", "--backends", "fused", *SMALL, "--set", "measure=[memory]")
-    row = json.loads((tmp_path / done.stdout.strip() / "rows.jsonl").read_text())
-    assert row["status"] == "ok"
-    assert row["block_ms"] is None
-    assert row["peak_bytes"] > 0
 
 
 @pytest.mark.long

@@ -1,7 +1,6 @@
 """`attnbench compare --turns` and margins by noise, as a user meets them."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -38,36 +37,6 @@ def test_equals_pass_and_a_slower_one_is_a_regression(here, folders) -> None:
     # The same runs one by one decide nothing: each has one process.
     done = here("compare", next(base.iterdir()), next(slow.iterdir()), *GATE)
     assert "undecided in 6" in done.stdout
-
-
-def test_json_says_how_many_turns(here, folders) -> None:
-    found = json.loads(
-        here("compare", folders[0], folders[1], "--turns", "--format", "json").stdout
-    )
-    assert found["turns"] == 4
-    assert found["base"]["run"].startswith("4 runs, ")
-    assert all(one["paired"] for one in found["cases"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("base", "--turns"), "--turns: one folder of runs"),
-        (("base", "absent", "--turns"), "absent: no runs in this folder"),
-        (("base", "few", "--turns"), "base has 4 runs and new 1; wanted as many"),
-        (
-            ("base", "head", "--turns", "--gate", "latency: loud"),
-            "wanted a percentage from 0%, or noise",
-        ),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(
-    here, folders, tmp_path: Path, arguments, said: str
-) -> None:
-    shutil.copytree(next(folders[1].iterdir()), tmp_path / "few" / next(folders[1].iterdir()).name)
-    done = here("compare", *arguments)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert said in done.stderr
 
 
 def test_a_margin_by_noise_is_that_of_the_check_beside_the_runs(here, folders) -> None:

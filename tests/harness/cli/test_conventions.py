@@ -35,12 +35,6 @@ def test_a_head_dim_gives_the_width_of_the_model(here, tmp_path):
     assert meta["environment"]["threads"] == 1
 
 
-def test_with_d_model_a_head_dim_is_the_width_of_each_head(here):
-    words = "run --backends sdpa --seq-len 32 --heads 1,2 --d-model 64 --head-dim 8 -n"
-    done = here(*words.split(), "--device", "cpu")
-    assert done.stdout.count("-dk8-dv8-") == 2, done.stderr
-
-
 @pytest.mark.parametrize(
     ("given", "meant"),
     [("bfloat16", "bf16"), ("float16", "fp16"), ("half", "fp16"), ("float32", "fp32")],
@@ -150,13 +144,6 @@ def test_resume_without_the_folder_of_an_own_backend_is_refused_and_writes_no_ro
     assert (finished / "rows.jsonl").read_bytes() == rows
 
 
-def test_resume_measures_what_has_no_row_yet(here, finished):
-    lines = (finished / "rows.jsonl").read_text().splitlines()
-    (finished / "rows.jsonl").write_text("\n".join(lines[:-1]) + "\n")
-    with pytest.raises(AssertionError, match="a worker was started"):
-        here("run", "--resume", finished)
-
-
 # ---- help, lists and completion ------------------------------------------------------------------
 
 
@@ -203,9 +190,3 @@ def test_compare_takes_only_what_matches(here, tmp_path):
     none = here("compare", base, new, "--only", "nothing-like-it")
     assert none.returncode == 5
     assert "no compared case matches nothing-like-it" in none.stderr
-
-
-def test_only_keeps_the_baseline_of_backends(here, tmp_path):
-    done = here("compare", fake_run(tmp_path / "r", 1), "--baseline", "fused", "--only", "native")
-    assert "of 2 cases" in done.stdout, done.stderr
-    assert "naive" not in done.stdout

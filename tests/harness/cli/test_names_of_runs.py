@@ -45,13 +45,6 @@ def test_a_run_in_which_nothing_is_ok_is_no_baseline(here: Here, run: Path) -> N
     assert not (run.parent / "baselines").exists()
 
 
-def test_a_baseline_says_how_many_of_its_cases_have_no_time(here: Here, run: Path) -> None:
-    copy, count = with_failures(run, lambda place: place == 0)
-    done = here("baseline", "save", "main", copy)
-    assert (done.returncode, done.stdout) == (0, "results/baselines/main.json\n")
-    assert done.stderr == f"note: 1 of {count} cases has no time to compare with: 1 crashed\n"
-
-
 def test_runs_of_earlier_versions_are_found_by_the_name_they_had(tmp_path: Path) -> None:
     run = quickstart(tmp_path, (128,))
     old = run.rename(run.with_name(run.name.replace("quickstart", "flags")))

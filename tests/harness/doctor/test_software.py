@@ -36,15 +36,6 @@ def test_a_working_gpu_with_a_silent_driver_costs_counters_only():
     assert found["cudnn"].found == "91900 from /x/libcudnn.so.9"
 
 
-def test_a_cudnn_that_does_not_load_is_a_note():
-    torch_gpu = TorchGpu(
-        device=torch.device("cuda"), cudnn=Reading(None, "cuDNN version incompatibility")
-    )
-    found = findings(torch_gpu, LISTED, device_name="NVIDIA H100")
-    assert found["cudnn"].grade == "note"
-    assert "cuDNN version incompatibility" in found["cudnn"].found
-
-
 def test_torch_is_tried_on_the_gpu_and_its_kernels_and_cudnn_are_found_missing(
     fake_gpu, monkeypatch
 ):

@@ -141,22 +141,6 @@ def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_has_is_not(
     assert [path.name for path in tmp_path.iterdir()] == ["page"]
 
 
-def test_a_folder_that_is_swept_before_its_writer_has_opened_it_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened = files.os.open
-
-    def open_late(path: Path, flags: int) -> int:
-        monkeypatch.setattr(files.os, "open", opened)
-        files.sweep(tmp_path)
-        assert not path.exists()
-        return opened(path, flags)
-
-    monkeypatch.setattr(files.os, "open", open_late)
-    with temporary(tmp_path, is_folder=True) as (made, _):
-        assert made.is_dir()
-
-
 @pytest.mark.parametrize("is_folder", [False, True])
 def test_what_a_sweeper_has_locked_before_its_writer_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_folder: bool
@@ -216,25 +200,6 @@ def test_a_fork_of_the_holder_does_not_free_its_lock(tmp_path: Path) -> None:
         FileLock(tmp_path / "lock")
     assert held.value.pid == os.getpid()
     lock.release()
-
-
-def test_a_line_that_another_process_is_writing_is_not_taken_for_a_torn_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, written, others = tmp_path / "lines", files.write_all, []
-
-    def write_in_two(fd: int, data: bytes) -> None:
-        monkeypatch.setattr(files, "write_all", written)
-        written(fd, data[:3])
-        others.append(threading.Thread(target=append_lines, args=(path, "second\n")))
-        others[0].start()
-        others[0].join(0.2)  # it waits
-        written(fd, data[3:])
-
-    monkeypatch.setattr(files, "write_all", write_in_two)
-    append_lines(path, "first\n")
-    others[0].join()
-    assert path.read_text() == "first\nsecond\n"
 
 
 def test_a_folder_is_removed_in_one_step_and_the_next_sweep_finishes_a_killed_one(

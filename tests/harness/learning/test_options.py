@@ -55,7 +55,7 @@ def test_a_bad_file_is_one_line_and_leaves_no_run(attnbench, saved, tmp_path):
     assert not out.exists()
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_suite_looks_at_the_model_once_and_wants_it_again_if_that_is_left(
     attnbench, saved, tmp_path
 ):
@@ -81,7 +81,7 @@ def test_a_suite_looks_at_the_model_once_and_wants_it_again_if_that_is_left(
     assert len((first / "rows.jsonl").read_text().splitlines()) == 1
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_resume_wants_the_file_again_and_then_goes_on(attnbench, saved, tmp_path):
     first = attnbench(*ALONE, "--checkpoint", saved, "--checkpoint", f"other={saved}")
     run = Path(first.stdout.strip())

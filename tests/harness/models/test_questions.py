@@ -8,11 +8,7 @@ import torch
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.models.layers import AttentionLayer, Model, OtherLayer, counted
 from attnbench.harness.models.questions import (
-    Phase,
-    appended_bytes,
     cache_bytes,
-    cached_bytes,
-    paged_cache_bytes,
     questions,
 )
 from attnbench.harness.models.resolve import model_of
@@ -83,26 +79,6 @@ def test_the_cache_of_an_8b_llama_is_a_gibibyte_at_8k() -> None:
     # 32 layers x 8 heads x 128 columns x 2 (keys and values) x 8192 tokens x 2 bytes
     llama = model_of("llama-3-8b")
     assert cache_bytes(llama, context=8192, batch=1, dtype="bf16") == 1 << 30
-
-
-def test_windows_and_shared_caches_save_bytes_only_where_layers_have_their_own_pages() -> None:
-    found = model(FULL, LOCAL, replace(FULL, stores_cache=False), OtherLayer(what="linear"))
-    token = 2 * 2 * (16 + 16) * 4  # batch, heads, columns, bytes
-    assert cache_bytes(found, context=32, batch=2, dtype="fp32") == token * (32 + 8)
-    assert paged_cache_bytes(found, context=32, batch=2, dtype="fp32") == token * (32 + 32)
-
-
-def beside(layer: AttentionLayer, phase: Phase, context: int) -> tuple[int, int]:
-    """Bytes of the layer's own k and v that are in the cache, and those that appending takes."""
-    (asked,) = questions(model(layer), phase, context=context, batch=2, dtype="fp32")
-    return cached_bytes(asked, context=context), appended_bytes(asked)
-
-
-def test_a_layer_with_the_keys_of_an_earlier_one_appends_none_and_counts_none_twice() -> None:
-    shared = replace(FULL, stores_cache=False)
-    assert beside(shared, "decode", 32) == (beside(FULL, "decode", 32)[0], 0)
-    encoder = replace(FULL, stack="encoder", causal=False, stores_cache=False)
-    assert beside(encoder, "prefill", 32) == (0, 0)
 
 
 @pytest.mark.parametrize("tokens", [16, 1])

@@ -28,15 +28,6 @@ def test_counters_become_ratios(fake_nvml, watch):
     }
 
 
-@pytest.mark.long
-def test_a_counter_that_is_missing_or_not_a_number_is_null_and_the_others_are_not(fake_nvml, watch):
-    fake_nvml.write(H100 + "gpm_metric 2 50\ngpm_metric 5 nan\n")
-    window = watch(fake_nvml, "gpm")
-    assert window["sm_active_ratio"] == 0.5
-    assert window.reasons["any_tensor_ratio"] == "GPM metric 5: the driver gave nan"
-    assert window.reasons["hmma_ratio"] == "GPM metric 7: this GPU does not offer it"
-
-
 REFUSALS = [
     ("gpm 0\n", "came with Hopper"),
     (
@@ -65,13 +56,6 @@ def test_a_refusal_is_a_reason_and_frees_what_was_allocated(
     made = Counter(calls.read_text().split())
     refused = "SampleAlloc" in line
     assert made["nvmlGpmSampleFree"] == (0 if refused else made["nvmlGpmSampleAlloc"])
-
-
-@pytest.mark.long
-def test_a_window_shorter_than_the_counters_period_has_no_values(fake_nvml, watch):
-    fake_nvml.write(H100 + ALL)
-    reason = watch(fake_nvml, "gpm", 0.02).reasons["sm_active_ratio"]
-    assert reason == "the window was shorter than 0.1 s"
 
 
 @pytest.mark.long

@@ -5,7 +5,6 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,12 +44,6 @@ def test_the_first_event_is_kept_and_requests_are_answered_in_order(child: Worke
     for number in range(3):
         answer = child.ask({"op": "echo", "what": number}, "echoed", PATIENCE_S)
         assert answer == {"what": number}
-
-
-@pytest.mark.long
-def test_a_request_larger_than_a_pipe_arrives_whole(child: WorkerProcess) -> None:
-    text = "x" * (1 << 20)
-    assert child.ask({"op": "echo", "what": text}, "echoed", PATIENCE_S) == {"what": text}
 
 
 def test_an_answer_to_another_question_is_a_failure(child: WorkerProcess) -> None:
@@ -132,25 +125,6 @@ def test_a_child_that_ends_takes_along_what_it_has_started(
     with pytest.raises(WorkerFailure):
         child.receive(PATIENCE_S)
     escaped.wait(PATIENCE_S)
-
-
-@pytest.mark.long
-def test_a_child_outlives_the_thread_that_started_it_and_a_stop() -> None:
-    started: list[WorkerProcess] = []
-    thread = threading.Thread(target=lambda: started.append(WorkerProcess(PROGRAM)))
-    thread.start()
-    thread.join()
-    (child,) = started
-    try:
-        child.wait_ready(60)
-        guard = psutil.Process(child.pid).parent()
-        assert guard is not None
-        guard.suspend()
-        guard.resume()
-        assert child.ask({"op": "echo", "what": 1}, "echoed", PATIENCE_S) == {"what": 1}
-    finally:
-        child.kill(term_s=0)
-    assert not guard.is_running()
 
 
 PARENT = """

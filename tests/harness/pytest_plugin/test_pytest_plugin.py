@@ -190,20 +190,6 @@ def test_a_wrong_option_is_told_in_words(tmp_path):
         assert "Traceback" not in done.stdout + done.stderr
 
 
-@pytest.mark.long
-def test_walls_and_studies_are_left_out_and_it_is_said(tmp_path):
-    scenario(
-        tmp_path,
-        TINY.replace("seq_len: [16, 32], ", "") + "find_wall: true\nstudies: [score_scale]\n",
-    )
-    done = child(tmp_path, "tiny.yaml")
-    assert done.returncode == 5
-    assert (
-        "tiny.yaml: walls (2) and studies (1) are left out here; attnbench run measures them"
-        in done.stdout
-    )
-
-
 def imported(tmp_path: Path, *arguments: str) -> set[str]:
     """Top-level modules and those of ours that a session has imported at its end."""
     code = (

@@ -188,6 +188,7 @@ def test_every_status_is_told_in_pytests_words(tmp_path):
     assert len(rows(run)) == 8
 
 
+@pytest.mark.nightly
 def test_the_first_failure_can_end_the_session_and_the_run_goes_on_later(tmp_path, attnbench):
     scenario(
         tmp_path,

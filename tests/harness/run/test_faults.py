@@ -2,7 +2,6 @@
 behind.
 """
 
-import json
 import shutil
 import subprocess
 import time
@@ -96,6 +95,7 @@ BAD_REPLIES = {
 }
 
 
+@pytest.mark.nightly
 def test_whatever_comes_through_the_reply_channel_costs_only_the_case_that_sent_it(attnbench):
     backends = [f"babbles:{variant}" for variant in BAD_REPLIES]
     done = attnbench("run", *axes(",".join(["sdpa", *backends])), *QUICK)
@@ -229,19 +229,7 @@ def test_what_the_gate_holds_does_not_count_against_the_case(attnbench):
     assert needed < 0.09 * 2**30 < needed + exact_gradients  # else this test shows nothing
 
 
-def test_a_case_alone_in_its_group_is_tried_again_in_a_fresh_process(attnbench):
-    flags = axes("fits_alone", seq_len="64,128", heads="2")
-    done = attnbench(
-        "run", "--backends", "naive,fits_alone", *flags[2:], *QUICK, "--skip", "naive-b1-n128"
-    )
-    rows = [
-        json.loads(line)
-        for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
-    ]
-    assert len(rows) == 3
-    assert {row["status"] for row in rows} == {"ok"}
-
-
+@pytest.mark.nightly
 @pytest.mark.parametrize(("seconds", "status"), [(5, "ok"), (600, "timeout")])
 def test_compiling_may_take_five_times_as_long_as_another_step(attnbench, seconds, status):
     done = attnbench(

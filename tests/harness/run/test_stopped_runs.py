@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
@@ -136,18 +135,6 @@ def test_full_disk_stops_the_run_and_saves_the_row_on_stderr(tmp_path, attnbench
     assert dumped[0] not in saved
 
 
-def test_resume_in_another_environment_is_refused_unless_forced(attnbench):
-    run = Path(attnbench("run", *axes("sdpa"), *QUICK).stdout.strip())
-    meta = json.loads((run / "run.json").read_text())
-    meta["environment"]["torch"] = "1.0"
-    (run / "run.json").write_text(json.dumps(meta))
-    (run / "rows.jsonl").write_text("")  # of a finished run nothing would be measured
-    refused = attnbench("run", "--resume", run)
-    assert refused.returncode == 4
-    assert "measured with torch '1.0'" in refused.stderr
-    assert attnbench("run", "--resume", run, "--force").returncode == 0
-
-
 def test_a_second_run_on_the_device_is_refused_with_the_holders_pid_or_waits(tmp_path, attnbench):
     with device_lock("cpu", wait=True, check=lambda: None):
         refused = attnbench("run", *axes("sdpa"), *QUICK)
@@ -171,25 +158,3 @@ def test_a_second_run_on_the_device_is_refused_with_the_holders_pid_or_waits(tmp
     assert f"another run (process {os.getpid()}) is measuring on this cpu" in refused.stderr
     assert waiting.returncode == 0, error
     assert by_backend(tmp_path / output.strip())["sdpa"]["status"] == "ok"
-
-
-def test_a_signal_before_the_first_case_leaves_nothing(tmp_path):
-    command = command_line("run", *axes("sdpa"), *QUICK)
-    process = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 60
-    while not worker_pids(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    workers = worker_pids(process.pid)
-    process.send_signal(signal.SIGINT)
-    error = process.communicate(timeout=120)[1]
-    assert process.returncode == 130
-    assert error == "stopped before the first case; nothing was measured\n"
-    wait_for_end(workers)
-    assert list(tmp_path.iterdir()) == []

@@ -178,33 +178,6 @@ def test_a_stopped_suite_is_completed_and_finished_runs_are_left(
     assert complete(Suite(path)) == []
 
 
-def test_what_cannot_run_here_is_refused_and_the_others_go_on(
-    tmp_path: Path, fake_runs: Any
-) -> None:
-    fake = fake_runs(one=["no device", "no device"], two=["done"], three=["nothing", "done"])
-    ends = complete(suite := new_suite(tmp_path, "one", "two", "three"))
-    assert [end.exit_code for end in ends] == [4, 0, 5]
-    state = suite_state(suite.path)
-    assert [one.ended for one in state.entries] == ["refused", "finished", "refused"]
-    assert state.entries[0].refused == "no cuda device: there is none"
-    assert state.has_ended
-    fake.calls.clear()
-    complete(Suite(suite.path))  # a resume tries them again
-    assert fake.calls == ["start one", "start three"]
-    assert [one.ended for one in suite_state(suite.path).entries] == [
-        *("refused", "finished", "finished")
-    ]
-
-
-def test_a_suite_of_which_nothing_could_start_leaves_nothing(
-    tmp_path: Path, fake_runs: Any
-) -> None:
-    fake_runs(one=["no device"], two=["no device"])
-    ends = complete(new_suite(tmp_path, "one", "two"))
-    assert [end.exit_code for end in ends] == [4, 4]
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_suite_is_removed_in_one_step_and_nothing_of_others_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,17 +191,6 @@ def test_a_suite_is_removed_in_one_step_and_nothing_of_others_with_it(
     )  # killed before
     Suite(suite.path).close()
     assert not suite.path.exists()
-
-
-def test_a_suite_keeps_its_plan_when_its_files_change(tmp_path: Path, fake_runs: Any) -> None:
-    fake_runs()
-    entries = [entry("one", only=("fused",), within=("n64",), skip=("x",)), entry("two")]
-    first = Suite.create(tmp_path, "s", entries, 7, ["attnbench"])
-    again_entries = first.entries
-    assert [one.scenario.given() for one in again_entries] == [
-        one.scenario.given() for one in entries
-    ]
-    assert again_entries[0].selection == entries[0].selection
 
 
 def test_a_suite_has_one_writer(tmp_path: Path, fake_runs: Any) -> None:

@@ -3,7 +3,6 @@ our packages and have one of their own.
 """
 
 import json
-import shutil
 import signal
 import subprocess
 import sysconfig
@@ -14,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-import attnbench as package
 from attnbench.reports.comparison.environments import compare_environments
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
-from tests.conftest import ROOT, environment
+from tests.conftest import environment
 
 pytestmark = pytest.mark.long
 
@@ -225,100 +223,4 @@ def test_an_interrupted_run_is_finished_by_resume_with_each_case_once(venvs, tmp
     }
 
 
-def test_resume_wants_the_same_environments_from_wherever_they_are_now(
-    slowed, venvs, tmp_path, attnbench
-):
-    run = tmp_path / slowed[0].name
-    shutil.copytree(slowed[0], run)
-    meta = json.loads((run / "run.json").read_text())
-    for one in meta["environments"]:
-        one["path"] = "/nowhere/python"
-    meta["environments"][1]["environment"]["triton"] = "1.0"
-    (run / "run.json").write_text(json.dumps(meta))
-    rows = (run / "rows.jsonl").read_text().splitlines(keepends=True)
-    (run / "rows.jsonl").write_text(
-        "".join(rows[:-1])
-    )  # of a finished run nothing would be measured
-    again = ("run", "--resume", run, *pythons(venvs, old="soon", new="late"))
-    done = attnbench(*again)
-    assert done.returncode == 4
-    assert done.stderr.count("\n") == 1
-    assert "measured with triton of new '1.0'" in done.stderr
-    assert attnbench(*again, "--force").returncode == 0
-
-
 # ---- refusals ------------------------------------------------------------------------------------
-
-
-def refused(done: subprocess.CompletedProcess[str], tmp_path: Path, exit_code: int) -> str:
-    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (
-        exit_code,
-        1,
-        "",
-    ), done.stderr
-    assert not (tmp_path / "results").exists()
-    return done.stderr
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """Venvs with attnbench installed: as it is, as another version, with other code; and one
-    without. None gets it by PYTHONPATH.
-    """
-    folder = tmp_path_factory.mktemp("installed")
-
-    def copy(name: str, file: str, before: str, after: str) -> Path:
-        site = folder / f"{name}-site"
-        shutil.copytree(ROOT / ".package", site, ignore=shutil.ignore_patterns("__pycache__"))
-        text = (site / "attnbench" / file).read_text()
-        assert before in text
-        (site / "attnbench" / file).write_text(text.replace(before, after))
-        return made(folder / name, SOON_S, site)
-
-    bare = folder / "bare"
-    venv.create(bare, with_pip=False)
-    return {
-        "same": made(folder / "same", SOON_S, ROOT / ".package"),
-        "version": copy("version", "__init__.py", f'"{package.__version__}"', '"0.0.1"'),
-        "format": copy("format", "harness/rows/run_files.py", "SCHEMA = 1", "SCHEMA = 2"),
-        "code": copy("code", "impls/naive.py", '"""', '""" '),
-        "bare": bare / "bin" / "python",
-    }
-
-
-def run_installed(installed, tmp_path: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """By the venv that has attnbench as it is, without any PYTHONPATH."""
-    known = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
-    command = [
-        str(installed["same"]),
-        "-m",
-        "attnbench",
-        "run",
-        "--backends",
-        "keeps_pace",
-        *GRID,
-        *QUICK,
-        *args,
-    ]
-    return subprocess.run(
-        command, cwd=tmp_path, env=known, capture_output=True, text=True, timeout=240, check=False
-    )
-
-
-@pytest.mark.parametrize(
-    ("which", "said"),
-    [
-        ("bare", "(ModuleNotFoundError: No module named 'attnbench'"),
-        ("version", "has attnbench '0.0.1'"),
-        ("format", "with rows of format 2, not 1"),
-        ("code", f"has attnbench {package.__version__} with different code"),
-    ],
-)
-def test_an_attnbench_that_is_not_this_one_is_refused_with_the_command_that_installs_it(
-    installed, tmp_path, which, said
-):
-    done = run_installed(installed, tmp_path, *pythons(installed, old="same", new=which))
-    line = refused(done, tmp_path, 4)
-    assert line.startswith(f"--python new={installed[which]}: ")
-    assert said in line
-    assert f"{installed[which]} -m pip install " in line

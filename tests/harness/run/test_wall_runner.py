@@ -162,19 +162,6 @@ def test_a_budget_is_spent_on_what_costs_least_first() -> None:
     assert at_leisure.in_order(sought) == sought
 
 
-def test_an_interval_is_found_near_the_prediction() -> None:
-    record = runner(Workers(5000, oom(), 5010)).record(WALL)
-    row = record.row()
-    assert (row["kind"], row["status"], row["attempt"], row["limited_by"]) == (
-        "wall",
-        "ok",
-        4,
-        "memory",
-    )
-    assert row["seq_len_low"] <= 5000 < row["seq_len_high"]
-    assert row["predicted_seq_len"] == 5010
-
-
 def test_a_wall_is_searched_in_its_own_environment() -> None:
     workers = Workers(5000, WorkerFailure(Status.CRASHED, "SIGKILL"), None)
     wall = replace(WALL, python="new")
@@ -209,22 +196,6 @@ def test_a_lost_worker_is_a_failed_trial_and_the_search_goes_on(
     assert {trial["reason"] for trial in record["probes"] if trial["status"] is not Status.OK} == {
         fault.reason
     }
-
-
-def test_a_timeout_ends_the_search_with_what_was_verified() -> None:
-    record = runner(Workers(1000, WorkerFailure(Status.TIMEOUT, "still running"), 5000)).record(
-        WALL
-    )
-    assert (record.status, record["limited_by"], record["seq_len_low"], record["seq_len_high"]) == (
-        Status.OK,
-        "time",
-        512,
-        None,
-    )
-    assert (
-        record["probes"][-1]["reason"]
-        == "more than 60 s; raise it with --timeout, or give less memory"
-    )
 
 
 def test_a_worker_is_used_again_only_for_a_much_longer_trial_and_never_after_a_failure() -> None:

@@ -200,7 +200,7 @@ def test_no_suspect_can_acquit_the_next_and_the_rows_are_kept(tmp_path):
         resume_run(found.path, options)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_every_cheat_is_convicted_by_name_and_no_honest_backend_is(attnbench, tmp_path):
     done = attnbench("selfcheck", "--court", "--device", "cpu", "--json", timeout=1800)
     found = json.loads(done.stdout)

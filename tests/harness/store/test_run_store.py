@@ -17,7 +17,6 @@ from attnbench.harness.store.baselines import find_run
 from attnbench.harness.store.run_store import (
     Store,
     create_suite,
-    point_latest,
     runs,
     writer_lock,
 )
@@ -201,25 +200,6 @@ def test_a_run_whose_files_lead_elsewhere_is_not_written_to(tmp_path, name, kind
     assert (sorted(victim.iterdir()) if victim.is_dir() else victim.read_bytes()) == before
 
 
-def test_a_full_disk_refuses_the_quarantine_and_changes_nothing(tmp_path, monkeypatch):
-    store = make(tmp_path, rows=2)
-    store.close()
-    with (store.path / "rows.jsonl").open("ab") as file:
-        file.write(b"torn" * 5000)
-    before = (store.path / "rows.jsonl").read_bytes()
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limit[1]))
-    try:
-        with pytest.raises(EnvironmentUnmet, match=r"quarantine/ \(File too large\)"):
-            Store.reopen(store.path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    assert (store.path / "rows.jsonl").read_bytes() == before
-    assert not list((store.path / "quarantine").iterdir())
-    Store.reopen(store.path).close()  # and the lock was given back
-    assert len(list(read_rows(store.path))) == 2
-
-
 def test_rows_that_were_swapped_during_a_run_are_an_error(tmp_path):
     store = make(tmp_path, rows=1)
     (tmp_path / "victim").write_bytes(b"kept")
@@ -290,18 +270,3 @@ def test_a_start_that_is_killed_leaves_no_run_and_the_next_one_sweeps(tmp_path, 
     store = make(tmp_path)
     assert list(tmp_path.iterdir()) == [store.path]
     store.close()
-
-
-def test_a_folder_called_latest_is_left_alone_and_nothing_beside_it(tmp_path):
-    store = make(tmp_path, rows=1)
-    store.close()
-    (tmp_path / "latest").mkdir()
-    (tmp_path / "latest" / "mine").write_text("kept")
-    assert "not a link" in point_latest(tmp_path, store.path.name)
-    assert (tmp_path / "latest" / "mine").read_text() == "kept"
-    assert {path.name for path in tmp_path.iterdir()} == {"latest", store.path.name}
-    assert find_run("latest", tmp_path) == store.path
-    (tmp_path / "latest" / "mine").unlink()
-    (tmp_path / "latest").rmdir()
-    assert point_latest(tmp_path, store.path.name) == ""
-    assert {path.name for path in tmp_path.iterdir()} == {"latest", store.path.name}

@@ -1,6 +1,5 @@
 """When the sampler samples and pauses."""
 
-import json
 import os
 from itertools import pairwise
 
@@ -147,15 +146,3 @@ def test_the_sampler_imports_no_torch(fake_nvml, tmp_path, monkeypatch, uuid):
     assert sampler.receive(60) == {"event": "paused"}
     sampler.close()
     assert sampler.log_tail() == "[]\n"
-
-
-@pytest.mark.long
-def test_a_second_start_appends_after_a_torn_line(timeline, tmp_path):
-    (tmp_path / "telemetry.jsonl").write_text('{"t_ns": 1, "ut')
-    timeline.sample("fused")
-    wait_for(lambda: (tmp_path / "telemetry.jsonl").read_text().count("\n") >= 3)
-    timeline.close()
-    torn, header, sample = (tmp_path / "telemetry.jsonl").read_text().splitlines()[:3]
-    assert torn == '{"t_ns": 1, "ut'
-    assert json.loads(header)["kind"] == "host"
-    assert json.loads(sample)["what"] == "fused"

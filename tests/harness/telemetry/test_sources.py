@@ -8,11 +8,9 @@ import pytest
 
 from attnbench.harness.telemetry.sources import (
     GPU_READINGS,
-    OF_THE_BOARD,
     PERIOD_S,
     busy_ratio,
 )
-from attnbench.harness.telemetry.timeline import Timeline
 from tests.fakes.nvml.driver import H100, UUID
 from tests.harness.telemetry.telemetry_lines import headers_of, lines_of, samples_of, wait_for
 
@@ -121,36 +119,3 @@ def test_a_gpu_lost_in_the_middle_has_a_reason_and_harms_nothing(gpu_timeline, f
     assert second["missing"].keys() == GPU_READINGS.keys()
     assert all("the GPU is lost" in reason for reason in second["missing"].values())
     assert samples_of(tmp_path)[0]["power_w"] == 70
-
-
-@pytest.mark.long
-def test_a_gpu_that_cannot_be_opened_has_its_reason_everywhere(gpu_timeline, fake_nvml, tmp_path):
-    fake_nvml.write("refuse nvmlInitWithFlags DRIVER_NOT_LOADED\n")
-    gpu_timeline.sample("fused")
-    wait_for(lambda: samples_of(tmp_path))
-    gpu_timeline.pause()
-    assert headers_of(tmp_path)[0]["missing"] == dict.fromkeys(
-        GPU_READINGS, "no NVIDIA driver is loaded"
-    )
-
-
-@pytest.mark.long
-def test_an_instance_has_its_own_memory_and_the_boards_clocks(fake_nvml, tmp_path, monkeypatch):
-    fake_nvml.write(
-        H100
-        + "mig 1\nmig_device MIG-aaaa gpu_instance 2 memory_total_mib 10240 memory_used_mib 100\n"
-    )
-    for name, value in fake_nvml.environment.items():
-        monkeypatch.setenv(name, value)
-    timeline = Timeline(tmp_path, "MIG-aaaa")
-    timeline.sample("fused")
-    sample = wait_for(lambda: samples_of(tmp_path))[0]
-    timeline.close()
-    (header,) = headers_of(tmp_path)
-    assert (header["uuid"], header["board_wide"]) == ("MIG-aaaa", list(OF_THE_BOARD))
-    assert header["missing"].keys() == {"kernel_busy_ratio"}
-    assert (sample["device_used_bytes"], sample["sm_clock_mhz"], sample["power_w"]) == (
-        100 * MIB,
-        1980,
-        70,
-    )

@@ -58,17 +58,6 @@ def test_the_order_in_which_shards_are_given_does_not_matter(
     assert len(found) == 1
 
 
-def test_a_merged_run_takes_the_shards_that_come_later(shards: list[Path], tmp_path: Path) -> None:
-    whole = merged(shards, tmp_path, "whole").path
-    part = merged(shards[::2], tmp_path, "part")
-    assert (part.shards, part.absent) == ([1, 3], [2])
-    from_part = merged([part.path, shards[1]], tmp_path, "from_part")
-    in_place = merged(shards, tmp_path, "part")
-    assert in_place.changed
-    assert lines(from_part.path) == lines(whole) == lines(in_place.path)
-    assert not from_part.missing
-
-
 def test_what_is_missing_is_named(shards: list[Path], tmp_path: Path) -> None:
     own = [
         one["case"] for name in ("cases", "walls", "studies") for one in read_meta(shards[1])[name]
@@ -102,15 +91,6 @@ def test_a_torn_last_line_of_a_shard_is_left_out_and_said(
     found = merged(shards, tmp_path)
     assert len(found.missing) == 1
     assert any("torn off" in note for note in found.notes)
-
-
-def test_links_in_a_shard_are_not_followed(shards: list[Path], tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_text("secret")
-    (shards[0] / "logs" / "worker-2.log").symlink_to(secret)
-    (shards[0] / "telemetry.jsonl").symlink_to(secret)
-    run = merged(shards, tmp_path).path
-    assert not any(path.read_bytes() == b"secret" for path in run.rglob("*") if path.is_file())
 
 
 # ---- what is refused: one line, before anything is written ---------------------------------------
@@ -181,24 +161,6 @@ def test_two_results_for_one_attempt_are_refused(shards: list[Path], tmp_path: P
     rows = other / "rows.jsonl"
     rows.write_text(rows.read_text().replace('"attempt": 1', '"attempt": 2', 1))
     assert "with different results" in refused([*shards, other], tmp_path)
-
-
-@pytest.mark.parametrize(
-    "shard",
-    [
-        None,
-        {},
-        {"number": 0, "of": 2, "elsewhere": {}},
-        {"number": 1, "of": "2", "elsewhere": {"cases": [], "walls": [], "studies": []}},
-        {"number": 1, "of": 2, "elsewhere": {"cases": [1], "walls": [], "studies": []}},
-        {"number": 1, "of": 2, "elsewhere": {"cases": [{"case": 1}], "walls": [], "studies": []}},
-    ],
-)
-def test_a_broken_shard_is_refused(tmp_path: Path, shard: Any) -> None:
-    run = write_shard(tmp_path, "1/2")
-    meta = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps({**meta, "shard": shard}))
-    assert "run.json: not readable as a shard" in refused([run], tmp_path)
 
 
 @pytest.mark.parametrize(

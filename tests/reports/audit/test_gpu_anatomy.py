@@ -1,4 +1,4 @@
-"""reports/sections/gpu_anatomy.py: audited kernels, explained with their own numbers."""
+"""reports/audit/subjects/gpu_anatomy.py: audited kernels, with their own numbers."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.audited_kernels import EXAMPLE_FIELDS
+from attnbench.reports.audit.subjects.gpu_anatomy import EXAMPLE_FIELDS
 from tests.reports.fake_kernels import plan, row, write_audit
 from tests.reports.pages.test_hostile import HOSTILE
 from tests.reports.rendering import (
@@ -53,9 +53,9 @@ def test_what_could_not_be_read_is_left_out_and_the_rest_is_shown(
     page = text_of(page_of(write_audit(tmp_path, plans, [row(one, **changes) for one in plans])))
     assert not re.search(NO_VALUE, page)
     if changes.get("thread_stack_bytes"):
-        assert "64 B of stack" in page
+        assert "stack 64" in page
     if changes.get("block_shared_bytes"):
-        assert "2 do not fit and are skipped" in page
+        assert "2 too big for an SM" in page
 
 
 @pytest.mark.parametrize(
@@ -127,11 +127,10 @@ def test_a_kernel_whose_products_run_one_at_a_time_is_among_the_bad_ones(tmp_pat
         row(other, serialized=False, **busy, loop_overlaps=False),
     ]
     page = page_of(write_audit(tmp_path, [one, other], rows))
-    assert "1 run their matrix products one at a time" in text_of(page)
     bad = [line for line in cells(page, "Kernels that fail the audit") if "9.0 Hopper" in line]
     assert [line[-1] for line in bad] == ["matrix products one at a time, due to the rest"]
     head, *lines = cells(page, "All 2 kernels for 9.0 (Hopper: H100, H200, GH200)")
-    assert [dict(zip(head, line, strict=True))["tensor cores busy at most"] for line in lines] == [
-        "",
-        "65 %, turns",
+    assert [dict(zip(head, line, strict=True))["busy"] for line in lines] == [
+        "one by one",
+        "64.8 %, turns",
     ]
