@@ -1,17 +1,47 @@
 """What probes found in calls of their own: the kernels of a call, and tables of other probes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..analysis.utilization import column_title
 from ..data.row_groups import Row, distinguishing_axes, label, problem
 from ..elements import Block, Table, note
-from ..formatting import bytes_text, plural, share_text, time_text, whole_text
+from ..formatting import bytes_text, number_text, plural, share_text, time_text, whole_text
 
 KERNELS, CALLS = "kernel_table", "profiled_call_count"
 OTHERS = "(all others)"  # the probe's own entry for kernels that it does not list
 Entry = Mapping[str, Any]
+
+ACRONYMS = {word.lower(): word for word in ("SM", "GPU", "CPU", "DRAM", "HMMA", "NVLink", "PCIe")}
+
+
+class Ending(NamedTuple):
+    """How columns with this ending of their name are written."""
+
+    unit: str
+    text: Callable[[float], str] = number_text
+    scale: float = 1
+
+
+ENDINGS = {
+    "_ratio": Ending(" %", scale=100),
+    "_bytes": Ending("", bytes_text),
+    "_mhz": Ending(" MHz"),
+    "_ms": Ending("", time_text),
+    "_s": Ending("", time_text, scale=1000),
+    "_w": Ending(" W"),
+    "_j": Ending(" J"),
+    "_c": Ending(" °C"),
+    "_count": Ending("", whole_text),
+    "_mask": Ending("", lambda value: f"0x{int(value):x}"),
+}
+
+
+def column_title(name: str) -> str:
+    """`SM clock` for sm_clock_mhz."""
+    ending = next((ending for ending in ENDINGS if name.endswith(ending)), "")
+    kept = name if ending in ("_count", "_mask") else name.removesuffix(ending)
+    return " ".join(ACRONYMS.get(word, word) for word in kept.split("_"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

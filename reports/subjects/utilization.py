@@ -1,6 +1,6 @@
 """Utilization: how much of the device was in use, energy per call, and the kernels of a call."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple, TypeGuard
 
@@ -8,8 +8,9 @@ from ...harness.stats.intervals import Interval, mean_interval
 from ..data.row_groups import Group, Row, backends, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Table, Text, note
-from ..formatting import beyond_text, bytes_text, list_text, number_text, time_text, whole_text
+from ..formatting import beyond_text, list_text, number_text
 from . import Subject, _probe_tables, _timeline
+from ._probe_tables import ENDINGS, Ending, column_title
 
 TITLE = "Utilization"
 ORDER = 45
@@ -23,7 +24,6 @@ HEADLINES = {  # utilization tier: its headline quantity, as part of a sentence;
 }
 OF = {"host": "for torch's threads alone"}  # what has 100 % of a headline quantity, if not all
 STATED_RATIO = 1.2  # a larger ratio of the highest to the lowest value is worth a sentence
-ACRONYMS = {word.lower(): word for word in ("SM", "GPU", "CPU", "DRAM", "HMMA", "NVLink", "PCIe")}
 MOST_NAMES = 5
 MOST_READINGS = 1000
 GRAPH = "as a CUDA graph, without launch gaps"
@@ -51,14 +51,6 @@ class Quantity(NamedTuple):
     column: str
     unit: str = "share"
     per: str = ""  # the column that it is divided by
-
-
-class Ending(NamedTuple):
-    """How columns with this ending of their name are written."""
-
-    unit: str
-    text: Callable[[float], str] = number_text
-    scale: float = 1
 
 
 class Reading(NamedTuple):
@@ -89,18 +81,6 @@ QUANTITIES: dict[str, Quantity] = {
     "clock": Quantity("SM clock", "sm_clock_mhz", "MHz"),
     "temperature": Quantity("temperature", "temperature_c", "°C"),
     "rate": Quantity("calls per second", "calls", "", per="window_s"),
-}
-ENDINGS = {
-    "_ratio": Ending(" %", scale=100),
-    "_bytes": Ending("", bytes_text),
-    "_mhz": Ending(" MHz"),
-    "_ms": Ending("", time_text),
-    "_s": Ending("", time_text, scale=1000),
-    "_w": Ending(" W"),
-    "_j": Ending(" J"),
-    "_c": Ending(" °C"),
-    "_count": Ending("", whole_text),
-    "_mask": Ending("", lambda value: f"0x{int(value):x}"),
 }
 
 
@@ -206,13 +186,6 @@ def other_readings(row: Row, way: str = "eager") -> list[Reading]:
                 values.setdefault(name, []).append(value)
     shown = {*BOOKKEEPING, *(quantity.column for quantity in QUANTITIES.values())}
     return [_reading(name, found) for name, found in values.items() if name not in shown]
-
-
-def column_title(name: str) -> str:
-    """`SM clock` for sm_clock_mhz."""
-    ending = next((ending for ending in ENDINGS if name.endswith(ending)), "")
-    kept = name if ending in ("_count", "_mask") else name.removesuffix(ending)
-    return " ".join(ACRONYMS.get(word, word) for word in kept.split("_"))
 
 
 def _reading(name: str, values: list[float]) -> Reading:
