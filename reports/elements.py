@@ -5,9 +5,11 @@ Renderers (`pages/`) decide how they look.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Literal
 
 from .formatting import Unit
+from .words import Word
 
 Scale = Literal["log", "linear"]
 
@@ -172,7 +174,13 @@ class Dot:
     ratio: float
     low: float | None = None
     high: float | None = None
-    word: Literal["same", "more", "less", "undecided"]
+    word: Word
+
+    @classmethod
+    def of(cls, ratio: float, low: float, high: float, word: Word) -> "Dot":
+        """With bounds unless they are not finite."""
+        known = isfinite(low) and isfinite(high)
+        return cls(ratio=ratio, low=low if known else None, high=high if known else None, word=word)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 from ..data.exactness import exactness_note, is_exact
 from ..data.row_groups import Group, Row, axis_text, backends
 from ..formatting import list_text, number_text
-from .ratio import Ratio, time_ratio
+from ..ratio import Ratio, time_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

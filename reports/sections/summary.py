@@ -17,7 +17,6 @@ from ..analysis import (
     trust,
     wall,
 )
-from ..analysis.ratio import time_ratio
 from ..comparison.devices import copies_of
 from ..data.copies import first_copies
 from ..data.exactness import exactness_note, is_exact, meanings
@@ -36,6 +35,7 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, caution, note
 from ..formatting import STATUS_WORDS, number_text, plural, time_text
+from ..ratio import time_ratio
 
 TITLE = "Summary"
 ORDER = 10

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, log
 
-from ..analysis.ratio import Ratio, time_ratio
 from ..data.row_groups import Row
 from ..formatting import count_text, list_text
+from ..ratio import Ratio, time_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,13 @@ from math import inf, sqrt
 from typing import Any
 
 from ...harness.rows.findings import LinformerProjection, findings_of
-from ..analysis.ratio import Ratio, time_ratio
 from ..analysis.speed import race
 from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing, error_text, is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Card, Figure, Panel, Series, Table, note
 from ..formatting import bytes_text, count_text, list_text, percent_text, plural, time_text
+from ..ratio import Ratio, time_ratio
 from . import Subject
 from ._crossovers import Crossover, crossover, from_text
 from ._over_n import N_LABEL, not_drawn

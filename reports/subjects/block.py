@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from ..analysis.ratio import Ratio, time_ratio
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups, problem
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, Table, note
 from ..formatting import bytes_text, count_text, list_text, percent_text, plural, time_text
+from ..ratio import Ratio, time_ratio
 from . import Subject
 from ._crossovers import crossing, from_text
 from ._over import MOST_PANELS, joined

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..analysis.ratio import disturbed
 from ..analysis.speedup import baseline
 from ..data.row_groups import Group, Row, axis_text, backends, family, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Table
 from ..formatting import count_text, plural
+from ..ratio import disturbed
 from . import Subject, approximate, recurrence
 from ._crossovers import Crossover, crossover, fewer_bytes_from, from_text
 from ._over import MOST_PANELS, joined, time_panels

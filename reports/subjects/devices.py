@@ -1,8 +1,6 @@
 """Do devices of one kind take the same time? The same cases, measured on several on purpose."""
 
 from collections.abc import Iterator, Sequence
-from math import isfinite
-from typing import Literal
 
 from ...harness.stats.intervals import Interval
 from ..comparison.devices import MARGIN_RATIO, Copies, copies_of
@@ -14,11 +12,11 @@ from ..comparison.devices_text import (
     repeats_text,
     spread_text,
 )
-from ..comparison.verdict import SAME, UNDECIDED, verdict_of
 from ..data.row_groups import Row, case_key
 from ..data.run_meta import Meta
 from ..elements import Block, Card, Dot, DotPlot, DotRow, Table, Text, note
 from ..formatting import percent_text, plural, time_text
+from ..words import Word, word_of
 from . import Subject
 
 TITLE = "Between devices"
@@ -28,7 +26,6 @@ ALL_COPIES = True
 MOST_DOTS = 12  # those that differ most
 MOST_TABLE_ROWS = 200
 ALL, MEAN = "all cases", "mean"
-Word = Literal["same", "more", "less", "undecided"]
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -63,7 +60,9 @@ def _card(found: Sequence[Copies]) -> Card:
         sentence=" ".join(_sentence(one) for one in found),
         picture=DotPlot(
             rows=tuple(
-                DotRow(group=group, label=label, dot=_dot(ratio, word))
+                DotRow(
+                    group=group, label=label, dot=Dot.of(ratio.value, ratio.low, ratio.high, word)
+                )
                 for group, label, ratio, word in dots
             ),
             x_label="time on the slower device over that on the faster",
@@ -108,27 +107,11 @@ def _lines(found: Copies) -> list[tuple[str, str, Interval, Word]]:
     return [
         (ALL, MEAN, pair.ratio, words[pair.verdict]),
         *(
-            (one.new["backend"], problem_text(one, found), one.ratio, _word(one.ratio))
+            (one.new["backend"], problem_text(one, found), one.ratio, word)
             for one in sorted(worst, key=lambda one: names.index(one.new["backend"]))
+            for word in [word_of(one.ratio.low, one.ratio.high, MARGIN_RATIO)]
         ),
     ]
-
-
-def _dot(ratio: Interval, word: Word) -> Dot:
-    known = isfinite(ratio.low) and isfinite(ratio.high)
-    return Dot(
-        ratio=ratio.value,
-        low=ratio.low if known else None,
-        high=ratio.high if known else None,
-        word=word,
-    )
-
-
-def _word(ratio: Interval) -> Word:
-    verdict = verdict_of(ratio.low, ratio.high, MARGIN_RATIO, "latency")
-    if verdict in (SAME, UNDECIDED):
-        return "same" if verdict == SAME else "undecided"
-    return "more" if verdict == "slower" else "less"
 
 
 def _details(found: Copies, of: str) -> Iterator[Block]:

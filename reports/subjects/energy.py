@@ -6,11 +6,11 @@ from math import exp, hypot, log
 from typing import Any
 
 from ...harness.stats.intervals import Interval
-from ..analysis.ratio import Ratio
 from ..data.row_groups import Group, Row, axis_text, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Table, Text, note
 from ..formatting import count_text, number_text, plural, ratio_range_text
+from ..ratio import Ratio
 from . import Subject
 from .utilization import half_width, missing, observed, windows
 

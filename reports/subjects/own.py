@@ -6,12 +6,12 @@ from math import isfinite
 from typing import NamedTuple
 
 from ...harness.files.printable import visible
-from ..analysis.ratio import Ratio, time_ratio
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
 from ..data.run_meta import Meta
 from ..elements import Card, Table
 from ..formatting import STATUS_WORDS, number_text, plural, time_text
+from ..ratio import Ratio, time_ratio
 from . import Subject
 
 TITLE = "Your backends"

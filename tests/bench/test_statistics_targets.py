@@ -20,7 +20,6 @@ from attnbench.harness.stats.intervals import (
     latency_interval,
     ratio_interval,
 )
-from attnbench.reports.analysis.ratio import time_ratio
 from attnbench.reports.analysis.speed import race
 from attnbench.reports.comparison.case_samples import case_samples
 from attnbench.reports.comparison.verdict import Rules, case_verdicts
@@ -30,6 +29,7 @@ from attnbench.reports.data.noise_floor import (
     spread_between,
     spread_of_medians,
 )
+from attnbench.reports.ratio import Noise, time_ratio
 from tests.made_runs import case, problem, row
 
 SEEDS = 1000
@@ -179,12 +179,14 @@ def compared(seed: int, plan: Plan, effects: str, run_sd: float) -> list:
     ]
     rules = Rules(
         given={"latency": 0.0, "peak_bytes": 0.0},
-        process=ProcessNoise(
-            spread=spread_of_medians([block_ms for one in learnt for block_ms in one.values()]),
-            source="selfcheck",
-        ),
-        between_runs=spread_between(
-            [{name: process_centre(block_ms) for name, block_ms in one.items()} for one in learnt]
+        noise=Noise(
+            process=ProcessNoise(
+                spread=spread_of_medians([one for some in learnt for one in some.values()]),
+                source="selfcheck",
+            ),
+            between_runs=spread_between(
+                [{name: process_centre(one) for name, one in some.items()} for some in learnt]
+            ),
         ),
     )
     return [one for one in case_verdicts(pairs, rules) if one.metric == "latency"]

@@ -18,4 +18,4 @@ def test_the_models_have_a_field_for_every_axis() -> None:
     wide = [name for name, axis in AXES.items() if axis.scenario_wide]
     assert [name for name in Scenario.model_fields if name in AXES] == wide
     for name in wide:
-        assert Scenario.model_fields[name].default == AXES[name].default
+        assert Scenario.model_fields[name].default == AXES[name].given

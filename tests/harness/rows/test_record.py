@@ -6,8 +6,8 @@ import pytest
 
 from attnbench.harness.audit.kernel_row import PlannedKernel
 from attnbench.harness.cases.case import Case, PlannedStudy, Wall
+from attnbench.harness.rows.model import FIELDS
 from attnbench.harness.rows.record import Planned, Record, Status
-from attnbench.harness.rows.row_schema import FIELDS
 from attnbench.impls.problem import Problem
 
 PROBLEM = Problem(batch=1, seq_len=64, d_model=32, heads=2)
