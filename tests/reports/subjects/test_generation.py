@@ -1,12 +1,12 @@
-"""reports/sections/generation.py: steps with and without a cache, whatever the findings contain."""
+"""reports/subjects/generation.py: steps with and without a cache, whatever the findings contain."""
 
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.analysis.generation import VALUES
-from attnbench.reports.sections import generation
+from attnbench.reports.data.generation import VALUES
+from attnbench.reports.subjects import generation
 from tests.made_runs import with_study
-from tests.reports.rendering import blocks_of, figures_of, sentences
+from tests.reports.rendering import figures_of, sentences, subject_of
 
 
 def finding(backend: str, tokens: int, **more: Any) -> dict[str, Any]:
@@ -42,6 +42,6 @@ def test_a_backend_that_failed_the_gate_has_its_reason_and_no_line(tmp_path: Pat
     untimed = dict.fromkeys(VALUES)
     wrong = finding("sdpa", 64, complaint="cached steps are not the full causal pass", **untimed)
     run = with_study(tmp_path, "generation", [finding("fused", 64), wrong])
-    blocks = blocks_of(generation, run)
+    blocks = list(subject_of(generation, run).blocks)
     assert [one.backend for one in figures_of(blocks)[0].panels[0].series] == ["fused"]
     assert "sdpa was not timed: cached steps are not the full causal pass." in sentences(blocks)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-import pandas as pd
-
-from ...harness.rows.findings import WorkedExample
-from ..analysis.worked_example import STUDY, examples
+from ...harness.rows.findings import WorkedExample, findings_of
+from ..data.row_groups import Row
 from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, note
 from ..formatting import list_text, number_text
+from . import Subject
+from ._studies import failed
 
 TITLE = "Worked example"
 ORDER = 50
@@ -17,23 +17,14 @@ DIGITS = 3
 FILL = 1e6  # scores beyond it are a fill, and shown as one
 
 
-def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    shown = False
-    for name, run in meta.items():
-        found = examples(run)
-        if found and not shown:  # the same numbers in every run
-            shown = True
-            yield from _steps(found[0])
-            yield from _masks(found[1:])
-            yield note(_agreement(found))
-        for one in run.get("unanswered", []):
-            if one.get("study") == STUDY:
-                shown = True
-                yield note(
-                    f"The study of {name} found nothing: {one.get('reason') or 'no reason'}."
-                )
-    if not shown:
-        yield note("No example. A scenario requests it with studies: [worked_example].")
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    examples = (findings_of(WorkedExample, run.get("studies")) for run in meta.values())
+    found = next(filter(None, examples), [])  # the same numbers in every run
+    blocks = (*_steps(found[0]), *_masks(found[1:]), note(_agreement(found))) if found else ()
+    return Subject(
+        blocks=(*blocks, *failed(meta, WorkedExample.STUDY)),
+        lacking="No example. A scenario requests it with studies: [worked_example].",
+    )
 
 
 def _steps(one: WorkedExample) -> Iterator[Block]:
@@ -95,7 +86,7 @@ def _agreement(found: Sequence[WorkedExample]) -> str:
     distance = f"at most {number_text(worst)} away" if worst else "equal"
     return (
         f"These are the numbers of the formula in fp32; the outputs of {names} in"
-        f" {found[0]['dtype']} are {distance}."
+        f" {found[0].dtype} are {distance}."
     )
 
 
