@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.fleet.dispatch import run_on
 from attnbench.harness.fleet.shipping import Shipping
-from attnbench.harness.learning.checkpoints.given import Checkpoint, TriedCheckpoints
+from attnbench.harness.learning.checkpoints.given import Checkpoint
 from attnbench.harness.learning.checkpoints.shipped import shipped
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.rows.run_files import read_rows
@@ -63,16 +62,3 @@ def test_a_device_that_cannot_have_the_files_gives_an_error_and_measures_on(
     for row in read_rows(one.store.path):
         if row["kind"] == "study":
             assert row["reason"] == f"host1: {fleet.refuses}"
-
-
-def test_a_model_that_the_first_device_cannot_open_or_keep_is_refused(
-    models: list[Checkpoint], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fleet = FakeFleet(2)
-    tried = TriedCheckpoints(["mine/config.json: not JSON; wanted a mapping"], [])
-    monkeypatch.setattr(fleet, "try_checkpoints", lambda *_: tried)
-    with pytest.raises(BadInput, match=r"^--checkpoint: host0: mine/config\.json: not JSON;"):
-        Shipping(fleet, list(map(shipped, models))).refuse_bad(1 << 30)
-    fleet.refuses = "mine/mine.safetensors: cannot be written there (No space left on device)"
-    with pytest.raises(EnvironmentUnmet, match=r"^--checkpoint: host0: mine/mine.*No space left"):
-        Shipping(fleet, list(map(shipped, models))).refuse_bad(1 << 30)
