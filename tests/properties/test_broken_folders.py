@@ -17,6 +17,7 @@ from attnbench.reports.pages import markdown
 from attnbench.reports.pages.report import open_report
 from tests.conftest import ROOT
 from tests.faults.mutations import break_folder, odd
+from tests.made_runs import read_rows
 
 KEPT = ROOT / "tests" / "approved" / "runs"
 SMALL = ("walls", "empty", "one_process", "gpu", "training")
@@ -49,7 +50,7 @@ def test_findings_that_are_none_are_left_out_of_the_page(name: str, seed: int) -
     with TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         shutil.copytree(KEPT / name, run)
-        rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+        rows = read_rows(run)
         for row in rows:
             if row["kind"] == "study":
                 change_somewhere(random, row["findings"])
