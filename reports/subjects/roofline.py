@@ -1,22 +1,19 @@
 """The roofline: what each case achieves, and what the device can reach at its intensity."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isfinite
 
-import pandas as pd
-
 from ...harness.stats.intervals import Interval
-from ..analysis.roofline import Place, places
 from ..data.decode import is_decode
-from ..data.peaks import Peaks, peaks
+from ..data.peaks import Peaks, Place, peaks, places
 from ..data.row_groups import (
     Group,
+    Row,
     axis_text,
     backends,
     groups,
     label,
     problem,
-    records,
     varying_axes,
 )
 from ..data.run_meta import Meta, caption, device_name
@@ -30,7 +27,8 @@ from ..formatting import (
     rate_text,
     share_text,
 )
-from ..subjects._over_n import not_drawn
+from . import Subject
+from ._over_n import not_drawn
 
 TITLE = "Roofline"
 ORDER = 46
@@ -55,14 +53,18 @@ NO_PEAKS = (
 )
 
 
-def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    timed = places(records(frame), meta)
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    timed = places(rows, meta)
     found = [place for place in timed if not _is_bandwidth(place)]
     if not found:
-        yield note(BY_BANDWIDTH if timed else "No timed case has its minimal traffic in bytes.")
-        return
-    if len(found) < len(timed):
-        yield note(BY_BANDWIDTH)
+        return Subject(
+            lacking=BY_BANDWIDTH if timed else "No timed case has its minimal traffic in bytes."
+        )
+    left = (note(BY_BANDWIDTH),) if len(found) < len(timed) else ()
+    return Subject(blocks=(*left, *_blocks(found, meta)))
+
+
+def _blocks(found: list[Place], meta: Meta) -> Iterator[Block]:
     yield note(
         "Intensity is the work over the bytes that any backend must move, the highest possible. A"
         " backend that writes its scores moves many more bytes, so its true place is further left:"

@@ -1,18 +1,18 @@
-"""reports/analysis/timeline.py: lines break at missing samples, keep extremes, have few points."""
+"""reports/subjects/_timeline.py: lines break at missing samples, keep extremes, have few points."""
 
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from attnbench.reports.analysis.timeline import (
+from attnbench.reports.data.telemetry import COLUMNS
+from attnbench.reports.subjects._timeline import (
     MOST_POINTS,
     QUANTITIES,
     span,
     throttling_text,
     traces,
 )
-from attnbench.reports.data.telemetry import COLUMNS
 
 CLOCK = QUANTITIES["gpu"][0]
 PERIOD_S = 0.2

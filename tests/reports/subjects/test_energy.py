@@ -1,16 +1,32 @@
-"""reports/sections/energy.py: joules per call and token, or why there are none."""
+"""reports/subjects/energy.py: joules per call and token, or why there are none."""
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from attnbench.reports.analysis import energy
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
-from attnbench.reports.sections import energy as section
+from attnbench.reports.subjects import energy
 from tests.made_runs import case, problem, row, write_run
 from tests.reports.rendering import blocks_of, rows_of, sentences, tables_of
+
+
+def test_the_interval_of_a_ratio_covers_the_truth_in_93_percent_of_runs() -> None:
+    from attnbench.harness.stats.intervals import mean_interval
+
+    random, hits = np.random.default_rng(5), 0
+    for _ in range(500):
+        a, b = (
+            mean_interval(list(joules * (1 + random.normal(0, 0.02, 5))), "window")
+            for joules in (6e-3, 3e-3)
+        )
+        found = energy.energy_ratio(a, b)
+        assert found is not None
+        hits += found.low <= 2 <= found.high
+    assert hits / 500 >= 0.93
+
 
 JOULES = {"naive": 9e-3, "fused": 6e-3, "sdpa": 3e-3}
 
@@ -59,7 +75,7 @@ def test_energy_per_call_and_token_and_the_ratio_to_the_scenarios_baseline(tmp_p
     assert sdpa.ratio is not None
     assert sdpa.ratio.value == pytest.approx(0.5)
     assert sdpa.ratio.low < 0.5 < sdpa.ratio.high
-    blocks = blocks_of(section, run)
+    blocks = blocks_of(energy, run)
     ratio = "a call of sdpa takes 0.50 times the energy of one of fused ("
     assert any(ratio in text for text in sentences(blocks))
     (shown,) = tables_of(blocks)
@@ -70,7 +86,7 @@ def test_energy_per_call_and_token_and_the_ratio_to_the_scenarios_baseline(tmp_p
 
 def test_one_window_has_no_interval_and_no_sentence(tmp_path: Path) -> None:
     run = with_energy(tmp_path, {"fused": [6e-3], "sdpa": [3e-3]})
-    blocks = blocks_of(section, run)
+    blocks = blocks_of(energy, run)
     assert not [text for text in sentences(blocks) if "times the energy" in text]
     (shown,) = tables_of(blocks)
     assert shown.rows[0][2] == "6.00 mJ"
@@ -82,5 +98,5 @@ def test_a_baseline_without_energy_gives_way_to_the_first_that_has_it(tmp_path: 
         ("naive", True),
         ("sdpa", False),
     ]
-    texts = sentences(blocks_of(section, run))
+    texts = sentences(blocks_of(energy, run))
     assert any("Cases with windows and no energy" in text for text in texts)

@@ -1,11 +1,11 @@
-"""reports/analysis/kernel_table.py: the kernels of a case per call, and tables of other probes."""
+"""reports/subjects/_probe_tables.py: the kernels of a case per call, and tables of other probes."""
 
 from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.kernel_table import OTHERS, kernel_table, other_tables
-from tests.reports.analysis.test_utilization import kernel, kernel_tables
+from attnbench.reports.subjects._probe_tables import OTHERS, kernel_table, other_tables
+from tests.reports.subjects.test_utilization import kernel, kernel_tables
 
 
 def of(*entries: dict[str, Any], calls: int | None = 5, **others: Any) -> dict[str, Any]:
