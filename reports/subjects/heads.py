@@ -50,11 +50,13 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         for group, some in every
         if not (of_given_width(group) and asks_for(meta[group.problem["run"]], "heads"))
     ]
-    first = list({group.problem["run"]: (group, some) for group, some in reversed(every)}.values())
-    others = [pair for pair in every if pair not in first]
+    first: dict[tuple[str, str | None], tuple[Group, Sequence[Contrast]]] = {}
+    for group, some in every:
+        first.setdefault((group.problem["run"], group.problem["python"]), (group, some))
+    others = [pair for pair in every if pair not in first.values()]
     drawn = [
         (group, some)
-        for group, some in [*reversed(first), *others][: max(MOST_FIGURES, len(first))]
+        for group, some in [*first.values(), *others][: max(MOST_FIGURES, len(first))]
         if len({one.heads for one in some}) > 1  # two points are no curve
     ]
     how = note(
@@ -66,6 +68,9 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     left = [group for group, _ in every if group not in [group for group, _ in drawn]]
     return Subject(
         card=_card(narrower) if narrower else None,
+        lines=tuple(  # the card is about one run in one environment
+            f"For {group.at}: {headline(some)}." for group, some in first.values() if len(first) > 1
+        ),
         blocks=(
             how,
             *(_figure(group, some, meta) for group, some in drawn),
