@@ -178,7 +178,7 @@ def run(
     from ..process.interpreter import read_interpreters
     from ..run.start import resume_run, start_run
     from ..run.suite import Suite
-    from ..scenario.of_checkpoints import beside, of_checkpoints
+    from ..scenario.of_attachments import alone, beside
     from ..scenario.selection import (
         Selection,
         backends_of,
@@ -206,26 +206,26 @@ def run(
         force=force,
     )
     interpreters = read_interpreters(pythons or ())
-    models = selected(Selection(), of_packs).checkpoints
+    attachments = selected(Selection(), of_packs).attachments
     if resume is not None:
         path = find(resume, out, unfinished=True)
         if is_suite(path):
-            return complete(Suite(path, interpreters, models, retry_failed=retry_failed))
+            return complete(Suite(path, interpreters, attachments, retry_failed=retry_failed))
         again = partial(resume_run, path, interpreters=interpreters, force=force)
-        return measure([partial(again, checkpoints=models, retry_failed=retry_failed)])
+        return measure([partial(again, attachments=attachments, retry_failed=retry_failed)])
     own = None
-    if models and not (scenarios or fields):
-        entries, several = [of_checkpoints([one.name for one in models], changes)], False
+    if attachments and not (scenarios or fields):
+        entries, several = [alone(attachments, changes)], False
     else:
         more = backends_of(backend or ())
         entries, several = read_scenarios(scenarios or [], fields, changes, more)
-        own = beside([one.name for one in models], changes) if models and several else None
+        own = beside(attachments, changes) if attachments and several else None
     selection = Selection(
         only=tuple(only or ()),
         skip=tuple(skip or ()),
         interpreters=interpreters,
         copies=replicate or 1,
-        checkpoints=models,
+        attachments=attachments,
         shard=None if shard is None else read_shard(shard),
     )
     planned = planned_entries(entries, selection, own)

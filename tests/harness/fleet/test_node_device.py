@@ -14,11 +14,12 @@ from attnbench.harness.cases.case import PlannedStudy
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.fleet import node_device
 from attnbench.harness.fleet.node_device import NodeDevice, settings_here
-from attnbench.harness.fleet.remote import File, Model, Wanted
+from attnbench.harness.fleet.parts import Shipped, ShippedFolder, parts_of, shipped
+from attnbench.harness.fleet.remote import File, Model, NodeWanted
 from attnbench.harness.learning.checkpoints import decoder_file
 from attnbench.harness.learning.checkpoints.given import Checkpoint
-from attnbench.harness.learning.checkpoints.shipped import ShippedFolder, parts_of, shipped
 from attnbench.harness.rows.record import Record, Status
+from attnbench.harness.run.study_files import Told
 from attnbench.harness.scenario.shards import Units
 from attnbench.impls.problem import Problem
 from tests.conftest import environment
@@ -80,8 +81,8 @@ def test_a_gpu_that_others_use_or_that_is_split_is_refused(fake_nvml, more, uuid
     assert bool(done.stdout.strip()) == bool(refusal)
 
 
-def wanted(*needs: tuple[str, str]) -> Wanted:
-    return Wanted(device="cpu", settings=settings_here(), needs=needs)
+def wanted(*needs: tuple[str, str]) -> NodeWanted:
+    return NodeWanted(device="cpu", settings=settings_here(), needs=needs)
 
 
 def test_a_package_that_is_missing_there_is_one_line_before_anything_starts() -> None:
@@ -164,6 +165,10 @@ def test_a_log_or_model_that_cannot_be_read_and_what_a_device_lacks_are_remarks_
     ]
 
 
+def told(one: Shipped) -> tuple[str, Told]:
+    return one.study, one.request
+
+
 @pytest.mark.long
 def test_a_node_opens_what_it_was_sent_and_says_what_is_wrong_without_its_own_folders(
     tmp_path: Path,
@@ -181,13 +186,13 @@ def test_a_node_opens_what_it_was_sent_and_says_what_is_wrong_without_its_own_fo
         models = [shipped(Checkpoint(name=path.stem, path=path)) for path in (good, bad)]
         for one in models:
             assert {device.keep(part) for file in one.files for part in parts_of(file)} == {""}
-        found = device.try_checkpoints({one.name: one.request() for one in models}, 1 << 30)
+        found = device.try_attachments({one.name: told(one) for one in models}, 1 << 30)
         (problem,) = found.problems
         assert problem.startswith("'a_name_that_is_long")
         assert "wanted a whole safetensors file" in problem
-        (problem,) = device.try_checkpoints({"good": models[0].request()}, 1000).problems
+        (problem,) = device.try_attachments({"good": told(models[0])}, 1000).problems
         assert problem.startswith("'good/good.safetensors': its weights take")
-        assert device.try_checkpoints({"good": models[0].request()}, 1 << 30) == ([], [])
+        assert device.try_attachments({"good": told(models[0])}, 1 << 30) == ([], [])
     finally:
         device.close()
     assert not folder.exists()

@@ -13,6 +13,7 @@ from ray.exceptions import (  # noqa: E402 - only where Ray is
 
 from attnbench.harness.files.errors import EnvironmentUnmet  # noqa: E402
 from attnbench.harness.fleet import ray_devices as fleet  # noqa: E402
+from attnbench.harness.fleet.parts import Part  # noqa: E402
 from attnbench.harness.fleet.ray_actor import Kept  # noqa: E402
 from attnbench.harness.fleet.ray_devices import (  # noqa: E402
     RayFleet,
@@ -21,8 +22,7 @@ from attnbench.harness.fleet.ray_devices import (  # noqa: E402
     start_actor,
 )
 from attnbench.harness.fleet.ray_seats import RESOURCE, Seat  # noqa: E402
-from attnbench.harness.fleet.remote import Joined, Remark, Wanted  # noqa: E402
-from attnbench.harness.learning.checkpoints.shipped import Part  # noqa: E402
+from attnbench.harness.fleet.remote import Joined, NodeWanted, Remark  # noqa: E402
 from attnbench.harness.process.fingerprint import fingerprint  # noqa: E402
 from tests.fakes.fleet import opened  # noqa: E402
 
@@ -94,7 +94,7 @@ class FakeRay:
 
     def fleet(self, count: int | None = None) -> RayFleet:
         """One open device of node a."""
-        made = RayFleet(Wanted(device="cpu", settings={}), lambda: None, ["a"])
+        made = RayFleet(NodeWanted(device="cpu", settings={}), lambda: None, ["a"])
         made._seats = {0: Seat(node_id="a", host="a", gpus=0, cpus=1)}
         made._actors = {0: self.start_actor(made._seats[0])}
         made._kind, made._most = "EPYC", count or fleet.MOST_DEVICES
@@ -187,8 +187,8 @@ def test_files_go_part_by_part_and_the_first_refusal_ends_it(monkeypatch) -> Non
 
 
 def test_a_device_that_dies_while_files_are_sent_is_noticed_by_what_comes_next(monkeypatch) -> None:
-    made = FakeRay(monkeypatch, keep=ActorDiedError(), try_checkpoints=ActorDiedError()).fleet()
+    made = FakeRay(monkeypatch, keep=ActorDiedError(), try_attachments=ActorDiedError()).fleet()
     made.opened = {0: opened(0)}
     assert made.send(0, [Part("mine/x", 0, b"x", 1, "")]) == ""
     with pytest.raises(EnvironmentUnmet, match=r"^host0: its Ray worker process died"):
-        made.try_checkpoints(0, {}, 1)
+        made.try_attachments(0, {}, 1)

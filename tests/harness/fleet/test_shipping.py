@@ -7,11 +7,12 @@ import pytest
 
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.fleet.dispatch import run_on
+from attnbench.harness.fleet.parts import shipped
 from attnbench.harness.fleet.shipping import Shipping
-from attnbench.harness.learning.checkpoints.given import Checkpoint, TriedCheckpoints
-from attnbench.harness.learning.checkpoints.shipped import shipped
+from attnbench.harness.learning.checkpoints.given import Checkpoint
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.rows.run_files import read_rows
+from attnbench.harness.studies.attachments import Tried
 from tests.fakes.fleet import FakeFleet
 from tests.harness.fleet.test_dispatch import DIED, Heard, plan
 
@@ -30,7 +31,7 @@ def looked_at(
     """Status, host and reason of each model's row; the first device has opened all of them."""
     shipping = Shipping(fleet, list(map(shipped, models)))
     assert shipping.refuse_bad(1 << 30) == []
-    one = plan(root, Heard(), checkpoints=models)
+    one = plan(root, Heard(), attachments=models)
     run_on(one, fleet, Signals(), shipping)
     rows = read_rows(one.store.path)
     return {
@@ -65,7 +66,7 @@ def test_a_device_that_cannot_have_the_files_gives_an_error_and_measures_on(
     shipping = Shipping(fleet, list(map(shipped, models)))
     shipping.refuse_bad(1 << 30)
     fleet.refuses = "mine/mine.safetensors: cannot be written there (No space left on device)"
-    one = plan(tmp_path, Heard(), checkpoints=models)
+    one = plan(tmp_path, Heard(), attachments=models)
     run_on(one, fleet, Signals(), shipping)
     statuses = Counter((row["kind"], row["status"]) for row in read_rows(one.store.path))
     assert statuses == {("latency", "ok"): 20, ("study", "error"): 2}
@@ -78,8 +79,8 @@ def test_a_model_that_the_first_device_cannot_open_or_keep_is_refused(
     models: list[Checkpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet = FakeFleet(2)
-    tried = TriedCheckpoints(["mine/config.json: not JSON; wanted a mapping"], [])
-    monkeypatch.setattr(fleet, "try_checkpoints", lambda *_: tried)
+    tried = Tried(["mine/config.json: not JSON; wanted a mapping"], [])
+    monkeypatch.setattr(fleet, "try_attachments", lambda *_: tried)
     with pytest.raises(BadInput, match=r"^--checkpoint: host0: mine/config\.json: not JSON;"):
         Shipping(fleet, list(map(shipped, models))).refuse_bad(1 << 30)
     fleet.refuses = "mine/mine.safetensors: cannot be written there (No space left on device)"

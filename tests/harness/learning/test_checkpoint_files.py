@@ -15,10 +15,9 @@ from attnbench.harness.learning.checkpoints import decoder_file
 from attnbench.harness.learning.checkpoints.given import (
     Checkpoint,
     checkpoints_of,
-    given_again,
-    names_in,
     read_checkpoints,
 )
+from attnbench.harness.studies.attachments import given_again, names_in
 from attnbench.impls.block import Decoder
 from attnbench.impls.problem import Problem
 
@@ -171,20 +170,23 @@ def test_tokens_need_a_checkpoint_and_a_file(saved: Path, tmp_path: Path) -> Non
         read_checkpoints([str(saved)], str(tmp_path / "x.json"))
 
 
+MINE = {"mine": "checkpoint"}
+
+
 def test_of_a_runs_file_only_names_are_taken(tmp_path: Path) -> None:
     planned = [
         {"study": "score_scale"},
         {"study": "checkpoint_heads", "part": {"checkpoint": "mine"}},
         {"study": "checkpoint_heads", "part": "x"},
     ]
-    assert names_in(planned) == ["mine"]
+    assert names_in(planned) == MINE
     mine = Checkpoint(name="mine", path=tmp_path / "mine.safetensors")
     other = Checkpoint(name="other", path=tmp_path / "other.safetensors")
-    assert given_again(tmp_path, ["mine"], [mine]) == (mine,)
-    assert given_again(tmp_path, [], []) == ()
+    assert given_again(tmp_path, MINE, [mine]) == (mine,)
+    assert given_again(tmp_path, {}, []) == ()
     with pytest.raises(BadInput, match="--checkpoint mine=PATH"):
-        given_again(tmp_path, ["mine"], [])
-    for names, given in ((["mine"], [mine, other]), ([], [mine])):
+        given_again(tmp_path, MINE, [])
+    for names, given in ((MINE, [mine, other]), ({}, [mine])):
         with pytest.raises(BadInput, match="nothing left to look at"):
             given_again(tmp_path, names, given)
 

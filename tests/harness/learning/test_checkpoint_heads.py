@@ -213,12 +213,12 @@ def test_a_tokenizer_that_cannot_be_read_is_said(
         r"tokenizer\.json cannot be read \(.+\), so tokens are called by their numbers",
         found["tokenizer_reason"],
     )
-    assert checkpoint_heads.tried(str(folder), None, CPU, None) == (
+    assert checkpoint_heads.tried(CPU, None, path=str(folder), tokens=None) == (
         [],
         [found["tokenizer_reason"]],
     )
     (file := tmp_path / "t.txt").write_text("the cat")
-    (problem,) = checkpoint_heads.tried(str(folder), str(file), CPU, None).problems
+    (problem,) = checkpoint_heads.tried(CPU, None, path=str(folder), tokens=str(file)).problems
     assert ": tokenizer.json cannot be read (" in problem
     assert "so text has no tokens; wanted one that" in problem
     assert "\n" not in problem
@@ -267,7 +267,7 @@ def test_a_folder_that_does_not_fit_is_refused_in_one_line(
     folder: Path, values: dict[str, Any], said: str
 ) -> None:
     change_config(folder, **values)
-    (problem,) = checkpoint_heads.tried(str(folder), None, CPU, None).problems
+    (problem,) = checkpoint_heads.tried(CPU, None, path=str(folder), tokens=None).problems
     assert said in problem
     assert "\n" not in problem
 
@@ -275,7 +275,7 @@ def test_a_folder_that_does_not_fit_is_refused_in_one_line(
 def test_pickles_are_never_read(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x02cos\nsystem\n.")
-    (problem,) = checkpoint_heads.tried(str(folder), None, CPU, None).problems
+    (problem,) = checkpoint_heads.tried(CPU, None, path=str(folder), tokens=None).problems
     assert "0 safetensors files" in problem
 
 
@@ -283,7 +283,7 @@ def test_an_index_names_files_of_its_folder_only(folder: Path) -> None:
     (folder.parent / "away.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"x": "../away.safetensors"}}))
-    (problem,) = checkpoint_heads.tried(str(folder), None, CPU, None).problems
+    (problem,) = checkpoint_heads.tried(CPU, None, path=str(folder), tokens=None).problems
     assert "not there" in problem
 
 
@@ -307,11 +307,11 @@ def test_nothing_that_a_folder_names_is_used_as_code(folder: Path, tmp_path: Pat
 def test_a_family_whose_heads_cannot_be_seen_is_refused(tmp_path: Path) -> None:
     config = transformers.BloomConfig(vocab_size=50, hidden_size=32, n_layer=1, n_head=4)
     transformers.BloomForCausalLM(config).save_pretrained(tmp_path)
-    (problem,) = checkpoint_heads.tried(str(tmp_path), None, CPU, None).problems
+    (problem,) = checkpoint_heads.tried(CPU, None, path=str(tmp_path), tokens=None).problems
     assert "wanted" in problem
     assert "\n" not in problem
 
 
 def test_a_model_beyond_the_memory_budget_is_refused(folder: Path) -> None:
-    (problem,) = checkpoint_heads.tried(str(folder), None, CPU, 1000).problems
+    (problem,) = checkpoint_heads.tried(CPU, 1000, path=str(folder), tokens=None).problems
     assert "--memory-gib" in problem

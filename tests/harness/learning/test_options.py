@@ -10,7 +10,7 @@ from attnbench.harness.cli.suite import planned_entries
 from attnbench.harness.learning.checkpoints import decoder_file
 from attnbench.harness.learning.checkpoints.given import Checkpoint
 from attnbench.harness.scenario import Entry, load
-from attnbench.harness.scenario.of_checkpoints import beside
+from attnbench.harness.scenario.of_attachments import beside
 from attnbench.harness.scenario.selection import Selection, select
 from attnbench.harness.scenario.shards import Shard
 from tests.harness.learning.test_checkpoint_files import decoder
@@ -95,10 +95,10 @@ def test_in_a_suite_the_model_is_the_first_entry_and_no_other_looks_at_it(saved)
     changes = ["device=cpu", "limits.memory_gib=0.5", "baseline=sdpa"]
     planned = planned_entries(
         entries,
-        Selection(checkpoints=(model,), shard=Shard(number=1, of=2)),
-        beside(["mine"], changes),
+        Selection(attachments=(model,), shard=Shard(number=1, of=2)),
+        beside([model], changes),
     )
-    assert [len(one.selection.checkpoints) for one in planned] == [1, 0, 0]
+    assert [len(one.selection.attachments) for one in planned] == [1, 0, 0]
     assert [one.selection.shard.turn for one in planned] == [0, 1, 2]
     first = planned[0]
     assert (first.scenario.device, first.scenario.limits.memory_gib) == ("cpu", 0.5)
@@ -106,8 +106,8 @@ def test_in_a_suite_the_model_is_the_first_entry_and_no_other_looks_at_it(saved)
     selected = select(first.scenario, "cpu", replace(first.selection, shard=None))
     assert [one.id for one in selected.studies] == ["study-checkpoint_heads-mine"]
     assert not selected.cases
-    alone = planned_entries(entries[:1], Selection(checkpoints=(model,)))
-    assert [len(one.selection.checkpoints) for one in alone] == [1]
+    alone = planned_entries(entries[:1], Selection(attachments=(model,)))
+    assert [len(one.selection.attachments) for one in alone] == [1]
 
 
 @pytest.mark.long

@@ -51,7 +51,7 @@ class FakeRuns:
         self, scenario: Any, root: Path, seed: int, selection: Any, options: Any
     ) -> RunResult:
         self.calls.append(f"start {scenario.name}")
-        self.given.append([one.name for one in selection.checkpoints])
+        self.given.append([one.name for one in selection.attachments])
         step = self.script[scenario.name].pop(0)
         if step == "no device":
             raise EnvironmentUnmet("no cuda device: there is none")
@@ -74,13 +74,13 @@ class FakeRuns:
         options: Any,
         interpreters: Any,
         *,
-        checkpoints: Any,
+        attachments: Any,
         retry_failed: bool,
         force: bool,
     ) -> RunResult:
         name = run_state(path).scenario
         self.calls.append(f"resume {name}{' again' if retry_failed else ''}")
-        self.given.append([one.name for one in checkpoints])
+        self.given.append([one.name for one in attachments])
         return self._end(Store.reopen(path), self.script[name].pop(0))
 
     def _end(self, store: Store, step: str) -> RunResult:
@@ -256,7 +256,7 @@ def test_models_are_given_again_as_long_as_an_entry_still_looks_at_them(
 ) -> None:
     fake = fake_runs(one=["killed at once", "done"], two=["done"])
     model = Checkpoint(name="mine", path=tmp_path / "mine.safetensors")
-    entries = [entry("one", checkpoints=(model,)), entry("two")]
+    entries = [entry("one", attachments=(model,)), entry("two")]
     suite = Suite.create(tmp_path, "s", entries, 7, ["attnbench"])
     run = suite.path
     assert [one.get("checkpoints") for one in read_suite(run)["entries"]] == [["mine"], None]
@@ -274,8 +274,8 @@ def test_models_are_given_again_as_long_as_an_entry_still_looks_at_them(
             Suite(suite.path)
     other = Checkpoint(name="other", path=tmp_path / "other.safetensors")
     with pytest.raises(BadInput, match="nothing left to look at"):
-        Suite(suite.path, checkpoints=[model, other])
-    again = Suite(suite.path, checkpoints=[model])
+        Suite(suite.path, attachments=[model, other])
+    again = Suite(suite.path, attachments=[model])
     fake.script["one"] = ["done"]
     complete(again)
     assert fake.calls == ["start two", "start one"]

@@ -1,33 +1,17 @@
 """harness/worker/foresee.py: what a forecast learns before a run, and what it leaves alone."""
 
-from contextlib import nullcontext
-from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from attnbench.harness.cases.case import Case, Wall
-from attnbench.harness.machine.nvml import Device
-from attnbench.harness.measure import pace
-from attnbench.harness.measure.memory_budget import Budget
 from attnbench.harness.run.forecast import foreseen_of
 from attnbench.harness.worker import foresee as module
 from attnbench.harness.worker.foresee import foresee
-from attnbench.harness.worker.phases import WorkerConfig
 from attnbench.impls.problem import Problem
-from tests.fakes.cuda import FakeGpu
 
-CONFIG = WorkerConfig(
-    device=torch.device("cpu"),
-    seed=0,
-    budget_bytes=1 << 20,
-    measure=("latency", "memory"),
-    warm_heap=True,
-    max_warm_up_s=1.0,
-    watched=Device(uuid=None),
-)
+BUDGET_BYTES = 1 << 20
 
 
 def case(backend: str, seq_len: int = 64) -> Case:
@@ -35,21 +19,7 @@ def case(backend: str, seq_len: int = 64) -> Case:
 
 
 def found(*cases: Case, walls: tuple[Wall, ...] = ()) -> dict[str, Any]:
-    no_limit: Any = SimpleNamespace(lifted=nullcontext)
-    return foresee(cases, walls, ["fp32"], CONFIG, no_limit)
-
-
-def test_a_small_budget_is_no_limit_for_the_pace_of_a_gpu(
-    fake_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    device = torch.device("cuda", 0)
-    monkeypatch.setitem(pace.SIZE, "cuda", 32)
-    monkeypatch.setitem(pace.MEMORY_BYTES, "cuda", 16 << 20)
-    budget = Budget(8 << 20, device)
-    config = replace(CONFIG, device=device)
-    assert foresee((), (), ["bf16"], config, budget)["pace"]["bytes_per_s"] > 0
-    with pytest.raises(torch.OutOfMemoryError):
-        torch.empty(10 << 20, dtype=torch.uint8, device=device)
+    return foresee(cases, walls, ["fp32"], torch.device("cpu"), BUDGET_BYTES)
 
 
 def test_peaks_refusals_and_compilers_are_known_before_the_run() -> None:
@@ -65,7 +35,7 @@ def test_peaks_refusals_and_compilers_are_known_before_the_run() -> None:
 def test_a_walls_longest_n_follows_from_the_formula() -> None:
     wall = Wall(backend="fused", problem=Problem(batch=1, seq_len=1, d_model=32, heads=2))
     longest = found(walls=(wall,))["walls"][wall.id]
-    assert 4 * 4 * longest**2 < CONFIG.budget_bytes < 4 * 4 * (longest + 20) ** 2
+    assert 4 * 4 * longest**2 < BUDGET_BYTES < 4 * 4 * (longest + 20) ** 2
 
 
 def test_code_of_others_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
