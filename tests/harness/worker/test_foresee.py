@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from attnbench.harness.cases.case import Case, Wall
-from attnbench.harness.run.forecast import foreseen_of
+from attnbench.harness.scenario.estimate import Foreseen
 from attnbench.harness.worker import foresee as module
 from attnbench.harness.worker.foresee import foresee
 from attnbench.impls.problem import Problem
@@ -24,7 +24,7 @@ def found(*cases: Case, walls: tuple[Wall, ...] = ()) -> dict[str, Any]:
 
 def test_peaks_refusals_and_compilers_are_known_before_the_run() -> None:
     cases = [case("fused"), case("sdpa:cudnn"), case("fused", 8192), case("compiled")]
-    fused, cudnn, hopeless, compiled = foreseen_of(found(*cases)["cases"]).values()
+    fused, cudnn, hopeless, compiled = (Foreseen(**one) for one in found(*cases)["cases"].values())
     assert not fused.refused
     assert fused.peak_bytes == 2 * 2 * 64 * 64 * 4
     assert cudnn.refused
