@@ -12,6 +12,8 @@ LOCK ?=
 BASE ?= HEAD
 # What the tests need beside what users have; old packages warn, so warnings are no errors there.
 TEST_TOOLS := pytest pytest-xdist hypothesis jsonschema pypdf hatchling ruff mypy import-linter playwright axe-playwright-python
+SHORT := not nightly and not long
+IN_PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
 # Where a GPU's results go; and the file with all of them, if not there.
 GPU_OUT := results/gpu
 ARCHIVE ?=
@@ -20,26 +22,27 @@ PYTHON312 ?= python3.12
 TORCH ?= torch==2.11.*
 TRITON ?= triton==3.6.*
 
-.PHONY: lock demo test test-all test-lowest slow check approve bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures dist report format clean
+.PHONY: lock demo test test-all test-lowest nightly check approve bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures dist report format clean
 
 demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write the page
 	@run=$$($(BIN)/attnbench run quickstart --out $(OUT)); code=$$?; \
 	if [ -n "$$run" ]; then echo "open this page:" >&2; $(BIN)/attnbench report "$$run"; fi; exit $$code
 
-test: $(STAMP)  ## before each commit: the tests that need no GPU, except the long ones; ten minutes on two cores
-	$(BIN)/python -m pytest -m "not slow and not long" --numprocesses auto --maxprocesses 4 --dist worksteal
+test: $(STAMP)  ## before each commit: the short tests of the core, which need no GPU; three minutes on two cores
+	$(BIN)/python -m pytest -m "$(SHORT)" $(IN_PARALLEL)
 
-test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of processes; half an hour on two cores
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of processes, and those of the packs; twelve minutes
+	$(BIN)/python -m pytest -m "not nightly" $(IN_PARALLEL)
+
+nightly: $(STAMP)  ## what takes minutes each: compiled backends on every problem, all cheats, then bench and faults; an hour
+	$(BIN)/python -m pytest -m nightly $(IN_PARALLEL)
+	$(MAKE) bench faults
 
 test-lowest:  ## the same with the lowest versions that pyproject.toml allows, in .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
 	$(PYTHON) .ci/floors.py parquet hf checkpoint > .venv-lowest/floors.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/floors.txt -e '.[parquet,hf,checkpoint]' $(TEST_TOOLS)
-	.venv-lowest/bin/python -m pytest -m "not slow and not long" -o filterwarnings=default --disable-warnings --numprocesses auto --maxprocesses 4 --dist worksteal
-
-slow: $(STAMP)  ## compiled backends on every problem, in every dtype and scope; twenty minutes of compiling
-	$(BIN)/python -m pytest -m slow --numprocesses auto --maxprocesses 4
+	.venv-lowest/bin/python -m pytest -m "$(SHORT)" -o filterwarnings=default --disable-warnings $(IN_PARALLEL)
 
 check: $(STAMP)  ## format, lint, types, import directions
 	$(BIN)/ruff format --check .

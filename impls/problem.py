@@ -1,8 +1,13 @@
-"""What to compute, not how: the shape of one attention problem."""
+"""What to compute, not how: the shape of one attention problem.
 
-from dataclasses import dataclass
-from math import sqrt
-from typing import Literal, get_args
+A field of Problem is an axis. What others need of it stands beside the field: its name in scenarios
+and on the command line, in ids, in rows and in sentences.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from math import nan, sqrt
+from typing import Any, Literal, get_args, get_type_hints
 
 Dtype = Literal["fp32", "bf16", "fp16"]
 Passes = Literal["forward", "backward", "forward+backward"]
@@ -10,19 +15,61 @@ Scope = Literal["core", "layer", "block"]
 CausalAlign = Literal["", "top_left", "bottom_right"]
 Mask = Literal["none", "padding", "random", "local", "strided", "blocks"]
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    "dtype": get_args(Dtype),
-    "passes": get_args(Passes),
-    "scope": get_args(Scope),
-    "causal_align": get_args(CausalAlign),
-    "mask": get_args(Mask),
-}
 ALL_MASKS: tuple[Mask, ...] = get_args(Mask)
 
 DEFAULT_LOCAL_WINDOW, DEFAULT_BLOCKS = 128, 4
 FEED_FORWARD_FACTOR = 4
 """Width of a block's feed-forward layer over d_model (Vaswani et al. 2017, table 3)."""
 ITEM_BYTES: dict[Dtype, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """What is said of a field of Problem, beside its type and its default.
+
+    `meaning`: for scenario files. `alias`: a shorter name there. `option`: the help of its command-
+    line option; without one it is set in a scenario file only. `given`: the value if nothing sets
+    it. `scenario_wide`: a scenario may also set it at its top level, for the whole grid.
+    `part`: what it adds to the id of a case, "" for nothing; lengths are added by cases and walls.
+    `symbol`: of a size, for people; `text`: what to say of a value of another axis, "" for nothing.
+    `usual`: the value that follows from the other axes and is not said, `usual_text` its name.
+    `goes_with`: the axis that it is a detail of. `in_rows`: its line in docs/format.md; without one
+    it shares that of the next axis. `earliest`: the value in rows that lack it. `type`: of a value
+    that is given, filled in below.
+    """
+
+    meaning: str
+    alias: str = ""
+    option: str = ""
+    given: Any = None
+    scenario_wide: bool = False
+    part: Callable[["Problem"], str] = lambda problem: ""
+    symbol: str = ""
+    text: Callable[[Any], str] = str
+    usual: Callable[[Mapping[str, Any]], Any] | None = None
+    usual_text: str = ""
+    goes_with: str = ""
+    in_rows: str = ""
+    earliest: Any = None
+    type: Any = None
+
+    @property
+    def description(self) -> str:
+        return f"{self.meaning} Also written {self.alias}." if self.alias else self.meaning
+
+
+def axis(meaning: str, *, default: Any = MISSING, **more: Any) -> Any:
+    """A field of Problem with its Axis."""
+    return field(default=default, metadata={"axis": Axis(meaning=meaning, **more)})
+
+
+def _width(of: Mapping[str, Any]) -> float:
+    """Of one head, if the heads share d_model; NaN if that is not known."""
+    return of["d_model"] / of["heads"] if of["d_model"] and of["heads"] else nan
+
+
+def _corner(of: Mapping[str, Any]) -> str:
+    return "top_left" if of["causal"] and of["kv_seq_len"] == of["seq_len"] else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,21 +86,150 @@ class Problem:
     describe no problem.
     """
 
-    batch: int
-    seq_len: int
-    d_model: int
-    heads: int
-    kv_seq_len: int = 0
-    kv_heads: int = 0
-    d_k: int = 0
-    d_v: int = 0
-    dtype: Dtype = "fp32"
-    causal: bool = False
-    causal_align: CausalAlign = ""
-    mask: Mask = "none"
-    window: int = 0
-    passes: Passes = "forward"
-    scope: Scope = "core"
+    batch: int = axis(
+        "Sequences per batch; 1 if not given.",
+        alias="B",
+        option="Batch sizes, as 1,8; 1 if not given.",
+        given=1,
+        part=lambda p: f"b{p.batch}",
+        symbol="B",
+    )
+    seq_len: int = axis(
+        "Length of the query sequence in tokens; 1k = 1024, 1m = 1024 * 1024.",
+        alias="N",
+        option="Sequence lengths, as 512,1k,8k (1k = 1024).",
+        symbol="N",
+    )
+    kv_seq_len: int = axis(
+        "Length of the key and value sequence, if it differs from seq_len.",
+        default=0,
+        option="Key and value lengths, if they differ from the query's.",
+        symbol="N_kv",
+        usual=lambda of: of["seq_len"],
+        usual_text="N",
+    )
+    d_model: int = axis(
+        "Width of the model: the last dimension of the layer's input.",
+        option="Model widths.",
+        part=lambda p: f"d{p.d_model}",
+        symbol="d_model",
+    )
+    heads: int = axis(
+        "Number of query heads.",
+        alias="h",
+        option="Numbers of query heads.",
+        part=lambda p: f"h{p.heads}",
+        symbol="h",
+    )
+    kv_heads: int = axis(
+        "Number of key and value heads, if it differs from heads (grouped-query attention); heads"
+        " must be a multiple of it.",
+        default=0,
+        option="Numbers of key and value heads, if they differ from --heads.",
+        part=lambda p: f"hkv{p.kv_heads}" if p.kv_heads != p.heads else "",
+        symbol="h_kv",
+        usual=lambda of: of["heads"],
+        usual_text="h",
+    )
+    d_k: int = axis(
+        "Width of one head's queries and keys; d_model / heads if not given.",
+        default=0,
+        part=lambda p: f"dk{p.d_k}" if p.d_k * p.heads != p.d_model else "",
+        symbol="d_k",
+        usual=_width,
+        usual_text="d_model/h",
+    )
+    d_v: int = axis(
+        "Width of one head's values; d_model / heads if not given.",
+        default=0,
+        part=lambda p: f"dv{p.d_v}" if p.d_v * p.heads != p.d_model else "",
+        symbol="d_v",
+        usual=_width,
+        usual_text="d_model/h",
+        in_rows="sizes, with defaults filled in",
+    )
+    dtype: Dtype = axis(
+        "Number format: fp32, bf16 or fp16.",
+        default="fp32",
+        option="fp32, bf16, fp16 (also float32, bfloat16, float16); fp32 if not given.",
+        given="fp32",
+        scenario_wide=True,
+        part=lambda p: p.dtype,
+        in_rows="`fp32`, `bf16`, `fp16`",
+    )
+    causal: bool = axis(
+        "Whether a token attends only to itself and to earlier tokens.",
+        default=False,
+        option="Causal mask: hide later tokens.",
+        given=False,
+        scenario_wide=True,
+        part=lambda p: (
+            ("causal" if p.kv_seq_len == p.seq_len else f"causal_{p.causal_align}")
+            if p.causal
+            else ""
+        ),
+        text=lambda value: "causal" if value else "not causal",
+        in_rows="whether a query sees only keys up to its own position",
+    )
+    causal_align: CausalAlign = axis(
+        "Corner at which the causal triangle starts; required if kv_seq_len differs from seq_len.",
+        default="",
+        scenario_wide=True,
+        text=lambda value: f"aligned {value}",
+        usual=_corner,
+        goes_with="causal",
+        in_rows='`top_left` or `bottom_right`; "" if not causal',
+    )
+    mask: Mask = axis(
+        "Mask in addition to causal: none, padding, random, local, strided or blocks.",
+        default="none",
+        option="none, padding, random, local, strided, blocks; none if not given.",
+        given="none",
+        scenario_wide=True,
+        part=lambda p: f"{p.mask}{p.window or ''}" if p.mask != "none" else "",
+        text=lambda value: "" if value == "none" else f"{value} mask",
+        in_rows=(
+            "the mask in addition to `causal`: `none`, `padding`, `random`, `local`, `strided`,"
+            " `blocks` (scenarios/README.md). Absent in rows of the first version, which had no"
+            " masks"
+        ),
+        earliest="none",
+    )
+    window: int = axis(
+        "Size of a mask that has one: keys to either side (local), the stride (strided), blocks of"
+        " 64 keys per query block (blocks).",
+        default=0,
+        option="Sizes of the masks that have one: local, strided, blocks.",
+        scenario_wide=True,
+        text=lambda value: f"window\u00a0{value}" if value else "",
+        goes_with="mask",
+        in_rows="size of a mask that has one, else 0; absent if `mask` is",
+        earliest=0,
+    )
+    passes: Passes = axis(
+        "What is computed: forward, backward (alone, after an untimed forward pass) or"
+        " forward+backward.",
+        default="forward",
+        option="forward, backward, forward+backward; forward if not given.",
+        given="forward",
+        scenario_wide=True,
+        part=lambda p: p.passes,
+        text=lambda value: value if "+" in str(value) else f"{value} pass",
+        in_rows="`forward`, `backward`, `forward+backward`",
+    )
+    scope: Scope = axis(
+        "core starts from q, k and v per head; layer adds the input projections and the output"
+        " projection; block is a pre-norm transformer block around the layer.",
+        default="core",
+        option="core (from q, k, v), layer (with projections) or block; core if not given.",
+        given="core",
+        scenario_wide=True,
+        part=lambda p: p.scope,
+        in_rows=(
+            "`core`: from q, k, v per head; `layer`: with all four projections; `block`: a pre-norm"
+            " transformer block around the layer, with a feed-forward layer of width 4 d_model"
+        ),
+    )
 
     def __post_init__(self) -> None:
         self._check()
@@ -160,3 +336,20 @@ class Problem:
 
 def windowed(mask: str) -> bool:
     return mask in ("local", "strided", "blocks")
+
+
+_TYPES = get_type_hints(Problem)
+CHOICES: dict[str, tuple[str, ...]] = {
+    name: words for name, of in _TYPES.items() if (words := get_args(of))
+}
+
+
+def _type(name: str) -> Any:
+    words = tuple(word for word in CHOICES.get(name, ()) if word)
+    return Literal[words] if words else _TYPES[name]
+
+
+AXES: dict[str, Axis] = {
+    one.name: replace(one.metadata["axis"], type=_type(one.name)) for one in fields(Problem)
+}
+"""By name, in the order of their declaration, in which cases are planned."""

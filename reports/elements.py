@@ -5,13 +5,13 @@ Renderers (`pages/`) decide how they look.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Literal
 
 from .formatting import Unit
+from .words import Word
 
 Scale = Literal["log", "linear"]
-Look = Literal["query", "load", "product", "softmax", "rest"]
-"""Of tiles and of what is done with them: one colour each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,101 +168,19 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """A part of a store, of `size` in the store's unit. `block`: which of the resident blocks."""
-
-    label: str
-    size: float
-    look: Look
-    block: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryStore:
-    """A memory of an SM and what is in it; `note` has the numbers."""
-
-    label: str
-    capacity: float
-    pieces: tuple[Piece, ...]
-    note: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TilePanel:
-    """A block's tiles: `queries` stay, `keys` are one step; widths of heads, in elements."""
-
-    heading: str
-    remark: str
-    queries: int
-    keys: int
-    d_k: int
-    d_v: int
-    causal: bool
-    stores: tuple[MemoryStore, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TileMap:
-    """Which queries and keys a block holds, and where, to scale. Other fields as in Figure."""
-
-    title: str
-    caption: str
-    description: str
-    panels: tuple[TilePanel, ...]
-    table: Table
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """Of a lane, in its chart's unit."""
-
-    start: float
-    end: float
-    label: str
-    look: Look
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
-    """`note`: stands at its end."""
-
-    label: str
-    spans: tuple[Span, ...]
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanePanel:
-    heading: str
-    remark: str
-    lanes: tuple[Lane, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneChart:
-    """What happens at the same time: lanes from 0 to `end`, one scale. Other fields as in Figure.
-
-    `legend`: the looks that are explained, with a word each.
-    """
-
-    title: str
-    caption: str
-    description: str
-    x_label: str
-    end: float
-    legend: tuple[tuple[Look, str], ...]
-    panels: tuple[LanePanel, ...]
-    table: Table
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
     """A ratio with its interval (none if it is counted), and what the interval lets one say."""
 
     ratio: float
     low: float | None = None
     high: float | None = None
-    word: Literal["same", "more", "less", "undecided"]
+    word: Word
+
+    @classmethod
+    def of(cls, ratio: float, low: float, high: float, word: Word) -> "Dot":
+        """With bounds unless they are not finite."""
+        known = isfinite(low) and isfinite(high)
+        return cls(ratio=ratio, low=low if known else None, high=high if known else None, word=word)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,4 +270,4 @@ class Card:
     question: str = ""
 
 
-Block = Text | Table | Figure | Maps | Bars | TileMap | LaneChart
+Block = Text | Table | Figure | Maps | Bars

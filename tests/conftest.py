@@ -3,18 +3,20 @@ be missing in CI.
 """
 
 import atexit
+import gc
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import budget
 from tests.fakes.nvml import driver
 from tests.search_path import searched
 
@@ -59,6 +61,37 @@ def attnbench(
             timeout=timeout,
             check=False,
         )
+
+    return run
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The same in this process: for what starts no worker."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("ATTNBENCH_BACKENDS", str(FAKE_BACKENDS))
+
+    def run(*args: object, env: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+        from attnbench.harness.cli.app import main
+
+        words = ["attnbench", *map(str, args)]
+        monkeypatch.setattr(sys, "argv", words)
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        code: object = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        gc.enable()  # `compare` turns it off for the rest of its process
+        for name in env:
+            monkeypatch.delenv(name)
+        printed = capfd.readouterr()
+        assert isinstance(code, int)
+        return subprocess.CompletedProcess(words, code, printed.out, printed.err)
 
     return run
 
@@ -141,8 +174,14 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> "Iterator[FakeGpu]":
         yield gpu
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(budget.Budget(config))
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests marked gpu skip by themselves where torch finds no CUDA device."""
+    budget.mark_packs(items)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked:
         import torch

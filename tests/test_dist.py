@@ -4,7 +4,6 @@ import importlib.util
 import json
 import re
 import subprocess
-import tarfile
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +13,6 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-import attnbench
 from tests.conftest import ROOT
 
 LOCKED = (ROOT / ".ci" / "locked.txt").read_text()
@@ -64,14 +62,6 @@ def test_a_file_too_many_missing_or_twice_is_refused(change: list[str] | None, s
     dist.check_names(sorted(wanted), wanted, "a.whl")
 
 
-def test_a_link_in_an_sdist_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to("/etc/passwd")
-    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
-        archive.add(tmp_path / "link", "a-1.0/link")
-    with pytest.raises(dist.Failed, match=r"a\.tar\.gz: a-1\.0/link is no plain file"):
-        dist.sdist_names(tmp_path / "a.tar.gz")
-
-
 @pytest.mark.parametrize(
     ("tag", "changelog", "said"),
     [
@@ -105,14 +95,8 @@ def test_a_run_that_failed_is_no_release(
         dist.check_run(tmp_path, "a.whl")
 
 
-def test_this_version_has_notes() -> None:
-    changelog = (ROOT / "CHANGELOG.md").read_text()
-    dist.check_version(attnbench.__version__, f"v{attnbench.__version__}", changelog)
-    assert re.search(r"^## Unreleased$", changelog, re.MULTILINE)
-
-
+@pytest.mark.nightly
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs the repository")
-@pytest.mark.long
 def test_the_last_commit_builds_what_is_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,20 +154,7 @@ def test_lowest_versions_are_those_that_pyproject_allows() -> None:
     assert Version(found["typer"]) >= Version("0.15.4")  # before, it fails with click 8.2
 
 
-def test_tests_of_the_lowest_versions_have_the_tools_of_the_others() -> None:
-    optional = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
-    names = {extra: {Requirement(one).name for one in optional[extra]} for extra in optional}
-    found = re.search(r"^TEST_TOOLS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert found is not None
-    types_and_hooks = {"pandas-stubs", "scipy-stubs", "types-psutil", "pre-commit"}
-    by_torch = {"triton"}  # torch 2.11 brings 3.6
-    by_extra = set().union(*(names[extra] for extra in ("parquet", "hf", "checkpoint", "ray")))
-    rest = names["dev"] - by_extra - types_and_hooks - by_torch  # tests of Ray skip without it
-    assert {*found[1].split()} == rest
-
-
+@pytest.mark.long
 def test_the_lock_is_installed_by_make_only_where_it_is_asked_for() -> None:
     def commands(*settings: str) -> str:
         words = ["make", "--dry-run", "--always-make", ".venv/.installed", *settings]
@@ -193,25 +164,3 @@ def test_the_lock_is_installed_by_make_only_where_it_is_asked_for() -> None:
     assert "--require-hashes" not in commands()
     assert "--require-hashes -r .ci/locked.txt" in commands("LOCK=.ci/locked.txt")
     assert "constraints.txt" not in commands("CONSTRAINTS=")
-
-
-def test_wheels_are_those_that_a_gpus_machine_lacks() -> None:
-    lacking = wheels.lacking()
-    assert set(lacking) >= {"pydantic", "pydantic-core", "annotated-types", "typing-inspection"}
-    assert "ruamel-yaml" in lacking
-    assert not {"torch", "triton", "numpy", "pytest"} & set(lacking)
-    pinned = wheels.pins((ROOT / "constraints.txt").read_text())
-    assert set(lacking) <= set(pinned)
-    words = wheels.download([f"{name}=={pinned[name]}" for name in lacking], Path("folder"))
-    assert {"--no-deps", "cp312", "manylinux_2_17_x86_64", "manylinux2014_x86_64"} <= set(words)
-
-
-def test_names_and_markers_of_packages_are_compared_as_pip_does() -> None:
-    assert wheels.plain("Ruamel.Yaml_clib") == "ruamel-yaml-clib"
-    needed = [
-        "A.b>=1",
-        "c; sys_platform == 'win32'",
-        "d; extra == 'e'",
-        "g; python_version < '3.13'",
-    ]
-    assert wheels.names_in(needed) == {"a-b", "g"}

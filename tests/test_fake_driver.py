@@ -61,6 +61,7 @@ def ask(fake, code, preamble=STARTED):
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_the_driver_has_versions(fake_nvml):
     fake_nvml.write(H100 + "driver 535.1\nnvml 12.535.1\ncuda 12020\n")
     code = """
@@ -71,6 +72,7 @@ def test_the_driver_has_versions(fake_nvml):
     assert ask(fake_nvml, code) == ["535.1", "12.535.1", 12020, 12020, "Argument version mismatch"]
 
 
+@pytest.mark.long
 def test_devices_are_found_by_index_and_by_uuid(fake_nvml):
     fake_nvml.write(H100 + "gpu GPU-b # the second\n  name A 100\n")
     code = """
@@ -123,6 +125,7 @@ def test_every_number_of_the_script_is_answered(fake_nvml):
     assert ask(fake_nvml, f"say([{', '.join(NUMBERS)}])") == list(NUMBERS.values())
 
 
+@pytest.mark.long
 def test_numbers_that_the_script_lacks_are_not_supported(fake_nvml):
     fake_nvml.write("gpu GPU-a\n")
     calls = [
@@ -137,43 +140,7 @@ def test_numbers_that_the_script_lacks_are_not_supported(fake_nvml):
     assert dict(zip(calls, answers, strict=True)) == dict.fromkeys(calls, "NotSupported")
 
 
-def test_a_number_can_be_unsupported_by_name(fake_nvml):
-    fake_nvml.write(H100 + "ecc unsupported\npower_w unsupported\n")
-    code = """
-    say([error(n.nvmlDeviceGetEccMode, h), error(n.nvmlDeviceGetTotalEccErrors, h, 1, 0),
-         error(n.nvmlDeviceGetPowerUsage, h), error(n.nvmlDeviceGetTotalEnergyConsumption, h),
-         n.nvmlDeviceGetFieldValues(h, [186])[0].nvmlReturn])
-    """
-    assert ask(fake_nvml, code) == ["NotSupported"] * 4 + [3]
-
-
-def test_only_the_first_memory_struct_counts_what_the_driver_reserves(fake_nvml):
-    fake_nvml.write(H100 + "memory_total_mib 1000\nmemory_used_mib 100\nmemory_reserved_mib 50\n")
-    code = """
-    one, two = n.nvmlDeviceGetMemoryInfo(h), n.nvmlDeviceGetMemoryInfo(h, version=n.nvmlMemory_v2)
-    sizes = [one.total, one.used, one.free, two.total, two.used, two.reserved, two.free]
-    say([size / 2**20 for size in sizes])
-    """
-    assert ask(fake_nvml, code) == [1000, 150, 850, 1000, 100, 50, 850]
-
-
-def test_a_struct_of_the_wrong_version_is_refused(fake_nvml):
-    code = """
-    from ctypes import byref
-    temperature, support = n.c_nvmlTemperature_v1_t(), n.c_nvmlGpmSupport_t()
-    metrics = n.c_nvmlGpmMetricsGet_t()
-    temperature.version, support.version, metrics.version = n.nvmlTemperature_v1 + 4, 2, 2
-    processes = n.c_nvmlProcessesUtilizationInfo_v1_t()
-    processes.version = n.ProcessesUtilizationInfo_v1 - 8
-    say([error(n.nvmlDeviceGetMemoryInfo, h, n.nvmlMemory_v2 - 8),
-         error(n.nvmlGpmMetricsGet, metrics),
-         n.nvmlLib.nvmlDeviceGetTemperatureV(h, byref(temperature)),
-         n.nvmlLib.nvmlGpmQueryDeviceSupport(h, byref(support)),
-         n.nvmlLib.nvmlDeviceGetProcessesUtilizationInfo(h, byref(processes))])
-    """
-    assert ask(fake_nvml, code) == ["ArgumentVersionMismatch"] * 2 + [25] * 3
-
-
+@pytest.mark.long
 def test_the_energy_counter_grows_with_time_at_the_power_in_steps(fake_nvml):
     fake_nvml.write(H100 + "power_w 500\nenergy_base_mj 123456789\nenergy_step_ms 100\n")
     written_s = time.time()
@@ -192,6 +159,7 @@ def test_the_energy_counter_grows_with_time_at_the_power_in_steps(fake_nvml):
     assert 0 <= readings[0] - 123_456_789 <= readings[-1] - 123_456_789 <= spent_mj
 
 
+@pytest.mark.long
 def test_counters_continue_in_new_processes_and_scripts(fake_nvml):
     fake_nvml.write(H100 + "power_w 500\n")
     first = ask(fake_nvml, "say(n.nvmlDeviceGetTotalEnergyConsumption(h))")
@@ -211,36 +179,6 @@ def test_counters_continue_in_new_processes_and_scripts(fake_nvml):
     assert power_mw == 100_000
 
 
-def test_fields_are_answered_one_by_one(fake_nvml):
-    fake_nvml.write(
-        H100 + "power_w 350\npower_throttle_share 0.25\nsync_boost_share 0\nenergy_step_ms 0\n"
-    )
-    code = """
-    def number(f):
-        return f.value.uiVal if f.valueType == 1 else f.value.ullVal
-
-    def read():
-        return [(f.fieldId, f.nvmlReturn, f.valueType, number(f), f.timestamp)
-                for f in n.nvmlDeviceGetFieldValues(h, [74, 75, 76, (83, 0), 185, 186, 269])]
-
-    start = time.time()
-    one = read()
-    time.sleep(0.2)
-    two = read()
-    say([start * 1e6, one, two])
-    """
-    start_us, one, two = ask(fake_nvml, code)
-    returned = {74: 0, 75: 3, 76: 0, 83: 0, 185: 0, 186: 0, 269: 3}
-    assert [field[:2] for field in one] == [list(pair) for pair in returned.items()]
-    assert [field[2] for field in one if not field[1]] == [3, 3, 3, 1, 1]
-    elapsed_us = [later[4] - earlier[4] for earlier, later in zip(one, two, strict=True)]
-    assert start_us <= one[0][4] < start_us + 1e6
-    assert two[0][3] - one[0][3] == pytest.approx(0.25 * elapsed_us[0] * 1000, rel=0.1)
-    assert one[2][3] == two[2][3] == 0
-    assert two[3][3] - one[3][3] == pytest.approx(350 * elapsed_us[3] / 1000, rel=0.1)
-    assert one[4][3] == one[5][3] == 350_000
-
-
 SAMPLES = """
 before = time.time()
 kind, samples = n.nvmlDeviceGetSamples(h, {kind}, {last_seen})
@@ -248,6 +186,7 @@ say([kind, [(s.timeStamp, s.sampleValue.uiVal) for s in samples], before * 1e6])
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "value"),
     [("n.NVML_GPU_UTILIZATION_SAMPLES", 97), ("n.NVML_MEMORY_UTILIZATION_SAMPLES", 40)],
@@ -262,28 +201,7 @@ def test_the_ring_gives_a_sample_per_period(fake_nvml, kind, value):
     assert before_us - 167_000 <= times[-1] <= before_us + 1e6
 
 
-def test_the_ring_ends_after_two_minutes(fake_nvml):
-    fake_nvml.write(H100 + "sample_period_ms 6000\n")
-    _, samples, _ = ask(fake_nvml, SAMPLES.format(kind=1, last_seen=0))
-    assert len(samples) == 20
-
-
-def test_the_ring_gives_only_newer_samples(fake_nvml):
-    fake_nvml.write(H100 + "sample_period_ms 50\n")
-    code = """
-    _, old = n.nvmlDeviceGetSamples(h, 1, 0)
-    newest = old[-1].timeStamp
-    later = int(time.time() * 1e6) + 60_000_000
-    time.sleep(0.2)
-    _, new = n.nvmlDeviceGetSamples(h, 1, newest)
-    say([newest, [s.timeStamp for s in new], error(n.nvmlDeviceGetSamples, h, 1, later)])
-    """
-    newest, new, reason = ask(fake_nvml, code)
-    assert new[0] == newest + 50_000
-    assert len(new) >= 4
-    assert reason == "NotFound"
-
-
+@pytest.mark.long
 def test_a_stale_ring_ended_ten_minutes_ago(fake_nvml):
     fake_nvml.write(H100 + "samples stale\nbusy_percent 50\n")
     _, samples, before_us = ask(fake_nvml, SAMPLES.format(kind=1, last_seen=0))
@@ -291,12 +209,6 @@ def test_a_stale_ring_ended_ten_minutes_ago(fake_nvml):
     assert before_us - 600e6 - 60e6 < samples[-1][0] < before_us - 600e6
     code = "say(error(n.nvmlDeviceGetSamples, h, 1, int((time.time() - 60) * 1e6)))"
     assert ask(fake_nvml, code) == "NotFound"
-
-
-def test_a_ring_of_garbage_has_impossible_values(fake_nvml):
-    fake_nvml.write(H100 + "samples garbage\n")
-    _, samples, _ = ask(fake_nvml, SAMPLES.format(kind=1, last_seen=0))
-    assert {value for _, value in samples} == {4294967295}
 
 
 GPM = """
@@ -315,6 +227,7 @@ def metrics(one, two, *ids):
 """
 
 
+@pytest.mark.long
 def test_hardware_counters_come_from_two_samples(fake_nvml):
     fake_nvml.write(
         H100 + "gpm_metric 2 10\ngpm_metric 2 87.5\ngpm_metric 5 nan\ngpm_metric 10 3\n"
@@ -334,50 +247,18 @@ def test_hardware_counters_come_from_two_samples(fake_nvml):
     ]
 
 
-def test_two_samples_that_are_not_a_window_are_refused(fake_nvml):
-    fake_nvml.write(H100 + "gpm_metric 2 1\ngpu GPU-b\ngpm 1\n")
-    code = """
-    one, at_once, other = sample(), sample(), sample(n.nvmlDeviceGetHandleByIndex(1))
-    time.sleep(0.11)
-    two, never = sample(), n.nvmlGpmSampleAlloc()
-    pairs = [(one, two), (one, at_once), (two, one), (other, two), (one, never), (never, never)]
-    say([error(metrics, *pair, 2) for pair in pairs])
-    """
-    assert ask(fake_nvml, code, STARTED + GPM) == [None] + ["InvalidArgument"] * 5
-
-
-def test_a_gpu_without_hardware_counters_says_so(fake_nvml):
-    fake_nvml.write(H100 + "gpm 0\n")
-    code = "say([n.nvmlGpmQueryDeviceSupport(h).isSupportedDevice, error(sample)])"
-    assert ask(fake_nvml, code, STARTED + GPM) == [0, "NotSupported"]
-
-
 PROCESSES = """
 say([os.getpid(), [(p.pid, p.usedGpuMemory) for p in n.nvmlDeviceGetComputeRunningProcesses(h)],
      n.nvmlDeviceGetGraphicsRunningProcesses(h)])
 """
 
 
+@pytest.mark.long
 def test_processes_are_listed_with_their_memory(fake_nvml):
     fake_nvml.write(H100 + "process self 100\nprocess 4321 2\nprocess 77 unknown\n")
     pid, processes, graphics = ask(fake_nvml, PROCESSES)
     assert processes == [[pid, 100 * MIB], [4321, 2 * MIB], [77, None]]
     assert graphics == []
-
-
-def test_a_gpu_without_processes_has_an_empty_list(fake_nvml):
-    assert ask(fake_nvml, PROCESSES)[1:] == [[], []]
-
-
-def test_each_process_has_the_utilization_of_the_gpu(fake_nvml):
-    fake_nvml.write(H100 + "process 11 1\nprocess 12 1\nbusy_percent 60\nmemory_busy_percent 20\n")
-    code = (
-        "say([(u.pid, u.smUtil, u.memUtil, u.timeStamp > 1e15) for u in"
-        " n.nvmlDeviceGetProcessesUtilizationInfo(h, 0)])"
-    )
-    assert ask(fake_nvml, code) == [[11, 60, 20, True], [12, 60, 20, True]]
-    fake_nvml.write(H100)
-    assert ask(fake_nvml, "say(error(n.nvmlDeviceGetProcessesUtilizationInfo, h, 0))") == "NotFound"
 
 
 MIG = """
@@ -390,6 +271,7 @@ mig_device MIG-bbbb gpu_instance 3 memory_total_mib 20480 memory_used_mib 200
 """
 
 
+@pytest.mark.long
 def test_mig_devices_have_handles_memory_and_processes_of_their_own(fake_nvml):
     fake_nvml.write(H100 + MIG)
     code = """
@@ -418,32 +300,6 @@ def test_mig_devices_have_handles_memory_and_processes_of_their_own(fake_nvml):
     ]
 
 
-def test_a_mig_device_has_hardware_counters_and_nothing_of_the_board(fake_nvml):
-    fake_nvml.write(H100 + MIG)
-    code = """
-    m = n.nvmlDeviceGetHandleByUUID("MIG-aaaa")
-    one, by_id = sample(m), n.nvmlGpmMigSampleGet(h, 2, n.nvmlGpmSampleAlloc())
-    time.sleep(0.11)
-    other_by_id = n.nvmlGpmMigSampleGet(h, 2, n.nvmlGpmSampleAlloc())
-    got = [metrics(one, sample(m), 2), metrics(by_id, other_by_id, 2)]
-    of_board = (n.nvmlDeviceGetUtilizationRates, n.nvmlDeviceGetTotalEnergyConsumption,
-                n.nvmlDeviceGetPowerUsage)
-    refused = [error(call, m) for call in of_board]
-    refused += [error(n.nvmlDeviceGetSamples, m, 1, 0), error(n.nvmlDeviceGetClockInfo, m, 1),
-                error(n.nvmlDeviceGetUtilizationRates, h)]
-    fields = [f.nvmlReturn for f in n.nvmlDeviceGetFieldValues(m, [74, 83, 186])]
-    wrong_id = error(n.nvmlGpmMigSampleGet, h, 9, one)
-    say([n.nvmlGpmQueryDeviceSupport(m).isSupportedDevice, got, wrong_id, refused, fields])
-    """
-    assert ask(fake_nvml, code, STARTED + GPM) == [
-        1,
-        [[[2, 0, 60.0]]] * 2,
-        "InvalidArgument",
-        ["NotSupported"] * 6,
-        [3, 3, 3],
-    ]
-
-
 ERRORS = {
     "NOT_SUPPORTED": "NotSupported",
     "NO_PERMISSION": "NoPermission",
@@ -455,6 +311,7 @@ ERRORS = {
 }
 
 
+@pytest.mark.long
 def test_a_function_is_refused_with_each_error(fake_nvml):
     scripts = [f"{H100}refuse nvmlDeviceGetPowerUsage {name}\n" for name in ERRORS]
     code = f"""
@@ -467,12 +324,14 @@ def test_a_function_is_refused_with_each_error(fake_nvml):
     assert ask(fake_nvml, code) == [[raised, None] for raised in ERRORS.values()]
 
 
+@pytest.mark.long
 def test_a_function_can_be_refused_from_a_later_call_on(fake_nvml):
     fake_nvml.write(H100 + "refuse nvmlDeviceGetPowerUsage GPU_IS_LOST 3\n")
     code = "say([error(n.nvmlDeviceGetPowerUsage, h) for _ in range(4)])"
     assert ask(fake_nvml, code) == [None, None, "GpuIsLost", "GpuIsLost"]
 
 
+@pytest.mark.long
 def test_a_lost_gpu_answers_nothing(fake_nvml):
     code = f"""
     answers = []
@@ -489,48 +348,13 @@ def test_a_lost_gpu_answers_nothing(fake_nvml):
     ]
 
 
-def test_calls_are_logged_in_order(fake_nvml, tmp_path):
-    fake_nvml.write(H100 + f"count_calls {tmp_path / 'calls'}\nrefuse nvmlDeviceGetName UNKNOWN\n")
-    ask(
-        fake_nvml,
-        """
-    error(n.nvmlDeviceGetName, h)
-    n.nvmlDeviceGetSamples(h, 1, 0)
-    n.nvmlShutdown()
-    say(0)
-    """,
-    )
-    assert (tmp_path / "calls").read_text().split() == [
-        "nvmlInitWithFlags",
-        "nvmlDeviceGetCount_v2",
-        "nvmlDeviceGetHandleByIndex_v2",
-        "nvmlDeviceGetName",
-        "nvmlDeviceGetSamples",
-        "nvmlDeviceGetSamples",
-        "nvmlShutdown",
-    ]
-
-
-def test_calls_fail_before_init_and_after_shutdown(fake_nvml):
-    code = """
-    n._LoadNvmlLibrary()
-    before = [error(n.nvmlDeviceGetCount), error(n.nvmlShutdown)]
-    started = [n.nvmlInit(), n.nvmlLib.nvmlInit_v2(), n.nvmlShutdown(), error(n.nvmlDeviceGetCount)]
-    say([before, started, n.nvmlShutdown(), error(n.nvmlDeviceGetCount)])
-    """
-    assert ask(fake_nvml, code, UNSTARTED) == [
-        ["Uninitialized"] * 2,
-        [None, 0, None, None],
-        None,
-        "Uninitialized",
-    ]
-
-
+@pytest.mark.long
 def test_a_driver_that_is_not_loaded_refuses_to_start(fake_nvml):
     fake_nvml.write("refuse nvmlInitWithFlags DRIVER_NOT_LOADED\n")
     assert ask(fake_nvml, "say(error(n.nvmlInit))", UNSTARTED) == "DriverNotLoaded"
 
 
+@pytest.mark.long
 def test_an_old_driver_lacks_the_newer_functions(old_fake_nvml):
     code = """
     new = [
@@ -550,6 +374,7 @@ def test_an_old_driver_lacks_the_newer_functions(old_fake_nvml):
     assert ask(old_fake_nvml, code) == [["FunctionNotFound"] * 9, 1, 31]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -575,8 +400,3 @@ def test_an_invalid_script_ends_the_process(fake_nvml, line, message):
     assert (
         done.stderr == f"fake driver: {fake_nvml.script}:{len(H100.splitlines()) + 1}: {message}\n"
     )
-
-
-def test_a_number_needs_a_gpu_before_it(fake_nvml):
-    fake_nvml.write("power_w 3\n")
-    assert "'power_w' needs a gpu line before it" in child(fake_nvml, "say(0)").stderr

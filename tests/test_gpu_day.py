@@ -17,7 +17,7 @@ import pytest
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.selection import Selection, select
 from tests.conftest import ROOT, environment
-from tests.gpu_day.__main__ import main, parse, plan
+from tests.gpu_day.__main__ import main
 from tests.gpu_day.commands import Ended
 from tests.gpu_day.day import ARCHIVE_S, FAILED, FINISHED, REPORT_S, UNFINISHED, Call, Place
 from tests.gpu_day.steps import FIRST, PARTS, SWEEP, Part, Step
@@ -154,12 +154,6 @@ def test_every_gpu_test_is_in_a_step() -> None:
         assert "gpu" in (ROOT / name).read_text(), f"{name}: has no test for a GPU"
 
 
-def test_the_names_of_steps_are_their_own() -> None:
-    names = [one.name for part in PARTS.values() for one in part.steps]
-    assert len(names) == len(set(names))
-    assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in names)
-
-
 def test_a_dry_run_prints_every_command_and_starts_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -174,31 +168,6 @@ def test_a_dry_run_prints_every_command_and_starts_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_rehearsal_needs_no_gpu_in_any_step(tmp_path: Path) -> None:
-    place = Place(python="python", device="cpu", arch="90", jobs=1, root=tmp_path)
-    for part in PARTS.values():
-        printed = plan(part, place, None)
-        assert "cuda" not in printed.replace("cuda and", "")
-        assert "n16384" not in printed
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["first", "--again", "swep"], "no step ['swep']; there are: audit, calibrate"),
-        (["first", "rest", "--archive", "a.tar.gz"], "--archive: one file"),
-        (["last"], "invalid choice: 'last'"),
-    ],
-)
-def test_bad_words_are_refused(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as caught:
-        parse(words)
-    assert caught.value.code == 2
-    assert said in capsys.readouterr().err
-
-
 # ---- deadlines -----------------------------------------------------------------------------------
 
 
@@ -209,15 +178,6 @@ def test_a_step_gets_its_most_or_what_is_left_of_the_part(day: Day) -> None:
     assert limits["first"] == 60.0
     left_s = 165 - 60 - 5 - 5 - REPORT_S - ARCHIVE_S  # the second five seconds: its page
     assert limits["last"] == left_s < 60.0
-
-
-def test_time_that_steps_leave_unused_goes_to_the_next_ones(day: Day) -> None:
-    day.call(THREE, minutes=(200 + REPORT_S + ARCHIVE_S) / 60).run()
-    limits = dict(day.started)
-    assert limits["first"] == 200 - 2 * 60
-    assert limits["measured"] == 200 - 5 - 60
-    day.call(THREE, again=("first",), minutes=(200 + REPORT_S + ARCHIVE_S) / 60).run()
-    assert day.started[-1] == ("first", 200)  # nothing comes after it
 
 
 def test_a_part_ends_in_time_though_every_step_hangs(day: Day) -> None:
@@ -250,16 +210,6 @@ def test_what_ended_is_not_repeated_and_a_run_that_was_cut_off_goes_on(day: Day)
     assert day.names() == []
 
 
-def test_a_run_that_cannot_go_on_is_measured_anew(day: Day) -> None:
-    day.takes_s, day.codes = {"measured": 1e9}, {"measured again": 4}
-    day.call(THREE).run()
-    day.names()
-    day.takes_s = {}
-    assert day.call(THREE).run() == FINISHED
-    assert day.names() == ["measured again", "measured"]
-    assert {f"gpu/runs/run-{n}/rows.jsonl" for n in range(2)} <= day.archived()
-
-
 def test_after_a_kill_in_a_step_its_run_goes_on(day: Day) -> None:
     day.dies_in = "measured"
     with pytest.raises(KeyboardInterrupt):
@@ -271,29 +221,12 @@ def test_after_a_kill_in_a_step_its_run_goes_on(day: Day) -> None:
     assert day.names() == ["measured again", "last"]
 
 
-def test_a_step_is_repeated_if_asked_for(day: Day) -> None:
-    day.call(THREE).run()
-    day.names()
-    assert day.call(THREE, again=("measured",)).run() == FINISHED
-    assert day.names() == ["measured"]
-
-
 def test_on_another_machine_all_begins_anew_and_the_old_is_kept(day: Day) -> None:
     day.call(THREE).run()
     day.names()
     assert day.call(THREE, machine=MACHINE | {"gpu": "another GPU"}).run() == FINISHED
     assert len(day.names()) == 3
     assert (day.folder / "gpu" / "three-1" / "state.json").exists()
-
-
-def test_what_other_code_measured_is_said_to_be_so(
-    day: Day, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    day.call(THREE).run()
-    monkeypatch.setattr("tests.gpu_day.day.source", lambda: "other")
-    day.said.clear()
-    day.call(THREE).run()
-    assert day.said[0] == "first: ended before with 0, with other code"
 
 
 # ---- how it ends ---------------------------------------------------------------------------------
@@ -307,13 +240,6 @@ def test_after_a_failed_step_the_others_run_and_the_exit_code_says_so(day: Day) 
     assert call.failed() == ["first"]
     assert day.call(THREE).run() == FAILED  # also if nothing is left to do
     assert day.names() == []
-
-
-def test_a_page_that_cannot_be_written_is_a_failure(day: Day) -> None:
-    day.codes = {"reports": 1}
-    call = day.call(THREE)
-    assert call.run() == FAILED
-    assert call.failed() == ["page of run-0"]
 
 
 def test_the_archive_has_rows_pages_logs_and_what_stands_beside_runs(day: Day) -> None:
@@ -331,19 +257,10 @@ def test_the_archive_has_rows_pages_logs_and_what_stands_beside_runs(day: Day) -
     assert [path.name for path in (day.folder / "out").iterdir()] == ["a.tar.gz"]
 
 
-def test_an_unpacked_archive_is_gone_on_with(day: Day, tmp_path: Path) -> None:
-    day.takes_s = {"measured": 1e9}
-    day.call(THREE).run()
-    elsewhere = Day(tmp_path / "elsewhere")
-    with tarfile.open(day.folder / "out" / "a.tar.gz") as tar:
-        tar.extractall(elsewhere.folder, filter="data")
-    assert elsewhere.call(THREE).run() == FINISHED
-    assert elsewhere.names() == ["measured again"]
-
-
 # ---- for real ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_without_a_gpu_a_part_refuses_in_words(tmp_path: Path) -> None:
     done = called("first", "--out", str(tmp_path / "gpu"), CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 4, done.stderr
@@ -363,7 +280,7 @@ def called(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_part_measures_small_on_a_cpu_and_leaves_an_archive(tmp_path: Path) -> None:
     words = ("sweep", "--rehearse", "--out", str(tmp_path / "gpu"), "--minutes", "5")
     done = called(*words)

@@ -59,6 +59,7 @@ def interrupted(
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["interrupt()", "converted()", "Unraisable()"])
 @pytest.mark.parametrize(
     ("module", "args"),

@@ -41,6 +41,7 @@ def make() -> Callable[..., str]:
     return commands
 
 
+@pytest.mark.long
 def test_make_keeps_the_users_path_behind_the_checkouts(make: Callable[..., str]) -> None:
     assert f'PYTHONPATH="{ROOT}/.package:/a:/b" ' in make("faults", PYTHONPATH="/a:/b")
     assert f'PYTHONPATH="{ROOT}/.package" ' in make("gate", PYTHONPATH="")
@@ -48,6 +49,7 @@ def test_make_keeps_the_users_path_behind_the_checkouts(make: Callable[..., str]
         assert "PYTHONPATH=.package" not in line
 
 
+@pytest.mark.long
 def test_make_takes_where_results_go_from_its_command_line_only(make: Callable[..., str]) -> None:
     assert "--out results\n" in make("report", OUT="/elsewhere")
     assert "--out elsewhere\n" in make("report", "OUT=elsewhere")
@@ -58,6 +60,7 @@ def test_make_takes_where_results_go_from_its_command_line_only(make: Callable[.
     assert "--archive" not in make("gpu-rest")
 
 
+@pytest.mark.long
 def test_one_call_of_make_names_all_parts(make: Callable[..., str]) -> None:
     assert " first sweep rest " in make("gpu")
     assert {name for name in PARTS if f"gpu_day {name} " in make(f"gpu-{name}")} == set(PARTS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, environment
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 
 PNG = b"\x89PNG\r\n"
 

@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from attnbench import impls
-from attnbench.reports import exports
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
 BACKENDS = (ROOT / "docs" / "backends.md").read_text()
 COOKBOOK = (ROOT / "docs" / "cookbook.md").read_text()
-MOST_LINES = 150
 
 
 def test_the_layer_and_its_mask_work_as_shown():
@@ -24,6 +22,7 @@ def test_the_layer_and_its_mask_work_as_shown():
     assert shown["y"].shape == (2, 10, 64)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scope", ["core", "layer"])
 def test_the_file_of_a_backend_works(attnbench, tmp_path, scope):
     (tmp_path / "my_backends").mkdir()
@@ -67,6 +66,7 @@ def flash_attn_func(q, k, v, softmax_scale, causal):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flags", [("--causal",), ("--scope", "layer")])
 def test_functions_are_backends(attnbench, tmp_path, flags):
     (tmp_path / "flash_attn.py").write_text(FLASH_ATTN)  # stands for the package, which needs a GPU
@@ -99,11 +99,6 @@ def test_the_backends_of_the_table_exist(monkeypatch):
     assert table is not None
     named = re.findall(r"`([a-z_0-9:]+)`", " ".join(re.findall(r"^\|([^|]*)\|", table[1], re.M)))
     assert {"naive", "fused", "sdpa", "triton"} < set(named) <= set(impls.names())
-
-
-def test_the_documented_formats_exist():
-    titles = re.findall(r"^## ([a-z-]+)$", (ROOT / "docs" / "exports.md").read_text(), re.MULTILINE)
-    assert {"csv", "json", "parquet"} < set(titles) <= set(exports.names())
 
 
 PAGES = sorted(
@@ -150,6 +145,7 @@ def test_commands_exist(attnbench):
         assert re.search(rf"^\W*{verb} ", known, re.MULTILINE), verb
 
 
+@pytest.mark.long
 def test_options_exist(attnbench):
     """Of every command that is shown."""
     shown: dict[str, set[str]] = {}
@@ -161,7 +157,3 @@ def test_options_exist(attnbench):
     for name, options in shown.items():
         known = attnbench(*name.split(), "--help").stdout
         assert {option for option in options if option not in known} == set(), name
-
-
-def test_the_readme_is_short():
-    assert len(README.splitlines()) <= MOST_LINES

@@ -75,7 +75,7 @@ studies: [mine]
 SHOWN = (
     "harness/probes/mine.py",
     "harness/studies/mine.py",
-    "reports/sections/mine.py",
+    "reports/subjects/mine.py",
     "reports/analysis/claims/mine.py",
 )
 """Files that CONTRIBUTING.md shows whole."""
@@ -132,6 +132,7 @@ def run(house: Path) -> Path:
     return house / attnbench(house, "run", "five_files", "--device", "cpu").strip()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("what", "name"),
     [
@@ -145,6 +146,7 @@ def test_a_new_file_is_listed(house: Path, what: str, name: str) -> None:
     assert name in attnbench(house, "list", what)
 
 
+@pytest.mark.long
 def test_a_new_backend_probe_study_and_scenario_reach_the_rows(run: Path) -> None:
     rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
     assert {row["status"] for row in rows} == {"ok"}
@@ -161,17 +163,19 @@ def test_a_new_backend_probe_study_and_scenario_reach_the_rows(run: Path) -> Non
     assert study["findings"] == [{"heads_count": 2, "width_ratio": 0.5}]
 
 
+@pytest.mark.long
 def test_a_new_file_of_each_kind_reaches_the_page(house: Path, run: Path) -> None:
     page = Path(attnbench(house, "report", str(run)).strip()).read_text()
     assert "Does one new file of each kind suffice?" in page
     assert "halves" in page
-    assert "My section" in page
-    assert "Here are 4 cases." in page
+    assert "My subject" in page
+    assert "4 cases." in page
     assert re.search(r"[Ww]ait(s|_count)?\W[^a-z]", page)  # the probe's column, as a table
     assert "Findings of mine" in page
     assert "4 times at most" in page  # what decided the claim
 
 
+@pytest.mark.long
 def test_a_new_format_exports(house: Path, run: Path) -> None:
     title, *cases = attnbench(house, "export", str(run), "--format", "names-only").splitlines()
     assert title == "case"
@@ -179,7 +183,7 @@ def test_a_new_format_exports(house: Path, run: Path) -> None:
     assert len(cases) == 4
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "tests",
     [
@@ -187,7 +191,7 @@ def test_a_new_format_exports(house: Path, run: Path) -> None:
         ("tests/harness/probes/test_every_probe.py", "tests/harness/studies"),
         (
             "tests/reports/exports/test_every_format.py",
-            "tests/reports/sections",
+            "tests/reports/subjects",
             "tests/reports/analysis/claims",
         ),
         ("tests/impls/test_agreement.py", "tests/impls/test_canary.py", "-k", "halves"),
@@ -201,6 +205,7 @@ def test_the_suite_accepts_the_new_files(house: Path, tests: tuple[str, ...]) ->
     assert " passed" in done.stdout
 
 
+@pytest.mark.long
 def test_no_import_of_the_new_files_runs_upward(house: Path) -> None:
     code = "from importlinter.cli import lint_imports_command as main; main()"
     command = [sys.executable, "-c", code, "--config", "../pyproject.toml", "--no-cache"]

@@ -16,6 +16,7 @@ def test_there_is_a_cpu_run():
     assert any(path.name.startswith("cpu-") for path in RUNS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("run", RUNS, ids=lambda path: path.name)
 def test_a_kept_run_has_every_case_and_a_page(run):
     frame = attnbench.load(run)

@@ -46,11 +46,13 @@ def task(tmp_path: Path):
     return run
 
 
+@pytest.mark.long
 def test_a_task_of_the_array_measures_its_shard(task) -> None:
     assert task() == ["run quickstart --shard 2/8 --out shards/2 --quiet"]
     assert "#SBATCH --array=1-8" in block("bash")
 
 
+@pytest.mark.long
 def test_a_task_that_was_requeued_goes_on(task, tmp_path: Path) -> None:
     run = tmp_path / "shards" / "2" / "20261121T093000Z-quickstart-1a2b3c4d"
     run.mkdir(parents=True)
@@ -74,6 +76,7 @@ def test_the_jobs_of_the_matrix_are_the_shards_that_are_merged() -> None:
     ]
 
 
+@pytest.mark.long
 def test_the_table_of_devices_is_what_a_dry_run_prints(attnbench) -> None:
     done = attnbench("run", "quickstart", "--device", "cpu", "--dry-run", "--devices", "16")
     assert done.returncode == 0, done.stderr

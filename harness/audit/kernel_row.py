@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal
 
 from ..rows.record import Record, Status
 from .architecture import ARCHITECTURES, SM_REGISTER_COUNT, Architecture
-from .main_loop import most_busy
 from .occupancy import Block, occupancy
+from .tensor_bound import most_busy
 
 OF_OCCUPANCY = (
     *("allocated_register_count", "allocated_shared_bytes", "block_limits", "sm_block_count"),

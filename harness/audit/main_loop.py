@@ -1,11 +1,9 @@
-"""The loop of a kernel that does its matrix products: what is in it, and how busy it can keep them.
+"""The loop of a kernel that does its matrix products: what is in it, and the cycles that it takes.
 
 Read from machine code (SASS) as nvdisasm prints it. The model is in docs/method.md.
 """
 
 import re
-from collections.abc import Mapping
-from math import ceil
 from typing import Any
 
 from ...impls._triton.machine_code import (
@@ -19,7 +17,6 @@ from ...impls._triton.machine_code import (
     opcodes,
     wait_count,
 )
-from .architecture import PARTITION_COUNT
 from .sass import CLASSES, mix, spilled_bytes
 
 _SHAPE = re.compile(r"HGMMA\.64x(\d+)x16\b")
@@ -74,7 +71,7 @@ def _moves_tiles(name: str) -> bool:
     return is_matrix(name) or name.startswith(CLASSES["TMA"])
 
 
-# ---- how busy the tensor cores can be ------------------------------------------------------------
+# ---- cycles --------------------------------------------------------------------------------------
 
 
 def cycle_fields(main: Loop) -> dict[str, Any] | None:
@@ -124,35 +121,3 @@ def loop_parts(main: Loop) -> list[dict[str, float]]:
 
 def _no_cycles() -> dict[str, float]:
     return {"tensor_cycles": 0.0, "exponential_cycles": 0.0, "issue_cycles": 0.0}
-
-
-def most_busy(
-    found: Mapping[str, Any],
-    block_warp_count: int,
-    sm_block_count: int,
-    asked_warp_count: int | None = None,
-) -> tuple[float, str]:
-    """The most of the time that the tensor cores can be busy, and what limits it.
-
-    `found`: the fields of `cycle_fields`. If the compiler added warps to `asked_warp_count`, the
-    block is specialized: one warpgroup of it copies, and each other one goes its own way. Otherwise
-    every warp of a block is taken to do the same work. Limits: `tensor` (nothing else),
-    `exponentials`, `issue` (of instructions), `turns` (products and softmax of the same warps take
-    turns, and too few others share the SM to fill the gaps).
-    """
-    tensor, exponentials, issue = (
-        found[f"loop_{name}_cycles"] for name in ("tensor", "exponential", "issue")
-    )
-    warps = together = block_warp_count / PARTITION_COUNT
-    if asked_warp_count is not None and PARTITION_COUNT < block_warp_count > asked_warp_count:
-        warps, together = ceil(warps) - 1, 1
-    every = sm_block_count * warps
-    cycles = {
-        "tensor": every * tensor,
-        "exponentials": every * exponentials,
-        "issue": every * issue,
-    }
-    if not found["loop_overlaps"]:
-        cycles["turns"] = together * (tensor + max(exponentials, issue))
-    limit = max(cycles, key=lambda name: cycles[name])
-    return cycles["tensor"] / cycles[limit], limit

@@ -12,10 +12,6 @@ from ..files.errors import BadInput
 if TYPE_CHECKING:
     from ...impls._triton.tuned import Choice, Kind
 
-LEGEND = (
-    "w: warps, s: stages; smem: shared memory of a block; spill: bytes stored+loaded per thread;"
-    " per SM: blocks x warps of the warps that it could hold; of causal and not, the worse."
-)
 kernels_app = typer.Typer(
     cls=Verbs,
     help="Look at our Triton kernels without a GPU.",
@@ -52,11 +48,13 @@ def audit(
 
     from ...impls._triton.configs import KERNELS
     from ...impls.problem import Dtype
+    from ...reports.audit.cells import LEGEND
+    from ...reports.pages.terminal import render_block
     from ..terminal.progress import JsonProgress, QuietProgress, echo, say
     from .architecture import parse_capabilities
     from .pool import KernelSelection
     from .run import audit as audit_kernels
-    from .table import AuditProgress, sentence, tables
+    from .table import AuditProgress, tables
 
     selection = KernelSelection(
         capabilities=parse_capabilities(arch),
@@ -75,19 +73,20 @@ def audit(
                 {
                     "reason": "end",
                     "run": str(audited.path),
-                    "verdicts": list(map(sentence, audited.verdicts)),
+                    "verdicts": [verdict.sentence for verdict in audited.verdicts],
                 }
             )
         )
         raise typer.Exit(audited.exit_code)
     if not quiet:
-        for drawn in tables(audited.rows):
-            echo(drawn)
+        for table in tables(audited.rows):
+            for part in render_block(table):
+                echo(part)
             typer.echo("")
-        say(LEGEND)
+        say(f"{LEGEND} Of causal and not, the worse.")
         typer.echo("")
         for verdict in audited.verdicts:
-            say(sentence(verdict))
+            say(verdict.sentence)
     typer.echo(audited.path)
     raise typer.Exit(audited.exit_code)
 

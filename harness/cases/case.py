@@ -4,10 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from ...impls.problem import Problem
+from ...impls.problem import AXES, Problem
 
 MAX_SEQ_LEN = 1 << 31  # tokens, for a wall: longer sequences need more than 32-bit indices
-ADDED_LATER = {"mask": "none", "window": 0}  # fields of a problem that the first runs did not have
+ADDED_LATER = {
+    name: axis.earliest for name, axis in AXES.items() if axis.earliest is not None
+}  # fields of a problem that the first runs did not have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,19 +138,10 @@ class PlannedStudy:
 
 
 def problem_id(backend: str, problem: Problem, lengths: Sequence[str]) -> str:
-    p = problem
-    parts = [backend, f"b{p.batch}", *lengths, f"d{p.d_model}", f"h{p.heads}"]
-    if p.kv_heads != p.heads:
-        parts.append(f"hkv{p.kv_heads}")
-    for name, width in (("dk", p.d_k), ("dv", p.d_v)):
-        if width * p.heads != p.d_model:
-            parts.append(f"{name}{width}")
-    parts.append(p.dtype)
-    if p.causal:
-        parts.append("causal" if p.kv_seq_len == p.seq_len else f"causal_{p.causal_align}")
-    if p.mask != "none":
-        parts.append(f"{p.mask}{p.window or ''}")
-    return "-".join([*parts, p.passes, p.scope])
+    """`lengths` stand where the length of a case does, behind the batch."""
+    parts = {name: axis.part(problem) for name, axis in AXES.items()}
+    batch = parts.pop("batch")
+    return "-".join([backend, batch, *lengths, *filter(None, parts.values())])
 
 
 def id_in(python: str | None, name: str) -> str:
@@ -209,18 +202,14 @@ def reported_pairs(
 
 
 def without(problem: Problem, axis: str) -> tuple[Any, ...]:
-    """The problem's fields without one axis; a size that follows from other sizes is None."""
-    p = problem
-    width = p.d_model // p.heads
-    usual: dict[str, Any] = {"kv_seq_len": p.seq_len, "kv_heads": p.heads, "d_k": width}
-    usual["d_v"] = width
-    if p.kv_seq_len == p.seq_len:
-        usual["causal_align"] = p.causal_align
+    """The problem's fields without one axis; what follows from other fields is None."""
+    values = fields_of(problem)
+    usual = {name: one.usual(values) for name, one in AXES.items() if one.usual}
     if axis == "mask":
-        usual["window"] = p.window
+        usual["window"] = problem.window
     return tuple(
         None if usual.get(name) == value else value
-        for name, value in fields_of(p).items()
+        for name, value in values.items()
         if name != axis
     )
 

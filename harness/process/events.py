@@ -23,8 +23,9 @@ from pydantic import (
 
 from ..files.errors import shown
 from ..files.printable import visible
+from ..rows.model import some_of
 from ..rows.record import Status
-from ..rows.row_schema import FIELDS
+from ..rows.values import Block, Object, OpenPart, Reasons, StatusWord, Window
 
 Events = Callable[[Any], object]
 """Raises ValidationError if the value is not an event of this kind of child."""
@@ -79,46 +80,22 @@ def _refuse_values(event: dict[str, Any]) -> None:
 # ---- parts ---------------------------------------------------------------------------------------
 
 
-def _row_fields(kind: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """A check of fields of a row of this kind."""
-
-    def check(fields: dict[str, Any]) -> dict[str, Any]:
-        for name, value in fields.items():
-            field = FIELDS[kind].get(name)
-            if field is None:
-                raise ValueError(f"{shown(name)} is not in a row of kind {kind}")
-            if type(value) not in field.types and not (value is None and field.nullable):
-                raise ValueError(f"{name}: found {shown(value)}, wanted {field.kind}")
-        return fields
-
-    return check
-
-
 Positive = Annotated[float, Field(gt=0)]
 Seconds = Annotated[float, Field(ge=0)]
-Samples = Annotated[list[Positive], Field(fail_fast=True)]
-Object = dict[str, Any]
-Reasons = dict[str, str]
 
 
 class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Open(BaseModel):
-    """May have more fields than these."""
-
-    model_config = ConfigDict(extra="allow", strict=True)
-
-
-class Environment(Open):
+class Environment(OpenPart):
     device_uuid: str | None
     cores: int
     quota_cores: float | None
     attnbench: str
 
 
-class Conditions(Open):
+class Conditions(OpenPart):
     __pydantic_extra__: dict[str, float | bool]
     calls: int
     new_values: int
@@ -126,22 +103,11 @@ class Conditions(Open):
 
 
 class Quantities(Part):
-    block_ms: Annotated[Samples, Field(min_length=1)]
-    wall_block_ms: Samples | None
-    hot_block_ms: Samples | None
-    graph_block_ms: Samples | None
+    block_ms: Annotated[Block, Field(min_length=1)]
+    wall_block_ms: Block | None
+    hot_block_ms: Block | None
+    graph_block_ms: Block | None
     conditions: Conditions
-
-
-class Window(Open):
-    """Those of its columns that the parent reads: utilization_tier.HEADLINES."""
-
-    way: str
-    window_s: float
-    calls: int
-    sm_active_ratio: float | None = None
-    kernel_busy_ratio: float | None = None
-    host_cpu_ratio: float | None = None
 
 
 class Pace(Part):
@@ -159,13 +125,11 @@ class Foreseen(Part):
 class Outcome(Part):
     """A status other than ok has a reason."""
 
-    status: str
+    status: StatusWord
     reason: str
 
     @model_validator(mode="after")
     def _has_reason(self) -> "Outcome":
-        if self.status not in list(Status):
-            raise ValueError(f"{shown(self.status)} is no status")
         if (self.status == Status.OK) == bool(self.reason):
             raise ValueError(f"status {self.status} with reason {shown(self.reason)}")
         return self
@@ -248,7 +212,7 @@ class Running(Part):
 class Facts(Part):
     event: Literal["facts"]
     case: str
-    fields: Annotated[Object, AfterValidator(_row_fields("latency"))]
+    fields: Annotated[Object, AfterValidator(some_of("latency").model_validate)]
 
 
 class Warm(Part):
@@ -325,7 +289,7 @@ class Built(Part):
     event: Literal["built"]
 
 
-class Compiled(Open):
+class Compiled(OpenPart):
     event: Literal["compiled"]
     status: Literal["ok", "error"]
     reason: str
@@ -333,7 +297,7 @@ class Compiled(Open):
 
     @model_validator(mode="after")
     def _has_fields_of_a_row(self) -> "Compiled":
-        _row_fields("kernel")(self.model_extra or {})
+        some_of("kernel").model_validate(self.model_extra or {})
         return self
 
 

@@ -1,22 +1,15 @@
-"""One row of results, of any kind. row_schema.py lists the fields of each kind."""
+"""One row of results, of any kind. model.py has the fields of each kind."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from functools import cache
+from typing import Any, Literal, Protocol, get_args
 
-from .row_schema import FIELDS
 from .run_files import SCHEMA
 
 EMPTY = {"str": "", "list": [], "object": {}}
-"""What a field that may not be null is if nothing was said of it, by its type."""
-
-
-_USUAL: dict[str, dict[str, Any]] = {
-    kind: {one.name: None if one.nullable else EMPTY.get(one.kind) for one in fields.values()}
-    for kind, fields in FIELDS.items()
-}
-"""What each field of a row is if nothing was said of it, by kind and name."""
+"""What a field that must have a value is if nothing was said of it, by its type."""
 
 
 class Status(StrEnum):
@@ -41,6 +34,7 @@ RETRIED = frozenset({Status.CRASHED, Status.ERROR, Status.TIMEOUT})
 """Statuses that --retry-failed measures again."""
 
 Kind = Literal["latency", "wall", "study", "kernel"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 Blocks = list[list[list[float]]]
 """Samples, [process][block][call]."""
 
@@ -74,7 +68,7 @@ class Record:
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if unknown := self.values.keys() - FIELDS[self.kind].keys():
+        if unknown := self.values.keys() - _usual(self.kind).keys():
             raise ValueError(f"{self.id}: {sorted(unknown)}: not in a row of kind {self.kind}")
         ok = self.status is Status.OK
         if ok == bool(self.reason):
@@ -104,7 +98,16 @@ class Record:
         known: dict[str, Any] = {"schema": SCHEMA, "kind": self.kind, "attempt": self.attempt}
         known |= {"device": self.device, "status": self.status.value, "reason": self.reason}
         known |= {**self.planned.fields(), **self.values}
-        return {name: known.get(name, value) for name, value in _USUAL[self.kind].items()}
+        return {name: known.get(name, value) for name, value in _usual(self.kind).items()}
+
+
+@cache
+def _usual(kind: str) -> dict[str, Any]:
+    """What each field of a row is if nothing was said of it, by name."""
+    from .model import FIELDS  # needs pydantic, which takes 0.1 s; workers write no rows
+
+    fields = FIELDS[kind].values()
+    return {one.name: EMPTY.get(one.kind) if one.required else one.default for one in fields}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,6 @@ from typing import Any, BinaryIO
 from ..files.errors import BadInput
 from ..files.printable import visible
 from ..files.safe_files import open_plain
-from .row_checks import INT64, Types, check_fields, check_object, check_row
-from .row_schema import FIELDS, KERNEL_PLAN, LATER_VALUES, PROBLEM
 
 Document = dict[str, Any]
 META, ROWS, SUITE = "run.json", "rows.jsonl", "suite.json"
@@ -26,35 +24,6 @@ LINE_CAP_BYTES = 16 << 20
 DOCUMENT_CAP_BYTES = 64 << 20  # a plan of 100 000 cases
 MOST_NOTES = 20  # of rows that were left out; the others are counted
 
-RUN: Types = {
-    "run": (str,),
-    "device": (str,),
-    "scenario": (dict,),
-    "cases": (list,),
-    "environment": (dict,),
-}
-SOMETIMES: Types = {"python": (str,), "replica": (int,), "replica_of": (int,)}
-"""Of what is planned, where it is there and not null."""
-_PROBLEM: Types = {name: FIELDS["latency"][name].types for name in PROBLEM}
-PLANS: dict[str, Types] = {
-    "cases": {"case": (str,), "backend": (str,), **_PROBLEM},
-    "walls": {
-        "case": (str,),
-        "backend": (str,),
-        **{name: types for name, types in _PROBLEM.items() if not name.endswith("seq_len")},
-    },
-    "studies": {"case": (str,), "study": (str,)},
-    "kernels": {
-        "case": (str,),
-        **{
-            field.name: field.types
-            for field in map(FIELDS["kernel"].__getitem__, KERNEL_PLAN)
-            if not field.later
-        },
-    },
-    "environments": {"name": (str,), "path": (str,), "environment": (dict,)},
-}
-
 
 class BadRun(BadInput):
     """One line: file, line number, what was found and what was expected."""
@@ -62,20 +31,12 @@ class BadRun(BadInput):
 
 def read_meta(run: Path) -> Document:
     """run.json. Raises BadRun."""
+    from .plan import check_meta  # needs pydantic, which takes 0.1 s and is not always needed
+
     path = run / META
     meta = read_document(path)
     with _refusals(shown_path(path)):
-        check_fields(meta, RUN)
-        memory_bytes = meta.get("memory_bytes")
-        if memory_bytes is not None and (
-            type(memory_bytes) is not int or not 0 <= memory_bytes < INT64
-        ):
-            raise ValueError("memory_bytes: wanted a number of bytes")
-        for plan, wanted in PLANS.items():
-            if not isinstance(meta.get(plan, []), list):
-                raise ValueError(f"{plan}: wanted a list")
-            for number, one in enumerate(meta.get(plan, [])):
-                _check_planned(one, wanted, f"{plan}[{number}]")
+        check_meta(meta)
     return meta
 
 
@@ -144,18 +105,13 @@ def parsed_row(line: bytes) -> Document:
 
     A row of a kind that only later versions know is not checked.
     """
+    from .model import check_document
+
     if len(line) > LINE_CAP_BYTES:
         raise ValueError(f"longer than {LINE_CAP_BYTES >> 20} MiB")
     row = _current(_parsed(line))
     check_document(row)
     return row
-
-
-def check_document(row: Document) -> None:
-    """A row in the current format, as `check_row`, of any kind. Raises ValueError."""
-    check_fields(row, {"kind": (str,), "case": (str,)})
-    if row["kind"] in FIELDS:
-        check_row(row)
 
 
 def open_file(path: Path) -> BinaryIO | None:
@@ -171,15 +127,6 @@ def open_file(path: Path) -> BinaryIO | None:
 def shown_path(path: Path) -> str:
     """For a message."""
     return visible(str(path))
-
-
-def _check_planned(one: object, wanted: Types, name: str) -> None:
-    if isinstance(one, dict):
-        for later in wanted.keys() & LATER_VALUES.keys():
-            one.setdefault(later, LATER_VALUES[later])
-        known = {name: types for name, types in SOMETIMES.items() if one.get(name) is not None}
-        wanted = {**wanted, **known}
-    check_object(one, wanted, name)
 
 
 def _skip_line(file: BinaryIO, begun: bytes) -> None:

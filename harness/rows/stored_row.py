@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from .record import Record, Status
-from .row_checks import INT64
-from .row_schema import FIELDS
-from .run_files import LINE_CAP_BYTES, check_document, parsed_row
+from .run_files import LINE_CAP_BYTES, parsed_row
 
 OF_THE_PLAN = (
     *("input_bytes", "work_flops", "work_exps", "minimal_bytes"),
@@ -20,7 +18,7 @@ TEXT = frozenset((str,))
 SCALARS = frozenset((str, int, float, bool, type(None)))
 MOST_DEPTH = 20  # of lists in lists; the reader's limit is beyond
 OF_AN_ERROR = ("started_utc", "spent_s", "phase", "exactness", "log_tail")
-"""What the row of an error keeps, besides fields that may not be null."""
+"""What the row of an error keeps, besides fields that every row has."""
 
 
 def stored(record: Record) -> tuple[Record, bytes]:
@@ -30,11 +28,13 @@ def stored(record: Record) -> tuple[Record, bytes]:
         return record, _line(record)
     except ValueError as error:
         reason = f"its row does not fit the format: {error}"
+    from .model import FIELDS
+
     fields = FIELDS[record.kind]
     kept = {
         name: value
         for name, value in record.values.items()
-        if name in OF_AN_ERROR or not fields[name].nullable
+        if name in OF_AN_ERROR or fields[name].required
     }
     while True:  # leave out one value after the other, until the rest fits
         failed = replace(record, status=Status.ERROR, reason=reason, values=kept)
@@ -53,6 +53,8 @@ def _field_in(error: ValueError) -> str:
 
 def _line(record: Record) -> bytes:
     """Raises ValueError: `field: what was found, what was wanted`."""
+    from .model import check_document  # needs pydantic, which takes 0.1 s: not to start a command
+
     row = record.row()
     try:
         line = (json.dumps(row, allow_nan=False) + "\n").encode()
@@ -99,7 +101,7 @@ def _bounded(record: Record) -> Record:
 
 
 def _is_beyond(value: Any) -> bool:
-    return type(value) is int and value >= INT64
+    return type(value) is int and value >= 1 << 63
 
 
 def _not_json(record: Record) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from ..cases.case import case_of, study_of, wall_of
 from ..files.errors import BadInput, first_line
 from ..files.printable import visible
-from ..rows.row_schema import FIELDS
+from ..rows.record import KINDS
 from ..rows.run_files import META, read_rows, shown_path
 from .run_rows import PreviousRow
 from .worker_pool import RunConfig
@@ -45,5 +45,5 @@ def previous_rows(run: Path) -> dict[str, PreviousRow]:
     return {
         row["case"]: PreviousRow(row["status"], row["attempt"])
         for row in read_rows(run)
-        if row["kind"] in FIELDS
+        if row["kind"] in KINDS
     }

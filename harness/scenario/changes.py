@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..cases.axes import ALIASES, VALUE_ALIASES
+from ..cases.axes import ALIASES, AXES, VALUE_ALIASES
 from ..files.errors import BadInput, shown
 from .document import Document, Keys
 from .yaml_text import parse_yaml
@@ -44,8 +44,8 @@ class OptionText(str):
 
 MODEL_OPTIONS = ("model", "phase", "tp", "seq_len")
 SHAPE_OPTIONS = (
-    *("kv_seq_len", "d_model", "heads", "kv_heads", "head_dim", "causal", "causal_align"),
-    *("mask", "window", "passes"),
+    "head_dim",
+    *(name for name in AXES if name not in ("batch", "seq_len", "dtype", "scope")),
 )
 AXIS_HOLDERS: tuple[Keys, ...] = (("grid",), ("grid", "cpu"), ("grid", "cuda"), ("watch",))
 

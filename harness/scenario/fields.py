@@ -122,7 +122,7 @@ def with_axes(
         fields: dict[str, Any] = {}
         for name, axis in AXES.items():
             if axis.scenario_wide or not scenario_wide:
-                kind, default = field(Size if axis.type is int else axis.type, axis.default)
+                kind, default = field(Size if axis.type is int else axis.type, axis.given)
                 where = " Applies unless the grid gives it." if scenario_wide else ""
                 description = axis.description + where
                 fields[name] = (kind, Field(default=default, description=description))

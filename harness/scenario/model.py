@@ -158,7 +158,7 @@ class Scenario(Strict):
         chosen = {
             name: getattr(special, name, ())
             or getattr(self.grid, name)
-            or (getattr(self, name, AXES[name].default),)
+            or (getattr(self, name, AXES[name].given),)
             for name in ORDER
         }
         return {name: values for name, values in chosen.items() if values != (None,)}

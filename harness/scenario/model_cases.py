@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from ...impls.problem import Problem
+from ...impls.problem import AXES, Problem
 from ..files.errors import BadInput, shown
 from ..models.layers import Model
 from ..models.questions import PHASES, Phase, questions
@@ -19,10 +19,7 @@ from .fields import as_size
 
 FIELDS = ("model", "phase", "tp")
 
-FROM_PROBLEM = (
-    *("seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v", "causal"),
-    *("causal_align", "mask", "window", "passes"),
-)
+FROM_PROBLEM = tuple(name for name in AXES if name not in ("batch", "dtype", "scope"))
 
 
 def expand_models(document: Document) -> None:

@@ -19,7 +19,6 @@ from ruamel.yaml.events import (
     AliasEvent,
     DocumentStartEvent,
     MappingEndEvent,
-    NodeEvent,
     ScalarEvent,
     SequenceEndEvent,
     SequenceStartEvent,
@@ -233,7 +232,7 @@ class Builder:
             mapping.setdefault(event.value, self.value(value, path))
         return mapping
 
-    def node(self, event: NodeEvent, where: str, what: str) -> None:
+    def node(self, event: Any, where: str, what: str) -> None:
         """Count a key or a value. Raises BadInput for an alias, an anchor or too many of them."""
         self.count += 1
         if self.count > MAX_NODES:

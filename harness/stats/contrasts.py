@@ -58,10 +58,10 @@ def spread(groups: Sequence[Sequence[float]]) -> Spread | None:
     return Spread(sd=sqrt(squares / degrees), degrees=degrees)
 
 
-def assumed_spread(ratio: float) -> Spread:
-    """A spread that is taken to be known, by its `ratio`."""
-    sd = log1p(ratio) / sqrt(2) / t_quantile(MANY, (1 + SINGLE_LEVEL) / 2)
-    return Spread(sd=sd, degrees=MANY)
+def assumed_spread(ratio: float, degrees: float = MANY) -> Spread:
+    """The spread with this `ratio`; unless `degrees` are given, it is taken to be known."""
+    sd = log1p(ratio) / sqrt(2) / t_quantile(degrees, (1 + SINGLE_LEVEL) / 2)
+    return Spread(sd=sd, degrees=degrees)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ A study is one file in this folder, or in the folder `studies` of a pack. It def
     QUESTION   what it answers, in one sentence
     run(problem, device, seed) -> findings
 
-Findings are flat objects of numbers and text, numbers with their unit in the name. `problem` is the
+Findings are flat: of a model in rows/findings.py that the study and reports share. `problem` is the
 smallest of the run's scenario; a study uses of it what it needs, and works for a second or two.
 
 A longer study has parts, so that a run that was stopped goes on after the last of them:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import torch
 
     from ...impls.problem import Problem
+    from ..rows.findings import Finding
 
 
 class Study(Protocol):
@@ -38,7 +39,7 @@ class Study(Protocol):
 
     def run(
         self, problem: "Problem", device: "torch.device", seed: int, **part: Any
-    ) -> Iterator[dict[str, Any]]: ...
+    ) -> "Iterator[Finding | dict[str, Any]]": ...
 
 
 Part = dict[str, str | int]

@@ -7,7 +7,7 @@ component (HiGHS, by scipy).
 
 from collections.abc import Callable, Iterator
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 from torch import Generator, Tensor
 
 from ...impls.problem import Problem
+from ..rows.findings import AttentionFact
 
 QUESTION = (
     "Are outputs in the hull of the values, do other weights fall if a score rises, is -1e9 as good"
@@ -36,18 +37,18 @@ class Statement(NamedTuple):
     cases: int = CASES
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[AttentionFact]:
     generator = Generator().manual_seed(seed)
     for name, of in STATEMENTS.items():
         errors = [of.error(generator) for _ in range(of.cases)]
-        yield {
-            "statement": name,
-            "holds": max(errors) <= of.tolerance,
-            "holding_ratio": sum(error <= of.tolerance for error in errors) / of.cases,
-            "worst_error_ratio": max(errors),
-            "case_count": of.cases,
-            "tolerance_ratio": of.tolerance,
-        }
+        yield AttentionFact(
+            statement=name,
+            holds=max(errors) <= of.tolerance,
+            holding_ratio=sum(error <= of.tolerance for error in errors) / of.cases,
+            worst_error_ratio=max(errors),
+            case_count=of.cases,
+            tolerance_ratio=of.tolerance,
+        )
 
 
 def hull_distance(point: Tensor, corners: Tensor) -> float:

@@ -1,7 +1,6 @@
 """Attention weights of every head of a small random layer, as `fused` computes them."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 
@@ -9,13 +8,14 @@ from ...impls import load
 from ...impls.backend import make_inputs
 from ...impls.layer import make_weights
 from ...impls.problem import Problem
+from ..rows.findings import AttentionMap
 
 QUESTION = "What do the heads of a layer look at?"
 TOKENS, WIDTH, MOST_HEADS = 12, 16, 8
 BACKEND = "fused"
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[AttentionMap]:
     """One finding per head: `weight_rows`, [query][key], each row sums to 1.
 
     Inputs and weights are random, not trained.
@@ -33,10 +33,10 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
     maps = load(BACKEND).attention_weights(small, inputs, weights)[0]  # [head, query, key]
     for head, matrix in enumerate(maps.double().cpu(), start=1):
         entropy = -(matrix * matrix.clamp_min(1e-300).log()).sum(-1).mean()
-        yield {
-            "head": head,
-            "heads": heads,
-            "causal": small.causal,
-            "mean_entropy_nats": float(entropy),
-            "weight_rows": [[float(weight) for weight in row] for row in matrix],
-        }
+        yield AttentionMap(
+            head=head,
+            heads=heads,
+            causal=small.causal,
+            mean_entropy_nats=float(entropy),
+            weight_rows=[[float(weight) for weight in row] for row in matrix],
+        )

@@ -20,6 +20,7 @@ from ...impls.problem import Problem
 from ..measure.clock import Clock, clock_for
 from ..measure.conditions import conditions_for, contended, count_flagged
 from ..measure.correctness import LIMIT_RATIO, ROW_LIMIT_RATIO
+from ..rows.findings import Generated
 from ..stats.intervals import Interval, Samples, latency_interval, mean_interval, ratio_interval
 
 QUESTION = "What does a cache of keys and values save when a sequence is generated token by token?"
@@ -44,7 +45,7 @@ class BothWays(NamedTuple):
     contended_blocks: int | None
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Generated]:
     """One finding per backend and number of tokens: 8, 16, 32, ... up to the problem's kv_seq_len.
 
     `complaint`: why a backend's cached steps are not the full causal pass; it is not timed then.
@@ -70,19 +71,19 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
         times = None if complaint else _times(decoder, prompt, longest, device)
         n = FIRST
         while n <= longest:
-            yield {
-                "backend": name,
-                "tokens": n,
-                "d_model": shape.d_model,
-                "heads": shape.heads,
-                "kv_heads": shape.kv_heads,
-                "dtype": shape.dtype,
-                "error_ratio": error_ratio,
-                "complaint": complaint,
-                "cache_bytes": _cache_bytes(decoder, n),
+            yield Generated(
+                backend=name,
+                tokens=n,
+                d_model=shape.d_model,
+                heads=shape.heads,
+                kv_heads=shape.kv_heads,
+                dtype=shape.dtype,
+                error_ratio=error_ratio,
+                complaint=complaint,
+                cache_bytes=_cache_bytes(decoder, n),
                 **_counted(decoder, n),
                 **_timed(times, n),
-            }
+            )
             n *= 2
 
 
@@ -180,12 +181,12 @@ def _counted(decoder: Decoder, n: int) -> dict[str, int]:
     return found
 
 
-def _timed(times: BothWays | None, n: int) -> dict[str, float | None]:
+def _timed(times: BothWays | None, n: int) -> dict[str, Any]:
     """The step at n tokens, the n steps up to it and how they grow, each with its 95 % interval.
 
     `*_total_exponent`: of the time of n steps over that of n / 2, log2. Null if not timed.
     """
-    fields: dict[str, float | None] = {
+    fields: dict[str, Any] = {
         "contended_blocks": None if times is None else times.contended_blocks,
         "blocks": None if times is None else len(times.cached) + len(times.full),
     }

@@ -1,7 +1,6 @@
 """Whether merging the heads by view and transpose copies the output, and how many bytes."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 
@@ -9,13 +8,14 @@ from ...impls.backend import TORCH_DTYPE
 from ...impls.layer import merge_heads
 from ...impls.problem import Problem
 from ..measure.peak_memory import peak
+from ..rows.findings import HeadCopy
 
 QUESTION = "Are heads joined without a copy?"
 HEADS = (1, 2, 8)
 D_MODEL, MOST_TOKENS = 256, 512
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[HeadCopy]:
     """Two layouts of a core's output, [batch, heads, n, width].
 
     Contiguous, as from a batched product, and as from a kernel that writes it merged.
@@ -27,12 +27,12 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
         merged = torch.zeros(1, tokens, heads, width, device=device, dtype=dtype).transpose(1, 2)
         layouts = {"batched product": batched, "kernel that writes it merged": merged}
         for layout, output in layouts.items():
-            yield {
-                "layout": layout,
-                "heads": heads,
-                "copied_bytes": _merging_bytes(output, device),
-                "output_bytes": output.numel() * output.element_size(),
-            }
+            yield HeadCopy(
+                layout=layout,
+                heads=heads,
+                copied_bytes=_merging_bytes(output, device),
+                output_bytes=output.numel() * output.element_size(),
+            )
 
 
 def _merging_bytes(output: torch.Tensor, device: torch.device) -> int | None:

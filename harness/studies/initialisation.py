@@ -6,12 +6,12 @@ layer keeps both well scaled if the variances of its output and of the input's g
 
 from collections.abc import Callable, Iterator
 from math import log, sqrt
-from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
 from ...impls.problem import Problem
+from ..rows.findings import Initialisation
 
 QUESTION = "Which first weights keep activations and gradients of a layer of attention well scaled?"
 WIDTHS, HEADS = (64, 256, 512), (1, 8)
@@ -20,7 +20,7 @@ SMALL_SD = 0.01
 NORMAL_95 = 1.96
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Initialisation]:
     """Variances as mean over repeats with intervals on the log scale; biases are zero."""
     generator = Generator().manual_seed(seed)
     for rule, draw in RULES.items():
@@ -28,13 +28,13 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
             for heads in HEADS:
                 found = [variances(d_model, heads, draw, generator) for _ in range(REPEATS)]
                 outputs, gradients = zip(*found, strict=True)
-                yield {
-                    "rule": rule,
-                    "d_model": d_model,
-                    "heads": heads,
+                yield Initialisation(
+                    rule=rule,
+                    d_model=d_model,
+                    heads=heads,
                     **_with_interval("output_variance", outputs),
                     **_with_interval("gradient_variance", gradients),
-                }
+                )
 
 
 def variances(

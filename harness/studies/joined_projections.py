@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,6 +9,7 @@ from torch.nn.functional import linear
 
 from ...impls.backend import TORCH_DTYPE
 from ...impls.problem import Problem
+from ..rows.findings import JoinedProjections
 from ..stats.intervals import ratio_interval
 from .output_share import timed
 
@@ -17,7 +17,7 @@ QUESTION = "Does one product for queries, keys and values save time over three?"
 BATCHES, LENGTHS, D_MODEL = (1, 8), (16, 128, 512), 256
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[JoinedProjections]:
     """`time_ratio`: three products over one."""
     generator, dtype = torch.Generator().manual_seed(seed), TORCH_DTYPE[problem.dtype]
     for batch in BATCHES:
@@ -29,16 +29,16 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
                 made = timed((partial(_each, x, parts), partial(linear, x, joined)), device)
             three, one = made.samples
             found = ratio_interval(three, one)
-            yield {
-                "batch": batch,
-                "seq_len": seq_len,
-                "d_model": D_MODEL,
-                "dtype": problem.dtype,
-                "time_ratio": found.value,
-                "time_low_ratio": found.low,
-                "time_high_ratio": found.high,
+            yield JoinedProjections(
+                batch=batch,
+                seq_len=seq_len,
+                d_model=D_MODEL,
+                dtype=problem.dtype,
+                time_ratio=found.value,
+                time_low_ratio=found.low,
+                time_high_ratio=found.high,
                 **made.conditions,
-            }
+            )
 
 
 def _each(x: Tensor, parts: Sequence[Tensor]) -> list[Tensor]:

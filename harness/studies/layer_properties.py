@@ -1,12 +1,12 @@
 """Properties of attention, tried on random inputs in float64 with the textbook formula."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ...impls.problem import Problem
+from ..rows.findings import LayerProperty
 
 QUESTION = (
     "Do weights sum to 1, do outputs lie between the values, does order matter, does scale matter?"
@@ -17,17 +17,17 @@ TOKENS, WIDTH = 24, 16
 SCALE = 3.0
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[LayerProperty]:
     generator = torch.Generator().manual_seed(seed)
     for name, error in PROPERTIES.items():
         worst = max(error(generator) for _ in range(CASES))
-        yield {
-            "property": name,
-            "holds": worst <= TOLERANCE,
-            "worst_error_ratio": worst,
-            "case_count": CASES,
-            "tolerance_ratio": TOLERANCE,
-        }
+        yield LayerProperty(
+            property=name,
+            holds=worst <= TOLERANCE,
+            worst_error_ratio=worst,
+            case_count=CASES,
+            tolerance_ratio=TOLERANCE,
+        )
 
 
 def drawn(generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:

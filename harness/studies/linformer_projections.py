@@ -6,13 +6,13 @@ kind, and judged on other inputs of that kind.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ...impls.linformer import pooled
 from ...impls.problem import Problem
+from ..rows.findings import LinformerProjection
 from ..stats.intervals import Interval, mean_interval
 
 QUESTION = "How much of attention's output do Linformer's projections keep, trained and untrained?"
@@ -24,7 +24,7 @@ KINDS = ("independent tokens", "neighbours alike")
 Projected = tuple[Tensor, Tensor]
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[LinformerProjection]:
     """Cosine and relative L2 error of the output on held-out inputs: means over 5 seeds, each with
     its 95 % interval.
     """
@@ -33,17 +33,17 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
         for name in results[0]:
             cosine = mean_interval([one[name][0] for one in results], "seed")
             error = mean_interval([one[name][1] for one in results], "seed")
-            yield {
-                "inputs": kind,
-                "projections": name,
-                "seq_len": TOKENS,
-                "rank": RANK,
-                "d_k": WIDTH,
-                "seeds": SEEDS,
-                "training_steps": STEPS if name == "trained" else 0,
+            yield LinformerProjection(
+                inputs=kind,
+                projections=name,
+                seq_len=TOKENS,
+                rank=RANK,
+                d_k=WIDTH,
+                seeds=SEEDS,
+                training_steps=STEPS if name == "trained" else 0,
                 **_fields("output_cosine", cosine),
                 **_fields("error_l2_ratio", error),
-            }
+            )
 
 
 def _judged(kind: str, seed: int) -> dict[str, tuple[float, float]]:

@@ -6,7 +6,7 @@ The parts and the whole layer are timed in the same blocks.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch.nn.functional import linear
@@ -17,6 +17,7 @@ from ...impls.layer import make_weights, merge_heads
 from ...impls.problem import Problem
 from ..measure.clock import Timer, clock_for
 from ..measure.conditions import conditions_for, contended, count_flagged
+from ..rows.findings import OutputShare
 from ..stats.intervals import Samples, ratio_interval
 
 QUESTION = "What share of a layer's time do joining the heads and the output projection take?"
@@ -42,7 +43,7 @@ class Timed(NamedTuple):
         return {"contended_blocks": self.contended_blocks, "blocks": self.blocks}
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[OutputShare]:
     for seq_len in LENGTHS[device.type]:
         layer = Problem(
             batch=1,
@@ -59,19 +60,19 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
             pairs = zip(merging[0], projecting[0], strict=True)
             both = [[[a + b for a, b in zip(*blocks, strict=True)] for blocks in pairs]]
             share, copy = ratio_interval(both, whole), ratio_interval(merging, whole)
-            yield {
-                "backend": name,
-                "seq_len": seq_len,
-                "d_model": D_MODEL,
-                "heads": HEADS,
-                "share_ratio": share.value,
-                "share_low_ratio": share.low,
-                "share_high_ratio": share.high,
-                "join_ratio": copy.value,
-                "join_low_ratio": copy.low,
-                "join_high_ratio": copy.high,
+            yield OutputShare(
+                backend=name,
+                seq_len=seq_len,
+                d_model=D_MODEL,
+                heads=HEADS,
+                share_ratio=share.value,
+                share_low_ratio=share.low,
+                share_high_ratio=share.high,
+                join_ratio=copy.value,
+                join_low_ratio=copy.low,
+                join_high_ratio=copy.high,
                 **found.conditions,
-            }
+            )
 
 
 def _calls(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import torch
 
@@ -10,6 +9,7 @@ from ...impls import load, missing, names
 from ...impls.problem import Dtype, Problem
 from ..measure.correctness import CorrectnessCheck
 from ..measure.prepared_call import make_tensors, prepare_call
+from ..rows.findings import Precision
 
 QUESTION = "How large is the error, per dtype and backend, and does it grow with N?"
 DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16")
@@ -17,7 +17,7 @@ LENGTHS = (64, 256, 1024)
 D_MODEL, HEADS = 64, 1
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Precision]:
     """Every exact backend that can run here.
 
     `error_ratio` is over the error of a textbook implementation in the same dtype.
@@ -37,12 +37,12 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
                 prepared = prepare_call(one, backend, tensors, correctness.grad_output)
                 with prepared.in_force():
                     result = correctness.check(*prepared.result())
-                yield {
-                    "backend": name,
-                    "dtype": dtype,
-                    "seq_len": seq_len,
-                    "causal": one.causal,
-                    "error_l2_ratio": result.error_l2_ratio,
-                    "error_ratio": result.error_ratio,
-                    "complaint": result.complaint,
-                }
+                yield Precision(
+                    backend=name,
+                    dtype=dtype,
+                    seq_len=seq_len,
+                    causal=one.causal,
+                    error_l2_ratio=result.error_l2_ratio,
+                    error_ratio=result.error_ratio,
+                    complaint=result.complaint,
+                )

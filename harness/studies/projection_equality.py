@@ -1,13 +1,13 @@
 """Whether one projection for all heads equals a projection per head, but for summation order."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch.nn.functional import linear
 
 from ...impls.backend import TORCH_DTYPE
 from ...impls.problem import Dtype, Problem
+from ..rows.findings import ProjectionEquality
 
 QUESTION = "Does one projection for all heads give what one projection per head gives?"
 HEADS, D_MODEL, TOKENS = (2, 8, 16), 256, 64
@@ -15,7 +15,7 @@ UNIT_ROUNDOFF: dict[Dtype, float] = {"fp32": 2.0**-24, "bf16": 2.0**-8, "fp16": 
 """2**-p for p binary digits (Higham 2002, Accuracy and Stability, section 2.1)."""
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[ProjectionEquality]:
     """`worst_error_ratio`: the largest difference over sum |x| |w|.
 
     The rounding error of a sum is proportional to it (Higham, 3.1).
@@ -31,10 +31,10 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
             worst = float(((whole - torch.cat(parts, -1).double()).abs() / size).max())
             # Two sums in fp32 in any order, and one rounding of each result.
             tolerance = 2 * D_MODEL * 2.0**-24 + 2 * roundoff
-            yield {
-                "dtype": dtype,
-                "heads": heads,
-                "holds": worst <= tolerance,
-                "worst_error_ratio": worst,
-                "tolerance_ratio": tolerance,
-            }
+            yield ProjectionEquality(
+                dtype=dtype,
+                heads=heads,
+                holds=worst <= tolerance,
+                worst_error_ratio=worst,
+                tolerance_ratio=tolerance,
+            )

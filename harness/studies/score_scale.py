@@ -6,12 +6,12 @@ diag(p) - p p^T; by the query it is that times the keys, and times the factor if
 
 from collections.abc import Iterator
 from math import log, sqrt
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ...impls.problem import Problem
+from ..rows.findings import ScoreScale
 
 QUESTION = "What does dividing by sqrt(d_k) do to the variance of the scores and to the softmax?"
 WIDTHS = (8, 32, 64, 128, 512)
@@ -21,7 +21,7 @@ FP16_MOST = 65504.0
 CERTAIN = 0.99
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[ScoreScale]:
     """Queries and keys have independent entries of variance 1, as the paper assumes."""
     generator = torch.Generator().manual_seed(seed)
     for d_k in WIDTHS:
@@ -36,18 +36,18 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
             weights = torch.softmax(scores, -1)
             by_score, by_query = _gradients(weights, k, 1 / sqrt(d_k) if scaled else 1.0)
             entropy = -(weights * weights.clamp_min(1e-300).log()).sum(-1).mean() / log(KEYS)
-            yield {
-                "d_k": d_k,
-                "scaled": scaled,
-                "score_variance": float(centre),
+            yield ScoreScale(
+                d_k=d_k,
+                scaled=scaled,
+                score_variance=float(centre),
                 **_with_interval("softmax_gradient", by_score),
                 **_with_interval("query_gradient_norm", by_query),
-                "score_variance_low": float(centre - reach),
-                "score_variance_high": float(centre + reach),
-                "entropy_ratio": float(entropy),
-                "certain_row_ratio": float((weights.amax(-1) > CERTAIN).double().mean()),
-                "fp16_overflow_ratio": float((scores.exp() > FP16_MOST).double().mean()),
-            }
+                score_variance_low=float(centre - reach),
+                score_variance_high=float(centre + reach),
+                entropy_ratio=float(entropy),
+                certain_row_ratio=float((weights.amax(-1) > CERTAIN).double().mean()),
+                fp16_overflow_ratio=float((scores.exp() > FP16_MOST).double().mean()),
+            )
 
 
 def _gradients(p: Tensor, k: Tensor, factor: float) -> tuple[Tensor, Tensor]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from math import inf, isinf
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,12 +11,14 @@ from ...impls import load
 from ...impls.backend import TORCH_DTYPE
 from ...impls.masks.given import given_mask
 from ...impls.problem import Problem
+from ..rows.findings import WorkedExample
 
 QUESTION = "What does attention give on three tokens, step by step, and what do masks change?"
+Rows = list[list[float | None]]
 BACKENDS = ("naive", "fused", "sdpa")
-QUERIES = [[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]]
-KEYS = [[1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 1, 1]]
-VALUES = [[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]]
+QUERIES: Rows = [[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]]
+KEYS: Rows = [[1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 1, 1]]
+VALUES: Rows = [[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]]
 TOKENS = Problem(batch=1, seq_len=3, d_model=4, heads=1)
 
 SEEN = torch.ones(3, 3, dtype=torch.bool)
@@ -32,7 +33,7 @@ MASKS: dict[str, Tensor] = {
 }
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[WorkedExample]:
     """Per mask `score_rows`, `weight_rows` and `output_rows`, [query][key or column], in fp32.
 
     Numbers near 1e9 are 64 apart there: a score of 0.5 beside -1e9 is lost. A score that the mask
@@ -47,18 +48,18 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
         used = s.masked_fill(~given, -inf) if given.dtype == torch.bool else s + given
         p = torch.softmax(used, -1).masked_fill(empty, 0.0)
         o = p @ v  # [query, column]
-        yield {
-            "mask": name,
-            "query_rows": QUERIES,
-            "key_rows": KEYS,
-            "value_rows": VALUES,
-            "score_rows": _finite(shown),
-            "weight_rows": p.tolist(),
-            "output_rows": o.tolist(),
-            "backends": list(BACKENDS),
-            "dtype": problem.dtype,
-            "worst_error": max(_error(name, o, mask, problem, device) for name in BACKENDS),
-        }
+        yield WorkedExample(
+            mask=name,
+            query_rows=QUERIES,
+            key_rows=KEYS,
+            value_rows=VALUES,
+            score_rows=_finite(shown),
+            weight_rows=p.tolist(),
+            output_rows=o.tolist(),
+            backends=list(BACKENDS),
+            dtype=problem.dtype,
+            worst_error=max(_error(name, o, mask, problem, device) for name in BACKENDS),
+        )
 
 
 def _error(name: str, exact: Tensor, mask: Tensor, problem: Problem, device: torch.device) -> float:
@@ -74,5 +75,5 @@ def _error(name: str, exact: Tensor, mask: Tensor, problem: Problem, device: tor
     return float((o[0, 0].double().cpu() - exact.double()).abs().max())
 
 
-def _finite(rows: Tensor) -> list[list[float | None]]:
+def _finite(rows: Tensor) -> Rows:
     return [[None if isinf(number) else number for number in row] for row in rows.tolist()]

@@ -32,7 +32,8 @@ def run_study(request: Mapping[str, Any], config: WorkerConfig) -> dict[str, Any
     try:
         with _allocator_of(config):
             run = load(study.study).run
-            findings = list(run(study.problem, config.device, config.seed, **values))
+            found = run(study.problem, config.device, config.seed, **values)
+            findings = [one if isinstance(one, dict) else one.stored() for one in found]
     except Exception as error:  # noqa: BLE001 - a failed study does not end the run
         reason, log_tail = first_line(error), traceback_end()
         return {"status": Status.ERROR, "reason": reason, "log_tail": log_tail, "findings": []}

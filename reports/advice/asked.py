@@ -4,22 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from ...harness.rows.model import AXES, LATER_VALUES
+
 Phase = Literal["prefill", "decode", "training"]
 Fields = Mapping[str, Any]
 """A problem's fields, named as in a row."""
 
-KEY = (
-    *("batch", "seq_len", "kv_seq_len", "heads", "kv_heads", "d_k", "d_v", "dtype"),
-    *("causal", "causal_align", "mask", "window", "passes", "scope"),
-)
+KEY = tuple(name for name in AXES if name != "d_model")
 """What a problem of scope "core" consists of; d_model does not matter there."""
-EARLIEST = {"mask": "none", "window": 0}  # rows of the first version have no such fields
 LENGTHS = ("seq_len", "kv_seq_len")
 
 
 def key(problem: Fields) -> tuple[Any, ...]:
     """Equal for problems that are the same computation."""
-    return tuple(problem.get(name) or EARLIEST.get(name, problem.get(name)) for name in KEY)
+    return tuple(problem.get(name) or LATER_VALUES.get(name, problem.get(name)) for name in KEY)
 
 
 def growing(problem: Fields) -> tuple[str, ...]:

@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 from math import expm1, inf, isfinite, log1p, nan, sqrt
 
 from ...harness.stats.intervals import Interval, latency_interval
-from ..analysis.ratio import of_one_process, widened
 from ..comparison.case_samples import CaseSamples, case_samples
-from ..comparison.disturbances import is_disturbed
 from ..comparison.verdict import (
     BETTER_WORSE,
     DEFAULT_MARGIN,
@@ -16,12 +14,12 @@ from ..comparison.verdict import (
     CaseVerdict,
     Rules,
     case_verdicts,
-    process_spread,
     verdict_of,
 )
 from ..data.decode import Rate, traffic
 from ..data.noise_floor import process_noise
 from ..data.read import Run
+from ..ratio import Noise, of_one_process, widened
 from .asked import Asked, Implementation, Inquiry, Phase
 from .stored import Stored, StoredRows
 
@@ -270,8 +268,7 @@ def _rules(base: Run, new: Run) -> Rules:
         unpaired_floor_ratio=floor.run_noise_ratio if floor else 0.0,
         same_run=base.path == new.path,
         backends=True,
-        process=noise,
-        between_runs=floor.between_runs if floor else None,
+        noise=Noise(process=noise, between_runs=floor.between_runs if floor else None),
     )
 
 
@@ -308,9 +305,9 @@ def _fitted_part(one: Cell, two: Cell) -> Against:
     rules = _rules(runs[0], runs[1])
     base, new = _time_of(one, rules), _time_of(two, rules)
     ratio, low, high = new.value / base.value, new.low / base.high, new.high / base.low
-    unknown = not rules.same_run and rules.between_runs is None
-    if not rules.same_run and rules.between_runs is not None:
-        low, high = widened(ratio, low, high, rules.between_runs.ratio)
+    unknown = not rules.same_run and rules.noise.between_runs is None
+    if not rules.same_run and rules.noise.between_runs is not None:
+        low, high = widened(ratio, low, high, rules.noise.between_runs.ratio)
     margin_ratio = rules.margin_ratio("latency", paired=False)
     verdict, reasons = verdict_of(low, high, margin_ratio, "latency"), ["unpaired"]
     slower = two if verdict == SLOWER else one
@@ -338,7 +335,8 @@ def _time_of(cell: Cell, rules: Rules) -> Interval:
     if cell.stored is None or not of_one_process(dict(cell.stored.row)):
         return time_ms
     samples = case_samples(cell.stored.row)
-    differ = process_spread(samples, samples, rules).ratio  # of two processes; here is one
+    # of two processes; here is one
+    differ = rules.noise.of_processes(disturbed=samples.disturbed).ratio
     own_ratio = expm1(log1p(differ) / sqrt(2))
     low, high = widened(time_ms.value, time_ms.low, time_ms.high, own_ratio)
     return replace(time_ms, low=low, high=high)
@@ -348,7 +346,7 @@ def disturbed(cell: Cell) -> bool:
     """Whether other work competed for the cores in most blocks that the time is from."""
     if cell.stored is None:
         return cell.fit_disturbed
-    return is_disturbed(case_samples(cell.stored.row))
+    return case_samples(cell.stored.row).disturbed
 
 
 def _combined(parts: Sequence[Against], weights: Sequence[float]) -> Against:

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from ..data.row_groups import WIDTHS, Group, Row, axis_text, backends, groups, value_text
 from ..data.run_meta import Meta
 from ..formatting import STATUS_WORDS, list_text, number_text, ratio_range_text, times_text
+from ..ratio import Ratio, time_ratio
 from .heads import MARGIN_RATIO, SameTime, equal_time
-from .ratio import Ratio, time_ratio
 from .speedup import baseline
 
 CONTRASTED = (

@@ -8,7 +8,7 @@ from typing import Any
 from ...harness.stats.intervals import Interval
 from ..data.row_groups import Group, Row, groups
 from ..data.run_meta import Meta
-from .ratio import Ratio
+from ..ratio import Ratio
 from .utilization import missing, observed, windows
 
 

@@ -4,33 +4,22 @@ from collections.abc import Mapping, Sequence
 from math import log2
 from typing import Any
 
+from ...harness.rows.findings import Generated, findings_of
 from ..formatting import count_text, list_text, range_text, size_text, times_text
 
-STUDY = "generation"
-Generated = Mapping[str, Any]  # a finding: a backend at a number of tokens
-COUNTED = ("tokens", "cache_bytes", "d_model", "heads", "kv_heads")
-FLOPS = tuple(f"{way}_{what}_flops" for way in ("cached", "full") for what in ("step", "total"))
-TIMED = (
-    *(
-        f"{way}_{what}_{part}{unit}"
-        for way in ("cached", "full")
-        for what, unit in (("step", "ms"), ("total", "ms"), ("total", "exponent"))
-        for part in ("", "low_", "high_")
-    ),
-    *(
-        f"full_over_cached_{what}_{part}ratio"
-        for what in ("step", "total")
-        for part in ("", "low_", "high_")
-    ),
+STUDY = Generated.STUDY
+VALUES = tuple(
+    name
+    for name in Generated.model_fields
+    if name.endswith(("_ms", "_exponent", "_ratio"))
+    and not set(name.split("_")) & {"low", "high", "error"}
 )
-
-VALUES = tuple(name for name in TIMED if "_low_" not in name and "_high_" not in name)
+"""What a backend that was timed has."""
 
 
 def generated(run: Mapping[str, Any]) -> list[Generated]:
-    """The findings of a run, of the form that the study writes; by backend, then by tokens."""
-    found = run.get("studies", [])
-    return [one for one in found if one.get("study") == STUDY and _is_whole(one)]
+    """The findings of a run, by backend, then by tokens."""
+    return findings_of(Generated, run.get("studies"))
 
 
 def timed(found: Sequence[Generated]) -> dict[str, list[Generated]]:
@@ -38,13 +27,13 @@ def timed(found: Sequence[Generated]) -> dict[str, list[Generated]]:
     by_backend: dict[str, list[Generated]] = {}
     for one in found:
         if all(one[name] is not None for name in VALUES):
-            by_backend.setdefault(one["backend"], []).append(one)
+            by_backend.setdefault(one.backend, []).append(one)
     return by_backend
 
 
 def complaints(found: Sequence[Generated]) -> dict[str, str]:
     """Backends whose cached steps are not the full causal pass, and why."""
-    return {one["backend"]: one["complaint"] for one in found if one["complaint"]}
+    return {one.backend: one.complaint for one in found if one.complaint}
 
 
 def finding(found: Sequence[Generated]) -> str:
@@ -85,7 +74,7 @@ def growth(found: Sequence[Generated]) -> str:
 
 def flops_exponent(some: Sequence[Generated], way: str) -> float | None:
     """Of the FLOPs of T steps between the last T and half of it; `some`: of one backend."""
-    by_tokens = {one["tokens"]: one[f"{way}_total_flops"] for one in some}
+    by_tokens = {one.tokens: one[f"{way}_total_flops"] for one in some}
     last = max(by_tokens)
     half = by_tokens.get(last // 2)
     return log2(by_tokens[last] / half) if half else None
@@ -103,12 +92,3 @@ def _over(one: Generated, what: str) -> float:
 def _exponents(one: Generated, way: str) -> str:
     low, high = (one[f"{way}_total_{part}exponent"] for part in ("low_", "high_"))
     return range_text(low, high) or " (no interval)"
-
-
-def _is_whole(one: Mapping[str, Any]) -> bool:
-    return (
-        isinstance(one.get("backend"), str)
-        and isinstance(one.get("complaint"), str)
-        and all(type(one.get(name)) is int and one[name] > 0 for name in (*COUNTED, *FLOPS))
-        and all(one.get(name) is None or type(one[name]) in (int, float) for name in TIMED)
-    )

@@ -13,9 +13,10 @@ from ...harness.stats.intervals import Interval
 from ..data.row_groups import Group, Row, axis_text, axis_title, backends, groups, value_text
 from ..data.run_meta import Meta
 from ..formatting import number_text, ratio_bounds_text
+from ..ratio import Ratio, time_ratio
+from ..words import DISTURBED
 from .contrasts import asks_for
 from .growth import EXPONENT_MARGIN, interval_text, slope
-from .ratio import DISTURBED, Ratio, time_ratio
 from .speedup import baseline
 
 SIZES = ("seq_len", "kv_seq_len", "d_model", "batch", "d_k")

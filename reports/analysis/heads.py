@@ -7,7 +7,8 @@ from typing import Literal
 from ...harness.stats.intervals import equivalence
 from ..data.row_groups import Group, Row, backends, groups
 from ..formatting import list_text, number_text, times_text
-from .ratio import DISTURBED, Ratio, time_ratio
+from ..ratio import Ratio, time_ratio
+from ..words import DISTURBED
 
 MARGIN_RATIO = 0.05  # costs within this margin count as equal
 Answer = Literal["yes", "no", "undecided"]

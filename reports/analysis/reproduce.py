@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...harness.rows.model import AXES
 from ..data.row_groups import Row
 from ..data.run_meta import plan_of
 
@@ -27,7 +28,7 @@ PLANS: dict[str, dict[str, Any]] = {
 USUAL_ALLOCATOR = "warm_heap"
 USUAL_LIMITS = {"timeout_s": 60.0, "memory_gib": None}
 USUAL_MEASURE = ["latency", "memory"]
-USUAL_PASSES, USUAL_SCOPE = "forward", "core"
+ALWAYS = ("batch", "dtype")  # said even where they are what they are without being said
 
 
 PROGRAMS = ("--python", "--base-python")
@@ -75,23 +76,17 @@ def _joined(words: Sequence[str]) -> str:
 
 def _axes(row: Row) -> list[Any]:
     """The problem as flags, without sizes that follow another one."""
-    n, d, h = row["seq_len"], row["d_model"], row["heads"]
-    flags = ["--backends", row["backend"], "--batch", row["batch"], "--seq-len", n]
-    flags += [] if row["kv_seq_len"] == n else ["--kv-seq-len", row["kv_seq_len"]]
-    flags += ["--d-model", d, "--heads", h]
-    flags += [] if row["kv_heads"] == h else ["--kv-heads", row["kv_heads"]]
-    flags += ["--dtype", row["dtype"]]
-    flags += ["--causal"] if row["causal"] else []
-    flags += [] if row["mask"] == "none" else ["--mask", row["mask"]]
-    flags += ["--window", row["window"]] if row["window"] else []
-    flags += [] if row["passes"] == USUAL_PASSES else ["--passes", row["passes"]]
-    flags += [] if row["scope"] == USUAL_SCOPE else ["--scope", row["scope"]]
-    sets = {f"grid.{width}": row[width] for width in ("d_k", "d_v") if row[width] * h != d}
-    sets |= (
-        {"grid.causal_align": row["causal_align"]}
-        if row["causal"] and row["kv_seq_len"] != n
-        else {}
-    )
+    flags, sets = ["--backends", row["backend"]], {}
+    for name, axis in AXES.items():
+        value = row[name]
+        usual = axis.usual(row) if axis.usual else axis.given
+        if not value or (value == usual and name not in ALWAYS):
+            continue
+        if not axis.option:
+            sets[f"grid.{name}"] = value
+        else:
+            option = f"--{name.replace('_', '-')}"
+            flags += [option] if value is True else [option, value]
     return [*flags, *_sets(sets)]
 
 

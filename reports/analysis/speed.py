@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ..data.exactness import exactness_note, is_exact
 from ..data.row_groups import Group, Row, axis_text
 from ..formatting import number_text, time_text
-from .ratio import Ratio, time_ratio
+from ..ratio import Ratio, time_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """How many times as fast each backend is as the baseline, on the same problem."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from ..data.exactness import exactness_note, is_exact
 from ..data.row_groups import Group, Row, axis_text, backends
 from ..formatting import list_text, number_text
-from .ratio import Ratio, time_ratio
+from ..ratio import Ratio, time_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class SpeedUp:
     ratio: Ratio | None
 
 
-def baseline(run: Mapping[str, Any], rows: list[Row]) -> str | None:
+def baseline(run: Mapping[str, Any], rows: Sequence[Row]) -> str | None:
     """The scenario's baseline, else the first exact backend of its plan."""
     scenario = run["scenario"]
     named, planned = scenario.get("baseline"), scenario.get("backends")

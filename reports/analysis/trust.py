@@ -8,7 +8,7 @@ from ..data.noise_floor import DISTURBED_RATIO, percent_text, share_text
 from ..data.row_groups import Row, distinguishing_axes, label, problem
 from ..data.run_meta import Meta, plan_of
 from ..formatting import beyond_whole, list_text, number_text, plural
-from .ratio import disturbed, of_one_process
+from ..ratio import disturbed, in_most, of_one_process
 from .roofline import places
 
 MOST_NAMED = 4
@@ -76,7 +76,7 @@ def warnings(rows: list[Row]) -> list[str]:
         f"During more than half of the blocks of {of_timed(len(mostly), timed)} {what}: measure"
         f" {'it' if len(mostly) == 1 else 'them'} again."
         for field, what in DISTURBANCES.items()
-        if (mostly := [row for row in timed if _mostly(row, field)])
+        if (mostly := [row for row in timed if in_most(row.get(field), row.get("blocks"))])
     ]
 
 
@@ -109,16 +109,12 @@ def _disturbed(timed: list[Row], field: Disturbance) -> str:
     found = [row for row in timed if row.get(field)]
     if not found:
         return ""
-    mostly = [row for row in found if _mostly(row, field)]
+    mostly = [row for row in found if in_most(row.get(field), row.get("blocks"))]
     worst = f"; during more than half of the blocks of {_named(mostly, timed)}" if mostly else ""
     return (
         f"In {of_timed(len(found), timed)} {DISTURBANCES[field]} during some of the blocks{worst}."
         " Such blocks are kept, and may be too slow."
     )
-
-
-def _mostly(row: Row, field: str) -> bool:
-    return 2 * (row.get(field) or 0) > (row.get("blocks") or 0)
 
 
 def _not_stationary(timed: list[Row]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..data.row_groups import AXES, Row, groups, label
-from .ratio import Ratio
+from ..ratio import Ratio
 from .speed import race
 
 CellKind = Literal["won", "undecided", "alone", "nobody"]

@@ -4,7 +4,7 @@ A card that has nothing to say about these runs is left out. Sections below have
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Protocol, cast
@@ -12,8 +12,11 @@ from typing import Protocol, cast
 import pandas as pd
 
 from ..data.copies import first_copies
+from ..data.row_groups import records
 from ..data.run_meta import Meta, about, by_question, scenario_name
 from ..elements import Card
+from ..subjects import Teller, tell, tellers
+from ..subjects._over import tests_claims
 
 
 class CardMaker(Protocol):
@@ -30,9 +33,25 @@ class CardMaker(Protocol):
     def card(self, frame: pd.DataFrame, meta: Meta) -> Card | None: ...
 
 
+@dataclass(frozen=True)
+class OfSubject:
+    """The card of a subject, as a module of this folder gives one."""
+
+    subject: Teller
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.subject, name)
+
+    def card(self, frame: pd.DataFrame, meta: Meta) -> Card | None:
+        if tests_claims(meta) and getattr(self.subject, "BELOW_CLAIMS", False):
+            return None
+        return tell(self.subject, records(frame), frame.columns, meta).card
+
+
 def makers() -> list[CardMaker]:
     names = [module.name for module in iter_modules(__path__) if not module.name.startswith("_")]
     found = [cast(CardMaker, import_module(f"{__name__}.{name}")) for name in names]
+    found += [cast(CardMaker, OfSubject(one)) for one in tellers()]
     return sorted(found, key=lambda maker: (maker.ORDER, maker.__name__))
 
 

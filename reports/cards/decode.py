@@ -8,7 +8,7 @@ from ..data.row_groups import Group, Row, axis_title, backends, case_key, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, Table
 from ..formatting import bandwidth_text, count_text, plural
-from ._over import MOST_PANELS, tests_claims
+from ..subjects._over import MOST_PANELS, tests_claims
 
 ORDER = 16
 AXIS = "kv_seq_len"

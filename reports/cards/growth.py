@@ -7,7 +7,7 @@ from ..analysis.speedup import baseline
 from ..data.row_groups import Group, axis_title, records
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure
-from ._over import MOST_PANELS, challenges, tests_claims, time_panels, time_table
+from ..subjects._over import MOST_PANELS, challenges, tests_claims, time_panels, time_table
 
 ORDER = 14
 

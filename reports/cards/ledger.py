@@ -10,7 +10,7 @@ from ..data.row_groups import records
 from ..data.run_meta import Meta
 from ..elements import ASIDE, Card, Table
 from ..formatting import list_text, plural
-from ._over import tests_claims
+from ..subjects._over import tests_claims
 
 ORDER = 22
 OVER_QUESTIONS = "Which textbook claims about attention hold here?"

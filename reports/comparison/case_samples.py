@@ -10,6 +10,7 @@ from ..data.decode import Traffic, traffic
 from ..data.exactness import exactness_note
 from ..data.row_groups import AXES, Row
 from ..data.run_meta import NOT_REACHED, not_reached
+from ..ratio import in_most
 
 UNFINISHED = (NOT_REACHED, "interrupted")
 # Of a call in ms or J: from less than any clock or counter resolves to 30 years.
@@ -47,6 +48,11 @@ class CaseSamples:
     @property
     def ok(self) -> bool:
         return self.status == "ok"
+
+    @property
+    def disturbed(self) -> bool:
+        """Other work competed for the cores in most of its blocks."""
+        return in_most(self.contended_blocks, self.blocks)
 
 
 def case_samples(row: Mapping[str, Any], run: Mapping[str, Any] | None = None) -> CaseSamples:

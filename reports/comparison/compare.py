@@ -19,6 +19,7 @@ from ..data.read import BadRun, Document, Run, read_run, results_folders
 from ..data.row_groups import problem
 from ..data.run_meta import allocator, device_identity, device_name
 from ..formatting import plural
+from ..ratio import Noise
 from .case_samples import CaseSamples, case_samples, not_started
 from .environments import environments
 from .gate import Gate, GateResult, apply
@@ -278,8 +279,10 @@ def _compared(whole: Matched, gate: Gate | None, only: Sequence[str]) -> Compari
         interleaved=matched.turns is not None,
         environment_differs=not matched.same_run
         and any(one.fact not in COMPARED for one in matched.differences),
-        process=_process_noise(floor, whole),
-        between_runs=floor.between_runs if floor else None,
+        noise=Noise(
+            process=_process_noise(floor, whole),
+            between_runs=floor.between_runs if floor else None,
+        ),
     )
     verdicts = case_verdicts(matched.pairs, rules)
     by_backend: dict[str, list[CaseVerdict]] = {}

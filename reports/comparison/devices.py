@@ -11,12 +11,12 @@ from math import exp, log, nan
 from statistics import fmean
 from typing import Any, Literal
 
-from ...harness.stats.contrasts import Spread, assumed_spread, spread, unpaired_contrast
+from ...harness.stats.contrasts import Spread, spread, unpaired_contrast
 from ...harness.stats.intervals import CONFIDENCE, Interval, mean_interval
 from ..data.copies import COPY
-from ..data.noise_floor import ASSUMED_RATIO
 from ..data.row_groups import AXES, Row
 from ..data.run_meta import Meta
+from ..ratio import disturbed, in_most, noise_of
 from .verdict import DEFAULT_MARGIN, SAME, UNDECIDED, verdict_of
 
 MARGIN_RATIO = DEFAULT_MARGIN["latency"]
@@ -244,8 +244,10 @@ def _with_doubts(pair: DevicePair, groups: Sequence[_Timed]) -> DevicePair:
             for device in (pair.new, pair.base)
         )
         is_slow, is_fast = (
-            2 * sum(row.get(blocks) or 0 for row in rows)
-            > sum(row.get("blocks") or 0 for row in rows)
+            in_most(
+                sum(row.get(blocks) or 0 for row in rows),
+                sum(row.get("blocks") or 0 for row in rows),
+            )
             for rows in (slow, fast)
         )
         return is_slow and not is_fast
@@ -279,16 +281,19 @@ def _case_ratios(pair: DevicePair, groups: Iterable[_Timed]) -> list[CaseRatio]:
 
 
 def _case_ratio(base: Row, new: Row) -> Interval:
-    """Of the medians of processes; of one process with what processes differ by."""
+    """Of two devices: their runs are no reason to differ."""
     try:
         contrast = unpaired_contrast(new["block_ms"], base["block_ms"])
     except (TypeError, ValueError):
         ratio = new["latency_ms"] / base["latency_ms"]
         return Interval(value=ratio, low=nan, high=nan, units=0, reason="no samples")
-    if contrast.reason:
-        noise = new.get("process_noise_ratio") or ASSUMED_RATIO
-        contrast = contrast.with_effect(assumed_spread(noise))
-    return contrast.interval()
+    noisy = noise_of(new).in_contrast(
+        contrast,
+        one_process=bool(contrast.reason),
+        other_run=False,
+        disturbed=disturbed(base, new),
+    )
+    return noisy.interval()
 
 
 def _repeats(device: Device | None, groups: Iterable[_Timed]) -> Repeats | None:

@@ -2,14 +2,10 @@
 
 from math import log
 
+from ..ratio import in_most
 from .case_samples import CaseSamples
 
 CLOCK_STEP_RATIO = 0.02  # a GPU's clock moves in steps of about 1 %
-
-
-def is_disturbed(case: CaseSamples) -> bool:
-    """Whether other work competed for the cores in most of its blocks."""
-    return 2 * case.contended_blocks > case.blocks
 
 
 def disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool, alike: bool) -> list[str]:
@@ -21,7 +17,7 @@ def disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool, alike: b
     """
 
     def disturbed(blocks: str) -> bool:
-        is_slow, is_fast = (2 * getattr(case, blocks) > case.blocks for case in (slow, fast))
+        is_slow, is_fast = (in_most(getattr(case, blocks), case.blocks) for case in (slow, fast))
         return is_slow and not (alike and is_fast)
 
     codes = ["contended"] if disturbed("contended_blocks") else []

@@ -20,6 +20,7 @@ from ..data.read import BadRun, results_folders
 from ..data.row_groups import Row, label, problem, varying_axes
 from ..data.run_meta import Meta, device_identity
 from ..formatting import plural, times_text
+from ..ratio import Noise
 from .case_samples import CaseSamples, case_samples
 from .verdict import (
     UNDECIDED,
@@ -94,8 +95,10 @@ def compare_environments(rows: Sequence[Row], meta: Meta) -> list[EnvironmentCom
             unpaired_floor_ratio=floor.run_noise_ratio if floor else 0.0,
             same_run=True,
             own_processes=True,
-            process=_process_noise(floor, mine) if others else ASSUMED,
-            between_runs=floor.between_runs if floor else None,
+            noise=Noise(
+                process=_process_noise(floor, mine) if others else ASSUMED,
+                between_runs=floor.between_runs if floor else None,
+            ),
         )
         before = _by_case(mine, base)
         for new in others:

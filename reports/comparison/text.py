@@ -116,7 +116,7 @@ def markdown(comparison: Comparison) -> str:
 def as_json(comparison: Comparison) -> str:
     """One object, a line per case and metric."""
     matched, floor, result = comparison.matched, comparison.noise_floor, comparison.gate_result
-    process = comparison.rules.process
+    process = comparison.rules.noise.process
     head = {
         "schema": SCHEMA,
         **{

@@ -11,16 +11,16 @@ from typing import Literal
 
 from ...harness.stats.contrasts import (
     Contrast,
-    Spread,
     holm,
     paired_contrast,
     pooled,
     unpaired_contrast,
 )
 from ...harness.stats.intervals import CONFIDENCE
-from ..data.noise_floor import ASSUMED, DISTURBED, ProcessNoise
+from ..ratio import Noise
+from ..words import word_of
 from .case_samples import UNFINISHED, CaseSamples
-from .disturbances import disturbances, is_disturbed
+from .disturbances import disturbances
 
 Metric = Literal["latency", "peak_bytes", "energy_per_call"]
 BETTER_WORSE: dict[str, tuple[str, str]] = {
@@ -63,8 +63,7 @@ class Rules:
     margin. `same_run`: both sides are of one run, where rows of one session share their blocks.
     `backends`: two backends of one run, where another status is no change. `own_processes`: two
     environments of one run: drift cancels, but variation between processes does not. `interleaved`:
-    one value per run (interleaved_runs.py). `process`: how much processes differ, for sides of one.
-    `between_runs`: how much runs do, None if that is not known.
+    one value per run (interleaved_runs.py). `noise`: how much processes and runs differ.
     """
 
     given: Mapping[str, float] = field(default_factory=dict)
@@ -75,8 +74,7 @@ class Rules:
     own_processes: bool = False
     interleaved: bool = False
     environment_differs: bool = False
-    process: ProcessNoise = ASSUMED
-    between_runs: Spread | None = None
+    noise: Noise = field(default_factory=Noise)
 
     def margin_ratio(self, metric: Metric, *, paired: bool) -> float:
         if metric in self.given:
@@ -170,13 +168,8 @@ def geometric_mean(verdicts: Iterable[CaseVerdict]) -> GeometricMean | None:
 def verdict_of(low: float, high: float, margin_ratio: float, metric: str) -> str:
     """Better or worse if the interval lies beyond the margin, same if within it, else undecided."""
     better, worse = BETTER_WORSE[metric]
-    if not (isfinite(low) and isfinite(high)):
-        return UNDECIDED
-    if low > 1 + margin_ratio:
-        return worse
-    if high < 1 / (1 + margin_ratio):
-        return better
-    return SAME if low >= 1 / (1 + margin_ratio) and high <= 1 + margin_ratio else UNDECIDED
+    word = word_of(low, high, margin_ratio)
+    return {"more": worse, "less": better, "same": SAME}.get(word, UNDECIDED)
 
 
 def _verdicts(base: CaseSamples | None, new: CaseSamples | None, rules: Rules) -> list[CaseVerdict]:
@@ -287,15 +280,17 @@ def _estimated(
     rules: Rules,
 ) -> CaseVerdict:
     """`apart` gives each side's value, and the ratio unless the two were measured `together`."""
-    contrast, paired = together or apart, together is not None
+    paired = together is not None
     copied = base.block_ms == new.block_ms and base.energy_j == new.energy_j
     one_process = bool(apart.reason) and not copied
-    if one_process:
-        contrast = contrast.with_effect(process_spread(base, new, rules))
     other_run = not paired and not (rules.same_run and _same_session(base, new))
-    unknown = other_run and rules.between_runs is None
-    if other_run and rules.between_runs is not None:
-        contrast = contrast.with_effect(rules.between_runs)
+    unknown = other_run and rules.noise.between_runs is None
+    contrast = rules.noise.in_contrast(
+        together or apart,
+        one_process=one_process,
+        other_run=other_run,
+        disturbed=base.disturbed or new.disturbed,
+    )
     interval, margin_ratio = contrast.interval(), rules.margin_ratio(metric, paired=paired)
     verdict, reasons = verdict_of(interval.low, interval.high, margin_ratio, metric), []
     if unknown:
@@ -342,13 +337,6 @@ def _together(base: CaseSamples, new: CaseSamples, *, same_run: bool) -> Contras
 
 def _same_session(base: CaseSamples, new: CaseSamples) -> bool:
     return base.session is not None and base.session == new.session
-
-
-def process_spread(base: CaseSamples, new: CaseSamples, rules: Rules) -> Spread:
-    """How much processes differ: as was learnt, more if either side was disturbed."""
-    learnt = rules.process.spread
-    contended = is_disturbed(base) or is_disturbed(new)
-    return DISTURBED if contended and learnt.ratio < DISTURBED.ratio else learnt
 
 
 def _holm(verdicts: Sequence[CaseVerdict]) -> list[CaseVerdict]:

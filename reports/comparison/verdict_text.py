@@ -69,7 +69,7 @@ def nothing_decided_text(metric: str, cases: int, reasons: Mapping[str, int]) ->
 def reason_text(code: str, rules: Rules) -> str:
     """What a code means; `one_process` with the number that verdicts allow for."""
     if code == "one_process":
-        return f"one process: the interval allows for {rules.process.text}"
+        return f"one process: the interval allows for {rules.noise.process.text}"
     return REASONS[code]
 
 

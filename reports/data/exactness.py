@@ -15,6 +15,10 @@ MEANINGS = {
 }
 
 
+RECURRENT = ("rnn", "lstm")
+"""Backends that are a recurrent layer in place of attention."""
+
+
 def is_exact(row: Mapping[str, Any]) -> bool:
     """Rows written before inexact backends existed have no `exactness`."""
     return row.get("exactness") in (None, "exact")

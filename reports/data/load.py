@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ...harness.files.printable import visible
-from ...harness.rows.row_schema import FIELDS
+from ...harness.rows.model import FIELDS
 from ...harness.stats.intervals import Interval, latency_interval
 from .decode import traffic
 from .exactness import is_exact
@@ -33,7 +33,13 @@ _COMPUTED = {
     "phase": {
         **dict.fromkeys(("latency_ms", "latency_low_ms", "latency_high_ms"), _NUMBER),
         "latency_note": _TEXT,
-        **dict.fromkeys(("process_noise_ratio", "between_runs_ratio"), _NUMBER),
+        **dict.fromkeys(
+            (
+                *("process_noise_ratio", "process_noise_degrees"),
+                *("between_runs_ratio", "between_runs_degrees"),
+            ),
+            _NUMBER,
+        ),
         "process_noise_source": _TEXT,
         **dict.fromkeys(("wall_latency_ms", "hot_latency_ms", "graph_latency_ms"), _NUMBER),
         "launch_bound": _YES_NO,
@@ -79,7 +85,8 @@ def load(run: str | Path | Sequence[str | Path]) -> pd.DataFrame:
     of its blocks), `latency_low_ms` and `latency_high_ms` its 95 % interval, `latency_note` a
     remark on the interval; `block_ms` keeps the raw samples. `process_noise_ratio` is by how much
     processes differ on the device (`process_noise_source`: how that is known), and
-    `between_runs_ratio` by how much runs do. On CUDA a case also has `wall_latency_ms`,
+    `between_runs_ratio` by how much runs do; `process_noise_degrees` and `between_runs_degrees` are
+    the degrees of freedom of both. On CUDA a case also has `wall_latency_ms`,
     `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound` if wall / graph > 1.1. A decode
     step has `decode_bytes_per_s`, the bytes that it must move over its latency, and
     `decode_bandwidth_ratio`, their share of the memory bandwidth that calibration measured, both
@@ -124,8 +131,10 @@ def _noise(runs: Sequence[Run], run: Run) -> dict[str, Any]:
     between_runs = floor.between_runs if floor is not None else None
     return {
         "process_noise_ratio": noise.spread.ratio,
+        "process_noise_degrees": noise.spread.degrees,
         "process_noise_source": noise.source,
         "between_runs_ratio": nan if between_runs is None else between_runs.ratio,
+        "between_runs_degrees": nan if between_runs is None else between_runs.degrees,
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...harness.rows.row_schema import FIELDS
+from ...harness.rows.record import KINDS
 from ...harness.rows.run_files import (
     LINE_CAP_BYTES,
     META,
@@ -70,7 +70,7 @@ def read_run(path: str | Path, *, salvage: bool = False) -> Run:
         raise BadRun(f"{shown_path(folder)}: a suite of runs; wanted one of the run folders in it")
     notes: list[str] = []
     meta = read_meta(folder)
-    last: dict[str, dict[str, Document]] = {kind: {} for kind in FIELDS}
+    last: dict[str, dict[str, Document]] = {kind: {} for kind in KINDS}
     other_kinds = 0
     for row in read_rows(folder, notes, salvage=salvage):
         if row["kind"] in last:
@@ -79,7 +79,7 @@ def read_run(path: str | Path, *, salvage: bool = False) -> Run:
             other_kinds += 1
     if other_kinds:
         notes.append(
-            f"{plural(other_kinds, 'row')} of a kind other than {list_text(list(FIELDS))} left out"
+            f"{plural(other_kinds, 'row')} of a kind other than {list_text(list(KINDS))} left out"
         )
     rows, missing = _by_plan(last["latency"], meta["cases"], "cases", notes)
     walls, missing_walls = _by_plan(last["wall"], meta.get("walls") or [], "walls", notes)

@@ -5,29 +5,19 @@ from dataclasses import dataclass
 from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
+from ...harness.rows.model import AXES as PROBLEM_AXES
 from ..formatting import count_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Row = dict[str, Any]
-_SYMBOLS = {
-    "batch": "B",
-    "seq_len": "N",
-    "kv_seq_len": "N_kv",
-    "d_model": "d_model",
-    "heads": "h",
-    "kv_heads": "h_kv",
-    "d_k": "d_k",
-    "d_v": "d_v",
-}
-_SETTINGS = ("dtype", "causal", "causal_align", "mask", "window", "passes", "scope")
-AXES = ("run", "device", "python", *_SYMBOLS, *_SETTINGS)
+AXES = ("run", "device", "python", *PROBLEM_AXES)
 ROOT = "√N"  # the usual stride: round(sqrt(kv_seq_len))
-_ABSENT = {("mask", "none"), ("window", 0)}  # a wall's row has its window as the file has it
 WIDTHS = ("d_k", "d_v")  # of one head
-_GOES_WITH = {"mask": "window", "causal": "causal_align"}
-_FOLLOWS = {"kv_seq_len": "N", "kv_heads": "h", "d_k": "d_model/h", "d_v": "d_model/h"}
+_GOES_WITH = {axis.goes_with: name for name, axis in PROBLEM_AXES.items() if axis.goes_with}
+_FOLLOWS = {name: axis.usual_text for name, axis in PROBLEM_AXES.items() if axis.usual_text}
+_USUAL = {name: axis.usual for name, axis in PROBLEM_AXES.items() if axis.usual}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +76,9 @@ def problem(row: Row) -> dict[str, Any]:
     "d_model/h".
     """
     axes: dict[str, Any] = {axis: row.get(axis) for axis in AXES}
-    n, d, h = axes["seq_len"], axes["d_model"], axes["heads"]
-    follows = {
-        "kv_seq_len": axes["kv_seq_len"] == n,
-        "kv_heads": axes["kv_heads"] == h,
-        **{width: bool(d and h and axes[width]) and axes[width] * h == d for width in WIDTHS},
+    return axes | {
+        axis: text for axis, text in _FOLLOWS.items() if axes[axis] == _USUAL[axis](axes)
     }
-    return axes | {axis: _FOLLOWS[axis] for axis, usual in follows.items() if usual}
 
 
 def groups(rows: Iterable[Row], over: str | None) -> list[Group]:
@@ -188,25 +174,17 @@ def label(of: dict[str, Any], axes: Iterable[str] = AXES) -> str:
 
 
 def axis_text(axis: str, value: Any) -> str:
-    if value is None or value == "" or (axis, value) in _ABSENT:
+    if value is None or value == "":
         return ""
-    if axis == "causal":
-        return "causal" if value else "not causal"
-    if axis in _SYMBOLS:
-        # no-break spaces keep it on one line
-        return f"{_SYMBOLS[axis]}\u00a0=\u00a0{value_text(axis, value)}"
-    texts = {
-        "python": f"python {value}",  # an environment, by its --python name
-        "passes": f"{value} pass" if "+" not in str(value) else str(value),
-        "causal_align": f"aligned {value}",
-        "mask": f"{value} mask",
-        "window": f"window\u00a0{value}",
-    }
-    return texts.get(axis, str(value))
+    if axis not in PROBLEM_AXES:
+        return f"python {value}" if axis == "python" else str(value)  # an environment's name
+    of = PROBLEM_AXES[axis]
+    # no-break spaces keep it on one line
+    return f"{of.symbol}\u00a0=\u00a0{value_text(axis, value)}" if of.symbol else of.text(value)
 
 
 def axis_title(axis: str) -> str:
-    return _SYMBOLS.get(axis, axis)
+    return (PROBLEM_AXES[axis].symbol if axis in PROBLEM_AXES else "") or axis
 
 
 def value_text(axis: str, value: Any) -> str:

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
 
-from ...harness.rows.row_schema import SAMPLES
+from ...harness.rows.model import SAMPLES
 from ..data.load import frame
 from ..data.read import Run
 from ..data.run_meta import run_meta

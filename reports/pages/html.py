@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from ...harness.files.printable import visible
 from ..data.row_groups import case_key, records
-from ..drawing import bars, lane_chart, maps, plots, tile_map
+from ..drawing import bars, maps, plots
 from ..drawing.picture import drawn
 from ..elements import (
     ASIDE,
@@ -22,11 +22,9 @@ from ..elements import (
     Card,
     DotPlot,
     Figure,
-    LaneChart,
     Maps,
     Table,
     Text,
-    TileMap,
     WallChart,
 )
 from ..sections.rows import MOST_ROWS
@@ -72,7 +70,6 @@ def render(report: Report) -> str:
             for question, cards in groupby(report.cards, key=lambda card: card.question)
         ],
         sections=[_section(part, report, numbers) for part in report.answered],
-        lacking=report.lacking,
         policy=policy(css, LATER, js),
         later=Markup(LATER),  # noqa: S704 - ours
         css=Markup(css),  # noqa: S704 - our own file
@@ -250,9 +247,7 @@ def _section(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, 
     """Consecutive blocks of one kind form a part: sentences a list, figures a grid."""
     parts: list[dict[str, Any]] = []
     for number, block in enumerate(part.blocks):
-        own = isinstance(block, TileMap | LaneChart)  # in its own size, which fits its text
         kind = block.kind if isinstance(block, Text) else type(block).__name__.lower()
-        kind = "drawing" if own else kind
         if not parts or parts[-1]["kind"] != kind:
             parts.append({"kind": kind, "blocks": []})
         drawing, looks, name = "", [], f"{part.name}-{number}"
@@ -263,12 +258,8 @@ def _section(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, 
             drawing = maps.svg(block, name)
         elif isinstance(block, Bars):
             drawing = bars.svg(block, name)
-        elif isinstance(block, TileMap):
-            drawing = "".join(tile_map.draw(block, width) for width in tile_map.LAYOUTS)
-        elif isinstance(block, LaneChart):
-            drawing = "".join(lane_chart.draw(block, width) for width in lane_chart.LAYOUTS)
         wide = isinstance(block, Maps) or (isinstance(block, Figure) and len(block.panels) > 1)
         svg = Markup(drawing)  # noqa: S704 - all text in it is escaped
-        size = "wide" if wide else "own" if own else ""
+        size = "wide" if wide else ""
         parts[-1]["blocks"].append({"is": block, "svg": svg, "legend": looks, "size": size})
     return {"name": part.name, "title": part.title, "parts": parts}

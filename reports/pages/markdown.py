@@ -39,17 +39,11 @@ def render(report: Report) -> str:
         else:
             size += len(text.encode()) + 2
             parts.append(text)
-    if report.lacking:
-        parts.append(f"Not in {_these(report)}: {', '.join(one.title for one in report.lacking)}.")
     if on_page:
         parts.append(f"On the page only: {', '.join(on_page)}.")
     if left_out:
         parts.append(f"Left out for lack of room: {', '.join(left_out)}; the page has them.")
     return _joined(parts) + "\n"
-
-
-def _these(report: Report) -> str:
-    return "these runs" if len(report.meta) > 1 else "this run"
 
 
 def _head(report: Report) -> Iterator[str]:

@@ -1,11 +1,12 @@
-"""Runs opened for rendering: cards, sections with data, what is lacking, and reasons to trust."""
+"""Runs opened for rendering: cards, sections with data, and reasons to trust."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import pandas as pd
 
@@ -18,6 +19,7 @@ from ..data.run_meta import Meta, by_question, run_meta
 from ..elements import Badge, Block, Card, Text, note
 from ..sections import Section, name_of, sections_of
 from ..sections._badges import badges
+from ..subjects import Teller, tell, tellers_of
 from .exactness_marks import marked, marked_card, marked_names
 from .run_titles import page_title, questions, run_titles
 
@@ -29,7 +31,7 @@ STATES = ("good", "caution", "unknown")
 class Part:
     """A section with what it has to say."""
 
-    section: Section
+    section: Section | Teller
     blocks: Sequence[Block]
 
     @property
@@ -109,12 +111,13 @@ class Report:
         return first_copies(self.frame)
 
     @property
-    def sections(self) -> list[Section]:
+    def sections(self) -> list[Section | Teller]:
         """All that are about something in these runs, in the order of the question: the summary,
         what the cards are about, the others.
         """
         asked = ["summary", *self.answers]
-        found = sections_of(self.meta)
+        every: list[Section | Teller] = [*sections_of(self.meta), *tellers_of(self.meta)]
+        found = sorted(every, key=lambda one: (one.ORDER, one.__name__))
         place = {name_of(one): at for at, one in enumerate(found, start=len(asked))}
         place |= {name: at for at, name in enumerate(asked) if name in place}
         return sorted(found, key=lambda one: place[name_of(one)])
@@ -128,25 +131,25 @@ class Report:
     def answered(self) -> list[Part]:
         return [part for part in self.parts if part.has_data]
 
-    @property
-    def lacking(self) -> list[Part]:
-        """The sections without data; their notes say why."""
-        return [part for part in self.parts if part.blocks and not part.has_data]
-
-    def blocks(self, section: Section) -> Iterator[Block]:
+    def blocks(self, section: Section | Teller) -> Iterator[Block]:
         """The blocks of a section, as they are shown: names of backends with exactness marks, runs
         by their titles, and nothing that a card says.
         """
-        lacking = [column for column in section.NEEDS if column not in self.frame.columns]
-        if lacking:
-            yield note(f"the runs have no {', '.join(lacking)}.")
-            return
         by_title = name_of(section) not in WITH_RUN_NAMES
         names = {**self.names, **(self.titles if by_title else {})}
-        table = self.frame if getattr(section, "ALL_COPIES", False) else self._first_copies
-        for block in marked(section.render(table, self.meta), names):
+        for block in marked(self._unmarked(section), names):
             if not (isinstance(block, Text) and block.about in self.answers):
                 yield block
+
+    def _unmarked(self, one: Section | Teller) -> Iterable[Block]:
+        table = self.frame if getattr(one, "ALL_COPIES", False) else self._first_copies
+        lacking = [column for column in one.NEEDS if column not in table.columns]
+        if lacking:
+            return [note(f"the runs have no {', '.join(lacking)}.")]
+        if hasattr(one, "subject"):
+            told = tell(cast(Teller, one), records(table), table.columns, self.meta)
+            return told.details(with_card=name_of(one) not in self.answers)
+        return one.render(table, self.meta)
 
 
 def per_question(report: Report) -> list[Report]:

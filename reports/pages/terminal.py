@@ -9,8 +9,9 @@ from rich.markup import escape
 from ...harness.files.printable import visible
 from ...harness.terminal.fitted_table import FittedTable
 from ..data.row_groups import records
-from ..elements import Bars, Block, Card, Figure, LaneChart, Maps, Table, Text, TileMap
+from ..elements import Bars, Block, Card, Figure, Maps, Table, Text
 from ..sections import Section, name_of, sections, summary
+from ..subjects import Teller, tellers
 from .alignment import number_columns
 from .report import Part, Report
 from .run_titles import page_title, questions, subtitle
@@ -21,13 +22,14 @@ LOOKS = {"good": "green", "bad": "red", "mixed": "yellow", "open": "dim"}  # of 
 
 
 def section_names() -> list[str]:
-    return [name_of(section) for section in sections()]
+    every: list[Section | Teller] = [*sections(), *tellers()]
+    return [name_of(one) for one in every]
 
 
 def render(report: Report, names: Iterable[str] = USUAL) -> Iterator[RenderableType]:
     """The named sections, in the page's order.
 
-    With the summary come the answers, and at the end a line that names the sections without data.
+    With the summary come the answers.
     """
     requested = set(names)
     with_answers = name_of(cast(Section, summary)) in requested
@@ -39,10 +41,6 @@ def render(report: Report, names: Iterable[str] = USUAL) -> Iterator[RenderableT
             part = Part(section=section, blocks=tuple(report.blocks(section)))
             if part.blocks and (part.has_data or not with_answers):
                 yield from _section(part)
-    if with_answers and report.lacking:
-        these = "these runs" if len(report.meta) > 1 else "this run"
-        names = ", ".join(part.title for part in report.lacking)
-        yield f"\n[dim]Not in {these}: {escape(names)}.[/]"
 
 
 def _section(part: Part) -> Iterator[RenderableType]:
@@ -101,7 +99,7 @@ def render_block(block: Block, *, fold: bool = False) -> Iterator[RenderableType
         style = {"note": "dim", "caution": "yellow"}.get(block.kind, "")
         text = escape(visible(block.text, lines=block.kind == "log"))
         yield f"[{style}]{text}[/]" if style else text
-    elif isinstance(block, Figure | Maps | Bars | TileMap | LaneChart):
+    elif isinstance(block, Figure | Maps | Bars):
         yield _safe(block.title)
         yield from render_block(block.table)
     elif isinstance(block, Table) and block.folded and fold:

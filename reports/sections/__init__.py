@@ -9,6 +9,7 @@ import pandas as pd
 
 from ..data.run_meta import Meta, about
 from ..elements import Block
+from ..subjects import Teller
 
 
 class Section(Protocol):
@@ -27,7 +28,7 @@ class Section(Protocol):
     def render(self, frame: pd.DataFrame, meta: Meta) -> Iterator[Block]: ...
 
 
-def name_of(section: Section) -> str:
+def name_of(section: Section | Teller) -> str:
     return section.__name__.rpartition(".")[2]
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from ..analysis.attention_maps import STUDY, HeadMap, attended, finding, head_maps
+from ...harness.rows.findings import AttentionMap
+from ..analysis.attention_maps import STUDY, attended, finding, head_maps
 from ..data.run_meta import Meta, run_caption
 from ..elements import Block, Map, Maps, Table, note
 from ..formatting import number_text
@@ -30,9 +31,9 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         yield note("No maps. A scenario requests them with studies: [attention_maps].")
 
 
-def _maps(found: list[HeadMap], run: Mapping[str, Any], name: str) -> Maps:
-    tokens = len(found[0]["weight_rows"])
-    rows = tuple((str(one["head"]), *_numbers(one)) for one in found)
+def _maps(found: list[AttentionMap], run: Mapping[str, Any], name: str) -> Maps:
+    tokens = len(found[0].weight_rows)
+    rows = tuple((str(one.head), *_numbers(one)) for one in found)
     return Maps(
         title=finding(found),
         caption=f"{run_caption(run, name)} · {tokens} tokens, drawn at random, nothing trained",
@@ -45,7 +46,7 @@ def _maps(found: list[HeadMap], run: Mapping[str, Any], name: str) -> Maps:
         y_label="query token",
         value_label="weight",
         maps=tuple(
-            Map(label=f"head {one['head']}", rows=tuple(map(tuple, one["weight_rows"])))
+            Map(label=f"head {one['head']}", rows=tuple(map(tuple, one.weight_rows)))
             for one in found
         ),
         table=Table(
@@ -54,6 +55,6 @@ def _maps(found: list[HeadMap], run: Mapping[str, Any], name: str) -> Maps:
     )
 
 
-def _numbers(one: HeadMap) -> tuple[str, str]:
+def _numbers(one: AttentionMap) -> tuple[str, str]:
     """Tokens attended to, and the largest weight."""
-    return attended(one), number_text(max(max(row) for row in one["weight_rows"]))
+    return attended(one), number_text(max(max(row) for row in one.weight_rows))

@@ -18,7 +18,7 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Series, Table, note
 from ..formatting import STATUS_WORDS, count_text, list_text, number_text, ratio_range_text
-from ._over_n import multiples, not_drawn, panel
+from ..subjects._over_n import multiples, not_drawn, panel
 
 TITLE = "Speed-up"
 ORDER = 38

@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
+from ...harness.rows.findings import Generated
 from ..analysis.generation import (
     STUDY,
-    Generated,
     complaints,
     finding,
     generated,
@@ -86,7 +86,7 @@ def _series(backend: str, some: Sequence[Generated], way: str) -> Series:
     return Series(
         backend=backend,
         kind="measured",
-        x=tuple(one["tokens"] for one in some),
+        x=tuple(one.tokens for one in some),
         y=y,
         low=low,
         high=high,
@@ -112,18 +112,18 @@ def _table(by_backend: Mapping[str, Sequence[Generated]]) -> Table:
         ),
         rows=tuple(
             (
-                count_text(one["tokens"]),
+                count_text(one.tokens),
                 backend,
-                time_text(one["cached_step_ms"]),
-                time_text(one["full_step_ms"]),
+                time_text(one.cached_step_ms),
+                time_text(one.full_step_ms),
                 ratio_text(one, "step"),
-                time_text(one["cached_total_ms"]),
-                time_text(one["full_total_ms"]),
+                time_text(one.cached_total_ms),
+                time_text(one.full_total_ms),
                 ratio_text(one, "total"),
-                flops_text(one["cached_total_flops"]),
-                flops_text(one["full_total_flops"]),
-                size_text(one["cache_bytes"]),
-                number_text(one.get("error_ratio")),
+                flops_text(one.cached_total_flops),
+                flops_text(one.full_total_flops),
+                size_text(one.cache_bytes),
+                number_text(one.error_ratio),
             )
             for backend, some in by_backend.items()
             for one in some

@@ -24,7 +24,7 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Panel, Series, Table, Text, note
 from ..formatting import bytes_text, count_text, list_text, number_text, plural, time_text
-from ._over_n import N_LABEL, not_drawn
+from ..subjects._over_n import N_LABEL, not_drawn
 
 TITLE = "Growth"
 ORDER = 42

@@ -18,7 +18,7 @@ from ..data.row_groups import Group, case_key, label, records
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Panel, Series, Table, Text, note
 from ..formatting import STATUS_WORDS, bytes_text, flops_text, number_text, time_text
-from ._over_n import not_drawn
+from ..subjects._over_n import not_drawn
 
 TITLE = "Cost of heads"
 ORDER = 30

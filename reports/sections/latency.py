@@ -18,7 +18,7 @@ from ..formatting import (
     number_text,
     time_text,
 )
-from ._over_n import latency_series, multiples, not_drawn, panel
+from ..subjects._over_n import latency_series, multiples, not_drawn, panel
 
 TITLE = "Latency"
 ORDER = 40

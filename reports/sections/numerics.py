@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from ...harness.rows.findings import Precision, ScoreScale, findings_of
 from ..data.run_meta import Meta, run_caption
 from ..elements import Block, Figure, Panel, Series, Table, note
 from ..formatting import list_text, number_text
@@ -16,7 +17,7 @@ DRAWN_ELSEWHERE = (
     *("attention_maps", "generation", "gradient_distance", "linformer_projections"),
     *("checkpoint_heads", "trained_heads", "trained_projections", "worked_example"),
 )
-SCALE, PRECISION = "score_scale", "precision"
+SCALE, PRECISION = ScoreScale.STUDY, Precision.STUDY
 WIDEST_CELL = 60
 Finding = Mapping[str, Any]
 
@@ -45,16 +46,13 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
 
 def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
     """Entropy of the softmax over d_k, with and without the factor."""
-    known = [
-        one
-        for one in found
-        if _are_numbers(one, "d_k", "entropy_ratio", "score_variance")
-        and type(one.get("scaled")) is bool
-    ]
+    known = findings_of(ScoreScale, found)
     panels = []
     for scaled, words in ((True, "with"), (False, "without")):
         points = sorted(
-            (one["d_k"], one["entropy_ratio"]) for one in known if one["scaled"] is scaled
+            (one.d_k, one.entropy_ratio)
+            for one in known
+            if one.scaled is scaled and one.entropy_ratio is not None
         )
         if points:
             panels.append(
@@ -68,9 +66,11 @@ def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
             )
     if not panels:
         return
-    widest = max(one["d_k"] for one in known)
+    widest = max(one.d_k for one in known)
     at_widest = [
-        one["entropy_ratio"] for one in known if one["d_k"] == widest and not one["scaled"]
+        one.entropy_ratio
+        for one in known
+        if one.d_k == widest and not one.scaled and one.entropy_ratio is not None
     ]
     end = (
         f": {100 * at_widest[0]:.0f} % of the highest possible entropy is left at d_k = {widest}"
@@ -86,27 +86,28 @@ def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
             " number."
         ),
         panels=tuple(panels),
-        table=_table(SCALE, known, ""),
+        table=_table(SCALE, [one.stored() for one in known], ""),
     )
 
 
 def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator[Block]:
     """Relative error over N, a panel per dtype, for the backends of the run; the table has all."""
     known = [
-        one
-        for one in found
-        if _are_numbers(one, "seq_len", "error_l2_ratio") and one["error_l2_ratio"] > 0
+        (one, error)
+        for one in findings_of(Precision, found)
+        if (error := one.error_l2_ratio) is not None and error > 0
     ]
+    if not known:
+        return
+    table = _table(PRECISION, [one.stored() for one, _ in known], "")
     panels, largest = [], []
-    for dtype in dict.fromkeys(str(one.get("dtype")) for one in known):
-        of_dtype = [one for one in known if one.get("dtype") == dtype]
-        largest.append(f"{number_text(max(one['error_l2_ratio'] for one in of_dtype))} in {dtype}")
+    for dtype in dict.fromkeys(one.dtype for one, _ in known):
+        of_dtype = [(one, error) for one, error in known if one.dtype == dtype]
+        largest.append(f"{number_text(max(error for _, error in of_dtype))} in {dtype}")
         series = []
         for backend in timed:
             points = sorted(
-                (one["seq_len"], one["error_l2_ratio"])
-                for one in of_dtype
-                if one.get("backend") == backend
+                (one.seq_len, error) for one, error in of_dtype if one.backend == backend
             )
             if points:
                 series.append(_series(backend, points))
@@ -120,7 +121,7 @@ def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator
                 )
             )
     if not panels:
-        yield from [_table(PRECISION, known, "")] if known else []
+        yield table
         return
     yield Figure(
         title=f"Relative errors are at most {list_text(largest)}",
@@ -131,7 +132,7 @@ def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator
             " run. The table has every number, and all backends that run here."
         ),
         panels=tuple(panels),
-        table=_table(PRECISION, known, ""),
+        table=table,
         same_y=False,
     )
 
@@ -154,7 +155,3 @@ def _cell(value: Any) -> str:
         return "yes" if value else "no"
     text = number_text(value) if isinstance(value, int | float) else str(value)
     return text if len(text) <= WIDEST_CELL else text[: WIDEST_CELL - 1] + "…"
-
-
-def _are_numbers(one: Finding, *names: str) -> bool:
-    return all(type(one.get(name)) in (int, float) for name in names)

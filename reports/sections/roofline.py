@@ -30,7 +30,7 @@ from ..formatting import (
     rate_text,
     share_text,
 )
-from ._over_n import not_drawn
+from ..subjects._over_n import not_drawn
 
 TITLE = "Roofline"
 ORDER = 46

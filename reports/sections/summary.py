@@ -8,24 +8,15 @@ from typing import Protocol
 import pandas as pd
 
 from ..analysis import (
-    approximate,
-    block_share,
     contrasts,
     growth_along,
     heads,
     max_seq_len,
     memory,
-    own_backends,
-    recurrence,
     speed,
     trust,
     wall,
 )
-from ..analysis.audited_kernels import by_gpu, kernels
-from ..analysis.audited_kernels import finding as kernels_finding
-from ..analysis.kernel_limits import findings as limits_findings
-from ..analysis.ratio import time_ratio
-from ..comparison import devices_text, environments
 from ..comparison.devices import copies_of
 from ..data.copies import first_copies
 from ..data.exactness import exactness_note, is_exact, meanings
@@ -44,12 +35,12 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, caution, note
 from ..formatting import STATUS_WORDS, number_text, plural, time_text
+from ..ratio import time_ratio
 
 TITLE = "Summary"
 ORDER = 10
 NEEDS = ("status", "latency_ms")
 ALL_COPIES = True
-ABOUT = ("cases", "kernels")
 MOST_PROBLEMS = 3  # sentences per subject; the sections below have the rest
 MOST_TABLE_ROWS = 40
 
@@ -62,24 +53,16 @@ class Finder(Protocol):
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     rows, copies = records(first_copies(frame)), copies_of(records(frame), meta)
-    yield from (Text(text=f"{one}.", about="own") for one in own_backends.findings(rows, meta))
-    yield from _between_environments(rows, meta)
-    for one in copies:
-        yield Text(text=f"{devices_text.finding(one)}.", about="devices" if one.spread else "")
     walls = max_seq_len.wall_groups(meta)
     texts = [group.prefixed(max_seq_len.finding(group.rows)) for group in walls]
     yield from _sentences("Memory wall", texts, about="wall" if len(walls) == 1 else "")
-    audited = by_gpu(kernels(meta))
-    yield from _sentences("GPU anatomy", [kernels_finding(some) for some in audited.values()])
-    limits = [text for some in audited.values() for text in limits_findings(some)]
-    yield from _sentences("How the kernel works", limits)
     if rows:
         yield from _of_cases(rows, meta)
         if copies:
             yield note(
                 f"With all copies, {plural(len(frame), 'case')}; other sections show the first."
             )
-    elif not walls and not audited:
+    elif not walls:
         studied = any(run.get("studies") for run in meta.values())
         yield Text(text=f"The plan has no case{', only studies' if studied else ''}.")
 
@@ -106,11 +89,6 @@ def _answers(rows: list[Row], meta: Meta) -> Iterator[Text]:
         yield from _sentences("Latency", _findings(speed, raced), about="fastest")
     else:
         yield Text(text="No case has a latency.")
-    approximating, recurring = approximate.approximating(rows), recurrence.recurring(rows)
-    found = _findings(approximate, approximating)
-    yield from _sentences("Approximate attention", found, about="crossover")
-    yield from _sentences("Recurrence", _findings(recurrence, recurring), about="crossover")
-    yield from _sentences("Block", block_share.findings(rows), about="block")
     if ran_out := [group for group in over_n if _ran_out(group)]:
         ends = [group.prefixed(wall.finding(wall.memory_ends(group))) for group in ran_out]
         yield from _sentences("Memory wall", ends, about="wall")
@@ -124,16 +102,6 @@ def _answers(rows: list[Row], meta: Meta) -> Iterator[Text]:
             )
         )
     yield from _heads(rows)
-
-
-def _between_environments(rows: list[Row], meta: Meta) -> Iterator[Block]:
-    compared = list(environments.compare_environments(rows, meta))
-    for between in compared:
-        if between.verdicts:
-            about = "environments" if len(compared) == 1 else ""
-            yield Text(text=f"{environments.finding(between)}.", about=about)
-            for sentence in environments.exceptions(between):
-                yield Text(text=f"{sentence[0].upper()}{sentence[1:]}.")
 
 
 def _heads(rows: list[Row]) -> Iterator[Text]:

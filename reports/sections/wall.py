@@ -14,7 +14,7 @@ from ..data.row_groups import Group, Row, backends, case_key, over_lengths, reco
 from ..data.run_meta import Meta, budget_bytes, caption
 from ..elements import Block, Figure, Series, Table, Text, note
 from ..formatting import STATUS_WORDS, bytes_text, count_text, plural
-from ._over_n import multiples, not_drawn, panel
+from ..subjects._over_n import multiples, not_drawn, panel
 
 TITLE = "Memory wall"
 ORDER = 20

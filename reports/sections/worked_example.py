@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from ..analysis.worked_example import STUDY, Example, examples
+from ...harness.rows.findings import WorkedExample
+from ..analysis.worked_example import STUDY, examples
 from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, note
 from ..formatting import list_text, number_text
@@ -35,9 +36,9 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         yield note("No example. A scenario requests it with studies: [worked_example].")
 
 
-def _steps(one: Example) -> Iterator[Block]:
-    width = len(one["query_rows"][0])
-    tokens = len(one["query_rows"])
+def _steps(one: WorkedExample) -> Iterator[Block]:
+    width = len(one.query_rows[0])
+    tokens = len(one.query_rows)
     yield Text(
         text=(
             f"Attention on {tokens} tokens by hand. Each score is the scalar product of a query and"
@@ -53,12 +54,12 @@ def _steps(one: Example) -> Iterator[Block]:
             (str(token), *map(_row, rows))
             for token, rows in enumerate(
                 zip(
-                    one["query_rows"],
-                    one["key_rows"],
-                    one["value_rows"],
-                    one["score_rows"],
-                    one["weight_rows"],
-                    one["output_rows"],
+                    one.query_rows,
+                    one.key_rows,
+                    one.value_rows,
+                    one.score_rows,
+                    one.weight_rows,
+                    one.output_rows,
                     strict=True,
                 ),
                 start=1,
@@ -67,17 +68,17 @@ def _steps(one: Example) -> Iterator[Block]:
     )
 
 
-def _masks(found: Sequence[Example]) -> Iterator[Block]:
+def _masks(found: Sequence[WorkedExample]) -> Iterator[Block]:
     if not found:
         return
     yield Table(
         title="The same tokens under masks",
         columns=("mask", "token", "scores", "weights", "output"),
         rows=tuple(
-            (one["mask"], str(token), *map(_row, rows))
+            (one.mask, str(token), *map(_row, rows))
             for one in found
             for token, rows in enumerate(
-                zip(one["score_rows"], one["weight_rows"], one["output_rows"], strict=True), start=1
+                zip(one.score_rows, one.weight_rows, one.output_rows, strict=True), start=1
             )
         ),
     )
@@ -88,9 +89,9 @@ def _masks(found: Sequence[Example]) -> Iterator[Block]:
     )
 
 
-def _agreement(found: Sequence[Example]) -> str:
-    worst = max(one["worst_error"] for one in found)
-    names = list_text(list(dict.fromkeys(name for one in found for name in one["backends"])))
+def _agreement(found: Sequence[WorkedExample]) -> str:
+    worst = max(one.worst_error for one in found)
+    names = list_text(list(dict.fromkeys(name for one in found for name in one.backends)))
     distance = f"at most {number_text(worst)} away" if worst else "equal"
     return (
         f"These are the numbers of the formula in fp32; the outputs of {names} in"

@@ -14,13 +14,10 @@ from attnbench.harness.advise.shapes import ModelShapes, implementations
 from attnbench.harness.machine.environment import fix_threads
 from attnbench.harness.machine.this_device import this_device
 from attnbench.harness.measure.peak_memory import peak
-from attnbench.harness.models import plain
-from attnbench.harness.models.config_file import read, shipped
 from attnbench.harness.models.resolve import model_of
 from attnbench.harness.store.run_store import runs
 from attnbench.reports.advice.memory import MemoryOver
 from attnbench.reports.advice.stored import Device, stored_rows
-from attnbench.reports.data.read import read_run
 from tests.conftest import environment
 from tests.reports.fake_advice import inquiry
 
@@ -36,7 +33,6 @@ TINY = {
     "vocab_size": 100,
 }
 MEASURED_TOKENS, TOKENS = 512, 1024
-SCALAR_BYTES = 64  # that torch wraps as tensors for a moment
 
 
 def test_rows_answer_within_a_second(benchmark, tiny, tmp_path):
@@ -57,17 +53,6 @@ def test_rows_answer_within_a_second(benchmark, tiny, tmp_path):
     benchmark.extra_info["best_s"] = best
     benchmark.pedantic(seconds, rounds=3)
     assert best <= 1.0
-
-
-@pytest.mark.parametrize("name", sorted(shipped()))
-def test_shipped_configurations_have_the_same_shapes_with_transformers_and_without(name, tmp_path):
-    pytest.importorskip("transformers")
-    data = read(shipped()[name])
-    data.pop("_source", None)
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(data))
-    ours, theirs = plain.model(data, name, str(path)), model_of(str(path))
-    assert theirs.layers == ours.layers
 
 
 def calls_of_a_real_model(name: str, tokens: int) -> list[int]:
@@ -140,20 +125,3 @@ def test_rows_of_half_the_length_predict_calls_of_a_real_model_within_1_percent(
     off_ratio = predicted / max(calls_of_a_real_model(name, TOKENS)) - 1
     benchmark.extra_info["off_ratio"] = off_ratio
     assert abs(off_ratio) <= 0.01
-
-
-@pytest.mark.parametrize("name", ["eager", "sdpa"])
-def test_rows_are_those_of_calls_of_a_real_model(benchmark, tiny, tmp_path, name):
-    """At the length itself: not a byte off, as inputs lie in memory as the model's."""
-    command = ["run", "--model", str(tiny), "--phase", "prefill", "--seq-len", str(TOKENS)]
-    command += ["--backends", f"hf:{name}", "--dtype", "fp32", "--device", "cpu"]
-    command += ["--out", str(tmp_path), "--plan", "quick", "--quiet"]
-    run = partial(subprocess.run, env=environment(), check=True, timeout=600)
-    benchmark.pedantic(run, args=([sys.executable, "-m", "attnbench", *command],), rounds=1)
-    (folder,) = runs(tmp_path)
-    (row,) = read_run(folder).rows
-    off_bytes = (
-        row["peak_bytes"] + row["workspace_bytes"] - max(calls_of_a_real_model(name, TOKENS))
-    )
-    benchmark.extra_info["off_bytes"] = off_bytes
-    assert abs(off_bytes) <= SCALAR_BYTES

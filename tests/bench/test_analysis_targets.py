@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.conftest import environment
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 
 ROWS = 20_000
 BACKENDS = (

@@ -9,8 +9,7 @@ import subprocess
 import pytest
 
 from tests.conftest import command_line, environment
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import case, problem
+from tests.made_runs import case, fake_run, problem
 
 ROWS = 20_000
 MOST_S, MOST_BYTES = 10, 10**9

@@ -14,9 +14,8 @@ from attnbench.harness.learning.studies.trained_heads import MOST_SEEDS, PARTS, 
 from attnbench.harness.learning.synthetic_tasks import TOKENS
 from attnbench.harness.learning.synthetic_tasks import task as task_of
 from attnbench.reports.pages.html import render
-from attnbench.reports.pages.markdown import render as render_markdown
 from attnbench.reports.pages.report import open_report
-from tests.reports.fake_runs import case, grid, problem, quickstart, row, write_run
+from tests.made_runs import case, problem, row, write_run
 from tests.reports.fake_trainings import training, with_trainings
 
 MOST_BYTES, MOST_BUILD_S, MOST_READY_MS = 1_500_000, 5.0, 200
@@ -24,7 +23,6 @@ BACKENDS = ("naive", "fused", "sdpa", "sdpa:math", "sdpa:efficient")
 LENGTHS = tuple(2**power for power in range(6, 16))
 BLOCKS, CALLS = 10, 10
 LOADS = 7
-SCREEN = 900  # pixels: the height of the first screen
 MOST_HEADINGS, MOST_LINES = 8, 120  # of six cases
 READY = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
 
@@ -152,41 +150,3 @@ def test_a_browser_has_it_ready_at_once(
     benchmark.extra_info["ready_ms"] = times_ms
     print(f"{pages_of}: ready in {min(times_ms):.0f} ms")
     assert min(times_ms) <= MOST_READY_MS
-
-
-@pytest.mark.parametrize(("width", "all_of_it"), [(1280, True), (375, False)])
-def test_the_first_picture_is_on_the_first_screen(
-    benchmark,
-    require: Callable[[str], str],
-    tmp_path: Path,
-    width: int,
-    all_of_it: bool,
-) -> None:
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="needs playwright: pip install playwright"
-    )
-    page_file = tmp_path / "page.html"
-    page_file.write_text(render(open_report([quickstart(tmp_path)])))
-    with playwright.sync_playwright() as player:
-        browser = player.chromium.launch(executable_path=require("chromium"), args=["--no-sandbox"])
-        page = browser.new_context(viewport={"width": width, "height": SCREEN}).new_page()
-        benchmark.pedantic(lambda: page.goto(page_file.as_uri()), rounds=1)
-        box = page.locator(".card svg").filter(visible=True).first.bounding_box()
-        browser.close()
-    benchmark.extra_info["picture"] = box
-    assert box is not None
-    # On a phone the panels are stacked: the first one is to be seen.
-    assert box["y"] + (box["height"] if all_of_it else box["height"] / 2) <= SCREEN
-
-
-@pytest.mark.parametrize(("lengths", "heads"), [((1024,), (1, 8)), ((512, 2048), (8,))])
-def test_six_cases_are_short_in_markdown(
-    benchmark, tmp_path: Path, lengths: tuple[int, ...], heads: tuple[int, ...]
-) -> None:
-    cases = grid(("naive", "fused", "sdpa"), lengths, heads)
-    run = write_run(tmp_path, cases, [row(one) for one in cases])
-    text = benchmark.pedantic(lambda: render_markdown(open_report([run])), rounds=3)
-    lines = text.splitlines()
-    benchmark.extra_info["lines"] = len(lines)
-    assert len(lines) <= MOST_LINES
-    assert sum(line.startswith("#") for line in lines) <= MOST_HEADINGS

@@ -17,7 +17,6 @@ from attnbench import impls
 from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.harness.measure.warm_heap import WarmHeap
 from attnbench.impls.problem import Problem
-from tests.harness.measure.test_peak_memory import weighed
 
 CPU = torch.device("cpu")
 LENGTHS = (2048, 4096, 8192, 16384)
@@ -71,15 +70,6 @@ def test_time_grows_with_n(benchmark, backend):
     assert exponent(times) <= (
         MOST_STRIDED_EXPONENT if backend == "sparse_strided" else MOST_EXPONENT
     )
-
-
-@pytest.mark.parametrize("backend", [*LINEAR, "sparse_strided"])
-def test_bytes_grow_with_n(benchmark, backend):
-    peaks = benchmark.pedantic(
-        lambda: [weighed(backend, problem(backend, n)).peak_bytes for n in LENGTHS], rounds=1
-    )
-    benchmark.extra_info.update(peaks_bytes=peaks, exponent=exponent(peaks))
-    assert exponent(peaks) <= (1.5 if backend == "sparse_strided" else 1.01)
 
 
 @pytest.mark.parametrize("backend", [*LINEAR, "sparse_strided"])

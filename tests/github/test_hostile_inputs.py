@@ -10,6 +10,8 @@ import pytest
 from tests.conftest import environment
 from tests.github.workflow_files import ACTION, steps, workflows
 
+pytestmark = pytest.mark.long
+
 HOSTILE = (
     "x[$(touch pwned)]",
     "$(touch pwned)",
@@ -128,13 +130,6 @@ def test_a_scenario_whose_name_would_be_two_outputs_is_refused(tmp_path: Path) -
     assert done.returncode == 2
     assert "scenario: has a line break" in done.stderr
     assert not (tmp_path / "output").exists()
-
-
-@pytest.mark.parametrize("value", ["mine.yaml", "-n", "a b.yaml", "x[$(touch pwned)]", "%s"])
-def test_other_names_arrive_as_they_are(value: str, tmp_path: Path) -> None:
-    assert run_step("Find the scenario", tmp_path, SCENARIO=value).returncode == 0
-    assert (tmp_path / "output").read_text() == f"path={value}\n"
-    assert not (tmp_path / "pwned").exists()
 
 
 def test_arguments_of_pip_are_words_and_never_files_or_commands(tmp_path: Path) -> None:

@@ -14,12 +14,9 @@ from pathlib import Path
 import pytest
 
 import attnbench
-from attnbench.harness.learning.checkpoints import decoder_file
 from attnbench.harness.process.signals import Signals
 from tests.conftest import ROOT, environment
-from tests.harness.learning.test_checkpoint_files import decoder
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import fake_run, quickstart
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
 TINY = {
@@ -41,6 +38,7 @@ def python(code: str, folder: Path, **changes: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.long
 def test_the_examples_of_the_documentation_run_in_their_order_and_print_nothing_else(
     tmp_path: Path,
 ) -> None:
@@ -65,15 +63,6 @@ def test_importing_and_listing_names_loads_nothing_heavy() -> None:
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
-def test_every_public_name_is_there_and_documented() -> None:
-    for name in attnbench.__all__:
-        assert getattr(attnbench, name)
-        assert name in PAGE or name == "__version__"
-    assert dir(attnbench) == sorted(attnbench.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'absent'"):
-        attnbench.absent  # noqa: B018
-
-
 @pytest.mark.parametrize(
     ("scenario", "said"),
     [
@@ -96,6 +85,7 @@ def test_a_bad_scenario_is_a_value_error_with_the_message_of_the_command_line(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_bad_arguments_are_refused_before_anything_starts(tmp_path: Path) -> None:
     for arguments in (
         {"plan": "fast"},
@@ -143,22 +133,7 @@ def test_a_run_that_failed_in_part_is_not_ok_and_says_how(tmp_path: Path) -> Non
     assert attnbench.Run(fake_run(tmp_path, 1)).ok
 
 
-def test_a_notebook_shows_the_answers(tmp_path: Path) -> None:
-    text = attnbench.Run(quickstart(tmp_path))._repr_markdown_()
-    assert "sdpa is fastest" in text.replace("\u00a0", " ")
-    assert text.count("\n- ") >= 1
-
-
-def test_runs_are_opened_by_path_name_and_latest(tmp_path: Path) -> None:
-    folder = fake_run(tmp_path, 1)
-    (tmp_path / "latest").symlink_to(folder.name)
-    for name in (folder, str(folder), folder.name, "latest"):
-        assert attnbench.open_run(name, out=tmp_path).path == folder.resolve()
-    assert attnbench.open_run(out=tmp_path).path == folder.resolve()
-    with pytest.raises(attnbench.BadInput, match="no such run"):
-        attnbench.open_run("absent", out=tmp_path)
-
-
+@pytest.mark.long
 def test_a_comparison_has_the_verdicts_of_the_command_line(
     tmp_path: Path, attnbench: object
 ) -> None:
@@ -175,52 +150,6 @@ def test_a_comparison_has_the_verdicts_of_the_command_line(
 
 
 # ---- trained models ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def saved(tmp_path: Path) -> Path:
-    pytest.importorskip("safetensors")
-    path = tmp_path / "mine.safetensors"
-    decoder_file.save(decoder(), path, {})
-    return path
-
-
-@pytest.mark.long
-def test_models_are_looked_at_alone_and_beside_a_scenario(saved: Path, tmp_path: Path) -> None:
-    alone = attnbench.run(checkpoints=saved, device="cpu", out=tmp_path)
-    assert alone.statuses == {"ok": 1}
-    quick = {"plan": {"processes": 1, "min_blocks": 2, "max_blocks": 2, "budget_s": 0.1}}
-    models = {"old": saved, "new": str(saved)}
-    both = attnbench.run(TINY, checkpoints=models, device="cpu", out=tmp_path, changes=quick)
-    rows = [json.loads(line) for line in (both.path / "rows.jsonl").read_text().splitlines()]
-    assert sorted(row["case"] for row in rows) == [
-        *("fused-b1-n32-d16-h2-fp32-forward-core",),
-        *("study-checkpoint_heads-new", "study-checkpoint_heads-old"),
-    ]
-    (both.path / "rows.jsonl").write_text("")
-    with pytest.raises(attnbench.BadInput) as refused:
-        both.resume()
-    assert str(refused.value).endswith(": checkpoints={'old': PATH, 'new': PATH}")
-    assert both.resume(checkpoints=models).statuses == {"ok": 3}
-
-
-def test_a_bad_model_is_refused_in_words_for_python(saved: Path, tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    (other := tmp_path / "sub" / saved.name).write_bytes(saved.read_bytes())
-    for arguments, said in (
-        ({"checkpoints": tmp_path / "none"}, "no such file or folder; wanted a .safetensors"),
-        ({"checkpoints": {"a b": saved}}, "the name 'a b'; wanted 1 to 64 letters"),
-        ({"checkpoints": [saved, other]}, "wanted different names; give {NAME: PATH}"),
-        ({"checkpoints": saved, "tokens": tmp_path / "none"}, "tokens: "),
-        ({"tokens": saved}, "tokens: belong to checkpoints; give the model too"),
-        ({}, "scenario: nothing to run; wanted a scenario, such as 'quickstart', or checkpoints"),
-    ):
-        with pytest.raises(attnbench.BadInput) as refused:
-            attnbench.run(out=tmp_path / "out", **arguments)
-        assert said in str(refused.value)
-        assert "--" not in str(refused.value)
-        assert str(refused.value).count("\n") == 0
-    assert not (tmp_path / "out").exists()
 
 
 # ---- signals -------------------------------------------------------------------------------------
@@ -254,6 +183,7 @@ def started(folder: Path, code: str) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.long
 def test_ctrl_c_keeps_the_rows_and_raises_and_a_second_one_changes_nothing(tmp_path: Path) -> None:
     with started(tmp_path, INTERRUPTED) as process:
         process.send_signal(signal.SIGINT)
@@ -271,6 +201,7 @@ def test_ctrl_c_keeps_the_rows_and_raises_and_a_second_one_changes_nothing(tmp_p
     assert statuses["interrupted"] >= 1
 
 
+@pytest.mark.long
 def test_sigterm_ends_the_callers_process_as_it_would_have_without_us(tmp_path: Path) -> None:
     with started(tmp_path, INTERRUPTED) as process:
         process.send_signal(signal.SIGTERM)

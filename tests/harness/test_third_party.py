@@ -153,18 +153,6 @@ def test_an_installed_backend_is_listed_measured_checked_and_reported(fresh_pyth
     assert "chunked:64" in (tmp_path / page.stdout.strip()).read_text()
 
 
-def test_a_dry_run_imports_no_third_party_backend(run, site, tmp_path):
-    (site / "other.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w')\n")
-    dry_run = ("run", "--backends", "other,other_breaks", *SMALL, "--dry-run")
-    done = run(sys.executable, *dry_run, also=site)
-    assert done.returncode == 0, done.stderr
-    package = "from the package other 0.2, which is imported in workers only"
-    assert done.stdout.count(package) == 2
-    listed = run(sys.executable, "list", "backends", "--device", "cpu", also=site)
-    assert listed.returncode == 0
-    assert not (tmp_path / "imported").exists()
-
-
 def test_broken_packages_break_no_list(run, site):
     done = run(sys.executable, "list", "backends", "--device", "cpu", also=site)
     assert done.returncode == 0, done.stderr
@@ -194,13 +182,3 @@ def test_a_broken_package_is_one_row_and_our_backends_are_measured(run, site, tm
         assert rows[name]["status"] == status, rows[name]
         assert reason in rows[name]["reason"]
     assert "1 / 0" in rows["other_breaks"]["log_tail"]
-
-
-def test_a_wall_of_a_broken_package_is_an_error_row(run, site, tmp_path):
-    flags = ("--d-model", "16", "--heads", "1", "--memory-gib", "0.1", "--device", "cpu")
-    backends = ("--backends", "other_breaks,other_lacks")
-    done = run(sys.executable, "wall", *backends, *flags, also=site)
-    rows = rows_of(tmp_path, done)
-    assert rows["other_breaks"]["status"] == "error", done.stderr
-    assert rows["other_lacks"]["status"] == "unavailable"
-    assert "ZeroDivisionError" in rows["other_breaks"]["reason"]

@@ -3,7 +3,7 @@ and both scopes.
 
 Exact backends are checked against the reference, the others for shape, finite numbers and zeros. A
 backend that compiles takes seconds for each of these 90 cases. It gets the problems of COMPILED
-only, each in one dtype and scope, so that every such pair occurs; `make slow` runs all.
+only, each in one dtype and scope, so that every such pair occurs; `make nightly` runs all.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,9 +38,8 @@ COMPILE = [name for name in names() if missing(name) is None and load(name).comp
 
 
 def case(name: str, problem: str) -> Any:
-    """Long if it compiles, but for one problem of each kind."""
-    long = name in COMPILE and problem not in ("causal", "local_causal")
-    return pytest.param(name, problem, marks=[pytest.mark.long] if long else [])
+    """Long if it compiles."""
+    return pytest.param(name, problem, marks=[pytest.mark.long] if name in COMPILE else [])
 
 
 CASES = [
@@ -62,7 +61,7 @@ def test_backend_is_as_close_as_the_same_dtype_reference(
     check(name, PROBLEMS[problem], make_case, "cpu", kinds_of(name, problem))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", COMPILE)
 def test_backend_that_compiles_is_as_close_in_every_dtype_and_scope(
     name: str, shape: Problem, make_case: Callable

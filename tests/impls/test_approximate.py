@@ -108,13 +108,6 @@ def test_the_error_of_performer_falls_with_the_features_on_average(
     assert gain == pytest.approx(1.5, abs=0.4)  # 1 / sqrt(features)
 
 
-def test_the_error_of_linformer_is_large_where_nobody_trained_it() -> None:
-    """As docs/method.md says."""
-    short, long = (Problem(batch=1, seq_len=n, d_model=256, heads=4) for n in (512, 2048))
-    assert 1 < error_of("linformer:512", short, 0) < error_of("linformer:64", short, 0)
-    assert error_of("linformer", long, 0) > 10 * error_of("linformer", short, 0)
-
-
 @pytest.mark.parametrize("name", ["performer", "performer:64"])
 @pytest.mark.parametrize("times", [1e-3, 10.0, 60.0])
 def test_performer_stays_finite_where_weights_vanish(name: str, times: float) -> None:
@@ -184,14 +177,6 @@ def test_mean_pooling_of_single_tokens_is_exact_and_of_more_it_keeps_a_part() ->
         }
         assert (found["linformer:pool64"] or 0) > 0.5
         assert abs(found["linformer:64"] or 1) < 0.1
-
-
-@pytest.mark.parametrize("name", ["linformer", "linformer:64", "performer", "performer:512"])
-def test_the_rank_or_the_number_of_features_is_in_the_facts(name: str) -> None:
-    problem = Problem(**SHAPE)
-    call: Any = load(name).prepare(problem, make_inputs(problem, CPU, 0), None)
-    size = int(name.partition(":")[2] or 256)
-    assert call.facts == ({"rank": size} if name.startswith("linformer") else {"features": size})
 
 
 @pytest.mark.parametrize("name", ["linformer:64", "linformer:pool64", "performer:64"])

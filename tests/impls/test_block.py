@@ -81,21 +81,6 @@ def test_equal_seeds_give_equal_weights_and_neighbouring_seeds_share_none() -> N
     )  # fmt: skip
 
 
-def test_making_a_decoder_leaves_torchs_generator_alone() -> None:
-    before = torch.get_rng_state()
-    Decoder(SHAPE, vocabulary=11)
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_heads_of_any_number_have_the_same_parameters() -> None:
-    sizes = {
-        sum(p.numel() for p in Decoder(replace(SHAPE, heads=h, kv_heads=h, d_k=16 // h,
-                                               d_v=16 // h), vocabulary=11).parameters())
-        for h in (1, 2, 4, 8, 16)
-    }  # fmt: skip
-    assert len(sizes) == 1
-
-
 def test_it_learns_to_copy_the_previous_token() -> None:
     decoder = Decoder(SHAPE, vocabulary=11, depth=1, backend="sdpa", seed=0)
     optimizer = torch.optim.AdamW(decoder.parameters(), lr=1e-2)
@@ -111,23 +96,3 @@ def test_it_learns_to_copy_the_previous_token() -> None:
         losses.append(loss.item())
     assert losses[0] > 2.0
     assert losses[-1] < 0.2
-
-
-def test_maps_come_from_each_block_on_request() -> None:
-    logits, maps = Decoder(SHAPE, vocabulary=11, depth=3)(tokens(2, 6), need_weights=True)
-    assert [tuple(p.shape) for p in maps] == [(2, 4, 6, 6)] * 3
-    assert all(torch.allclose(p.sum(-1), torch.ones(2, 4, 6)) for p in maps)
-    assert logits.shape == (2, 6, 11)
-
-
-def test_it_starts_from_embedded_tokens_too() -> None:
-    decoder = Decoder(SHAPE, vocabulary=11)
-    x = decoder.embed(tokens(2, 6))
-    assert torch.equal(decoder.from_embedded(x)[0], decoder(tokens(2, 6))[0])
-
-
-def test_sequences_beyond_the_last_position_are_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"^a sequence of 13 tokens; wanted at most the problem's seq_len, 12$"
-    ):
-        Decoder(SHAPE, vocabulary=11)(tokens(1, 13))

@@ -92,15 +92,3 @@ def test_a_block_with_gradients_has_no_formula_but_the_meta_device() -> None:
     predicted, reason = meta_peak_bytes(problem, load("fused"), CPU)
     assert reason == ""
     assert abs(weighed("fused", problem).peak_bytes - (predicted or 0)) <= 64
-
-
-def test_a_block_is_self_attention() -> None:
-    with pytest.raises(ValueError, match=r"^scope block is self-attention, but kv_seq_len \(9\) "):
-        Problem(batch=1, seq_len=8, kv_seq_len=9, d_model=8, heads=2, scope="block")
-
-
-def test_a_recurrent_layer_stands_in_no_block() -> None:
-    problem = Problem(batch=1, seq_len=8, d_model=8, heads=2, scope="block")
-    assert load("rnn").why_not(problem, CPU) == (
-        "a recurrent layer stands in no transformer block; set scope: layer"
-    )

@@ -72,17 +72,3 @@ def counted(call: object) -> int:
     with FlopCounterMode(display=False) as counter:
         call()  # type: ignore[operator]
     return counter.get_total_flops()
-
-
-def test_what_cannot_be_cached_is_refused() -> None:
-    both_ways = decoder_of(causal=False, causal_align="")
-    with pytest.raises(ValueError, match=r"only a causal layer without another mask"):
-        extend(both_ways, PROMPT, empty_cache(both_ways, 2, 9))
-    decoder = decoder_of()
-    with pytest.raises(ValueError, match=r"^5 tokens in a cache; wanted at most 4, its length$"):
-        extend(decoder, PROMPT, empty_cache(decoder, 2, 4))
-    with pytest.raises(ValueError, match=r"wanted at most the problem's seq_len, 24"):
-        generate(decoder, PROMPT, 21, cached=True)
-    decoder.backend = "torch_mha"
-    with pytest.raises(ValueError, match=r"torch_mha: nn.MultiheadAttention is a whole layer"):
-        extend(decoder, PROMPT, empty_cache(decoder, 2, 9))

@@ -1,6 +1,5 @@
 """The functions of the real package, called as its models call them."""
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -174,44 +173,3 @@ def test_flash_attn_is_told_the_window_as_models_count_it(monkeypatch: pytest.Mo
     attend = hf.attend_like(problem, "flash_attention_2", CPU)
     attend(*(torch.zeros(1, 2, 9, 8) for _ in range(3)))
     assert [(one["sliding_window"], one["is_causal"]) for one in calls] == [(4, True)]
-
-
-@installed
-def test_flex_attention_is_compiled_for_each_shape_however_many_there_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from torch._dynamo.utils import counters
-    from transformers.integrations.flex_attention import WrappedFlexAttention
-
-    monkeypatch.setattr(WrappedFlexAttention, "_is_flex_compiled", False)
-    # without C++; the number of compilations is the same
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
-    torch._dynamo.reset()
-    for n_q in range(20, 32):
-        problem = Problem(batch=1, seq_len=n_q, d_model=16, heads=2, causal=True)
-        before = counters["stats"]["unique_graphs"]
-        ours, theirs = exact("hf:flex_attention", problem), output("hf:flex_attention", problem)
-        assert torch.allclose(theirs, ours, atol=1e-5)
-        compiled = counters["stats"]["unique_graphs"] - before
-        assert compiled == 1, "the call after `prepare` compiled nothing"
-    torch._dynamo.reset()
-
-
-def test_flash_attn_says_what_it_lacks_and_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    def why_not(**changes: Any) -> str | None:
-        sizes: dict[str, Any] = {"batch": 1, "seq_len": 8, "d_model": 64, "heads": 2}
-        problem = Problem(**{**sizes, "dtype": "bf16", **changes})
-        return hf.why_not(problem, CUDA, variant="flash_attention_2")
-
-    def unavailable(device: torch.device) -> str | None:
-        return hf.unavailable(device, variant="flash_attention_2")
-
-    assert unavailable(CPU) == "flash-attn needs a CUDA device; this is cpu"
-    monkeypatch.setattr(hf, "find_spec", lambda package: None)
-    installing = "needs flash_attn, which is not installed: pip install flash-attn"
-    assert unavailable(CUDA) == installing
-    assert why_not(d_model=1024) == "heads are 512 wide; flash-attn has kernels for up to 256"
-    assert why_not(dtype="fp32") == "flash-attn takes fp16 and bf16, not fp32"
-    assert why_not(causal=True) is None
-    corner = why_not(causal=True, kv_seq_len=9, causal_align="top_left")
-    assert "starts from the top left" in str(corner)

@@ -34,6 +34,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return graphs
 
 
+@pytest.mark.long
 def test_each_call_keeps_its_own_code_however_many_shapes_there_are(
     compilations: list[object],
 ) -> None:
@@ -117,6 +118,7 @@ def test_a_missing_part_of_torch_compile_is_reported_with_the_command_that_helps
     assert _inductor.missing_for_compile(CUDA) == old
 
 
+@pytest.mark.long
 def test_compiled_runs_the_formula_of_fused(
     shape: Problem, compilations: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,16 +110,6 @@ def test_fills_that_half_precision_cannot_hold_give_no_nan(dtype: str, backend: 
     assert torch.allclose(output[:, 1:].float(), expected[:, 1:].float(), atol=2e-2)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_a_mask_may_have_any_floating_dtype(dtype: torch.dtype) -> None:
-    layer, x = layer_of(replace(SHAPE, kv_seq_len=7)), drawn(2, 7, 24)
-    unseen = torch.ones(7, 7, dtype=torch.bool).triu(1)
-    filled = torch.zeros(7, 7, dtype=dtype).masked_fill(unseen, torch.finfo(dtype).min)
-    assert torch.allclose(
-        layer(x, x, x, mask=filled)[0], layer(x, x, x, mask=~unseen)[0], atol=1e-6
-    )
-
-
 @pytest.mark.parametrize("backend", TAKE_MASKS)
 def test_a_mask_adds_to_that_of_the_problem(backend: str) -> None:
     x, far = drawn(2, 7, 24), torch.ones(7, 7, dtype=torch.bool).triu(-2)
@@ -166,17 +156,6 @@ def test_a_backend_that_takes_no_mask_says_which_do(backend: str) -> None:
         layer(x, x, x, mask=torch.ones(7, 7, dtype=torch.bool))
 
 
-def test_weights_under_a_mask_are_refused_by_backends_without_them() -> None:
-    x = drawn(2, 7, 24)
-    with pytest.raises(
-        ValueError,
-        match=r"^sdpa cannot return attention weights under a mask tensor; these can: fused, ",
-    ):
-        layer_of(replace(SHAPE, kv_seq_len=7), "sdpa")(
-            x, x, x, need_weights=True, mask=torch.ones(7, 7, dtype=torch.bool)
-        )
-
-
 def test_masks_that_are_none_are_refused_with_the_shape_that_is_wanted() -> None:
     layer, x = layer_of(), drawn(2, 7, 24)
     with pytest.raises(ValueError, match=r"mask of torch.int64; wanted torch.bool, True where .*"):
@@ -184,12 +163,6 @@ def test_masks_that_are_none_are_refused_with_the_shape_that_is_wanted() -> None
     for shape in ((2, 7), (9, 7), (2, 7, 7), (3, 1, 7, 7), (1, 2, 7, 7)):
         with pytest.raises(ValueError, match=r"here \[7, 7\] or \[2, 4, 7, 7\], or sizes of 1; "):
             layer(x, x, x, mask=torch.ones(shape, dtype=torch.bool))
-
-
-def test_the_kernel_is_asked_whether_it_takes_a_mask() -> None:
-    layer, x = layer_of(replace(SHAPE, kv_seq_len=7), "sdpa:flash"), drawn(2, 7, 24)
-    with pytest.raises(ValueError, match=r"^sdpa:flash: torch refuses the flash kernel: "):
-        layer(x, x, x, mask=torch.ones(7, 7, dtype=torch.bool))
 
 
 @pytest.mark.long

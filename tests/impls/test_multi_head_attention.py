@@ -45,22 +45,6 @@ def test_it_returns_weights_on_request(name: str) -> None:
     assert layer(x, x, x, need_weights=True)[1].shape == (2, 3, 7, 7)
 
 
-def test_it_refuses_weights_that_the_backend_does_not_have() -> None:
-    x = torch.randn(1, 4, 24)
-    with pytest.raises(
-        ValueError, match=r"^sdpa:flash cannot return attention weights; these can: fused, naive$"
-    ):
-        MultiHeadAttention(replace(SHAPE, d_v=6), backend="sdpa:flash")(x, x, x, need_weights=True)
-
-
-def test_it_refuses_sizes_that_its_backend_cannot_compute() -> None:
-    x = torch.randn(1, 4, 24)
-    with pytest.raises(
-        ValueError, match=r"sdpa:flash: torch refuses the flash kernel: .*same last dimension"
-    ):
-        MultiHeadAttention(SHAPE, backend="sdpa:flash")(x, x, x)
-
-
 def test_a_causal_layer_needs_the_alignment_for_other_lengths() -> None:
     x, source = torch.randn(1, 4, 24), torch.randn(1, 6, 24)
     with pytest.raises(ValueError, match="is ambiguous"):

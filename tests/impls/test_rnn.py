@@ -57,10 +57,6 @@ def test_problems_that_it_cannot_compute_are_refused(changes: dict[str, Any], re
     assert load("rnn").why_not(Problem(**SHAPE | changes), CPU) == reason
 
 
-def test_it_accepts_causal_problems() -> None:
-    assert load("rnn").why_not(Problem(**SHAPE, causal=True), CPU) is None
-
-
 def test_gradients_are_those_of_its_own_weights() -> None:
     problem = Problem(**SHAPE, passes="forward+backward")
     tensors = make_tensors(problem, CPU, 0)
@@ -78,12 +74,3 @@ def test_weights_are_the_same_in_every_dtype_but_for_rounding() -> None:
     for w, rounded in zip(whole.parameters(), half.parameters(), strict=True):
         assert torch.equal(w.bfloat16(), rounded)
         assert float(w.abs().max()) <= 16**-0.5
-
-
-def test_cudnn_rounds_as_matmul_does_while_the_call_runs() -> None:
-    before = torch.backends.cudnn.allow_tf32
-    with load("rnn").context(Problem(**SHAPE)):
-        matmul = torch.get_float32_matmul_precision() != "highest"
-        assert torch.backends.cudnn.allow_tf32 is matmul
-        assert torch.backends.cudnn.enabled
-    assert torch.backends.cudnn.allow_tf32 is before

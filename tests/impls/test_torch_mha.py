@@ -57,15 +57,3 @@ def test_gradients_of_the_concatenated_weights_can_be_computed_repeatedly(passes
         for _ in range(2)
     )
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
-
-
-def test_the_module_says_what_it_cannot_compute() -> None:
-    reasons = {
-        "nn.MultiheadAttention is a whole layer; use scope: layer": {"scope": "core"},
-        "nn.MultiheadAttention has no grouped heads": {"kv_heads": 1},
-        "nn.MultiheadAttention has heads of d_model / heads = 8 columns; here they have 8 and 12": {
-            "d_v": 12
-        },
-    }
-    for reason, changes in reasons.items():
-        assert load("torch_mha").why_not(replace(SHAPE, **changes), CPU) == reason

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 from tests.reports.rendering import write_page
 
 # Every status that a quickstart has, and few enough cases for axe to be quick.

@@ -7,8 +7,7 @@ from typing import Any
 
 from attnbench.reports.advice.asked import Asked, Implementation, Inquiry, Phase, Predicted
 from attnbench.reports.advice.stored import Device, StoredRows, stored_rows
-
-from .fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 
 EAGER = Implementation(name="eager", backend="hf:eager")
 SDPA = Implementation(name="sdpa", backend="hf:sdpa")

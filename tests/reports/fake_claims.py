@@ -1,26 +1,22 @@
 """Made-up rows and findings for tests of claims, with a known truth."""
 
 from pathlib import Path
-from random import Random
 from typing import Any
 
+from attnbench.reports.analysis.claims.claim_verdict import Part
 from attnbench.reports.analysis.claims.ledger import Claim, ledger
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
-
-from .fake_runs import case, problem, row, write_run
-
-Made = tuple[dict[str, Any], dict[str, Any]]
-
+from tests.made_runs import Made, made, problem, write_run
 
 LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192)
 
 
-def ledger_of(parent: Path, *made: Made, studies: Any = (), **meta: Any) -> dict[str, Claim]:
+def ledger_of(parent: Path, *pairs: Made, studies: Any = (), **meta: Any) -> dict[str, Claim]:
     read = read_run(
-        write_run(parent, [planned for planned, _ in made], [one for _, one in made], **meta)
+        write_run(parent, [planned for planned, _ in pairs], [one for _, one in pairs], **meta)
     )
     (run,) = run_meta([read]).values()
     return {claim.id: claim for claim in ledger(records(frame([read])), run | {"studies": studies})}
@@ -29,6 +25,12 @@ def ledger_of(parent: Path, *made: Made, studies: Any = (), **meta: Any) -> dict
 def verdict(name: str, findings: list[Any]) -> str:
     """On the claim of this name, from findings alone."""
     return {one.id: one for one in ledger([], {"studies": findings})}[name].verdict
+
+
+def parts(name: str, findings: list[Any]) -> dict[str, Part]:
+    """The verdicts on the claim of this name, from findings alone, by what they are of."""
+    found = {one.id: one for one in ledger([], {"studies": findings})}[name].parts
+    return {part.of: part for part in found}
 
 
 def bounded(name: str, value: float, reach: float = 0.01) -> dict[str, float]:
@@ -43,17 +45,10 @@ def work(of: dict[str, Any]) -> int:
 def timed(
     backend: str, time_ms: float, of: dict[str, Any], *, noise: float = 0.01, **changes: Any
 ) -> Made:
-    """A case with a block in each of eight processes, which share the drift of their problem.
-
-    The drift does not depend on heads, so ratios over heads and backends are paired.
-    """
-    planned = case(backend, of)
-    drift = Random(ascii((of["seq_len"], of["scope"])))
-    own = Random(ascii(planned["case"]))
-    blocks = [
-        [[time_ms * drift.lognormvariate(0, 0.03) * own.lognormvariate(0, noise)]] for _ in range(8)
-    ]
-    return planned, row(planned, **{"block_ms": blocks, "processes": 8, **changes})
+    """Ratios over heads and backends are paired: the drift is that of a length and a scope."""
+    session = f"n{of['seq_len']}-{of['scope']}"
+    given = {"session": session, "drift_sd": 0.03, "noise_sd": noise, **changes}
+    return made(backend, of, time_ms, **given)
 
 
 def layer(n: int, heads: int = 8) -> dict[str, Any]:

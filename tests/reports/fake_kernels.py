@@ -5,7 +5,7 @@ from typing import Any
 
 from attnbench.harness.audit.kernel_row import kernel_record
 from attnbench.harness.rows.record import Status
-from tests.reports.fake_runs import write_run
+from tests.made_runs import write_run
 
 MIX = {
     "HMMA": 256,

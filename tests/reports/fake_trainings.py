@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.reports.fake_studies import with_study
+from tests.made_runs import with_study
 
 N = 6
 

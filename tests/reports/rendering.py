@@ -13,7 +13,8 @@ from attnbench.reports.elements import Block, Card, Figure, Table, Text
 from attnbench.reports.pages import html, markdown
 from attnbench.reports.pages.report import open_report, page_path
 from attnbench.reports.pages.terminal import terminal_summary
-from tests.reports.fake_runs import row, write_run
+from attnbench.reports.subjects import Subject, tell
+from tests.made_runs import row, write_run
 
 NO_VALUE = r"\b(nan|None|inf|NaN|<NA>)\b"
 
@@ -37,6 +38,12 @@ def card_of(maker: Any, *runs: Path) -> Card | None:
     read = [read_run(run) for run in runs]
     found: Card | None = maker.card(frame(read), run_meta(read))
     return found
+
+
+def subject_of(one: Any, *runs: Path) -> Subject:
+    read = [read_run(run) for run in runs]
+    table = frame(read)
+    return tell(one, records(table), table.columns, run_meta(read))
 
 
 def sentences(blocks: list[Block]) -> list[str]:

@@ -18,8 +18,8 @@ from attnbench.reports.formatting import measured_bounds_text, ratio_bounds_text
 from attnbench.reports.pages import html, terminal
 from attnbench.reports.pages.advice.sentences import decision_sentence
 from attnbench.reports.pages.report import open_report
+from tests.made_runs import case, problem, row, write_run
 from tests.reports.fake_advice import EAGER, SDPA, inquiry, measured, rows_of
-from tests.reports.fake_runs import case, problem, row, write_run
 
 UNCERTAIN = "uncertain by more than 10 times"
 FAR = re.compile(r"e-\d\d|\d{5,} times|to \d{4,}\b")

@@ -44,21 +44,12 @@ def test_a_shipped_scenario_says_what_it_is_and_names_its_schema(name: str) -> N
     assert f"attnbench run {name}" in "\n".join(line for line in rest if line.startswith("#"))
 
 
-def test_the_named_scenarios_are_there() -> None:
-    assert {"quickstart", "memory_wall", "head_cost", "backends", "training"} <= set(shipped())
-
-
 def test_two_gibibytes_put_the_walls_where_the_scenario_says() -> None:
     budget = 2 << 30
     problems = [problem for (problem,) in load("memory_wall").problem_groups("cpu")[0]]
     fused = [p.seq_len for p in problems if 2 * p.heads * p.seq_len**2 * p.item_bytes >= budget]
     naive = [p.seq_len for p in problems if 2 * p.seq_len**2 * p.item_bytes >= budget]
     assert (fused[0], naive[0]) == (8192, 16384)
-
-
-def test_head_cost_pairs_every_number_of_heads_with_one() -> None:
-    for group in load("head_cost").problem_groups("cpu")[0]:
-        assert [problem.heads for problem in group] == [1, 2, 4, 8, 16, 32, 64]
 
 
 def test_the_schema_is_current() -> None:
@@ -133,19 +124,6 @@ def test_summaries_name_every_scenario_with_its_question() -> None:
     assert [(name, question) for name, _, question in summaries()] == [
         (name, load(name).question) for name in shipped()
     ]
-
-
-def test_ten_thousand_cases_expand() -> None:
-    sizes = list(range(64, 64 + 100))
-    data = {
-        "name": "a",
-        "question": "a?",
-        "backends": ["naive"],
-        "grid": {"batch": sizes, "seq_len": sizes, "d_model": 512, "heads": 8},
-    }
-    scenario = from_mapping(data, "here")
-    groups, _ = scenario.problem_groups("cpu")
-    assert len(groups) == scenario.count("cpu") == 10_000
 
 
 def test_reading_scenarios_imports_no_heavy_package(tmp_path: Path) -> None:

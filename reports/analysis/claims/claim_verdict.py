@@ -1,8 +1,8 @@
 """The verdict on a claim, and how several verdicts are combined."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..heads import MARGIN_RATIO
 
@@ -13,16 +13,21 @@ LOOKS: dict[str, Literal["good", "bad", "mixed", "open"]] = {
     "depends": "mixed",
     "inconclusive": "open",
 }  # of those that were tested, in the order of sentences
+OPPOSITE: dict[ClaimVerdict, ClaimVerdict] = {"supported": "refuted", "refuted": "supported"}
 EQUAL = (1 / (1 + MARGIN_RATIO), 1 + MARGIN_RATIO)  # ratios that count as equal
-Evidence = tuple[ClaimVerdict, str]  # of one problem: verdict and numbers
+
+
+class Evidence(NamedTuple):
+    """Of one problem: verdict and numbers, for one backend or whatever else (`of`) is tested."""
+
+    of: str
+    verdict: ClaimVerdict
+    numbers: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The verdict for one backend, or for whatever else (`of`) the claim is tested on.
-
-    `numbers` are the evidence as text.
-    """
+    """The verdict of all evidence for one backend, or for whatever else the claim is tested on."""
 
     of: str
     verdict: ClaimVerdict
@@ -82,17 +87,17 @@ def below(low: float, high: float, bound: float) -> ClaimVerdict:
     return above(-high, -low, -bound)
 
 
-def part(of: str, evidence: Sequence[Evidence], numbers: str | None = None) -> list[Part]:
-    """The evidence of several problems as one part, by default with the numbers that decide.
-
-    Empty without evidence.
-    """
-    if not evidence:
-        return []
-    verdict = agreed(verdict for verdict, _ in evidence)
-    return [
-        Part(of=of, verdict=verdict, numbers=deciding(evidence) if numbers is None else numbers)
-    ]
+def parts(
+    evidence: Iterable[Evidence], numbers: Callable[[Sequence[Evidence]], str]
+) -> tuple[Part, ...]:
+    """All evidence for one backend, or whatever it is of, together; `numbers`: what is shown."""
+    by_name: dict[str, list[Evidence]] = {}
+    for one in evidence:
+        by_name.setdefault(one.of, []).append(one)
+    return tuple(
+        Part(of=of, verdict=agreed(one.verdict for one in some), numbers=numbers(some))
+        for of, some in by_name.items()
+    )
 
 
 def deciding(evidence: Sequence[Evidence]) -> str:
@@ -100,8 +105,19 @@ def deciding(evidence: Sequence[Evidence]) -> str:
 
     Of "depends" those of the last that supports and of the last that refutes, with these words.
     """
-    last = dict(evidence)
+    last = {one.verdict: one.numbers for one in evidence}
     verdict = agreed(last)
     if verdict in last:
         return last[verdict]
     return "; ".join(f"{one}: {last[one]}" for one in ("supported", "refuted") if one in last)
+
+
+def first_texts(evidence: Sequence[Evidence]) -> str:
+    """Up to three different texts, or two and the number of the others; first what decides."""
+    verdict = agreed(one.verdict for one in evidence)
+    first = {one.verdict: one.numbers for one in reversed(evidence)}
+    decide = ("supported", "refuted") if verdict == "depends" else (verdict,)
+    ordered = [first[one] for one in decide if one in first]
+    texts = list(dict.fromkeys([*ordered, *(one.numbers for one in evidence)]))
+    more = f"; and {len(texts) - 2} more" if len(texts) > 3 else ""
+    return "; ".join(texts[: 2 if more else 3]) + more

@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from ...data.exactness import is_exact
 from ...data.row_groups import Row, by_environment
 from ...data.run_meta import Meta, device_name
 from . import statements
 from .claim_verdict import ClaimVerdict, Part, agreed
-from .findings import unanswered
+from .statement import Measured, Statement, measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,24 +37,29 @@ STATEMENTS = statements()
 
 def ledger(rows: Sequence[Row], run: Mapping[str, Any]) -> list[Claim]:
     """Every claim once, for the rows of one run and the findings of its studies."""
-    found = run.get("studies")
-    findings = found if isinstance(found, list) else []
-    exact = [row for row in rows if is_exact(row)]
-    claims = []
-    for name, of in STATEMENTS.items():
-        parts = tuple(of.test(list(rows) if of.of_inexact else exact, findings))
-        claims.append(
-            Claim(
-                id=name,
-                statement=of.statement,
-                tested=of.tested,
-                verdict=agreed(part.verdict for part in parts),
-                parts=parts,
-                to_run=of.to_run,
-                unanswered="" if parts or not of.study else unanswered(run, of.study),
-            )
-        )
-    return claims
+    of = measured(rows, run.get("studies"))
+    return [_tested(statement, of, run) for statement in STATEMENTS.values()]
+
+
+def _tested(statement: Statement, of: Measured, run: Mapping[str, Any]) -> Claim:
+    parts = statement.parts(of)
+    return Claim(
+        id=statement.name,
+        statement=statement.statement,
+        tested=statement.tested,
+        verdict=agreed(part.verdict for part in parts),
+        parts=parts,
+        to_run=statement.needs,
+        unanswered="" if parts or not statement.study else _unanswered(run, statement.study),
+    )
+
+
+def _unanswered(run: Mapping[str, Any], study: str) -> str:
+    """Why a requested study has no findings; "" if it has, or was not requested."""
+    for one in run.get("unanswered") or []:
+        if one.get("study") == study:
+            return f"the study found nothing: {one.get('reason') or one.get('status')}"
+    return ""
 
 
 def ledgers(rows: Sequence[Row], meta: Meta) -> dict[str, list[Claim]]:

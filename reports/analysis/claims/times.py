@@ -1,291 +1,264 @@
-"""The claims that times and counters answer: C2, C3c and C11 to C13.
+"""The claims that ratios of times answer: C3c, C4, C10, C14, C16 and Q11.
 
-Verdicts come from intervals.
+A ratio of two times decides nothing while other work disturbs most blocks of one of them.
 """
 
-from collections.abc import Sequence
-from math import inf, isfinite
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from math import isfinite
+from typing import Any
 
-from ....harness.stats.intervals import Interval
-from ...data.row_groups import Row, backends, family, groups
-from ...formatting import beyond_text, count_text, number_text
-from ..growth import EXPONENT_MARGIN, Growth, growths_of, interval_text
-from ..heads import comparable, same_time, share_width
-from ..polynomial import bytes_over_n, through
-from ..ratio import DISTURBED, disturbed
-from ..recurrence import RECURRENT
-from ..utilization import observed
+from ....harness.rows.findings import ProjectionEquality
+from ...data.exactness import is_exact
+from ...data.row_groups import AXES, Row, backends, groups
+from ...formatting import count_text, number_text
+from ...ratio import Ratio, disturbed, time_ratio
+from ...words import DISTURBED
+from ..errors import ALLOWED_RATIO
+from ..heads import Answer, comparable, same_time, share_width
 from .claim_verdict import (
+    EQUAL,
     ClaimVerdict,
     Evidence,
-    Part,
+    above,
     agreed,
+    below,
     by_interval,
-    deciding,
     jointly,
-    part,
 )
-from .statement import Statement
+from .counts import HEADS
+from .growth import full_attention
+from .statement import Measured, claim
+from .studies import share_of_output
 
-LINEAR = ("sparse_local", "sparse_random", "linformer", "performer")
-STRIDED, STRIDED_EXPONENT = "sparse_strided", 1.5
 LOOP, FUSED = "naive", "fused"
-SAME_CROSSING = 2  # at twice or half the N of a crossing the smaller part is still a third
-PAST_CROSSING = 4  # times the N at which FLOPs cross: there their exponent is 1.8
+HALF = 0.5  # a part of a layer that takes more of its time is a bottleneck
+GRU_FLOPS = 12  # per token and d²: three gates of two matrices
+ANSWERS: dict[Answer, ClaimVerdict] = {
+    "yes": "supported",
+    "no": "refuted",
+    "undecided": "inconclusive",
+}
 
 
-def two_regimes(rows: Sequence[Row]) -> list[Part]:
-    """C2: both N and N^2 are in the layer's time, and N^2 takes over where the FLOPs say."""
-    layers = [row for row in full_attention(rows) if row["scope"] == "layer"]
-    parts = []
-    for backend in backends(layers):
-        evidence = []
-        for group, found in growths_of(layers, backend):
-            crossing = _flop_crossing(group.rows)
-            if not isfinite(crossing):  # a mask leaves no N² to be taken over by
-                continue
-            evidence.append((_regimes(found, crossing), _regimes_text(found, crossing)))
-        parts += part(backend, evidence)
-    return parts
+def of_ratio(of: str, ratio: Ratio, verdict: ClaimVerdict, text: str) -> Evidence:
+    if ratio.disturbed:
+        return Evidence(of, "inconclusive", text + DISTURBED)
+    return Evidence(of, verdict, text)
 
 
-def _regimes(found: Growth, crossing: float) -> ClaimVerdict:
-    """Refuted also if N^2 does not show although it should."""
-    if not found.describes or found.disturbed:
-        return "inconclusive"
-    is_long = found.lengths[-1] >= PAST_CROSSING * crossing
-    if is_long and found.exponents[-1].high < 1.5:
-        return "refuted"
-    both = found.per_token_ms.low > 0 and found.per_pair_ms.low > 0
-    if not both or found.crossover is None:
-        return "inconclusive"
-    where = (crossing / SAME_CROSSING, crossing * SAME_CROSSING)
-    return by_interval(found.crossover.low, found.crossover.high, where)
+# ---- heads ---------------------------------------------------------------------------------------
 
 
-def _regimes_text(found: Growth, crossing: float) -> str:
-    text = "no crossover found"
-    if found.crossover is not None:
-        text = f"N² takes over at N = {interval_text(found.crossover)}"
-    text += f"; by FLOPs at N = {number_text(crossing)}"
-    if not found.describes:
-        n, times = found.worst
-        text += f"; the formula is off by {number_text(times)} times at N = {count_text(n)}"
-    return text + (DISTURBED if found.disturbed else "")
+def _counted(evidence: Sequence[Evidence]) -> str:
+    """How often the times are the same, and the first evidence of a different one."""
+    counts = Counter(one.verdict for one in evidence)
+    wanted = "refuted" if counts["refuted"] else agreed(counts)
+    shown = next(one.numbers for one in evidence if one.verdict == wanted)
+    texts = [
+        f"{answer} in {counts[verdict]}" for answer, verdict in ANSWERS.items() if counts[verdict]
+    ]
+    return f"same time: {', '.join(texts)} of {len(evidence)}; {shown}"
 
 
-def _flop_crossing(rows: Sequence[Row]) -> float:
-    """Where the quadratic part of the FLOPs equals the linear one: 2 d for a plain layer."""
-    found = through({row["seq_len"]: row["work_flops"] for row in rows})
-    return float(found.linear / found.quadratic) if found and found.quadratic > 0 else inf
-
-
-def time_of_heads(rows: Sequence[Row]) -> list[Part]:
-    """C3c: the equivalence test for every number of heads on every problem, per backend."""
-    answers: dict[str, ClaimVerdict] = {
-        "yes": "supported",
-        "no": "refuted",
-        "undecided": "inconclusive",
-    }
-    by_backend: dict[str, list[Evidence]] = {}
-    for group, costs in comparable(list(rows)):
-        for cost in costs:
-            found = same_time(cost)
-            if found is not None and share_width(group):
-                text = f"h = {cost.heads} at {group.at}: {found.text}"
-                verdict = answers[found.answer]
+@claim(
+    "C3c",
+    "... and the time of one head.",
+    tested=(
+        "equivalence test within 5 % (two one-sided tests on paired ratios), for every h and"
+        " problem"
+    ),
+    needs=HEADS,
+    numbers=_counted,
+)
+def time_of_heads(run: Measured) -> Iterator[Evidence]:
+    for group, costs in comparable(list(run.rows)):
+        for cost in costs if share_width(group) else ():
+            if (found := same_time(cost)) is not None:
+                verdict, text = ANSWERS[found.answer], f"h = {cost.heads} at {group.at}: "
+                text += found.text
                 if disturbed(cost.row, cost.one):
                     verdict = "inconclusive"
                     text += "" if found.noise_shown else DISTURBED
-                by_backend.setdefault(cost.backend, []).append((verdict, text))
-    parts = []
-    for backend, evidence in by_backend.items():
-        verdicts = [verdict for verdict, _ in evidence]
-        counts = ", ".join(
-            f"{answer} in {verdicts.count(verdict)}"
-            for answer, verdict in answers.items()
-            if verdict in verdicts
-        )
-        wanted = "refuted" if "refuted" in verdicts else agreed(verdicts)
-        shown = evidence[verdicts.index(wanted)][1]
-        parts += part(backend, evidence, f"same time: {counts} of {len(verdicts)}; {shown}")
-    return parts
+                yield Evidence(cost.backend, verdict, text)
 
 
-def linear_growth(rows: Sequence[Row]) -> list[Part]:
-    """C11: the exponent of time at the longest N, and no N^2 in the bytes.
-
-    A stride of sqrt(N) makes the exponent 1.5.
+@claim(
+    "C4",
+    "One projection for all heads gives what h projections give, and is faster.",
+    tested=(
+        "both pass the check against float64; paired ratio of naive to fused in scope layer above 1"
+    ),
+    needs="naive and fused, scope: [layer], more than one head",
+)
+def one_projection(run: Measured) -> Iterator[Evidence]:
+    """Both passed the correctness check, so they are equal; a study projection_equality tests it
+    more strictly.
     """
-    parts = []
-    for backend in backends(rows):
-        base = family(backend)
-        if base not in (*LINEAR, STRIDED):
+    studied = [one.holds for one in run.of(ProjectionEquality)]
+    layers = [row for row in run.rows if row["scope"] == "layer" and (row["heads"] or 0) > 1]
+    for group in groups(layers, None):
+        by_backend = {row["backend"]: row for row in group.rows}
+        loop, fused = by_backend.get(LOOP), by_backend.get(FUSED)
+        ratio = time_ratio(loop, fused) if loop and fused else None
+        if ratio is None or loop is None or fused is None:
             continue
-        claimed = STRIDED_EXPONENT if base == STRIDED else 1.0
-        evidence = []
-        for group, found in growths_of(rows, backend):
-            exponent = _last_exponent(found, by_slope=base == STRIDED)
-            verdicts = [_growth_verdict(found, exponent, claimed)]
-            text = f"N^{interval_text(exponent)} in time at N = {count_text(found.lengths[-1])}"
-            text += DISTURBED if found.disturbed else ""
-            memory = bytes_over_n(group.rows, backend) if base != STRIDED else None
-            if memory is not None and memory.exact:
-                verdicts.append("supported" if memory.quadratic == 0 else "refuted")
-                text += f", {'no' if memory.quadratic == 0 else 'some'} N² in bytes"
-            evidence.append((jointly(verdicts), text))
-        parts += part(backend, evidence)
-    return parts
+        errors = [row.get("error_ratio") for row in (loop, fused)]
+        known = [error for error in errors if error is not None]
+        equal: ClaimVerdict = "inconclusive"
+        if studied:
+            equal = "supported" if all(studied) else "refuted"
+        elif len(known) == 2:
+            equal = "supported" if max(known) <= ALLOWED_RATIO else "refuted"
+        said = {"supported": "yes", "refuted": "no"}.get(equal, "not shown")
+        faster = of_ratio("", ratio, above(ratio.low, ratio.high, 1.0), "")
+        text = f"loop {ratio.text} at {group.at}{faster.numbers}; equal: {said}"
+        yield Evidence(f"{FUSED} against {LOOP}", jointly([equal, faster.verdict]), text)
 
 
-def recurrent(rows: Sequence[Row]) -> list[Part]:
-    """C12: linear in N, and fewer active SMs than attention on the same problem."""
-    parts = []
-    for backend in backends(rows):
-        if family(backend) not in RECURRENT:
-            continue
-        fits = [found for _, found in growths_of(rows, backend)]
-        exponents = [_last_exponent(found, by_slope=False) for found in fits]
-        pairs = [
-            pair for attention in (FUSED, "sdpa") for pair in _both_active(rows, backend, attention)
-        ]
-        growth = agreed(
-            _growth_verdict(found, exponent, 1.0)
-            for found, exponent in zip(fits, exponents, strict=True)
-        )
-        active = agreed(_less(ours, theirs) for ours, theirs in pairs)
-        if growth == active == "not run":
-            continue
-        texts = [
-            f"N^{interval_text(exponents[-1])} in time" if exponents else "fewer than five lengths",
-            _active_text(*pairs[-1]) if pairs else "no counters of a GPU",
-        ]
-        parts.append(Part(of=backend, verdict=jointly([growth, active]), numbers=", ".join(texts)))
-    return parts
+@claim(
+    "C14",
+    "Removing heads saves cost in proportion. (What it does to quality: Q3 for single heads, Q19"
+    " for half of them.)",
+    tested="time and bytes of a layer with k of h heads left, over k/h, within 5 %",
+    needs="scope: [layer], d_k and d_v fixed, several heads with contrast: [heads]",
+)
+def head_pruning(run: Measured) -> Iterator[Evidence]:
+    """Layers of k heads of one width against the layer of all h; the share is 1 in proportion."""
+    for backend in backends(run.rows):
+        for whole, pruned in _pruned([row for row in run.rows if row["backend"] == backend]):
+            share = pruned["heads"] / whole["heads"]
+            left = f"{pruned['heads']} of {whole['heads']} heads"
+            left += f" at N = {count_text(whole['seq_len'])}"
+            claimed = f" ({number_text(share)} would be in proportion)"
+            if ratio := time_ratio(pruned, whole):
+                verdict = by_interval(ratio.low / share, ratio.high / share, EQUAL)
+                text = f"{left}: {ratio.text} the time{claimed}"
+                yield of_ratio(f"{backend}, time", ratio, verdict, text)
+            if (left_bytes := _bytes(pruned)) and (all_bytes := _bytes(whole)):
+                size = left_bytes / all_bytes
+                verdict = by_interval(size / share, size / share, EQUAL)
+                text = f"{left}: {number_text(size)} times the bytes{claimed}"
+                yield Evidence(f"{backend}, bytes", verdict, text)
 
 
-def better_used(rows: Sequence[Row]) -> list[Part]:
-    """C13: active SMs of the fused layer and of the loop, by performance counters only."""
-    evidence = [
-        (_less(loop, fused), _active_text(loop, fused))
-        for loop, fused in _both_active(rows, LOOP, FUSED)
-    ]
-    numbers = f"{deciding(evidence)}, {len(evidence)} compared" if evidence else ""
-    return part(f"{FUSED} against {LOOP}", evidence, numbers)
+def _pruned(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    """Layers that differ only in their heads, each after the one that has most.
 
-
-# ---- helpers -------------------------------------------------------------------------------------
-
-
-def full_attention(rows: Sequence[Row]) -> list[Row]:
-    """Without backends that compute something else: claims on quadratic growth exclude them."""
-    others = (*LINEAR, STRIDED, *RECURRENT)
-    return [row for row in rows if family(row["backend"]) not in others]
-
-
-def _last_exponent(found: Growth, *, by_slope: bool) -> Interval:
-    """The exponent at the longest N by the formula.
-
-    As measured over the last three lengths if `by_slope`, or if the formula does not fit.
+    Heads whose width follows from their number do not count: pruning keeps the width of the others.
     """
-    measured = next((slope for slope in reversed(found.slopes) if slope is not None), None)
-    use_slope = measured is not None and (by_slope or not found.describes)
-    return measured if measured and use_slope else found.exponents[-1]
+    same: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        if row["scope"] == "layer" and row["heads"] and row["kv_heads"] == row["heads"]:
+            key = tuple(row.get(axis) for axis in AXES if axis not in ("heads", "kv_heads"))
+            same.setdefault(key, []).append(row)
+    for layers in same.values():
+        whole = max(layers, key=lambda row: row["heads"])
+        yield from ((whole, row) for row in layers if row["heads"] < whole["heads"])
 
 
-def _growth_verdict(fit: Growth, found: Interval, claimed: float) -> ClaimVerdict:
-    """Inconclusive below the claim: constant cost hides the growth that a longer N may show."""
-    if fit.disturbed or found.high < claimed:
-        return "inconclusive"
-    return by_interval(
-        found.low, found.high, (claimed - EXPONENT_MARGIN, claimed + EXPONENT_MARGIN)
+def _bytes(row: Row) -> int | None:
+    """With what is kept between calls; the peak alone in rows that do not know it."""
+    needed: int | None = row.get("needed_bytes")
+    return row.get("peak_bytes") if needed is None else needed
+
+
+# ---- parts of a layer ----------------------------------------------------------------------------
+
+BOTH_SCOPES = "scope: [core, layer], N up to several times 2 d_model"
+
+
+@claim(
+    "C10",
+    "For long sequences the quadratic part dominates the projections.",
+    tested=(
+        "core over layer, the same problem in both scopes: above one half at the longest N, past"
+        " the crossover of the FLOPs"
+    ),
+    needs=BOTH_SCOPES,
+)
+def core_share(run: Measured) -> Iterator[Evidence]:
+    yield from _shares(run.rows, lambda share: above(share.low, share.high, HALF))
+
+
+@claim(
+    "C16",
+    "Joining the heads and the output projection become a bottleneck.",
+    tested=(
+        "share of a layer's time outside its core, which holds both, at the longest N: below one"
+        " half refutes it"
+    ),
+    needs=f"{BOTH_SCOPES}; or a study output_share",
+)
+def output_share(run: Measured) -> Iterator[Evidence]:
+    """Without a study, by all that is outside the core: a small share refutes the claim, a large
+    one proves nothing.
+    """
+    studied = list(share_of_output(run, HALF))
+    yield from studied or _shares(
+        run.rows, lambda share: "refuted" if share.low > HALF else "inconclusive"
     )
 
 
-def _both_active(rows: Sequence[Row], one: str, other: str) -> list[tuple[Interval, Interval]]:
-    """The share of active SMs of two backends, for every problem with counters of both."""
-    counted = [
-        row
-        for row in rows
-        if row.get("utilization_tier") == "gpm" and row["backend"] in (one, other)
-    ]
-    found = []
-    for group in groups(counted, None):
-        values = ((row["backend"], observed(row, "sm_active")) for row in group.rows)
-        active = {backend: value for backend, value in values if value is not None}
-        if one in active and other in active:
-            found.append((active[one], active[other]))
-    return found
+def _shares(rows: Sequence[Row], judge: Callable[[Ratio], ClaimVerdict]) -> Iterator[Evidence]:
+    """Of every backend and problem, at the longest N at which both scopes were timed."""
+    longest: dict[tuple[Any, ...], tuple[int, Evidence]] = {}
+    for group in groups(full_attention(rows), "scope"):
+        rest = tuple(value for axis, value in group.problem.items() if axis != "seq_len")
+        for backend in backends(group.rows):
+            by_scope = {row["scope"]: row for row in group.rows if row["backend"] == backend}
+            core, layer = by_scope.get("core"), by_scope.get("layer")
+            share = time_ratio(core, layer) if core and layer else None
+            if core is None or layer is None or share is None:
+                continue
+            if layer["seq_len"] > longest.get((backend, *rest), (0,))[0]:
+                past = layer["work_flops"] > 2 * (layer["work_flops"] - core["work_flops"])
+                verdict = judge(share) if past else "inconclusive"
+                text = _share_text(share, group.at) + (
+                    "" if past else ", which is not past the crossover"
+                )
+                longest[backend, *rest] = (
+                    layer["seq_len"],
+                    of_ratio(backend, share, verdict, text),
+                )
+    yield from (evidence for _, evidence in longest.values())
 
 
-def _less(ours: Interval, theirs: Interval) -> ClaimVerdict:
-    """Supported if our interval lies below theirs; inconclusive without intervals."""
-    if ours.high < theirs.low:
-        return "supported"
-    return "refuted" if ours.low > theirs.high else "inconclusive"
+def _share_text(share: Ratio, at: str) -> str:
+    outside, low, high = (max(0.0, 1 - bound) for bound in (share.value, share.high, share.low))
+    text = f"{100 * outside:.0f} % of the layer is outside its core at {at}"
+    return text + (f" ({100 * low:.0f} to {100 * high:.0f} %)" if isfinite(share.low) else "")
 
 
-def _active_text(ours: Interval, theirs: Interval) -> str:
-    one, other = (
-        f"{100 * found.value:.0f} %{beyond_text(found.value)}" for found in (ours, theirs)
-    )
-    return f"SMs active {one} against {other}"
+# ---- other layers --------------------------------------------------------------------------------
 
 
-CLAIMS: dict[str, Statement] = {
-    "C2": Statement(
-        statement=(
-            "A layer's time is O(N² d) for long sequences and O(N d²) below, and changes where its"
-            " FLOPs do."
-        ),
-        tested=(
-            "a + b N + c N² fitted to the layer's time: intervals of b and c above 0; crossover"
-            " b/c within 2 times that of the FLOPs"
-        ),
-        to_run="scope: [layer], five lengths or more",
-        test=lambda rows, _: two_regimes(rows),
+@claim(
+    "Q11",
+    "A recurrent layer is cheaper than attention for N < d.",
+    tested=(
+        "FLOPs of a GRU, 12 B N d², and its time, against an attention layer of the same width at"
+        " N < d"
     ),
-    "C3c": Statement(
-        statement="... and the time of one head.",
-        tested=(
-            "equivalence test within 5 % (two one-sided tests on paired ratios), for every h and"
-            " problem"
-        ),
-        to_run="heads: [1, 2, 8, ...] with contrast: [heads]",
-        test=lambda rows, _: time_of_heads(rows),
-    ),
-    "C11": Statement(
-        statement=(
-            "Local and random patterns, Linformer and Performer are linear in N; strides of sqrt(N)"
-            " give N^1.5."
-        ),
-        tested="exponent of time at the longest N within 0.1; no N² in the exact bytes",
-        to_run=(
-            "backends sparse_local, sparse_random, sparse_strided, linformer or performer, five"
-            " lengths or more"
-        ),
-        test=lambda rows, _: linear_growth(rows),
-        of_inexact=True,
-    ),
-    "C12": Statement(
-        statement="A recurrent layer costs O(N d²) and cannot use the parallelism.",
-        tested=(
-            "exponent of time at the longest N within 0.1 of 1 (growth with d is not tested); fewer"
-            " active SMs than attention"
-        ),
-        to_run=(
-            "backend rnn, five lengths or more, measure: [latency, utilization], on a GPU with"
-            " performance counters"
-        ),
-        test=lambda rows, _: recurrent(rows),
-        of_inexact=True,
-    ),
-    "C13": Statement(
-        statement="The fused layer uses the GPU better than the loop over heads.",
-        tested="intervals of the share of active SMs do not overlap (performance counters only)",
-        to_run=(
-            "naive and fused, measure: [latency, utilization], on a GPU with performance counters"
-        ),
-        test=lambda rows, _: better_used(rows),
-    ),
-}
+    needs="backend rnn and an exact one, scope: [layer], seq_len below d_model",
+)
+def recurrent_for_short(run: Measured) -> Iterator[Evidence]:
+    times: list[Evidence] = []  # after all FLOPs
+    for group in groups([row for row in run.every if row["scope"] == "layer"], None):
+        of, n = group.problem, group.problem["seq_len"]
+        gru = next((row for row in group.rows if row["backend"] == "rnn"), None)
+        if gru is None or not n or n >= of["d_model"]:
+            continue
+        at = f"at N = {n:.0f}, d = {of['d_model']:.0f}"
+        if of["passes"] == "forward" and gru.get("work_flops"):
+            needed = GRU_FLOPS * of["batch"] * n * of["d_model"] ** 2 / gru["work_flops"]
+            verdict: ClaimVerdict = "supported" if needed < 1 else "refuted"
+            text = f"{number_text(needed)} times the FLOPs of attention {at}"
+            yield Evidence("FLOPs of a GRU", verdict, text)
+        for row in group.rows:
+            taken = time_ratio(gru, row) if row is not gru and is_exact(row) else None
+            if taken is not None:
+                name = f"time of a GRU against {row['backend']}"
+                text = f"{taken.text} the time of {row['backend']} {at}"
+                times.append(of_ratio(name, taken, below(taken.low, taken.high, 1.0), text))
+    yield from times

@@ -43,12 +43,6 @@ def test_a_context_whose_call_takes_too_long_is_measured_at_shorter_ones():
     assert "flex" in found[max(found, key=lambda problem: problem.seq_len)]
 
 
-def test_decode_has_one_query_over_each_length_of_cache():
-    found = wanted(asked(phases=("decode",)), StoredRows(), at_once)
-    assert {problem.seq_len for problem in found} == {1}
-    assert max(problem.kv_seq_len for problem in found) == 8192
-
-
 def test_what_has_rows_is_not_measured_again():
     class Known(StoredRows):
         def of(self, problem):
@@ -59,17 +53,6 @@ def test_what_has_rows_is_not_measured_again():
     assert [(problem.seq_len, list(names)) for problem, names in found.items()] == [
         (8192, ["fused", "sdpa", "flex"])
     ]
-
-
-def test_what_has_rows_without_a_time_is_measured_again():
-    class Known(StoredRows):
-        def of(self, problem):
-            without = Stored(run=None, row={"status": "ok", "block_ms": None})
-            failed = Stored(run=None, row={"status": "oom", "block_ms": None})
-            return {"sdpa": without if problem["seq_len"] == 8192 else failed}
-
-    found = wanted(asked(implementations=OWN[1:2]), Known(), at_once)
-    assert [problem.seq_len for problem in found] == [8192]
 
 
 def test_training_without_bytes_that_a_layer_keeps_is_measured_again(tmp_path):

@@ -80,25 +80,3 @@ def test_a_function_of_transformers_is_bounded_by_the_backend_that_allocates_ali
     assert found.peak_bytes is not None
     assert found.at_most
     assert "fused" in found.words
-
-
-def test_without_a_formula_there_is_a_reason():
-    (asked,) = GPT2.asked("prefill", 256)
-    assert asked.problem is not None
-    flex = Implementation(name="flex_attention", backend="flex")
-    found = GPT2.predicted_peak(flex, asked.problem)
-    assert found.peak_bytes is None
-    assert found.words
-
-
-def test_without_transformers_our_own_backends_stand_in_and_say_so():
-    own = implementations(by_transformers=False)
-    assert [(one.name, one.backend) for one in own] == [
-        ("eager", "fused"),
-        ("sdpa", "sdpa"),
-        ("flex_attention", "flex"),
-    ]
-    assert all(one.own for one in own)
-    theirs = implementations(by_transformers=True)
-    assert [one.backend for one in theirs][-1] == "hf:flash_attention_2"
-    assert not any(one.own for one in theirs)

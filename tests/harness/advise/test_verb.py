@@ -3,20 +3,11 @@
 import json
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from attnbench.harness.advise import measure as advise_measure
-from attnbench.harness.advise import verb as advise
-from attnbench.harness.files.errors import EnvironmentUnmet
-from attnbench.harness.machine.this_device import ThisDevice
-from attnbench.harness.process.device_lock import device_lock
-from attnbench.harness.run.run_rows import RunResult
-from attnbench.reports.advice.stored import StoredRows
 from tests.conftest import environment
-from tests.reports.fake_advice import inquiry
 
 CONFIGS = Path(__file__).parents[2] / "data" / "configs"
 TINY = {
@@ -31,9 +22,6 @@ TINY = {
 }
 
 
-HERE = ThisDevice("cpu", "a cpu", {}, 1 << 30, "as given")
-
-
 @pytest.fixture
 def tiny(tmp_path) -> Path:
     path = tmp_path / "tiny" / "config.json"
@@ -42,8 +30,8 @@ def tiny(tmp_path) -> Path:
     return path
 
 
-def test_without_rows_it_says_so_and_gives_bytes(attnbench, tmp_path):
-    done = attnbench("advise", "gpt2", "--json", "--device", "cpu", "--out", str(tmp_path))
+def test_without_rows_it_says_so_and_gives_bytes(here, tmp_path):
+    done = here("advise", "gpt2", "--json", "--device", "cpu", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["answer"].startswith("Nothing is measured yet for gpt2")
@@ -52,9 +40,9 @@ def test_without_rows_it_says_so_and_gives_bytes(attnbench, tmp_path):
     assert found["weight_bytes"] is None
 
 
-def test_a_config_file_gives_the_shapes_of_its_model(attnbench, tmp_path):
+def test_a_config_file_gives_the_shapes_of_its_model(here, tmp_path):
     config = CONFIGS / "llama-3-8b.json"
-    done = attnbench(
+    done = here(
         *("advise", str(config), "--context", "8k", "--memory-gib", "4", "--device", "cpu"),
         *("--json", "--out", str(tmp_path)),
     )
@@ -67,52 +55,6 @@ def test_a_config_file_gives_the_shapes_of_its_model(attnbench, tmp_path):
     assert [(one["layer"], one["count"]) for one in layers] == [
         ("decoder, 32 heads of 128, 8 for keys and values", 32)
     ]
-
-
-def test_the_pace_is_not_looked_at_while_another_run_measures(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    looked = []
-    monkeypatch.setattr(advise_measure, "predicted_call_s", lambda *_: looked.append(1))
-    measure = partial(advise._measured, inquiry(), HERE, tmp_path, {}, wait=False, quiet=True)
-    with device_lock("cpu", wait=False, check=lambda: None):
-        with pytest.raises(EnvironmentUnmet, match="is measuring on this cpu"):
-            measure()
-        assert not looked
-    monkeypatch.setattr(advise_measure, "wanted", lambda *_: {})
-    monkeypatch.setattr(advise_measure, "close", lambda *_: {})
-    measure()
-    assert looked == [1]
-
-
-def test_no_other_run_gets_the_device_between_the_first_look_and_the_last_row(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    refused, handed_over = [], []
-
-    def another_run(*_):
-        try:
-            with device_lock("cpu", wait=False, check=lambda: None):
-                pass
-        except EnvironmentUnmet as error:
-            refused.append(str(error))
-
-    def run_wanted(*arguments):
-        another_run()
-        handed_over.append(arguments[-1].held_device)
-        return RunResult(path=tmp_path)
-
-    monkeypatch.setattr(advise, "_rows", lambda *_: another_run() or StoredRows())
-    monkeypatch.setattr(advise_measure, "predicted_call_s", lambda *_: another_run())
-    monkeypatch.setattr(advise_measure, "wanted", lambda *_: {"a problem": ["sdpa"]})
-    monkeypatch.setattr(advise_measure, "close", lambda *_: {"a problem": ["sdpa"]})
-    monkeypatch.setattr(advise_measure, "standard_takes_s", lambda *_: another_run() or 1.0)
-    monkeypatch.setattr(advise_measure, "run_wanted", run_wanted)
-    advise._measured(inquiry(), HERE, tmp_path, {}, wait=False, quiet=True)
-    assert handed_over == ["cpu", "cpu"]
-    assert len(refused) == 7  # three readings of rows, the pace, two runs, a forecast
-    with device_lock("cpu", wait=False, check=lambda: None):
-        pass
 
 
 @pytest.mark.long
@@ -163,8 +105,8 @@ def test_measuring_answers_and_a_second_time_rows_answer_without_torch(attnbench
         (("gpt2", "--device", "cuda"), "--device cpu"),
     ],
 )
-def test_bad_questions_are_one_line_each(attnbench, tmp_path, arguments, said):
-    done = attnbench("advise", *arguments, "--out", str(tmp_path))
+def test_bad_questions_are_one_line_each(here, tmp_path, arguments, said):
+    done = here("advise", *arguments, "--out", str(tmp_path))
     assert done.returncode in (2, 4)
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -182,10 +124,10 @@ def test_bad_questions_are_one_line_each(attnbench, tmp_path, arguments, said):
         (json.dumps(TINY | {"num_key_value_heads": 3}), "num_key_value_heads"),
     ],
 )
-def test_bad_configurations_are_refused_in_one_line(attnbench, tmp_path, text, said):
+def test_bad_configurations_are_refused_in_one_line(here, tmp_path, text, said):
     path = tmp_path / "broken.json"
     path.write_text(text)
-    done = attnbench("advise", str(path), "--out", str(tmp_path))
+    done = here("advise", str(path), "--out", str(tmp_path))
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

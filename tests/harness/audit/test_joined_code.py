@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import ROOT, environment
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")

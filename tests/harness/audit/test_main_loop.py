@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.audit.main_loop import loop_fields, most_busy
+from attnbench.harness.audit.main_loop import loop_fields
+from attnbench.harness.audit.tensor_bound import most_busy
 from attnbench.impls._triton.machine_code import loops, main_loop
 from tests.conftest import ROOT, environment
 
@@ -50,13 +51,6 @@ def test_the_innermost_loop_with_the_fewest_instructions_per_product_is_describe
     found = main_loop(loops(code))
     assert found is not None
     assert [name.partition(".")[0] for name in found.names] == ["HGMMA", "FADD", "BRA"]
-
-
-def test_a_kernel_without_products_has_no_loop_to_describe() -> None:
-    assert loop_fields(kernel("FFMA R1, R2, R3, R4 ;")) == {
-        "loop_spill_store_bytes": 0,
-        "loop_spill_load_bytes": 0,
-    }
 
 
 @pytest.mark.parametrize(
@@ -114,23 +108,6 @@ def test_cycles_follow_from_the_shapes_and_counts_in_the_loop() -> None:
     assert found["loop_exponential_cycles"] == 24
     assert found["loop_issue_cycles"] == len(body) + 2
     assert found["loop_overlaps"] is True
-
-
-def test_parts_are_the_cycles_in_the_order_of_the_code() -> None:
-    scores, weights = [HGMMA] * 2, ["MUFU.EX2 R5, R5 ;"] * 3
-    wait, last = WAIT.format(left="0x0"), [HGMMA.replace("64x128", "64x256")]
-    found = loop_fields(kernel("IADD3 R1, R1, R2, RZ ;", *scores, wait, *weights, *last, wait))
-    parts = [tuple(part.values()) for part in found["loop_parts"]]
-    # tensor, exponentials, instructions; the loop's first and last one follow the last product
-    assert parts == [(2 * 64, 3 * 8, 2 + 1 + 3), (128, 0, 1 + 1 + 1 + 1)]
-    for place, name in enumerate(("tensor", "exponential", "issue")):
-        assert sum(part[place] for part in parts) == found[f"loop_{name}_cycles"]
-
-
-def test_products_without_a_wait_between_them_are_one_part() -> None:
-    body = [HGMMA, "MUFU.EX2 R5, R5 ;", HGMMA, WAIT.format(left="0x1"), WAIT.format(left="0x0")]
-    (part,) = loop_fields(kernel(*body))["loop_parts"]
-    assert part["tensor_cycles"] == 2 * 64
 
 
 @pytest.mark.parametrize(

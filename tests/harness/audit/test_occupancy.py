@@ -124,13 +124,6 @@ def test_what_does_not_fit_has_no_block_and_a_reason(
     assert found.limited_by
 
 
-def test_tensor_memory_is_a_limit_if_there_is_some() -> None:
-    assert held((10, 0), 4, 32, 0, 256).limited_by == ("tensor_memory",)
-    assert held((10, 0), 4, 32, 0, 256).sm_block_count == 2
-    assert "tensor_memory" not in held((10, 0), 4, 32).block_limits
-    assert "tensor_memory" not in held((9, 0), 4, 32, 0, 256).block_limits
-
-
 @pytest.fixture(scope="module")
 def calculator(
     require: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory

@@ -17,10 +17,6 @@ import pytest
 
 from attnbench.harness.audit.architecture import ARCHITECTURES
 from attnbench.harness.audit.main_loop import OF_CYCLES, OF_PRODUCTS
-from attnbench.harness.audit.pool import KernelSelection
-from attnbench.harness.audit.run import audit
-from attnbench.harness.files.errors import EnvironmentUnmet
-from attnbench.harness.terminal.progress import QuietProgress
 from tests.conftest import ROOT, environment
 
 pytestmark = pytest.mark.long
@@ -93,22 +89,7 @@ def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(
         assert row["thread_register_count"] is row["occupancy_ratio"] is row["instructions"] is None
 
 
-@needs_triton
-def test_the_terminal_names_what_fails_and_the_versions(
-    canaries: subprocess.CompletedProcess[str],
-) -> None:
-    table, verdict = canaries.stdout.splitlines()[:-2], canaries.stdout.splitlines()[-2]
-    assert "ptxas" in table[0]
-    assert "Triton" in table[0]
-    assert any(line.startswith("forward") and "crashed: SIGABRT" in line for line in table)
-    assert verdict.startswith(
-        "9.0 (Hopper: H100, H200, GH200): FAILED, 2 of 4 kernels did not compile ("
-    )
-    assert "1 of 4 kernels spill (kernel-sm90-forward-bf16-d_k256" in verdict
-    assert "spills: " in canaries.stderr
-    assert "Traceback" not in canaries.stderr
-
-
+@pytest.mark.nightly
 @needs_triton
 def test_without_a_disassembler_spills_show_in_the_stack_and_the_rest_is_missing(
     tmp_path: Path,
@@ -224,6 +205,7 @@ def test_real_kernels_are_read_and_follow_the_documented_format(attnbench: Run) 
     assert max(len(line) for line in lines if line.startswith(("kernel ", "grad_kv "))) <= 100
 
 
+@pytest.mark.nightly
 @needs_triton
 def test_spills_are_the_bytes_that_ptxas_itself_reports(tmp_path: Path) -> None:
     extra = {
@@ -248,34 +230,6 @@ def test_spills_are_the_bytes_that_ptxas_itself_reports(tmp_path: Path) -> None:
         assert min(one["ptxas"][:3]) > 100
 
 
-@needs_triton
-def test_json_is_one_object_per_line(tmp_path: Path) -> None:
-    command, variables = with_canaries(tmp_path, "--json", AUDIT_CANARY="no_nvdisasm")
-    done = subprocess.run(
-        command, env=variables, capture_output=True, text=True, timeout=300, check=False
-    )
-    messages = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [message["row"]["kind"] for message in messages if message["reason"] == "finished"] == [
-        "kernel"
-    ] * 2
-    assert messages[-1]["reason"] == "end"
-    assert rows_of(messages[-1]["run"]) == [
-        message["row"] for message in messages if message["reason"] == "finished"
-    ]
-    assert done.returncode == 1
-
-
-def test_without_triton_it_is_exit_code_4_with_the_pip_command(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setitem(sys.modules, "triton", None)
-    selection = KernelSelection(capabilities=((9, 0),), dtypes=("bf16",), kernels=("forward",))
-    with pytest.raises(EnvironmentUnmet, match=r"pip install 'attnbench\[triton\]'") as found:
-        audit(selection, tmp_path, [], QuietProgress())
-    assert found.value.exit_code == 4
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
@@ -296,6 +250,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.nightly
 @needs_triton
 def test_the_kernels_and_the_list_of_the_past_fail(tmp_path: Path) -> None:
     """They ran their matrix products one at a time, and audits said that they were good."""
@@ -311,16 +266,3 @@ def test_the_kernels_and_the_list_of_the_past_fail(tmp_path: Path) -> None:
     assert not any(row["config"]["descriptors"] for row in serialized)
     verdict = done.stdout.splitlines()[-2]
     assert "FAILED, 7 of 10 kernels run their matrix products one at a time (" in verdict
-
-
-@needs_triton
-def test_an_audit_is_listed_and_not_resumed(
-    canaries: subprocess.CompletedProcess[str], attnbench: Run
-) -> None:
-    path = Path(canaries.stdout.splitlines()[-1])
-    listed = attnbench("list", "runs", "--out", path.parent)
-    assert "2 ok, 1 crashed, 1 error" in listed.stdout
-    assert "not reached" not in listed.stdout
-    resumed = attnbench("run", "--resume", path)
-    assert (resumed.returncode, resumed.stderr.count("\n")) == (2, 1)
-    assert "is an audit of kernels; run `attnbench kernels audit` again" in resumed.stderr

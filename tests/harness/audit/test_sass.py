@@ -1,7 +1,5 @@
 """harness/audit/sass.py on lines as nvdisasm prints them."""
 
-import pytest
-
 from attnbench.harness.audit.sass import CLASSES, mix, spilled_bytes
 from attnbench.impls._triton.machine_code import opcodes
 
@@ -49,8 +47,3 @@ def test_instructions_are_counted_by_class_without_padding() -> None:
 def test_spilled_bytes_are_those_of_local_memory() -> None:
     assert spilled_bytes(opcodes(DISASSEMBLY)) == (4 + 8 + 2, 4 + 8 + 1)
     assert spilled_bytes([]) == (0, 0)
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_a_class_that_is_absent_is_zero(name: str) -> None:
-    assert mix(["MOV"])[name] == 0

@@ -1,7 +1,6 @@
 """`attnbench kernels keep`: from the rows of a made-up GPU run to the table that ships."""
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,9 @@ import pytest
 
 from attnbench.harness.audit.tuning_results import choices
 from attnbench.harness.cli import app
-from attnbench.harness.files import safe_files as files
-from attnbench.harness.files.errors import BadInput
 from attnbench.impls._triton import tuned as table
 from attnbench.impls._triton.configs import KERNELS, candidates
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 
 
 def facts(number: int = 0, source: str = "timed") -> dict[str, Any]:
@@ -70,12 +67,6 @@ def test_the_last_choice_of_a_kind_is_kept_with_what_chose_it(tmp_path: Path) ->
     )
 
 
-def test_a_configuration_that_was_not_timed_is_not_kept(tmp_path: Path) -> None:
-    assert choices(
-        run_with(tmp_path, [(1024, facts(source="table")), (2048, facts(source="only"))])
-    ) == ({}, [])
-
-
 @pytest.mark.parametrize(
     ("found", "environment", "reason"),
     [
@@ -107,30 +98,3 @@ def test_the_command_fills_the_table_and_says_where_it_is(
     app.app(["kernels", "keep", str(run)], standalone_mode=False)
     assert capsys.readouterr().out == f"{file}\n"
     assert list(table.read(file)) == list(choices(run)[0])
-
-
-def test_a_table_that_is_written_is_whole_for_who_reads_it_and_after_a_full_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "tuned.json"
-    file.write_text('{"about": "", "choices": []}')
-    monkeypatch.setattr(table, "FILE", file)
-    run = run_with(tmp_path, [(1024, facts())])
-
-    def full(fd: int, data: bytes) -> None:
-        os.write(fd, data[:100])
-        assert table.read(file) == {}
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files, "write_all", full)
-    with pytest.raises(BadInput, match="cannot be written"):
-        app.app(["kernels", "keep", str(run)], standalone_mode=False)
-    assert table.read(file) == {}
-
-
-def test_a_run_that_chose_nothing_is_refused_in_one_line(tmp_path: Path) -> None:
-    run = run_with(tmp_path, [(1024, facts(source="table"))])
-    with pytest.raises(
-        BadInput, match=r"nothing was timed to choose by; run `attnbench run kernel_sweep"
-    ):
-        app.app(["kernels", "keep", str(run)], standalone_mode=False)

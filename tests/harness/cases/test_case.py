@@ -2,17 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
-
 from attnbench.harness.cases.case import Case, case_of, groups_of, reported_pairs, without
 from attnbench.harness.scenario.selection import copied, group_cases
 from attnbench.impls.problem import Problem
 
 PLAIN = Problem(batch=1, seq_len=4096, d_model=512, heads=8, dtype="bf16")
-
-
-def test_usual_values_are_left_out_of_the_id():
-    assert Case(backend="fused", problem=PLAIN).id == "fused-b1-n4096-d512-h8-bf16-forward-core"
 
 
 def test_every_field_of_a_problem_shows_in_the_id():
@@ -48,15 +42,6 @@ def test_every_field_of_a_problem_shows_in_the_id():
     ids |= {Case(backend="fused", problem=Problem(**local, window=window)).id for window in (64, 0)}
     assert len(ids) == len(changes) + 5
     assert set(changes) | {"causal_align", "window"} == set(Problem.__dataclass_fields__)
-
-
-def test_a_case_of_a_run_from_before_masks_has_none():
-    fields = Case(backend="fused", problem=PLAIN).fields()
-    del fields["mask"], fields["window"]
-    assert case_of(fields).problem == PLAIN
-    del fields["scope"]
-    with pytest.raises(KeyError):
-        case_of(fields)
 
 
 def test_a_case_survives_the_way_through_a_row():
@@ -164,11 +149,6 @@ def test_problems_that_differ_in_another_way_are_not_compared_across_the_contras
         *(Problem(batch=b, seq_len=512, d_model=512, heads=h) for b, h in ((1, 1), (2, 8))),
     )
     assert reported_pairs(known, None, ("heads",)) == []
-
-
-def test_a_case_alone_has_no_pair():
-    assert reported_pairs(cases(("sdpa",), PLAIN), "naive", ("heads",)) == []
-    assert reported_pairs([], None, ("heads",)) == []
 
 
 def test_sizes_that_follow_another_one_do_not_keep_problems_apart():

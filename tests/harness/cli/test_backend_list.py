@@ -1,20 +1,11 @@
 """The list of backends is kept until something that it depends on changes."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from attnbench.harness.cli import backend_list
 from attnbench.harness.cli.backend_list import Listing, listing
-from tests.conftest import environment
-
-CODE = (
-    "import sys; from attnbench.harness.cli.app import app; app(standalone_mode=False);"
-    " print('torch' in sys.modules)"
-)
 
 
 @pytest.fixture
@@ -40,11 +31,6 @@ def test_what_was_found_is_kept(asked):
     assert asked == ["cpu"]
     assert listing("cpu", refresh=True).rows[0][-1] == "asked 2"
     assert listing("cpu").rows[0][-1] == "asked 2"
-
-
-def test_another_device_is_another_list(asked):
-    assert [listing(device).device for device in ("cpu", "auto", "cpu")] == ["cpu", "auto", "cpu"]
-    assert asked == ["cpu", "auto"]
 
 
 def test_a_changed_backend_is_asked_again(asked, tmp_path):
@@ -88,28 +74,3 @@ def test_a_broken_file_is_replaced(asked, tmp_path, content):
     listing("cpu")
     assert len(asked) == 2
     assert json.loads(kept.read_text())["rows"][0][0] == "mine"
-
-
-def test_a_home_that_cannot_be_written_is_no_error(asked, tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("ATTNBENCH_CACHE", str(tmp_path / "file"))
-    assert listing("cpu").device == "cpu"
-
-
-def test_the_second_list_imports_no_torch(tmp_path):
-    def listed() -> list[str]:
-        done = subprocess.run(
-            [sys.executable, "-c", CODE, "list", "backends", "--device", "cpu"],
-            env=environment({"ATTNBENCH_CACHE": str(tmp_path), "ATTNBENCH_BACKENDS": ""}),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout.splitlines()
-
-    first, second = listed(), listed()
-    assert (first[-1], second[-1]) == ("True", "False")
-    assert first[:-1] == second[:-1]
-    assert any(line.startswith("sdpa:flash") for line in second)
-    assert (Path(tmp_path) / "backends-cpu.json").is_file()

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -13,11 +13,10 @@ import pytest
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.run import start
 from attnbench.harness.terminal.progress import QuietProgress
-from attnbench.reports.exports import NotExportable, export, names
 from attnbench.reports.pages import html, markdown, terminal
 from attnbench.reports.pages.report import open_report
 from tests.fakes.broken_runs import broken_runs
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 
 Here = Callable[..., CompletedProcess[str]]
 MOST = 40  # of each seed; more are a sweep of their own
@@ -73,31 +72,6 @@ def test_every_broken_run_is_a_line_of_the_list_and_good_ones_stay(
     assert here("list", "--out", root).returncode == 0
 
 
-def test_a_broken_run_of_a_suite_hides_neither_the_suite_nor_its_other_runs(
-    here: Here, tmp_path: Path, good: Path
-) -> None:
-    suite = tmp_path / "results" / "20260101T000000Z-suite-00000000"
-    for number in range(3):
-        folder = suite / f"20260101T00000{number}Z-one-0000000{number}"
-        shutil.copytree(good, folder)
-        document = json.loads((folder / "run.json").read_text())
-        (folder / "run.json").write_text(json.dumps({**document, "suite_entry": number}))
-    (suite / "20260101T000001Z-one-00000001" / "rows.jsonl").write_text("{\n")
-    (suite / "20260101T000002Z-one-00000002" / "run.json").write_text("{")
-    entry = {"source": "", "only": [], "within": [], "skip": [], "ended": None}
-    entries = [{**entry, "scenario": {"name": name}} for name in ("first", "second", "third")]
-    (suite / "suite.json").write_text(json.dumps({"schema": 1, "entries": entries}))
-    done = here("list", "runs", "--out", suite.parent, env={"COLUMNS": "300"})
-    assert done.returncode == 0, done.stderr
-    words = done.stdout.split()
-    assert suite.name in words
-    assert "20260101T000000Z-one-00000000" in words
-    assert done.stdout.count("broken: ") == 2
-    resumed = here("run", "--resume", suite)
-    assert resumed.returncode == 2
-    assert resumed.stderr.count("\n") == 1
-
-
 @contextmanager
 def _no_workers(*_: object) -> Iterator[None]:
     raise EnvironmentUnmet("nothing is started in this test")
@@ -121,30 +95,11 @@ def test_resuming_a_broken_run_is_one_line_before_anything_starts(
     assert refused > MOST / 4
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", [3])
-def test_what_the_reader_takes_can_be_drawn_and_exported(
-    seed: int, tmp_path: Path, good: Path
-) -> None:
-    drawn = 0
-    for done, folder in broken_runs(good, tmp_path, MOST, seed):
-        print(done)  # shown if one of these raises
-        with suppress(BadInput):
-            opened = open_report([folder])
-            drawn += 1
-            html.render(opened)
-            markdown.render(opened)
-            list(terminal.render(opened, terminal.section_names()))
-            for name in names():
-                with suppress(NotExportable, BadInput):
-                    export(folder, name)
-    assert drawn > MOST / 6
-
-
 LARGEST = 1.7976931348623157e308
 WINDOW = {"way": "graph", "window_s": 1e308, "calls": 1, "energy_j": -1e308}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -208,16 +163,3 @@ def test_salvage_reads_the_good_rows_and_says_which_it_left_out(
     said = " ".join((done.stdout + done.stderr).split())
     assert "line 2 of rows.jsonl was left out: peak_bytes: found 1.5, wanted int" in said
     assert "line 4 of rows.jsonl was left out: not valid JSON" in said
-
-
-def test_salvage_of_thousands_of_bad_lines_names_the_first_and_counts(
-    here: Here, tmp_path: Path, good: Path
-) -> None:
-    run = tmp_path / good.name
-    shutil.copytree(good, run)
-    with (run / "rows.jsonl").open("a") as file:
-        file.write("{\n" * 5000)
-    done = here("export", run, "--salvage")
-    assert done.returncode == 0
-    assert "5000 lines of rows.jsonl were left out" in done.stderr
-    assert done.stderr.count("\n") < 30

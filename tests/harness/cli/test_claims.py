@@ -69,12 +69,6 @@ def test_runs_are_judged_together(attnbench, measured):
     assert all(bool(claim["needs"]) == (claim["verdict"] == "not run") for claim in found.values())
 
 
-def test_the_ledger_is_a_table_for_people(attnbench, measured):
-    done = attnbench("claims", "--run", str(measured[1]))
-    assert "C9     refuted" in done.stdout
-    assert done.stdout.splitlines()[-1].startswith(f"{len(STATEMENTS)} statements: ")
-
-
 def test_what_contradicts_itself_is_refused(attnbench, measured):
     done = attnbench("claims", "--run", str(measured[0]), "--plan", "quick")
     assert (done.returncode, done.stdout) == (2, "")

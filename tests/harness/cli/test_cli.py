@@ -1,7 +1,6 @@
 """The command line as a user meets it: what goes where, and with which exit code."""
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -37,6 +36,7 @@ def finished_run(tmp_path_factory) -> Path:
     return folder / done.stdout.strip()
 
 
+@pytest.mark.long
 def test_run_prints_its_folder_on_stdout_and_everything_else_on_stderr(attnbench, tmp_path):
     done = attnbench("run", "--backends", "fused,sdpa", *SMALL)
     assert done.returncode == 0, done.stderr
@@ -49,12 +49,7 @@ def test_run_prints_its_folder_on_stdout_and_everything_else_on_stderr(attnbench
     assert "\x1b" not in done.stderr
 
 
-def test_quiet_says_nothing_but_the_folder(attnbench):
-    done = attnbench("run", "--backends", "sdpa", *SMALL, "--quiet")
-    assert done.stderr == ""
-    assert len(done.stdout.splitlines()) == 1
-
-
+@pytest.mark.long
 def test_json_progress_is_one_object_per_line(attnbench):
     done = attnbench("run", "--backends", "sdpa", *SMALL, "--json")
     messages = [json.loads(line) for line in done.stdout.splitlines()]
@@ -66,6 +61,7 @@ def test_json_progress_is_one_object_per_line(attnbench):
     ] == ["ok"]
 
 
+@pytest.mark.long
 def test_rows_follow_the_documented_format(finished_run):
     documented = {
         name.strip("`")
@@ -99,8 +95,8 @@ def test_predicted_bytes_are_the_measured_ones(finished_run):
         assert abs(row["peak_bytes"] - row["predicted_peak_bytes"]) <= 16, row["case"]
 
 
-def test_dry_run_shows_predicted_bytes_and_writes_nothing(attnbench, tmp_path):
-    done = attnbench("run", "--backends", "fused,sdpa:cudnn", *SMALL, "--dry-run")
+def test_dry_run_shows_predicted_bytes_and_writes_nothing(here, tmp_path):
+    done = here("run", "--backends", "fused,sdpa:cudnn", *SMALL, "--dry-run")
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     (fused,) = [line for line in lines if line.startswith("fused-")]
@@ -110,80 +106,12 @@ def test_dry_run_shows_predicted_bytes_and_writes_nothing(attnbench, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_only_and_skip_choose_cases(attnbench):
-    choice = shlex.split("--only fused --only sdpa --skip sd* --dry-run")
-    done = attnbench("run", "--backends", "naive,fused,sdpa", *SMALL, *choice)
-    assert "fused-b1" in done.stdout
-    assert "sdpa-b1" not in done.stdout
-    assert "naive-b1" not in done.stdout
-
-
-def test_nothing_selected_is_exit_code_5(attnbench, tmp_path):
-    patterns = ("--only", "fused", "--skip", "n64")
-    done = attnbench("run", "--backends", "fused", *SMALL, *patterns)
-    assert done.returncode == 5
-    assert "leave no case of grid" in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="this machine has a GPU")  # noqa: PTH110
-def test_a_missing_gpu_is_exit_code_4_and_never_a_silent_cpu_run(attnbench, tmp_path):
-    done = attnbench("run", "--backends", "fused", *SMALL[:-4], "--device", "cuda")
-    assert done.returncode == 4
-    assert "no cuda device" in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-BAD = [
-    (["run"], "nothing to run"),
-    (["run", "quickstart", "--heads", "4"], "--heads"),
-    (["run", "no_such_scenario"], "no_such_scenario"),
-    (["run", "--backends", "fussed", *SMALL], "did you mean fused"),
-    (["run", "--backends", "fused", "--seq-len", "0"], "--seq-len 0"),
-    (
-        shlex.split("run --backends fused --seq-len 64 --d-model 30 --heads 4 --batch 1"),
-        "multiple of heads",
-    ),
-    (["run", "quickstart", "--set", "grid.head=[1]"], "grid.head"),
-    (["run", "quickstart", "--set", "plan"], "="),
-    (["run", "quickstart", "--timeout", "-1"], "timeout_s"),
-    (["run", "quickstart", "--plan", "quikc"], "quick"),
-    (["run", "quickstart", "--shard", "3/2"], "--shard"),
-    (["run", "memory_wall", "--resume", "latest"], "--resume"),
-    (["run", "--resume", "nothing"], "no runs in"),
-    (["run", "--resume", "nothing", "--backends", "fused"], "--resume"),
-    (["run", "quickstart", "--retry-failed"], "--resume"),
-    (["run", "--device", "tpu", "quickstart"], "tpu"),
-    (["run", "quickstart", "--no-such-flag"], "no-such-flag"),
-    (["report", "nothing"], "no runs in"),
-    (["export", "nothing"], "no runs in"),
-    (["export", "latest", "--format", "xml"], "xml"),
-    (["validate", "missing.yaml"], "missing.yaml"),
-]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    BAD,
-    ids=lambda value: " ".join(value[:4]) if isinstance(value, list) else "",
-)
-def test_bad_input_is_exit_code_2_in_words_and_leaves_nothing(
-    attnbench, tmp_path, arguments, words
-):
-    done = attnbench(*arguments)
-    assert done.returncode == 2, done.stderr
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_misspelt_key_is_one_line_with_its_place(attnbench, tmp_path):
+def test_a_misspelt_key_is_one_line_with_its_place(here, tmp_path):
     text = (
         (ROOT / "scenarios" / "quickstart.yaml").read_text().replace("\nbackends:", "\nbackend:", 1)
     )
     (tmp_path / "mine.yaml").write_text(text)
-    done = attnbench("run", "mine.yaml")
+    done = here("run", "mine.yaml")
     line = 1 + text.splitlines().index(
         next(line for line in text.splitlines() if line.startswith("backend:"))
     )
@@ -229,13 +157,13 @@ def test_listing_and_help_import_no_heavy_package(arguments, heavy, finished_run
     assert done.returncode == 0, done.stderr
 
 
-def test_lists_show_what_there_is(attnbench, finished_run):
-    scenarios = attnbench("list", "scenarios").stdout
+def test_lists_show_what_there_is(here, finished_run):
+    scenarios = here("list", "scenarios").stdout
     assert all(
         name in scenarios
         for name in ("quickstart", "memory_wall", "head_cost", "backends", "training")
     )
-    backends = attnbench("list", "backends", "--device", "cpu").stdout
+    backends = here("list", "backends", "--device", "cpu").stdout
     assert "sdpa:cudnn" in backends
     assert "torch has the cudnn kernel for CUDA only" in backends
     assert "no_such_package_for_attnbench" in backends
@@ -249,72 +177,27 @@ def test_lists_show_what_there_is(attnbench, finished_run):
         "rnn": "other",
         "needs_package": "exact",
     }
-    runs = attnbench("list", "runs", "--out", finished_run.parent).stdout
+    runs = here("list", "runs", "--out", finished_run.parent).stdout
     assert finished_run.name in runs
     assert "8 ok" in runs
 
 
-def test_the_list_of_backends_imports_no_compiler_and_no_large_package(tmp_path):
-    code = (
-        "import sys; from attnbench.harness.cli.app import app; app(standalone_mode=False);"
-        " print(*sys.modules)"
-    )
-    command = [sys.executable, "-c", code, "list", "backends", "--device", "cpu"]
-    done = subprocess.run(
-        command,
-        env=environment({"ATTNBENCH_BACKENDS": "", "ATTNBENCH_CACHE": str(tmp_path)}),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    *listed, modules = done.stdout.splitlines()
-    assert any(line.startswith("torch_mha") and "in scope layer only" in line for line in listed)
-    assert any(line.split()[:2] == ["hf:eager", "eager"] for line in listed)
-    assert not {"torch._inductor.compile_fx", "transformers"} & set(modules.split())
+def test_schema_prints_the_schema(here):
+    assert json.loads(here("schema").stdout) == schema()
 
 
-def test_the_parent_of_a_run_leaves_torch_to_its_workers(tmp_path):
-    """Torch would cost the parent a second and 250 MiB."""
-    code = (
-        "import sys; from attnbench.harness.cli.app import app\n"
-        "try: app(sys.argv[1:])\n"
-        "except SystemExit as end: assert end.code == 0\n"
-        "assert 'torch' not in sys.modules"
-    )
-    flags = (
-        "--backends fused --batch 1 --seq-len 32 --d-model 16 --heads 2 --device cpu --plan quick"
-    )
-    command = [sys.executable, "-c", code, "run", *flags.split(), "--out", tmp_path, "--quiet"]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_schema_prints_the_schema(attnbench):
-    assert json.loads(attnbench("schema").stdout) == schema()
-
-
-def test_doctor_says_what_this_machine_can_measure(attnbench):
-    done = attnbench("doctor", "--json")
-    facts = json.loads(done.stdout)
-    assert facts["environment"]["torch"]
-    assert {finding["about"] for finding in facts["findings"]} >= {"gpu", "cpu", "memory"}
-    assert done.returncode == (
-        4 if any(finding["grade"] == "bad" for finding in facts["findings"]) else 0
-    )
-    assert "memory" in attnbench("doctor").stdout
-
-
-def test_report_prints_the_path_of_one_file(attnbench, finished_run, tmp_path):
-    done = attnbench("report", finished_run)
+@pytest.mark.long
+def test_report_prints_the_path_of_one_file(here, finished_run, tmp_path):
+    done = here("report", finished_run)
     assert done.stdout.splitlines() == [str(finished_run / "report.html")]
     assert (finished_run / "report.html").read_text().startswith("<!DOCTYPE html>")
-    elsewhere = attnbench("report", finished_run, "-o", tmp_path / "page.html")
+    elsewhere = here("report", finished_run, "-o", tmp_path / "page.html")
     assert elsewhere.stdout.strip() == str(tmp_path / "page.html")
 
 
 @pytest.mark.parametrize("format_", ["csv", "json", "md"])
-def test_export_is_one_row_per_case(attnbench, finished_run, format_):
-    text = attnbench("export", finished_run, "--format", format_).stdout
+def test_export_is_one_row_per_case(here, finished_run, format_):
+    text = here("export", finished_run, "--format", format_).stdout
     if format_ == "json":
         rows = json.loads(text)
         assert len(rows) == 8
@@ -340,14 +223,7 @@ def test_load_gives_a_tidy_frame_and_importing_the_package_is_light(finished_run
     assert done.returncode == 0, done.stderr
 
 
-def test_latency_can_be_left_out(attnbench, tmp_path):
-    done = attnbench("run", "--backends", "fused", *SMALL, "--set", "measure=[memory]")
-    row = json.loads((tmp_path / done.stdout.strip() / "rows.jsonl").read_text())
-    assert row["status"] == "ok"
-    assert row["block_ms"] is None
-    assert row["peak_bytes"] > 0
-
-
+@pytest.mark.long
 def test_contrast_pairs_all_head_counts(attnbench, tmp_path):
     grid = "--batch 1 --seq-len 64 --d-model 32 --heads 1,2,4 --device cpu --set contrast=[heads]"
     plan = "plan={processes: 2, min_blocks: 2, max_blocks: 2, budget_s: 5}"

@@ -1,7 +1,6 @@
 """`attnbench compare --turns` and margins by noise, as a user meets them."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from attnbench.harness.cli.margins import read_margins
 from attnbench.reports.comparison.compare import NotComparable, compare_interleaved
 from attnbench.reports.data.noise_floor import FILE
-from tests.reports.fake_pairs import fake_run
+from tests.made_runs import fake_run
 
 GATE = ("--gate", "latency: 5%, peak_bytes: 0%")
 
@@ -26,51 +25,21 @@ def folders(tmp_path: Path) -> tuple[Path, Path, Path]:
     return tmp_path / "base", tmp_path / "head", tmp_path / "slow"
 
 
-def test_equals_pass_and_a_slower_one_is_a_regression(attnbench, folders) -> None:
+def test_equals_pass_and_a_slower_one_is_a_regression(here, folders) -> None:
     base, head, slow = folders
-    done = attnbench("compare", base, head, "--turns", *GATE)
+    done = here("compare", base, head, "--turns", *GATE)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "of 4 turns of one run each" in done.stdout
     assert "slower in 0" in done.stdout
-    done = attnbench("compare", base, slow, "--turns", *GATE)
+    done = here("compare", base, slow, "--turns", *GATE)
     assert done.returncode == 3
     assert "slower in 6" in done.stdout
     # The same runs one by one decide nothing: each has one process.
-    done = attnbench("compare", next(base.iterdir()), next(slow.iterdir()), *GATE)
+    done = here("compare", next(base.iterdir()), next(slow.iterdir()), *GATE)
     assert "undecided in 6" in done.stdout
 
 
-def test_json_says_how_many_turns(attnbench, folders) -> None:
-    found = json.loads(
-        attnbench("compare", folders[0], folders[1], "--turns", "--format", "json").stdout
-    )
-    assert found["turns"] == 4
-    assert found["base"]["run"].startswith("4 runs, ")
-    assert all(one["paired"] for one in found["cases"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("base", "--turns"), "--turns: one folder of runs"),
-        (("base", "absent", "--turns"), "absent: no runs in this folder"),
-        (("base", "few", "--turns"), "base has 4 runs and new 1; wanted as many"),
-        (
-            ("base", "head", "--turns", "--gate", "latency: loud"),
-            "wanted a percentage from 0%, or noise",
-        ),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(
-    attnbench, folders, tmp_path: Path, arguments, said: str
-) -> None:
-    shutil.copytree(next(folders[1].iterdir()), tmp_path / "few" / next(folders[1].iterdir()).name)
-    done = attnbench("compare", *arguments)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert said in done.stderr
-
-
-def test_a_margin_by_noise_is_that_of_the_check_beside_the_runs(attnbench, folders) -> None:
+def test_a_margin_by_noise_is_that_of_the_check_beside_the_runs(here, folders) -> None:
     assert read_margins("latency: noise, peak_bytes: 0%") == {"latency": None, "peak_bytes": 0.0}
     base, _, slow = folders
     margins = {}
@@ -88,7 +57,7 @@ def test_a_margin_by_noise_is_that_of_the_check_beside_the_runs(attnbench, folde
             }
             with (base / FILE).open("a") as file:
                 file.write(json.dumps(line) + "\n")
-        done = attnbench(
+        done = here(
             "compare", base, slow, "--turns", "--gate", "latency: noise", "--format", "json"
         )
         found = json.loads(done.stdout)

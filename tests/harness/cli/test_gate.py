@@ -15,7 +15,7 @@ from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.store import run_store as store
 from tests.conftest import command_line, environment
 from tests.github.test_action import COMPUTE, FAST, REFUSES, SCENARIO, SLOW, results
-from tests.reports.fake_runs import case, problem
+from tests.made_runs import case, problem
 
 
 def checkout(folder: Path, code: str) -> None:
@@ -49,6 +49,7 @@ def test_a_branch_is_measured_against_the_commit_before_it(attnbench, tmp_path):
     assert git("worktree", "list").count("\n") == 1  # the commit's worktree is gone
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -87,13 +88,7 @@ def test_runs_that_decide_nothing_are_exit_code_6_and_said_so(here, tmp_path):
     assert here("gate", "", "--step", "judge", "--out", out, *failed).returncode == 3
 
 
-def test_an_earlier_run_may_be_the_base(here, tmp_path):
-    out = results(tmp_path / "alone", base=None, turns=1)
-    earlier = next((out / "head").glob("2*"))
-    done = here("gate", "", "--step", "judge", "--out", out, "--baseline", earlier)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
+@pytest.mark.long
 def test_a_gate_that_is_ended_ends_what_it_runs_and_removes_its_worktree(tmp_path):
     repository, script = tmp_path / "repository", tmp_path / "python"
     checkout(repository, FAST)
@@ -170,9 +165,3 @@ def test_the_turns_of_two_gates_are_never_mixed(tmp_path, monkeypatch, when):
         gate_steps.measure("bench.yaml", checkouts, settings)
     assert [Path(words[-1]).name for words in measured] == ["base", "head"]
     store.writer_lock(settings.out).release()
-
-
-def test_two_gates_of_one_second_get_two_folders():
-    names = {"turns": 1, "plan": None, "device": None, "calibrate": False, "margins": ""}
-    more = {"fail_on_undecided": False, "baseline": None, "quiet": True}
-    assert Settings.of(out=None, **names, **more).out != Settings.of(out=None, **names, **more).out

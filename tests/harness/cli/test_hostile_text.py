@@ -1,7 +1,5 @@
 """Control characters of runs, backends, file names and the command line reach no terminal."""
 
-import os
-import pty
 import re
 import subprocess
 import sys
@@ -10,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import command_line, environment
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.conftest import environment
+from tests.made_runs import case, problem, row, write_run
+
+pytestmark = pytest.mark.long
 
 ESCAPE = "\x1b]0;title\x07\x1b[31m\x9b2J\u202e\u2066\u200b"
 SHOWN = r"\x1b]0;title"
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
-COLOURS = re.compile(r"\x1b\[[\d;]*m|\r(?=\n)")
 ONE_CASE = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu")
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 1}")
 
@@ -52,28 +51,6 @@ def test_a_run_folder_has_no_power_over_the_terminal(
     assert_inert(done, shown=words[0] == "show")
 
 
-def test_nor_has_it_over_a_list_of_runs(attnbench: Any, run: Path) -> None:
-    assert_inert(attnbench("list", "runs", "--out", run.parent))
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("show", f"no{ESCAPE}"),
-        ("validate", f"{ESCAPE}.yaml"),
-        ("list", "backends", f"--{ESCAPE}"),
-        ("run", "quickstart", "--plan", ESCAPE),
-        (ESCAPE,),
-    ],
-)
-def test_nor_has_the_command_line_in_what_is_wrong_with_it(
-    attnbench: Any, words: tuple[str, ...]
-) -> None:
-    done = attnbench(*words)
-    assert done.returncode == 2
-    assert_inert(done, shown=False)
-
-
 def test_a_backend_shows_its_name_and_its_error_but_does_not_act(
     attnbench: Any, tmp_path: Path
 ) -> None:
@@ -105,28 +82,3 @@ def test_a_traceback_of_our_own_is_inert_too() -> None:
     )
     assert "Traceback" in done.stderr
     assert_inert(done)
-
-
-def test_on_a_terminal_help_has_its_colours_and_foreign_text_has_none(tmp_path: Path) -> None:
-    def on_terminal(*words: str) -> str:
-        ours, theirs = pty.openpty()
-        env = environment({"TERM": "xterm-256color", "COLUMNS": "120"})
-        process = subprocess.Popen(
-            command_line(*words), cwd=tmp_path, env=env, stdout=theirs, stderr=theirs, stdin=theirs
-        )
-        os.close(theirs)
-        text = b""
-        try:
-            while chunk := os.read(ours, 1 << 16):
-                text += chunk
-        except OSError:  # the other end is closed
-            pass
-        finally:
-            os.close(ours)
-            process.wait(60)
-        return text.decode()
-
-    assert re.search(r"\x1b\[1m *attnbench|\x1b\[1;36m", on_terminal("--help"))
-    said = on_terminal("show", f"no{ESCAPE}", f"--{ESCAPE}")
-    assert re.search(COLOURS, said)
-    assert not CONTROLS.search(COLOURS.sub("", said)), said

@@ -8,10 +8,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from attnbench.harness.scenario import from_axes
 from attnbench.harness.store.baselines import find
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import fake_run, quickstart
 
 Here = Callable[..., CompletedProcess[str]]
 
@@ -47,43 +45,6 @@ def test_a_run_in_which_nothing_is_ok_is_no_baseline(here: Here, run: Path) -> N
     assert not (run.parent / "baselines").exists()
 
 
-def test_a_baseline_says_how_many_of_its_cases_have_no_time(here: Here, run: Path) -> None:
-    copy, count = with_failures(run, lambda place: place == 0)
-    done = here("baseline", "save", "main", copy)
-    assert (done.returncode, done.stdout) == (0, "results/baselines/main.json\n")
-    assert done.stderr == f"note: 1 of {count} cases has no time to compare with: 1 crashed\n"
-
-
-def test_a_whole_baseline_is_saved_without_a_note(here: Here, run: Path) -> None:
-    assert here("baseline", "save", "main", run).stderr == ""
-
-
-@pytest.mark.parametrize("words", [("list", "runs"), ("baseline", "list")])
-def test_an_empty_list_says_so_where_it_looked_and_what_to_do(
-    here: Here, tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    done = here(*words, "--out", "nothing")
-    what = "runs" if words[0] == "list" else "baselines"
-    assert done.returncode == 0
-    assert done.stdout.startswith(f"no {what} in {tmp_path}/nothing; ")
-    assert "`attnbench " in done.stdout
-    assert len(done.stdout.splitlines()) == 1
-
-
-@pytest.mark.parametrize("words", [("show",), ("compare", "main", "new"), ("export", "latest")])
-def test_where_there_is_no_run_at_all_the_name_is_not_the_mistake(
-    here: Here, tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    done = here(*words, "--out", "nothing")
-    assert done.returncode == 2
-    assert f": no runs in {tmp_path}/nothing; make one with `attnbench run" in done.stderr
-
-
-def test_a_grid_that_options_give_is_named_grid(tmp_path: Path) -> None:
-    options = {"backends": "fused", "seq_len": "64", "d_model": "32", "heads": "2"}
-    assert from_axes(options).name == "grid"
-
-
 def test_runs_of_earlier_versions_are_found_by_the_name_they_had(tmp_path: Path) -> None:
     run = quickstart(tmp_path, (128,))
     old = run.rename(run.with_name(run.name.replace("quickstart", "flags")))
@@ -100,21 +61,3 @@ def test_an_export_has_the_format_that_its_file_ends_in(here: Here, run: Path) -
     assert Path("a.xlsx").read_bytes() == Path("a.csv").read_bytes()
     assert here("export", run, "-o", "b.json", "--format", "csv").returncode == 0
     assert Path("b.json").read_bytes() == Path("a.csv").read_bytes()
-
-
-def test_a_checkout_that_is_not_there_is_the_mistake_not_its_scenario(here: Here) -> None:
-    done = here("gate", ".", "nothing")
-    assert done.returncode == 2
-    assert done.stderr == "nothing: no such folder; wanted the checkout that is judged\n"
-
-
-def test_latest_is_said_to_be_earlier_than_a_run_that_was_stopped(here: Here, run: Path) -> None:
-    stopped = run.parent / "20991121T110000Z-stopped-00000003"
-    shutil.copytree(run, stopped)
-    rows = (stopped / "rows.jsonl").read_text().splitlines(keepends=True)
-    (stopped / "rows.jsonl").write_text("".join(rows[:-1]))
-    done = here("export", "latest", "--format", "csv")
-    assert done.returncode == 0, done.stderr
-    assert f"{stopped.name} was started later and is not finished" in done.stderr
-    assert f"attnbench run --resume results/{stopped.name}" in done.stderr
-    assert "started later" not in here("export", run.name).stderr

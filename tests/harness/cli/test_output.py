@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cli.output import lasting_output
 from tests.conftest import command_line, environment
 from tests.harness.cli.test_cli import SMALL
 
@@ -30,6 +29,7 @@ def in_shell(
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("redirection", "exit_code", "said"),
     [
@@ -50,6 +50,7 @@ def test_output_that_is_lost_is_said_once(
     assert ("quickstart" in done.stdout) == (exit_code == DONE)
 
 
+@pytest.mark.long
 def test_a_refusal_keeps_its_exit_code(tmp_path: Path) -> None:
     for redirection in ("2>&-", "2>/dev/full", ">&- 2>&-"):
         assert in_shell(tmp_path, redirection, "run", "no_such_scenario").returncode == 2
@@ -83,29 +84,3 @@ def test_a_run_goes_on_and_keeps_its_rows(tmp_path: Path, redirection: str, exit
     (rows,) = tmp_path.glob("results/2*/rows.jsonl")
     found = [json.loads(line) for line in rows.read_text().splitlines()]
     assert [row["status"] for row in found] == ["ok"] * 3
-
-
-def test_numbers_with_thin_spaces_can_be_read_in_ascii() -> None:
-    with lasting_output():
-        assert "N = 7\u202f711 ± 5\xa0%".encode("ascii", "spelled") == b"N = 7 711 +- 5 %"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("encoding", "sign"), [("ascii", "+-"), ("latin-1", "±"), ("ascii:strict", "+-")]
-)
-def test_a_terminal_without_unicode_gets_what_it_can_show(
-    tmp_path: Path, encoding: str, sign: str
-) -> None:
-    done = subprocess.run(
-        command_line("run", "--backends", "sdpa,fused", *SMALL),
-        cwd=tmp_path,
-        env=environment({"PYTHONIOENCODING": encoding, "LC_ALL": "C"}),
-        capture_output=True,
-        check=False,
-        timeout=240,
-    )
-    printed = done.stderr.decode(encoding.partition(":")[0])
-    assert done.returncode == 0, printed
-    assert f" ms {sign}" in printed
-    assert "\\x" not in printed

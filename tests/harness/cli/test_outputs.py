@@ -9,9 +9,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from attnbench import open_run
 from tests.conftest import command_line, environment
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 
 Here = Callable[..., CompletedProcess[str]]
 VERBS = [("report",), ("report", "--format", "md"), ("export",), ("export", "--format", "parquet")]
@@ -38,6 +37,7 @@ def test_a_pipe_gets_the_whole_output_and_stays(
     assert pipe.is_fifo()
 
 
+@pytest.mark.long
 def test_stdout_by_its_path_has_the_output_and_nothing_else(tmp_path: Path, good: Path) -> None:
     def said(path: str) -> bytes:
         return subprocess.run(
@@ -55,18 +55,6 @@ def test_stdout_by_its_path_has_the_output_and_nothing_else(tmp_path: Path, good
     assert Path("/dev/stdout").is_symlink()
 
 
-def test_devices_stay_and_a_full_one_is_one_line(here: Here, good: Path) -> None:
-    assert here("report", good, "-o", "/dev/null").returncode == 0
-    assert Path("/dev/null").is_char_device()
-    full = here("report", good, "-o", "/dev/full")
-    assert full.returncode == 2
-    assert full.stderr == (
-        "/dev/full: cannot be written (No space left on device); choose another place with"
-        " --output FILE\n"
-    )
-    assert Path("/dev/full").is_char_device()
-
-
 def test_a_link_in_a_runs_folder_is_replaced_and_one_that_the_user_names_is_kept(
     here: Here, tmp_path: Path, good: Path
 ) -> None:
@@ -82,16 +70,7 @@ def test_a_link_in_a_runs_folder_is_replaced_and_one_that_the_user_names_is_kept
     assert (tmp_path / "page").is_symlink()
 
 
-def test_the_api_writes_as_the_command_line_does(tmp_path: Path, good: Path) -> None:
-    (tmp_path / "victim").write_text("content")
-    (good / "report.html").unlink(missing_ok=True)
-    (good / "report.html").symlink_to(tmp_path / "victim")
-    open_run(good).report()
-    assert (tmp_path / "victim").read_text() == "content"
-    open_run(good).report("/dev/null")
-    assert Path("/dev/null").is_char_device()
-
-
+@pytest.mark.long
 def test_figures_are_whole_files_and_leave_nothing_else(
     here: Here, tmp_path: Path, good: Path
 ) -> None:

@@ -51,21 +51,6 @@ def test_a_pattern_that_matches_nothing_is_one_line_with_the_nearest_names(
     assert not (tmp_path / "results").exists()
 
 
-def test_several_patterns_in_one_are_given_one_at_a_time(here: Here) -> None:
-    done = here("run", "quickstart", "--only", "naive,sdpa")
-    assert done.returncode == 2
-    assert "give one pattern at a time: --only 'naive' --only 'sdpa'\n" in done.stderr
-
-
-def test_patterns_that_leave_nothing_together_are_refused_without_a_worker(
-    here: Here, tmp_path: Path
-) -> None:
-    done = here("run", "quickstart", "--only", "naive", "--skip", "naive", "--quiet")
-    assert done.returncode == 5
-    assert "--only and --skip leave no case of quickstart" in done.stderr
-    assert not (tmp_path / "results").exists()
-
-
 def test_skip_may_name_a_backend_that_the_scenario_lacks() -> None:
     scenario = load("quickstart")
     refuse_unmatched([(scenario, Selection(skip=("torch_mha", "native")))])
@@ -88,16 +73,3 @@ def test_from_python_the_argument_is_named(tmp_path: Path) -> None:
 def test_an_empty_selection_is_refused_whoever_starts_the_run(tmp_path: Path) -> None:
     with pytest.raises(NothingSelected):
         start_run(load("quickstart"), tmp_path, 0, Selection(only=("sdqa",)), OPTIONS)
-
-
-@pytest.mark.parametrize("option", ["--only", "--skip"])
-def test_an_empty_pattern_is_refused(here: Here, option: str) -> None:
-    done = here("run", "quickstart", option, "")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"{option}: an empty pattern, which matches everything; wanted")
-
-
-def test_a_word_that_was_taken_for_a_scenario_is_named(here: Here) -> None:
-    done = here("run", *SMALL, "--causal", "yes")
-    assert done.returncode == 2
-    assert "--backends: cannot be combined with a scenario, here 'yes'; change" in done.stderr

@@ -79,32 +79,6 @@ def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite
 
 
 @pytest.mark.long
-def test_a_failed_case_of_any_run_is_the_exit_code_of_the_suite(
-    attnbench: Run, tmp_path: Path, suite: str
-) -> None:
-    done = attnbench("run", suite, "--quiet")
-    assert done.returncode == 1
-    assert done.stderr == ""
-    again = attnbench("run", "--resume", done.stdout.strip(), "--json")
-    assert again.returncode == 1
-    (end,) = map(json.loads, again.stdout.splitlines())
-    assert end["reason"] == "end"
-    assert [one["ended"] for one in end["entries"]] == ["finished"] * 3
-    assert end["statuses"] == {"ok": 4, "crashed": 1}
-
-
-def test_one_name_is_a_run_and_a_list_of_one_is_a_suite(attnbench: Run, tmp_path: Path) -> None:
-    scenario(tmp_path, "one", seq_len="32")
-    (tmp_path / "list.yaml").write_text("[one.yaml]\n")
-    alone = attnbench("run", "one.yaml", "--quiet")
-    assert (tmp_path / alone.stdout.strip() / "run.json").is_file()
-    assert "suite_entry" not in json.loads(
-        (tmp_path / alone.stdout.strip() / "run.json").read_text()
-    )
-    listed = attnbench("run", "list.yaml", "--quiet")
-    assert (tmp_path / listed.stdout.strip() / "suite.json").is_file()
-
-
 def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(
     attnbench: Run, tmp_path: Path, suite: str
 ) -> None:
@@ -118,29 +92,7 @@ def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(
     assert not (tmp_path / "results").exists()
 
 
-def test_a_suite_can_be_looked_at_before_it_runs(
-    attnbench: Run, tmp_path: Path, suite: str
-) -> None:
-    assert attnbench("validate", suite).stdout == (
-        "evening.yaml: ok, a suite of 3, 6 cases on a CPU, 6 on a GPU\n"
-    )
-    done = attnbench("run", suite, "--dry-run")
-    assert done.returncode == 0, done.stderr
-    assert sum(line.startswith("sdpa-") for line in done.stdout.splitlines()) == 3
-    assert not (tmp_path / "results").exists()
-
-
-def test_nothing_selected_anywhere_leaves_nothing(
-    attnbench: Run, tmp_path: Path, suite: str
-) -> None:
-    done = attnbench("run", suite, "--only", "sdpa", "--skip", "sdpa")
-    assert done.returncode == 5
-    assert done.stdout == ""
-    assert done.stderr.count("--only and --skip leave no case") == 3
-    assert list((tmp_path / "results").iterdir()) == []
-
-
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_suite_that_was_stopped_is_completed(
     attnbench: Run, tmp_path: Path, number: signal.Signals

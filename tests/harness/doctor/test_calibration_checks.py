@@ -10,9 +10,7 @@ import torch
 
 from attnbench.harness.doctor import calibration_checks as checks
 from attnbench.harness.doctor.calibration_checks import Expectation, check_reading, disorder
-from attnbench.harness.machine.nvml import NO_GPU, Device
 from attnbench.harness.probes import Readings
-from attnbench.harness.probes import load as load_probe
 from tests.conftest import environment
 from tests.fakes.nvml.driver import H100, UUID
 
@@ -47,14 +45,6 @@ def test_a_part_that_exceeds_its_whole_is_disorder():
     assert disorder(good) == 0
     assert disorder(good | {"hmma_ratio": 0.9}) == pytest.approx(0.2)
     assert disorder(good | {"graphics_ratio": None}) is None
-
-
-def test_every_expectation_has_a_load_and_a_probe_with_its_column():
-    expected = checks.cuda_expectations(132)
-    columns = {name for probe in checks.CUDA_PROBES for name in load_probe(probe).COLUMNS}
-    assert {one.subject for one in expected} == set(LOADS)
-    assert {one.quantity for one in expected} <= columns | {checks.DISORDER}
-    assert {one.subject for one in checks.CPU_EXPECTATIONS} == set(checks.cpu_loads())
 
 
 def test_one_block_keeps_one_sm_active():
@@ -138,29 +128,3 @@ def test_gpu_loads_are_made_and_half_the_time_is_idle(monkeypatch):
 
 
 # ---- CUDA, on a fake GPU -------------------------------------------------------------------------
-
-
-def test_the_loads_of_a_gpu_have_the_duty_that_their_names_say(fake_gpu, monkeypatch):
-    device = torch.device("cuda", 0)
-    monkeypatch.setattr(checks, "GEMM", 64)
-    fake_gpu.kernel_s["mm"] = 2e-3
-    loads = checks.cuda_loads(device)
-    assert tuple(loads) == checks.loads_of(device)
-    assert loads["large bf16 product"].call_ms == pytest.approx(2.0, rel=0.01)
-    block_s = checks.ON_S * checks.SM_CLOCK_HZ / 1.98e9
-    begun_s = fake_gpu.clock.now()
-    loads["half the time"].call()
-    assert fake_gpu.clock.now() - begun_s == pytest.approx(2 * block_s, rel=0.01)
-    assert fake_gpu.launched[-1] == "spin"
-
-
-def test_without_a_driver_no_counter_of_a_gpu_is_checked_and_each_load_runs(fake_gpu, monkeypatch):
-    monkeypatch.setattr(checks, "GEMM", 64)
-    fake_gpu.kernel_s["mm"] = 2e-3
-    heard = []
-    found = checks.check_counters(torch.device("cuda", 0), Device(), 0.2, heard.append)
-    assert [one.removeprefix("checking counters: ") for one in heard] == list(checks.CUDA_LOADS)
-    assert {one.outcome for one in found} == {"not measured"}
-    busy = next(one for one in found if one.name == "idle: kernel_busy_ratio")
-    assert busy.reason == NO_GPU
-    assert fake_gpu.launched.count("mm") * 2e-3 > 0.2, "the product filled its window"

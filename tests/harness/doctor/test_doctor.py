@@ -9,6 +9,8 @@ import pytest
 from tests.conftest import environment
 from tests.fakes.nvml.driver import H100, UUID
 
+pytestmark = pytest.mark.long
+
 COUNTERS = "".join(
     f"gpm_metric {number} {value}\n"
     for number, value in {1: 50, 2: 40, 3: 20, 5: 30, 7: 25, 10: 10}.items()
@@ -149,12 +151,6 @@ def test_one_lost_gpu_does_not_hide_the_other(fake_nvml):
     assert [gpu["uuid"] for gpu in found["gpus"]] == ["GPU-22222222-a", None]
 
 
-def test_a_gpu_that_is_lost_later_is_lost(fake_nvml):
-    fake_nvml.write(H100 + "refuse nvmlDeviceGetPowerUsage GPU_IS_LOST\n")
-    _, found = examined(fake_nvml)
-    assert [one["about"] for one in found["findings"] if one["gpu"] == "GPU-11111111"] == ["gpu"]
-
-
 def test_another_busy_process_is_bad_and_named(fake_nvml):
     fake_nvml.write(H100 + COUNTERS + "busy_percent 97\nprocess self 300\nprocess 1 4000\n")
     _, found = examined(fake_nvml)
@@ -163,87 +159,3 @@ def test_another_busy_process_is_bad_and_named(fake_nvml):
     assert "process 1" in other["found"]
     assert "97 %" in other["found"]
     assert [process["ours"] for process in found["gpus"][0]["processes"]] == [False, True]
-
-
-def test_process_numbers_of_a_host_are_not_taken_for_ours(fake_nvml):
-    fake_nvml.write(H100 + "process 1 4000\n")
-    in_container = """
-from attnbench.harness.process import gpu_users
-gpu_users.FIRST_PID_NAMESPACE = "another"
-"""
-    _, found = examined(fake_nvml, in_container)
-    assert "unknown inside this container" in about(found, "other processes")["found"]
-    assert found["gpus"][0]["processes_known"] is False
-    assert [process["ours"] for process in found["gpus"][0]["processes"]] == [None]
-
-
-def test_a_driver_without_a_gpu_is_no_failure(fake_nvml):
-    fake_nvml.write("driver 550.1\n")
-    code, found = examined(fake_nvml)
-    assert code == 0
-    assert "no GPU" in about(found, "driver")["found"]
-    assert found["gpus"] == []
-
-
-def test_no_driver_is_no_failure_and_the_cpu_is_measured_instead(fake_nvml):
-    fake_nvml.write(
-        "refuse nvmlInit_v2 DRIVER_NOT_LOADED\nrefuse nvmlInitWithFlags DRIVER_NOT_LOADED\n"
-    )
-    code, found = examined(fake_nvml)
-    assert code == 0
-    assert about(found, "gpu")["found"] == "none"
-    assert "CPU" in about(found, "gpu")["advice"]
-    assert "host" in about(found, "utilization")["found"]
-
-
-EVERY_REFUSAL = """
-import json, os
-from pathlib import Path
-from attnbench.harness.doctor import examine
-script = Path(os.environ["FAKE_NVML"])
-plain = script.read_text()
-examine(Path("results"))
-answers = {}
-needed = {"nvmlInit_v2", "nvmlInitWithFlags", "nvmlErrorString"}
-for function in sorted(set(Path("calls.txt").read_text().split()) - needed):
-    new = script.with_suffix(".new")
-    new.write_text(plain + f"refuse {function} NO_PERMISSION\\n")
-    new.replace(script)
-    answers[function] = examine(Path("results")).as_dict()
-print(json.dumps(answers, allow_nan=False))
-"""
-ALTERNATIVE = {  # another function answers instead, or the answer is not needed
-    "nvmlDeviceGetCurrentClocksEventReasons",
-    "nvmlDeviceGetTemperatureV",
-    "nvmlDeviceGetSamples",
-    "nvmlDeviceIsMigDeviceHandle",
-    "nvmlDeviceGetGraphicsRunningProcesses_v3",
-    "nvmlDeviceGetMaxMigDeviceCount",
-    "nvmlGpmSampleFree",
-}
-
-
-def test_every_refusal_is_shown_with_its_reason(fake_nvml):
-    fake_nvml.write(H100 + COUNTERS + f"count_calls {fake_nvml.script.parent / 'calls.txt'}\n")
-    done = run_python(fake_nvml, WITHOUT_CUDA + SHORT + EVERY_REFUSAL, timeout=120)
-    assert not done.returncode, done.stderr
-    answers = json.loads(done.stdout)
-    assert len(answers) > 20
-    for function, found in answers.items():
-        shown = json.dumps([found["findings"], [gpu["reasons"] for gpu in found["gpus"]]])
-        assert function in ALTERNATIVE or "this user may not read it" in shown, function
-
-
-def test_the_limits_of_a_container_are_named_with_their_place(fake_nvml):
-    extra = """
-from pathlib import Path
-from attnbench.harness.machine.control_group import MemoryLimit, QuotaLimit
-from attnbench.harness.doctor import host
-host.memory_limit = lambda: MemoryLimit(4 << 30, 1 << 30, Path("/sys/fs/cgroup/memory.max"))
-host.quota = lambda: QuotaLimit(1.5, Path("/sys/fs/cgroup/cpu.max"))
-"""
-    _, found = examined(fake_nvml, extra)
-    assert about(found, "limits")["found"] == (
-        "memory 4.0 GiB, 1.0 free (/sys/fs/cgroup/memory.max); 1.5 cores (/sys/fs/cgroup/cpu.max)"
-    )
-    assert about(found, "limits")["grade"] == "ok"

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from attnbench.harness.doctor import Finding
 from attnbench.harness.doctor.gpu_facts import GpuFacts
 from attnbench.harness.doctor.gpu_findings import gpu_findings
 from attnbench.harness.process.gpu_users import Process, Users
@@ -92,14 +91,6 @@ def test_what_a_run_can_live_with_is_a_note_with_advice(changed, what):
     one = finding(what, **changed)
     assert one.grade == "note"
     assert one.advice
-
-
-def test_harmless_clock_events_are_only_listed():
-    assert finding("throttling", clock_event_mask=0x12) == Finding(
-        about="throttling",
-        found="a user set application clocks; sync boost with other GPUs",
-        gpu="GPU-11111111",
-    )
 
 
 def process(ours, used_bytes=1 << 20, name="x"):

@@ -1,7 +1,5 @@
 """Findings on torch, driver, CUDA and cuDNN."""
 
-import warnings
-
 import torch
 
 from attnbench.harness.doctor import software
@@ -38,28 +36,6 @@ def test_a_working_gpu_with_a_silent_driver_costs_counters_only():
     assert found["cudnn"].found == "91900 from /x/libcudnn.so.9"
 
 
-def test_a_cudnn_that_does_not_load_is_a_note():
-    torch_gpu = TorchGpu(
-        device=torch.device("cuda"), cudnn=Reading(None, "cuDNN version incompatibility")
-    )
-    found = findings(torch_gpu, LISTED, device_name="NVIDIA H100")
-    assert found["cudnn"].grade == "note"
-    assert "cuDNN version incompatibility" in found["cudnn"].found
-
-
-def test_torchs_own_warning_is_the_reason(monkeypatch):
-    def unavailable():
-        warnings.warn(
-            "CUDA initialization: The NVIDIA driver on your system is too old (found version"
-            " 11040).",
-            stacklevel=1,
-        )
-        return False
-
-    monkeypatch.setattr(torch.cuda, "is_available", unavailable)
-    assert "11040" in try_torch().reason
-
-
 def test_torch_is_tried_on_the_gpu_and_its_kernels_and_cudnn_are_found_missing(
     fake_gpu, monkeypatch
 ):
@@ -75,11 +51,3 @@ def test_torch_is_tried_on_the_gpu_and_its_kernels_and_cudnn_are_found_missing(
     fake_gpu.broken = "CUDA error: no kernel image is available for execution on the device\nmore"
     found = try_torch()
     assert (found.device, found.reason) == (None, fake_gpu.broken.splitlines()[0])
-
-
-def test_a_cudnn_that_fails_has_its_own_reason(fake_gpu, monkeypatch):
-    def fail(*_):
-        raise RuntimeError("cuDNN version incompatibility: compiled against 9.19")
-
-    monkeypatch.setattr(torch.backends.cudnn, "version", fail)
-    assert "cuDNN version incompatibility" in try_torch().cudnn.reason

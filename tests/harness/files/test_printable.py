@@ -32,10 +32,6 @@ def test_control_characters_are_spelled_out(text: str, shown: str) -> None:
     assert visible(shown) == shown
 
 
-def test_lines_may_stay_lines() -> None:
-    assert visible("a\tb\nc\r\x00", lines=True) == "a\tb\nc\\x0d\\x00"
-
-
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -74,14 +70,3 @@ def test_our_consoles_keep_their_colours_and_spell_out_foreign_text(
     text = inner.getvalue().replace("\x1b[1m", "").replace("\x1b[0m", "")
     assert visible(text, lines=True) == text
     assert "\\x1b]0;title" in text
-
-
-def test_the_live_line_spells_out_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    inner = Terminal()
-    monkeypatch.setattr(sys, "stderr", SafeStream(inner))
-    monkeypatch.setenv("TERM", "xterm")
-    with live_bar.busy(HOSTILE):
-        sys.stderr.write(f"{HOSTILE}\n")  # above the line, by rich
-    assert "\\u202e" in inner.getvalue()
-    marks = ("\x1b]0;", "\x9b", "\u202e", "\u2066")
-    assert not [mark for mark in marks if mark in inner.getvalue()]

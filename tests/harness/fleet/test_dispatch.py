@@ -12,7 +12,7 @@ from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.fleet.dispatch import run_on, work_of
 from attnbench.harness.fleet.elsewhere import DevicesElsewhere, refuse_unlike
 from attnbench.harness.fleet.parts import shipped
-from attnbench.harness.fleet.remote import Back, File, Joined, Lost, Model, Row
+from attnbench.harness.fleet.remote import Joined, Lost
 from attnbench.harness.fleet.shipping import Shipping
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.rows.record import Planned
@@ -26,7 +26,6 @@ from tests.fakes.fleet import FakeFleet, opened
 from tests.fakes.shard_runs import scenario
 
 DIED = Lost("its Ray worker process died")
-FULL = Lost("Ray's memory monitor killed it", out_of_memory=True)
 
 
 class Heard(QuietProgress):
@@ -49,13 +48,6 @@ def plan(
         RunOptions(command=["attnbench"], listener=heard),
         DevicesElsewhere(fleet, Signals(), Shipping(fleet, list(map(shipped, attachments)))),
     )
-
-
-def test_a_run_says_that_calibrations_cannot_be_read(tmp_path: Path) -> None:
-    assert plan(tmp_path, Heard()).remarks == []
-    (tmp_path / "calibration.jsonl").mkdir()
-    (remark,) = plan(tmp_path, Heard()).remarks
-    assert "cannot be read (not a plain file); this run knows no peaks" in remark
 
 
 @pytest.fixture
@@ -104,18 +96,6 @@ def test_the_longest_work_begins_first_and_groups_stay_whole(tmp_path: Path) -> 
     one.store.close()
 
 
-def test_with_several_processes_neighbouring_groups_are_one_work_unless_devices_would_wait(
-    tmp_path: Path,
-) -> None:
-    grid = {"seq_len": [64 * n for n in range(1, 25)], "d_model": 64, "heads": [1]}
-    one = plan(tmp_path, Heard(), grid=grid, contrast=[], plan="standard")
-    sizes = {n: [len(work.units.groups) for work in work_of(one, n)] for n in (1, 2, 24)}
-    assert max(sizes[1]) == 8  # 48 cases, at least three parts for each device
-    assert max(sizes[2]) == 4
-    assert set(sizes[24]) == {1}
-    one.store.close()
-
-
 def test_what_a_device_was_measuring_when_it_was_lost_is_measured_once_more(measured) -> None:
     deaths = iter([DIED])
 
@@ -155,15 +135,6 @@ def test_rows_that_came_before_a_device_was_lost_stand(measured) -> None:
     assert seen.count(seen[1]) == 2
 
 
-def test_a_case_for_which_the_memory_monitor_ends_a_device_twice_is_out_of_memory(measured) -> None:
-    name = "fused-b1-n512-d64-h2-fp32-forward-core"
-    fleet = FakeFleet(1, lambda number, one: FULL if one.id == name else None)
-    rows = measured(fleet)
-    assert rows.pop(name)["status"] == "oom"
-    assert {row["status"] for row in rows.values()} == {"ok"}
-    assert True in fleet.said_every, "the second time every step is said"
-
-
 def test_without_a_device_left_the_rest_is_interrupted_and_says_how_to_go_on(measured) -> None:
     fleet = FakeFleet(2, lambda number, one: DIED if of_length(one, 128) else None, back=False)
     with pytest.raises(EnvironmentUnmet, match=r"no device is left .* --resume \S+ and the same"):
@@ -189,87 +160,6 @@ def test_a_signal_ends_the_run_and_every_case_has_a_row(tmp_path: Path) -> None:
     assert rows.result.exit_code == 130
     statuses = Counter(row["status"] for row in read_rows(one.store.path))
     assert statuses == {"ok": 4, "interrupted": 16}
-
-
-def test_a_device_that_comes_back_with_other_software_measures_nothing_more(measured) -> None:
-    fleet = FakeFleet(2, lambda number, one: DIED if number == 0 else None)
-    messages = fleet.messages
-
-    def changed(timeout_s: float):
-        for number, message in messages(timeout_s):
-            other = Back(opened(number, torch="2.14.0"))
-            yield number, other if isinstance(message, Back) else message
-
-    fleet.messages = changed  # type: ignore[method-assign]
-    rows = measured(fleet)
-    assert {row["host"] for row in rows.values()} == {"host1"}
-    assert [number for number, _ in fleet.started].count(0) == 1
-    assert any(
-        "host0 came back with torch '2.14.0', the run has '2.13.0'" in one
-        for one in measured.heard.remarks
-    )
-
-
-def test_a_row_that_does_not_fit_is_an_error_of_its_case_and_one_that_comes_twice_counts_once(
-    measured,
-) -> None:
-    fleet = FakeFleet(1)
-    messages = fleet.messages
-    name = "naive-b1-n64-d64-h1-fp32-forward-core"
-
-    def odd(timeout_s: float):
-        for number, message in messages(timeout_s):
-            is_odd = isinstance(message, Row) and message.case == name
-            yield number, message._replace(values={"no_such_field": 1}) if is_odd else message
-            if isinstance(message, Row):
-                yield number, message
-
-    fleet.messages = odd  # type: ignore[method-assign]
-    rows = measured(fleet)
-    assert rows[name]["status"] == "error"
-    assert "no_such_field" in rows[name]["reason"]
-
-
-def test_logs_and_telemetry_get_the_number_of_their_device_and_odd_names_are_not_kept(
-    measured,
-) -> None:
-    fleet = FakeFleet(2)
-    messages = fleet.messages
-
-    def with_files(timeout_s: float):
-        for number, message in messages(timeout_s):
-            yield number, message
-            yield number, File("worker-1.log", b"printed\n")
-            yield number, File("telemetry.jsonl", b"{}\n")
-            yield number, File("../../evil.log", b"")
-
-    fleet.messages = with_files  # type: ignore[method-assign]
-    measured(fleet)
-    run = measured.path
-    assert {log.name for log in (run / "logs").iterdir()} == {
-        "device-1-worker-1.log",
-        "device-2-worker-1.log",
-    }
-    assert (run / "telemetry-1.jsonl").read_bytes().startswith(b"{}\n{}\n")
-    assert any("evil" in one for one in measured.heard.remarks)
-
-
-def test_saved_models_are_files_of_the_run_and_odd_names_are_not_kept(measured) -> None:
-    fleet = FakeFleet(2)
-    messages = fleet.messages
-
-    def with_models(timeout_s: float):
-        for number, message in messages(timeout_s):
-            yield number, Model("copy-heads2-seed0.safetensors", b"weights")
-            yield number, Model("../evil.safetensors", b"")
-            yield number, message
-
-    fleet.messages = with_models  # type: ignore[method-assign]
-    measured(fleet)
-    (model,) = (measured.path / "models").iterdir()
-    assert (model.name, model.read_bytes()) == ("copy-heads2-seed0.safetensors", b"weights")
-    assert any("evil" in one for one in measured.heard.remarks)
-    assert not list(measured.path.parent.rglob("evil*"))
 
 
 # ---- devices that join ---------------------------------------------------------------------------
@@ -298,14 +188,6 @@ def test_a_device_that_joins_measures_too_and_stands_in_run_json(measured) -> No
     assert hosts == ["host0", "host1"]
     assert "host1 joined; devices now: 2" in measured.heard.remarks
     assert {row["status"] for row in rows.values()} == {"ok"}
-
-
-def test_a_device_that_joins_with_other_software_is_not_used(measured) -> None:
-    fleet = joining(FakeFleet(1), Joined(opened(1, torch="2.14.0")))
-    rows = measured(fleet)
-    assert {row["host"] for row in rows.values()} == {"host0"}
-    (said,) = (one for one in measured.heard.remarks if "joined" in one)
-    assert said == ("host1 joined with torch '2.14.0', the run has '2.13.0'; it measures nothing")
 
 
 def test_a_device_on_its_way_is_waited_for_when_no_other_is_left(measured) -> None:
@@ -357,12 +239,6 @@ def test_copies_of_a_group_are_measured_on_different_devices(tmp_path: Path) -> 
     for found in hosts.values():
         assert {replica for replica, _ in found} == {1, 2}
         assert len({host for _, host in found}) == 2
-
-
-def test_copies_of_a_group_are_measured_on_one_device_if_there_is_no_other(tmp_path: Path) -> None:
-    one = plan(tmp_path, Heard(), copies=2)
-    rows = run_on(one, FakeFleet(1), Signals())
-    assert rows.result.statuses == {"ok": 40}
 
 
 def test_devices_with_different_software_are_refused_before_anything_is_measured() -> None:

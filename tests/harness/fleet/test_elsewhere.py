@@ -1,8 +1,7 @@
 """A run on a fake cluster, started and resumed as any other: which files go there."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from attnbench.harness.fleet.remote import NodeWanted
 from attnbench.harness.learning.checkpoints.given import Checkpoint
 from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.run.engine import RunOptions
-from attnbench.harness.run.start import resume_run, start_run
+from attnbench.harness.run.start import start_run
 from attnbench.harness.scenario.selection import Selection
 from attnbench.harness.terminal.progress import QuietProgress
 from tests.fakes.fleet import FakeFleet
@@ -69,63 +68,6 @@ def test_models_go_there_by_contents_and_no_path_of_this_machine_does(
     }
     assert cluster.fleet.config.save_to is None
     assert str(models[0].path) not in (result.path / "run.json").read_text()
-
-
-def test_models_that_are_left_are_named_again_and_only_they_are_sent(
-    tmp_path: Path, cluster: FakeCluster, models: tuple[Checkpoint, ...]
-) -> None:
-    selection = Selection(attachments=models)
-    run = start_run(scenario(), tmp_path, 0, selection, cluster.options).path
-    lines = (run / "rows.jsonl").read_text().splitlines(keepends=True)
-    (run / "rows.jsonl").write_text("".join(line for line in lines if "heads-other" not in line))
-    with pytest.raises(BadInput, match="--checkpoint other=PATH"):
-        resume_run(run, cluster.options)
-    resume_run(run, cluster.options, attachments=models[1:])
-    assert cluster.fleet.sent == [(0, "other/other.safetensors")]
-    assert len(studies_of(run)) == 2
-
-
-def test_a_run_that_saves_models_says_so_to_its_devices_also_when_it_is_resumed(
-    tmp_path: Path, cluster: FakeCluster
-) -> None:
-    saving = scenario(studies=["trained_heads:majority"], save_models=True)
-    run = start_run(saving, tmp_path, 0, Selection(), cluster.options).path
-    assert cluster.fleet.config.save_to is not None
-    assert cluster.wanted.needs == [("safetensors", "checkpoint")]
-    (run / "rows.jsonl").write_text("")
-    resume_run(run, replace(cluster.options))
-    assert cluster.fleet.config.save_to is not None
-    assert cluster.wanted.needs == [("safetensors", "checkpoint")]
-
-
-class Remarks(QuietProgress):
-    """Keeps what is said before the first case."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def begin(
-        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
-    ) -> None:
-        self.said += remarks
-
-
-def test_own_backends_are_said_to_stay_here_before_a_case_is_measured(tmp_path: Path) -> None:
-    cluster, first, again = FakeCluster(), Remarks(), Remarks()
-    mine = scenario(backends=["fused", "attend@my_module"])
-    options = replace(cluster.options, listener=first, allow_import=True)
-    run = start_run(mine, tmp_path, 0, Selection(), options).path
-    assert [one.partition(":")[0] for one in first.said] == ["attend@my_module"]
-    assert "every node needs it" in first.said[0]
-    (run / "rows.jsonl").write_text("")
-    resume_run(run, replace(options, listener=again))
-    assert again.said == first.said
-
-
-def test_of_attnbench_s_own_backends_nothing_is_said(tmp_path: Path) -> None:
-    cluster, listener = FakeCluster(), Remarks()
-    start_run(scenario(), tmp_path, 0, Selection(), replace(cluster.options, listener=listener))
-    assert listener.said == []
 
 
 def test_a_model_that_cannot_be_read_here_is_refused_before_a_cluster_is_asked(

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from attnbench.harness.fleet.fan_out import FanOut, fan_out, stored_seconds
 from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.scenario.selection import Selection, select
@@ -69,21 +67,3 @@ def test_times_are_those_of_the_newest_run_of_this_plan_and_device(tmp_path: Pat
     found = stored_seconds(tmp_path, resolved, "AMD EPYC")
     assert set(found.values()) == {2.0}
     assert len(found) == 20
-
-
-def test_an_interrupted_case_has_no_time(tmp_path: Path) -> None:
-    case = whole().groups[0].cases[0].id
-    stored(tmp_path, 5.0, ended={case: "interrupted"})
-    found = stored_seconds(tmp_path, scenario().resolved("cpu"), "AMD EPYC")
-    assert case not in found
-    assert len(found) == 19
-
-
-@pytest.mark.parametrize("broken", ["rows.jsonl", "run.json"])
-def test_a_broken_run_has_no_times(tmp_path: Path, broken: str) -> None:
-    (stored(tmp_path, 5.0) / broken).write_text("{\n")
-    assert stored_seconds(tmp_path, scenario().resolved("cpu"), "AMD EPYC") == {}
-
-
-def test_no_results_have_no_times(tmp_path: Path) -> None:
-    assert stored_seconds(tmp_path / "none", scenario().resolved("cpu"), "AMD EPYC") == {}

@@ -1,6 +1,5 @@
 """`run --shard` and `merge` as a user types them: three parts of a run are one run again."""
 
-import json
 import re
 from collections.abc import Callable
 from difflib import ndiff
@@ -125,26 +124,6 @@ def test_a_shard_that_was_stopped_is_resumed_as_that_shard(
     assert sorted(row["case"] for row in read_rows(run)) == sorted(order(run))
 
 
-@pytest.mark.long
-def test_the_shards_of_a_suite_are_merged_into_one(
-    attnbench: Run, small: str, tmp_path: Path
-) -> None:
-    (tmp_path / "suite.yaml").write_text(
-        "- {scenario: small.yaml, set: {studies: []}}\n"
-        "- {scenario: small.yaml, only: [n32], set: {studies: []}}\n"
-    )
-    suites = []
-    for number in (1, 2):
-        done = attnbench("run", "suite.yaml", "--shard", f"{number}/2", *HERE)
-        suites.append(done.stdout.strip())
-        assert done.returncode in (0, 5), done.stderr  # 5: this shard of the second is empty
-    merged = attnbench("merge", *suites, "--json")
-    assert merged.returncode == 0, merged.stderr
-    found = json.loads(merged.stdout)
-    assert [one["planned"] for one in found["runs"]] == [24, 6]
-    assert attnbench("report", found["path"]).returncode == 0
-
-
 def test_missing_shards_are_named_and_the_exit_code_says_so(here: Run, tmp_path: Path) -> None:
     for number in (1, 3):
         write_shard(tmp_path / "results", f"{number}/3")
@@ -158,36 +137,9 @@ def test_missing_shards_are_named_and_the_exit_code_says_so(here: Run, tmp_path:
     assert Path(done.stdout.strip()).is_dir()
 
 
-def test_merge_as_json_has_every_missing_case(here: Run, tmp_path: Path) -> None:
-    run = write_shard(tmp_path, "2/3")
-    done = here("merge", run, "-o", "whole", "--json")
-    found = json.loads(done.stdout)["runs"][0]
-    assert (found["shards"], found["absent_shards"], found["planned"]) == ([2], [1, 3], 20)
-    assert len(found["missing"]) == 20 - len(list(read_rows(run)))
-
-
-def test_a_finished_merge_under_out_is_latest(here: Run, tmp_path: Path) -> None:
-    runs = [write_shard(tmp_path / "apart", f"{number}/2") for number in (1, 2)]
-    first = here("merge", *runs)
-    assert first.returncode == 0, first.stderr
-    assert here("merge", *runs).stdout == first.stdout
-    assert here("show", "latest").returncode == 0
-
-
 def test_shards_that_do_not_fit_are_refused_with_exit_code_2(here: Run, tmp_path: Path) -> None:
     runs = [write_shard(tmp_path, "1/2"), write_shard(tmp_path, "2/2", seed=3)]
     done = here("merge", *runs)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "shards of different plans (seed: 0 and 3)" in done.stderr
-
-
-def test_a_shard_and_a_count_of_devices_belong_where_they_have_a_meaning(here: Run) -> None:
-    for words, said in (
-        (("quickstart", "--devices", "8"), "--devices belongs to --on ray and to --dry-run"),
-        (("quickstart", "--shard", "9/8"), "--shard: found '9/8'"),
-        (("--resume", "latest", "--shard", "1/8"), "leave out scenarios"),
-    ):
-        done = here("run", *words)
-        assert done.returncode == 2
-        assert said in done.stderr

@@ -1,7 +1,6 @@
 """The process beside a device: whose settings count, and which devices it refuses."""
 
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,7 +14,7 @@ from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.fleet import node_device
 from attnbench.harness.fleet.node_device import NodeDevice, settings_here
 from attnbench.harness.fleet.parts import Shipped, ShippedFolder, parts_of, shipped
-from attnbench.harness.fleet.remote import File, Model, NodeWanted
+from attnbench.harness.fleet.remote import Model, NodeWanted
 from attnbench.harness.learning.checkpoints import decoder_file
 from attnbench.harness.learning.checkpoints.given import Checkpoint
 from attnbench.harness.rows.record import Record, Status
@@ -51,12 +50,6 @@ def test_the_settings_are_those_where_the_run_was_started(monkeypatch) -> None:
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "2", "Ray says which GPU"
     node_device._set({})
     assert "OMP_NUM_THREADS" not in os.environ
-
-
-def test_what_is_seen_before_anything_starts_is_plain() -> None:
-    found = NodeDevice.look("cpu")
-    assert set(found) == {"host", "kind", "fingerprint"}
-    assert set(found["fingerprint"]) == {"attnbench", "schema", "code"}
 
 
 @pytest.mark.parametrize(
@@ -118,51 +111,6 @@ def test_models_that_a_study_saves_come_before_its_row_and_once(tmp_path: Path) 
     assert kinds == ["Model", "Row", "Model", "Row"]
     assert said[0] == Model("copy.safetensors", b"weights")
     assert list((tmp_path / "models").iterdir()) == []
-
-
-class Prints:
-    """Stands for a DeviceRun; `losses` are its own."""
-
-    def __init__(self, *losses: str) -> None:
-        self.losses = losses
-
-
-def measured(tmp_path: Path, *losses: str) -> tuple[NodeDevice, list[Any]]:
-    said: list[Any] = []
-    device = NodeDevice(said.append)
-    device._device, device._folder = Prints(*losses), tmp_path  # type: ignore[assignment]
-    return device, said
-
-
-def test_logs_of_a_folder_that_was_removed_are_lost_with_a_remark_and_said_once(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "node" / "logs").mkdir(parents=True)
-    (tmp_path / "node" / "logs" / "worker-1.log").write_text("printed")
-    device, said = measured(tmp_path / "node")
-    device.measure(Units((), (), ()), 1.0, every=False)
-    assert said == [File("worker-1.log", b"printed")]
-    shutil.rmtree(tmp_path / "node")
-    for _ in range(2):
-        device.measure(Units((), (), ()), 1.0, every=False)
-    (remark,) = said[1:]
-    assert remark.text.endswith("/node was removed there; logs and telemetry are lost")
-
-
-def test_a_log_or_model_that_cannot_be_read_and_what_a_device_lacks_are_remarks_said_once(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "logs" / "worker-1.log").mkdir(parents=True)
-    (tmp_path / "models" / "copy.safetensors").mkdir(parents=True)
-    device, said = measured(tmp_path, "the timeline ends early: SIGKILL")
-    for _ in range(2):
-        assert list(device._models()) == []
-        device.measure(Units((), (), ()), 1.0, every=False)
-    assert [one.text.partition(": ")[2] for one in said] == [
-        "copy.safetensors: cannot be read (Is a directory); it is lost",
-        "worker-1.log: cannot be read (Is a directory); it is lost",
-        "the timeline ends early: SIGKILL",
-    ]
 
 
 def told(one: Shipped) -> tuple[str, Told]:

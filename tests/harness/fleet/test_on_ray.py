@@ -14,7 +14,7 @@ from attnbench.harness.learning.checkpoints import decoder_file
 from tests.harness.fleet.conftest import QUICK, Nodes
 from tests.harness.learning.test_checkpoint_files import decoder
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 
 GRID = (
     *("--backends", "fused,sdpa,crashes", "--batch", "1", "--d-model", "32", "--heads", "2"),

@@ -72,19 +72,3 @@ def test_a_machine_without_a_cluster_is_no_traceback(monkeypatch) -> None:
         cluster.connected("auto"),
     ):
         pass
-
-
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray")
-@pytest.mark.parametrize("address", ["head", "head:", ":6379", "head:ray", "head:65536", "local"])
-def test_an_address_is_a_host_and_a_port(address) -> None:
-    from attnbench.harness.fleet import ray_cluster as cluster
-
-    with pytest.raises(BadInput, match="wanted auto or HOST:PORT"), cluster.connected(address):
-        pass
-
-
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray")
-def test_a_ray_client_is_refused(attnbench) -> None:
-    done = attnbench("run", "quickstart", "--on", "ray", "--address", "ray://head:10001")
-    assert done.returncode == 2
-    assert "which cannot stream results" in done.stderr

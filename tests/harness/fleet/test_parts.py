@@ -91,26 +91,6 @@ def test_nothing_is_kept_outside_of_a_checkpoints_folder(there: ShippedFolder, n
     assert list(there.path.iterdir()) == []
 
 
-def test_links_are_not_followed_there(there: ShippedFolder, tmp_path: Path) -> None:
-    (there.path / "mine").symlink_to(tmp_path)
-    assert "a link, and links are not followed" in there.keep(Part("mine/x", 0, b"", 0, ""))
-
-
-def test_what_cannot_be_written_is_said(there: ShippedFolder) -> None:
-    (there.path / "mine").write_bytes(b"")
-    assert there.keep(Part("mine/x", 0, b"", 0, "")) == "mine/x: not a folder"
-
-
-def test_messages_name_files_and_not_where_they_lie(there: ShippedFolder, tmp_path: Path) -> None:
-    name = "a" * 60
-    (path := tmp_path / f"{name}.safetensors").write_bytes(ODD)
-    one = shipped(Checkpoint(name=name, path=path))
-    sent(one, there)
-    said = there.named(f"{module.shown(str(there.path / one.request['path']))}: bad")
-    assert said.startswith("'aaaa")
-    assert there.named(f"{there.path}/mine/config.json: bad") == "mine/config.json: bad"
-
-
 def test_what_cannot_be_sent_is_refused_before_anything_starts(folder: Path) -> None:
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"x": "absent.safetensors"}}))

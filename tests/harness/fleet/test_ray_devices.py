@@ -7,18 +7,15 @@ import pytest
 ray = pytest.importorskip("ray")
 from ray.exceptions import (  # noqa: E402 - only where Ray is
     ActorDiedError,
-    ActorUnschedulableError,
     OutOfMemoryError,
 )
 
 from attnbench.harness.files.errors import EnvironmentUnmet  # noqa: E402
 from attnbench.harness.fleet import ray_devices as fleet  # noqa: E402
 from attnbench.harness.fleet.parts import Part  # noqa: E402
-from attnbench.harness.fleet.ray_actor import Kept  # noqa: E402
 from attnbench.harness.fleet.ray_devices import (  # noqa: E402
     RayFleet,
     lost_by,
-    reason_of,
     start_actor,
 )
 from attnbench.harness.fleet.ray_seats import RESOURCE, Seat  # noqa: E402
@@ -33,10 +30,6 @@ def test_only_rays_own_type_of_error_means_that_memory_ran_out() -> None:
     by_kill.error_msg = "possible causes: (1) killed by SIGKILL by OOM killer due to high memory"
     lost = lost_by(by_kill)
     assert (lost.out_of_memory, lost.reason) == (False, "its Ray worker process died")
-
-
-def test_a_dead_node_is_named_so() -> None:
-    assert reason_of(ActorUnschedulableError("node affinity")) == "its Ray node died"
 
 
 @pytest.mark.parametrize(("gpus", "wanted"), [(0, {RESOURCE: 1}), (1, {})])
@@ -154,16 +147,6 @@ def test_a_node_that_cannot_measure_for_this_run_is_one_remark(
     assert heard(made) == [], "it is not tried again"
 
 
-def test_no_more_devices_join_than_were_asked_for(monkeypatch) -> None:
-    ray_now = FakeRay(monkeypatch)
-    made = ray_now.fleet(count=1)
-    ray_now.nodes.append(node("b"))
-    assert heard(made) == []
-    assert ray_now.asked == []
-    made._kill(0)  # one is gone, so there is room
-    assert heard(made) == [(1, Joined(opened(1)))]
-
-
 def test_a_node_that_does_not_answer_in_time_is_not_used(monkeypatch) -> None:
     ray_now = FakeRay(monkeypatch)
     monkeypatch.setattr(fleet.ray, "wait", lambda waiting, **_: ([], waiting))
@@ -175,15 +158,6 @@ def test_a_node_that_does_not_answer_in_time_is_not_used(monkeypatch) -> None:
 
 
 # ---- files of the user's -------------------------------------------------------------------------
-
-
-def test_files_go_part_by_part_and_the_first_refusal_ends_it(monkeypatch) -> None:
-    made = FakeRay(monkeypatch, keep=Kept("")).fleet()
-    parts = [Part("mine/x", offset, b"x", 3, "") for offset in range(3)]
-    assert made.send(0, parts) == ""
-    ray_now = FakeRay(monkeypatch, keep=Kept("mine/x: no space"))
-    assert ray_now.fleet().send(0, parts) == "mine/x: no space"
-    assert ray_now.asked == ["keep"]
 
 
 def test_a_device_that_dies_while_files_are_sent_is_noticed_by_what_comes_next(monkeypatch) -> None:

@@ -37,16 +37,6 @@ def test_gpus_of_different_hosts_come_before_the_second_of_one() -> None:
     assert found == [("a", 4), ("b", 4), ("a", 4)]
 
 
-def test_on_a_cpu_no_gpu_is_asked_for_and_none_is_left_to_rays_hiding() -> None:
-    nodes = [node("a", CPU=8, GPU=2, **{RESOURCE: 1})]
-    assert seats_of(nodes, "cpu") == [Seat(node_id="a", host="a", gpus=0, cpus=8)]
-
-
-def test_a_fraction_of_a_gpu_is_refused() -> None:
-    with pytest.raises(EnvironmentUnmet, match=r"a offers 0.5 GPUs; wanted whole ones"):
-        seats_of([node("a", GPU=0.5)], "cuda")
-
-
 def test_a_cluster_without_devices_says_how_to_declare_them() -> None:
     wanted = r"none of the cluster's 1 nodes has the resource .* ray start --resources='\{"
     with pytest.raises(EnvironmentUnmet, match=wanted):

@@ -104,33 +104,6 @@ def test_shards_on_two_hosts_are_merged_and_their_spread_is_in_the_report(
     assert "merge the shards to compare devices" in " ".join(alone.split())
 
 
-def test_shards_with_and_without_copies_are_of_different_plans(
-    attnbench: Run, tmp_path: Path
-) -> None:
-    runs = [
-        write_shard(tmp_path, "1/2", copies=2),
-        write_shard(tmp_path, "2/2"),
-    ]
-    refused = attnbench("merge", *map(str, runs), "-o", "whole")
-    assert refused.returncode == 2
-    assert "shards of different plans" in refused.stderr
-
-
-@pytest.mark.parametrize("count", ["1", "0", "x", "65"])
-def test_a_count_that_makes_no_sense_is_refused(attnbench: Run, count: str) -> None:
-    done = attnbench("run", "quickstart", "--replicate", count, "--dry-run")
-    assert done.returncode == 2
-    assert "--replicate" in done.stderr
-
-
-def test_copies_count_among_the_cases_that_a_scenario_may_have(attnbench: Run, small: str) -> None:
-    done = attnbench(
-        "run", small, "--replicate", "3", "--dry-run", "--set", "limits.max_cases=17", *HERE
-    )
-    assert done.returncode == 2
-    assert "--replicate: small: 18 cases in 3 copies; wanted at most 17" in done.stderr
-
-
 def test_a_resumed_run_keeps_its_copies_and_takes_no_others(attnbench: Run) -> None:
     done = attnbench("run", "--resume", "latest", "--replicate", "2")
     assert done.returncode == 2

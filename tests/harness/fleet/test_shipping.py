@@ -50,15 +50,6 @@ def test_models_are_looked_at_where_their_files_are(
     assert fleet.sent == [(0, "mine/mine.safetensors"), (0, "other/other.safetensors")]
 
 
-def test_files_are_sent_again_to_the_device_that_measures_in_place_of_a_lost_one(
-    tmp_path: Path, models: list[Checkpoint]
-) -> None:
-    fleet = FakeFleet(2, lambda number, one: DIED if number == 0 else None, back=False)
-    found = looked_at(tmp_path, fleet, models)
-    assert {host for _, host, _ in found.values()} == {"host1"}
-    assert sorted(fleet.sent)[2:] == [(1, "mine/mine.safetensors"), (1, "other/other.safetensors")]
-
-
 def test_a_device_that_cannot_have_the_files_gives_an_error_and_measures_on(
     tmp_path: Path, models: list[Checkpoint]
 ) -> None:

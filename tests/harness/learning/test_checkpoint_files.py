@@ -1,6 +1,5 @@
 """harness/studies/checkpoints: our own format and Hugging Face's folders, good and bad ones."""
 
-import json
 import os
 import struct
 from collections.abc import Callable
@@ -13,11 +12,8 @@ from torch import Tensor
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.learning.checkpoints import decoder_file
 from attnbench.harness.learning.checkpoints.given import (
-    Checkpoint,
-    checkpoints_of,
     read_checkpoints,
 )
-from attnbench.harness.studies.attachments import given_again, names_in
 from attnbench.impls.block import Decoder
 from attnbench.impls.problem import Problem
 
@@ -66,11 +62,6 @@ def test_a_file_is_saved_whole_and_in_a_new_folder(tmp_path: Path) -> None:
     assert torch.equal(decoder_file.read(path, CPU).model.logits.weight, decoder(1).logits.weight)
 
 
-def test_half_precision_is_read_as_fp32(saved: Path) -> None:
-    changed(saved, lambda tensors, _: tensors.update({n: t.half() for n, t in tensors.items()}))
-    assert decoder_file.read(saved, CPU).model.logits.weight.dtype == torch.float32
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -116,30 +107,12 @@ def test_what_is_no_safetensors_file_is_refused(tmp_path: Path, content: bytes) 
         decoder_file.read(path, CPU)
 
 
-def test_a_cut_file_is_refused(saved: Path) -> None:
-    saved.write_bytes(saved.read_bytes()[:-8])
-    with pytest.raises(BadInput, match="wanted a whole safetensors file"):
-        decoder_file.read(saved, CPU)
-
-
 def test_weights_beyond_the_memory_budget_are_refused(saved: Path) -> None:
     with pytest.raises(BadInput, match=r"--memory-gib"):
         decoder_file.read(saved, CPU, most_bytes=1000)
 
 
 # ---- what the command line names -----------------------------------------------------------------
-
-
-def test_a_checkpoint_has_the_name_of_its_file_or_the_given_one(saved: Path) -> None:
-    assert [one.name for one in read_checkpoints([str(saved)])] == ["mine"]
-    (one,) = read_checkpoints([f"old={saved}"])
-    assert (one.name, one.path) == ("old", saved)
-
-
-def test_a_name_that_is_unsafe_in_an_id_is_changed(saved: Path) -> None:
-    saved.rename(odd := saved.with_name("../a b;c.safetensors".replace("../", "--")))
-    (one,) = read_checkpoints([str(odd)])
-    assert one.name == "a_b_c"
 
 
 def test_two_of_one_name_are_refused(saved: Path, tmp_path: Path) -> None:
@@ -168,41 +141,3 @@ def test_tokens_need_a_checkpoint_and_a_file(saved: Path, tmp_path: Path) -> Non
         read_checkpoints([], "x.json")
     with pytest.raises(BadInput, match="no such file"):
         read_checkpoints([str(saved)], str(tmp_path / "x.json"))
-
-
-MINE = {"mine": "checkpoint"}
-
-
-def test_of_a_runs_file_only_names_are_taken(tmp_path: Path) -> None:
-    planned = [
-        {"study": "score_scale"},
-        {"study": "checkpoint_heads", "part": {"checkpoint": "mine"}},
-        {"study": "checkpoint_heads", "part": "x"},
-    ]
-    assert names_in(planned) == MINE
-    mine = Checkpoint(name="mine", path=tmp_path / "mine.safetensors")
-    other = Checkpoint(name="other", path=tmp_path / "other.safetensors")
-    assert given_again(tmp_path, MINE, [mine]) == (mine,)
-    assert given_again(tmp_path, {}, []) == ()
-    with pytest.raises(BadInput, match="--checkpoint mine=PATH"):
-        given_again(tmp_path, MINE, [])
-    for names, given in ((MINE, [mine, other]), ({}, [mine])):
-        with pytest.raises(BadInput, match="nothing left to look at"):
-            given_again(tmp_path, names, given)
-
-
-def test_from_python_a_name_is_no_part_of_a_path(saved: Path, tmp_path: Path) -> None:
-    saved.rename(odd := tmp_path / "a=b.safetensors")
-    (one,) = checkpoints_of([(None, str(odd))])
-    assert (one.name, one.path) == ("a_b", odd)
-    assert checkpoints_of([("old", str(odd))])[0].name == "old"
-    with pytest.raises(BadInput, match="the name 'an old one'; wanted 1 to 64 letters"):
-        checkpoints_of([("an old one", str(odd))])
-
-
-def test_a_request_names_the_files_and_json_takes_it(tmp_path: Path) -> None:
-    one = Checkpoint(name="mine", path=tmp_path / "m.safetensors", tokens=tmp_path / "t.json")
-    assert json.loads(json.dumps(one.request())) == {
-        "path": str(tmp_path / "m.safetensors"),
-        "tokens": str(tmp_path / "t.json"),
-    }

@@ -1,7 +1,6 @@
 """checkpoint_heads: of our own models and tiny ones of Hugging Face's."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from attnbench.harness.learning.checkpoints.sequences import sequences_for
 from attnbench.harness.learning.studies import checkpoint_heads, trained_heads
 from attnbench.harness.learning.training import one_thread
 from attnbench.impls.problem import Problem
-from tests.harness.learning.test_checkpoint_files import HEADS, LONGEST, VOCABULARY, decoder
+from tests.harness.learning.test_checkpoint_files import HEADS, VOCABULARY, decoder
 
 pytest.importorskip("safetensors.torch")
 transformers = pytest.importorskip("transformers")
@@ -156,33 +155,7 @@ def test_a_saved_decoder_is_looked_at_on_new_sequences_of_its_task(
     assert found["sentence"][0] in "abcdefgh"
 
 
-def test_a_task_that_the_file_only_claims_is_not_used(tmp_path: Path) -> None:
-    model = GatedDecoder(decoder(), {"task": "recall", "train_seed": "0"})
-    assert "said twice" in sequences_for(model.about, tmp_path, None, 0, CPU).source
-
-
-def test_too_many_heads_have_a_reason_in_place_of_losses(folders: dict[str, Path]) -> None:
-    (found,) = checkpoint_heads.run(
-        UNUSED, CPU, 0, checkpoint="mine", path=str(folders["llama"]), most_s=1e-9
-    )
-    assert found["single_sequence_loss_nats"] is None
-    assert found["pruned_sequence_loss_nats"] is None
-    assert found["removal_reason"].startswith("8 heads: removing each would take")
-    assert found["weight_rows"]
-
-
 # ---- tokens of the user's ------------------------------------------------------------------------
-
-
-def test_given_tokens_take_the_place_of_built_in_ones(
-    folders: dict[str, Path], tmp_path: Path
-) -> None:
-    (file := tmp_path / "t.json").write_text(json.dumps([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]]))
-    found = finding_of(folders["gpt2"], file)
-    assert (found["tokens"], found["token_source"]) == (5, "2 sequences of 5 tokens from t.json")
-    assert found["sentence"] == ["1", "2", "3", "4", "5"]
-    file.write_text(json.dumps([one % 50 for one in range(500)]))
-    assert finding_of(folders["gpt2"], file)["tokens"] == 48
 
 
 def test_text_is_read_with_the_folders_own_tokenizer(folder: Path, tmp_path: Path) -> None:
@@ -202,32 +175,6 @@ def test_text_is_read_with_the_folders_own_tokenizer(folder: Path, tmp_path: Pat
     assert found["tokens"] == 11
 
 
-@pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[]", b'{"model": 3}'])
-def test_a_tokenizer_that_cannot_be_read_is_said(
-    folder: Path, tmp_path: Path, content: bytes
-) -> None:
-    (folder / "tokenizer.json").write_bytes(content)
-    found = finding_of(folder)
-    assert found["sentence"][0].isdecimal()
-    assert re.fullmatch(
-        r"tokenizer\.json cannot be read \(.+\), so tokens are called by their numbers",
-        found["tokenizer_reason"],
-    )
-    assert checkpoint_heads.tried(CPU, None, path=str(folder), tokens=None) == (
-        [],
-        [found["tokenizer_reason"]],
-    )
-    (file := tmp_path / "t.txt").write_text("the cat")
-    (problem,) = checkpoint_heads.tried(CPU, None, path=str(folder), tokens=str(file)).problems
-    assert ": tokenizer.json cannot be read (" in problem
-    assert "so text has no tokens; wanted one that" in problem
-    assert "\n" not in problem
-
-
-def test_a_folder_without_a_tokenizer_has_nothing_to_say(folder: Path) -> None:
-    assert finding_of(folder)["tokenizer_reason"] is None
-
-
 @pytest.mark.parametrize(
     "text",
     ["", "no json", "[1]", "[50, 1]", "[[1, 2], [1]]", "[true, 1]", "[[[1, 2]]]", "[" * 9999],
@@ -237,13 +184,6 @@ def test_tokens_that_the_model_does_not_have_are_refused(tmp_path: Path, text: s
     model = GatedDecoder(decoder(), {})
     with pytest.raises(BadInput, match=r"--tokens .*; wanted"):
         sequences_for(model.about, tmp_path, file, 0, CPU)
-
-
-def test_sequences_are_as_long_as_the_model_takes(tmp_path: Path) -> None:
-    model = GatedDecoder(decoder(), {})
-    found = sequences_for(model.about, tmp_path, None, 0, CPU)
-    assert found.looked_at.tokens.shape == (16, LONGEST)
-    assert not torch.equal(found.looked_at.tokens, found.judged_on.tokens)
 
 
 # ---- bad folders ---------------------------------------------------------------------------------
@@ -277,14 +217,6 @@ def test_pickles_are_never_read(folder: Path) -> None:
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x02cos\nsystem\n.")
     (problem,) = checkpoint_heads.tried(CPU, None, path=str(folder), tokens=None).problems
     assert "0 safetensors files" in problem
-
-
-def test_an_index_names_files_of_its_folder_only(folder: Path) -> None:
-    (folder.parent / "away.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
-    index = folder / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": {"x": "../away.safetensors"}}))
-    (problem,) = checkpoint_heads.tried(CPU, None, path=str(folder), tokens=None).problems
-    assert "not there" in problem
 
 
 def test_nothing_that_a_folder_names_is_used_as_code(folder: Path, tmp_path: Path) -> None:

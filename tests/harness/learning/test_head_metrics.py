@@ -67,25 +67,11 @@ def test_an_induction_head_looks_at_what_followed_the_same_token() -> None:
     assert found(induction, own())["induction_share"] == pytest.approx([1, 0])
 
 
-def test_without_repeated_tokens_nobody_is_an_induction_head() -> None:
-    p = stacked(own())
-    of = metrics([Heads(p, p[..., :3])], torch.arange(N)[None])
-    assert of["induction_share"] == [[None]]
-
-
 def test_equal_heads_do_not_differ_and_disjoint_ones_differ_by_one_bit() -> None:
     bits = pattern_differences(stacked(own(), own(), previous()))
     assert float(bits[0, 1]) == pytest.approx(0, abs=1e-12)
     assert float(bits[0, 2]) == pytest.approx((N - 1) / N)  # the first row is the same
     assert torch.allclose(bits, bits.T)
-
-
-def test_the_head_that_is_most_alike_is_found() -> None:
-    of = found(own(), own(), previous())
-    assert of["nearest_difference"][:2] == pytest.approx([0, 0], abs=1e-12)
-    assert of["nearest_difference"][2] == pytest.approx((N - 1) / N)
-    assert of["nearest_similarity"][:2] == pytest.approx([1, 1])
-    assert of["pattern_difference"][0] == pytest.approx((N - 1) / N / 2)
 
 
 def test_a_head_that_does_the_same_in_every_sequence_does_not_vary() -> None:
@@ -111,12 +97,6 @@ def test_the_rank_counts_directions() -> None:
     flat = torch.ones(500, 6).double()
     ranks = effective_rank(torch.stack([line, full, flat]))
     assert ranks.tolist() == pytest.approx([1, 6, 0], abs=0.05)
-
-
-def test_a_single_head_has_no_other_to_differ_from() -> None:
-    of = found(own())
-    assert of["pattern_difference"] == of["nearest_difference"] == [None]
-    assert of["output_similarity"] == [None]
 
 
 def test_outputs_of_the_heads_give_what_the_layer_gives() -> None:

@@ -1,18 +1,11 @@
 """attnbench run --checkpoint: alone and beside a scenario, refused and resumed."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cli.suite import planned_entries
 from attnbench.harness.learning.checkpoints import decoder_file
-from attnbench.harness.learning.checkpoints.given import Checkpoint
-from attnbench.harness.scenario import Entry, load
-from attnbench.harness.scenario.of_attachments import beside
-from attnbench.harness.scenario.selection import Selection, select
-from attnbench.harness.scenario.shards import Shard
 from tests.harness.learning.test_checkpoint_files import decoder
 
 pytest.importorskip("safetensors")
@@ -51,15 +44,6 @@ def test_a_model_alone_is_one_row_and_one_answer(attnbench, saved):
 
 
 @pytest.mark.long
-def test_it_stands_beside_the_cases_of_a_scenario(attnbench, saved):
-    done = attnbench(*ALONE, *CASE, *QUICK, "--checkpoint", f"old={saved}")
-    assert done.returncode == 0, done.stderr
-    rows = rows_of(done)
-    assert rows["study-checkpoint_heads-old"]["status"] == "ok"
-    assert len(rows) == 2
-
-
-@pytest.mark.long
 def test_a_bad_file_is_one_line_and_leaves_no_run(attnbench, saved, tmp_path):
     saved.write_bytes(saved.read_bytes()[:-8])
     out = tmp_path / "out"
@@ -71,46 +55,7 @@ def test_a_bad_file_is_one_line_and_leaves_no_run(attnbench, saved, tmp_path):
     assert not out.exists()
 
 
-def test_what_does_not_go_together_is_refused(attnbench, saved):
-    for words, said in (
-        (("--tokens", str(saved)), "--tokens belongs to --checkpoint"),
-        (("--checkpoint", saved.parent / "none.safetensors"), "no such file or folder"),
-    ):
-        done = attnbench(*ALONE, *words)
-        assert done.returncode == 2
-        (line,) = done.stderr.splitlines()
-        assert said in line
-
-
-def test_a_dry_run_opens_nothing(attnbench, saved):
-    saved.write_bytes(b"not opened")
-    done = attnbench("run", "--checkpoint", saved, "--device", "cpu", "--dry-run")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("A run takes about 30 s")
-
-
-def test_in_a_suite_the_model_is_the_first_entry_and_no_other_looks_at_it(saved):
-    model = Checkpoint(name="mine", path=saved)
-    entries = [Entry(scenario=load("quickstart")), Entry(scenario=load("head_cost"))]
-    changes = ["device=cpu", "limits.memory_gib=0.5", "baseline=sdpa"]
-    planned = planned_entries(
-        entries,
-        Selection(attachments=(model,), shard=Shard(number=1, of=2)),
-        beside([model], changes),
-    )
-    assert [len(one.selection.attachments) for one in planned] == [1, 0, 0]
-    assert [one.selection.shard.turn for one in planned] == [0, 1, 2]
-    first = planned[0]
-    assert (first.scenario.device, first.scenario.limits.memory_gib) == ("cpu", 0.5)
-    assert first.scenario.baseline is None, "of the backends of the others"
-    selected = select(first.scenario, "cpu", replace(first.selection, shard=None))
-    assert [one.id for one in selected.studies] == ["study-checkpoint_heads-mine"]
-    assert not selected.cases
-    alone = planned_entries(entries[:1], Selection(attachments=(model,)))
-    assert [len(one.selection.attachments) for one in alone] == [1]
-
-
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_suite_looks_at_the_model_once_and_wants_it_again_if_that_is_left(
     attnbench, saved, tmp_path
 ):
@@ -136,18 +81,7 @@ def test_a_suite_looks_at_the_model_once_and_wants_it_again_if_that_is_left(
     assert len((first / "rows.jsonl").read_text().splitlines()) == 1
 
 
-@pytest.mark.long
-def test_a_suite_with_a_bad_file_measures_nothing(attnbench, saved, tmp_path):
-    saved.write_bytes(saved.read_bytes()[:-8])
-    out = tmp_path / "out"
-    words = ("quickstart", "head_cost", "--checkpoint", saved, "--out", out)
-    done = attnbench(*ALONE, *words)
-    assert done.returncode == 2
-    assert "wanted a whole safetensors file" in done.stderr
-    assert list(out.iterdir()) == []
-
-
-@pytest.mark.long
+@pytest.mark.nightly
 def test_resume_wants_the_file_again_and_then_goes_on(attnbench, saved, tmp_path):
     first = attnbench(*ALONE, "--checkpoint", saved, "--checkpoint", f"other={saved}")
     run = Path(first.stdout.strip())

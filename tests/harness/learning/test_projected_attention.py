@@ -30,14 +30,6 @@ def test_a_rank_of_all_tokens_can_be_exact(kind: str) -> None:
     torch.testing.assert_close(projected(tokens)[0], exact(tokens)[0], atol=1e-5, rtol=1e-4)
 
 
-def test_trained_projections_begin_as_means_of_neighbours() -> None:
-    tokens = task("recall").draw(torch.Generator().manual_seed(0), 3).tokens
-    trained, means = decoder(), decoder()
-    project(trained, "trained", 7, 0)  # the last mean is of fewer tokens
-    project(means, "pooled", 7, 0)
-    torch.testing.assert_close(trained(tokens)[0], means(tokens)[0], atol=1e-5, rtol=1e-4)
-
-
 @pytest.mark.parametrize(
     ("kind", "learns"), [("trained", True), ("trained_from_random", True), ("random", False)]
 )
@@ -64,10 +56,3 @@ def test_a_later_token_changes_earlier_answers_so_a_causal_model_is_refused(kind
     assert not torch.equal(model(tokens)[0][0, 0], model(other)[0][0, 0])
     with pytest.raises(ValueError, match="mixtures of all tokens"):
         project(decoder(causal=True), kind, 6, 0)
-
-
-def test_there_are_no_weights_of_single_keys() -> None:
-    model = decoder()
-    project(model, "pooled", 6, 0)
-    with pytest.raises(ValueError, match="no weights"):
-        model(torch.zeros(1, TOKENS, dtype=torch.int64), need_weights=True)

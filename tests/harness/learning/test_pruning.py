@@ -7,7 +7,6 @@ from attnbench.harness.learning.pruning import (
     Head,
     by_importance,
     counts,
-    every_head,
     importance,
     losses_greedily,
     losses_in_order,
@@ -70,26 +69,6 @@ def test_importance_is_the_derivative_by_a_factor_of_the_output(trained) -> None
                 w_o.copy_(before)
         slope = abs(losses[0] - losses[1]) / (2 * step)
         assert found[Head(0, head)] == pytest.approx(slope, abs=2e-4, rel=0.02)
-
-
-def test_both_orders_begin_with_all_heads_and_end_with_none(trained) -> None:
-    model, batch = trained
-    with removed(model, every_head(model)):
-        nothing = quality(model, batch)[0]
-    for losses in (
-        losses_in_order(model, by_importance(model, batch), ONE_BY_ONE, batch),
-        losses_greedily(model, ONE_BY_ONE, batch, batch),
-    ):
-        assert len(losses) == 5
-        assert losses[0] == quality(model, batch)[0]
-        assert losses[-1] == nothing
-        assert nothing > losses[0] + 0.1
-
-
-def test_the_first_greedy_step_is_the_best_single_one(trained) -> None:
-    model, batch = trained
-    singles = [loss for block in single_losses(model, batch) for loss in block]
-    assert losses_greedily(model, ONE_BY_ONE, batch, batch)[1] == min(singles)
 
 
 def test_a_group_is_of_the_heads_that_are_missed_least_alone(trained) -> None:

@@ -71,11 +71,3 @@ def test_the_smaller_decoder_has_the_losses_of_the_pruned_one_and_takes_less(mod
     assert all(low <= value <= high for low, value, high in zip(*ends, strict=True))
     assert found["pruned_layer_time_ratio"][0] == 1
     assert all(math.isfinite(one) and one > 0 for one in found["pruned_layer_ms"])
-
-
-def test_the_weights_of_all_heads_are_those_of_the_layers(model) -> None:
-    decoder, batch = model
-    weights = [one for block in decoder.own_blocks for one in block.attention.parameters()]
-    with one_thread():
-        found = cost(decoder, ORDER[:1], batch)["pruned_layer_weight_bytes"]
-    assert found[0] == sum(one.numel() * one.itemsize for one in weights)

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from attnbench.harness.learning import grammar_text
-from attnbench.harness.learning import synthetic_tasks as _synthetic_tasks
 from attnbench.harness.learning.studies.trained_heads import PARTS
 from attnbench.harness.learning.synthetic_tasks import BACK, SHORT, SHORT_BACK, UNSCORED, task
 
@@ -26,19 +25,6 @@ def test_equal_seeds_give_equal_batches_and_others_do_not(name: str) -> None:
     assert torch.equal(one.tokens, same.tokens)
     assert torch.equal(one.targets, same.targets)
     assert not torch.equal(one.tokens, other.tokens)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_tokens_and_answers_are_of_the_vocabulary_and_something_is_asked(name: str) -> None:
-    of = task(name)
-    batch = of.draw(torch.Generator().manual_seed(1), 50)
-    asked = batch.targets[batch.targets != UNSCORED]
-    assert batch.tokens.shape == batch.targets.shape == (50, _synthetic_tasks.TOKENS)
-    assert len(asked) > 50
-    for values in (batch.tokens, asked):
-        assert int(values.min()) >= 0
-        assert int(values.max()) < of.vocabulary
-    assert int(batch.tokens.max()) < len(of.names)
 
 
 def test_recall_asks_for_the_value_that_a_key_was_given_with() -> None:

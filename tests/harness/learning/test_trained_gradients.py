@@ -61,12 +61,6 @@ def test_a_known_fade_is_found() -> None:
     assert fade(norms) == pytest.approx(math.log(0.5), abs=1e-5)
 
 
-def test_a_fade_needs_three_gradients_above_zero() -> None:
-    assert fade([0.0] * 5) is None
-    assert fade([1.0, 0.5, 0.0, 0.0]) is None
-    assert fade([1.0, 0.0, math.exp(-2), math.exp(-3)]) == pytest.approx(-1.0)
-
-
 @pytest.mark.parametrize("name", PARTS["model"])
 def test_equal_seeds_give_equal_trainings(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "STEPS", 3)

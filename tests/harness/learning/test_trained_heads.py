@@ -1,7 +1,5 @@
 """trained_heads: seeds until the interval is narrow; what a training shows."""
 
-import json
-
 import pytest
 import torch
 
@@ -33,46 +31,6 @@ def test_seeds_are_counted_on_and_maps_kept_once(monkeypatch: pytest.MonkeyPatch
     assert len({one["loss_nats"] for one in found}) == len(found)
 
 
-@pytest.mark.parametrize(
-    ("heads", "drawn", "single", "pruned", "greedy"),
-    [
-        (2, True, True, 1, 1),
-        (8, True, True, 1, 1),
-        (16, False, True, 1, 2),
-        (64, False, False, 8, 8),
-    ],
-)
-def test_of_many_heads_there_are_no_maps_and_pruning_is_in_groups(
-    monkeypatch: pytest.MonkeyPatch,
-    heads: int,
-    drawn: bool,
-    single: bool,
-    pruned: int,
-    greedy: int,
-) -> None:
-    """`pruned`, `greedy`: heads of a group."""
-    monkeypatch.setitem(trained_heads.STEPS, "majority", 2)
-    with one_thread():
-        found = trained_heads.trained("majority", heads, CPU, 0, maps=True)
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    for field, there in (
-        ("weight_rows_before", drawn),
-        ("weight_rows_after", drawn),
-        ("sentence", drawn),
-        ("single_loss_nats", single),
-    ):
-        assert (found[field] is not None) is there, field
-    assert len(found["entropy_nats_after"][0]) == heads
-    assert len(found["step_loss_nats"]) == len(found["step_ms"]) == 2
-    if single:
-        assert len(found["single_loss_nats"][0]) == heads
-    assert len(found["pruned_heads"]) == heads
-    for order, group in (("pruned", pruned), ("greedy", greedy)):
-        assert found[f"{order}_removed_heads"] == list(range(0, heads + 1, group))
-        assert len(found[f"{order}_loss_nats"]) == heads // group + 1
-    assert found["greedy_loss_nats"][-1] == found["pruned_loss_nats"][-1]
-
-
 def test_noise_is_tried_at_several_levels_and_one_of_them_has_fields_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -86,14 +44,6 @@ def test_noise_is_tried_at_several_levels_and_one_of_them_has_fields_of_its_own(
     assert losses[place] == found["noisy_loss_nats"]
     assert found["noise_levels_accuracy_ratio"][place] == found["noisy_accuracy_ratio"]
     assert found["loss_nats"] < losses[0] < losses[-1]
-
-
-def test_the_same_seed_gives_the_same_losses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(trained_heads.STEPS, "recall", 4)
-    with one_thread():
-        one, other = (trained_heads.trained("recall", 8, CPU, 3, maps=False) for _ in range(2))
-    assert one["step_loss_nats"] == pytest.approx(other["step_loss_nats"], abs=1e-6, rel=0)
-    assert one["loss_nats"] == pytest.approx(other["loss_nats"], abs=1e-6, rel=0)
 
 
 @pytest.mark.long

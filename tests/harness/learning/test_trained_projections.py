@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from attnbench.harness.learning.studies import trained_projections
-from attnbench.harness.learning.studies.trained_projections import ATTENTIONS, PARTS
+from attnbench.harness.learning.studies.trained_projections import ATTENTIONS
 from attnbench.harness.learning.training import one_thread
 from attnbench.impls.problem import Problem
 
@@ -27,11 +27,6 @@ def test_a_part_trains_every_attention_from_one_seed(monkeypatch: pytest.MonkeyP
     assert learnt["trained"] == learnt["trained_from_random"] == exact + added
     assert learnt["pooled"] == learnt["random"] == exact
     assert [one["rank"] for one in found[:2]] == [None, trained_projections.RANK]
-
-
-def test_no_task_asks_what_its_tokens_tell_to_a_model_that_sees_all_of_them() -> None:
-    """The next token, in copy and text, would stand beside the question."""
-    assert not {"copy", "text"} & set(PARTS["task"])
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ import torch
 
 from attnbench.harness.learning import training
 from attnbench.harness.learning.synthetic_tasks import task
-from attnbench.harness.learning.training import decoder, held_out, one_thread, quality, seen, train
+from attnbench.harness.learning.training import decoder, held_out, one_thread, quality, train
 
 CPU = torch.device("cpu")
 
@@ -65,26 +65,3 @@ def test_noise_makes_answers_worse_and_is_the_same_for_all() -> None:
     batch = held_out(of, 0, CPU)
     assert quality(model, batch, 2.0)[0] > quality(model, batch)[0]
     assert quality(model, batch, 2.0) == quality(model, batch, 2.0)
-
-
-def test_held_out_text_is_not_the_text_that_is_trained_on() -> None:
-    of = task("text")
-    assert not torch.equal(held_out(of, 0, CPU).tokens, seen(of, 0, CPU).tokens)
-
-
-def test_the_rate_warms_up_and_ends_at_nothing() -> None:
-    shares = [training._share(step, 100) for step in range(100)]
-    assert shares[0] == pytest.approx(0.1)
-    assert max(shares) == 1
-    assert shares[-1] < 0.001
-
-
-def test_threads_are_as_before_afterwards() -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        with one_thread():
-            assert torch.get_num_threads() == 1
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)

@@ -50,12 +50,6 @@ def v1(folder: str, limit: int, used: int, cached: int = 0) -> dict[str, object]
     }
 
 
-def test_a_container_of_v2_sees_its_own_group_as_the_root(tmp_path: Path) -> None:
-    root = lay(tmp_path, "0::/\n", V2.format("/"), v2("", 4 * GIB, 3 * GIB, GIB))
-    file = root / "sys/fs/cgroup/memory.max"
-    assert memory_limit(root) == MemoryLimit(4 * GIB, 2 * GIB, file)
-
-
 def test_the_least_that_is_left_counts_up_the_tree_and_above_high_nothing_is(
     tmp_path: Path,
 ) -> None:
@@ -111,18 +105,6 @@ def test_a_group_of_v1_above_ours_counts_if_it_is_hierarchical(tmp_path: Path) -
     found = memory_limit(root)
     assert found is not None
     assert found.file.parent == pod / "ours"
-
-
-def test_memory_and_swap_of_v1_are_limited_together(tmp_path: Path) -> None:
-    files = {
-        **v1("", 2 * GIB, GIB),
-        "memory/memory.memsw.limit_in_bytes": 2 * GIB,
-        "memory/memory.memsw.usage_in_bytes": 2 * GIB - 5,
-    }
-    root = lay(tmp_path, "4:memory:/\n", V1.format("/"), files)
-    found = memory_limit(root)
-    assert found is not None
-    assert (found.free_bytes, found.file.name) == (5, "memory.memsw.limit_in_bytes")
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,13 @@ import os
 import subprocess
 import sys
 
+import pytest
 import torch
 
 from attnbench.harness.machine import environment as facts
 from tests.conftest import environment as command_environment
+
+pytestmark = pytest.mark.long
 
 
 def threads_under(quota, **environment):

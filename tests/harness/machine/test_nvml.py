@@ -1,6 +1,6 @@
 """Readings of NVML; tests/harness/probes and doctor query it through a scripted driver."""
 
-from attnbench.harness.machine.nvml import NO_GPU, Device, Reading, open_gpu, without_function
+from attnbench.harness.machine.nvml import NO_GPU, Device, Reading, open_gpu
 
 
 def test_a_reading_is_converted_or_keeps_its_reason():
@@ -10,9 +10,3 @@ def test_a_reading_is_converted_or_keeps_its_reason():
 
 def test_a_device_without_a_uuid_is_not_opened():
     assert open_gpu(Device()) == Reading(None, NO_GPU)
-
-
-def test_a_reason_is_shown_without_the_name_of_the_function():
-    assert without_function("nvmlDeviceGetName: there is none") == "there is none"
-    assert without_function("GPU-1: there is none") == "GPU-1: there is none"
-    assert without_function("no NVIDIA driver is loaded") == "no NVIDIA driver is loaded"

@@ -8,7 +8,7 @@ import torch
 
 from attnbench.harness.measure.correctness import CorrectnessCheck
 from attnbench.harness.measure.input_values import InputValues
-from attnbench.harness.measure.prepared_call import make_gradient, make_tensors
+from attnbench.harness.measure.prepared_call import make_gradient
 from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
@@ -148,11 +148,6 @@ def test_wide_scores_and_the_checks_gradient_are_undone_by_restore(problem):
     assert same(copies(values), before)
     values.use_gradient(None)
     assert values.gradient is None or torch.equal(values.gradient, make_gradient(problem, CPU, 0))
-
-
-def test_inputs_are_those_of_the_seed():
-    made = make_tensors(SMALL, CPU, 7)
-    assert same(InputValues(SMALL, CPU, 7).tensors.inputs, made.inputs)
 
 
 @pytest.mark.parametrize("passes", ["forward", "forward+backward"])

@@ -9,7 +9,6 @@ import torch
 from attnbench.harness.measure import kept_memory as module
 from attnbench.harness.measure.kept_memory import (
     ASYNC,
-    COMPILES,
     NO_PAGES,
     NOT_COUNTED,
     Kept,
@@ -99,25 +98,12 @@ def test_a_mask_that_counts_as_an_input_is_not_counted_again():
     assert kept_by(lambda: torch.ones(mask, dtype=torch.uint8)).workspace_bytes == mask
 
 
-def test_a_compiler_hides_what_is_outside_but_not_torchs_own():
-    found = kept_by(lambda: torch.ones(1000, dtype=torch.uint8), compiles=True)
-    assert found == Kept(
-        workspace_bytes=1000, outside_bytes=None, missing={"outside_bytes": COMPILES}
-    )
-
-
 def test_a_system_that_counts_nothing_gives_null_with_a_reason(monkeypatch):
     monkeypatch.setattr(WarmHeap, "used_bytes", lambda self: None)
     monkeypatch.setattr(module, "status_bytes", lambda name: None)
     found = kept_by(lambda: torch.ones(1000, dtype=torch.uint8))
     assert found.workspace_bytes == 1000
     assert (found.outside_bytes, found.missing) == (None, {"outside_bytes": NOT_COUNTED})
-
-
-def test_a_prepare_that_fails_fails_as_it_would():
-    memory = kept_memory(PROBLEM, CPU, compiles=False)
-    with pytest.raises(KeyError):
-        memory.of(lambda: {}["a bug of the backend"])
 
 
 # ---- CUDA, without a GPU -------------------------------------------------------------------------
@@ -184,16 +170,6 @@ def test_without_the_count_of_pages_what_is_outside_is_null_and_not_zero():
     assert fields["memory_missing"] == {"outside_bytes": NO_PAGES}
 
 
-def test_a_peak_that_is_not_counted_has_a_reason():
-    unknown = Peak(peak_bytes=None, output_bytes=None, peak_source=None, allocated_peak_bytes=512)
-    kept = Kept(workspace_bytes=None, outside_bytes=0, missing={"workspace_bytes": ASYNC})
-    fields = memory_fields(unknown, kept, CUDA)
-    assert (fields["peak_bytes"], fields["allocated_peak_bytes"]) == (None, 512)
-    assert fields["outside_bytes"] == 0
-    assert fields["memory_missing"] == {"workspace_bytes": ASYNC, "peak_bytes": ASYNC}
-    assert too_small(unknown) == ""
-
-
 def of_call(call):
     return too_small(peak(lambda: None, lambda _: call(), CPU))
 
@@ -258,12 +234,3 @@ def test_on_a_gpu_tensors_are_workspace_and_a_librarys_memory_is_outside(fake_gp
         "outside_bytes": 7 * MIB,
         "memory_missing": None,
     }
-
-
-def test_on_a_gpu_a_result_of_an_earlier_call_is_too_small_for_its_peak(fake_gpu):
-    kept = torch.ones(MIB, dtype=torch.uint8, device=CUDA)
-    assert "less than the 1.0 MiB of its own result" in too_small(
-        peak(lambda: None, lambda _: kept, CUDA)
-    )
-    fresh = peak(lambda: None, lambda _: kept + 1, CUDA)
-    assert too_small(fresh) == ""

@@ -16,10 +16,6 @@ def row(block=1.0, wall=1.1, launch=0.05, **more):
     }
 
 
-def test_agreement_is_no_flag():
-    assert launch_flags(row()) == {"late_calls": 0, "graph_failed": False, "unseen_work": False}
-
-
 @pytest.mark.parametrize(
     ("block", "wall", "launch", "flagged"),
     [
@@ -44,12 +40,6 @@ def test_a_capture_that_failed_is_told_from_one_that_was_not_wanted():
     assert launch_flags(row(graph_reason=failed))["graph_failed"] is True
     long = "a call of more than 10 ms is not bound by its launches"
     assert launch_flags(row(graph_reason=long))["graph_failed"] is False
-
-
-def test_on_a_cpu_every_flag_is_null():
-    host = {"block_ms": [[[1.0]]], "wall_block_ms": None, "graph_reason": None}
-    host |= {"launch_ms": None, "conditions": [[{"calls": 1}]]}
-    assert set(launch_flags(host).values()) == {None}
 
 
 def test_of_several_warm_ups_the_lowest_floor_is_kept_and_null_is_not_zero():

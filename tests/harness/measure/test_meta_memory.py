@@ -3,8 +3,6 @@ where it would be wrong.
 """
 
 import resource
-import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
 
@@ -16,7 +14,6 @@ from attnbench.harness.measure import meta_memory as meta
 from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.harness.scenario.preflight import preflight
 from attnbench.impls import Problem, load
-from tests.conftest import environment
 from tests.counted_calls import calls
 from tests.harness.measure.test_peak_memory import weighed
 
@@ -58,29 +55,6 @@ SHAPES = [
 ]
 
 
-FOLLOWED = """
-import sys, torch
-from attnbench.harness.measure.meta_memory import meta_peak_bytes
-from attnbench.harness.measure.output_check import Fingerprint
-from attnbench.impls import Problem, load
-
-for name in ("naive", "fused"):
-    for more in ({}, {"scope": "layer"}, {"kv_heads": 1}):
-        problem = Problem(batch=2, seq_len=64, d_model=64, heads=4, **more)
-        found = meta_peak_bytes(problem, load(name), torch.device("cpu"))
-        assert found[0] and not found[1], found
-        Fingerprint(problem, 0).take(torch.randn(2, 4, 64, 16))
-print(sorted({"sympy", "torch._dynamo"}.intersection(sys.modules)))
-"""
-
-
-def test_following_a_forward_pass_does_not_import_the_compiler():
-    # half a second of each worker, and 30 MiB that count as the next backend's
-    command = [sys.executable, "-c", FOLLOWED]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert done.stdout == "[]\n", done.stderr
-
-
 @pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
 @pytest.mark.parametrize("scope", ["core", "layer"])
 @pytest.mark.parametrize("name", ["naive", "fused"])
@@ -107,14 +81,6 @@ def test_sizes_beyond_any_memory_cost_nothing(name, passes):
     assert reason == ""
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident < 8 << 10
     assert 0 <= load(name).peak_bytes(problem, cuda, 2) - predicted <= 8 * problem.heads
-
-
-def test_no_memory_is_used_for_weights_either():
-    # 64 GiB of weights
-    problem = Problem(batch=1, seq_len=16, d_model=65536, heads=64, scope="layer")
-    assert meta_peak_bytes(problem, load("fused"), CPU)[0] == load("fused").peak_bytes(
-        problem, CPU, 2
-    )
 
 
 def test_backends_with_kernels_of_their_own_are_not_followed():
@@ -200,12 +166,6 @@ def test_the_formula_counts_and_the_meta_device_stands_in_where_there_is_none():
     )
     assert "no formula" in neither["predicted_reason"]
     assert "plain operations" in neither["meta_reason"]
-
-
-def test_without_need_the_meta_device_is_not_asked():
-    fields = memory_fields("fused", check_formula=False)
-    assert fields["meta_peak_bytes"] is None
-    assert fields["meta_reason"] == "not asked for"
 
 
 def test_a_case_can_be_refused_by_the_meta_device():

@@ -48,13 +48,6 @@ def test_an_output_is_a_plain_tensor_in_storage_of_its_own(output, complaint):
     assert (complaint in found) if complaint else found == ""
 
 
-def test_gradients_are_looked_at_too():
-    gradients = (torch.randn(3), torch.randn(3).as_subclass(Lazy))
-    assert improper(SMALL, torch.randn(2, 4, 40, 8), gradients, TENSORS).startswith(
-        "a gradient is of type Lazy"
-    )
-
-
 def test_results_that_share_memory_are_recognised():
     one, other = torch.randn(4), torch.randn(4)
     assert not share_storage(one, other)

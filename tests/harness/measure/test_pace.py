@@ -21,34 +21,6 @@ def test_there_is_a_rate_for_each_dtype_and_always_for_fp32() -> None:
     assert json.loads(json.dumps(found)) == found
 
 
-def test_a_dtype_that_cannot_be_multiplied_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> float:
-        raise RuntimeError("not implemented for 'Half'")
-
-    monkeypatch.setattr(module, "_flops_per_s", refuse)
-    assert pace(CPU, ["fp16"])["flops_per_s"] == {}
-
-
-def test_of_a_slow_dtype_only_few_products_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[int] = []
-
-    def slow(call: object, _: object) -> float:
-        tried.append(len(call.args[0]))  # type: ignore[attr-defined]
-        return 0.07
-
-    monkeypatch.setattr(module, "_seconds", slow)
-    rate = module._flops_per_s(CPU, torch.float16, 1e-5)
-    assert tried == [module.FEW]
-    assert rate == pytest.approx(2 * module.FEW * module.SIZE["cpu"] ** 3 / 0.07, rel=0.01)
-
-
-def test_random_numbers_of_backends_are_not_drawn() -> None:
-    torch.manual_seed(0)
-    before = torch.get_rng_state()
-    pace(CPU, ["fp32"])
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 # ---- CUDA, on a fake GPU -------------------------------------------------------------------------
 
 

@@ -34,6 +34,7 @@ print(json.dumps({"default": default, "kept": kept, "given_back": faults()}))
 FEWEST_FAULTS = 30
 
 
+@pytest.mark.long
 def test_a_repeated_allocation_costs_page_faults_only_where_the_heap_is_not_kept():
     """In a process of its own: the C library's thresholds hold for a whole process."""
     if not WarmHeap().works:

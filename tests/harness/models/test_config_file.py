@@ -1,6 +1,5 @@
 """Finding and reading a configuration."""
 
-import json
 import os
 from pathlib import Path
 
@@ -15,17 +14,6 @@ def test_a_shipped_name_a_file_and_its_folder_are_found(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}", encoding="utf-8")
     assert config_file.find(str(tmp_path)) == tmp_path / "config.json"
     assert config_file.find(str(tmp_path / "config.json")) == tmp_path / "config.json"
-
-
-def test_an_unknown_name_gets_a_hint() -> None:
-    with pytest.raises(BadInput, match="did you mean llama-3-8b"):
-        config_file.find("Llama-3-8")
-
-
-def test_links_are_followed_as_in_the_cache_of_hugging_face(tmp_path: Path) -> None:
-    (tmp_path / "blob").write_text('{"model_type": "x"}', encoding="utf-8")
-    (tmp_path / "config.json").symlink_to("blob")
-    assert config_file.read(tmp_path / "config.json") == {"model_type": "x"}
 
 
 @pytest.mark.parametrize(
@@ -59,8 +47,3 @@ def test_a_missing_file_a_folder_and_a_pipe_are_refused_at_once(tmp_path: Path) 
     for name in ("missing.json", "pipe", "."):
         with pytest.raises(BadInput):
             config_file.read(tmp_path / name)
-
-
-def test_shipped_files_are_json_with_a_type() -> None:
-    for path in config_file.shipped().values():
-        assert json.loads(path.read_text(encoding="utf-8"))["model_type"]

@@ -34,21 +34,12 @@ def test_heads_are_as_wide_as_the_model_divided_by_them_unless_the_width_is_give
     assert layer_of(read(head_dim=24)).d_v == 24
 
 
-def test_without_key_and_value_heads_a_llama_has_as_many_as_query_heads() -> None:
-    assert layer_of(read(num_key_value_heads=None)).kv_heads == 4
-
-
 def test_a_window_that_qwen_does_not_use_is_none() -> None:
     qwen = {"model_type": "qwen3", "head_dim": 16, "sliding_window": 8, "max_window_layers": 1}
     assert layer_of(read(**qwen, use_sliding_window=False)).window == 0
     layers = read(**qwen, use_sliding_window=True).layers
     reaches = [layer.reach for layer, _ in layers if isinstance(layer, AttentionLayer)]
     assert reaches == ["full", "sliding"]
-
-
-def test_mistral_has_a_window_unless_null_is_given() -> None:
-    assert layer_of(read(model_type="mistral")).window == 4096
-    assert layer_of(read(model_type="mistral", sliding_window=None)).reach == "full"
 
 
 def test_global_layers_of_gemma_4_have_other_heads_than_local_ones() -> None:
@@ -89,27 +80,6 @@ def test_linear_layers_of_qwen3_next_are_said_and_not_measured() -> None:
 def test_deepseek_has_latent_attention_whatever_its_head_dim_says() -> None:
     model = read(model_type="deepseek_v3", head_dim=64, kv_lora_rank=512, qk_rope_head_dim=64)
     assert model.layers == ((OtherLayer(what="multi-head latent attention"), 2),)
-
-
-def test_what_is_done_to_scores_is_said() -> None:
-    capped = read(model_type="gemma2", head_dim=16)
-    assert {layer.also for layer, _ in capped.attention()} == {("scores capped by tanh at 50",)}
-    uncapped = read(model_type="gemma2", attn_logit_softcapping=None, num_hidden_layers=1)
-    assert not layer_of(uncapped).also
-    sinks = read(model_type="gpt_oss")
-    assert {layer.also for layer, _ in sinks.attention()} == {("attention sinks",)}
-
-
-def test_a_vision_transformer_has_one_length() -> None:
-    model = read(model_type="vit", image_size=[32, 64], patch_size=16, num_key_value_heads=None)
-    assert layer_of(model).seq_len == 1 + 2 * 4
-    assert not layer_of(model).causal
-
-
-def test_own_values_of_single_layers_hold() -> None:
-    model = read(per_layer_config={"01": {"head_dim": 8, "num_key_value_heads": 4}})
-    widths = [(layer.d_k, layer.kv_heads) for layer, _ in model.attention()]
-    assert widths == [(16, 2), (8, 4)]
 
 
 @pytest.mark.parametrize(

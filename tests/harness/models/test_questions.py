@@ -8,11 +8,7 @@ import torch
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.models.layers import AttentionLayer, Model, OtherLayer, counted
 from attnbench.harness.models.questions import (
-    Phase,
-    appended_bytes,
     cache_bytes,
-    cached_bytes,
-    paged_cache_bytes,
     questions,
 )
 from attnbench.harness.models.resolve import model_of
@@ -54,18 +50,6 @@ def test_a_window_lets_a_query_see_itself_and_the_tokens_before_it() -> None:
     assert (decode.mask, decode.kv_seq_len) == ("none", 8)
 
 
-def test_a_window_that_no_query_reaches_is_none() -> None:
-    ((prefill, _),) = problems(model(LOCAL), "prefill", 8)
-    assert prefill is not None
-    assert prefill.mask == "none"
-
-
-def test_training_asks_for_gradients() -> None:
-    ((training, _),) = problems(model(FULL), "training", 32)
-    assert training is not None
-    assert training.passes == "forward+backward"
-
-
 def test_what_no_backend_computes_is_said_and_never_substituted() -> None:
     capped = replace(FULL, also=("scores capped by tanh at 50",))
     chunked = replace(FULL, reach="chunked", window=8)
@@ -95,41 +79,6 @@ def test_the_cache_of_an_8b_llama_is_a_gibibyte_at_8k() -> None:
     # 32 layers x 8 heads x 128 columns x 2 (keys and values) x 8192 tokens x 2 bytes
     llama = model_of("llama-3-8b")
     assert cache_bytes(llama, context=8192, batch=1, dtype="bf16") == 1 << 30
-
-
-def test_windows_and_shared_caches_save_bytes_only_where_layers_have_their_own_pages() -> None:
-    found = model(FULL, LOCAL, replace(FULL, stores_cache=False), OtherLayer(what="linear"))
-    token = 2 * 2 * (16 + 16) * 4  # batch, heads, columns, bytes
-    assert cache_bytes(found, context=32, batch=2, dtype="fp32") == token * (32 + 8)
-    assert paged_cache_bytes(found, context=32, batch=2, dtype="fp32") == token * (32 + 32)
-
-
-def beside(layer: AttentionLayer, phase: Phase, context: int) -> tuple[int, int]:
-    """Bytes of the layer's own k and v that are in the cache, and those that appending takes."""
-    (asked,) = questions(model(layer), phase, context=context, batch=2, dtype="fp32")
-    return cached_bytes(asked, context=context), appended_bytes(asked)
-
-
-def test_keys_and_values_of_a_call_are_those_of_the_cache() -> None:
-    k = v = 2 * 2 * 16 * 32 * 4  # batch, heads, width, tokens, bytes
-    q = 2 * 8 * 16 * 32 * 4
-    one_q = q // 32
-    assert beside(FULL, "prefill", 32) == (k + v, q + k + v)
-    assert beside(FULL, "decode", 32) == (k + v, one_q + k)
-    assert beside(FULL, "training", 32) == (0, 0)
-
-
-def test_of_a_window_the_cache_has_the_last_tokens_of_the_calls_own() -> None:
-    k = v = 2 * 2 * 16 * 8 * 4  # 8 tokens
-    assert beside(LOCAL, "prefill", 32)[0] == k + v
-    assert beside(LOCAL, "decode", 32) == (k + v, 2 * 8 * 16 * 4 + k)
-
-
-def test_a_layer_with_the_keys_of_an_earlier_one_appends_none_and_counts_none_twice() -> None:
-    shared = replace(FULL, stores_cache=False)
-    assert beside(shared, "decode", 32) == (beside(FULL, "decode", 32)[0], 0)
-    encoder = replace(FULL, stack="encoder", causal=False, stores_cache=False)
-    assert beside(encoder, "prefill", 32) == (0, 0)
 
 
 @pytest.mark.parametrize("tokens", [16, 1])

@@ -25,6 +25,7 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("line", "reason"), REFUSALS)
 def test_a_refusal_is_a_reason(fake_nvml, watch, line, reason):
     fake_nvml.write(H100 + FAST + line)
@@ -33,11 +34,7 @@ def test_a_refusal_is_a_reason(fake_nvml, watch, line, reason):
     assert reason in window.reasons["kernel_busy_ratio"]
 
 
-def test_a_window_of_two_samples_has_none_wholly_inside(fake_nvml, watch):
-    fake_nvml.write(H100 + FAST + "sample_period_ms 100\n")
-    assert "do not count" in watch(fake_nvml, "busy", 0.15).reasons["kernel_busy_ratio"]
-
-
+@pytest.mark.long
 def test_an_instance_has_no_busy_time_of_its_own(fake_nvml, watch):
     uuid = "MIG-aaaaaaaa-2222-3333-4444-555555555555"
     fake_nvml.write(

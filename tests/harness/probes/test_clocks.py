@@ -1,7 +1,6 @@
-from tests.fakes.nvml.driver import H100
+import pytest
 
-MIG = "MIG-aaaaaaaa-2222-3333-4444-555555555555"
-WITH_MIG = f"mig 1\nmig_device {MIG} gpu_instance 3 memory_total_mib 10240 memory_used_mib 100\n"
+from tests.fakes.nvml.driver import H100
 
 
 def test_clocks_temperature_reasons_and_throttled_time(fake_nvml, watch):
@@ -15,12 +14,7 @@ def test_clocks_temperature_reasons_and_throttled_time(fake_nvml, watch):
     assert window["sync_boost_throttled_s"] == 0
 
 
-def test_an_old_driver_gives_the_same_by_older_names(old_fake_nvml, watch):
-    old_fake_nvml.write(H100 + "event_reasons 0x20\ntemperature_c 80\n")
-    window = watch(old_fake_nvml, "clocks")
-    assert (window["clock_event_mask"], window["temperature_c"]) == (32, 80)
-
-
+@pytest.mark.long
 def test_a_counter_that_the_driver_lacks_is_null_and_the_others_are_not(fake_nvml, watch):
     fake_nvml.write(H100 + "power_throttle_share unsupported\n")
     window = watch(fake_nvml, "clocks")
@@ -28,8 +22,3 @@ def test_a_counter_that_the_driver_lacks_is_null_and_the_others_are_not(fake_nvm
     fake_nvml.write(H100 + "refuse nvmlDeviceGetFieldValues FUNCTION_NOT_FOUND\n")
     reasons = watch(fake_nvml, "clocks").reasons
     assert set(reasons) == {"power_throttled_s", "sync_boost_throttled_s"}
-
-
-def test_an_instance_has_the_clocks_of_its_board(fake_nvml, watch):
-    fake_nvml.write(H100 + WITH_MIG)
-    assert watch(fake_nvml, "clocks", uuid=MIG)["sm_clock_mhz"] == 1980

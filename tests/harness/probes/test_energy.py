@@ -2,9 +2,6 @@ import pytest
 
 from tests.fakes.nvml.driver import H100
 
-MIG = "MIG-aaaaaaaa-2222-3333-4444-555555555555"
-WITH_MIG = f"mig 1\nmig_device {MIG} gpu_instance 3 memory_total_mib 10240 memory_used_mib 100\n"
-
 
 def test_energy_is_power_times_time(fake_nvml, watch):
     fake_nvml.write(H100 + "power_w 350\nenergy_step_ms 0\n")
@@ -21,14 +18,10 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("line", "reason"), REFUSALS)
 def test_energy_that_was_not_counted_is_null_and_never_zero(fake_nvml, watch, line, reason):
     fake_nvml.write(H100 + line)
     window = watch(fake_nvml, "energy")
     assert set(window.values()) == {None}
     assert reason in window.reasons["energy_j"]
-
-
-def test_an_instance_has_no_energy_of_its_own(fake_nvml, watch):
-    fake_nvml.write(H100 + WITH_MIG)
-    assert "other instances" in watch(fake_nvml, "energy", uuid=MIG).reasons["energy_j"]

@@ -6,7 +6,6 @@ import pytest
 
 from attnbench.harness import probes
 from attnbench.harness.machine.nvml import NO_GPU, Device
-from attnbench.harness.scenario import from_axes
 
 UNITS = ("ratio", "count", "mhz", "c", "j", "w", "s", "bytes", "mask", "cores", "table")
 
@@ -21,14 +20,6 @@ def test_columns_end_in_a_unit_and_have_a_meaning(probe):
         assert name.rpartition("_")[2] in UNITS, name
         assert len(meaning) > 10
         assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
-
-
-def test_it_is_switched_on_by_names_that_a_scenario_knows(probe):
-    assert probe.MEASURES
-    assert not {"latency", "memory", "graphs"} & set(probe.MEASURES)
-    axes = {"backends": "fused", "seq_len": "8", "d_model": "8", "heads": "1"}
-    scenario = from_axes(axes, [f"measure=[{', '.join(probe.MEASURES)}]"])
-    assert scenario.measure == probe.MEASURES
 
 
 def test_the_measures_read_from_its_file_are_those_of_the_module(probe):
@@ -96,11 +87,6 @@ def test_without_a_gpu_every_column_has_a_value_or_a_reason(probe):
     assert set(values) == set(probe.COLUMNS)
     assert set(reasons) == {name for name, value in values.items() if value is None}
     assert all(reasons.values())
-
-
-def test_no_two_probes_have_a_column_in_common():
-    columns = [name for probe in map(probes.load, probes.names()) for name in probe.COLUMNS]
-    assert len(columns) == len(set(columns))
 
 
 def test_only_what_is_asked_for_is_switched_on():

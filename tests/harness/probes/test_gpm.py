@@ -28,14 +28,6 @@ def test_counters_become_ratios(fake_nvml, watch):
     }
 
 
-def test_a_counter_that_is_missing_or_not_a_number_is_null_and_the_others_are_not(fake_nvml, watch):
-    fake_nvml.write(H100 + "gpm_metric 2 50\ngpm_metric 5 nan\n")
-    window = watch(fake_nvml, "gpm")
-    assert window["sm_active_ratio"] == 0.5
-    assert window.reasons["any_tensor_ratio"] == "GPM metric 5: the driver gave nan"
-    assert window.reasons["hmma_ratio"] == "GPM metric 7: this GPU does not offer it"
-
-
 REFUSALS = [
     ("gpm 0\n", "came with Hopper"),
     (
@@ -51,6 +43,7 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("line", "reason"), REFUSALS)
 def test_a_refusal_is_a_reason_and_frees_what_was_allocated(
     fake_nvml, watch, tmp_path, line, reason
@@ -65,18 +58,7 @@ def test_a_refusal_is_a_reason_and_frees_what_was_allocated(
     assert made["nvmlGpmSampleFree"] == (0 if refused else made["nvmlGpmSampleAlloc"])
 
 
-def test_a_driver_without_these_functions_says_so(old_fake_nvml, watch):
-    window = watch(old_fake_nvml, "gpm")
-    reason = "nvmlGpmQueryDeviceSupport: the driver is too old to have it"
-    assert window.reasons["sm_active_ratio"] == reason
-
-
-def test_a_window_shorter_than_the_counters_period_has_no_values(fake_nvml, watch):
-    fake_nvml.write(H100 + ALL)
-    reason = watch(fake_nvml, "gpm", 0.02).reasons["sm_active_ratio"]
-    assert reason == "the window was shorter than 0.1 s"
-
-
+@pytest.mark.long
 def test_an_instance_of_a_gpu_is_sampled_through_its_board(fake_nvml, watch, tmp_path):
     calls = tmp_path / "calls"
     fake_nvml.write(H100 + ALL + MIG + f"count_calls {calls}\n")
@@ -85,11 +67,7 @@ def test_an_instance_of_a_gpu_is_sampled_through_its_board(fake_nvml, watch, tmp
     assert (made["nvmlGpmMigSampleGet"], made["nvmlGpmSampleGet"]) == (2, 0)
 
 
-def test_without_a_driver_it_says_so(watch):
-    reason = watch(None, "gpm").reasons["sm_active_ratio"]
-    assert reason == "no NVIDIA driver is installed (libnvidia-ml.so.1)"
-
-
+@pytest.mark.long
 def test_the_gpu_is_found_by_its_uuid_and_not_by_its_index(fake_nvml, watch):
     other = H100.replace("1111111", "9999999") + "gpm_metric 2 10\n"
     fake_nvml.write(other + H100 + "gpm_metric 2 20\n")

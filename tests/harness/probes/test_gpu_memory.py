@@ -1,8 +1,11 @@
+import pytest
+
 from tests.fakes.nvml.driver import H100
 
 MIB = 1 << 20
 
 
+@pytest.mark.long
 def test_used_memory_excludes_the_drivers_reserve(fake_nvml, watch):
     fake_nvml.write(H100 + "memory_used_mib 1500\nmemory_reserved_mib 550\nprocess self 1200\n")
     window = watch(fake_nvml, "gpu_memory")
@@ -18,6 +21,7 @@ def test_processes_of_others_are_counted(fake_nvml, watch):
     assert watch(fake_nvml, "gpu_memory")["other_process_count"] == 2
 
 
+@pytest.mark.long
 def test_if_our_own_process_is_not_listed_others_are_unknown(fake_nvml, watch):
     fake_nvml.write(H100 + "process 12 300\n")
     window = watch(fake_nvml, "gpu_memory")
@@ -26,13 +30,7 @@ def test_if_our_own_process_is_not_listed_others_are_unknown(fake_nvml, watch):
     assert "in a container" in window.reasons["other_process_count"]
 
 
-def test_a_size_that_the_driver_does_not_give_is_null(fake_nvml, watch):
-    fake_nvml.write(H100 + "process self unknown\n")
-    assert watch(fake_nvml, "gpu_memory").reasons == {
-        "process_used_bytes": "the driver does not say how much"
-    }
-
-
+@pytest.mark.long
 def test_processes_are_listed_after_the_window_and_not_within(fake_nvml, watch, tmp_path):
     calls = tmp_path / "calls"
     fake_nvml.write(H100 + f"process self 1\ncount_calls {calls}\n")

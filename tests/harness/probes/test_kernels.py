@@ -39,11 +39,6 @@ def test_kernels_are_summed_by_name_and_launch_shape():
     assert (small["grid"], small["launch_count"]) == ([1, 1, 1], 1)
 
 
-def test_copies_and_fills_are_counted_and_have_no_launch_shape():
-    (fill,) = kernels.kernels([event("Memset (Device)", 5, cat="gpu_memset", bytes=64)])
-    assert (fill["launch_count"], fill["grid"], fill["occupancy_ratio"]) == (1, None, None)
-
-
 def test_a_long_table_ends_in_the_sum_of_the_rest():
     table = kernels.shortened([kernels.entry(f"k{i}", 1, float(i)) for i in range(100)])
     assert len(table) == kernels.MOST_ENTRIES

@@ -69,9 +69,12 @@ DONE, RUNNING, FACTS, SAMPLES, ENDED = GOOD
         (b'{"event": "running", "case": "a"}', "running.phase: Field required"),
         (changed(RUNNING, case=7), "running.case: Input should be a valid string"),
         (changed(FACTS, fields=[]), "facts.fields: Input should be a valid dict"),
-        (changed(FACTS, fields={"speed": 1}), "'speed' is not in a row of kind latency"),
-        (changed(FACTS, fields={"peak_bytes": 1.5}), "peak_bytes: found 1.5, wanted int"),
-        (changed(FACTS, fields={"peak_bytes": True}), "peak_bytes: found true, wanted int"),
+        (changed(FACTS, fields={"speed": 1}), "speed: Extra inputs are not permitted"),
+        (changed(FACTS, fields={"peak_bytes": 1.5}), "peak_bytes: Input should be a valid int"),
+        (
+            changed(FACTS, fields={"peak_bytes": True}),
+            "peak_bytes: Input should be a valid int",
+        ),
         (changed(FACTS, fields={"peak_bytes": 2**70}), "a number of more than 64 bits"),
         (b'{"event": "warm", "call_ms": NaN}', "nan in place of a finite number"),
         (b'{"event": "warm", "call_ms": -1e999}', "-inf in place of a finite number"),
@@ -82,11 +85,11 @@ DONE, RUNNING, FACTS, SAMPLES, ENDED = GOOD
         ),
         (
             changed(SAMPLES, quantities=BLOCK | {"block_ms": [0.0]}),
-            "samples.quantities.block_ms.0: Input should be greater than 0",
+            "samples.quantities.block_ms.0: Input should be greater than",
         ),
         (changed(SAMPLES, quantities=BLOCK | {"conditions": {}}), "conditions.calls"),
         (changed(ENDED, status="ok"), "status ok with reason 'why'"),
-        (changed(ENDED, status="done"), "'done' is no status"),
+        (changed(ENDED, status="done"), "ended.status: Value error, wanted one of ok, oom"),
         (changed(ENDED, reason=""), "ended.reason: String should have at least 1 character"),
         (changed(ENDED, poisoned=0), "ended.poisoned: Input should be a valid boolean"),
         (changed(ENDED, **{"\x1b[31m": 1}), r"ended.\x1b[31m: Extra inputs"),
@@ -107,6 +110,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(event=st.sampled_from(GOOD), name=st.sampled_from(sorted({*ENDED, *SAMPLES})), value=JSON)
 def test_any_value_of_any_field_passes_or_is_a_bad_reply(
     event: dict[str, Any], name: str, value: Any

@@ -11,12 +11,9 @@ import pytest
 
 from attnbench import __version__
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
-from attnbench.harness.process import interpreter
 from attnbench.harness.process.fingerprint import fingerprint
 from attnbench.harness.process.interpreter import (
-    Interpreter,
     check_interpreters,
-    given_again,
     read_interpreters,
 )
 from attnbench.harness.rows.run_files import SCHEMA
@@ -56,18 +53,11 @@ def test_what_has_no_good_name_is_refused(texts: list[str], said: str) -> None:
     assert "\n" not in str(refusal.value)
 
 
-def test_names_keep_their_order_and_paths_their_links(tmp_path: Path) -> None:
-    (tmp_path / "python").symlink_to(sys.executable)
-    new, old = read_interpreters([f"torch-2.13={tmp_path / 'python'}", "old.1_x=~/python"])
-    assert (new.name, new.path) == ("torch-2.13", tmp_path / "python")
-    assert (old.name, old.path) == ("old.1_x", Path.home() / "python")
-    assert read_interpreters([]) == ()
-
-
 def asked(path: Path | str) -> None:
     check_interpreters(read_interpreters([f"old={sys.executable}", f"new={path}"]))
 
 
+@pytest.mark.long
 def test_the_same_attnbench_is_welcome_and_whatever_its_start_up_prints_is_passed_over(
     tmp_path: Path,
 ) -> None:
@@ -80,6 +70,7 @@ def test_the_same_attnbench_is_welcome_and_whatever_its_start_up_prints_is_passe
     asked(chatty)
 
 
+@pytest.mark.long
 def test_what_does_not_run_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").write_text("no program")
@@ -102,6 +93,7 @@ def program(folder: Path, line: str) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -124,18 +116,7 @@ def test_what_is_no_python_is_refused_in_an_inert_line(
     assert str(refusal.value).isprintable()
 
 
-def test_one_that_never_answers_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(interpreter, "ANSWER_S", 0.2)
-    with pytest.raises(EnvironmentUnmet, match=r"no answer within 0\.2 s"):
-        check_interpreters(
-            read_interpreters(
-                [f"new={program(tmp_path, 'exec sleep 60')}", f"old={sys.executable}"]
-            )
-        )
-
-
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -154,6 +135,7 @@ def test_another_attnbench_is_refused_with_the_command_that_installs_this_one(
     assert f"{path} -m pip install " in str(refusal.value)
 
 
+@pytest.mark.long
 def test_the_introduction_needs_no_package_and_tells_of_every_file_that_measures(
     tmp_path: Path,
 ) -> None:
@@ -166,15 +148,3 @@ def test_the_introduction_needs_no_package_and_tells_of_every_file_that_measures
     ]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == fingerprint()
-
-
-def test_given_interpreters_must_have_the_names_of_the_run() -> None:
-    old, new, other = (Interpreter(name=name, path=Path(name)) for name in ("old", "new", "other"))
-    recorded = [{"name": "old", "path": "/evil"}, {"name": "new", "path": "/evil"}]
-    run = Path("results/run")
-    assert given_again(run, recorded, [new, old]) == (old, new)
-    assert given_again(run, [], ()) == ()
-    with pytest.raises(BadInput, match="was measured in old, new, given old, other; name their"):
-        given_again(run, recorded, [old, other])
-    with pytest.raises(BadInput, match="was measured without; leave out --python"):
-        given_again(run, [], [old, new])

@@ -32,6 +32,7 @@ def ended(first: str, second: str, *, embedded: bool = False) -> subprocess.Comp
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("second", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_second_signal_while_the_program_closes_ends_it_with_its_exit_code(second: str) -> None:
     done = ended("SIGTERM", second)

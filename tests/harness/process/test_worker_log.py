@@ -31,17 +31,6 @@ def test_200_mb_of_output_write_one_mib(tmp_path: Path, monkeypatch: pytest.Monk
     assert log.tail.endswith(b"xlast")
 
 
-def test_what_stands_in_a_log_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "worker-1.log"
-    path.write_text("earlier\n")
-    log = WorkerLog()
-    log.open(path)
-    log.add(b"later\n")
-    assert path.read_text() == "earlier\nlater\n"
-    log.close()
-    log.close()
-
-
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder", "nowhere"])
 def test_a_log_that_leads_elsewhere_is_left_out(tmp_path: Path, kind: str) -> None:
     path, victim = tmp_path / "worker-1.log", tmp_path / "victim"

@@ -5,7 +5,6 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pytest
 
 from attnbench.harness.process.worker_process import (
     TOKEN_VARIABLE,
-    Interrupted,
     WorkerFailure,
     WorkerProcess,
     child_environment,
@@ -48,11 +46,6 @@ def test_the_first_event_is_kept_and_requests_are_answered_in_order(child: Worke
         assert answer == {"what": number}
 
 
-def test_a_request_larger_than_a_pipe_arrives_whole(child: WorkerProcess) -> None:
-    text = "x" * (1 << 20)
-    assert child.ask({"op": "echo", "what": text}, "echoed", PATIENCE_S) == {"what": text}
-
-
 def test_an_answer_to_another_question_is_a_failure(child: WorkerProcess) -> None:
     with pytest.raises(WorkerFailure, match="does not answer echo"):
         child.ask({"op": "echo", "what": 1}, "predicted", PATIENCE_S)
@@ -65,6 +58,7 @@ def test_a_child_that_takes_too_long_is_a_timeout(child: WorkerProcess) -> None:
     assert failure.value.status is Status.TIMEOUT
 
 
+@pytest.mark.long
 def test_a_child_that_reads_nothing_does_not_stop_the_parent(child: WorkerProcess) -> None:
     child.send({"op": "stop"})
     with pytest.raises(WorkerFailure, match="the worker reads no requests") as failure:
@@ -113,6 +107,7 @@ def escaped_of(child: WorkerProcess) -> psutil.Process:
     return escaped
 
 
+@pytest.mark.long
 def test_killing_a_child_ends_what_has_dropped_session_parent_and_environment(
     child: WorkerProcess,
 ) -> None:
@@ -130,35 +125,6 @@ def test_a_child_that_ends_takes_along_what_it_has_started(
     with pytest.raises(WorkerFailure):
         child.receive(PATIENCE_S)
     escaped.wait(PATIENCE_S)
-
-
-def test_a_child_knows_its_run_and_the_other_children(child: WorkerProcess) -> None:
-    other = WorkerProcess(PROGRAM)
-    try:
-        other.wait_ready(60)
-        pids = child.ask({"op": "own_run"}, "run", PATIENCE_S)["pids"]
-        assert {os.getpid(), child.pid, other.pid} <= set(pids)
-        assert os.getppid() not in pids
-    finally:
-        other.kill(term_s=0)
-
-
-def test_a_child_outlives_the_thread_that_started_it_and_a_stop() -> None:
-    started: list[WorkerProcess] = []
-    thread = threading.Thread(target=lambda: started.append(WorkerProcess(PROGRAM)))
-    thread.start()
-    thread.join()
-    (child,) = started
-    try:
-        child.wait_ready(60)
-        guard = psutil.Process(child.pid).parent()
-        assert guard is not None
-        guard.suspend()
-        guard.resume()
-        assert child.ask({"op": "echo", "what": 1}, "echoed", PATIENCE_S) == {"what": 1}
-    finally:
-        child.kill(term_s=0)
-    assert not guard.is_running()
 
 
 PARENT = """
@@ -187,6 +153,7 @@ def test_nothing_is_left_after_the_parent_was_killed(stopped: bool) -> None:
     assert not alive
 
 
+@pytest.mark.long
 def test_a_child_whose_parent_died_while_it_started_ends_at_once() -> None:
     """Its parent is another process than the one that gave its number."""
     request_read, request_write = os.pipe()
@@ -208,6 +175,7 @@ def test_a_child_whose_parent_died_while_it_started_ends_at_once() -> None:
     os.close(event_read)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "name"), [(35, r"signal 35 \(SIGRTMIN\+1\)"), (24, "SIGXCPU")])
 def test_any_signal_that_kills_a_child_has_a_name(
     child: WorkerProcess, number: int, name: str
@@ -222,21 +190,6 @@ def test_any_signal_that_kills_a_child_has_a_name(
 def test_a_child_whose_requests_end_ends_by_itself(child: WorkerProcess) -> None:
     child.close()
     assert child.exit_code == 0
-
-
-def test_a_wake_up_interrupts_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    wake_read, wake_write = os.pipe()
-    process = WorkerProcess(PROGRAM, wake_fd=wake_read)
-    try:
-        process.wait_ready(60)
-        process.send({"op": "sleep"})
-        threading.Timer(0.1, os.write, (wake_write, b"x")).start()
-        with pytest.raises(Interrupted):
-            process.receive(60)
-    finally:
-        process.kill(term_s=0)
-        os.close(wake_read)
-        os.close(wake_write)
 
 
 def open_descriptors() -> set[int]:

@@ -3,7 +3,6 @@ wrong. Nothing is measured here.
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -11,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.pytest_plugin import items as pytest_items
 from attnbench.harness.pytest_plugin import looks_like_a_scenario
-from attnbench.harness.pytest_plugin.settings import with_pytest_options
 from tests.conftest import ROOT
 from tests.harness.pytest_plugin.child_pytest import (
     PLUGIN,
@@ -29,6 +26,7 @@ COLLECT = ("--collect-only", "-q")
 COMPOSE = "name: shop\nservices:\n  web:\n    image: nginx\nvolumes: {}\nnetworks: {}\n"
 
 
+@pytest.mark.long
 def test_the_cases_of_a_scenario_are_items_named_by_shape_and_backend(tmp_path):
     scenario(tmp_path)
     done = child(tmp_path, "tiny.yaml", *COLLECT)
@@ -61,6 +59,7 @@ CHOICES = [
 ]
 
 
+@pytest.mark.long
 def test_cases_are_chosen_by_name_mark_and_option(tmp_path):
     for name, text in {"tiny": TINY, "mixed": MIXED, "on_cuda": ON_CUDA}.items():
         scenario(tmp_path, text, f"{name}.yaml")
@@ -72,27 +71,10 @@ def test_cases_are_chosen_by_name_mark_and_option(tmp_path):
         assert done.returncode == (0 if count else 5), done.args
 
 
-def test_a_plan_of_the_set_up_measures_nothing(tmp_path):
-    scenario(tmp_path)
-    done = child(tmp_path, "tiny.yaml", "--setup-plan")
-    assert done.returncode == 0
-    assert (
-        "tiny[b1-n16-d32-h2-fp32-forward-core-fused] (fixtures used: benchmark, request)"
-        in done.stdout
-    )
-    assert not (tmp_path / "results").exists()
-
-
 NAMED = "# yaml-language-server: $schema=../schema.json\n"
-LIKE_OURS = (  # keys of a scenario, values of something else
-    "name: exp\nquestion: [1]\nbackends: {redis: 1}\ngrid: {lr: [0.1]}\n",
-    f"# yaml-language-server: $schema=theirs.json\n{TINY}",
-    f"# yaml-language-server: $schema=https://json.schemastore.org/{'x' * 300}.json\n{TINY}",
-    f"# yaml-language-server: $schema=waits.json\n{TINY}",
-    TINY.replace("heads: 2", "heads: 5"),
-)
 
 
+@pytest.mark.long
 def test_folders_are_searched_for_files_that_name_our_schema(tmp_path):
     schema = subprocess.run(
         [sys.executable, "-m", "attnbench", "schema"],
@@ -116,37 +98,6 @@ def test_folders_are_searched_for_files_that_name_our_schema(tmp_path):
     found = {"a/found.scenario.yaml", "a/also.scenario.yml", "a/by_url.scenario.yaml"}
     assert {line.split("::")[0] for line in collected(plain)} == found
     assert {line.split("::")[0] for line in collected(more)} == {*found, "b/by_pattern.yaml"}
-
-
-def test_a_stranger_with_keys_like_ours_ends_no_session(tmp_path):
-    (tmp_path / "theirs.json").write_text('{"title": "Experiment"}')
-    os.mkfifo(tmp_path / "waits.json")
-    for number, text in enumerate(LIKE_OURS):
-        scenario(tmp_path, text, f"{number}.scenario.yaml")
-        scenario(tmp_path, text, f"{number}.yaml")
-    (tmp_path / "test_theirs.py").write_text("def test_theirs(): pass\n")
-    done = child(tmp_path)
-    assert done.returncode == 0, done.stdout
-    assert "1 passed" in done.stdout
-    assert "attnbench -" not in done.stdout
-
-
-def test_other_peoples_yaml_stays_theirs(tmp_path):
-    scenario(tmp_path, COMPOSE, "docker-compose.yml")
-    scenario(tmp_path, "{{{ not YAML", "broken.yaml")
-    unread = child(tmp_path, "docker-compose.yml", *COLLECT)
-    assert unread.returncode == 4
-    assert "not found" in unread.stderr
-    (tmp_path / "conftest.py").write_text(
-        "import pytest\nclass Item(pytest.Item):\n    def runtest(self): pass\nclass"
-        " Stranger(pytest.File):\n    def collect(self): yield Item.from_parent(self,"
-        " name='theirs')\ndef pytest_collect_file(file_path, parent):\n    if file_path.suffix in"
-        " ('.yml', '.yaml'): return Stranger.from_parent(parent, path=file_path)\n"
-    )
-    done = child(tmp_path, "docker-compose.yml", "broken.yaml")
-    assert done.returncode == 0, done.stdout
-    assert "2 passed" in done.stdout
-    assert "attnbench -" not in done.stdout
 
 
 LOOKS = [
@@ -194,6 +145,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.long
 def test_a_broken_scenario_is_a_collection_error_with_its_place(tmp_path):
     names = [
         scenario(tmp_path, text, f"{place}.yaml").name for place, (text, _) in enumerate(BROKEN)
@@ -226,6 +178,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.long
 def test_a_wrong_option_is_told_in_words(tmp_path):
     scenario(tmp_path)
     answers = sessions(
@@ -235,46 +188,6 @@ def test_a_wrong_option_is_told_in_words(tmp_path):
         assert done.returncode == code, (done.args, done.stdout, done.stderr)
         assert words in done.stdout + done.stderr, done.args
         assert "Traceback" not in done.stdout + done.stderr
-
-
-def test_every_option_is_documented(tmp_path):
-    (done,) = sessions(tmp_path, ("--help",))
-    page = (ROOT / "docs" / "pytest.md").read_text().split("## Options")[1].split("\n## ")[0]
-    for pattern in (r"--attnbench-\w+", r"\battnbench_\w+"):
-        assert set(re.findall(pattern, done.stdout)) == set(re.findall(pattern, page)) != set()
-
-
-def test_options_may_stand_in_the_ini_file(tmp_path):
-    scenario(tmp_path)
-    lines = [
-        "[pytest]",
-        "attnbench_set =",
-        "    grid.seq_len=64",
-        "    backends=fused",
-        "attnbench_device = cpu",
-        "attnbench_expect = oom",
-    ]
-    (tmp_path / "pytest.ini").write_text("\n".join(lines))
-    plain, overruled = sessions(
-        tmp_path,
-        ("tiny.yaml", "--strict-config", *COLLECT),
-        ("tiny.yaml", *COLLECT, "--attnbench-set", "grid.seq_len=16"),
-    )
-    assert collected(plain) == ["tiny.yaml::tiny[b1-n64-d32-h2-fp32-forward-core-fused]"]
-    assert collected(overruled) == ["tiny.yaml::tiny[b1-n16-d32-h2-fp32-forward-core-fused]"]
-
-
-def test_walls_and_studies_are_left_out_and_it_is_said(tmp_path):
-    scenario(
-        tmp_path,
-        TINY.replace("seq_len: [16, 32], ", "") + "find_wall: true\nstudies: [score_scale]\n",
-    )
-    done = child(tmp_path, "tiny.yaml")
-    assert done.returncode == 5
-    assert (
-        "tiny.yaml: walls (2) and studies (1) are left out here; attnbench run measures them"
-        in done.stdout
-    )
 
 
 def imported(tmp_path: Path, *arguments: str) -> set[str]:
@@ -313,13 +226,6 @@ def test_a_session_without_scenarios_imports_next_to_nothing_of_ours(tmp_path):
     }
 
 
-def test_collecting_scenarios_imports_no_heavy_package(tmp_path):
-    scenario(tmp_path)
-    modules = imported(tmp_path, "tiny.yaml", "--collect-only")
-    assert "attnbench.harness.pytest_plugin.items" in modules
-    assert not modules & HEAVY
-
-
 @pytest.fixture
 def installed(tmp_path) -> dict[str, str]:
     """An environment in which a package with our entry point is installed, as after `pip install
@@ -333,6 +239,7 @@ def installed(tmp_path) -> dict[str, str]:
     return {"PYTHONPATH": f"{ROOT / '.package'}:{tmp_path / 'site'}"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "arguments", [(), ("-p", PLUGIN)], ids=["by itself", "and asked for once more"]
 )
@@ -341,44 +248,3 @@ def test_the_entry_point_loads_the_plugin_once(tmp_path, installed, arguments):
     done = child(tmp_path, "tiny.yaml", *COLLECT, *arguments, env=installed, plugin=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(collected(done)) == 4
-
-
-def test_the_plugin_can_be_switched_off(tmp_path, installed):
-    scenario(tmp_path)
-    done = child(tmp_path, "tiny.yaml", *COLLECT, "-p", "no:attnbench", env=installed, plugin=False)
-    assert done.returncode == 4
-    assert "not found" in done.stderr
-
-
-def test_the_package_declares_the_entry_point():
-    import tomllib
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"]["pytest11"] == {"attnbench": PLUGIN}
-
-
-def test_auto_asks_torch_only_where_a_gpu_may_be(monkeypatch, tmp_path):
-    asked = []
-    answer = subprocess.CompletedProcess([], 0, stdout="cuda\n")
-    monkeypatch.setattr(
-        pytest_items.subprocess, "run", lambda *args, **more: asked.append(args) or answer
-    )
-    monkeypatch.setattr(pytest_items, "GPU_FILES", (str(tmp_path / "none"),))
-    assert pytest_items.auto_device.__wrapped__() == "cpu"
-    assert not asked
-    monkeypatch.setattr(pytest_items, "GPU_FILES", (str(tmp_path),))
-    assert pytest_items.auto_device.__wrapped__() == "cuda"
-    assert len(asked) == 1
-
-
-def test_auto_really_asks_torch(monkeypatch, tmp_path):
-    torch = pytest.importorskip("torch")
-    monkeypatch.setattr(pytest_items, "GPU_FILES", (str(tmp_path),))
-    assert pytest_items.auto_device.__wrapped__() == (
-        "cuda" if torch.cuda.is_available() else "cpu"
-    )
-
-
-def test_messages_for_pytest_have_its_options_and_no_control_characters():
-    text = with_pytest_options("\x1b]0;title\x07 --set a=1\nnext: --device cpu \u202e")
-    assert text == ("\\x1b]0;title\\x07 --attnbench-set a=1\nnext: --attnbench-device cpu \\u202e")

@@ -8,11 +8,8 @@ from attnbench.harness.cases.case import Case
 from attnbench.harness.pytest_plugin.replay import (
     ReplayClock,
     extra_info,
-    parameters,
     samples_ms,
-    shape,
 )
-from attnbench.harness.pytest_plugin.settings import expected_statuses, with_pytest_options
 from attnbench.harness.rows.record import Record, Status
 from attnbench.impls.problem import Problem
 
@@ -98,24 +95,3 @@ def test_utilization_is_the_mean_of_the_eager_windows_in_the_tiers_own_measure()
         ]
         is None
     )
-
-
-def test_names_and_parameters_come_from_the_problem():
-    assert shape(CASE) == "b2-n4096-d512-h8-bf16-causal-forward-core"
-    assert parameters(CASE) == json.loads(json.dumps(parameters(CASE)))
-    assert (parameters(CASE)["backend"], parameters(CASE)["heads"]) == ("sdpa:flash", 8)
-
-
-def test_expected_oom_covers_the_predicted_one():
-    assert expected_statuses("oom, timeout") == {Status.OOM, Status.PREDICTED_OOM, Status.TIMEOUT}
-    assert expected_statuses("predicted_oom") == {Status.PREDICTED_OOM}
-    assert expected_statuses("") == frozenset()
-
-
-def test_messages_name_the_options_of_pytest():
-    assert (
-        with_pytest_options("raise it with --timeout, or --set a=b")
-        == "raise it with --attnbench-timeout, or --attnbench-set a=b"
-    )
-    untouched = "attnbench run --resume; --settle; --attnbench-set; x--set"
-    assert with_pytest_options(untouched) == untouched

@@ -6,8 +6,8 @@ import pytest
 
 from attnbench.harness.audit.kernel_row import PlannedKernel
 from attnbench.harness.cases.case import Case, PlannedStudy, Wall
-from attnbench.harness.rows.record import Planned, Record, Status, Trial
-from attnbench.harness.rows.row_schema import FIELDS
+from attnbench.harness.rows.model import FIELDS
+from attnbench.harness.rows.record import Planned, Record, Status
 from attnbench.impls.problem import Problem
 
 PROBLEM = Problem(batch=1, seq_len=64, d_model=32, heads=2)
@@ -17,7 +17,6 @@ PLANNED: dict[str, Planned] = {
     "study": PlannedStudy(study="precision", problem=PROBLEM),
     "kernel": PlannedKernel({"case": "kernel-sm90", "compute_capability": "9.0"}),
 }
-WALL_OK = {"seq_len_low": 128, "limited_by": "memory"}
 
 
 def record(kind: str, status: Status = Status.OK, reason: str = "", **values: Any) -> Record:
@@ -64,18 +63,3 @@ def test_status_reason_and_values_that_disagree_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=complaint):
         record(kind, status, reason, **values)
-
-
-def test_values_are_read_by_name_and_missing_ones_are_none() -> None:
-    wall = record("wall", **WALL_OK)
-    assert (wall["seq_len_low"], wall["seq_len_high"], wall["block_ms"]) == (128, None, None)
-
-
-def test_a_trial_is_plain_data_in_its_row() -> None:
-    trial = Trial(seq_len=64, status=Status.OOM, reason="too much", spent_s=0.5)
-    assert trial.fields() == {
-        "seq_len": 64,
-        "status": "oom",
-        "reason": "too much",
-        "spent_s": 0.5,
-    }

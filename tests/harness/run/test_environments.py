@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.files.errors import EnvironmentUnmet, Stopped
+from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.process.device_lock import device_lock
 from attnbench.harness.process.interpreter import Interpreter
 from attnbench.harness.process.signals import Signals
-from attnbench.harness.process.worker_process import Interrupted, WorkerFailure
+from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.rows.record import Status
 from attnbench.harness.run import environments
 from attnbench.harness.run.environments import (
@@ -82,10 +82,6 @@ def test_each_environment_has_one_and_the_first_decides_on_the_device(workers: A
     assert first_of(found) is found["old"]
 
 
-def test_a_run_of_one_environment_has_no_name(workers: Any) -> None:
-    assert list(workers((), ours=None)) == [None]
-
-
 @pytest.mark.parametrize(
     ("behaviour", "said"),
     [
@@ -132,12 +128,6 @@ def test_environments_that_cannot_be_compared_are_refused_in_one_line_and_nothin
     assert all(worker.killed for worker in Worker.made)
 
 
-def test_a_signal_while_the_second_one_starts_ends_the_first(workers: Any) -> None:
-    with pytest.raises(Stopped):
-        workers(old=None, new=Interrupted())
-    assert [worker.killed for worker in Worker.made] == [True]
-
-
 def test_a_change_names_the_environment_that_changed(workers: Any) -> None:
     found = workers(old=None, new=None)
     meta = {
@@ -162,39 +152,6 @@ def test_in_a_run_of_one_environment_its_python_may_change(workers: Any) -> None
     assert changes(meta, environments_of({None: worker})) == []
     older = {"environment": {"torch": "2.11"}}
     assert changes(older, environments_of({None: worker}))[0].name == "torch"
-
-
-def test_a_merged_run_goes_on_on_any_of_its_devices() -> None:
-    facts = dict.fromkeys((*environments.COMPARED_FACTS, "cpu"), "same")
-    meta = {
-        "environment": {**facts, "device_uuid": "GPU-1"},
-        "devices": [{"device_uuid": "GPU-1"}, {"device_uuid": "GPU-2"}],
-        "merged": [{"number": 1}, {"number": 2}],
-    }
-
-    def changed(uuid: str) -> list[str]:
-        worker = SimpleNamespace(ready={"environment": {**facts, "device_uuid": uuid}})
-        return [one.fact for one in environments.changes(meta, environments_of({None: worker}))]
-
-    assert changed("GPU-2") == []
-    assert changed("GPU-3") == ["device_uuid"]
-    del meta["merged"]  # measured on several devices at once: any of their kind
-    assert changed("GPU-3") == []
-
-
-def test_which_gpu_was_visible_is_ignored_only_where_that_is_asked_for() -> None:
-    one, two = (
-        {"allocator": {"CUDA_VISIBLE_DEVICES": n, "OMP_NUM_THREADS": "1"}} for n in ("0", "1")
-    )
-    assert len(list(environments.different(["allocator"], one, two))) == 1
-    assert not list(environments.different(["allocator"], one, two, "CUDA_VISIBLE_DEVICES"))
-
-
-def test_a_row_names_the_processor_where_there_is_no_gpu() -> None:
-    found = environments.measured_on({"device_uuid": None, "device_name": None, "cpu": "EPYC"})
-    assert found["device_name"] == "EPYC"
-    assert found["device_uuid"] is None
-    assert found["host"]
 
 
 def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from attnbench.harness.cases.case import Case, Wall, case_of, study_of
-from attnbench.harness.cases.expected_time import Forecast, duration_text
+from attnbench.harness.cases.expected_time import Forecast
 from attnbench.harness.run.forecast import forecast
 from attnbench.harness.run.worker_pool import RunConfig
 from attnbench.harness.scenario import Plan
@@ -81,22 +81,12 @@ def test_the_forecast_of_quickstart_is_within_a_factor_of_2_and_its_most_is_not_
     assert real <= found.most_s
 
 
-def test_there_is_a_stored_quickstart() -> None:
-    assert STORED
-
-
 def test_more_processes_longer_budgets_and_longer_calls_take_longer() -> None:
     short = of(case(256)).about_s
     assert of(case(4096)).about_s > short
     assert of(case(256), plan=Plan.model_validate("rigorous")).about_s > 3 * short
     hasty = Plan.model_validate({"like": "quick", "budget_s": 0.1})
     assert of(case(4096), plan=hasty).about_s < of(case(4096)).about_s
-
-
-def test_at_most_is_more_than_about() -> None:
-    for plan in ("quick", "standard", "rigorous"):
-        found = of(case(256), case(2048), plan=Plan.model_validate(plan))
-        assert found.most_s > found.about_s
 
 
 def test_a_refused_case_costs_nothing_and_one_without_memory_little() -> None:
@@ -118,12 +108,6 @@ def test_a_case_whose_calls_exceed_the_limit_is_announced() -> None:
     assert not list(of(short).remarks)
 
 
-def test_a_dtype_that_cannot_be_multiplied_here_is_said_to_be_unknown() -> None:
-    found = of(case(256, dtype="fp16"), case(256))
-    assert found.unknown == 1
-    assert found.sentence.endswith("not known for 1 cases")
-
-
 def test_walls_and_backends_that_are_gone_have_a_time() -> None:
     wall = Wall(backend="fused", problem=Problem(batch=1, seq_len=1, d_model=512, heads=8))
     assert of(case(256, backend="no_such_backend")).about_s < 0.1
@@ -134,12 +118,3 @@ def test_walls_and_backends_that_are_gone_have_a_time() -> None:
     limited = forecast([wall], config(wall_budget_s=5.0), PACE, {}, {})
     assert limited.about_s <= 5.0
     assert limited.most_s < unknown.most_s
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.2, "1 s"), (8.4, "8 s"), (23, "25 s"), (52, "50 s"), (100, "2 min"), (3540, "59 min"),
-     (7800, "2 h 10 min"), (7200, "2 h"), (90000, "25 h")],
-)  # fmt: skip
-def test_durations_have_two_digits_at_most(seconds: float, text: str) -> None:
-    assert duration_text(seconds) == text

@@ -87,10 +87,12 @@ def coverage(plan_name, kind, **effects):
     return hits / SEEDS
 
 
+@pytest.mark.long
 def test_a_latency_interval_over_processes_covers_the_truth():
     assert 0.93 <= coverage("standard", "latency") <= 0.98
 
 
+@pytest.mark.long
 def test_a_latency_interval_covers_the_truth_if_it_often_stops_early():
     assert 0.93 <= coverage("standard", "latency", process_sd=0.015) <= 0.98
 
@@ -99,6 +101,7 @@ def test_a_latency_interval_of_one_process_covers_that_process():
     assert 0.93 <= coverage("quick", "latency", process_sd=0.0) <= 0.98
 
 
+@pytest.mark.long
 def test_a_paired_ratio_covers_the_truth_under_drift_between_blocks():
     assert 0.93 <= coverage("standard", "ratio", drift_sd=0.2) <= 0.98
 
@@ -107,6 +110,7 @@ def test_a_paired_ratio_of_one_process_covers_the_truth_under_drift():
     assert 0.93 <= coverage("quick", "ratio", process_sd=0.0, drift_sd=0.2) <= 0.98
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plan", ["quick", "standard"])
 def test_equal_cases_differ_in_at_most_5_percent_of_runs(plan):
     alarms = 0

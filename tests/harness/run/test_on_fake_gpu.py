@@ -69,15 +69,6 @@ def test_backends_are_measured_by_the_clock_and_the_counts_of_the_gpu(run: Any) 
     assert naive["shortest_call_ms"] >= 0.001 - 1e-6
 
 
-def test_the_budget_ends_one_backend_and_the_next_one_goes_on(run: Any) -> None:
-    problem = ("--batch", "2", "--seq-len", "1024", "--d-model", "32", "--heads", "4")
-    limit = ("--set", "limits.memory_gib=0.03", "--dtype", "fp32")
-    rows, _ = run("--backends", "runs_out_of_memory,keeps_scores,sdpa", *problem, *limit)
-    statuses = {name: row["status"] for name, row in rows.items()}
-    assert statuses == {"runs_out_of_memory": "oom", "keeps_scores": "oom", "sdpa": "ok"}
-    assert "more did not fit into the budget of" in rows["keeps_scores"]["reason"]
-
-
 def test_windows_have_the_drivers_counters_for_single_calls_and_for_graphs(run: Any) -> None:
     measure = "measure=[latency,utilization,energy,graphs]"
     windows = ("--set", "plan.windows=1", "--set", "plan.window_s=0.5", "--set", measure)

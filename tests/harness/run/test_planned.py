@@ -22,12 +22,6 @@ def ids(plan: dict[str, Any]) -> dict[str, list[str]]:
     return {name: [one["case"] for one in plan[name]] for name in PLANS}
 
 
-def test_a_whole_run_has_no_shard_and_no_places() -> None:
-    plan = fields(None, **WALLS)
-    assert "shard" not in plan
-    assert not any("place" in one for name in PLANS for one in plan[name])
-
-
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_own_and_elsewhere_are_the_whole_plan(number: int) -> None:
     plan = fields(Shard(number=number, of=3), **WALLS)

@@ -70,12 +70,6 @@ def test_budget_ends_it_but_never_before_three_blocks():
     assert sampling.stop == "budget"
 
 
-def test_fewer_than_three_blocks_are_never_called_precise():
-    sampling = one(lambda i: 1.0 + 1e-6 * i, min_blocks=2, max_blocks=6)
-    assert sampling.blocks(0) == 3
-    assert sampling.stop == "ci"
-
-
 def test_processes_take_turns_and_all_have_equally_many_blocks():
     sampler = Sampler(plan(processes=3, min_blocks=2, max_blocks=6), ["a"])
     order = feed(sampler, lambda name, process, block: 1.0 + 0.3 * process)
@@ -147,15 +141,6 @@ def test_the_widest_ratio_of_each_member_is_told():
     sampler.finish()
     widths = {name: sampling.pair_half_width_ratio for name, sampling in sampler.samplings.items()}
     assert widths["a"] == widths["b"] > widths["c"] > 0
-
-
-def test_a_dropped_member_is_asked_for_no_more():
-    sampler = Sampler(plan(), ["a", "b"], [("a", "b")])
-    sampler.drop("a")
-    feed(sampler, lambda name, process, block: 1.0)
-    sampler.finish()
-    assert list(sampler.samplings) == ["b"]
-    assert sampler.samplings["b"].pair_half_width_ratio is None
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The schedule: a process measures all groups before the next process does, in limited parts."""
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,10 +31,6 @@ def plan(processes: int) -> Plan:
 
 def sizes(of: Iterator[tuple[Group, ...]]) -> list[list[int]]:
     return [[one.number for one in part] for part in of]
-
-
-def test_with_one_process_every_group_is_a_part():
-    assert sizes(schedule_parts([group(i) for i in range(3)], plan(1))) == [[0], [1], [2]]
 
 
 def test_groups_share_a_part_up_to_its_limit_and_a_large_group_is_whole():
@@ -204,10 +199,6 @@ def test_windows_are_spread_over_the_processes_after_the_latencies(measured):
     assert windows == [0, 0, 1, 1, 2, 2]
     last_block = max(place for place, (_, op) in enumerate(asked) if op == "sample")
     assert last_block < asked.index((0, "watch"))
-
-
-def test_a_schedule_that_never_began_has_nothing_unfinished():
-    assert list(Schedule(SimpleNamespace()).unfinished("interrupted", "why")) == []  # type: ignore[arg-type]
 
 
 # ---- several environments ------------------------------------------------------------------------

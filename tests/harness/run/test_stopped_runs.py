@@ -8,9 +8,6 @@ import os
 import signal
 import subprocess
 import time
-from collections import Counter
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -105,20 +102,6 @@ def test_a_signal_ends_the_run_in_order_and_resume_finishes_it(
     } == {2}
 
 
-def test_a_second_signal_ends_at_once(tmp_path):
-    process, _ = start_and_wait_for_rows(tmp_path, axes_that_hang(), rows=1)
-    workers = worker_pids(process.pid)
-    process.send_signal(signal.SIGINT)
-    with suppress(ProcessLookupError):
-        process.send_signal(signal.SIGINT)
-    assert process.wait(120) == 130
-    wait_for_end(workers)
-
-
-def axes_that_hang() -> list[str]:
-    return [*axes("needs_package,hangs"), *QUICK]
-
-
 def test_full_disk_stops_the_run_and_saves_the_row_on_stderr(tmp_path, attnbench):
     wrapper = (
         "import resource, sys, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (7000, 7000));"
@@ -152,36 +135,6 @@ def test_full_disk_stops_the_run_and_saves_the_row_on_stderr(tmp_path, attnbench
     assert dumped[0] not in saved
 
 
-def test_retry_failed_measures_crashes_again_and_nothing_else(attnbench):
-    first = attnbench("run", *axes("crashes,sdpa"), *QUICK)
-    run = Path(first.stdout.strip())
-    logs = {log.name: log.read_bytes() for log in (run / "logs").iterdir()}
-    assert any(b"Segmentation fault" in log for log in logs.values())
-    second = attnbench("run", "--resume", run, "--retry-failed")
-    assert second.returncode == 1
-    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
-    assert Counter((row["backend"], row["attempt"]) for row in rows) == {
-        ("crashes", 1): 1,
-        ("sdpa", 1): 1,
-        ("crashes", 2): 1,
-    }
-    assert all((run / "logs" / name).read_bytes() == content for name, content in logs.items()), (
-        "a resumed run keeps earlier logs"
-    )
-
-
-def test_resume_in_another_environment_is_refused_unless_forced(attnbench):
-    run = Path(attnbench("run", *axes("sdpa"), *QUICK).stdout.strip())
-    meta = json.loads((run / "run.json").read_text())
-    meta["environment"]["torch"] = "1.0"
-    (run / "run.json").write_text(json.dumps(meta))
-    (run / "rows.jsonl").write_text("")  # of a finished run nothing would be measured
-    refused = attnbench("run", "--resume", run)
-    assert refused.returncode == 4
-    assert "measured with torch '1.0'" in refused.stderr
-    assert attnbench("run", "--resume", run, "--force").returncode == 0
-
-
 def test_a_second_run_on_the_device_is_refused_with_the_holders_pid_or_waits(tmp_path, attnbench):
     with device_lock("cpu", wait=True, check=lambda: None):
         refused = attnbench("run", *axes("sdpa"), *QUICK)
@@ -205,39 +158,3 @@ def test_a_second_run_on_the_device_is_refused_with_the_holders_pid_or_waits(tmp
     assert f"another run (process {os.getpid()}) is measuring on this cpu" in refused.stderr
     assert waiting.returncode == 0, error
     assert by_backend(tmp_path / output.strip())["sdpa"]["status"] == "ok"
-
-
-def test_a_signal_before_the_first_case_leaves_nothing(tmp_path):
-    command = command_line("run", *axes("sdpa"), *QUICK)
-    process = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 60
-    while not worker_pids(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    workers = worker_pids(process.pid)
-    process.send_signal(signal.SIGINT)
-    error = process.communicate(timeout=120)[1]
-    assert process.returncode == 130
-    assert error == "stopped before the first case; nothing was measured\n"
-    wait_for_end(workers)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_resume_of_a_run_that_is_being_written_is_refused(tmp_path, attnbench):
-    for_minutes = axes("fused,sdpa", seq_len=",".join(str(n) for n in range(32, 4096, 32)))
-    process, run = start_and_wait_for_rows(
-        tmp_path, [*for_minutes, *LONG[len(for_minutes) :]], rows=1
-    )
-    try:
-        done = attnbench("run", "--resume", run)
-    finally:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    assert done.returncode == 4
-    assert "another run" in done.stderr

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from attnbench.harness.files.errors import (
-    BadInput,
     EnvironmentUnmet,
     NothingSelected,
     Stopped,
 )
-from attnbench.harness.learning.checkpoints.given import Checkpoint
 from attnbench.harness.run import suite as measured
 from attnbench.harness.run.run_rows import RunResult
 from attnbench.harness.run.start import RunOptions
@@ -180,33 +178,6 @@ def test_a_stopped_suite_is_completed_and_finished_runs_are_left(
     assert complete(Suite(path)) == []
 
 
-def test_what_cannot_run_here_is_refused_and_the_others_go_on(
-    tmp_path: Path, fake_runs: Any
-) -> None:
-    fake = fake_runs(one=["no device", "no device"], two=["done"], three=["nothing", "done"])
-    ends = complete(suite := new_suite(tmp_path, "one", "two", "three"))
-    assert [end.exit_code for end in ends] == [4, 0, 5]
-    state = suite_state(suite.path)
-    assert [one.ended for one in state.entries] == ["refused", "finished", "refused"]
-    assert state.entries[0].refused == "no cuda device: there is none"
-    assert state.has_ended
-    fake.calls.clear()
-    complete(Suite(suite.path))  # a resume tries them again
-    assert fake.calls == ["start one", "start three"]
-    assert [one.ended for one in suite_state(suite.path).entries] == [
-        *("refused", "finished", "finished")
-    ]
-
-
-def test_a_suite_of_which_nothing_could_start_leaves_nothing(
-    tmp_path: Path, fake_runs: Any
-) -> None:
-    fake_runs(one=["no device"], two=["no device"])
-    ends = complete(new_suite(tmp_path, "one", "two"))
-    assert [end.exit_code for end in ends] == [4, 4]
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_suite_is_removed_in_one_step_and_nothing_of_others_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,81 +193,9 @@ def test_a_suite_is_removed_in_one_step_and_nothing_of_others_with_it(
     assert not suite.path.exists()
 
 
-def test_closing_a_suite_says_what_is_wrong_with_latest(tmp_path: Path, fake_runs: Any) -> None:
-    fake_runs(one=["done"])
-    (tmp_path / "latest").mkdir()
-    suite = new_suite(tmp_path, "one")
-    suite.measure(0, OPTIONS)
-    assert "not a link" in suite.close()
-
-
-def test_failed_cases_are_repeated_only_if_asked(tmp_path: Path, fake_runs: Any) -> None:
-    fake = fake_runs(one=["done"], two=["fails", "done"])
-    suite = new_suite(tmp_path, "one", "two")
-    complete(suite)
-    assert complete(again := Suite(suite.path)) == []
-    assert again.has_failures
-    complete(Suite(suite.path), retry_failed=True)
-    assert fake.calls == ["start one", "start two", "resume two again"]
-
-
-def test_a_suite_keeps_its_plan_when_its_files_change(tmp_path: Path, fake_runs: Any) -> None:
-    fake_runs()
-    entries = [entry("one", only=("fused",), within=("n64",), skip=("x",)), entry("two")]
-    first = Suite.create(tmp_path, "s", entries, 7, ["attnbench"])
-    again_entries = first.entries
-    assert [one.scenario.given() for one in again_entries] == [
-        one.scenario.given() for one in entries
-    ]
-    assert again_entries[0].selection == entries[0].selection
-
-
-def test_models_are_given_again_as_long_as_an_entry_still_looks_at_them(
-    tmp_path: Path, fake_runs: Any
-) -> None:
-    fake = fake_runs(one=["killed at once", "done"], two=["done"])
-    model = Checkpoint(name="mine", path=tmp_path / "mine.safetensors")
-    entries = [entry("one", attachments=(model,)), entry("two")]
-    suite = Suite.create(tmp_path, "s", entries, 7, ["attnbench"])
-    run = suite.path
-    assert [one.get("checkpoints") for one in read_suite(run)["entries"]] == [["mine"], None]
-    assert str(model.path) not in (run / "suite.json").read_text()
-    suite.close()  # nothing has started, so it is gone
-    assert not run.exists()
-
-    suite = Suite.create(tmp_path, "s", entries, 7, ["attnbench"])
-    with suppress(Killed):
-        suite.measure(1, OPTIONS)
-        raise Killed
-    suite.close()
-    for _ in range(2):  # its lock is free again
-        with pytest.raises(BadInput, match=r"--resume: .* --checkpoint mine=PATH"):
-            Suite(suite.path)
-    other = Checkpoint(name="other", path=tmp_path / "other.safetensors")
-    with pytest.raises(BadInput, match="nothing left to look at"):
-        Suite(suite.path, attachments=[model, other])
-    again = Suite(suite.path, attachments=[model])
-    fake.script["one"] = ["done"]
-    complete(again)
-    assert fake.calls == ["start two", "start one"]
-    assert fake.given == [[], ["mine"]]
-    assert complete(Suite(suite.path)) == []
-
-
 def test_a_suite_has_one_writer(tmp_path: Path, fake_runs: Any) -> None:
     fake_runs()
     suite = new_suite(tmp_path, "one")
     with pytest.raises(EnvironmentUnmet, match="written by another process"):
         Suite(suite.path)
     suite.close()
-
-
-def test_a_suite_that_cannot_be_read_frees_its_lock(tmp_path: Path, fake_runs: Any) -> None:
-    fake_runs(one=["done"])
-    suite = new_suite(tmp_path, "one")
-    complete(suite)
-    good = (suite.path / "suite.json").read_text()
-    (suite.path / "suite.json").write_text(good.replace('"seed": 7', '"seed": null'))
-    for _ in range(2):
-        with pytest.raises(BadInput, match="cannot be resumed"):
-            Suite(suite.path)

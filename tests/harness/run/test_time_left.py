@@ -33,10 +33,6 @@ def end(case: Case, spent_s: float) -> Record:
     return Record(planned=case, device="cpu", attempt=1, status=Status.OK, values=values)
 
 
-def test_at_first_all_of_the_forecast_is_left() -> None:
-    assert TimeLeft(expected(), Clock()).seconds() == expected().about_s
-
-
 def test_half_of_the_cases_are_not_half_of_the_time() -> None:
     found = expected()
     left = TimeLeft(found, Clock())
@@ -63,14 +59,3 @@ def left_after(done: Case, slower: float) -> float:
 
 def test_cases_that_were_slower_than_predicted_make_the_rest_longer() -> None:
     assert left_after(LONG, 4.0) > 1.5 * left_after(LONG, 1.0)
-
-
-def test_a_short_case_that_was_disturbed_says_little_of_long_ones() -> None:
-    assert left_after(SHORT, 5.0) < 2.5 * left_after(SHORT, 1.0)
-
-
-def test_nothing_is_left_after_the_last_case() -> None:
-    left = TimeLeft(expected(), Clock())
-    for case in (SHORT, LONG):
-        left.finished(end(case, 1.0))
-    assert left.seconds() == 0.0

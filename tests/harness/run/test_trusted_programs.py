@@ -1,7 +1,6 @@
 """What is executed and imported: what the command line names, never what a folder offers."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +9,10 @@ from typing import Any
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.process.worker_process import child_environment
 from attnbench.harness.run.start import RunOptions, resume_run
 from attnbench.harness.terminal.progress import QuietProgress
 from tests.conftest import environment
-from tests.reports.fake_runs import case, problem, write_run
+from tests.made_runs import case, problem, write_run
 
 OPTIONS = RunOptions(command=["test"], listener=QuietProgress())
 GRID = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu")
@@ -37,6 +35,7 @@ def run_folder(root: Path, names: list[Any], path: str) -> Path:
     return write_run(root / "results", cases, [], name="made", environments=environments)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("relative", [False, True])
 def test_resume_executes_no_program_that_run_json_names(
     tmp_path: Path, program: Path, attnbench: Any, relative: bool
@@ -50,28 +49,6 @@ def test_resume_executes_no_program_that_run_json_names(
     assert str(program) not in done.stderr
 
 
-def test_resume_of_a_suite_executes_no_program_that_suite_json_names(
-    tmp_path: Path, program: Path, attnbench: Any
-) -> None:
-    scenario = {
-        "name": "made",
-        "question": "?",
-        "backends": ["fused"],
-        "grid": {"seq_len": 64, "d_model": 32, "heads": 2},
-        "device": "cpu",
-    }
-    entry = {"scenario": scenario, "source": "made", "only": [], "within": [], "skip": []}
-    suite = tmp_path / "results" / "20260101T000000Z-made-00000000"
-    suite.mkdir(parents=True)
-    pythons = [{"name": name, "path": str(program)} for name in ("old", "new")]
-    document = {"schema": 1, "seed": 0, "pythons": pythons, "entries": [entry]}
-    (suite / "suite.json").write_text(json.dumps(document))
-    done = attnbench("run", "--resume", suite)
-    assert not (tmp_path / "ran").exists()
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "--python old=PATH --python new=PATH" in done.stderr
-
-
 @pytest.mark.parametrize("names", [["old", "$(touch ran)"], ["old", "\x1b[2J"]])
 def test_environments_without_names_are_refused_and_not_shown(
     tmp_path: Path, program: Path, names: list[Any]
@@ -80,11 +57,6 @@ def test_environments_without_names_are_refused_and_not_shown(
     with pytest.raises(BadInput, match="its environments have no names") as refusal:
         resume_run(run, OPTIONS)
     assert str(names[1]) not in str(refusal.value)
-
-
-def test_a_name_that_is_no_text_makes_a_bad_run(tmp_path: Path, program: Path) -> None:
-    with pytest.raises(BadInput, match="name: found 7, wanted str"):
-        resume_run(run_folder(tmp_path, ["old", 7], str(program)), OPTIONS)
 
 
 # ---- the current folder --------------------------------------------------------------------------
@@ -123,6 +95,7 @@ def in_folder(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_nothing_is_imported_from_the_current_folder(strays: Path) -> None:
     done = in_folder(strays, "run", "--backends", "fused", *GRID, *QUICK)
     assert not (strays / "imported").exists(), (strays / "imported").read_text()
@@ -130,20 +103,13 @@ def test_nothing_is_imported_from_the_current_folder(strays: Path) -> None:
     assert statuses(strays / done.stdout.strip()) == ["ok"]
 
 
+@pytest.mark.long
 def test_with_permission_it_comes_last_so_that_nothing_else_is_shadowed(strays: Path) -> None:
     backend = ("--backend", "mine:attend", "--allow-import")
     done = in_folder(strays, "run", "--backends", "fused", *backend, *GRID, *QUICK)
     assert not (strays / "imported").exists(), (strays / "imported").read_text()
     assert done.returncode == 0, done.stderr
     assert statuses(strays / done.stdout.strip()) == ["ok", "ok"]
-
-
-def test_an_empty_entry_of_pythonpath_is_not_the_current_folder(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", "/mine", ""]))
-    assert child_environment()["PYTHONPATH"].split(os.pathsep)[1:] == ["/mine"]
-    assert child_environment(ours=False)["PYTHONPATH"] == "/mine"
 
 
 def test_python_m_attnbench_forgets_the_current_folder(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@ our packages and have one of their own.
 """
 
 import json
-import os
-import shutil
 import signal
 import subprocess
 import sysconfig
@@ -15,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-import attnbench as package
 from attnbench.reports.comparison.environments import compare_environments
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
-from tests.conftest import ROOT, environment
+from tests.conftest import environment
 
 pytestmark = pytest.mark.long
 
@@ -157,31 +154,6 @@ def test_every_case_is_measured_once_per_environment_and_all_share_a_session(slo
     assert all(row["pair_half_width_ratio"] is not None for row in rows.values())
 
 
-def test_run_json_has_each_environment_as_its_own_worker_tells_it(slowed, venvs):
-    meta = json.loads((slowed[0] / "run.json").read_text())
-    assert [(one["name"], one["path"]) for one in meta["environments"]] == [
-        ("old", str(venvs["soon"])),
-        ("new", str(venvs["late"])),
-    ]
-    for one in meta["environments"]:
-        assert {"torch", "triton", "cudnn", "python", "attnbench", "threads"} <= set(
-            one["environment"]
-        )
-    assert meta["environment"] == meta["environments"][0]["environment"]
-
-
-def test_a_worker_runs_in_its_own_interpreter(attnbench, venvs, tmp_path):
-    """The backend's package is in one of the two only, and the other cannot borrow it."""
-    done = attnbench(
-        "run", "--backends", "keeps_pace", *GRID, *QUICK, *pythons(venvs, has="soon", lacks="bare")
-    )
-    rows = {row["python"]: row for row in rows_of(folder_of(done, tmp_path)).values()}
-    assert rows["has"]["status"] == "ok"
-    assert rows["lacks"]["status"] == "unavailable"
-    assert "attnbench_test_pace" in rows["lacks"]["reason"]
-    assert done.returncode == 0, done.stderr
-
-
 def test_a_crash_in_one_environment_is_one_row_and_the_other_goes_on(attnbench, venvs, tmp_path):
     done = attnbench(
         "run",
@@ -251,173 +223,4 @@ def test_an_interrupted_run_is_finished_by_resume_with_each_case_once(venvs, tmp
     }
 
 
-def test_resume_wants_the_same_environments_from_wherever_they_are_now(
-    slowed, venvs, tmp_path, attnbench
-):
-    run = tmp_path / slowed[0].name
-    shutil.copytree(slowed[0], run)
-    meta = json.loads((run / "run.json").read_text())
-    for one in meta["environments"]:
-        one["path"] = "/nowhere/python"
-    meta["environments"][1]["environment"]["triton"] = "1.0"
-    (run / "run.json").write_text(json.dumps(meta))
-    rows = (run / "rows.jsonl").read_text().splitlines(keepends=True)
-    (run / "rows.jsonl").write_text(
-        "".join(rows[:-1])
-    )  # of a finished run nothing would be measured
-    again = ("run", "--resume", run, *pythons(venvs, old="soon", new="late"))
-    done = attnbench(*again)
-    assert done.returncode == 4
-    assert done.stderr.count("\n") == 1
-    assert "measured with triton of new '1.0'" in done.stderr
-    assert attnbench(*again, "--force").returncode == 0
-
-
 # ---- refusals ------------------------------------------------------------------------------------
-
-
-def refused(done: subprocess.CompletedProcess[str], tmp_path: Path, exit_code: int) -> str:
-    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (
-        exit_code,
-        1,
-        "",
-    ), done.stderr
-    assert not (tmp_path / "results").exists()
-    return done.stderr
-
-
-def test_what_is_no_interpreter_is_bad_input_in_a_line(attnbench, venvs, tmp_path):
-    done = attnbench(
-        "run",
-        "--backends",
-        "sdpa",
-        *GRID,
-        *pythons(venvs, old="soon"),
-        "--python",
-        "new=/nowhere/python",
-    )
-    assert refused(done, tmp_path, 2).startswith("--python new=/nowhere/python: no such file")
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """Venvs with attnbench installed: as it is, as another version, with other code; and one
-    without. None gets it by PYTHONPATH.
-    """
-    folder = tmp_path_factory.mktemp("installed")
-
-    def copy(name: str, file: str, before: str, after: str) -> Path:
-        site = folder / f"{name}-site"
-        shutil.copytree(ROOT / ".package", site, ignore=shutil.ignore_patterns("__pycache__"))
-        text = (site / "attnbench" / file).read_text()
-        assert before in text
-        (site / "attnbench" / file).write_text(text.replace(before, after))
-        return made(folder / name, SOON_S, site)
-
-    bare = folder / "bare"
-    venv.create(bare, with_pip=False)
-    return {
-        "same": made(folder / "same", SOON_S, ROOT / ".package"),
-        "version": copy("version", "__init__.py", f'"{package.__version__}"', '"0.0.1"'),
-        "format": copy("format", "harness/rows/run_files.py", "SCHEMA = 1", "SCHEMA = 2"),
-        "code": copy("code", "impls/naive.py", '"""', '""" '),
-        "bare": bare / "bin" / "python",
-    }
-
-
-def run_installed(installed, tmp_path: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """By the venv that has attnbench as it is, without any PYTHONPATH."""
-    known = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
-    command = [
-        str(installed["same"]),
-        "-m",
-        "attnbench",
-        "run",
-        "--backends",
-        "keeps_pace",
-        *GRID,
-        *QUICK,
-        *args,
-    ]
-    return subprocess.run(
-        command, cwd=tmp_path, env=known, capture_output=True, text=True, timeout=240, check=False
-    )
-
-
-@pytest.mark.parametrize(
-    ("which", "said"),
-    [
-        ("bare", "(ModuleNotFoundError: No module named 'attnbench'"),
-        ("version", "has attnbench '0.0.1'"),
-        ("format", "with rows of format 2, not 1"),
-        ("code", f"has attnbench {package.__version__} with different code"),
-    ],
-)
-def test_an_attnbench_that_is_not_this_one_is_refused_with_the_command_that_installs_it(
-    installed, tmp_path, which, said
-):
-    done = run_installed(installed, tmp_path, *pythons(installed, old="same", new=which))
-    line = refused(done, tmp_path, 4)
-    assert line.startswith(f"--python new={installed[which]}: ")
-    assert said in line
-    assert f"{installed[which]} -m pip install " in line
-
-
-def test_an_interpreter_whose_torch_is_broken_is_refused_with_the_last_words_of_its_worker(
-    installed, tmp_path, tmp_path_factory
-):
-    broken = tmp_path_factory.mktemp("broken")
-    (broken / "torch.py").write_text("raise ImportError('libcudnn.so.9: no such file')\n")
-    python = made(tmp_path_factory.mktemp("venv") / "broken", SOON_S, ROOT / ".package")
-    (path_file,) = python.parent.parent.glob("lib/python*/site-packages/ours.pth")
-    path_file.write_text(f"{broken}\n{path_file.read_text()}")
-    done = run_installed(
-        installed, tmp_path, *pythons({**installed, "broken": python}, old="same", new="broken")
-    )
-    line = refused(done, tmp_path, 4)
-    assert (
-        f"--python new={python}: no worker could be started: ImportError: libcudnn.so.9: no such"
-        " file" in line
-    )
-
-
-def test_the_same_interpreter_twice_with_an_attnbench_of_its_own_differs_in_nothing_but_the_name(
-    installed, attnbench, tmp_path
-):
-    done = run_installed(installed, tmp_path, *pythons(installed, one="same", other="same"))
-    assert done.returncode == 0, done.stderr
-    run = folder_of(done, tmp_path)
-    assert {row["status"] for row in rows_of(run).values()} == {"ok"}
-    (found,) = [one for one in between(run).verdicts if one.metric == "latency"]
-    assert found.paired
-    assert found.low <= found.ratio <= found.high
-    shown = attnbench("show", run, "--sections", "environments").stdout
-    assert "No recorded fact differs between the environments" in shown
-
-
-def test_a_dry_run_shows_every_case_once_per_environment(attnbench, venvs, tmp_path):
-    done = attnbench(
-        "run",
-        "--backends",
-        "fused,sdpa",
-        *GRID,
-        *pythons(venvs, old="soon", new="late"),
-        "--dry-run",
-    )
-    assert done.returncode == 0, done.stderr
-    assert "4 cases on cpu in 2 environments, predicted by this interpreter" in done.stdout.replace(
-        "cuda", "cpu"
-    )
-    assert {line.split()[0][-3:] for line in done.stdout.splitlines() if "-b1-" in line} == {
-        "old",
-        "new",
-    }
-    assert os.listdir(tmp_path) == []  # noqa: PTH208 - names are enough
-
-
-def test_more_cases_than_the_limit_are_refused(attnbench, venvs, tmp_path):
-    flags = pythons(venvs, old="soon", new="late")
-    done = attnbench(
-        "run", "--backends", "fused,sdpa", *GRID, *QUICK, "--set", "limits.max_cases=3", *flags
-    )
-    assert "4 cases in 2 environments; wanted at most 3" in refused(done, tmp_path, 2)

@@ -162,35 +162,6 @@ def test_a_budget_is_spent_on_what_costs_least_first() -> None:
     assert at_leisure.in_order(sought) == sought
 
 
-def test_a_budget_that_lasts_changes_nothing() -> None:
-    one = runner(Workers(5000, oom(), 5010), wall_budget_s=1e6)
-    one.predict([WALL])
-    assert one.record(WALL)["limited_by"] == "memory"
-
-
-def test_the_tolerance_of_the_scenario_is_that_of_the_search() -> None:
-    wide, narrow = (
-        runner(Workers(5000, oom(), 5010), wall_tolerance_ratio=ratio).record(WALL)
-        for ratio in (0.1, 0.001)
-    )
-    assert len(wide["probes"]) < len(narrow["probes"])
-    assert wide["seq_len_high"] - wide["seq_len_low"] > 50
-    assert narrow["seq_len_high"] - narrow["seq_len_low"] <= 6
-
-
-def test_an_interval_is_found_near_the_prediction() -> None:
-    record = runner(Workers(5000, oom(), 5010)).record(WALL)
-    row = record.row()
-    assert (row["kind"], row["status"], row["attempt"], row["limited_by"]) == (
-        "wall",
-        "ok",
-        4,
-        "memory",
-    )
-    assert row["seq_len_low"] <= 5000 < row["seq_len_high"]
-    assert row["predicted_seq_len"] == 5010
-
-
 def test_a_wall_is_searched_in_its_own_environment() -> None:
     workers = Workers(5000, WorkerFailure(Status.CRASHED, "SIGKILL"), None)
     wall = replace(WALL, python="new")
@@ -227,22 +198,6 @@ def test_a_lost_worker_is_a_failed_trial_and_the_search_goes_on(
     }
 
 
-def test_a_timeout_ends_the_search_with_what_was_verified() -> None:
-    record = runner(Workers(1000, WorkerFailure(Status.TIMEOUT, "still running"), 5000)).record(
-        WALL
-    )
-    assert (record.status, record["limited_by"], record["seq_len_low"], record["seq_len_high"]) == (
-        Status.OK,
-        "time",
-        512,
-        None,
-    )
-    assert (
-        record["probes"][-1]["reason"]
-        == "more than 60 s; raise it with --timeout, or give less memory"
-    )
-
-
 def test_a_worker_is_used_again_only_for_a_much_longer_trial_and_never_after_a_failure() -> None:
     workers = Workers(5000, oom(), 5010)
     runner(workers).record(WALL)
@@ -250,16 +205,6 @@ def test_a_worker_is_used_again_only_for_a_much_longer_trial_and_never_after_a_f
     assert first == [64, 512, 4096]
     assert all(len(lengths) == 1 for lengths in others)
     assert not workers.alive
-
-
-def test_where_no_worker_can_be_started_the_row_says_so() -> None:
-    class NoWorkers(Workers):
-        def worker(self, number: int, python: str | None = None) -> Workers:
-            raise WorkerFailure(Status.UNAVAILABLE, "the cuda device is gone")
-
-    record = runner(NoWorkers(1, oom(), 1)).record(WALL)
-    assert (record.status, record.reason) == (Status.UNAVAILABLE, "the cuda device is gone")
-    assert record["probes"] == []
 
 
 def test_a_wall_that_a_signal_stops_is_one_row_with_its_trials() -> None:

@@ -48,13 +48,6 @@ def test_the_interval_holds_the_wall_and_is_narrow_whatever_was_predicted(
     assert search.refused is None
 
 
-@pytest.mark.parametrize("off", [-0.009, -0.004, 0.0, 0.004, 0.009])
-def test_a_good_prediction_is_confirmed_in_few_probes(off: float) -> None:
-    search = searched(10_000, wall_at(round(10_000 * (1 + off))))
-    assert len(search.trials) <= 10
-    assert sum(trial.seq_len < 9_000 for trial in search.trials) <= 3
-
-
 @pytest.mark.parametrize("tolerance_ratio", [0.001, 0.02, 0.1])
 def test_the_interval_is_as_narrow_as_was_wanted_and_takes_no_more_trials_than_that(
     tolerance_ratio: float,
@@ -158,20 +151,6 @@ def test_what_never_fits_is_refused_down_to_one_token() -> None:
     assert (search.refused.status, search.refused.seq_len) == (OOM, 1)
     assert search.interval == (None, 1)
     assert search.limited_by is None
-
-
-@pytest.mark.parametrize(
-    "status", [Status.CRASHED, Status.ERROR, Status.UNSUPPORTED, Status.UNAVAILABLE, Status.TIMEOUT]
-)
-def test_what_fails_at_the_first_length_is_not_asked_again(status: Status) -> None:
-    search = searched(5_000, lambda n, _: (status, 1.0))
-    assert search.refused is not None
-    assert search.refused.status is status
-    assert len(search.trials) == 1
-
-
-def test_a_prediction_of_nothing_is_tried_at_one_token() -> None:
-    assert [trial.seq_len for trial in searched(0, wall_at(0)).trials] == [1]
 
 
 def test_where_the_backend_dies_or_refuses_it_is_the_limit_and_not_memory() -> None:

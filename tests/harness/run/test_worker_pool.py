@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from attnbench.harness.run.device_run import DeviceRun
 from attnbench.harness.run.worker_pool import RunConfig, Slot, WorkerPool
 
 
@@ -43,16 +41,3 @@ def test_what_a_log_lacks_is_known_while_its_worker_lives_and_afterwards(
     pool._workers[Slot(0, None)] = cast(Any, FakeWorker())
     end(pool)
     assert pool.log_failure == FakeWorker.log_failure
-
-
-def test_what_files_of_a_run_lack_is_said_in_sentences() -> None:
-    device = object.__new__(DeviceRun)
-    device._timeline = cast(Any, SimpleNamespace(failure=None))
-    device.pool = cast(Any, SimpleNamespace(log_failure=None))
-    assert device.losses == []
-    device._timeline = cast(Any, SimpleNamespace(failure="SIGKILL"))
-    device.pool = cast(Any, SimpleNamespace(log_failure="worker-1.log: No space left on device"))
-    assert device.losses == [
-        "the timeline ends early: SIGKILL",
-        "logs lack some of what workers printed: worker-1.log: No space left on device",
-    ]

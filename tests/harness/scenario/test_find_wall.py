@@ -3,7 +3,7 @@
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.scenario import from_axes, from_mapping
+from attnbench.harness.scenario import from_mapping
 from attnbench.harness.scenario.selection import walls_of
 
 HEAD = {"name": "mine", "question": "What?", "backends": ["naive", "fused"], "find_wall": True}
@@ -30,14 +30,6 @@ def test_a_grid_without_lengths_has_walls_alone() -> None:
     assert len(walls_of(scenario, "cpu")) == scenario.count("cpu") == 2
 
 
-def test_explicit_cases_have_no_walls_and_device_kinds_have_their_own() -> None:
-    grid = {"d_model": 512, "heads": 8, "cuda": {"dtype": "bf16"}}
-    scenario = from_mapping({**HEAD, "grid": grid, "cases": [{"seq_len": 512, "heads": 4}]}, "here")
-    assert [wall.problem.dtype for wall in walls_of(scenario, "cuda")] == ["bf16", "bf16"]
-    assert [wall.problem.heads for wall in walls_of(scenario, "cpu")] == [8, 8]
-    assert len(scenario.problem_groups("cpu")[0]) == 1
-
-
 def test_fixed_keys_and_alignment_stay_with_the_wall() -> None:
     found = ids(
         {
@@ -52,15 +44,6 @@ def test_fixed_keys_and_alignment_stay_with_the_wall() -> None:
     assert found == [
         f"wall-naive-b1-kv{kv}-d64-h1-fp32-causal_bottom_right-forward-core" for kv in (1, 64)
     ]
-
-
-def test_without_find_wall_there_is_none() -> None:
-    assert (
-        walls_of(
-            from_axes({"backends": "fused", "seq_len": "1k", "d_model": "64", "heads": "1"}), "cpu"
-        )
-        == ()
-    )
 
 
 @pytest.mark.parametrize(

@@ -86,26 +86,6 @@ def test_explicit_cases_take_single_values_from_a_grid_that_has_no_problems_itse
     ]
 
 
-def test_a_case_of_one_device_kind_stays_there(write: Write) -> None:
-    scenario = load(
-        write(
-            HEAD
-            + "cases: [{seq_len: 1k, d_model: 64, heads: 1}, {seq_len: 8k, d_model: 64, heads: 1,"
-            " device: cuda}]"
-        )
-    )
-    assert (scenario.count("cpu"), scenario.count("cuda")) == (2, 4)
-    assert len(problems(scenario, "cpu")) == 1
-
-
-def test_an_alignment_counts_for_causal_problems_only(write: Write) -> None:
-    text = (
-        "causal_align: bottom_right\ngrid: {seq_len: 512, kv_seq_len: 1k, d_model: 512, heads: 8,"
-        " causal: [false, true]}"
-    )
-    assert [p.causal_align for (p,) in problems(load(write(HEAD + text)))] == ["", "bottom_right"]
-
-
 def test_repeated_problems_are_planned_once_and_counted(write: Write) -> None:
     text = (
         "grid: {seq_len: [512, 1k, 512], d_model: 512, heads: 8, kv_seq_len: 512}\ncases:"
@@ -122,12 +102,6 @@ def test_a_plan_by_name_and_one_that_changes_a_field(small: Path) -> None:
     assert (changed.like, changed.min_blocks, changed.budget_s) == ("quick", 6, 3.0)
     assert load(small, ["plan=rigorous"]).plan.precision_ratio == 0.01
     assert Plan.model_validate(changed.model_dump(mode="json")) == changed
-
-
-def test_the_plan_is_standard_when_not_given(write: Write) -> None:
-    scenario = load(write(HEAD + "grid: {seq_len: 512, d_model: 512, heads: 8}"))
-    standard = Plan.model_validate("standard")
-    assert scenario.plan == standard == Plan()
 
 
 def test_changes_lie_over_the_file(small: Path) -> None:

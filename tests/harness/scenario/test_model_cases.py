@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.scenario import Scenario, from_axes, from_mapping, from_text, load
+from attnbench.harness.scenario import Scenario, from_mapping, from_text
 from attnbench.impls.problem import Problem
 
 
@@ -51,38 +51,6 @@ def test_phase_and_tensor_parallelism_change_the_shape() -> None:
     assert training.passes == "forward+backward"
 
 
-def test_batch_dtype_and_device_are_the_cases_own_or_the_grids() -> None:
-    found = scenario({"model": "gpt2", "seq_len": 64, "batch": 3, "device": "cuda"}, dtype="bf16")
-    assert problems(found) == []
-    (on_gpu,) = problems(found, "cuda")
-    assert (on_gpu.batch, on_gpu.dtype) == (3, "bf16")
-
-
-def test_a_run_keeps_shapes_and_no_name() -> None:
-    given = scenario({"model": "gpt2", "seq_len": 64}).given()
-    assert all("model" not in case for case in given["cases"])
-    assert problems(from_mapping(given, "run.json")) == problems(
-        scenario({"model": "gpt2", "seq_len": 64})
-    )
-
-
-def test_a_path_starts_from_the_scenarios_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("attnbench.harness.models.resolve.find_spec", lambda _: None)
-    (tmp_path / "tiny").mkdir()
-    config = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2}
-    text = json.dumps({**config, "num_attention_heads": 4})
-    (tmp_path / "tiny" / "config.json").write_text(text, encoding="utf-8")
-    path = tmp_path / "mine.yaml"
-    path.write_text(
-        "{name: mine, question: Which?, backends: fused, cases: [{model: ./tiny, N: 32}]}",
-        encoding="utf-8",
-    )
-    (found,) = problems(load(path))
-    assert (found.heads, found.d_k) == (4, 16)
-
-
 @pytest.mark.parametrize(
     ("case", "said"),
     [
@@ -115,28 +83,3 @@ def test_a_model_without_softmax_attention_is_refused_for_what_it_has(
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     with pytest.raises(BadInput, match="only multi-head latent attention, which is not measured"):
         scenario({"model": str(tmp_path), "seq_len": 8})
-
-
-def test_mistakes_in_cases_after_a_model_have_their_own_place() -> None:
-    text = (
-        "name: mine\nquestion: Which?\nbackends: fused\ncases:\n"
-        "  - {model: gemma-3-4b, seq_len: 2k}\n  - {seq_len: 8, d_model: 8, heads: 0}\n"
-    )
-    with pytest.raises(BadInput, match=r"mine\.yaml:6:"):
-        from_text(text, "mine.yaml")
-
-
-def test_options_name_models_too() -> None:
-    options = {"backends": "fused", "model": "gpt2,llama-3-8b", "seq_len": "64,128", "tp": "2"}
-    found = problems(from_axes({**options, "phase": "decode", "batch": "2"}))
-    assert [(one.heads, one.kv_seq_len, one.batch) for one in found] == [
-        (6, 64, 2),
-        (6, 128, 2),
-        (16, 64, 2),
-        (16, 128, 2),
-    ]
-
-
-def test_an_option_for_what_the_model_says_is_refused() -> None:
-    with pytest.raises(BadInput, match="--heads: the model says it"):
-        from_axes({"backends": "fused", "model": "gpt2", "seq_len": "64", "heads": "4"})

@@ -7,15 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.files.errors import BadInput
-from attnbench.harness.run.start import RunOptions, resume_run, start_run
-from attnbench.harness.scenario import from_axes
-from attnbench.harness.scenario.selection import backends_of, refuse_imports
-from tests.reports.fake_runs import case, problem, write_run
-
 pytestmark = pytest.mark.long
-
-AXES = {"backends": "fused", "seq_len": "64", "d_model": "32", "heads": "2"}
 SMALL = ("--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu")
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
 MINE = """
@@ -153,63 +145,3 @@ def test_a_scenario_takes_it_up_beside_its_own_and_resume_asks_again(attnbench, 
     assert attnbench("run", "--resume", run, "--allow-import").returncode == 0
     again = [json.loads(line)["case"] for line in (run / "rows.jsonl").read_text().splitlines()]
     assert sorted(again) == sorted(row["case"] for row in rows)
-
-
-@pytest.mark.parametrize(
-    "text", ["mine", "mine:", "mine:attend()", "../mine:attend", "mine:attend@x"]
-)
-def test_what_names_no_callable_is_refused(text):
-    with pytest.raises(
-        BadInput, match=r"wanted module:attribute, such as my_package\.attention:attend"
-    ):
-        backends_of([text])
-
-
-def test_the_way_through_python_asks_for_permission_too(tmp_path):
-    scenario = from_axes(AXES, (), backends_of(["mine:attend"]))
-    assert scenario.backends == ("fused", "attend@mine")
-    options = RunOptions(command=[], listener=None)
-    with pytest.raises(BadInput, match="add --allow-import"):
-        start_run(scenario, tmp_path, 0, None, options)
-    run = write_run(tmp_path, [case("attend@mine", problem(64, 2))], [])
-    with pytest.raises(BadInput, match="add --allow-import"):
-        resume_run(run, options)
-    refuse_imports(["attend@mine"], allowed=True)
-    refuse_imports(["fused", "sdpa:math"], allowed=False)
-
-
-def test_mistakes_point_at_the_flag():
-    with pytest.raises(
-        BadInput,
-        match=r"^--backend mine:attend: backends\[2\]: attend@mine is given twice; remove one$",
-    ):
-        from_axes({**AXES, "backends": "fused,attend@mine"}, (), backends_of(["mine:attend"]))
-
-
-def test_names_that_users_know_are_taken_everywhere(attnbench):
-    done = attnbench(
-        "run",
-        "--backends",
-        "fused,native,sdpa",
-        "--baseline",
-        "native",
-        *SMALL,
-        "--only",
-        "native",
-        *QUICK,
-    )
-    assert done.returncode == 0, done.stderr
-    assert set(rows_of(done.stdout.strip())) == {"sdpa"}
-    meta = json.loads((Path(done.stdout.strip()) / "run.json").read_text())
-    assert (meta["scenario"]["backends"], meta["scenario"]["baseline"]) == (
-        ["fused", "sdpa"],
-        "sdpa",
-    )
-    compared = attnbench("compare", "latest", "--baseline", "native")
-    assert compared.returncode == 2
-    assert "has no other backend on a problem of sdpa" in compared.stderr
-
-
-def test_a_file_in_place_of_its_module_is_answered_with_the_module():
-    with pytest.raises(BadInput, match=r"a file; wanted its module, mine:attend, in the folder"):
-        backends_of(["./code/mine.py:attend"])

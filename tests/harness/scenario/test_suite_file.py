@@ -9,7 +9,6 @@ from ruamel.yaml import YAML
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import from_mapping, load, load_entries, schema
 from attnbench.harness.scenario.names import shipped
-from attnbench.harness.scenario.suite_file import MOST_ENTRIES
 
 GOOD = """\
 name: mine
@@ -59,36 +58,6 @@ def test_an_entry_is_a_name_a_file_or_a_mapping_with_changes() -> None:
     assert (changed.only, changed.skip) == (("fused",), ("n32", "naive"))
 
 
-def test_changes_of_the_command_line_come_after_those_of_the_entry() -> None:
-    text = "- {scenario: mine.yaml, plan: rigorous, set: {grid.heads: 4}}\n- mine.yaml\n"
-    Path("s.yaml").write_text(text, encoding="utf-8")
-    entries = load_entries("s.yaml", ["plan=quick"]).entries
-    assert [one.scenario.plan.like for one in entries] == ["quick", "quick"]
-    assert [one.scenario.axes("cpu")["heads"] for one in entries] == [(4,), (2,)]
-
-
-def test_a_mapping_is_one_scenario_as_before() -> None:
-    file = load_entries("mine.yaml", ["plan=quick"])
-    assert not file.is_list
-    assert [entry.scenario.name for entry in file.entries] == ["mine"]
-
-
-def test_files_are_found_beside_the_suite() -> None:
-    folder = Path("elsewhere")
-    folder.mkdir()
-    (folder / "own.yaml").write_text(GOOD.replace("mine", "own"), encoding="utf-8")
-    (folder / "s.yaml").write_text("- own.yaml\n- ../mine.yaml\n", encoding="utf-8")
-    found = [entry.scenario.name for entry in load_entries("elsewhere/s.yaml").entries]
-    assert found == ["own", "mine"]
-
-
-def test_the_same_entry_twice_changes_nothing_of_each_other() -> None:
-    entry = "- {scenario: mine.yaml, set: {grid: {N: 32, d_model: 32, h: 2}}}\n"
-    Path("s.yaml").write_text(entry * 2, encoding="utf-8")
-    first, second = load_entries("s.yaml").entries
-    assert first.scenario.given() == second.scenario.given()
-
-
 @pytest.mark.parametrize("name", [*shipped(), "mine.yaml"])
 def test_a_scenario_as_it_was_given_makes_the_same_scenario_again(name: str) -> None:
     scenario = load(name, ["limits.timeout_s=7"])
@@ -135,30 +104,6 @@ def test_a_mistake_is_named_where_it_stands(text: str) -> None:
     (problem,) = refusal(text)
     assert problem.startswith(REFUSALS[text]), problem
     assert "\n" not in problem
-
-
-def test_the_mistakes_of_all_entries_are_named_at_once() -> None:
-    found = refusal("- quickstrat\n- {scenario: mine.yaml, olny: x}\n- mine\n")
-    assert [problem.split(": ")[0] for problem in found] == [
-        "s.yaml:1:3",
-        "s.yaml:2:25",
-        "s.yaml:3:3",
-    ]
-    Path("mine.yaml").write_text(GOOD.replace("heads: 2", "head: 2"), encoding="utf-8")
-    found = refusal("- mine.yaml\n- {scenario: quickstart, set: {plan.budget_s: x}}\n")
-    assert [problem.split(": ")[0] for problem in found] == ["mine.yaml:4:34", "s.yaml:2:47"]
-
-
-def test_a_mistake_on_the_command_line_is_named_once() -> None:
-    (problem,) = refusal("- mine.yaml\n- mine.yaml\n", "grid.head=4")
-    assert problem.startswith("--set grid.head=4: grid.head: not a field of a scenario")
-
-
-def test_a_suite_of_thousands_is_refused() -> None:
-    (problem,) = refusal("- mine.yaml\n" * (MOST_ENTRIES + 1))
-    assert problem.startswith(
-        f"s.yaml:1:1: found a suite of {MOST_ENTRIES + 1} scenarios; wanted 1"
-    )
 
 
 # ---- what editors are told -----------------------------------------------------------------------

@@ -78,15 +78,6 @@ def test_one_block_has_a_value_and_no_interval():
     assert "one block" in interval.reason
 
 
-def test_no_samples_are_no_number():
-    assert math.isnan(latency_interval([]).value)
-
-
-def test_half_width_is_a_ratio():
-    interval = latency_interval([[[1.0], [1.1], [0.9], [1.05]]])
-    assert interval.high / interval.value == pytest.approx(math.exp(interval.half_width_ratio))
-
-
 def test_neighbouring_blocks_that_correlate_widen_the_interval():
     drifting = latency_interval([[[1.0 + 0.01 * i] for i in range(9)]])
     assert "correlate" in drifting.reason
@@ -137,10 +128,6 @@ def test_equal_samples_are_equivalent_and_others_without_spread_are_not():
     assert twice.p_value == 1.0
 
 
-def test_one_block_is_too_little_for_equivalence():
-    assert not equivalence(blocks_of([0.0]), blocks_of([0.0])).equivalent
-
-
 @pytest.mark.parametrize("margin", [0.0, -0.1, math.nan])
 def test_a_margin_must_be_positive(margin):
     with pytest.raises(ValueError, match="margin_ratio"):
@@ -185,10 +172,6 @@ def test_outliers_are_counted_by_tukeys_fences():
 
 
 # ---- warm-up -------------------------------------------------------------------------------------
-
-
-def test_a_short_warm_up_cannot_tell():
-    assert stationary([1.0] * 9) is None
 
 
 def test_steady_calls_are_stationary_and_a_ramp_is_not():

@@ -7,7 +7,7 @@ import pytest
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.store import baselines
 from attnbench.harness.store.baselines import find_run
-from tests.reports.fake_pairs import fake_run
+from tests.made_runs import fake_run
 
 
 @pytest.fixture
@@ -27,11 +27,6 @@ def test_a_run_elsewhere_is_kept_by_its_whole_path(run, tmp_path):
 def test_a_bad_name_is_refused(run, name):
     with pytest.raises(BadInput, match="not a name for a baseline"):
         baselines.save(name, run, run.parent, force=False)
-
-
-def test_a_baseline_may_not_hide_behind_a_run(run):
-    with pytest.raises(BadInput, match="already the name of a run"):
-        baselines.save(run.name, run, run.parent, force=False)
 
 
 def test_a_baseline_whose_run_is_gone_says_so(run):

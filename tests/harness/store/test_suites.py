@@ -16,7 +16,6 @@ from attnbench.harness.store.suites import (
     read_suite,
     run_state,
     suite_state,
-    unfinished_after,
 )
 from tests.fakes.stored_runs import case, kernel, plan, record
 
@@ -91,14 +90,6 @@ def test_latest_is_the_last_finished_measuring_run(tmp_path: Path) -> None:
     assert newest_finished(tmp_path) == first
 
 
-def test_without_a_finished_run_latest_says_what_to_continue(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"latest: no runs in .*; make one with `attnbench run"):
-        find("latest", tmp_path)
-    path = run(tmp_path, 1, {"a": "ok"})
-    with pytest.raises(BadInput, match=rf"no finished run in .*{path.name} with .*--resume latest"):
-        find_run("latest", tmp_path)
-
-
 def test_a_broken_run_is_never_latest(tmp_path: Path) -> None:
     good = run(tmp_path, 1, DONE)
     (run(tmp_path, 2, DONE) / "run.json").write_text("{")
@@ -151,35 +142,6 @@ def test_the_state_of_a_suite_follows_from_its_runs(tmp_path: Path) -> None:
     assert find("latest", tmp_path, unfinished=True) == path
 
 
-def test_a_suite_of_which_nothing_is_left_is_latest(tmp_path: Path) -> None:
-    path = suite(tmp_path, 1, entry("one"), entry("two", ended="refused", reason="no GPU"))
-    inside = run(path, 2, DONE, "one", suite_entry=0)
-    assert find("latest", tmp_path) == path
-    assert find_runs("latest", tmp_path) == [inside]
-    assert find_run("latest", tmp_path) == inside
-    later = run(tmp_path, 3, DONE)
-    assert find("latest", tmp_path) == later
-
-
-def test_what_was_started_after_latest_and_is_not_finished_is_found(tmp_path: Path) -> None:
-    done = run(tmp_path, 1, DONE)
-    assert unfinished_after(done, tmp_path) is None
-    stopped = run(tmp_path, 2, {"a": "ok", "b": "interrupted"})
-    assert find("latest", tmp_path) == done
-    assert unfinished_after(done, tmp_path) == stopped
-    assert unfinished_after(stopped, tmp_path) is None
-    later = run(tmp_path, 3, DONE)
-    assert unfinished_after(later, tmp_path) is None
-    assert unfinished_after(done, tmp_path) is None  # what is newest has finished
-
-
-def test_a_suite_that_goes_on_is_not_said_to_come_after_its_own_run(tmp_path: Path) -> None:
-    path = suite(tmp_path, 1, entry("one"), entry("two"))
-    inside = run(path, 2, DONE, "one", suite_entry=0)
-    assert find("latest", tmp_path) == inside
-    assert unfinished_after(inside, tmp_path) is None
-
-
 def test_one_run_of_a_suite_is_named_by_its_scenario(tmp_path: Path) -> None:
     path = suite(tmp_path, 1, entry("one"), entry("two"), entry("two"))
     runs = [
@@ -201,12 +163,6 @@ def test_one_run_of_a_suite_is_named_by_its_scenario(tmp_path: Path) -> None:
         find_run("a/" * 500, tmp_path)
 
 
-def test_an_empty_suite_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    path = suite(tmp_path, 1, entry("one"))
-    with pytest.raises(BadInput, match=r"nothing has run yet; start it with .*--resume"):
-        find_runs(path.name, tmp_path)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -222,10 +178,3 @@ def test_a_broken_suite_is_one_line(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadInput, match=r"suite\.json: (not|empty|wanted)") as caught:
         read_suite(path)
     assert str(caught.value).isprintable()
-
-
-def test_a_newer_suite_is_refused_naming_both_versions(tmp_path: Path) -> None:
-    path = suite(tmp_path, 1)
-    (path / SUITE).write_text('{"schema": 99, "entries": []}')
-    with pytest.raises(BadInput, match=r"format 99, newer than format 1"):
-        read_suite(path)

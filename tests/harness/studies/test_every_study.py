@@ -19,20 +19,8 @@ SMALL = Problem(batch=1, seq_len=16, d_model=32, heads=4)
 @pytest.fixture(params=studies.names(), scope="module")
 def findings(request):
     part = studies.declared(request.param).parts[0]
-    return list(studies.load(request.param).run(SMALL, CPU, 0, **part))
-
-
-def test_it_asks_a_question():
-    for name in studies.names():
-        assert studies.load(name).QUESTION.endswith("?")
-
-
-def test_findings_are_flat_and_json(findings):
-    assert findings
-    for finding in findings:
-        assert json.loads(json.dumps(finding, allow_nan=False)) == finding
-        assert not [value for value in finding.values() if isinstance(value, dict)]
-    assert len({tuple(finding) for finding in findings}) == 1, "all findings have the same fields"
+    found = studies.load(request.param).run(SMALL, CPU, 0, **part)
+    return [one if isinstance(one, dict) else one.stored() for one in found]
 
 
 def test_what_is_declared_without_importing_is_what_the_file_has():

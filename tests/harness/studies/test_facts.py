@@ -75,22 +75,6 @@ def test_paths_are_constant_linear_or_logarithmic() -> None:
     assert max(steps["dilated convolutions"]) < 2 * min(steps["dilated convolutions"])
 
 
-def test_gradients_end_where_too_few_convolutions_end() -> None:
-    """Two layers of kernel 3 reach 4 tokens back: beyond, the gradient is exactly 0."""
-    make = gradient_distance._convolutions(lambda length: 2, lambda layer: 1)
-    norms = gradient_distance.norms(make(8), 8)
-    assert [norm > 0 for norm in norms] == [True] * 5 + [False] * 3
-    assert gradient_distance.path_steps(make(8), 8)[0] is not None  # through products with 0
-
-
-def test_torchs_own_random_state_is_left_alone() -> None:
-    torch.manual_seed(1)
-    wanted = torch.rand(1)
-    torch.manual_seed(1)
-    found("gradient_distance")
-    assert torch.equal(torch.rand(1), wanted)
-
-
 # ---- initialisation, joined_projections, score_scale ---------------------------------------------
 
 

@@ -18,6 +18,7 @@ def findings() -> list[dict]:
     return list(generation.run(problem, CPU, 0))
 
 
+@pytest.mark.long
 def test_every_exact_backend_that_can_is_timed_at_every_number_of_tokens(findings) -> None:
     assert {one["backend"] for one in findings} >= {"naive", "fused", "sdpa", "sdpa:math"}
     assert not {one["backend"] for one in findings} & {"torch_mha", "rnn", "linformer", "compiled"}

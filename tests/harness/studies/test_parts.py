@@ -7,12 +7,10 @@ import pytest
 from attnbench.harness.cases.case import PlannedStudy, study_of
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.learning.studies.trained_heads import PARTS
-from attnbench.harness.run.forecast import forecast, study_s
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.selection import Selection, select
-from attnbench.harness.studies import declared, names, parts_of, spellings
+from attnbench.harness.studies import declared, parts_of, spellings
 from attnbench.impls.problem import Problem
-from tests.harness.run.test_forecast import PACE, config
 
 SMALL = Problem(batch=1, seq_len=8, d_model=16, heads=2)
 
@@ -51,30 +49,9 @@ def test_a_part_is_the_same_after_a_way_through_run_json() -> None:
     assert "part" not in PlannedStudy(study="score_scale", problem=SMALL).fields()
 
 
-def test_the_time_of_a_part_is_the_one_that_its_study_declares() -> None:
-    one = PlannedStudy(study="trained_heads", problem=SMALL, part=(("task", "copy"),))
-    short = PlannedStudy(study="score_scale", problem=SMALL)
-    known = forecast([one, short], config(), PACE, {}, {}).expected
-    assert known[one.id].about_s == declared("trained_heads").part_s
-    assert known[short.id].about_s < known[one.id].about_s
-    assert known[one.id].most_s >= known[one.id].about_s
-    assert study_s("gone_since") > 0
-
-
-def test_only_studies_that_take_long_have_parts() -> None:
-    long = [name for name in names() if len(declared(name).parts) > 1]
-    assert long == ["trained_gradients", "trained_heads", "trained_projections"]
-
-
 def test_models_are_saved_by_studies_that_train_some_only() -> None:
     assert declared("trained_heads").saves_models
     assert not declared("score_scale").saves_models
     assert load("what_heads_learn", ["save_models=true"]).save_models
     with pytest.raises(BadInput, match="save_models: no study here trains models"):
         load("what_heads_learn", ["save_models=true", "studies=[score_scale]"])
-
-
-def test_the_study_of_checkpoints_is_named_by_no_scenario() -> None:
-    with pytest.raises(BadInput, match="no study 'checkpoint_heads'"):
-        planned("studies=[checkpoint_heads]")
-    assert declared("checkpoint_heads").parts == [{}]

@@ -15,6 +15,7 @@ def found(name: str, problem: Problem = SMALL) -> list[dict]:
     return list(studies.load(name).run(problem, CPU, 0))
 
 
+@pytest.mark.long
 def test_scores_have_the_variance_of_their_width_and_scaling_makes_it_one():
     for finding in found("score_scale"):
         truth = 1 if finding["scaled"] else finding["d_k"]
@@ -80,6 +81,7 @@ def test_maps_are_rows_of_weights_and_the_causal_ones_a_triangle(causal):
         assert finding["causal"] is causal
 
 
+@pytest.mark.long
 def test_errors_shrink_with_precision_and_every_backend_that_runs_here_is_studied():
     findings = found("precision")
     assert {finding["seq_len"] for finding in findings} == {64, 256, 1024}
@@ -93,24 +95,13 @@ def test_errors_shrink_with_precision_and_every_backend_that_runs_here_is_studie
         assert fp32 < 1e-5 < 1e-4 < fp16 < bf16 < 0.05
 
 
+@pytest.mark.long
 def test_projecting_all_heads_at_once_is_projecting_each(monkeypatch):
     assert {finding["holds"] for finding in found("projection_equality")} == {True}
     split = torch.Tensor.split
     # heads in another order
     monkeypatch.setattr(torch.Tensor, "split", lambda tensor, size: split(tensor, size)[::-1])
     assert {finding["holds"] for finding in found("projection_equality")} == {False}
-
-
-def test_the_share_of_the_output_is_that_of_the_times(monkeypatch):
-    """With given times: 10 ms for the layer, 1 ms for merging heads, 2 ms for the projection."""
-    monkeypatch.setattr(output_share, "LENGTHS", {"cpu": (8,)})
-    made = output_share.Timed([[[[ms] * 3] * 8] for ms in (10.0, 1.0, 2.0)], contended_blocks=5)
-    monkeypatch.setattr(output_share, "timed", lambda calls, device: made)
-    for finding in found("output_share"):
-        assert finding["share_ratio"] == pytest.approx(0.3)
-        assert finding["join_ratio"] == pytest.approx(0.1)
-        assert (finding["contended_blocks"], finding["blocks"]) == (5, 8)
-        assert finding["share_low_ratio"] <= 0.3000001 <= finding["share_high_ratio"] + 1e-6
 
 
 def test_calls_of_a_study_are_interleaved():

@@ -1,8 +1,6 @@
 """When the sampler samples and pauses."""
 
-import json
 import os
-import time
 from itertools import pairwise
 
 import pytest
@@ -13,7 +11,6 @@ from attnbench.harness.telemetry import sampler
 from attnbench.harness.telemetry.sampler import next_due_ns
 from attnbench.harness.telemetry.sources import (
     PERIOD_NS,
-    PERIOD_S,
 )
 from tests.conftest import ROOT
 from tests.fakes.nvml.driver import UUID
@@ -119,21 +116,6 @@ def test_the_timeline_of_a_process_has_the_names_of_what_runs(timeline, tmp_path
     assert timeline.failure is None
 
 
-def test_a_pause_is_confirmed_and_nothing_is_sampled_before_the_next_start(timeline, tmp_path):
-    for _ in range(3):
-        before = len(samples_of(tmp_path))
-        timeline.sample("fused")
-        wait_for(lambda before=before: len(samples_of(tmp_path)) > before)
-        timeline.pause()
-        silent_from_ns, size = time.monotonic_ns(), (tmp_path / "telemetry.jsonl").stat().st_size
-        time.sleep(2 * PERIOD_S)
-        assert (tmp_path / "telemetry.jsonl").stat().st_size == size
-        assert all(sample["t_ns"] < silent_from_ns for sample in samples_of(tmp_path))
-    timeline.close()
-    assert timeline.failure is None
-    assert samples_of(tmp_path)
-
-
 def test_many_short_phases_do_not_raise_the_rate(monkeypatch):
     requests = [
         (phase / 10 + late, request)
@@ -147,6 +129,7 @@ def test_many_short_phases_do_not_raise_the_rate(monkeypatch):
     assert parent.said == [{"event": "paused"}] * 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("uuid", [None, UUID])
 def test_the_sampler_imports_no_torch(fake_nvml, tmp_path, monkeypatch, uuid):
     for name, value in fake_nvml.environment.items():
@@ -163,14 +146,3 @@ def test_the_sampler_imports_no_torch(fake_nvml, tmp_path, monkeypatch, uuid):
     assert sampler.receive(60) == {"event": "paused"}
     sampler.close()
     assert sampler.log_tail() == "[]\n"
-
-
-def test_a_second_start_appends_after_a_torn_line(timeline, tmp_path):
-    (tmp_path / "telemetry.jsonl").write_text('{"t_ns": 1, "ut')
-    timeline.sample("fused")
-    wait_for(lambda: (tmp_path / "telemetry.jsonl").read_text().count("\n") >= 3)
-    timeline.close()
-    torn, header, sample = (tmp_path / "telemetry.jsonl").read_text().splitlines()[:3]
-    assert torn == '{"t_ns": 1, "ut'
-    assert json.loads(header)["kind"] == "host"
-    assert json.loads(sample)["what"] == "fused"

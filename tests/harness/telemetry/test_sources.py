@@ -8,11 +8,9 @@ import pytest
 
 from attnbench.harness.telemetry.sources import (
     GPU_READINGS,
-    OF_THE_BOARD,
     PERIOD_S,
     busy_ratio,
 )
-from attnbench.harness.telemetry.timeline import Timeline
 from tests.fakes.nvml.driver import H100, UUID
 from tests.harness.telemetry.telemetry_lines import headers_of, lines_of, samples_of, wait_for
 
@@ -20,6 +18,7 @@ MIB = 1 << 20
 UNSUPPORTED = "nvmlDeviceGetPowerUsage: this GPU does not offer it"
 
 
+@pytest.mark.long
 def test_the_host_is_measured(timeline, tmp_path):
     timeline.sample("fused", [os.getpid()])
     wait_for(lambda: len(samples_of(tmp_path)) >= 2)
@@ -44,6 +43,7 @@ def test_the_host_is_measured(timeline, tmp_path):
     assert sample["resident_bytes"] < sample["host_used_bytes"] < psutil.virtual_memory().total
 
 
+@pytest.mark.long
 def test_processes_that_have_ended_have_no_memory_and_a_reason(timeline, tmp_path):
     with subprocess.Popen(["sleep", "60"]) as sleeper:
         timeline.sample("fused", [sleeper.pid])
@@ -90,17 +90,7 @@ def test_a_gpu_has_the_drivers_values(gpu_timeline, fake_nvml, tmp_path):
     }
 
 
-def test_an_old_driver_gives_the_same(old_fake_nvml, tmp_path, monkeypatch):
-    for name, value in old_fake_nvml.environment.items():
-        monkeypatch.setenv(name, value)
-    timeline = Timeline(tmp_path, UUID)
-    timeline.sample("fused")
-    sample = wait_for(lambda: samples_of(tmp_path))[0]
-    timeline.close()
-    assert headers_of(tmp_path)[0]["missing"] == {}
-    assert (sample["temperature_c"], sample["clock_event_mask"]) == (31, 1)
-
-
+@pytest.mark.long
 def test_what_the_driver_refuses_is_null_with_its_reason(gpu_timeline, fake_nvml, tmp_path):
     fake_nvml.write(
         H100 + "power_w unsupported\nrefuse nvmlDeviceGetUtilizationRates NO_PERMISSION\n"
@@ -116,6 +106,7 @@ def test_what_the_driver_refuses_is_null_with_its_reason(gpu_timeline, fake_nvml
     assert {name for name in sample if sample[name] is None} == header["missing"].keys()
 
 
+@pytest.mark.long
 def test_a_gpu_lost_in_the_middle_has_a_reason_and_harms_nothing(gpu_timeline, fake_nvml, tmp_path):
     gpu_timeline.sample("fused")
     wait_for(lambda: samples_of(tmp_path))
@@ -128,50 +119,3 @@ def test_a_gpu_lost_in_the_middle_has_a_reason_and_harms_nothing(gpu_timeline, f
     assert second["missing"].keys() == GPU_READINGS.keys()
     assert all("the GPU is lost" in reason for reason in second["missing"].values())
     assert samples_of(tmp_path)[0]["power_w"] == 70
-
-
-def test_a_gpu_that_cannot_be_opened_has_its_reason_everywhere(gpu_timeline, fake_nvml, tmp_path):
-    fake_nvml.write("refuse nvmlInitWithFlags DRIVER_NOT_LOADED\n")
-    gpu_timeline.sample("fused")
-    wait_for(lambda: samples_of(tmp_path))
-    gpu_timeline.pause()
-    assert headers_of(tmp_path)[0]["missing"] == dict.fromkeys(
-        GPU_READINGS, "no NVIDIA driver is loaded"
-    )
-
-
-def test_an_instance_has_its_own_memory_and_the_boards_clocks(fake_nvml, tmp_path, monkeypatch):
-    fake_nvml.write(
-        H100
-        + "mig 1\nmig_device MIG-aaaa gpu_instance 2 memory_total_mib 10240 memory_used_mib 100\n"
-    )
-    for name, value in fake_nvml.environment.items():
-        monkeypatch.setenv(name, value)
-    timeline = Timeline(tmp_path, "MIG-aaaa")
-    timeline.sample("fused")
-    sample = wait_for(lambda: samples_of(tmp_path))[0]
-    timeline.close()
-    (header,) = headers_of(tmp_path)
-    assert (header["uuid"], header["board_wide"]) == ("MIG-aaaa", list(OF_THE_BOARD))
-    assert header["missing"].keys() == {"kernel_busy_ratio"}
-    assert (sample["device_used_bytes"], sample["sm_clock_mhz"], sample["power_w"]) == (
-        100 * MIB,
-        1980,
-        70,
-    )
-
-
-def test_processes_and_the_bus_are_not_queried(gpu_timeline, fake_nvml, tmp_path):
-    fake_nvml.write(H100 + f"count_calls {tmp_path / 'calls'}\n")
-    gpu_timeline.sample("fused")
-    wait_for(lambda: len(samples_of(tmp_path)) >= 2)
-    gpu_timeline.close()
-    calls = set((tmp_path / "calls").read_text().split())
-    assert "nvmlDeviceGetPowerUsage" in calls
-    assert not [call for call in calls if "Process" in call or "Pcie" in call]
-
-
-def test_a_gpus_sampler_keeps_to_the_last_core(gpu_timeline, tmp_path):
-    gpu_timeline.sample("fused")
-    wait_for(lambda: samples_of(tmp_path))
-    assert os.sched_getaffinity(gpu_timeline.pid) == {max(os.sched_getaffinity(0))}

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import psutil
+import pytest
 
-from attnbench.harness.telemetry.timeline import Timeline
 from tests.conftest import environment
 from tests.harness.telemetry.telemetry_lines import samples_of, wait_for
 
@@ -23,6 +23,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.long
 def test_the_sampler_dies_with_a_parent_that_is_killed_even_if_it_cannot_run(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, tmp_path],
@@ -38,6 +39,7 @@ def test_the_sampler_dies_with_a_parent_that_is_killed_even_if_it_cannot_run(tmp
     wait_for(lambda: not sampler.is_running() or sampler.status() == psutil.STATUS_ZOMBIE)
 
 
+@pytest.mark.long
 def test_a_sampler_that_does_not_answer_is_killed_and_the_run_goes_on(
     timeline, tmp_path, monkeypatch
 ):
@@ -66,22 +68,7 @@ def test_a_sampler_that_is_killed_ends_telemetry_and_nothing_else(timeline):
     assert timeline.failure.startswith("SIGKILL")
 
 
-def test_a_bug_of_the_sampler_is_named(timeline):
-    timeline.program = "attnbench.harness.no_such_module"
-    timeline.sample("fused")
-    timeline.pause()
-    assert "the sampler ended with exit code 1: " in timeline.failure
-    assert "No module named attnbench.harness.no_such_module" in timeline.failure
-
-
-def test_a_missing_folder_ends_telemetry_with_a_reason(tmp_path):
-    timeline = Timeline(tmp_path / "none", None)
-    timeline.sample("fused")
-    timeline.pause()
-    timeline.close()
-    assert timeline.failure == f"{tmp_path / 'none' / 'telemetry.jsonl'}: No such file or directory"
-
-
+@pytest.mark.long
 def test_a_full_disk_ends_telemetry_with_a_reason(timeline, tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))  # the sampler inherits it
@@ -94,6 +81,7 @@ def test_a_full_disk_ends_telemetry_with_a_reason(timeline, tmp_path):
     assert timeline.failure == f"{tmp_path / 'telemetry.jsonl'}: No space left on device"
 
 
+@pytest.mark.long
 def test_telemetry_is_not_written_through_a_link(timeline, tmp_path):
     (tmp_path / "victim").write_text("content")
     (tmp_path / "telemetry.jsonl").symlink_to(tmp_path / "victim")

@@ -10,9 +10,7 @@ from rich.console import Console
 from attnbench.harness.cases.case import Case, ShortNames
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run.forecast import forecast
-from attnbench.harness.stats.intervals import Interval
-from attnbench.harness.terminal.live_bar import clock_text
-from attnbench.harness.terminal.progress import PHASES, LiveProgress, line_of
+from attnbench.harness.terminal.progress import PHASES, LiveProgress
 from attnbench.impls.problem import Problem
 from tests.harness.run.test_forecast import PACE, config
 
@@ -62,26 +60,6 @@ def finish(progress: LiveProgress, case: Case, status: Status, reason: str = "")
     progress.finished(record)
 
 
-@pytest.mark.parametrize(
-    ("half_ratio", "said"),
-    [
-        (None, "(one block: no interval)"),
-        (0.03, "± 3.0 %"),
-        (0.5, "± 64.9 %"),
-        (1.0, "(1.1 to 2.1)"),
-        (5.0, "(uncertain by more than 10 times)"),
-    ],
-)
-def test_a_width_is_said_as_far_as_it_means_something(
-    half_ratio: float | None, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    interval = Interval(value=1.5, low=1.1, high=2.1, units=3)
-    monkeypatch.setattr("attnbench.harness.stats.intervals.latency_interval", lambda _: interval)
-    values = {"block_ms": [[[1.5]] * 3], "exactness": "exact", "half_width_ratio": half_ratio}
-    record = Record(planned=CASES[0], device="cpu", attempt=1, status=Status.OK, values=values)
-    assert f"1.5 ms[/] {said}" in line_of(record)
-
-
 @pytest.mark.parametrize("width", [40, 80])
 @pytest.mark.parametrize("phase", PHASES)
 def test_the_line_keeps_count_and_times_and_fits(width: int, phase: str) -> None:
@@ -93,14 +71,6 @@ def test_the_line_keeps_count_and_times_and_fits(width: int, phase: str) -> None
     assert len(line) <= width
     assert re.search(r"\b1/12 +\d+:\d\d, \d+:\d\d left", line)
     assert PHASES[phase][:6] in line
-
-
-def test_at_80_columns_the_line_says_what_is_done_to_which_case() -> None:
-    progress, _ = begun(80)
-    progress.running(CASES[-1].id, "latency")
-    line = live_line(progress, 80)
-    progress.end()
-    assert "timing sdpa:efficient n16384 h8" in line
 
 
 @pytest.mark.parametrize("width", [40, 80])
@@ -116,13 +86,6 @@ def test_lines_of_finished_cases_break_at_words_and_fit(width: int) -> None:
     assert "1/12 naive n2048 h1 1.5 ms" in text
     for word in REASON.split():
         assert any(word in line.split() for line in shown), word
-
-
-def test_what_all_cases_have_in_common_is_said_once() -> None:
-    progress, out = begun(80)
-    progress.end()
-    text = " ".join(out.getvalue().split())
-    assert "all with b1 d512 fp32 forward core" in text
 
 
 def test_in_a_pipe_ids_are_whole_and_nothing_is_folded() -> None:
@@ -141,30 +104,3 @@ def test_short_names_differ_where_ids_do() -> None:
     assert names.of(ids[0]) == "naive n2048 h1"
     alone = ShortNames(ids[:1])
     assert alone.of(ids[0]).split() == ids[0].split("-")
-
-
-def test_a_run_that_never_began_can_end() -> None:
-    progress, _ = listener(80)
-    progress.start("starting a worker")
-    assert "starting a worker" in live_line(progress, 80)
-    progress.end()
-    progress.end()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (750, "12:30"), (3723, "1:02:03")]
-)
-def test_times_are_minutes_and_seconds(seconds: float, text: str) -> None:
-    assert clock_text(seconds) == text
-
-
-def test_without_a_forecast_the_time_left_follows_the_count() -> None:
-    progress, _ = listener(80)
-    progress.begin(Path("results/a-run"), {"kernels": 4}, 0, [])
-    progress.running(CASES[0].id, "")
-    assert "left" not in live_line(progress, 80)
-    progress.since -= 10.0
-    finish(progress, CASES[0], Status.OK)
-    line = live_line(progress, 80)
-    progress.end()
-    assert re.search(r"1/4 +\d+:\d\d, 0:30 left", line)

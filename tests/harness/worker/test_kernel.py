@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from attnbench.harness.worker.kernel import Kernel, flash_generation, kernel_name, observed
+from attnbench.harness.worker.kernel import Kernel, observed
 from attnbench.impls import load
 from attnbench.impls.backend import make_inputs
 from attnbench.impls.problem import Problem
@@ -29,13 +29,6 @@ def test_kernels_are_told_apart(backend, kernel):
     assert output.shape == (1, 2, 32, 16)
 
 
-def test_a_custom_operator_is_named_by_itself():
-    assert (
-        kernel_name(("aten::mul", "flash_attn::_flash_attn_forward", "aten::add"))
-        == "flash_attn::_flash_attn_forward"
-    )
-
-
 @pytest.mark.parametrize(("activated", "generation"), [(None, "FA2"), ("FA4", "FA4")])
 def test_the_generation_is_that_which_answers_during_the_call(monkeypatch, activated, generation):
     """CUDA's operator without a GPU: it runs on the meta device."""
@@ -54,22 +47,6 @@ def test_the_generation_is_that_which_answers_during_the_call(monkeypatch, activ
 
     _, kernel = observed(call)
     assert kernel == Kernel("flash", generation)
-
-
-def test_a_torch_that_cannot_activate_another_has_its_own(monkeypatch):
-    monkeypatch.delattr(torch.nn.attention, "current_flash_attention_impl", raising=False)
-    assert flash_generation() == "FA2"
-
-
-def test_on_a_cpu_flash_has_no_generation():
-    q = torch.randn(1, 2, 32, 16)
-    with torch.no_grad():
-        _, kernel = observed(lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q))
-    assert kernel == Kernel("flash", None)
-
-
-def test_no_attention_is_no_kernel():
-    assert kernel_name(("aten::add", "aten::mul")) is None
 
 
 def test_what_torch_compiled_runs_as_it_was_compiled_while_it_is_looked_at():

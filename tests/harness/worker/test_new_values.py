@@ -13,6 +13,8 @@ from attnbench.harness.worker.measure import Measurer
 from attnbench.harness.worker.phases import WorkerConfig
 from attnbench.impls.problem import Problem
 
+pytestmark = pytest.mark.long
+
 PROBLEM = Problem(batch=2, seq_len=48, d_model=32, heads=4, kv_heads=2)
 
 

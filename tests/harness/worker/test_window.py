@@ -89,27 +89,6 @@ def test_a_cpu_run_watches_the_host_and_queries_no_gpu(rows, tmp_path):
     assert not [name for name in asked if name.startswith(("nvmlDevice", "nvmlGpm"))]
 
 
-def test_only_marked_shapes_are_watched(rows):
-    found = {(row["backend"], row["seq_len"]): row for row in rows(watch__seq_len="128")}
-    assert {key for key, row in found.items() if row["windows"]} == {("fused", 128), ("sdpa", 128)}
-    assert found["fused", 64]["utilization_tier"] is None
-    assert found["fused", 64]["missing"] is None
-
-
-def test_energy_alone_has_windows_and_no_tier(rows):
-    for row in rows(measure="[energy]"):
-        assert row["utilization_tier"] is None
-        assert row["windows"][0]["energy_j"] > 0
-        assert "sm_active_ratio" not in row["windows"][0]
-        assert row["block_ms"] is None
-
-
-def test_kernels_alone_have_tables_and_no_windows(rows):
-    for row in rows(measure="[kernels]", gpu_uuid=None, backends="fused"):
-        assert row["windows"] is None
-        assert "aten::_softmax" in {one["name"] for one in row["tables"]["kernel_table"]}
-
-
 def test_a_backend_that_crashes_in_a_window_does_not_affect_others(rows, monkeypatch, tmp_path):
     folder = Path(__file__).parents[2] / "fakes" / "backends"
     monkeypatch.setenv("ATTNBENCH_BACKENDS", str(folder))

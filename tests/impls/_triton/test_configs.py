@@ -4,17 +4,11 @@ from typing import Any
 import pytest
 
 from attnbench.impls._triton.configs import (
-    FEW_QUERIES_TABLES,
-    FP32,
     KERNELS,
-    SMALLEST_BLOCK,
     SPILLS_BY_3_6,
-    WARPGROUP,
     Config,
     Kernel,
     candidates,
-    padded,
-    table_for,
     why_not_gluon,
     without_descriptors,
 )
@@ -88,32 +82,6 @@ def test_other_tiles_replace_those_that_would_spill_by_pointers() -> None:
     assert without_descriptors("forward", specialized, 128) == Config(128, 128, 8, 2)
     unlisted = Config(32, 32, 4, 1, descriptors=True)
     assert without_descriptors("forward", unlisted, 128) == Config(32, 32, 4, 1)
-
-
-def test_a_width_takes_the_list_of_the_next_larger_one() -> None:
-    found = candidates("forward", capability=(9, 0), item_bytes=2, width=65, n_q=99, causal=True)
-    assert set(found) >= set(WARPGROUP["forward"][128])
-
-
-def test_the_kernels_accept_every_configuration() -> None:
-    tables = [table_for((major, 0), 2, causal=False, triton="3.6.0") for major in (8, 9, 10)]
-    for table in (*tables, FP32, *FEW_QUERIES_TABLES.values()):
-        lists = (listed for widths in table.values() for listed in widths.values())
-        for config in (config for listed in lists for config in listed):
-            for block in (config.block_q, config.block_kv):
-                assert block >= SMALLEST_BLOCK
-                assert block & (block - 1) == 0
-            assert config.warps in (4, 8)
-
-
-def test_widths_are_padded_to_powers_of_two() -> None:
-    assert [padded(width) for width in (1, 16, 17, 64, 96, 129)] == [16, 16, 32, 64, 128, 256]
-
-
-def test_a_configuration_survives_being_written_as_numbers() -> None:
-    config = Config(16, 32, 4, 2, descriptors=True)
-    assert config.numbers() == [16, 32, 4, 2, 1, 0, 0]
-    assert Config.of([16, 32, 4, 2, 1, 0, 0]) == config
 
 
 def test_numbers_from_before_an_option_existed_are_read() -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tests.impls._triton.conftest import child, needs_triton
-from tests.impls._triton.gluon_emulator import I32, SOURCE, Deadlock, Emulator, Hazard, Program
+from tests.impls._triton.gluon_emulator import SOURCE, Deadlock, Emulator, Hazard, Program
 
 LOG2_E = 1.4426950408889634
 EPSILON = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}  # of a rounded weight or output
@@ -210,20 +210,9 @@ def test_sections_come_one_after_the_other_and_long_units_before_short_ones() ->
     assert singly == [(1, 0), (1, 1), (0, 0), (0, 1), (1, 2), (0, 2)]
 
 
-def test_a_program_for_each_unit_takes_no_pairs() -> None:
-    module = Emulator().module.__dict__
-    assert units(module, 3, 1, 1, 3, causal=True) == [[(2, 0)], [(1, 0)], [(0, 0)]]
-
-
 def test_tiles_that_no_query_sees_are_not_read() -> None:
     (program,) = run(Shape(n_q=128, n_kv=1000, causal=True, offset=200))
     assert program.tiles_read == 2 + 2 * 3  # queries of two consumers; 328 keys and their values
-
-
-def test_a_tile_without_queries_reads_nothing() -> None:
-    """The one that makes an odd number of tiles even."""
-    (program,) = run(Shape(n_q=300, n_kv=300, causal=True, programs=1))
-    assert program.tiles_read == 3 * 2 + 2 * (1 + 2 + 3)
 
 
 # ---- the check can fail --------------------------------------------------------------------------
@@ -398,15 +387,10 @@ def run_often(shape: Shape, kernel: Emulator) -> None:
         run(shape, seed=seed, kernel=kernel)
 
 
-def test_a_scalar_that_overflows_is_noticed() -> None:
-    with pytest.raises(AssertionError, match="overflows"):
-        I32(2**30) * 2
-    assert I32(2**30).to(torch.int64) * 2 == 2**31
-
-
 # ---- with triton ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @needs_triton
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
 def test_it_is_as_close_as_the_same_dtype_reference(dtype: str) -> None:
@@ -417,6 +401,7 @@ def test_it_is_as_close_as_the_same_dtype_reference(dtype: str) -> None:
     assert len(ran) >= len(found) - 3, found
 
 
+@pytest.mark.long
 @needs_triton
 def test_what_it_does_not_take_goes_to_the_portable_kernel_with_a_reason() -> None:
     found = child("interpreted_gluon", "refusals")

@@ -19,7 +19,7 @@ def instruction(job: dict[str, Any]) -> str:
     return INSTRUCTIONS[tuple(job["capability"])]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_kernels_compile_without_spilling(tmp_path: Path) -> None:
     found = child("compiled", "compiled", TRITON_CACHE_DIR=str(tmp_path))
     assert {tuple(job["capability"]) for job in found} == set(INSTRUCTIONS)
@@ -39,7 +39,7 @@ def test_kernels_compile_without_spilling(tmp_path: Path) -> None:
     assert having("specialize") == {((10, 0), "forward")}
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_training_step_compiles_the_kernels_of_the_jobs(tmp_path: Path) -> None:
     found = child("compiled", "launched", TRITON_CACHE_DIR=str(tmp_path))
     gradients = ["grad_q_kernel", "grad_kv_kernel"]

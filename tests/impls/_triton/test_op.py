@@ -1,8 +1,11 @@
+import pytest
+
 from tests.impls._triton.conftest import child, needs_triton
 
 pytestmark = needs_triton
 
 
+@pytest.mark.long
 def test_the_operator_fits_into_torch() -> None:
     found = child("interpreted_operator", "operator")
     assert set(found["opcheck"].values()) == {"SUCCESS"}
@@ -16,6 +19,7 @@ def test_the_operator_fits_into_torch() -> None:
     assert found["flops"] == [pairs * (24 + 20), pairs * (3 * 24 + 2 * 20)]
 
 
+@pytest.mark.long
 def test_the_operator_refuses_arguments_that_it_would_read_wrongly() -> None:
     errors = child("interpreted_operator", "refusals")
     assert all("wanted" in error for error in errors), errors

@@ -41,11 +41,13 @@ def read(ptx: str, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 @needs_triton
 def test_products_of_single_warps_cannot_be_serialized_and_their_code_is_not_read() -> None:
     assert read("mma.sync.aligned.m16n8k16", "missing") is False
 
 
+@pytest.mark.long
 @needs_triton
 def test_code_that_cannot_be_read_gives_the_reason() -> None:
     assert read("wgmma.mma_async.sync", "missing") == "Triton has no nvdisasm here to read it with"

@@ -11,7 +11,7 @@ import pytest
 from attnbench.impls._triton.configs import KERNELS, Config, Kernel, candidates
 from tests.impls._triton.conftest import child, needs_triton
 
-pytestmark = needs_triton
+pytestmark = [needs_triton, pytest.mark.long]  # 80 s of compiling
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,6 @@ def skipped(facts: dict[str, Any]) -> dict[tuple[str, tuple[int, ...]], str]:
     }
 
 
-@pytest.mark.long
 def test_prepare_times_the_candidates_that_fit_and_the_call_uses_the_fastest(
     prepared: dict[str, Any],
 ) -> None:
@@ -105,14 +104,6 @@ def test_the_facts_have_each_candidates_times_on_the_device(prepared: dict[str, 
     assert facts["tune_ms"] > device_ms
 
 
-def test_a_choice_is_made_once_for_a_problem(prepared: dict[str, Any]) -> None:
-    """Or the call that is checked and the one that is timed could use different kernels."""
-    again = prepared["again"]
-    assert again["tried"] == []
-    assert again["used"] == prepared["narrow"]["used"]
-    assert again["facts"] == prepared["narrow"]["facts"]
-
-
 def test_a_serialized_candidate_is_never_launched(prepared: dict[str, Any]) -> None:
     found = prepared["serialized"]
     *others, fastest = listed("forward")
@@ -122,35 +113,12 @@ def test_a_serialized_candidate_is_never_launched(prepared: dict[str, Any]) -> N
     assert reason.startswith("its matrix products run one at a time")
 
 
-def test_serialized_candidates_are_used_if_there_are_no_others(prepared: dict[str, Any]) -> None:
-    found = prepared["all_serialized"]
-    assert found["used"] == [listed("forward")[-1]]
-    assert found["facts"]["configuration_source"] == "timed"
-    assert "one at a time" in skipped(found["facts"])["forward", tuple(listed("forward")[-1])]
-
-
 def test_a_choice_of_the_table_that_is_serialized_here_is_replaced(
     prepared: dict[str, Any],
 ) -> None:
     found = prepared["slow_table"]
     assert found["facts"]["configuration_source"] == "timed"
     assert found["used"] == [listed("forward")[-2], *prepared["timed"]["used"][1:]]
-
-
-def test_machine_code_that_cannot_be_read_is_said_and_the_candidates_are_timed(
-    prepared: dict[str, Any],
-) -> None:
-    found = prepared["unread"]
-    assert found["facts"]["serialization_unread"] == "Triton has no nvdisasm here"
-    assert found["used"] == [listed("forward")[-1]]
-
-
-def test_a_single_candidate_is_taken_without_a_choice(prepared: dict[str, Any]) -> None:
-    """Short sequences have one candidate; without gradients only the forward kernel is needed."""
-    facts = prepared["only"]["facts"]
-    assert facts["configuration_source"] == "only"
-    assert facts["configuration"] == {"forward": asdict(Config.of(listed("forward")[-1]))}
-    assert facts["skipped"] == []
 
 
 def test_descriptors_are_not_tried_on_tensors_that_they_do_not_fit(

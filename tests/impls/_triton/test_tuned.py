@@ -118,15 +118,6 @@ def test_merged_choices_can_be_read_and_the_newest_of_a_kind_stays(table: Path) 
     assert json.loads(table.read_text())["about"] == ABOUT
 
 
-def test_the_order_of_choices_changes_no_byte(table: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.json"
-    other.write_text(table.read_text())
-    both = [choice(), choice(problem=replace(PROBLEM, passes="forward"))]
-    table.write_text(merged(both, table))
-    other.write_text(merged(reversed(both), other))
-    assert table.read_bytes() == other.read_bytes()
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -156,11 +147,3 @@ def test_a_wrong_choice_is_refused_with_its_number(
     with pytest.raises(ValueError, match=r"tuned\.json: choice 2: ") as refusal:
         read(table)
     assert message in str(refusal.value)
-
-
-def test_a_second_choice_for_one_kind_is_refused(table: Path) -> None:
-    table.write_text(merged([choice()], table))
-    written = json.loads(table.read_text())
-    table.write_text(json.dumps(written | {"choices": written["choices"] * 2}))
-    with pytest.raises(ValueError, match="a second one for"):
-        read(table)

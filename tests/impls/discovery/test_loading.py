@@ -19,45 +19,6 @@ def test_the_variant_reaches_the_backend(folder: Path) -> None:
     assert torch.equal(load("two_sided").prepare(PROBLEM, inputs, None)(), inputs.query)
 
 
-def test_everything_but_prepare_has_a_default(folder: Path) -> None:
-    (folder / "bare.py").write_text(
-        "def prepare(problem, inputs, weights):\n    return lambda: inputs.query\n"
-    )
-    backend = load("bare")
-    assert (backend.name, backend.variant, backend.pinned_kernel) == ("bare", "", None)
-    assert (backend.exactness, backend.compiles, backend.plain_operations) == (
-        "exact",
-        False,
-        False,
-    )
-    assert backend.why_not(PROBLEM, CPU) is None
-    assert backend.peak_bytes(PROBLEM, CPU, 1) is None
-    message = r"^bare cannot return attention weights; these can: fused, naive$"
-    with backend.context(PROBLEM), pytest.raises(ValueError, match=message):
-        backend.attention_weights(PROBLEM, make_inputs(PROBLEM, CPU, 0), None)
-
-
-def test_a_variant_is_a_pinned_kernel_only_if_the_file_says_so(folder: Path) -> None:
-    (folder / "pins.py").write_text("PINS_KERNEL = True\n" + FAKE.format(boom=0))
-    (folder / "varies.py").write_text(FAKE.format(boom=0))
-    assert load("pins:left").pinned_kernel == "left"
-    assert load("pins").pinned_kernel is None
-    assert load("varies:left").pinned_kernel is None
-    assert load("sdpa:flash").pinned_kernel == "flash"
-    assert load("sdpa").pinned_kernel is None
-
-
-def test_unavailable_comes_before_why_not(folder: Path) -> None:
-    (folder / "picky.py").write_text(
-        "VARIANTS = ('left',)\n"
-        "def unavailable(device, *, variant): return f'no {variant or device.type} here'\n"
-        "def why_not(problem, device, *, variant): return 'never asked'\n"
-        "def prepare(problem, inputs, weights, *, variant): ...\n"
-    )
-    assert load("picky").unavailable(CPU) == "no cpu here"
-    assert load("picky:left").why_not(PROBLEM, CPU) == "no left here"
-
-
 def test_a_formula_is_found_by_the_name_of_a_backend_of_ours(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,26 +57,6 @@ def test_an_entry_point_is_a_module_an_object_or_a_plain_callable(
     )
     with pytest.raises(TypeError, match=message):
         load("number")
-
-
-def test_a_callable_with_other_arguments_is_told_which_it_gets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "attentions.py").write_text(
-        "def plain(q, k, v): return v\n"
-        "def named(q, k, v, causal, scale): return v\n"
-        "def open_(q, k, v, **options): return v\n"
-        "def odd(q, k, v, dropout, *, causal, scale): return v\n"
-    )
-    assert load("named@attentions")
-    assert load("open_@attentions")
-    with pytest.raises(
-        TypeError, match=r"^plain@attentions\(q, k, v\): .*'causal'; wanted attend\("
-    ):
-        load("plain@attentions")
-    with pytest.raises(TypeError, match=r"'dropout'; wanted attend"):
-        load("odd@attentions")
 
 
 def test_a_callable_that_cannot_be_imported_is_reported(

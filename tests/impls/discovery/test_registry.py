@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.impls import BadBackend, exactness, ignored, load, missing, names, needs, third_party
+from attnbench.impls import BadBackend, ignored, load, missing, names, needs, third_party
 from tests.conftest import environment
 from tests.impls.discovery.conftest import FAKE
 
@@ -58,19 +58,6 @@ def test_a_name_defined_twice_is_refused(folder: Path) -> None:
         names()
 
 
-def test_a_file_cannot_have_the_name_of_an_alias(folder: Path) -> None:
-    (folder / "eager.py").write_text(FAKE.format(boom=0))
-    with pytest.raises(BadBackend, match=r"eager\.py: eager is an alias of hf:eager; rename"):
-        names()
-
-
-def test_a_folder_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ATTNBENCH_BACKENDS", "/no/such/folder")
-    message = "ATTNBENCH_BACKENDS names /no/such/folder, which is not a folder"
-    with pytest.raises(BadBackend, match=message):
-        names()
-
-
 def test_entry_points_are_listed_with_their_declarations_and_not_imported(
     tmp_path: Path, entry_points: Callable
 ) -> None:
@@ -85,18 +72,6 @@ def test_entry_points_are_listed_with_their_declarations_and_not_imported(
     assert "third" not in sys.modules
     with pytest.raises(ZeroDivisionError):
         load("theirs")
-
-
-def test_the_exactness_of_an_entry_point_is_that_of_its_file(
-    tmp_path: Path, entry_points: Callable
-) -> None:
-    prepare = "def prepare(problem, inputs, weights):\n    return lambda: inputs.value\n"
-    (tmp_path / "claims_near.py").write_text(f"EXACTNESS = 'approximate'\n{prepare}")
-    (tmp_path / "claims_nonsense.py").write_text(f"EXACTNESS = 'nearly'\n{prepare}")
-    entry_points(near="claims_near", nonsense="claims_nonsense")
-    assert exactness("near") == load("near").exactness == "approximate"
-    message = "EXACTNESS must be one of 'exact', 'approximate', 'other', written out"
-    assert message in str(missing("nonsense"))
 
 
 def test_packages_cannot_take_names_and_one_name_belongs_to_one_package(
@@ -129,6 +104,7 @@ def test_an_entry_point_without_a_module_is_broken_and_the_others_stay(
         load("theirs")
 
 
+@pytest.mark.long
 def test_a_package_whose_entry_points_cannot_be_read_is_left_out_alone(tmp_path: Path) -> None:
     for name, listed in (
         ("good", b"[attnbench.backends]\ngood = third\n"),
@@ -155,6 +131,7 @@ def test_a_package_whose_entry_points_cannot_be_read_is_left_out_alone(tmp_path:
     assert done.stdout == f"True the package binary {reason} the package cut {reason}\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [("validate", "quickstart"), ("list", "backends"), ("run",)])
 def test_no_file_of_a_folder_stops_or_hangs_a_command(
     attnbench: Callable, folder: Path, words: tuple[str, ...]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.impls import Problem, exactness, ignored, input_order, load, missing, names
+from attnbench.impls import exactness, ignored, load, missing, names
 from attnbench.impls.discovery.source import MOST_BYTES
 from tests.impls.discovery.conftest import FAKE
 
@@ -24,15 +24,6 @@ def test_declarations_are_read_without_importing_the_file(folder: Path) -> None:
         "rnn": "other",
     }
     assert {name: exactness(name) for name in expected} == expected
-
-
-def test_the_order_of_inputs_counts_in_scope_core_only() -> None:
-    core = Problem(batch=1, seq_len=8, d_model=64, heads=2)
-    layer = Problem(batch=1, seq_len=8, d_model=64, heads=2, scope="layer")
-    assert [input_order(name, core) for name in ("hf:eager", "hf", "sdpa")] == [
-        "model", "model", "heads",
-    ]  # fmt: skip
-    assert input_order("hf:eager", layer) == "heads"
 
 
 def test_a_changed_file_is_read_again(folder: Path) -> None:
@@ -72,14 +63,6 @@ def test_a_broken_file_is_named_with_its_line(folder: Path, text: str, message: 
         load("broken")
 
 
-def test_the_encoding_of_a_file_is_the_one_that_it_declares(folder: Path) -> None:
-    text = f"NAME = 'Gr\xfc\xdfe'\n{FAKE.format(boom=0)}".encode("latin-1")
-    (folder / "mine.py").write_bytes(b"# coding: latin-1\n" + text)
-    assert "mine:left" in names()
-    (folder / "mine.py").write_bytes(text)
-    assert "wanted valid Python" in str(missing("mine"))
-
-
 @pytest.mark.parametrize("what", ["fifo", "folder", "dangling", "loop", "socket", "huge", "device"])
 def test_what_is_no_file_is_a_broken_backend_and_nobody_waits_for_it(
     folder: Path, what: str
@@ -115,14 +98,3 @@ def test_what_is_no_file_is_a_broken_backend_and_nobody_waits_for_it(
 def test_text_that_python_cannot_parse_is_a_broken_backend(folder: Path, text: str) -> None:
     (folder / "mine.py").write_text(text)
     assert "wanted valid Python" in str(missing("mine"))
-
-
-def test_hidden_files_are_no_backends_and_broken_ones_take_no_name(folder: Path) -> None:
-    (folder / ".#mine.py").symlink_to("user@host.1234")
-    (folder / "fused.py").mkdir()
-    (folder / "a\x1b[31m.py").write_text(FAKE.format(boom=0))
-    assert not {".#mine", "a\x1b[31m"} & set(names())
-    assert missing("fused") is None
-    assert [sentence.partition(" in ")[0] for sentence in ignored()] == [
-        *("'.#mine.py'", repr("a\x1b[31m.py"), "'fused.py'")
-    ]

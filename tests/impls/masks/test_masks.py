@@ -99,14 +99,6 @@ def test_a_mask_leaves_the_pairs_of_its_rule(mask: Any, causal: bool, n_q: int, 
     assert matrix(p).tolist() == wanted
 
 
-def test_a_part_of_a_mask_is_a_part_of_the_whole() -> None:
-    for p in small_problems():
-        rows = torch.arange(p.seq_len)[:: max(1, p.seq_len // 3)]
-        part = mask_matrix(p, rows, [p.batch - 1])
-        if part is not None:
-            assert part.expand(1, len(rows), p.kv_seq_len).equal(matrix(p)[-1:, rows]), p
-
-
 def test_a_random_mask_leaves_half_of_the_pairs_and_masks_some_queries_fully() -> None:
     p = Problem(**SHAPE, seq_len=640, mask="random")
     masked = fully_masked_rows(p, torch.arange(640))
@@ -127,12 +119,6 @@ def test_fully_masked_queries_see_everything_in_a_materialized_mask() -> None:
     assert rows[0] == 15
     assert materialized[masked].all()
     assert materialized[~masked].equal(matrix(p)[0, rows][~masked])
-
-
-def test_only_a_mask_without_a_rule_is_materialized() -> None:
-    problems = small_problems()
-    materialized = [p.mask for p in problems if materialized_mask(p, CPU) is not None]
-    assert materialized == ["random"] * sum(p.mask == "random" for p in problems)
 
 
 def test_blocks_are_drawn_and_include_the_own_one() -> None:

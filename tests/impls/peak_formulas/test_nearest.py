@@ -65,7 +65,3 @@ def test_no_call_takes_more_than_its_bound(
         assert (dtype == "fp32" and backend not in FAMILIES) or backend == "sdpa:math"
         return
     assert measured(backend, problem, make_case) <= most + SCALARS
-
-
-def test_a_backend_with_nothing_near_has_no_bound() -> None:
-    assert list(nearest("rnn", PROBLEM)) == []

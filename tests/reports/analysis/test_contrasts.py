@@ -8,8 +8,7 @@ import pytest
 from attnbench.reports.analysis import contrasts
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
-from tests.reports.fake_contrasts import decode, pruning, run_of, timed, training
-from tests.reports.fake_runs import problem, quickstart
+from tests.made_runs import decode, made, problem, pruning, quickstart, run_of, training
 from tests.reports.rendering import rows_of
 
 
@@ -61,7 +60,7 @@ def test_two_values_of_every_axis_are_a_contrast_of_that_axis_alone(
     run = run_of(
         tmp_path,
         *(
-            timed("fused", problem(1024, **of), ms)
+            made("fused", problem(1024, **of), ms)
             for of, ms in zip(CHANGES[axis], (1.0, 2.0), strict=True)
         ),
     )
@@ -77,8 +76,8 @@ def test_two_values_of_every_axis_are_a_contrast_of_that_axis_alone(
 def test_a_failed_setting_has_its_reason_and_no_ratio(tmp_path: Path) -> None:
     run = run_of(
         tmp_path,
-        timed("fused", problem(1024), 1.0),
-        timed("fused", problem(1024, mask="padding"), None),
+        made("fused", problem(1024), 1.0),
+        made("fused", problem(1024, mask="padding"), None),
     )
     (one,) = of_axis(run, "mask")
     assert one.time is None
@@ -90,7 +89,7 @@ def test_a_backend_that_ran_with_neither_setting_is_left_out(tmp_path: Path) -> 
     run = run_of(
         tmp_path,
         *(
-            timed(backend, problem(1024, mask=mask), ms)
+            made(backend, problem(1024, mask=mask), ms)
             for mask in ("none", "padding")
             for backend, ms in (("fused", 1.0), ("naive", None))
         ),
@@ -115,8 +114,8 @@ def test_fewer_heads_of_a_fixed_width_are_a_contrast_and_narrower_heads_are_not(
 def test_equal_times_are_called_the_same_and_noisy_ones_undecided(tmp_path: Path) -> None:
     equal = run_of(
         tmp_path / "equal",
-        timed("fused", problem(1024), 1.0),
-        timed("fused", problem(1024, mask="padding"), 1.001),
+        made("fused", problem(1024), 1.0),
+        made("fused", problem(1024, mask="padding"), 1.001),
     )
     (one,) = of_axis(equal, "mask")
     assert contrasts.time_word(one.same_time) == "same"
@@ -124,8 +123,8 @@ def test_equal_times_are_called_the_same_and_noisy_ones_undecided(tmp_path: Path
     one_process = {"block_ms": [[[1.0], [1.1], [0.9]]], "processes": 1}
     noisy = run_of(
         tmp_path / "noisy",
-        timed("fused", problem(1024), 1.0, **one_process),
-        timed("fused", problem(1024, mask="padding"), 1.0, **one_process),
+        made("fused", problem(1024), 1.0, **one_process),
+        made("fused", problem(1024, mask="padding"), 1.0, **one_process),
         contrast=("mask",),
     )
     (one,) = of_axis(noisy, "mask")
@@ -136,6 +135,6 @@ def test_equal_times_are_called_the_same_and_noisy_ones_undecided(tmp_path: Path
 
 
 def test_runs_without_a_second_value_have_no_contrast(tmp_path: Path) -> None:
-    run = run_of(tmp_path, timed("fused", problem(1024), 1.0), contrast=("passes",))
+    run = run_of(tmp_path, made("fused", problem(1024), 1.0), contrast=("passes",))
     assert contrasted(run) == {}
     assert findings(run) == []

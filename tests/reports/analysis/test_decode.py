@@ -6,14 +6,13 @@ from attnbench.reports.analysis.decode import known_rates, largest, timed_steps
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
-from tests.reports.fake_contrasts import timed
-from tests.reports.fake_decode import decode_run
-from tests.reports.fake_runs import problem
+from tests.made_runs import made, problem
+from tests.reports.data.test_decode import decode_run
 
 
 def test_other_cases_and_steps_without_bytes_are_left_out(tmp_path: Path) -> None:
-    long = timed("sdpa", problem(4096), 5.0)
-    unknown = timed(
+    long = made("sdpa", problem(4096), 5.0)
+    unknown = made(
         "linformer", problem(1, 32, kv_seq_len=1 << 20, d_model=4096), 5.0, exactness="approximate"
     )
     run = decode_run(tmp_path, more=[long, unknown])

@@ -9,7 +9,7 @@ import pytest
 from attnbench.harness.stats.intervals import latency_interval
 from attnbench.reports.analysis import growth
 from attnbench.reports.data.row_groups import Row
-from tests.reports.fake_runs import case, problem
+from tests.made_runs import case, problem
 
 LENGTHS = tuple(2**power for power in range(7, 14))
 
@@ -41,6 +41,7 @@ def exponent(constant: float, linear: float, quadratic: float, n: int) -> float:
     return (linear * n + 2 * quadratic * n * n) / (constant + linear * n + quadratic * n * n)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TRUTHS)
 def test_intervals_cover_exponent_and_crossover_in_93_percent_of_runs(name: str) -> None:
     constant, linear, quadratic, lengths, units, spread = TRUTHS[name]

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis import growth_along
-from tests.reports.fake_contrasts import run_of, timed
-from tests.reports.fake_runs import problem
+from tests.made_runs import made, problem, run_of
 from tests.reports.rendering import rows_of
 
 SIZES: dict[str, list[dict[str, Any]]] = {
@@ -26,10 +25,10 @@ SIZES: dict[str, list[dict[str, Any]]] = {
 def test_the_exponent_along_every_size_is_measured_from_two_values(
     tmp_path: Path, axis: str, ratio: float, name: str
 ) -> None:
-    made = [
-        timed("fused", problem(1024, **SIZES[axis][place]), (1, ratio)[place]) for place in (1, 0)
+    pairs = [
+        made("fused", problem(1024, **SIZES[axis][place]), (1, ratio)[place]) for place in (1, 0)
     ]
-    rows = rows_of(run_of(tmp_path, *made))
+    rows = rows_of(run_of(tmp_path, *pairs))
     ((_, (one,)),) = growth_along.growth_along(rows, axis)
     assert one.last == 2 * one.first
     assert one.exponent.low < log2(ratio) + 1e-9 or ratio == 1
@@ -38,11 +37,11 @@ def test_the_exponent_along_every_size_is_measured_from_two_values(
 
 
 def test_disturbed_times_have_an_exponent_and_no_name(tmp_path: Path) -> None:
-    made = [
-        timed("fused", problem(1024, batch=batch), float(batch), contended_blocks=99)
+    pairs = [
+        made("fused", problem(1024, batch=batch), float(batch), contended_blocks=99)
         for batch in (1, 2)
     ]
-    found = growth_along.growth_along(rows_of(run_of(tmp_path, *made)), "batch")
+    found = growth_along.growth_along(rows_of(run_of(tmp_path, *pairs)), "batch")
     ((_, (one,)),) = found
     assert one.name == ""
     text = growth_along.joint_finding(found)
@@ -53,8 +52,8 @@ def test_disturbed_times_have_an_exponent_and_no_name(tmp_path: Path) -> None:
 def test_one_value_and_failed_values_have_no_growth(tmp_path: Path) -> None:
     run = run_of(
         tmp_path,
-        timed("fused", problem(1024, batch=1), 1.0),
-        timed("fused", problem(1024, batch=2), None),
+        made("fused", problem(1024, batch=1), 1.0),
+        made("fused", problem(1024, batch=2), None),
     )
     assert growth_along.growth_along(rows_of(run), "batch") == []
 
@@ -62,8 +61,8 @@ def test_one_value_and_failed_values_have_no_growth(tmp_path: Path) -> None:
 def test_bytes_that_are_not_known_have_no_exponent(tmp_path: Path) -> None:
     run = run_of(
         tmp_path,
-        timed("fused", problem(1024, batch=1), 1.0, peak_bytes=None),
-        timed("fused", problem(1024, batch=2), 2.0),
+        made("fused", problem(1024, batch=1), 1.0, peak_bytes=None),
+        made("fused", problem(1024, batch=2), 2.0),
     )
     ((_, (one,)),) = growth_along.growth_along(rows_of(run), "batch")
     assert isnan(one.bytes_exponent)

@@ -11,7 +11,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row, records
 from attnbench.reports.formatting import number_text
-from tests.reports.fake_runs import case, head_sweep, problem, row, write_run
+from tests.made_runs import case, head_sweep, problem, row, write_run
 from tests.reports.rendering import rows_of
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis.kernel_table import OTHERS, kernel_table, other_tables
-from tests.reports.fake_windows import kernel, kernel_tables
+from tests.reports.analysis.test_utilization import kernel, kernel_tables
 
 
 def of(*entries: dict[str, Any], calls: int | None = 5, **others: Any) -> dict[str, Any]:

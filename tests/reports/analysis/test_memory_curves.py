@@ -8,7 +8,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
-from tests.reports.fake_runs import GIB, grid, quickstart, row, write_run
+from tests.made_runs import GIB, grid, quickstart, row, write_run
 from tests.reports.rendering import rows_of
 from tests.reports.sections.test_wall import planned, wall, wall_row
 

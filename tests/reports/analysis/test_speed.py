@@ -6,8 +6,7 @@ from pathlib import Path
 from attnbench.reports.analysis import speed
 from attnbench.reports.analysis.winner_map import winner_map
 from attnbench.reports.data.row_groups import groups
-from tests.reports.fake_inexact import inexact
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, inexact, problem, row, write_run
 from tests.reports.rendering import rows_of
 
 

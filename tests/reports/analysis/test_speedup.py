@@ -8,8 +8,7 @@ from attnbench.reports.analysis.speedup import baseline, finding, speed_ups
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import groups, records
-from tests.reports.fake_inexact import LENGTHS, inexact
-from tests.reports.fake_runs import case, problem, quickstart, row, write_run
+from tests.made_runs import case, inexact, problem, quickstart, row, write_run
 from tests.reports.rendering import rows_of
 
 
@@ -21,7 +20,7 @@ def test_the_baseline_is_exact_unless_the_scenario_says_otherwise(tmp_path: Path
     (group,) = groups(rows, "seq_len")
     text = finding(group, "fused")
     assert text.index("sdpa is") < text.index("linformer (approximate, error 12 %) is")
-    assert len(speed_ups(group.rows, "fused")) == 2 * len(LENGTHS)
+    assert len(speed_ups(group.rows, "fused")) == 2 * len((256, 512, 1024, 2048, 4096))
 
 
 def test_the_ratio_is_the_baselines_time_over_the_backends_and_paired_in_a_session(

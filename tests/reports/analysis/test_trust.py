@@ -6,7 +6,7 @@ import pytest
 
 from attnbench.reports.analysis import trust
 from attnbench.reports.data.row_groups import Row
-from tests.reports.fake_runs import case, problem
+from tests.made_runs import case, problem
 
 META: dict[str, Any] = {"r": {"scenario": {"plan": {"precision_ratio": 0.05}}}}
 QUIET = {

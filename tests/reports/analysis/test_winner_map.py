@@ -9,7 +9,7 @@ from attnbench.reports.analysis.winner_map import winner_map
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row, records
-from tests.reports.fake_runs import case, many_problems, problem, row, write_run
+from tests.made_runs import case, many_problems, problem, row, write_run
 
 
 def rows_of(

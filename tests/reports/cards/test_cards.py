@@ -7,8 +7,8 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import by_question, run_meta
 from attnbench.reports.elements import Card, Table
+from tests.made_runs import decode, pruning, run_of, training
 from tests.reports.fake_claims import pruned
-from tests.reports.fake_contrasts import decode, pruning, run_of, training
 
 
 def cards_of(*runs: Path) -> list[Card]:

@@ -7,8 +7,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Card, DotPlot
-from tests.reports.fake_contrasts import run_of, timed
-from tests.reports.fake_runs import problem
+from tests.made_runs import made, problem, run_of
 
 
 def card_of(*runs: Path) -> Card | None:
@@ -28,7 +27,7 @@ def test_disturbed_times_of_several_processes_are_undecided_and_the_sentence_say
     run = run_of(
         tmp_path,
         *(
-            timed("fused", problem(n, mask=mask), ms, contended_blocks=99)
+            made("fused", problem(n, mask=mask), ms, contended_blocks=99)
             for n in (512, 1024)
             for mask, ms in (("none", 1.0), ("padding", 3.0))
         ),
@@ -45,7 +44,7 @@ def test_a_setting_that_failed_is_named_in_place_of_its_dot(tmp_path: Path) -> N
     run = run_of(
         tmp_path,
         *(
-            timed(backend, problem(1024, mask=mask), ms)
+            made(backend, problem(1024, mask=mask), ms)
             for backend, times in (("fused", (1.0, 2.0)), ("naive", (1.0, None)))
             for mask, ms in zip(("none", "padding"), times, strict=True)
         ),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from attnbench.reports.cards import fastest
 from attnbench.reports.elements import Card, Table
-from tests.reports.fake_runs import grid, row, write_run
+from tests.made_runs import grid, row, write_run
 from tests.reports.rendering import card_of
 
 

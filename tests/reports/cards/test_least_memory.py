@@ -7,8 +7,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Card, Table
-from tests.reports.fake_contrasts import run_of, timed
-from tests.reports.fake_runs import problem
+from tests.made_runs import made, problem, run_of
 
 
 def card_of(run: Path) -> Card | None:
@@ -22,7 +21,7 @@ def shapes(parent: Path) -> Path:
     return run_of(
         parent,
         *(
-            timed(backend, problem(1024 if heads == 8 else 512, heads), 1.0, peak_bytes=size)
+            made(backend, problem(1024 if heads == 8 else 512, heads), 1.0, peak_bytes=size)
             for (backend, heads), size in sizes.items()
         ),
         name="backends",

@@ -7,7 +7,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Card
-from tests.reports.fake_contrasts import pruning, training
+from tests.made_runs import pruning, training
 
 
 def card_of(*runs: Path) -> Card | None:

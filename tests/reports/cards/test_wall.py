@@ -8,7 +8,7 @@ import pytest
 
 from attnbench.reports.cards import memory, wall
 from attnbench.reports.elements import Card, WallChart
-from tests.reports.fake_runs import GIB, grid, quickstart, row, write_run
+from tests.made_runs import GIB, grid, quickstart, row, write_run
 from tests.reports.rendering import card_of
 
 LENGTHS = (512, 1024, 2048, 4096, 8192)

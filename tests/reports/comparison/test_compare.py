@@ -15,9 +15,20 @@ from attnbench.reports.comparison.compare import (
 )
 from attnbench.reports.data.noise_floor import newest_noise_floor
 from attnbench.reports.data.read import BadRun
-from tests.reports.fake_compared import CPU, changed, floor_file, retold, starts
-from tests.reports.fake_pairs import PLANNED, fake_run
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import (
+    PLANNED,
+    case,
+    changed,
+    fake_run,
+    floor_file,
+    problem,
+    retold,
+    row,
+    starts,
+    write_run,
+)
+
+CPU = {"device": "cpu", "cpu": "Imaginary CPU 9000"}
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from attnbench.reports.comparison.compare import (
     Comparison,
     compare_runs,
 )
-from tests.reports.fake_decode import calibration, decode_run
+from tests.reports.data.test_decode import calibration, decode_run
 
 
 def compared(parent: Path, *, base: dict[str, Any], new: dict[str, Any]) -> Comparison:

@@ -19,8 +19,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import by_environment, records
 from attnbench.reports.data.run_meta import run_meta
-from tests.reports.fake_pairs import two_environments
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart, two_environments
 
 RATIOS = {"naive": 1.25, "fused": 1.0, "sdpa": 0.8}
 

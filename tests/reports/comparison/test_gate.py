@@ -8,8 +8,8 @@ import pytest
 from attnbench.reports.comparison.case_samples import case_samples, not_started
 from attnbench.reports.comparison.gate import Gate, apply
 from attnbench.reports.comparison.verdict import Rules, case_verdicts
+from tests.made_runs import row
 from tests.reports.comparison.test_verdict import PLANNED, measured, scaled
-from tests.reports.fake_runs import row
 
 
 def result(pairs, fail_on_undecided=False, **margins):

@@ -10,8 +10,7 @@ from attnbench.reports.comparison.case_samples import CaseSamples, case_samples,
 from attnbench.reports.comparison.interleaved_runs import merge_runs
 from attnbench.reports.comparison.verdict import CaseVerdict, Rules, case_verdicts
 from attnbench.reports.data.run_meta import NOT_REACHED
-from tests.reports.fake_pairs import PLANNED
-from tests.reports.fake_runs import row
+from tests.made_runs import PLANNED, row
 
 TURNS = 5
 GATED = {"latency": 0.05, "peak_bytes": 0.0}

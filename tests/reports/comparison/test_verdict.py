@@ -15,12 +15,12 @@ from attnbench.reports.comparison.verdict import (
     verdict_of,
 )
 from attnbench.reports.data.noise_floor import ProcessNoise
-from tests.reports.fake_pairs import PLANNED, timed
-from tests.reports.fake_runs import row
+from attnbench.reports.ratio import Noise
+from tests.made_runs import PLANNED, row, timed
 
 EVERY_BLOCK = 20  # of 5 processes x 4 blocks
 QUIET = Spread(sd=0.001, degrees=20)  # runs hardly differ on this machine
-KNOWN = {"between_runs": QUIET}
+KNOWN = {"noise": Noise(between_runs=QUIET)}
 
 
 def measured(seed, ratio=1.0, planned=PLANNED[0], **changes):
@@ -124,27 +124,40 @@ def test_single_processes_decide_only_what_processes_cannot_explain():
     assert latency(measured(1, processes=1), measured(2, 1.25)).verdict == "undecided"
     learnt = ProcessNoise(spread=Spread(sd=0.01, degrees=24), source="selfcheck")
     quiet, slow = measured(1, processes=1), measured(2, 1.25, processes=1)
-    assert latency(quiet, slow, process=learnt).verdict == "slower"
+    assert latency(quiet, slow, noise=Noise(process=learnt, between_runs=QUIET)).verdict == "slower"
     loud = measured(2, 1.25, processes=1, contended_blocks=EVERY_BLOCK)
     paired = replace(loud, session=quiet.session, contended_blocks=0)
-    assert latency(quiet, paired, process=learnt, same_run=True).verdict == "slower"
+    assert (
+        latency(
+            quiet, paired, noise=Noise(process=learnt, between_runs=QUIET), same_run=True
+        ).verdict
+        == "slower"
+    )
     both = [replace(one, contended_blocks=EVERY_BLOCK) for one in (quiet, paired)]
-    assert latency(*both, process=learnt, same_run=True).verdict == "undecided"
+    assert (
+        latency(*both, noise=Noise(process=learnt, between_runs=QUIET), same_run=True).verdict
+        == "undecided"
+    )
 
 
 def test_two_runs_decide_nothing_if_it_is_not_known_how_much_runs_differ():
     for ratio in (1.0, 5.0):
-        found = latency(measured(1), measured(2, ratio), between_runs=None)
+        found = latency(measured(1), measured(2, ratio), noise=Noise())
         assert (found.verdict, found.reasons) == ("undecided", ("between_runs",))
         assert isnan(found.p_value)
     noisy = Spread(sd=0.1, degrees=4)
-    assert latency(measured(1), measured(2, 1.3), between_runs=noisy).verdict == "undecided"
-    assert latency(measured(1), measured(2, 3.0), between_runs=noisy).verdict == "slower"
+    assert (
+        latency(measured(1), measured(2, 1.3), noise=Noise(between_runs=noisy)).verdict
+        == "undecided"
+    )
+    assert (
+        latency(measured(1), measured(2, 3.0), noise=Noise(between_runs=noisy)).verdict == "slower"
+    )
 
 
 def test_parts_of_one_session_need_no_noise_between_runs():
     one = measured(1)
-    found = latency(one, scaled(one, 1.2), between_runs=None)
+    found = latency(one, scaled(one, 1.2), noise=Noise())
     assert (found.verdict, found.reasons) == ("slower", ())
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from attnbench.reports.data.copies import first_copies, has_copies
 from attnbench.reports.data.load import load
-from tests.reports.fake_copies import LENGTHS, copies_run, gpu
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
+from tests.reports.comparison.test_devices import LENGTHS, copies_run, gpu
 
 TWO = (gpu(1), gpu(2, "node2"))
 

@@ -10,7 +10,7 @@ import pytest
 import attnbench
 from attnbench.harness.stats.intervals import latency_interval
 from attnbench.reports.data.load import COLUMNS, load
-from tests.reports.fake_runs import case, head_sweep, problem, quickstart, row, write_run
+from tests.made_runs import case, head_sweep, problem, quickstart, row, write_run
 
 
 def test_every_planned_case_is_one_row_in_the_order_of_the_plan(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from attnbench.reports.data.memory_need import clearly_outside_bytes, needed_bytes
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 from tests.reports.rendering import rows_of
 
 MIB = 1 << 20

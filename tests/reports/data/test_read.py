@@ -10,7 +10,7 @@ import pytest
 
 from attnbench.harness.rows import run_files
 from attnbench.reports.data.read import BadRun, read_run
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 
 
 @pytest.fixture
@@ -123,25 +123,25 @@ def test_an_empty_run_json_is_named(run: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"seq_len": "128"}, "rows.jsonl:2: seq_len: found '128', wanted int"),
-        ({"heads": True}, "heads: found True, wanted int"),
-        ({"batch": None}, "batch: found nothing, wanted int"),
-        ({"peak_bytes": -1}, "peak_bytes: found -1, wanted 0 or more"),
-        ({"block_ms": [[[1e13]]]}, "block_ms: wanted positive numbers, from 1e-09 to 1e+12"),
+        ({"seq_len": "128"}, "rows.jsonl:2: seq_len: found '128'"),
+        ({"heads": True}, "heads: found True"),
+        ({"batch": None}, "batch: found nothing"),
+        ({"peak_bytes": -1}, "peak_bytes: found -1"),
+        ({"block_ms": [[[1e13]]]}, "block_ms[0][0][0]: found 10000000000000.0"),
         ({"peak_bytes": 1 << 70}, "peak_bytes: found"),
         ({"status": "fine"}, "status: found 'fine', wanted one of ok, oom"),
-        ({"block_ms": [[[1.0, 0.0]]]}, "block_ms: wanted positive numbers"),
-        ({"block_ms": [[1.0]]}, "block_ms: wanted positive numbers"),
-        ({"block_ms": 3}, "block_ms: found 3, wanted list"),
-        ({"hot_block_ms": [[[-1.0]]]}, "hot_block_ms: wanted positive numbers"),
-        ({"graph_block_ms": [1.0]}, "graph_block_ms: wanted positive numbers"),
-        ({"conditions": {"calls": 1}}, "conditions: found {'calls': 1}, wanted list"),
-        ({"conditions": [{"calls": 1}]}, "conditions: wanted objects of numbers"),
-        ({"conditions": [[{"calls": "1"}]]}, "conditions: wanted objects of numbers"),
-        ({"conditions": [[{"calls": 1 << 70}]]}, "conditions: wanted objects of numbers"),
-        ({"warmup_stationary": 1}, "warmup_stationary: found 1, wanted bool"),
-        ({"contended_blocks": 0.5}, "contended_blocks: found 0.5, wanted int"),
-        ({"graph_reason": False}, "graph_reason: found False, wanted str"),
+        ({"block_ms": [[[1.0, 0.0]]]}, "block_ms[0][0][1]: found 0.0"),
+        ({"block_ms": [[1.0]]}, "block_ms[0][0]: found 1.0"),
+        ({"block_ms": 3}, "block_ms: found 3"),
+        ({"hot_block_ms": [[[-1.0]]]}, "hot_block_ms[0][0][0]: found -1.0"),
+        ({"graph_block_ms": [1.0]}, "graph_block_ms[0]: found 1.0"),
+        ({"conditions": {"calls": 1}}, "conditions: found {'calls': 1}"),
+        ({"conditions": [{"calls": 1}]}, "conditions[0]: found {'calls': 1}"),
+        ({"conditions": [[{"calls": "1"}]]}, "conditions[0][0].calls: found '1'"),
+        ({"conditions": [[{"calls": 1 << 70}]]}, "conditions[0][0].calls: found 118059"),
+        ({"warmup_stationary": 1}, "warmup_stationary: found 1"),
+        ({"contended_blocks": 0.5}, "contended_blocks: found 0.5"),
+        ({"graph_reason": False}, "graph_reason: found False"),
     ],
 )
 def test_a_field_of_the_wrong_kind_is_named(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from attnbench.reports.data.row_groups import Row, groups, value_text
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 from tests.reports.rendering import rows_of, rows_with_statuses
 
 

@@ -4,18 +4,21 @@ import pytest
 
 from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
-from tests.reports.fake_runs import case, problem, row, write_run
-from tests.reports.fake_windows import with_utilization
+from tests.made_runs import case, problem, row, write_run
+from tests.reports.analysis.test_utilization import with_utilization
 
 COMPLETE = {"way": "eager", "process": 0, "window_s": 2.0, "calls": 1000}
 BROKEN = [
-    ({"windows": [3]}, "windows[0]: wanted an object"),
-    ({"windows": [{**COMPLETE, "calls": "9"}]}, "windows[0]: calls: found '9', wanted int"),
-    ({"windows": [{**COMPLETE, "window_s": 0}]}, "windows[0]: wanted numbers"),
-    ({"windows": [{**COMPLETE, "x_ratio": [1]}]}, "windows[0]: wanted numbers"),
-    ({"windows": [{"way": "eager"}]}, "windows[0]: window_s: found nothing, wanted int or float"),
-    ({"missing": {"x": 3}}, "missing: wanted a reason as text"),
-    ({"tables": [3]}, "tables: found [3], wanted dict"),
+    ({"windows": [3]}, "windows[0]: found 3"),
+    ({"windows": [{**COMPLETE, "calls": "9"}]}, "windows[0].calls: found '9'"),
+    (
+        {"windows": [{**COMPLETE, "window_s": 0}]},
+        "windows[0].window_s: found 0",
+    ),
+    ({"windows": [{**COMPLETE, "x_ratio": [1]}]}, "windows[0].x_ratio: found [1]"),
+    ({"windows": [{"way": "eager"}]}, "windows[0].window_s: found nothing"),
+    ({"missing": {"x": 3}}, "missing.x: found 3"),
+    ({"tables": [3]}, "tables: found [3]"),
 ]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import export
 from attnbench.reports.exports.chrome_trace import CASES, FIRST_WORKER
-from tests.reports.fake_runs import case, problem, quickstart, row, write_run
+from tests.made_runs import case, problem, quickstart, row, write_run
 
 BEGAN_S = datetime(2026, 11, 21, 9, 30, tzinfo=UTC).timestamp()
 

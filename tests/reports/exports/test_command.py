@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import command_line, environment
-from tests.reports.fake_runs import many_problems, quickstart
+from tests.made_runs import many_problems, quickstart
 
 
 @pytest.fixture
@@ -17,23 +17,23 @@ def run(tmp_path: Path) -> Path:
     return quickstart(tmp_path / "results")
 
 
-def test_stdout_has_the_data_only_and_stderr_what_is_left_out(attnbench, run: Path) -> None:
-    done = attnbench("export", run, "--format", "github-benchmark")
+def test_stdout_has_the_data_only_and_stderr_what_is_left_out(here, run: Path) -> None:
+    done = here("export", run, "--format", "github-benchmark")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("[\n")
     assert done.stderr.startswith("note: ")
     assert "cases without a latency left out" in done.stderr
-    again = attnbench("export", run, "--format", "github-benchmark", "--output", "-")
+    again = here("export", run, "--format", "github-benchmark", "--output", "-")
     assert again.stdout == done.stdout
 
 
 def test_a_file_is_replaced_in_one_step_and_its_path_printed(
-    attnbench, run: Path, tmp_path: Path
+    here, run: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "table.csv"
     target.write_text("old")
     before = target.stat().st_ino
-    done = attnbench("export", run, many_problems(tmp_path / "results"), "-o", target)
+    done = here("export", run, many_problems(tmp_path / "results"), "-o", target)
     assert (done.returncode, done.stdout) == (0, f"{target}\n")
     assert target.read_text().startswith("run,case,backend,")
     assert target.stat().st_ino != before  # renamed into place, not written over
@@ -41,25 +41,26 @@ def test_a_file_is_replaced_in_one_step_and_its_path_printed(
 
 
 def test_a_file_that_cannot_be_written_is_one_line_and_leaves_the_old_one(
-    attnbench, run: Path, tmp_path: Path
+    here, run: Path, tmp_path: Path
 ) -> None:
-    done = attnbench("export", run, "-o", tmp_path / "absent" / "table.csv")
+    done = here("export", run, "-o", tmp_path / "absent" / "table.csv")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "choose another place with --output FILE" in done.stderr
-    done = attnbench("export", run, "-o", tmp_path)
+    done = here("export", run, "-o", tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
 def test_an_unknown_format_and_runs_that_do_not_fit_are_one_line(
-    attnbench, run: Path, tmp_path: Path
+    here, run: Path, tmp_path: Path
 ) -> None:
     other = shutil.copytree(run, tmp_path / "other")
     for arguments in (("--format", "xlsx"), (other, "--format", "github-benchmark")):
-        done = attnbench("export", run, *arguments)
+        done = here("export", run, *arguments)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
+@pytest.mark.long
 def test_bytes_do_not_go_to_a_terminal(run: Path) -> None:
     pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'attnbench[parquet]'")
     ours, theirs = pty.openpty()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.exports import Exported, NotExportable, export, load, names
-from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
+from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
 from tests.reports.sections.test_wall import only_walls
 
 WHOLE_RUNS = ("chrome-trace", "csv", "json", "md", "parquet")
@@ -53,6 +53,7 @@ def test_a_torn_last_line_has_a_note(name: str, tmp_path: Path) -> None:
     assert any("torn off" in note for note in export(run, name).notes)
 
 
+@pytest.mark.long
 def test_a_run_without_any_speed_is_written_or_refused_in_one_line(
     name: str, tmp_path: Path
 ) -> None:

@@ -13,8 +13,7 @@ import pytest
 
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import NotExportable, export
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import many_problems, quickstart
+from tests.made_runs import fake_run, many_problems, quickstart
 
 RANGE = re.compile(r"(?:\+-|±)\s*(\d.*)")
 

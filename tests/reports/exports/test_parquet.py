@@ -10,8 +10,7 @@ import pytest
 
 from attnbench.reports.data.load import COLUMNS, load
 from attnbench.reports.exports import PackageMissing, export, parquet
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
+from tests.made_runs import case, fake_run, many_problems, problem, quickstart, row, write_run
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'attnbench[parquet]'")
 pq = pytest.importorskip("pyarrow.parquet")

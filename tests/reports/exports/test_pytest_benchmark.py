@@ -12,8 +12,7 @@ import pytest
 
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import NotExportable, export
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import fake_run, quickstart
 
 # What pytest-benchmark 5.3.1 writes itself with --benchmark-json;
 # test_an_export_has_the_keys_of_a_file_that_pytest_benchmark_wrote holds it to that.
@@ -51,6 +50,7 @@ def of_pytest_benchmark(tmp_path_factory: pytest.TempPathFactory) -> dict:
     return json.loads((folder / "own.json").read_text())
 
 
+@pytest.mark.long
 def test_an_export_has_the_keys_of_a_file_that_pytest_benchmark_wrote(
     of_pytest_benchmark: dict, tmp_path: Path
 ) -> None:
@@ -79,6 +79,7 @@ def of_one_scenario(run: Path) -> Path:
     return run
 
 
+@pytest.mark.long
 def test_its_command_line_compares_two_exported_runs(tmp_path: Path) -> None:
     runs = {
         name: of_one_scenario(fake_run(tmp_path / "runs", seed, seed))

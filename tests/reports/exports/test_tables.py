@@ -11,8 +11,8 @@ import pytest
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import NotExportable, export
 from attnbench.reports.exports.md import MOST_CHARACTERS
-from tests.reports.fake_decode import decode_run
-from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
+from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
+from tests.reports.data.test_decode import decode_run
 
 
 def text_of(run: Path | list[Path], name: str) -> str:

@@ -8,8 +8,8 @@ import pytest
 
 from attnbench.reports.drawing.picture import Drawn
 from attnbench.reports.pages import html
-from tests.reports.fake_cards import fake_cards, with_cards
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
+from tests.reports.pages.test_cards import fake_cards, with_cards
 from tests.reports.rendering import write_page
 
 pytestmark = pytest.mark.long

@@ -6,7 +6,7 @@ import pytest
 
 from attnbench.reports.pages.figures import write_figures
 from attnbench.reports.pages.report import open_report
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 from tests.reports.rendering import page_of
 
 pytestmark = pytest.mark.long

@@ -13,7 +13,7 @@ import pytest
 
 from attnbench.harness.files.printable import visible
 from attnbench.reports.exports import export
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 from tests.reports.rendering import openers, page_of
 
 HOSTILE = (

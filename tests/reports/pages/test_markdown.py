@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from attnbench.reports.pages import markdown as module
-from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
+from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
 from tests.reports.pages.test_hostile import HOSTILE
 from tests.reports.pages.test_hostile import run as run  # noqa: PLC0414 - a fixture
 from tests.reports.rendering import markdown_of

@@ -8,8 +8,10 @@ from hashlib import sha256
 from html import unescape
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import environment
-from tests.reports.fake_runs import grid, quickstart, row, write_run
+from tests.made_runs import grid, quickstart, row, write_run
 from tests.reports.rendering import page_of, text_of
 
 
@@ -42,6 +44,7 @@ def test_telemetry_that_is_no_plain_file_removes_the_timeline_only(tmp_path: Pat
     assert "No timeline: " in text_of(page_of(run))
 
 
+@pytest.mark.long
 def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     code = (

@@ -10,7 +10,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.pages.page_data import page_data
-from tests.reports.fake_runs import case, problem, quickstart, row, write_run
+from tests.made_runs import case, problem, quickstart, row, write_run
 
 PLENTY = 1 << 30
 

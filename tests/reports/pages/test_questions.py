@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.pages.report import Report, open_report, per_question
-from tests.reports.fake_runs import grid, row, write_run
+from tests.made_runs import grid, row, write_run
 
 QUESTIONS = ("Which is fastest <b>here</b>?", "What do heads cost?")
 

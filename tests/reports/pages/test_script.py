@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from attnbench.reports.exports import export
-from tests.reports.fake_runs import case, problem, quickstart, row, write_run
+from tests.made_runs import case, problem, quickstart, row, write_run
 from tests.reports.rendering import write_page
 
 Open = Callable[..., Any]
@@ -28,6 +28,7 @@ def titles(page: Any, table: str = "table.all") -> list[str]:
     return page.locator(f"{table} thead th").all_text_contents()
 
 
+@pytest.mark.long
 def test_a_column_sorts_by_size_and_not_by_letters(opened: Open) -> None:
     page = opened()
     place = titles(page).index("latency")

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from attnbench.reports.pages import terminal
 from attnbench.reports.pages.report import open_report
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 from tests.reports.pages.test_hostile import run as run  # noqa: PLC0414 - a fixture
 
 
@@ -32,12 +32,12 @@ def test_hostile_names_are_text(run: Path) -> None:
     assert "\\x1b" in text
 
 
-def test_a_broken_row_is_one_line_and_exit_code_2(attnbench, tmp_path: Path) -> None:
+def test_a_broken_row_is_one_line_and_exit_code_2(here, tmp_path: Path) -> None:
     folder = quickstart(tmp_path / "results")
     with (folder / "rows.jsonl").open("a") as file:
         file.write('{"schema": 1, "kind": "latency", "case": "x"}\n')
     for verb in ("show", "report", "export"):
-        done = attnbench(verb, folder)
+        done = here(verb, folder)
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1
         assert "rows.jsonl:" in done.stderr

@@ -11,7 +11,7 @@ from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Badge
 from attnbench.reports.sections._badges import badges
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 
 
 def made(

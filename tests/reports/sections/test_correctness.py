@@ -8,7 +8,7 @@ from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Badge
 from attnbench.reports.sections import correctness
 from attnbench.reports.sections._badges import badges
-from tests.reports.fake_inexact import inexact
+from tests.made_runs import inexact
 from tests.reports.rendering import blocks_of, rows_of, sentences, tables_of
 
 

@@ -9,7 +9,7 @@ from attnbench.reports.analysis import energy
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.sections import energy as section
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 from tests.reports.rendering import blocks_of, rows_of, sentences, tables_of
 
 JOULES = {"naive": 9e-3, "fused": 6e-3, "sdpa": 3e-3}

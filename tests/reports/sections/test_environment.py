@@ -6,7 +6,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.sections import environment as section
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 
 MERGED = [{"number": 1, "of": 2, "run": "a"}, {"number": 2, "of": 2, "run": "b"}]
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.analysis.generation import TIMED
+from attnbench.reports.analysis.generation import VALUES
 from attnbench.reports.sections import generation
-from tests.reports.fake_studies import with_study
+from tests.made_runs import with_study
 from tests.reports.rendering import blocks_of, figures_of, sentences
 
 
@@ -39,7 +39,7 @@ def finding(backend: str, tokens: int, **more: Any) -> dict[str, Any]:
 
 
 def test_a_backend_that_failed_the_gate_has_its_reason_and_no_line(tmp_path: Path) -> None:
-    untimed = dict.fromkeys(TIMED)
+    untimed = dict.fromkeys(VALUES)
     wrong = finding("sdpa", 64, complaint="cached steps are not the full causal pass", **untimed)
     run = with_study(tmp_path, "generation", [finding("fused", 64), wrong])
     blocks = blocks_of(generation, run)

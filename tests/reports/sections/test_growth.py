@@ -4,7 +4,7 @@ from pathlib import Path
 
 from attnbench.reports.elements import Block, Table
 from attnbench.reports.sections import growth as section
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 from tests.reports.rendering import blocks_of, tables_of
 
 

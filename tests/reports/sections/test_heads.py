@@ -4,8 +4,7 @@ from pathlib import Path
 
 from attnbench.reports.sections import heads as section
 from attnbench.reports.sections import summary
-from tests.reports.fake_contrasts import pruning
-from tests.reports.fake_runs import head_sweep, quickstart
+from tests.made_runs import head_sweep, pruning, quickstart
 from tests.reports.rendering import blocks_of, figures_of, sentences
 
 

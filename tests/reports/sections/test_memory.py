@@ -5,7 +5,7 @@ from typing import Any
 
 from attnbench.reports.elements import Text
 from attnbench.reports.sections import memory
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 from tests.reports.rendering import blocks_of, tables_of
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from attnbench.reports.elements import Block, Text
 from attnbench.reports.sections import roofline as section
-from tests.reports.fake_contrasts import timed
-from tests.reports.fake_decode import decode_run
-from tests.reports.fake_roofline import calibrated_run
-from tests.reports.fake_runs import problem
+from tests.made_runs import made, problem
+from tests.reports.analysis.test_roofline import calibrated_run
+from tests.reports.data.test_decode import decode_run
 from tests.reports.rendering import blocks_of, figures_of, sentences, tables_of
 
 
@@ -69,7 +68,7 @@ def test_decode_steps_that_memory_limits_are_left_to_their_own_section(tmp_path:
     (only,) = blocks_of(section, decode_run(tmp_path / "a"))
     assert isinstance(only, Text)
     assert "Decode and memory bandwidth" in only.text
-    more = [timed("sdpa", problem(512), 1.0)]
+    more = [made("sdpa", problem(512), 1.0)]
     found = blocks_of(section, decode_run(tmp_path / "b", more=more))
     assert len(tables_of(found)[-1].rows) == 1
     assert only.text in sentences(found)

@@ -8,7 +8,7 @@ import pytest
 
 from attnbench.reports.elements import Block, Table
 from attnbench.reports.sections import utilization as section
-from tests.reports.fake_windows import kernel, kernel_tables, with_utilization
+from tests.reports.analysis.test_utilization import kernel, kernel_tables, with_utilization
 from tests.reports.pages.test_hostile import HOSTILE
 from tests.reports.rendering import (
     blocks_of,

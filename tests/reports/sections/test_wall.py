@@ -9,7 +9,7 @@ import pytest
 from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.sections import wall as section
-from tests.reports.fake_runs import GIB, case, problem, row, write_run
+from tests.made_runs import GIB, case, problem, row, write_run
 from tests.reports.rendering import (
     blocks_of,
     figures_of,
@@ -112,6 +112,7 @@ def test_the_last_row_of_a_wall_counts_and_what_has_none_was_not_reached(tmp_pat
     assert "hangs: not reached" in text_of(page_of(run))
 
 
+@pytest.mark.long
 def test_cases_and_walls_do_not_mix(tmp_path: Path) -> None:
     cases = [case(backend, problem(n)) for n in (128, 256) for backend in ("fused", "sdpa")]
     walls = [

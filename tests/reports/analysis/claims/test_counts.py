@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from tests.made_runs import problem
 from tests.reports.fake_claims import LENGTHS, Made, ledger_of, timed
-from tests.reports.fake_runs import problem
 
 
 def test_the_score_matrix_is_2_b_h_n2_e_to_the_byte(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
-"""reports/analysis/claims/generation.py: what a cache saves, by FLOPs and by time."""
+"""reports/analysis/claims/studies.py: what a cache saves, by FLOPs and by time."""
 
 from typing import Any
 
 from attnbench.reports.analysis.claims.claim_verdict import Part
-from attnbench.reports.analysis.claims.generation import cache_saves
 from attnbench.reports.analysis.claims.ledger import ledger
-from attnbench.reports.analysis.generation import TIMED
+from attnbench.reports.analysis.generation import VALUES
+from tests.reports import fake_claims
 from tests.reports.sections.test_generation import finding
 
 FLOPS, FUSED = "FLOPs", "time, fused"
@@ -13,7 +13,7 @@ FLOPS, FUSED = "FLOPs", "time, fused"
 
 def parts(*findings: Any) -> dict[str, Part]:
     found = [one if isinstance(one, str) else {"study": "generation", **one} for one in findings]
-    return {part.of: part for part in cache_saves(found)}
+    return fake_claims.parts("Q16", found)
 
 
 def over(tokens: int, ratio: float, reach: float = 1.01, **more: Any) -> dict[str, Any]:
@@ -66,14 +66,14 @@ def test_flops_that_grow_alike_refute_it() -> None:
 
 
 def test_a_backend_that_computes_something_else_with_a_cache_saves_nothing() -> None:
-    untimed = {**dict.fromkeys(TIMED), "complaint": "cached steps are not the full causal pass"}
+    untimed = {**dict.fromkeys(VALUES), "complaint": "cached steps are not the full causal pass"}
     found = parts(over(512, 3.0), finding("sdpa", 512, **untimed))
     assert (found[FUSED].verdict, found["sdpa"].verdict) == ("supported", "inconclusive")
     assert found["sdpa"].numbers == "cached steps are not the full causal pass"
 
 
 def test_without_the_study_or_with_broken_findings_it_is_not_run() -> None:
-    assert cache_saves([]) == []
+    assert parts() == {}
     assert parts("nonsense", over(512, 3.0) | {"tokens": "many"}) == {}
     (claim,) = [one for one in ledger([], {"studies": []}) if one.id == "Q16"]
     assert claim.verdict == "not run"

@@ -1,7 +1,8 @@
-"""reports/analysis/claims/layer_share.py: what the core's share of a layer's time decides."""
+"""reports/analysis/claims/times.py: what the core's share of a layer's time decides."""
 
 from pathlib import Path
 
+from tests.made_runs import problem
 from tests.reports.fake_claims import (
     Made,
     layer,
@@ -9,7 +10,6 @@ from tests.reports.fake_claims import (
     timed,
     work,
 )
-from tests.reports.fake_runs import problem
 
 
 def both(n: int, heads: int, core_ms: float, layer_ms: float) -> list[Made]:

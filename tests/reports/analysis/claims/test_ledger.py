@@ -19,17 +19,17 @@ from attnbench.reports.data.run_meta import Meta, run_meta
 from attnbench.reports.elements import Table, Text
 from attnbench.reports.sections import claims as section
 from tests.conftest import ROOT
-from tests.reports.fake_claims import COPIES, LENGTHS, MERGED, ledger_of, pruned
-from tests.reports.fake_inexact import inexact
-from tests.reports.fake_runs import (
+from tests.made_runs import (
     case,
     head_sweep,
+    inexact,
     many_problems,
     problem,
     quickstart,
     row,
     write_run,
 )
+from tests.reports.fake_claims import COPIES, LENGTHS, MERGED, ledger_of, pruned
 from tests.reports.rendering import rows_of
 
 IDS = list(STATEMENTS)

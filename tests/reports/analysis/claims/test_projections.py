@@ -1,4 +1,4 @@
-"""reports/analysis/claims/projections.py: several products as one must be as right, and faster."""
+"""reports/analysis/claims: several products as one must be as right, and faster."""
 
 from pathlib import Path
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis.claims.claim_verdict import Part
-from attnbench.reports.analysis.claims.projections import one_product
 from tests.reports.fake_claims import (
     Made,
     layer,
     ledger_of,
+    parts,
     timed,
     verdict,
 )
@@ -48,7 +48,8 @@ def test_one_process_decides_what_processes_cannot_explain(ratio: float, wanted:
 
 def test_disturbed_products_decide_only_what_disturbed_processes_cannot_explain() -> None:
     def part(ratio: float, contended: int) -> Part:
-        return one_product([{**product(ratio), "contended_blocks": contended, "blocks": 8}])[0]
+        found = [{**product(ratio), "contended_blocks": contended, "blocks": 8}]
+        return next(iter(parts("Q15", found).values()))
 
     assert (part(2.0, 4).verdict, part(2.0, 5).verdict) == ("supported", "inconclusive")
     assert part(5.0, 5).verdict == "supported"

@@ -1,4 +1,4 @@
-"""reports/analysis/claims/pruning.py: whether removed heads save in proportion."""
+"""reports/analysis/claims/times.py: whether removed heads save in proportion."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ import pytest
 from attnbench.reports.analysis.claims.claim_verdict import (
     ClaimVerdict,
 )
+from tests.made_runs import problem
 from tests.reports.fake_claims import Made, ledger_of, pruned, timed
-from tests.reports.fake_runs import problem
 
 PRUNED: list[tuple[list[Made], ClaimVerdict]] = [
     ([pruned(8, 8.0, 800), pruned(4, 4.0, 400), pruned(1, 1.0, 100)], "supported"),

@@ -1,13 +1,13 @@
-"""reports/analysis/claims/recurrent_layer.py: a GRU against attention on short sequences."""
+"""reports/analysis/claims/times.py: a GRU against attention on short sequences."""
 
 from pathlib import Path
 
+from tests.made_runs import problem
 from tests.reports.fake_claims import (
     layer,
     ledger_of,
     timed,
 )
-from tests.reports.fake_runs import problem
 
 
 def test_a_gru_needs_more_flops_than_attention_below_the_width(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""reports/analysis/claims/score_scale.py: the factor keeps the variance and a derivative."""
+"""reports/analysis/claims/studies.py: scales of scores and of first weights."""
 
 from typing import Any
 
@@ -39,3 +39,19 @@ def test_by_the_query_the_factor_itself_counts() -> None:
         scale(512, 3.0, 0.1, scaled=True),
     ]
     assert verdict("Q8", ends) == "depends"
+
+
+def initial(rule: str, output: float, gradient: float) -> dict[str, Any]:
+    return {
+        "study": "initialisation",
+        "rule": rule,
+        **bounded("output_variance", output),
+        **bounded("gradient_variance", gradient),
+    }
+
+
+def test_xavier_must_be_well_scaled_and_the_others_not() -> None:
+    others = [initial("normal_1", 1e5, 1e6), initial("normal_0.01", 1e-5, 1e-5)]
+    assert verdict("Q14", [initial("xavier", 0.2, 0.3), *others]) == "supported"
+    assert verdict("Q14", [initial("xavier", 0.001, 0.001), *others]) == "depends"
+    assert verdict("Q14", [initial("normal_1", 1.0, 1.0)]) == "refuted"

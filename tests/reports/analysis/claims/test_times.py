@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from tests.made_runs import problem
 from tests.reports.fake_claims import (
     LENGTHS,
     Made,
@@ -11,7 +12,6 @@ from tests.reports.fake_claims import (
     timed,
     work,
 )
-from tests.reports.fake_runs import problem
 
 
 def window(active: float) -> list[dict[str, Any]]:

@@ -1,0 +1,206 @@
+"""What studies of trained models find: models as in rows/findings.py, shared with reports.
+
+Fields with a default may be missing: earlier versions did not have them, or only some findings do.
+"""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from ..rows.findings import Count, Finding, Map, Maybe
+
+Ratio = Annotated[float, Field(ge=0, le=1)]
+Samples = Annotated[list[Annotated[float, Field(gt=0, lt=1e12)]], Field(min_length=1)]
+"""Times in ms."""
+Numbers = list[list[Maybe]] | None
+"""[block][head]; null where a head has none."""
+Losses = list[float]
+
+
+def square(rows: list[list[float]]) -> list[list[float]]:
+    """Raises ValueError."""
+    if len(rows) != len(rows[0]):
+        raise ValueError("wanted as many keys as queries")
+    return rows
+
+
+Square = Annotated[Map, AfterValidator(square)]
+"""Weights, [query][key], of the same tokens."""
+Maps = Annotated[list[list[Square]], Field(min_length=1)]
+"""[block][head]."""
+
+
+class Trained(Finding):
+    """One seed's training, and what the model answers on new sequences."""
+
+    train_seed: int
+    accuracy_ratio: Ratio
+    loss_nats: Maybe = None
+    steps: int | None = None
+    batch: int | None = None
+    parameter_count: int | None = None
+    step_loss_nats: Losses | None = None
+
+
+class OnTask(Trained):
+    """Of a small decoder (training.py). `step_peak_bytes`: above parameters and batch."""
+
+    task: str
+    heads: Count
+    d_model: int | None = None
+    depth: int | None = None
+    tokens: int | None = None
+    vocabulary: int | None = None
+    step_ms: Samples | None = None
+    step_peak_bytes: int | None = None
+
+
+class TrainedHeads(OnTask):
+    """A task with so many heads.
+
+    Metrics of heads (head_metrics.py) are before and after training. Heads were removed in the
+    order `pruned_heads`, [block, head], and greedily; a loss per number of removed heads, which in
+    earlier rows is its place. `pruned_layer_`: of the smaller layers, by removed heads.
+    """
+
+    STUDY = "trained_heads"
+    seed_number: int | None = None
+    loss_nats: float
+    seen_loss_nats: Maybe = None
+    noise_ratio: Maybe = None
+    noisy_loss_nats: Maybe = None
+    noisy_accuracy_ratio: Maybe = None
+    noise_levels_ratio: list[float] | None = None
+    noise_levels_loss_nats: Losses | None = None
+    noise_levels_accuracy_ratio: list[float] | None = None
+    entropy_nats_before: Numbers = None
+    entropy_nats_after: Numbers = None
+    distance_tokens_before: Numbers = None
+    distance_tokens_after: Numbers = None
+    distance_variance_before: Numbers = None
+    distance_variance_after: Numbers = None
+    previous_share_before: Numbers = None
+    previous_share_after: Numbers = None
+    induction_share_before: Numbers = None
+    induction_share_after: Numbers = None
+    output_rank_before: Numbers = None
+    output_rank_after: Numbers = None
+    pattern_difference_before: Numbers = None
+    pattern_difference_after: Numbers = None
+    output_similarity_before: Numbers = None
+    output_similarity_after: Numbers = None
+    nearest_difference_before: Numbers = None
+    nearest_difference_after: Numbers = None
+    nearest_similarity_before: Numbers = None
+    nearest_similarity_after: Numbers = None
+    whole_loss_nats: Maybe = None
+    single_loss_nats: list[Losses] | None = None
+    pruned_heads: list[list[int]] | None = None
+    pruned_removed_heads: list[int] | None = None
+    pruned_loss_nats: Losses | None = None
+    greedy_removed_heads: list[int] | None = None
+    greedy_loss_nats: Losses | None = None
+    pruned_layer_ms: Samples | None = None
+    pruned_layer_time_ratio: Samples | None = None
+    pruned_layer_time_low_ratio: Samples | None = None
+    pruned_layer_time_high_ratio: Samples | None = None
+    pruned_layer_peak_bytes: list[int | None] | None = None
+    pruned_layer_weight_bytes: list[Count] | None = None
+    smaller_loss_nats: Losses | None = None
+    sentence: list[str] | None = None
+    weight_rows_before: Maps | None = None
+    weight_rows_after: Maps | None = None
+
+
+class TrainedProjections(OnTask):
+    """A task with one `attention`: exact, or Linformer's with projections of one kind."""
+
+    STUDY = "trained_projections"
+    attention: str
+    rank: int | None = None
+    step_ms: Samples
+
+
+class TrainedGradients(Trained):
+    """Norms of the gradient by the asked token, at distances 1, 2, ...; their fade: of ln norm."""
+
+    STUDY = "trained_gradients"
+    model: str
+    seq_len: int | None = None
+    width: int | None = None
+    gradient_norms_before: list[float] | None = None
+    gradient_norms_after: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)]
+    fade_per_token_before: Maybe = None
+    fade_per_token_after: Maybe = None
+
+
+class GradientDistance(Finding):
+    """Norms at first weights, at distances 0, 1, ...; operations of autograd between the ends."""
+
+    STUDY = "gradient_distance"
+    model: str
+    seq_len: Count
+    width: int | None = None
+    reach_tokens: int | None = None
+    shortest_path_steps: int | None = None
+    longest_path_steps: int | None = None
+    gradient_norms: list[Annotated[float, Field(ge=0)]] | None = None
+    fitted_tokens: int | None = None
+    fade_per_token: Maybe = None
+    fade_per_token_low: Maybe = None
+    fade_per_token_high: Maybe = None
+
+    @property
+    def fade(self) -> tuple[float, float, float] | None:
+        """Change of ln norm per token, and its bounds; None if one is missing."""
+        value, low, high = self.fade_per_token, self.fade_per_token_low, self.fade_per_token_high
+        return None if value is None or low is None or high is None else (value, low, high)
+
+
+class CheckpointHeads(Finding):
+    """A model that the user gave. Losses are of each sequence; `single_`: [block][head][sequence].
+
+    `drawn_heads`: [block, head], of `weight_rows`.
+    """
+
+    STUDY = "checkpoint_heads"
+    checkpoint: str
+    format: str | None = None
+    model_type: str | None = None
+    d_model: int | None = None
+    layers: list[Annotated[int, Field(ge=0)]] | None = None
+    layer_heads: list[Annotated[int, Field(ge=0, lt=100_000)]]
+    kv_heads: int | None = None
+    vocabulary: int | None = None
+    parameter_count: int | None = None
+    trained_task: str | None = None
+    trained_steps: str | None = None
+    tokens: int | None = None
+    token_source: str | None = None
+    tokenizer_reason: str | None = None
+    sequence_loss_nats: Annotated[Losses, Field(min_length=1)]
+    accuracy_ratio: float
+    entropy_nats: Numbers = None
+    distance_tokens: Numbers = None
+    distance_variance: Numbers = None
+    previous_share: Numbers = None
+    induction_share: Numbers = None
+    output_rank: Numbers = None
+    pattern_difference: Numbers = None
+    output_similarity: Numbers = None
+    nearest_difference: Numbers = None
+    nearest_similarity: Numbers = None
+    removal_sequences: int | None = None
+    single_sequence_loss_nats: list[list[Losses]] | None = None
+    pruned_heads_left: list[int] | None = None
+    pruned_sequence_loss_nats: list[Losses] | None = None
+    removal_reason: str | None = None
+    sentence: list[str] | None = None
+    drawn_heads: list[Annotated[list[int], Field(min_length=2, max_length=2)]] | None = None
+    weight_rows: list[Square] | None = None
+
+    @model_validator(mode="after")
+    def _has_heads(self) -> "CheckpointHeads":
+        if not sum(self.layer_heads):
+            raise ValueError("wanted a head")
+        return self

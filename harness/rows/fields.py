@@ -1,0 +1,498 @@
+"""The fields of rows.jsonl, in parts that kinds of rows share; model.py puts them together.
+
+Below a field stands what docs/format.md says of it; without a text it shares that of the next one.
+A field that may be null may also be absent, as in rows of earlier versions.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field, create_model
+
+from ...impls.problem import AXES
+from .values import (
+    Config,
+    Count,
+    Counts,
+    Cycles,
+    Int,
+    Number,
+    Object,
+    Part,
+    Readings,
+    Reasons,
+    Samples,
+    StatusWord,
+    Trial,
+    Window,
+)
+
+
+class Named(Part):
+    """What every row begins with."""
+
+    schema_version: Int = Field(alias="schema")
+    """format version"""
+    kind: str
+    """`latency`: a planned case, measured or with the reason why not"""
+    case: str
+    """stable id, for example `fused-b1-n4096-d512-h8-bf16-forward-core`; parts with their default
+    value are left out"""
+
+
+class OfBackend(Part):
+    """Which backend, and in which environment."""
+
+    backend: str
+    """name, with the variant after a colon: `sdpa:flash`; `attribute@module` for a user's own"""
+    python: str | None = None
+    """the environment that measured the case, by the name given with `--python`; `case` then ends
+    in that name. Null in a run of one environment"""
+
+
+class Copied(Part):
+    """Which copy of the plan."""
+
+    replica: Int | None = None
+    """which copy of the plan the case belongs to, from 1 (`--replicate`); `case` of the second ends
+    in `replica2`. Null in a run without copies"""
+
+
+class Placed(Part):
+    """Where."""
+
+    device: str
+    """`cpu` or `cuda`"""
+    host: str | None = None
+    device_uuid: str | None = None
+    device_name: str | None = None
+    """the machine that measured the case, by its network name; the GPU's UUID, null on a CPU; the
+    name of the GPU, or of the processor"""
+
+
+P = TypeVar("P", bound=Part)
+
+
+def with_axes(*left_out: str) -> Callable[[type[P]], type[P]]:
+    """A class decorator: adds the axes of a problem, as impls/problem.py declares them."""
+
+    def add(part: type[P]) -> type[P]:
+        fields: dict[str, Any] = {}
+        for name, axis in AXES.items():
+            if name not in left_out:
+                kind = {int: Int, bool: bool, float: Number}.get(axis.type, str)
+                default = ... if axis.earliest is None else axis.earliest
+                fields[name] = (kind, Field(default, description=axis.in_rows or None))
+        return create_model(part.__name__, __base__=part, __module__=part.__module__, **fields)
+
+    return add
+
+
+@with_axes()
+class Shape(Part):
+    """The problem."""
+
+
+@with_axes("seq_len", "kv_seq_len")
+class ShapeOfWall(Part):
+    """The problem at any length."""
+
+
+class Claimed(Part):
+    """What the backend says of itself."""
+
+    exactness: Literal["exact", "approximate", "other"] | None = None
+    """what the backend claims: `exact` attention, `approximate`, or `other` (it computes something
+    else). Null if the case ended before the backend was read, and in rows of the first version,
+    whose backends are exact"""
+    input_order: Literal["heads", "model"] | None = None
+    """how q, k and v of scope `core` lie in memory: `heads`, head by head, or `model`, as a model
+    of Hugging Face has them: queries and the output's gradient token by token, keys and values too
+    unless a decoder reads them from its cache. Null in other scopes, if the case ended before the
+    backend was read, and in earlier versions, where it was `heads`"""
+
+
+class Outcome(Part):
+    """How it ended."""
+
+    status: StatusWord
+    """`ok`, `oom`, `predicted_oom`, `unsupported`, `unavailable`, `incorrect`, `timeout`,
+    `crashed`, `error`, `interrupted`"""
+    reason: str
+    """why, as text; "" if and only if `status` is `ok`"""
+
+
+class Sampled(Part):
+    """Latency, and what disturbed it."""
+
+    phase: str
+    """the phase in which the case ended: `refuse`, `prepare` (`compile` for a backend that
+    compiles), `gate`, `memory`, `latency`, `utilization`, `kernels`; "" if ok or never started"""
+    block_ms: Samples | None = None
+    """latency samples, [process][block][call]. CPU: host clock. CUDA: events around one call on a
+    stream filled beforehand, L2 cold"""
+    wall_block_ms: Samples | None = None
+    """CUDA: host clock around call and synchronize, same nesting, at most 10 calls per block, L2 as
+    the call leaves it; null on a CPU, where it would repeat `block_ms`"""
+    hot_block_ms: Samples | None = None
+    """CUDA: as `block_ms` without flushing L2; same nesting, at most 10 calls per block; null on a
+    CPU"""
+    graph_block_ms: Samples | None = None
+    """CUDA: the call replayed as a CUDA graph, events inside the graph, L2 cold; same nesting, at
+    most 10 calls per block; null on a CPU and without a graph"""
+    graph_reason: str | None = None
+    """CUDA: why there is no graph (a call of more than 10 ms, or one that cannot be captured); ""
+    if there is one; null on a CPU and without a warm-up"""
+    graph_failed: bool | None = None
+    """CUDA: whether capturing the graph was tried and failed; null on a CPU and without a
+    warm-up"""
+    late_calls: Int | None = None
+    """CUDA: calls of `block_ms` and `hot_block_ms` that began on the GPU before the host had
+    launched all of them, so that launch gaps may be in their time; null on a CPU"""
+    launch_ms: Number | None = None
+    """CUDA: how long the host is busy with launching the call, the shortest of some readings; null
+    on a CPU"""
+    unseen_work: bool | None = None
+    """CUDA: whether the wall clock saw much more than the events: `wall_block_ms` - `launch_ms`
+    above 1.5 x `block_ms` + 0.2 ms, so that work may have run where no event saw it; null on a
+    CPU"""
+    shortest_call_ms: Number | None = None
+    """what a call takes at least here that does anything, measured before any backend was loaded. A
+    shorter latency is an `error`"""
+    conditions: list[list[Readings]] | None = None
+    """what the machine did during each block: objects, [process][block], in the order of
+    `block_ms`; see Conditions of a block"""
+    processes: Int | None = None
+    """worker processes that contributed samples"""
+    stop: str | None = None
+    """why sampling ended: `ci` (the latency and every reported ratio that could still be measured
+    are as precise as requested), `budget` (time spent), `blocks` (the plan's maximum)"""
+    half_width_ratio: Number | None = None
+    """half the width of the latency's interval when sampling ended, on the log scale: 0.03 is 3 %
+    to either side. Computed at 96.5 %, which covers the truth in 95 % of runs (method.md). Null
+    with one block"""
+    pair_half_width_ratio: Number | None = None
+    """the same for the widest reported ratio of the case: to the baseline (else the first backend),
+    to the first value of a `contrast` axis, to the first environment; null without such a ratio"""
+    contended_blocks: Int | None = None
+    """blocks in which threads waited for a core or the hypervisor took time, together for more than
+    5 % of the block's time; kept, not dropped; null if unknown"""
+    throttled_blocks: Int | None = None
+    """blocks in which a CPU quota held the process back, or the GPU lowered its clock for power or
+    heat; kept, not dropped; null if unknown"""
+    warmup_stationary: bool | None = None
+    """whether call times were stationary at the end of every warm-up of every process: false if one
+    was not; null if one had too few calls to tell, or there was no warm-up"""
+
+
+class Weighed(Part):
+    """Memory, counted and predicted."""
+
+    input_bytes: Count | None = Field(None, title="inputs")
+    """inputs and weights, and the output's gradient if gradients are computed"""
+    peak_bytes: Count | None = Field(None, title="peak")
+    """extra bytes above these at the highest point of a call, output included"""
+    output_bytes: Count | None = Field(None, title="output")
+    """the part of `peak_bytes` that the call leaves alive while its result is held: the output, or
+    the gradients. The rest are temporaries (`temporary_bytes` when loaded)"""
+    saved_bytes: Count | None = Field(None, title="kept for backward")
+    """with gradients: what the forward pass leaves alive for the backward pass, its output
+    included, beyond inputs and weights. Null without gradients"""
+    peak_source: str | None = None
+    """how `peak_bytes` and `output_bytes` were counted: `allocator events`, `cuda requested
+    bytes`"""
+    workspace_bytes: Count | None = Field(None, title="kept between calls")
+    """memory of torch's allocator that `prepare` and earlier calls keep between calls, beyond
+    inputs, weights and a mask that counts as an input. In addition to `peak_bytes`"""
+    outside_bytes: Count | None = Field(None, title="outside torch")
+    """memory outside torch's allocator (numpy, malloc, a library's own) that is kept between calls,
+    or that a call takes in addition to `peak_bytes`. CPU: what malloc has in use and the kernel's
+    count of pages, so off by some MiB. CUDA: device memory between calls, other processes included.
+    `needed_bytes` when loaded is peak and workspace, and this if it is more than noise
+    (method.md)"""
+    memory_missing: Object | None = None
+    """why `peak_bytes`, `workspace_bytes` or `outside_bytes` is null: name and reason"""
+    resident_peak_bytes: Int | None = None
+    """CPU: `peak_bytes` as the kernel sees it, VmHWM above what was resident before; from a
+    separate call. Null if a call takes more than 1 s, if the kernel cannot reset VmHWM, if the heap
+    holds free blocks of earlier cases, and with the default allocator"""
+    allocated_peak_bytes: Int | None = None
+    """CUDA: `peak_bytes` as rounded by the allocator"""
+    reserved_peak_bytes: Int | None = None
+    """CUDA: segments that the allocator took from the device for the call, starting from an empty
+    cache; from a separate call"""
+    device_used_bytes: Int | None = None
+    """CUDA: everything in use on the device at the end of that call, contexts and other processes
+    included (NVML v2); null without pynvml"""
+    predicted_peak_bytes: Count | None = Field(None, title="predicted peak")
+    """`peak_bytes` before anything runs; present also if the case ran out of memory"""
+    predicted_source: str | None = None
+    """its source: the backend's `formula`, or `meta` if it has none"""
+    predicted_reason: str
+    """why there is no prediction; "" if there is one"""
+    meta_peak_bytes: Count | None = None
+    """a second prediction: the backend's code followed on tensors without memory"""
+    meta_reason: str = ""
+    """why there is none; "" if there is one"""
+
+
+class Counted(Part):
+    """The work of exact attention."""
+
+    work_flops: Count | None = Field(None, title="work")
+    """floating-point operations of the matrix products that exact attention needs on this problem,
+    whatever the backend does; null if more than 2^63 - 1, as for every number of the plan"""
+    work_exps: Count | None = None
+    """exponentials of the softmax of exact attention; 0 for the backward pass alone"""
+    minimal_bytes: Count | None = Field(None, title="minimal traffic")
+    """bytes that any backend must read or write once: inputs that the mask does not exclude, and
+    results"""
+
+
+class Checked(Part):
+    """Against the exact result."""
+
+    error_l2_ratio: Number | None = None
+    """norm of the backend's error over the norm of the exact result (float64), the worst of output
+    and gradients; null if `exactness` is `other`"""
+    output_cosine: Number | None = None
+    """`approximate` backends: cosine of the angle between their output and the exact one, over all
+    rows that are checked; 1 is equal but for a factor, near 0 carries no information on it"""
+    error_ratio: Number | None = Field(None, title="error ratio")
+    """that error over the error of the textbook formula in the same dtype. Up to 2 passes, and what
+    summing the keys in sequence in fp32 explains; for `approximate` backends it has no limit"""
+
+
+class Prepared(Part):
+    """What ran, and its set-up."""
+
+    kernel_requested: str | None = None
+    """the kernel that the user pinned (`flash`); null if the choice was open, or the variant is not
+    a kernel"""
+    kernel: str | None = None
+    """the kernel that ran, observed inside the call; null if no known part of attention was seen,
+    as in compiled code that calls no operator for it"""
+    kernel_generation: str | None = None
+    """CUDA: which implementation answered to the name `flash`: `FA2` is torch's own, `FA3` and
+    `FA4` have been activated in its place; null for other kernels and on a CPU"""
+    session: str | None = None
+    """rows with equal sessions were measured in the same interleaved blocks, so that their ratios
+    are paired"""
+    prepare_ms: Number | None = None
+    """one reading of the host clock: the backend's set-up, compiling and tuning included, never
+    part of a latency"""
+    first_call_ms: Number | None = None
+    """the same for the first call after the set-up, with gradients if they are computed; includes
+    late compilation and the time to observe which kernel runs"""
+
+
+class Watched(Part):
+    """Utilization."""
+
+    utilization_tier: str | None = None
+    """the kind of utilization that the windows have: `gpm` (performance counters), `busy` (any
+    kernel at all), `derived` (work over the measured peak), `host` (CPU time); null if none was
+    requested"""
+    windows: list[Window] | None = None
+    """what the device did while the case ran in a steady loop, one object per window; see
+    Windows"""
+    tables: Object | None = None
+    """what probes with calls of their own found, by name; see Windows"""
+    missing: Reasons | None = None
+    """why a value of `windows` or `tables` is null: name and reason"""
+    configuration: Object | None = None
+    """what the backend chose while it was prepared; null if it reports nothing. `triton`: tile
+    sizes, warps and stages per kernel, how they were chosen, and which forward kernel ran
+    (`forward_kernel`: `gluon` or `portable`; `why_not_gluon`); see Tuning"""
+
+
+class Ended(Part):
+    """What every row ends with."""
+
+    attempt: Int
+    """1, 2, ...; the last attempt counts"""
+    started_utc: str | None = None
+    """ISO 8601"""
+    spent_s: Number | None = None
+    """time spent on the case, all phases"""
+    log_tail: str | None = None
+    """after a crash, a timeout or an error: the end of what the worker printed, or the traceback"""
+
+
+class Searched(Part):
+    """The longest N of a backend."""
+
+    kind: str
+    """`wall`"""
+    case: str
+    """stable id, for example `wall-fused-b1-d512-h8-fp32-forward-core`"""
+    kv_seq_len: Int | None = None
+    """the length of keys and values if it is fixed; null if it follows N"""
+    status: StatusWord
+    """`ok`: some N fits. `oom`: not even N = 1 fits. `interrupted`, or the result of the first
+    trial: `unsupported`, `unavailable`, `timeout`, `crashed`, `error`"""
+    seq_len_low: Int | None = None
+    """the longest N that fitted, with no failure at or below it"""
+    seq_len_high: Int | None = None
+    """the shortest N that failed, with no fit at or above it; null if nothing failed before the
+    search ended"""
+    predicted_seq_len: Int | None = None
+    """the longest N whose inputs and predicted peak are within the budget, before anything runs; 0
+    if not even N = 1 is"""
+    predicted_source: str | None = None
+    """`formula` or `meta`, as for `predicted_peak_bytes`; `nearest`: the formula of another dtype
+    or backend, so at least this N fits, and `predicted_reason` says whose it is"""
+    limited_by: str | None = None
+    """what ended the search: `memory`; `time`: a longer trial would exceed `limits.timeout_s` or
+    `limits.wall_budget_s`, or did; `length`: 2^31 tokens; `backend`: it fails, crashes or refuses
+    from `seq_len_high` on. Null if `status` is not `ok`"""
+    memory_bytes: Int
+    """the budget: inputs, weights, output's gradient and peak together"""
+    probes: list[Trial]
+    """every trial in order, as `{seq_len, status, reason, spent_s}`: `ok` if it fitted, `oom` if
+    not"""
+    spent_s: Number | None = None
+    """time that the search took, starting workers included"""
+    log_tail: str | None = None
+    """if the first trial crashed, timed out or failed: the end of what the worker printed, or the
+    traceback"""
+    predicted_reason: str
+    """why there is no prediction; "" if there is one"""
+
+
+class Studied(Part):
+    """Something beside the cases."""
+
+    kind: str
+    """`study`"""
+    case: str
+    """stable id, for example `study-score_scale`"""
+    study: str
+    """its name"""
+    part: Object | None = None
+    """which part of a study that has several, such as `{"task": "recall", "heads": 8}`; else
+    null"""
+    findings: list[Object]
+    """what was found: flat objects of numbers, text and lists, numbers with their unit in the name;
+    empty unless `status` is `ok`. Those of `generation`, `joined_projections` and `output_share`,
+    whose times claims judge, have `blocks` and `contended_blocks` as a row of a case has them (of
+    `generation`: timed sequences); absent in earlier versions"""
+
+
+class KernelPlan(Part):
+    """What run.json says of a kernel."""
+
+    compute_capability: str
+    """the GPU's, as `9.0`"""
+    kernel: str
+    """`forward`, `grad_q` or `grad_kv`"""
+    d_k: Int
+    d_v: Int
+    """the largest head widths that the configuration is for"""
+    dtype: str
+    causal: bool
+    """as in a row of a case"""
+    masked: bool = False
+    """whether keys are masked"""
+    tf32: bool = False
+    """whether fp32 is multiplied as TF32"""
+    config: Config
+    """all fields of the configuration: `block_q`, `block_kv` (queries and keys of a tile), `warps`,
+    `stages`, ..."""
+    rank: Int
+    """its place among the configurations of this kernel, dtype and width: 1 is tried first; those
+    for few queries come last"""
+
+
+class Compiled(Part):
+    """What the compilers made of a kernel."""
+
+    kind: str
+    """`kernel`"""
+    case: str
+    """stable id, for example
+    `kernel-sm90-forward-bf16-d_k128-d_v128-causal-block_q128-block_kv128-warps8-stages2`"""
+    device: str
+    """`cpu`: where it was compiled; nothing was run"""
+    architecture: str | None = None
+    """the GPU's architecture, and GPUs that have it"""
+    status: StatusWord
+    """`ok`, `error` (it does not compile), `crashed` or `timeout` (the compiler did), or
+    `interrupted`"""
+    triton: str | None = None
+    ptxas: str | None = None
+    """versions of the compilers; the row holds for these"""
+    block_warp_count: Count | None = None
+    """warps of a block, including those that the compiler added"""
+    thread_register_count: Count | None = None
+    """registers of a thread"""
+    thread_stack_bytes: Count | None = None
+    """local memory of a thread; our kernels use it only for spilled registers"""
+    spill_store_bytes: Count | None = None
+    spill_load_bytes: Count | None = None
+    """bytes per thread that the code stores to and loads from local memory: the spill stores and
+    loads of `ptxas -v`"""
+    ptxas_notes: list[Any] | None = None
+    """what ptxas says of code that will be slow, such as `C7515: wgmma.mma_async instructions are
+    serialized due to ...`"""
+    block_shared_bytes: Count | None = None
+    """shared memory of a block"""
+    tensor_memory_column_count: Count | None = None
+    """columns of tensor memory of a block; 0 if it uses none"""
+    instruction_count: Count | None = None
+    """instructions of the code, without padding"""
+    instructions: Counts | None = None
+    """the same by class, once each if they are in a loop: `HMMA`, `HGMMA`, `UTCHMMA` (matrix
+    products of one warp, of four warps, into tensor memory), `FFMA`, `MUFU.EX2`, `LDGSTS` and `TMA`
+    (asynchronous copies), `barriers`, `shared`, `global`, `local`, `other`"""
+    loop_spill_store_bytes: Count | None = None
+    loop_spill_load_bytes: Count | None = None
+    """spilled bytes of the instructions in loops over tiles; those outside run once per tile of the
+    other side"""
+    loop_instructions: Object | None = None
+    """instructions by class of the loop that multiplies matrices: of several the innermost with the
+    fewest instructions per product"""
+    loop_wait_count: Count | None = None
+    """how often that loop waits for its HGMMA"""
+    serialized: bool | None = None
+    """whether it waits after every HGMMA, so that each runs alone"""
+    loop_tensor_cycles: Number | None = None
+    loop_exponential_cycles: Number | None = None
+    loop_issue_cycles: Number | None = None
+    """cycles that an iteration of a warp takes of the tensor core, the exponentials and the
+    scheduler of its quarter of an SM; of HGMMA only"""
+    loop_overlaps: bool | None = None
+    """whether a wait of that loop leaves products running"""
+    loop_parts: list[Cycles] | None = None
+    """the same cycles in the order of the code, as objects with `tensor_cycles`,
+    `exponential_cycles` and `issue_cycles`: a part for each wait that has products before it, from
+    its first product to that of the next part"""
+    tensor_busy_most_ratio: Number | None = None
+    """the most of the time that the tensor cores can be busy, by these cycles"""
+    tensor_busy_limited_by: str | None = None
+    """what limits it: `tensor`, `exponentials`, `issue`, or `turns`: products and softmax of a
+    block, or of a copy of the loop, take turns, and too few others share the SM to fill the gaps"""
+    allocated_register_count: Count | None = None
+    allocated_shared_bytes: Count | None = None
+    """what an SM gives to a block: rounded up to units, with the 1 KiB of shared memory that the
+    system reserves"""
+    block_limits: Counts | None = None
+    """how many blocks fit an SM by each resource: `registers`, `shared_memory`, `warps`, `blocks`,
+    and `tensor_memory` if it is used"""
+    sm_block_count: Count | None = None
+    sm_warp_count: Count | None = None
+    """blocks that an SM holds at once, the least of `block_limits`, and their warps; 0 if not even
+    one fits"""
+    occupancy_ratio: Number | None = None
+    """these warps over the most that an SM holds: theoretical occupancy"""
+    limited_by: list[str] | None = None
+    """the resources that run out first"""
+    sm_register_count: Count | None = None
+    sm_shared_bytes: Count | None = None
+    sm_most_warp_count: Count | None = None
+    sm_most_block_count: Count | None = None
+    """what an SM of this GPU has"""
+    sm_tensor_memory_column_count: Count | None = None
+    """columns of tensor memory of an SM; null if this GPU has none"""
+    missing: Reasons = Field({})
+    """why a value is null: name and reason; a kernel that is not `ok` has its `reason` instead"""

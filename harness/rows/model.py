@@ -1,0 +1,169 @@
+"""What a row of rows.jsonl holds, for each kind of row: one model for all who write or read rows.
+
+fields.py has the fields. record.py writes rows by them, run_files.py checks what it reads by them,
+process/events.py what a worker says; docs/format.md shows them (tables.py prints its tables), and
+the columns of reports have their types and titles from here. Rows are checked and stay
+dictionaries: fields that only later versions know are kept.
+"""
+
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
+
+from ...impls.problem import AXES
+from .fields import (
+    Checked,
+    Claimed,
+    Compiled,
+    Copied,
+    Counted,
+    Ended,
+    KernelPlan,
+    Named,
+    OfBackend,
+    Outcome,
+    Placed,
+    Prepared,
+    Sampled,
+    Searched,
+    Shape,
+    ShapeOfWall,
+    Studied,
+    Watched,
+    Weighed,
+)
+from .values import Part
+
+__all__ = ["AXES"]  # for reports, which do not import impls; what is defined here is public, too
+
+SHOWN = 40  # characters of a value that is refused
+PARTS: dict[str, tuple[type[Part], ...]] = {
+    "latency": (
+        *(Named, OfBackend, Copied, Placed, Shape, Claimed, Outcome),
+        *(Sampled, Weighed, Counted, Checked, Prepared, Watched, Ended),
+    ),
+    "wall": (Named, OfBackend, Placed, ShapeOfWall, Claimed, Outcome, Ended, Searched),
+    "study": (Named, Placed, Outcome, Ended, Studied),
+    "kernel": (Named, KernelPlan, Outcome, Ended, Compiled),
+}
+"""Of each kind of row, in the order of its fields; a later part may say more of a field."""
+KINDS: dict[str, type[Part]] = {
+    kind: create_model(kind.title(), __base__=parts[::-1]) for kind, parts in PARTS.items()
+}
+
+
+class Column(NamedTuple):
+    """A field of a row. `kind`: the type as docs/format.md has it; `default`: where it lacks."""
+
+    name: str
+    kind: str
+    nullable: bool
+    required: bool
+    default: Any
+    title: str
+
+
+TYPES = {int: "int", float: "float", str: "str", bool: "bool", list: "list", dict: "object"}
+
+
+def _column(name: str, field: FieldInfo) -> Column:
+    kinds = [one for one in _plain(field.annotation) if one is not type(None)]
+    return Column(
+        name=field.alias or name,
+        kind=TYPES[kinds[0]],
+        nullable=len(kinds) < len(_plain(field.annotation)),
+        required=field.is_required(),
+        default=None if field.is_required() else field.default,
+        title=field.title or "",
+    )
+
+
+def _plain(annotation: Any) -> list[Any]:
+    """The plain types of a value: [list, NoneType] of `Samples | None`."""
+    origin = get_origin(annotation)
+    if annotation in TYPES or annotation is type(None):
+        return [annotation]
+    if origin in TYPES:
+        return [origin]
+    if origin is Literal:
+        return [str]
+    inner = get_args(annotation)[:1] if origin is Annotated else get_args(annotation)
+    return [plain for one in inner for plain in _plain(one)]
+
+
+FIELDS: dict[str, dict[str, Column]] = {
+    kind: {
+        column.name: column
+        for column in (_column(name, field) for name, field in model.model_fields.items())
+    }
+    for kind, model in KINDS.items()
+}
+"""By kind and name, in the order of a row."""
+SAMPLES = tuple(name for name in FIELDS["latency"] if name.endswith("block_ms"))
+LATER_VALUES = {name: axis.earliest for name, axis in AXES.items() if axis.earliest is not None}
+"""What a field that the first version did not have is in its rows."""
+_DEFAULTS = {
+    kind: tuple((one.name, one.default) for one in fields.values() if not one.required)
+    for kind, fields in FIELDS.items()
+}
+
+
+# ---- checks --------------------------------------------------------------------------------------
+
+
+class AnyRow(Part):
+    """Of a kind that only later versions know, too."""
+
+    kind: str
+    case: str
+
+
+def check_document(row: dict[str, Any]) -> None:
+    """A row in the current format, of any kind; one that is not known is not checked further.
+    Raises ValueError, see `fault`.
+    """
+    check(row, AnyRow)
+    if row["kind"] in KINDS:
+        check_row(row)
+
+
+def check_row(row: dict[str, Any]) -> None:
+    """Of a kind in KINDS; what it lacks gets its default. Raises ValueError, see `fault`."""
+    check(row, KINDS[row["kind"]])
+    for name, value in _DEFAULTS[row["kind"]]:
+        row.setdefault(name, value)
+
+
+def check(document: object, model: type[BaseModel]) -> None:
+    """Raises ValueError, see `fault`."""
+    try:
+        model.model_validate(document)
+    except ValidationError as error:
+        raise ValueError(fault(error)) from None
+
+
+def fault(error: ValidationError) -> str:
+    """What is wrong first: `windows[0].calls: found 0, wanted greater than 0`."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    steps = (f"[{one}]" if isinstance(one, int) else f".{one}" for one in first["loc"])
+    place = "".join(steps).removeprefix(".")
+    found = "nothing" if first["input"] is None else ascii(first["input"])
+    if first["type"] == "missing":
+        return f"{place}: found nothing, wanted a value"
+    found = found if len(found) <= SHOWN else f"{found[:SHOWN]}..."
+    wanted = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    return f"{place}: found {found}, wanted {wanted.removeprefix('wanted ')}"
+
+
+@cache
+def some_of(kind: str) -> type[BaseModel]:
+    """Any fields of a row of this kind, and no others."""
+    fields: dict[str, Any] = {
+        name: (Annotated[field.annotation, Field(), *field.metadata], None)
+        for name, field in KINDS[kind].model_fields.items()
+        if field.alias is None
+    }
+    config = ConfigDict(strict=True, extra="forbid")
+    return create_model(f"SomeOf{kind.title()}", __config__=config, **fields)

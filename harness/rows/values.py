@@ -1,0 +1,77 @@
+"""Types of the values in rows, and in what a worker says."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from .record import Status
+
+INT64 = 1 << 63  # what a data frame holds
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class OpenPart(BaseModel):
+    """May have more fields than these."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+
+def _of_64_bits(value: Any) -> Any:
+    """A whole number that stands for a float."""
+    if type(value) is int and not -INT64 <= value < INT64:
+        raise ValueError("wanted a number of 64 bits")
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if type(value) not in (int, float, str, bool, type(None)):
+        raise ValueError("wanted a number, yes or no, or text")
+    return value
+
+
+def _status(value: str) -> str:
+    if value not in list(Status):
+        raise ValueError(f"wanted one of {', '.join(Status)}")
+    return value
+
+
+Int = Annotated[int, Field(ge=-INT64, lt=INT64)]
+Count = Annotated[int, Field(ge=0, lt=INT64)]
+Number = Annotated[float, BeforeValidator(_of_64_bits)]
+Sample = Annotated[float, Field(ge=1e-9, le=1e12)]
+"""Milliseconds, from a picosecond to 30 years: beyond lies no reading of a clock."""
+Block = Annotated[list[Sample], Field(fail_fast=True)]
+Samples = Annotated[list[Annotated[list[Block], Field(fail_fast=True)]], Field(fail_fast=True)]
+"""[process][block][call]"""
+Readings = dict[str, Annotated[float, Field(ge=-INT64, lt=INT64)]]
+Cycles = dict[str, Annotated[float, Field(ge=0, lt=INT64)]]
+Counts = dict[str, Count]
+Reasons = dict[str, str]
+Object = dict[str, Any]
+PlainValue = Annotated[Any, AfterValidator(_plain)]
+Config = dict[str, PlainValue]
+StatusWord = Annotated[str, AfterValidator(_status)]
+
+
+class Window(OpenPart):
+    """What the device did for a while; probes add columns."""
+
+    __pydantic_extra__: dict[str, PlainValue]
+    way: str
+    window_s: Annotated[Number, Field(gt=0)]
+    calls: Annotated[int, Field(gt=0)]
+    sm_active_ratio: float | None = None
+    kernel_busy_ratio: float | None = None
+    host_cpu_ratio: float | None = None
+
+
+class Trial(OpenPart):
+    """One trial of a wall."""
+
+    seq_len: Int
+    status: str
+    reason: str
+    spent_s: Number

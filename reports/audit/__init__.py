@@ -1,0 +1,1 @@
+"""The pack of audited kernels: their verdicts, what an SM holds of them, what limits them."""

@@ -1,0 +1,493 @@
+"""The claims on what heads learn: Q1 to Q7, Q18 and Q19 of trained models, Q9 and Q10 of gradients.
+
+A part is a task, or a model. Every verdict on a task holds for it at the size of the study, and
+says so. Findings of the study gradient_distance have model, seq_len, shortest_path_steps, and
+fade_per_token with its bounds.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from math import gcd, inf, isfinite
+from statistics import fmean, median, variance
+from typing import NamedTuple
+
+from ...harness.learning.findings import GradientDistance
+from ...harness.learning.findings import TrainedHeads as Trained
+from ...harness.stats.intervals import Interval, mean_interval
+from ..analysis.claims.claim_verdict import (
+    ClaimVerdict,
+    Evidence,
+    above,
+    by_interval,
+    jointly,
+)
+from ..analysis.claims.statement import Measured, Statement, claim
+from ..analysis.noise_robustness import mean_points_lost, points_lost
+from ..analysis.trained_gradients import STUDY as TRAINED
+from ..analysis.trained_gradients import trained_models
+from ..analysis.trained_heads import (
+    MARGIN_RATIO,
+    Finding,
+    HeadCount,
+    Standing,
+    TaskResult,
+    by_removed_heads,
+    difference,
+    of_heads,
+    overfit,
+    results,
+)
+from ..data.run_meta import finite_number
+from ..formatting import list_text, number_text, percent_text, plural, range_text
+
+HEADS = 8  # where heads of a model are compared with each other
+
+
+class Found(NamedTuple):
+    """For one task. `of`: the models that decide; `by`: the number that does, over seeds."""
+
+    verdict: ClaimVerdict
+    text: str
+    of: HeadCount
+    by: Interval
+
+
+def on_tasks(
+    name: str, statement: str, tested: str
+) -> Callable[[Callable[[TaskResult], Found | None]], Statement]:
+    """A claim that is tested task by task; None if the models of a task cannot answer."""
+
+    def tested_by(on_task: Callable[[TaskResult], Found | None]) -> Statement:
+        def test(run: Measured) -> Iterator[Evidence]:
+            for result in results({"studies": run.studies}):
+                if found := on_task(result):
+                    sizes, seeds = found.of.trainings[0], plural(found.by.units, "seed")
+                    where = f" (d_model {sizes.get('d_model')}, {seeds})"
+                    yield Evidence(result.task, found.verdict, found.text + where)
+
+        return claim(
+            name,
+            statement,
+            tested=f"{tested}; holds for small decoders trained for minutes",
+            needs="studies: [trained_heads], as in the scenario what_heads_learn",
+            study=Trained,
+        )(test)
+
+    return tested_by
+
+
+def exactly(result: TaskResult, heads: int) -> HeadCount | None:
+    return next((one for one in result.counts if one.heads == heads), None)
+
+
+def at_most(result: TaskResult, heads: int) -> HeadCount | None:
+    """With so many heads, else with the most below, if they are two at least."""
+    fits = [one for one in result.counts if 2 <= one.heads <= heads]
+    return fits[-1] if fits else None
+
+
+def over_seeds(
+    count: HeadCount | None, number: Callable[[Finding], float | None]
+) -> tuple[HeadCount, list[float]] | None:
+    """A number of every training that has it; None if none has."""
+    found = [
+        value for one in (count.trainings if count else ()) if (value := number(one)) is not None
+    ]
+    return (count, found) if count and found else None
+
+
+def bounded(one: Interval, unit: str) -> str:
+    """`0.21 bits (0.18 to 0.24)`."""
+    return f"{number_text(one.value)} {unit}{range_text(one.low, one.high)}"
+
+
+def bounded_percent(one: Interval, digits: int = 1) -> str:
+    return f"{100 * one.value:.{digits}f} %{range_text(100 * one.low, 100 * one.high)}"
+
+
+# ---- patterns ------------------------------------------------------------------------------------
+
+ALIKE_BITS, ALIKE_SHARE = 0.05, 0.9  # Jensen-Shannon below, or CKA above: the heads are alike
+VARIES_TIMES = 10  # variance between heads over that within them, from which heads vary a lot
+
+
+@on_tasks(
+    "Q1",
+    "Heads learn different patterns; some are local, others global.",
+    "trained maps of 8 heads: the distance from nearest to farthest head and the difference of"
+    " patterns both grow by training, over seeds",
+)
+def different_patterns(result: TaskResult) -> Found | None:
+    count = at_most(result, HEADS)
+    if count is None:
+        return None
+    spread = _change(count, "distance_tokens", lambda values: max(values) - min(values))
+    pattern = _change(count, "pattern_difference", fmean)
+    distances = [of_heads(one, "distance_tokens", "after") for one in count.trainings]
+    near, far = (
+        number_text(fmean(map(pick, known)) if (known := [*filter(None, distances)]) else 0.0)
+        for pick in (min, max)
+    )
+    text = (
+        f"{count.heads} heads attend to {near} to {far} tokens back on average; training adds"
+        f" {bounded(spread, 'tokens')} to that range and {bounded(pattern, 'bits')} to their"
+        " difference"
+    )
+    verdicts = [above(one.low, one.high, 0.0) for one in (spread, pattern)]
+    return Found(jointly(verdicts), text, count, spread)
+
+
+def _change(count: HeadCount, metric: str, summary: Callable[[list[float]], float]) -> Interval:
+    """Of a summary over heads by training, seed by seed."""
+    pairs = (
+        [of_heads(one, metric, when) for when in ("before", "after")] for one in count.trainings
+    )
+    changes = [summary(after) - summary(before) for before, after in pairs if before and after]
+    return mean_interval(changes, "seed")
+
+
+@on_tasks(
+    "Q2",
+    "Some heads learn similar patterns.",
+    "16 heads: at least one has another within 0.05 bits (Jensen-Shannon) or with outputs of CKA"
+    " above 0.9, in every seed",
+)
+def similar_patterns(result: TaskResult) -> Found | None:
+    known = over_seeds(at_most(result, 2 * HEADS), _twins)
+    if known is None:
+        return None
+    count, shares = known
+    found = mean_interval(shares, "seed")
+    verdict: ClaimVerdict = "inconclusive"
+    if isfinite(found.low) and (min(shares) > 0 or max(shares) == 0):
+        verdict = "supported" if min(shares) > 0 else "refuted"
+    text = (
+        f"{bounded_percent(found, 0)} of {count.heads} heads have a twin, some in"
+        f" {sum(share > 0 for share in shares)} of {plural(len(shares), 'seed')}"
+    )
+    return Found(verdict, text, count, found)
+
+
+def _twins(one: Finding) -> float | None:
+    """The share of heads whose pattern or output is like another's of their block."""
+    patterns = of_heads(one, "nearest_difference", "after")
+    outputs = of_heads(one, "nearest_similarity", "after")
+    if not patterns or len(patterns) != len(outputs):
+        return None
+    pairs = zip(patterns, outputs, strict=True)
+    return fmean(bits < ALIKE_BITS or share > ALIKE_SHARE for bits, share in pairs)
+
+
+@on_tasks(
+    "Q18",
+    "Attention patterns vary greatly between heads.",
+    "variance of the mean distance between 8 heads, over that of one head between sequences: at"
+    " least 10 times",
+)
+def heads_vary(result: TaskResult) -> Found | None:
+    known = over_seeds(at_most(result, HEADS), _varies)
+    if known is None:
+        return None
+    count, ratios = known
+    found = mean_interval(ratios, "seed")
+    text = (
+        f"the variance of the distance between {count.heads} heads is"
+        f" {number_text(found.value)} times{range_text(found.low, found.high)} that of a head"
+        " over sequences"
+    )
+    return Found(by_interval(found.low, found.high, (VARIES_TIMES, inf)), text, count, found)
+
+
+def _varies(one: Finding) -> float | None:
+    """Variance of the distance between heads over the mean variance within them, over sequences."""
+    between = of_heads(one, "distance_tokens", "after")
+    within = of_heads(one, "distance_variance", "after")
+    if len(between) < 2 or len(within) != len(between) or not fmean(within) > 0:
+        return None
+    return variance(between) / fmean(within)
+
+
+# ---- removed heads -------------------------------------------------------------------------------
+
+LIMITED_SHARE = 0.1  # of what all heads are worth, that a removed head may cost
+
+
+@on_tasks(
+    "Q3",
+    "Removing single heads has little effect.",
+    "8 heads per block, one removed: the median rise of the loss is at most 10 % of the rise"
+    " without any head",
+)
+def single_heads(result: TaskResult) -> Found | None:
+    count = at_most(result, HEADS)
+    shares = [lost for one in (count.trainings if count else ()) if (lost := _lost(one))]
+    if count is None or not shares:
+        return None
+    usual, worst = (mean_interval([pick(one) for one in shares], "seed") for pick in (median, max))
+    text = (
+        f"the median of {count.heads} heads per block is {bounded_percent(usual)} of what all"
+        f" are worth, the most important one {bounded_percent(worst, 0)}"
+    )
+    return Found(by_interval(usual.low, usual.high, (-inf, LIMITED_SHARE)), text, count, usual)
+
+
+def _lost(one: Finding) -> list[float]:
+    """Of each head, the rise of the loss without it over that without any head; [] if unknown."""
+    single, pruned = one.get("single_loss_nats"), one.get("pruned_loss_nats")
+    whole = one.get("whole_loss_nats")
+    if not isinstance(single, list) or not isinstance(pruned, list) or not pruned:
+        return []
+    losses = [value for block in single if isinstance(block, list) for value in block]
+    values = [*losses, pruned[-1], whole]
+    if not losses or not all(type(value) in (int, float) and isfinite(value) for value in values):
+        return []
+    worth = pruned[-1] - whole
+    return [(value - whole) / worth for value in losses] if worth > 0 else []
+
+
+@on_tasks(
+    "Q19",
+    "Half of the heads can be removed at once with little effect.",
+    "8 heads per block, half of them removed, chosen by trial on other sequences, nothing"
+    " retrained: the loss rises by at most 10 % of the rise without any head",
+)
+def half_the_heads(result: TaskResult) -> Found | None:
+    """They are chosen by trial; in rows without that, by the gradient."""
+    count = at_most(result, HEADS)
+    shares = [] if count is None else _lost_by_half(count)
+    if count is None or not shares:
+        return None
+    found = mean_interval(shares, "seed")
+    text = (
+        f"without half of {count.heads} heads per block the loss rises by"
+        f" {bounded_percent(found)} of what all are worth"
+    )
+    return Found(by_interval(found.low, found.high, (-inf, LIMITED_SHARE)), text, count, found)
+
+
+def _lost_by_half(count: HeadCount) -> list[float]:
+    """Of each seed, the rise of the loss without half of the heads over that without any."""
+    for name in ("greedy_loss_nats", "pruned_loss_nats"):
+        found = [by_removed_heads(one, name) for one in count.trainings]
+        if all(losses and max(losses) // 2 in losses for losses in found):
+            rises = [
+                (losses[max(losses) // 2] - losses[0], losses[max(losses)] - losses[0])
+                for losses in found
+            ]
+            return [half / worth for half, worth in rises if worth > 0]
+    return []
+
+
+# ---- the number of heads -------------------------------------------------------------------------
+
+FEW, MIDDLE, MANY = (1, 2), (8, 16), (32, 64)
+RELATIONS = {"two_relations": 2, "six_relations": 8}
+"""Tasks that need several positions at once, and heads that may take one each."""
+FINITE = ("text",)  # tasks whose batches come from a text that is seen repeatedly
+
+
+@on_tasks(
+    "Q4",
+    "One or two heads are too few, 8 to 16 are best, and more bring little.",
+    "accuracy over heads at equal parameters and steps, seed by seed: 1 and 2 worse than the best"
+    " by 2 points, 8 or 16 within 2 points of it",
+)
+def best_number(result: TaskResult) -> Found | None:
+    standing = {one.heads: one.standing for one in result.counts}
+    if not {*FEW, *MIDDLE, *MANY} <= standing.keys():
+        return None
+    few, middle = ({standing[heads] for heads in some} for some in (FEW, MIDDLE))
+    # More heads than the middle ones are better only if both of these are worse than the best.
+    verdicts = [_all_worse(few, "supported", "refuted"), _all_worse(middle, "refuted", "supported")]
+    text = f"{result.enough.heads} enough"
+    if worse := result.of("worse"):
+        text += f", worse than the best: {list_text([str(one) for one in worse])}"
+    return Found(jointly(verdicts), text, result.best, result.best.accuracy)
+
+
+def _all_worse(standings: set[Standing], yes: ClaimVerdict, no: ClaimVerdict) -> ClaimVerdict:
+    """`no` if one is as good as the best."""
+    if standings & {"best", "equal"}:
+        return no
+    return yes if standings == {"worse"} else "inconclusive"
+
+
+@on_tasks(
+    "Q5",
+    "With one head, averaging prevents attending to several positions at once.",
+    "tasks that need two and six positions: 2 and 8 heads better than one by 2 points, seed by"
+    " seed",
+)
+def one_head_averages(result: TaskResult) -> Found | None:
+    one, many = exactly(result, 1), exactly(result, RELATIONS.get(result.task, 0))
+    if one is None or many is None:
+        return None
+    gain = difference(one, many, "accuracy_ratio")
+    text = (
+        f"{100 * one.accuracy.value:.1f} % of the answers with one head,"
+        f" {100 * many.accuracy.value:.1f} % with {many.heads}, {bounded_percent(gain)} more"
+    )
+    return Found(by_interval(gain.low, gain.high, (MARGIN_RATIO, inf)), text, many, gain)
+
+
+@on_tasks(
+    "Q6",
+    "More heads are less sensitive to noise.",
+    "points of accuracy that noise on embedded tokens takes, mean over its levels, one head against"
+    " 8, on tasks where both are equally accurate without it",
+)
+def noise(result: TaskResult) -> Found | None:
+    """Who answers little without noise has little to lose."""
+    one, many = exactly(result, 1), exactly(result, HEADS)
+    if one is None or many is None:
+        return None
+    gap = difference(one, many, "accuracy_ratio")
+    lost = [mean_points_lost(count) for count in (one, many)]
+    if not lost[0].units or not lost[1].units:
+        return None
+    text = (
+        f"noise takes {number_text(lost[0].value)} points of accuracy with one head,"
+        f" {number_text(lost[1].value)} with {HEADS}"
+    )
+    if not (gap.low >= -MARGIN_RATIO and gap.high <= MARGIN_RATIO):
+        return Found("inconclusive", f"{text}, but they may differ without it", many, gap)
+    saved = _less(one, many, points_lost)
+    text += f", {bounded(saved, 'points')} fewer"
+    return Found(above(saved.low, saved.high, 0.0), text, many, saved)
+
+
+@on_tasks(
+    "Q7",
+    "Too many heads overfit.",
+    "loss on new text less that on known text, the most heads against one, seed by seed",
+)
+def too_many_overfit(result: TaskResult) -> Found | None:
+    one, most = exactly(result, 1), result.counts[-1]
+    if result.task not in FINITE or one is None or most is one:
+        return None
+    grows = _less(most, one, _gap)
+    if not grows.units:
+        return None
+    text = (
+        f"new less known text: {number_text(overfit(one).value)} nats with one head,"
+        f" {number_text(overfit(most).value)} with {most.heads}, {bounded(grows, 'nats')} more"
+    )
+    return Found(above(grows.low, grows.high, 0.0), text, most, grows)
+
+
+def _gap(one: Finding) -> float | None:
+    """Loss on new text less that on known text."""
+    new, known = finite_number(one, "loss_nats"), finite_number(one, "seen_loss_nats")
+    return None if new is None or known is None else new - known
+
+
+def _less(one: HeadCount, other: HeadCount, number: Callable[[Finding], float | None]) -> Interval:
+    """A number of one less that of the other, of the seeds for which both have it."""
+    own, others = (
+        {training["train_seed"]: number(training) for training in count.trainings}
+        for count in (one, other)
+    )
+    pairs = ((own[seed], others[seed]) for seed in own if seed in others)
+    return mean_interval([a - b for a, b in pairs if a is not None and b is not None], "seed")
+
+
+# ---- gradients -----------------------------------------------------------------------------------
+
+FADES_BY = 0.01  # of its logarithm per token: 1 % per token is a fade
+LEARNT_SHARE = 0.9  # of the answers, from which a model has learnt what a gradient is asked for
+OPEN = "of a kind that these lengths leave open"
+OTHER = "of another kind"
+FADES = {"attention": (-FADES_BY, FADES_BY), "gru": (-inf, -FADES_BY)}
+"""The change of ln of the gradient per token of distance, that a model is said to have."""
+GROWTHS = {
+    "attention": "constant",
+    "gru": "linear",
+    "convolutions": "linear",
+    "dilated convolutions": "logarithmic",
+}
+"""How the path between two tokens is said to grow over their distance."""
+
+
+@claim(
+    "Q9",
+    "Gradients are stable through attention and fade exponentially through a recurrent layer.",
+    tested=(
+        "ln of the norm of d loss / d x_t over the distance, fitted per draw of the weights: within"
+        " 1 % per token for attention, falling by more for a GRU; at first weights, and trained to"
+        " find one marked token"
+    ),
+    needs=f"studies: [{GradientDistance.STUDY}, {TRAINED}]",
+    study=GradientDistance,
+)
+def gradient_over_distance(run: Measured) -> Iterator[Evidence]:
+    """After training, of models that learnt the task: others have no gradient to speak of."""
+    change = "ln of the gradient changes by {} per token"
+    for model, claimed in FADES.items():
+        found = [one for one in run.of(GradientDistance) if one.model == model and one.fade]
+        if found:
+            one = max(found, key=lambda one: one.seq_len)
+            assert one.fade is not None
+            value, low, high = one.fade
+            text = change.format(f"{number_text(value)}{range_text(low, high)}")
+            most = f" up to {one.fitted_tokens}" if one.fitted_tokens else ""
+            text += f" of distance{most} in {one.seq_len} tokens, at first weights"
+            yield Evidence(model, by_interval(low, high, claimed), text)
+    for trained in trained_models({"studies": run.studies}):
+        after, right = trained.fade("after"), trained.accuracy
+        if trained.model in FADES and after.units:
+            verdict = by_interval(after.low, after.high, FADES[trained.model])
+            text = change.format(f"{number_text(after.value)}{range_text(after.low, after.high)}")
+            text += (
+                f" over {len(trained.trainings[0]['gradient_norms_after'])} tokens;"
+                f" {percent_text(right.value)} of the answers are right"
+            )
+            learnt = right.low >= LEARNT_SHARE
+            yield Evidence(f"{trained.model}, trained", verdict if learnt else "inconclusive", text)
+
+
+@claim(
+    "Q10",
+    "The path between two tokens is O(1) for attention, O(N) for a recurrent layer, O(N/k) or"
+    " O(log N) for convolutions.",
+    tested="exact count of operations on the shortest way through autograd's graph, over N",
+    study=GradientDistance,
+)
+def path_length(run: Measured) -> Iterator[Evidence]:
+    for model, claimed in GROWTHS.items():
+        found = sorted(
+            (one.seq_len, one.shortest_path_steps)
+            for one in run.of(GradientDistance)
+            if one.model == model and one.shortest_path_steps is not None
+        )
+        if len(found) < 3:
+            continue
+        growth = _growth(found)
+        steps, lengths = (list_text([f"{pair[at]}" for pair in found]) for at in (1, 0))
+        verdict: ClaimVerdict = "supported" if growth == claimed else "refuted"
+        yield Evidence(
+            model,
+            "inconclusive" if growth == OPEN else verdict,
+            f"{growth}: {steps} operations from the first to the last of {lengths} tokens",
+        )
+
+
+def _growth(found: Sequence[tuple[int, int]]) -> str:
+    """Of counts of operations at lengths that double, (length, count) each.
+
+    A constant part and one that doubles is linear. A constant rise per doubling, up to the whole
+    layers that it is rounded to, is logarithmic: then no rise differs from another by more than a
+    layer, nor does the first half of the doublings from the last half.
+    """
+    if any(after != 2 * before for (before, _), (after, _) in pairwise(found)):
+        return OPEN
+    rises = [after - before for (_, before), (_, after) in pairwise(found)]
+    if not any(rises):
+        return "constant"
+    if rises[0] > 0 and all(after == 2 * before for before, after in pairwise(rises)):
+        return "linear"
+    layer, half = gcd(*rises), len(rises) // 2
+    uneven = max(max(rises) - min(rises), abs(sum(rises[:half]) - sum(rises[-half:])))
+    if min(rises) < 0 or uneven > layer:
+        return OTHER
+    # Two different rises can be rounded from anything.
+    return "logarithmic" if len(rises) >= 3 or len(set(rises)) == 1 else OPEN

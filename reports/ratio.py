@@ -1,0 +1,235 @@
+"""How many times as long one case takes as another one, and whether that is more than noise.
+
+The one comparison of two cases: pages, `compare`, devices and advice take their ratios from here.
+Two cases of the same blocks are paired; others are compared by their processes (Welch). The
+interval includes what the samples were not measured over (`Noise`): processes, if one of the two
+has a single one, and runs, if the two were measured at different times.
+"""
+
+from dataclasses import dataclass
+from math import exp, expm1, hypot, isfinite, log, log1p, nan
+
+from ..harness.stats.contrasts import (
+    MANY,
+    Contrast,
+    Spread,
+    assumed_spread,
+    paired_contrast,
+    unpaired_contrast,
+)
+from .data.noise_floor import (
+    ASSUMED,
+    ASSUMED_RATIO,
+    ProcessNoise,
+    percent_text,
+    share_text,
+)
+from .data.noise_floor import DISTURBED as DISTURBED_SPREAD
+from .data.row_groups import Row, problem
+from .formatting import number_text, ratio_bounds_text, times_text
+from .words import DISTURBED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """A ratio with its 95 % interval (NaN without one).
+
+    `paired`: measured in the same blocks, so drift cancels. `noise_ratio`: what the interval allows
+    for because the rows do not show it, 0 if nothing; `noise`: the same in words, such as
+    `the 12 % that processes differ on this machine`. `disturbed`: as below, of either row.
+    """
+
+    value: float
+    low: float
+    high: float
+    paired: bool
+    note: str
+    noise_ratio: float = 0.0
+    noise: str = ""
+    disturbed: bool = False
+
+    @property
+    def clear(self) -> bool:
+        """The interval excludes 1."""
+        return isfinite(self.low) and isfinite(self.high) and not self.low <= 1 <= self.high
+
+    @property
+    def text(self) -> str:
+        return times_text(self.value, self.low, self.high) + self._unpaired
+
+    @property
+    def bounds(self) -> str:
+        """`2.05 to 2.16, unpaired`, or `no interval`."""
+        known = ratio_bounds_text(self.low, self.high)
+        return f"{known}{self._unpaired}" if known else "no interval"
+
+    @property
+    def doubt(self) -> str:
+        """Why it is not clear: `1.05, within the 12 % that processes differ on this machine`.
+
+        If that explains nothing, the bounds.
+        """
+        if not self.noise_ratio or not isfinite(self.low):
+            return f"ratio {self.bounds}" if isfinite(self.low) else self.bounds
+        if abs(log(self.value)) <= log1p(self.noise_ratio):
+            return f"ratio {number_text(self.value)}, within {self.noise}"
+        return f"ratio {self.bounds}, which allows for {self.noise}"
+
+    @property
+    def beside(self) -> str:
+        """`, while other work disturbed most blocks`, of a clear ratio; others have `doubt`."""
+        return DISTURBED if self.clear and self.disturbed else ""
+
+    @property
+    def _unpaired(self) -> str:
+        return "" if self.paired else ", unpaired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """What the samples of two cases do not show: how much processes and runs differ on the device.
+
+    `between_runs`: None if that is not known.
+    """
+
+    process: ProcessNoise = ASSUMED
+    between_runs: Spread | None = None
+
+    def of_processes(self, *, disturbed: bool) -> Spread:
+        """As was learnt, more if other work disturbed one of the two."""
+        learnt = self.process.spread
+        return DISTURBED_SPREAD if disturbed and learnt.ratio < DISTURBED_SPREAD.ratio else learnt
+
+    def in_contrast(
+        self, contrast: Contrast, *, one_process: bool, other_run: bool, disturbed: bool
+    ) -> Contrast:
+        """With the effects that these two cases do not show. `one_process`: one of them has a
+        single one. `other_run`: they were measured at different times.
+        """
+        if one_process:
+            contrast = contrast.with_effect(self.of_processes(disturbed=disturbed))
+        if other_run and self.between_runs is not None:
+            contrast = contrast.with_effect(self.between_runs)
+        return contrast
+
+    def text(self, *, one_process: bool, other_run: bool, disturbed: bool) -> tuple[float, str]:
+        """By how much two equal cases may differ for that, and the same in words."""
+        spread = self.of_processes(disturbed=disturbed)
+        ratio, words = spread.ratio, share_text(spread.ratio, self.process.source)
+        if spread is DISTURBED_SPREAD:
+            words = f"{share_text(ratio, ASSUMED.source)} while other work disturbs them"
+        if not one_process:
+            ratio, words = 0.0, ""
+        if other_run:
+            known = self.between_runs is not None
+            runs = self.between_runs.ratio if self.between_runs is not None else ASSUMED_RATIO
+            ratio = expm1(hypot(log1p(ratio), log1p(runs)))
+            differ = "differ on this machine" if known else "may differ"
+            words = f"the {percent_text(ratio)} that separate measurements {differ}"
+        return ratio, words
+
+
+def noise_of(row: Row) -> Noise:
+    """On the device of a row, as the table of rows has it."""
+    ratio = row.get("process_noise_ratio")
+    process = ASSUMED
+    if ratio is not None:
+        spread = assumed_spread(ratio, row.get("process_noise_degrees") or MANY)
+        process = ProcessNoise(spread=spread, source=row["process_noise_source"])
+    runs = row.get("between_runs_ratio")
+    between = None if runs is None else assumed_spread(runs, row["between_runs_degrees"] or MANY)
+    return Noise(process=process, between_runs=between)
+
+
+def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
+    """None if either has no latency. Where nobody knows how much runs differ, it is assumed."""
+    if numerator.get("latency_ms") is None or denominator.get("latency_ms") is None:
+        return None
+    rows = (numerator, denominator)
+    at_once = numerator.get("session") is not None and (
+        numerator["session"] == denominator.get("session")
+    )
+    noise, is_disturbed = noise_of(numerator), disturbed(*rows)
+    together = _paired(*rows) if at_once else None
+    contrast = together or _unpaired(*rows)
+    one_process = any(map(of_one_process, rows))
+    # Different problems of a run have their turns anyway; one that is there twice was repeated.
+    other_run = together is None and not at_once and problem(numerator) == problem(denominator)
+    value, low, high = numerator["latency_ms"] / denominator["latency_ms"], nan, nan
+    if contrast is not None:
+        assumed = noise.between_runs or assumed_spread(ASSUMED_RATIO)
+        interval = (
+            Noise(process=noise.process, between_runs=assumed)
+            .in_contrast(
+                contrast, one_process=one_process, other_run=other_run, disturbed=is_disturbed
+            )
+            .interval()
+        )
+        value, low, high = interval.value, interval.low, interval.high
+    noise_ratio, words = noise.text(
+        one_process=one_process, other_run=other_run, disturbed=is_disturbed
+    )
+    return Ratio(
+        value=value,
+        low=low,
+        high=high,
+        paired=together is not None,
+        note=together.reason if together else "not measured in the same blocks",
+        noise_ratio=noise_ratio,
+        noise=words,
+        disturbed=is_disturbed,
+    )
+
+
+def _paired(numerator: Row, denominator: Row) -> Contrast | None:
+    try:
+        return paired_contrast(numerator["block_ms"], denominator["block_ms"])
+    except ValueError:
+        return None  # one of them was measured again later, so they share no block
+
+
+def _unpaired(numerator: Row, denominator: Row) -> Contrast | None:
+    try:
+        return unpaired_contrast(numerator["block_ms"], denominator["block_ms"])
+    except (KeyError, TypeError, ValueError):
+        return None  # rows without samples
+
+
+def log_bounds(row: Row) -> tuple[float, float]:
+    """How far the latency's interval reaches down and up, on the log scale; NaN without one.
+
+    If the row has one process, as far as processes differ.
+    """
+    value, low, high = (row.get(f"latency_{name}ms") for name in ("", "low_", "high_"))
+    if not value or not low or not high:
+        return nan, nan
+    ratio = noise_of(row).of_processes(disturbed=disturbed(row)).ratio
+    own = log1p(ratio) / 2**0.5 if of_one_process(row) else 0.0
+    return hypot(log(value / low), own), hypot(log(high / value), own)
+
+
+def in_most(blocks: int | None, of: int | None) -> bool:
+    """Whether something happened in most blocks."""
+    return 2 * (blocks or 0) > (of or 0)
+
+
+def disturbed(*rows: Row) -> bool:
+    """Whether other work competed for the cores in most blocks of one of these rows."""
+    return any(in_most(row.get("contended_blocks"), row.get("blocks")) for row in rows)
+
+
+def of_one_process(row: Row) -> bool:
+    return sum(any(process) for process in row.get("block_ms") or ()) < 2
+
+
+def widened(value: float, low: float, high: float, ratio: float) -> tuple[float, float]:
+    """The bounds of a fitted time, which has no samples, with an independent effect added in
+    quadrature on the log scale.
+    """
+    if not ratio or not (isfinite(low) and isfinite(high) and low > 0):
+        return low, high
+    effect = log1p(ratio)
+    return (
+        value / exp(hypot(log(value / low), effect)),
+        value * exp(hypot(log(high / value), effect)),
+    )

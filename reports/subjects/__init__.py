@@ -1,0 +1,103 @@
+"""What a report tells: one module a subject, from rows to what is said and shown of them.
+
+A subject is a module of this folder, or of `reports/PACK/subjects/`, whose name does not begin with
+`_`. It is found by its file: no list is edited to add one. `block.py` is the one to copy.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Protocol, cast
+
+from ..data.row_groups import Row
+from ..data.run_meta import Meta, about
+from ..elements import Block, Card, Figure, Table, Text, note
+
+REPORTS = Path(__file__).parent.parent
+PACKAGE = __name__.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What one subject has to say about some runs.
+
+    `card`: the answer of the first screen. Its picture is the first figure of the subject and its
+    sentence the finding: neither is said again in `blocks`. `lines`: findings that no card says, a
+    sentence each. `blocks`: the rest, shown below. `lacking`: why there is nothing, if there is
+    nothing else.
+    """
+
+    card: Card | None = None
+    lines: tuple[str, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    lacking: str = ""
+
+    def details(self, *, with_card: bool) -> tuple[Block, ...]:
+        """All that stands below the first screen. `with_card`: also what the card says and shows,
+        because the page has no such card.
+        """
+        said: list[Block] = [Text(text=line) for line in self.lines]
+        if self.card is not None and with_card:
+            said.insert(0, Text(text=self.card.sentence))
+            picture = self.card.picture
+            said += [picture] if isinstance(picture, Table | Figure) else []
+            said += [picture.table] if picture and not isinstance(picture, Table | Figure) else []
+            said += [note(self.card.note)] if self.card.note else []
+        if not (said or self.blocks) and self.lacking:
+            return (note(self.lacking),)
+        return (*said, *self.blocks)
+
+
+class Teller(Protocol):
+    """A module of a subject. Cards and details stand in the order of `ORDER`; details of a subject
+    with a card come first.
+
+    `NEEDS`: columns of rows without which it has nothing to say. Optional `ABOUT`: of "cases" (the
+    default; includes walls and studies), "kernels" and "court": runs without any have no such
+    subject. Optional `ALL_COPIES`: it gets the further copies of a case (`--replicate`) too.
+    Optional `BELOW_CLAIMS`: runs that test claims show its card's sentence and picture below.
+    Optional `OVER_QUESTIONS`: where runs ask several questions, it makes one card over all of them,
+    which answers this question and stands above the others.
+    """
+
+    __name__: str
+    TITLE: str
+    ORDER: int
+    NEEDS: tuple[str, ...]
+
+    def subject(self, rows: Sequence[Row], meta: Meta) -> Subject: ...
+
+
+def tellers() -> list[Teller]:
+    """Every subject, in the order of the page."""
+    folders = {PACKAGE: REPORTS} | {
+        f"{PACKAGE}.{folder.parent.name}": folder.parent for folder in REPORTS.glob("*/subjects")
+    }
+    found = [
+        cast(Teller, import_module(f"{package}.subjects.{module.name}"))
+        for package, folder in folders.items()
+        for module in iter_modules([str(folder / "subjects")])
+        if not module.name.startswith("_")
+    ]
+    return sorted(found, key=lambda one: (one.ORDER, one.__name__))
+
+
+def tellers_of(meta: Meta) -> list[Teller]:
+    """The subjects about something that these runs have."""
+    present = about(meta)
+    return [one for one in tellers() if present & set(getattr(one, "ABOUT", ("cases",)))]
+
+
+def name_of(one: Teller) -> str:
+    return one.__name__.rpartition(".")[2]
+
+
+def tell(one: Teller, rows: Sequence[Row], columns: Collection[str], meta: Meta) -> Subject:
+    """What the subject has to say; its card has the subject's name. `columns`: of these rows."""
+    missing = [column for column in one.NEEDS if column not in columns]
+    if missing:
+        return Subject(lacking=f"the runs have no {', '.join(missing)}.")
+    told = one.subject(rows, meta)
+    return told if told.card is None else replace(told, card=replace(told.card, name=name_of(one)))

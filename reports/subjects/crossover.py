@@ -1,0 +1,176 @@
+"""From which N on something else beats dense exact attention: sparse, approximate or recurrent."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..analysis.speedup import baseline
+from ..data.row_groups import Group, Row, axis_text, backends, family, groups
+from ..data.run_meta import Meta, caption
+from ..elements import Card, Figure, Table
+from ..formatting import count_text, plural
+from ..ratio import disturbed
+from . import Subject, approximate, recurrence
+from ._crossovers import Crossover, crossover, fewer_bytes_from, from_text
+from ._over import MOST_PANELS, joined, time_panels
+
+TITLE = "From which N on"
+ORDER = 17
+NEEDS = ("latency_ms",)
+BELOW_CLAIMS = True
+FAMILY = "sparse_"  # backends whose names begin with this compute no dense matrix
+PREFERRED = ("sdpa", "fused")  # to compare with
+
+
+class Challenge(NamedTuple):
+    """A problem over N on which something challenges dense exact attention, and what is found."""
+
+    group: Group
+    finding: str
+    crossovers: list[Crossover]
+    even_by_flops: float | None = None
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    found = challenges(rows, meta)
+    if not found:
+        return Subject(
+            lacking="No sparse, approximate or recurrent backend was timed beside a dense one."
+        )
+    over_n = [one for one in found if one.crossovers and len(one.group.lengths) > 1]
+    pictures = [
+        _figure(over_n[at : at + MOST_PANELS], meta) for at in range(0, len(over_n), MOST_PANELS)
+    ]
+    alone = [one for one in found if one not in over_n]
+    return Subject(
+        card=_card(over_n, pictures[0]) if pictures else None,
+        lines=tuple(f"{one.group.prefixed(one.finding)}." for one in alone),
+        blocks=tuple(pictures[1:]),
+    )
+
+
+def challenges(rows: Sequence[Row], meta: Meta) -> list[Challenge]:
+    base = {name: baseline(run, rows) or "" for name, run in meta.items()}
+    found = []
+    for group in sparse_groups(rows):
+        lead = base[group.problem["run"]]
+        found.append(Challenge(group, finding(group, lead), crossovers(group, lead)))
+    for group in approximate.approximating(rows):
+        them = approximate.crossovers(group)
+        found.append(Challenge(group, approximate.finding(group), them))
+    for group in recurrence.recurring(rows):
+        them, even = recurrence.crossovers(group), recurrence.even_by_flops(group)
+        found.append(Challenge(group, recurrence.finding(group), them, even))
+    return found
+
+
+def _card(found: Sequence[Challenge], picture: Figure) -> Card:
+    shown = found[: len(picture.panels)]
+    more = len(found) - len(shown)
+    return Card(
+        name="crossover",
+        title=TITLE,
+        sentence=f"{picture.title}.",
+        picture=picture,
+        subtitle="latency over N",
+        note=(
+            "Faster means by more than noise, at every longer N that was measured."
+            + _disturbed([row for one in shown for row in one.group.rows])
+            + (f" {plural(more, 'more problem is', 'more problems are')} below." if more else "")
+        ),
+        wide=len(picture.panels) > 2,
+    )
+
+
+def _figure(shown: Sequence[Challenge], meta: Meta) -> Figure:
+    return Figure(
+        title=joined([(one.group, one.finding) for one in shown]),
+        caption=caption(shown[0].group.problem, meta),
+        description=(
+            "Latency over the sequence length N, both logarithmic, one line per backend, with"
+            " 95 % intervals as bars. The table below has the crossovers."
+        ),
+        panels=time_panels([approximate.informative(one.group) for one in shown], "seq_len"),
+        table=_table(shown),
+    )
+
+
+def _disturbed(rows: Sequence[Row]) -> str:
+    timed = [row for row in rows if row.get("latency_ms") is not None]
+    count = sum(map(disturbed, timed))
+    of = f" Other work disturbed most blocks of {count} of {plural(len(timed), 'case')}."
+    return of if count else ""
+
+
+def _table(shown: Sequence[Challenge]) -> Table:
+    by_flops = any(one.even_by_flops is not None for one in shown)
+    return Table(
+        title="From which N on a backend is clearly faster than dense exact attention",
+        columns=(
+            *("problem", "backend", "than", "faster"),
+            *(["fewer FLOPs above"] if by_flops else []),
+        ),
+        rows=tuple(
+            (
+                of.group.label or "all",
+                one.backend,
+                one.against,
+                one.text,
+                *([_flops_text(of.even_by_flops)] if by_flops else []),
+            )
+            for of in shown
+            for one in of.crossovers
+        ),
+    )
+
+
+def _flops_text(even: float | None) -> str:
+    return "" if even is None else f"N = {count_text(round(even))}"
+
+
+# ---- sparse patterns ----------------------------------------------------------------------------
+
+
+def sparse_groups(rows: Sequence[Row]) -> list[Group]:
+    """Every problem over N with a timed sparse backend and a timed dense one."""
+    return [
+        group
+        for group in groups(rows, "seq_len")
+        if _timed(group, sparse=True) and _timed(group, sparse=False)
+    ]
+
+
+def _timed(group: Group, *, sparse: bool) -> list[str]:
+    return backends(
+        row
+        for row in group.rows
+        if row.get("latency_ms") is not None and family(row["backend"]).startswith(FAMILY) == sparse
+    )
+
+
+def dense(group: Group, baseline: str = "") -> str:
+    """What sparse backends are compared with: the baseline, else sdpa, fused, or the first."""
+    known = _timed(group, sparse=False)
+    return next(name for name in (baseline, *PREFERRED, *known) if name in known)
+
+
+def crossovers(group: Group, baseline: str = "") -> list[Crossover]:
+    against = dense(group, baseline)
+    found = [crossover(group.rows, name, against) for name in _timed(group, sparse=True)]
+    return [one for one in found if one is not None]
+
+
+def finding(group: Group, baseline: str = "") -> str:
+    """`sparse_local is faster than sdpa from N = 2k on (...), fewer bytes from N = 512 on`."""
+    texts = []
+    for one in crossovers(group, baseline):
+        start, known = fewer_bytes_from(group.rows, one.backend, one.against)
+        last = axis_text("seq_len", one.lengths[-1])
+        faster = "faster than" if one.faster_at else "not clearly faster than"
+        when = one.text if one.faster_at else f"up to {last}"
+        size = ""
+        if start is not None:
+            size = f", fewer bytes {from_text(start, known, axis_text('seq_len', start))}"
+        elif known:
+            size = f", not fewer bytes up to {axis_text('seq_len', known[-1])}"
+        texts.append(f"{one.backend} is {faster} {one.against} {when}{size}")
+    return "; ".join(texts) or "no sparse backend shares a timed N with a dense one"

@@ -1,0 +1,197 @@
+"""Do devices of one kind take the same time? The same cases, measured on several on purpose."""
+
+from collections.abc import Iterator, Sequence
+
+from ...harness.stats.intervals import Interval
+from ..comparison.devices import MARGIN_RATIO, Copies, copies_of
+from ..comparison.devices_text import (
+    finding,
+    interval_text,
+    problem_text,
+    ratio_text,
+    repeats_text,
+    spread_text,
+)
+from ..data.row_groups import Row, case_key
+from ..data.run_meta import Meta
+from ..elements import Block, Card, Dot, DotPlot, DotRow, Table, Text, note
+from ..formatting import percent_text, plural, time_text
+from ..words import Word, word_of
+from . import Subject
+
+TITLE = "Between devices"
+ORDER = 6
+NEEDS = ("replica", "block_ms")
+ALL_COPIES = True
+MOST_DOTS = 12  # those that differ most
+MOST_TABLE_ROWS = 200
+ALL, MEAN = "all cases", "mean"
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    found = copies_of(list(rows), meta)
+    if not found:
+        return Subject(
+            lacking="Every case was measured once. attnbench run measures each on two devices if"
+            " --replicate 2 is given, with --shard."
+        )
+    spread = [one for one in found if one.spread]
+    apart = [one for one in found if not one.spread]
+    last = note(
+        "The other sections show the first copy of each case. What devices differ by includes their"
+        " hosts, and whatever else ran there."
+    )
+    details = [
+        block for one in found for block in _details(one, f" of {one.run}" if len(meta) > 1 else "")
+    ]
+    return Subject(
+        card=_card(spread) if spread else None,
+        lines=tuple(f"{finding(one)}." for one in apart),
+        blocks=(*details, last),
+    )
+
+
+def _card(found: Sequence[Copies]) -> Card:
+    dots = [line for one in found for line in _lines(one)]
+    left = sum(len(one.cases) for one in found) - sum(label != MEAN for _, label, *_ in dots)
+    return Card(
+        name="devices",
+        title="Between devices",
+        sentence=" ".join(_sentence(one) for one in found),
+        picture=DotPlot(
+            rows=tuple(
+                DotRow(
+                    group=group, label=label, dot=Dot.of(ratio.value, ratio.low, ratio.high, word)
+                )
+                for group, label, ratio, word in dots
+            ),
+            x_label="time on the slower device over that on the faster",
+            band_ratio=MARGIN_RATIO,
+            description=(
+                "Ratios of times on two devices of one kind on one logarithmic axis, a row for the"
+                " geometric mean and one per case, with 95 % intervals. The band around 1 counts"
+                " as the same. The table below has every number."
+            ),
+            table=Table(
+                title="Time on the slower device over that on the faster",
+                columns=("backend", "problem", "ratio"),
+                rows=tuple((group, label, ratio_text(ratio)) for group, label, ratio, _ in dots),
+            ),
+        ),
+        subtitle="the same cases on two devices of one kind, measured on purpose",
+        note=(
+            "Devices differ with their hosts, and with what else ran there."
+            + (
+                f" {plural(left, 'more case is', 'more cases are')} under Between devices."
+                if left > 0
+                else ""
+            )
+        ),
+    )
+
+
+def _sentence(found: Copies) -> str:
+    assert found.spread is not None
+    return f"{finding(found)}. Device-to-device spread: {spread_text(found.spread)}."
+
+
+def _lines(found: Copies) -> list[tuple[str, str, Interval, Word]]:
+    """The backend and the problem, the ratio, and what it lets one say; the mean first, then the
+    cases that differ most, by backend.
+    """
+    pair = found.spread
+    assert pair is not None
+    words: dict[str, Word] = {"differ": "more", "same": "same", "undecided": "undecided"}
+    worst = found.cases[:MOST_DOTS]
+    names = list(dict.fromkeys(one.new["backend"] for one in worst))
+    return [
+        (ALL, MEAN, pair.ratio, words[pair.verdict]),
+        *(
+            (one.new["backend"], problem_text(one, found), one.ratio, word)
+            for one in sorted(worst, key=lambda one: names.index(one.new["backend"]))
+            for word in [word_of(one.ratio.low, one.ratio.high, MARGIN_RATIO)]
+        ),
+    ]
+
+
+def _details(found: Copies, of: str) -> Iterator[Block]:
+    pair = found.spread
+    if found.between:
+        yield Text(
+            text=f"95 % of times on two of the {len(found.devices)} devices are within"
+            f" {percent_text(found.between.ratio)} of each other{of}."
+        )
+    yield from (Text(text=f"{repeats_text(one)}{of}.") for one in found.repeats)
+    if pair:
+        yield note(
+            "The spread is the time on the slower device over that on the faster, less 1: the"
+            " geometric mean over the cases of a group, then over groups, with an interval by"
+            " Student t over groups. Groups are measured at different times, so the interval has"
+            f" what a device differs by from one time to another. Up to"
+            f" {100 * MARGIN_RATIO:g} % counts as the same."
+        )
+        if len(found.pairs) > 1:
+            yield note(
+                f"The interval allows for the choice among {len(found.pairs)} pairs of devices"
+                " (Bonferroni)."
+            )
+    yield from _devices(found, of)
+    yield from _pairs(found, of)
+    yield from _cases(found, of)
+
+
+def _devices(found: Copies, of: str) -> Iterator[Block]:
+    if found.devices:
+        yield Table(
+            title=f"Timed copies by device{of}",
+            columns=("device", "cases", "host", "UUID", "name"),
+            rows=tuple(
+                (one.label, str(count), one.host, one.uuid, one.name)
+                for one, count in [*found.devices.items()][:MOST_TABLE_ROWS]
+            ),
+        )
+
+
+def _pairs(found: Copies, of: str) -> Iterator[Block]:
+    if len(found.pairs) < 2:
+        return
+    yield Table(
+        title=f"Every pair of devices with a group in common, the largest difference first{of}",
+        columns=("slower", "faster", "groups", "slower over faster"),
+        rows=tuple(
+            (one.new.label, one.base.label, str(one.groups), interval_text(one.ratio))
+            for one in found.pairs[:MOST_TABLE_ROWS]
+        ),
+    )
+
+
+def _cases(found: Copies, of: str) -> Iterator[Block]:
+    """Each case on the two devices that differ most."""
+    pair, drawn = found.spread, found.cases[:MOST_TABLE_ROWS]
+    if pair is None or not drawn:
+        return
+    yield Table(
+        title=f"{pair.new.label} over {pair.base.label}, case by case{of}",
+        columns=("backend", "problem", pair.base.label, pair.new.label, "ratio"),
+        rows=tuple(
+            (
+                one.new["backend"],
+                problem_text(one, found),
+                time_text(one.base["latency_ms"]),
+                time_text(one.new["latency_ms"]),
+                ratio_text(one.ratio),
+            )
+            for one in drawn
+        ),
+        cases={
+            (line, column): case_key(row)
+            for line, one in enumerate(drawn)
+            for column, row in ((2, one.base), (3, one.new))
+        },
+    )
+    if more := len(found.cases) - len(drawn):
+        yield note(f"{more} more cases differ less; attnbench export has them all.")
+    yield note(
+        "Intervals of single cases have what processes differ by, not how a device's speed drifts"
+        " between the two measurements."
+    )

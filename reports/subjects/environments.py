@@ -1,0 +1,222 @@
+"""Did another environment change the speed? Each environment of a run against the first one."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from typing import Any, Literal
+
+from ..comparison import environments
+from ..comparison.environments import EnvironmentComparison, hint, place
+from ..comparison.verdict import SAME, UNDECIDED, CaseVerdict
+from ..comparison.verdict_text import (
+    TITLES,
+    ratio_text,
+    reason_text,
+    severity,
+    value_text,
+    verdict_text,
+    worth_a_line,
+)
+from ..data.row_groups import Row, case_key
+from ..data.run_meta import Meta
+from ..elements import Block, Card, Dot, DotPlot, DotRow, Table, note
+from ..formatting import number_text, plural
+from . import Subject
+
+TITLE = "Between environments"
+ORDER = 5
+NEEDS = ("python", "session", "block_ms")
+MOST_DOTS = 12  # the worst cases
+MOST_TABLE_ROWS = 200
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    found = environments.compare_environments(list(rows), meta)
+    if not found:
+        return Subject(
+            lacking="Everything was measured in one environment. attnbench run compares several if"
+            " --python NAME=PATH is given twice or more."
+        )
+    timed = [one for one in found if one.of_latency]
+    lines = [
+        line
+        for one in found
+        if one.verdicts
+        for line in (*([] if one in timed else [_finding(one)]), *_exceptions(one))
+    ]
+    return Subject(
+        card=_card(timed) if timed else None,
+        lines=tuple(lines),
+        blocks=tuple(_blocks(found, meta)),
+    )
+
+
+def _finding(between: EnvironmentComparison) -> str:
+    return f"{environments.finding(between)}."
+
+
+def _exceptions(between: EnvironmentComparison) -> Iterator[str]:
+    for sentence in environments.exceptions(between):
+        yield f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _card(found: Sequence[EnvironmentComparison]) -> Card:
+    dots = [(between, one) for between in found for one in _worst(between)]
+    margins = [one.margin_ratio for _, one in dots if isfinite(one.margin_ratio)]
+    cases = sum(len(between.of_latency) for between in found)
+    left = cases - len(dots)
+    base = found[0].base
+    return Card(
+        name="environments",
+        title=f"Against {base}",
+        sentence=" ".join(map(_finding, found)),
+        picture=DotPlot(
+            rows=tuple(_dot_row(between, one) for between, one in dots),
+            x_label=f"time over that in {base}",
+            band_ratio=max(margins, default=0.0),
+            description=(
+                f"Ratios of times to those in {base}, on one logarithmic axis, a row per case with"
+                " its 95 % interval. The band around 1 counts as the same. The table below has"
+                " every number."
+            ),
+            table=Table(
+                title=f"Time over that in {base}",
+                columns=("environment", "case", "ratio", "verdict"),
+                rows=tuple(
+                    (between.new, place(one, between), ratio_text(one), verdict_text(one))
+                    for between, one in dots
+                ),
+            ),
+        ),
+        subtitle=f"time over that in {base}; above 1 is slower",
+        note=(
+            "Measured alternately in the same blocks, so drift cancels."
+            + (
+                f" {plural(left, 'more case is', 'more cases are')} under Between environments."
+                if left > 0
+                else ""
+            )
+        ),
+    )
+
+
+def _worst(between: EnvironmentComparison) -> list[CaseVerdict]:
+    known = [one for one in between.of_latency if isfinite(one.ratio) and one.ratio > 0]
+    return sorted(known, key=severity)[:MOST_DOTS]
+
+
+def _dot_row(between: EnvironmentComparison, one: CaseVerdict) -> DotRow:
+    known = isfinite(one.low) and isfinite(one.high)
+    return DotRow(
+        group=between.new,
+        label=place(one, between),
+        dot=Dot(
+            ratio=one.ratio,
+            low=one.low if known else None,
+            high=one.high if known else None,
+            word=_word(one),
+        ),
+    )
+
+
+def _word(one: CaseVerdict) -> Literal["same", "more", "less", "undecided"]:
+    if one.worse:
+        return "more"
+    if one.better:
+        return "less"
+    return "same" if one.verdict == SAME else "undecided"
+
+
+def _blocks(found: Sequence[EnvironmentComparison], meta: Meta) -> Iterator[Block]:
+    yield note(
+        "A ratio is the time in an environment over that in the first one: above 1 is slower. They"
+        " were measured alternately in the same blocks, so drift of the machine cancels. Verdicts"
+        " are those of attnbench compare RUN@NAME RUN@NAME."
+    )
+    for between in found:
+        yield from _table(between, f" of {between.run}" if len(meta) > 1 else "")
+        yield from _doubts(between)
+    for name, run in meta.items():
+        if environments.environments(run):
+            yield _facts(run, f" of {name}" if len(meta) > 1 else "")
+
+
+def _table(between: EnvironmentComparison, of: str) -> Iterator[Block]:
+    """Every latency, and other metrics that changed; worst first."""
+    shown = sorted(filter(worth_a_line, between.verdicts), key=severity)
+    if not shown:
+        return
+    drawn = shown[:MOST_TABLE_ROWS]
+    of_what = [] if all(one.metric == "latency" for one in shown) else ["of"]
+    columns = ("case", *of_what, between.base, between.new, "ratio", "verdict")
+    old, verdict = 1 + len(of_what), len(columns) - 1
+    sides = (
+        (line, old + is_new, (one.base, one.new)[is_new])
+        for line, one in enumerate(drawn)
+        for is_new in (False, True)
+    )
+    yield Table(
+        title=f"{between.new} over {between.base}{of}",
+        columns=columns,
+        rows=tuple(_line(one, between, of_what=bool(of_what)) for one in drawn),
+        strong=frozenset((line, verdict) for line, one in enumerate(drawn) if one.better),
+        failed=frozenset((line, verdict) for line, one in enumerate(drawn) if one.worse),
+        cases={
+            (line, column): case_key({"run": between.run, "case": side.case})
+            for line, column, side in sides
+            if side is not None
+        },
+    )
+    if len(shown) > MOST_TABLE_ROWS:
+        yield note(
+            f"{len(shown) - MOST_TABLE_ROWS} more lines, the least bad ones: attnbench compare has"
+            " them all."
+        )
+
+
+def _line(one: CaseVerdict, between: EnvironmentComparison, *, of_what: bool) -> tuple[str, ...]:
+    values = value_text(one, is_new=False), value_text(one, is_new=True)
+    return (
+        place(one, between),
+        *([TITLES[one.metric]] if of_what else []),
+        *values,
+        ratio_text(one),
+        verdict_text(one),
+    )
+
+
+def _doubts(between: EnvironmentComparison) -> Iterator[Block]:
+    """What the reasons for undecided verdicts mean, and how much change counts as the same."""
+    undecided = (one for one in between.verdicts if one.verdict == UNDECIDED)
+    for reason in dict.fromkeys(reason for one in undecided for reason in one.reasons):
+        yield note(f"Undecided, {reason}: {reason_text(reason, between.rules)}{hint(reason)}.")
+    margins = {one.margin_ratio for one in between.of_latency}
+    known = sorted(margin for margin in margins if margin == margin)
+    if known:
+        raised = (
+            ", raised by the noise that attnbench selfcheck found here"
+            if between.noise_floor and max(known) > 0.03
+            else ""
+        )
+        percents = " or ".join(f"{number_text(100 * margin)} %" for margin in known)
+        yield note(f"Times that differ by up to {percents} count as the same{raised}.")
+
+
+def _facts(run: Mapping[str, Any], of: str) -> Block:
+    """The facts that differ between the environments."""
+    names, differing = list(environments.environments(run)), environments.differing(run)
+    if not differing:
+        return note(
+            f"No recorded fact differs between the environments{of}: versions, settings and device"
+            " are the same."
+        )
+    rows = tuple((fact, *map(_fact, values)) for fact, values in differing.items())
+    return Table(
+        title=f"Differences between the environments{of}", columns=("fact", *names), rows=rows
+    )
+
+
+def _fact(value: Any) -> str:
+    if value is None:
+        return "unknown"
+    return value if isinstance(value, str) else json.dumps(value)

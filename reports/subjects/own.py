@@ -1,0 +1,184 @@
+"""A backend of the reader's own: wrong, failed, or its time over that of the best other one."""
+
+import re
+from collections.abc import Sequence
+from math import isfinite
+from typing import NamedTuple
+
+from ...harness.files.printable import visible
+from ..data.exactness import is_exact
+from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
+from ..data.run_meta import Meta
+from ..elements import Card, Table
+from ..formatting import STATUS_WORDS, number_text, plural, time_text
+from ..ratio import Ratio, time_ratio
+from . import Subject
+
+TITLE = "Your backends"
+ORDER = 1
+NEEDS = ("status", "reason")
+MOST_ROWS = 8
+WRONG = "incorrect"
+FAILED = ("error", "crashed", "timeout")
+MOST_CHARACTERS = 240
+
+
+class Race(NamedTuple):
+    """A row of an own backend, the fastest other exact backend of its problem, and how many times
+    as long as that it takes; "" and None without such a pair.
+    """
+
+    group: Group
+    mine: Row
+    best: str
+    ratio: Ratio | None
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    names = own_backends(rows, meta)
+    if not names:
+        return Subject(lacking="No backend is the reader's own.")
+    raced = {name: races(name, rows) for name in names}
+    found = [(name, race) for name, some in raced.items() for race in some]
+    several, left = len(names) > 1, len(found) - MOST_ROWS
+    table = _table(found, several=several)
+    card = Card(
+        name="own",
+        title=TITLE if several else "Your backend",
+        subtitle="each of its cases, beside the best other exact backend",
+        sentence=" ".join(f"{finding(name, rows, some)}." for name, some in raced.items()),
+        picture=_table(found[:MOST_ROWS], several=several),
+        note=f"{plural(left, 'more case')} below." if left > 0 else "",
+    )
+    return Subject(card=card, blocks=(table,) if left > 0 else ())
+
+
+def _table(found: Sequence[tuple[str, Race]], *, several: bool) -> Table:
+    lines, cases, failed = [], {}, set()
+    for place, (name, race) in enumerate(found):
+        row, ok = race.mine, race.mine["status"] == "ok"
+        time = time_text(row["latency_ms"]) if row.get("latency_ms") is not None else ""
+        over = "" if race.ratio is None else f"{race.ratio.text}, {race.best}"
+        where = race.group.label or axis_text("seq_len", row["seq_len"])
+        result = time if ok else STATUS_WORDS[row["status"]]
+        lines.append((*([name] if several else []), where, result, over))
+        cases[place, len(lines[-1]) - 2] = case_key(row)
+        if not ok:
+            failed.add((place, len(lines[-1]) - 2))
+    return Table(
+        title="Your backend, case by case",
+        columns=(*(["backend"] if several else []), "problem", "result", "\u00d7 the best other"),
+        rows=tuple(lines),
+        cases=cases,
+        failed=frozenset(failed),
+    )
+
+
+def own_backends(rows: Sequence[Row], meta: Meta) -> list[str]:
+    """The backends that are not attnbench's, in the order of the rows.
+
+    run.json names them; runs of earlier versions do not, and have only `attribute@module`.
+    """
+    known = {
+        name
+        for run in meta.values()
+        for name in run.get("own_backends") or ()
+        if isinstance(name, str)
+    }
+    return [name for name in backends(rows) if "@" in name or name in known]
+
+
+def finding(name: str, rows: Sequence[Row], raced: Sequence[Race]) -> str:
+    """`attend@mine is wrong in 2 of 4 cases: ...; else it takes 1.3 times as long as sdpa ...`."""
+    mine = [row for row in rows if row["backend"] == name]
+    wrong = [row for row in mine if row["status"] == WRONG]
+    failed = [row for row in mine if row["status"] in FAILED]
+    parts = []
+    if wrong:
+        parts.append(f"is wrong in {_count(wrong, mine)}: {_clipped(wrong[0]['reason'])}")
+    if failed:
+        parts.append(f"failed in {_count(failed, mine)}: {_clipped(last_words(failed[0]))}")
+    if compared := _compared(raced):
+        parts.append(f"elsewhere {compared}" if parts else compared)
+    elif not parts:
+        parts.append(_without_ratio(mine))
+    return f"{visible(name)} {'; '.join(parts)}"
+
+
+def last_words(row: Row) -> str:
+    """The last line of the traceback or of what the worker printed, else the row's reason; and the
+    last line of the backend's own file in that traceback.
+    """
+    log = str(row.get("log_tail") or "")
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    last = lines[-1] if lines else str(row["reason"])
+    return f"{last}{_place_in(str(row['backend']), log)}"
+
+
+def _place_in(backend: str, log: str) -> str:
+    """` (mine.py:9)`; "" if no line of the file is named."""
+    stem = backend.partition("@")[2].rpartition(".")[2] or backend.partition(":")[0]
+    frames = re.findall(rf'File "(?:[^"]*/)?({re.escape(stem)}\.py)", line (\d+)', log)
+    return f" ({':'.join(frames[-1])})" if frames else ""
+
+
+def _count(some: Sequence[Row], mine: Sequence[Row]) -> str:
+    return f"{len(some)} of {plural(len(mine), 'case')}"
+
+
+def _clipped(text: str) -> str:
+    safe = visible(text).removesuffix(".")
+    return safe if len(safe) <= MOST_CHARACTERS else f"{safe[: MOST_CHARACTERS - 3]}..."
+
+
+def _without_ratio(mine: Sequence[Row]) -> str:
+    timed = [row for row in mine if row.get("latency_ms") is not None]
+    if timed:
+        longest = max(timed, key=lambda row: row["seq_len"])
+        time, n = time_text(longest["latency_ms"]), axis_text("seq_len", longest["seq_len"])
+        return f"takes {time} at {n}, with nothing to compare it with"
+    ended = mine[0]
+    reason = f": {_clipped(ended['reason'])}" if ended["reason"] else ""
+    return f"has no latency: {STATUS_WORDS[ended['status']]}{reason}"
+
+
+def races(name: str, rows: Sequence[Row]) -> list[Race]:
+    """Every problem with a row of the backend."""
+    found: list[Race] = []
+    for group in groups(rows, None):
+        mine = next((row for row in group.rows if row["backend"] == name), None)
+        if mine is None:
+            continue
+        timed = [row for row in group.rows if row.get("latency_ms") is not None and is_exact(row)]
+        others = [row for row in timed if row["backend"] != name]
+        best = min(others, key=lambda row: row["latency_ms"], default=None)
+        ratio = None if best is None else time_ratio(mine, best)
+        found.append(Race(group, mine, "" if best is None else best["backend"], ratio))
+    return found
+
+
+def _compared(raced: Sequence[Race]) -> str:
+    """Against the fastest other exact backend, at the longest N; "" if no problem has both."""
+    found = [(race.group, race.best, race.ratio) for race in raced if race.ratio is not None]
+    if not found:
+        return ""
+    group, best, ratio = max(found, key=lambda one: one[0].problem["seq_len"] or 0)
+    n = axis_text("seq_len", group.problem["seq_len"])
+    places = group.label.split(", ") if group.label else []
+    where = f"at {', '.join(places if n in places else [n, *places])}"
+    text = _verdict(best, ratio, where)
+    if len(found) > 1:
+        values = sorted(one.value for _, _, one in found)
+        over = f"{number_text(values[0])} to {number_text(values[-1])}"
+        text += f"; {over} times as long as the best other one over {len(found)} problems"
+    return text
+
+
+def _verdict(best: str, ratio: Ratio, where: str) -> str:
+    times = f"{number_text(ratio.value)} times as long as {visible(best)}"
+    if isfinite(ratio.low) and not ratio.clear:
+        same = f"cannot be told apart from {visible(best)}, the best other one"
+        return f"{same}, {where} ({ratio.doubt})"
+    if ratio.value < 1:
+        return f"is the fastest {where}: it takes {times} ({ratio.bounds})"
+    return f"takes {times}, the best other one, {where} ({ratio.bounds})"

@@ -1,0 +1,21 @@
+"""The words of verdicts: what the interval of a ratio lets one say."""
+
+from math import isfinite
+from typing import Literal
+
+Word = Literal["same", "more", "less", "undecided"]
+SAME_RATIO = 0.05  # costs within this margin count as the same
+DISTURBED = ", while other work disturbed most blocks"
+"""After numbers that decide nothing for that reason."""
+
+
+def word_of(low: float, high: float, margin_ratio: float = SAME_RATIO) -> Word:
+    """Of a ratio by its interval, or of an exact one: more or less if it lies beyond the margin,
+    the same if within, else undecided, as without an interval.
+    """
+    if not (isfinite(low) and isfinite(high)):
+        return "undecided"
+    edge = 1 + margin_ratio
+    if low >= 1 / edge and high <= edge:
+        return "same"
+    return "more" if low > edge else "less" if high < 1 / edge else "undecided"

@@ -1,0 +1,83 @@
+"""reports/learning/statements.py: gradients over the distance, along paths and at first weights."""
+
+from typing import Any
+
+import pytest
+
+from tests.reports.fake_claims import (
+    verdict,
+)
+from tests.reports.fake_trainings import gradients
+
+
+def fade(model: str, per_token: float, seq_len: int = 64) -> dict[str, Any]:
+    low, high = per_token - 0.002, per_token + 0.002
+    bounds = {"fade_per_token_low": low, "fade_per_token_high": high}
+    of = {"study": "gradient_distance", "model": model, "seq_len": seq_len}
+    return {**of, "fade_per_token": per_token, **bounds}
+
+
+def test_trained_models_decide_too_if_they_learnt_the_task() -> None:
+    untrained = [fade("attention", 0.0), fade("gru", -0.4)]
+    trained = [*gradients("attention", 0.0), *gradients("gru")]
+    assert verdict("Q9", [*untrained, *trained]) == "supported"
+    assert verdict("Q9", gradients("gru", 0.0)) == "refuted"
+    unlearnt = gradients("gru", 0.0, accuracy_ratio=0.5)
+    assert verdict("Q9", [*untrained, *unlearnt]) == "inconclusive"
+    assert verdict("Q9", gradients("dilated convolutions")) == "not run"
+
+
+@pytest.mark.parametrize(
+    ("attention", "gru", "wanted"),
+    [(0.0, -0.5, "supported"), (-0.5, -0.5, "depends"), (0.0, 0.0, "depends")],
+)
+def test_gradients_fade_through_the_recurrent_layer_only(
+    attention: float, gru: float, wanted: str
+) -> None:
+    assert verdict("Q9", [fade("attention", attention), fade("gru", gru)]) == wanted
+
+
+def test_the_longest_sequence_decides() -> None:
+    assert verdict("Q9", [fade("attention", 0.0), fade("attention", -0.5, 8)]) == "supported"
+
+
+@pytest.mark.parametrize(
+    ("model", "steps", "wanted"),
+    [
+        ("attention", (12, 12, 12), "supported"),
+        ("attention", (12, 24, 48), "refuted"),
+        ("gru", (29, 53, 101), "supported"),
+        ("gru", (29, 29, 29), "refuted"),
+        ("convolutions", (17, 29, 53), "supported"),
+        ("dilated convolutions", (11, 14, 17), "supported"),
+        ("dilated convolutions", (11, 23, 47), "refuted"),
+        ("dilated convolutions", (11, 14, 17, 17), "supported"),  # layers are whole
+        ("dilated convolutions", (11, 14, 14, 17, 17), "supported"),
+        ("dilated convolutions", (11, 19, 21, 21), "refuted"),  # it falls, by no constant
+        ("dilated convolutions", (11, 14, 17, 17, 17), "refuted"),
+        ("dilated convolutions", (17, 14, 11), "refuted"),
+        ("dilated convolutions", (11, 19, 21), "refuted"),
+        ("dilated convolutions", (11, 14, 14), "inconclusive"),  # a rounded constant, or an end
+        ("gru", (29, 53), "not run"),
+    ],
+)
+def test_path_lengths_are_counted_over_doubled_lengths(
+    model: str, steps: tuple[int, ...], wanted: str
+) -> None:
+    found = [
+        {
+            "study": "gradient_distance",
+            "model": model,
+            "seq_len": 8 << place,
+            "shortest_path_steps": count,
+        }
+        for place, count in enumerate(steps)
+    ]
+    assert verdict("Q10", found) == wanted
+
+
+def test_lengths_that_do_not_double_decide_no_growth() -> None:
+    counts = zip((8, 16, 64), (11, 14, 17), strict=True)
+    of = {"study": "gradient_distance", "model": "dilated convolutions"}
+    found = [{**of, "seq_len": n, "shortest_path_steps": count} for n, count in counts]
+    assert verdict("Q10", found) == "inconclusive"

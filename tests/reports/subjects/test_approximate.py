@@ -1,0 +1,46 @@
+"""reports/subjects/approximate.py: errors over size and N, and what carries no information."""
+
+from pathlib import Path
+
+from attnbench.reports.elements import Figure
+from attnbench.reports.subjects import approximate
+from tests.made_runs import inexact
+from tests.reports.rendering import figures_of, rows_of, sentences, subject_of
+
+
+def test_an_output_that_carries_no_information_is_no_dot_and_the_page_says_why(
+    tmp_path: Path,
+) -> None:
+    silent = {"linformer": 0.004, "linformer:64": -0.02}
+    found = subject_of(approximate, inexact(tmp_path, cosines=silent))
+    assert found.card is not None
+    assert isinstance(found.card.picture, Figure)
+    assert [one.backend for one in found.card.picture.panels[0].series] == ["performer"]
+    (why,) = [one for one in sentences(list(found.blocks)) if "no trade-off" in one.lower()]
+    assert "linformer and linformer:64" in why
+    (errors,) = figures_of(list(found.blocks))
+    cosines = {(row[1], row[4]) for row in errors.table.rows}
+    assert {("linformer", "0.00"), ("linformer:64", "-0.02"), ("performer", "0.90")} <= cosines
+
+
+def test_rows_of_earlier_versions_have_no_cosine_and_are_drawn(tmp_path: Path) -> None:
+    found = subject_of(approximate, inexact(tmp_path, cosines={"linformer": None}))
+    (errors,) = figures_of(list(found.blocks))
+    assert ("linformer", "not measured") in {(row[1], row[4]) for row in errors.table.rows}
+    assert found.card is not None
+    assert isinstance(found.card.picture, Figure)
+    assert "linformer" in [one.backend for one in found.card.picture.panels[0].series]
+
+
+def test_if_no_output_carries_information_nothing_is_faster(tmp_path: Path) -> None:
+    run = inexact(tmp_path, backends=("sdpa", "linformer"), cosines={"linformer": 0.004})
+    (group,) = approximate.approximating(rows_of(run))
+    assert approximate.crossovers(group) == []
+    assert approximate.finding(group).startswith("nothing to trade time for")
+
+
+def test_pools_are_a_method_of_their_own() -> None:
+    names = ("linformer", "linformer:64", "linformer:pool64", "performer:512", "mine")
+    assert [approximate.method(name) for name in names] == [
+        "linformer", "linformer", "linformer:pool", "performer", "mine",
+    ]  # fmt: skip

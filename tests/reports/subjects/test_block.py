@@ -1,0 +1,97 @@
+"""reports/subjects/block.py: from which N on attention is more than half of a block."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.data.row_groups import Row
+from attnbench.reports.subjects import block
+from tests.made_runs import made, problem, run_of
+from tests.reports.rendering import rows_of
+
+D = 128
+LENGTHS = (64, 128, 512, 1024)
+
+
+def layer_flops(n: int) -> int:
+    return 8 * n * D * D + 4 * n * n * D
+
+
+def block_run(parent: Path, scopes: tuple[str, ...] = ("layer", "block"), **changes: Any) -> Path:
+    """fused: the layer takes as long as its FLOPs, so half of the block at N = 2 d_model. sdpa: the
+    scores take no time, so a third at every N.
+    """
+    pairs = []
+    for n in LENGTHS:
+        rest = 16 * n * D * D
+        for backend, layer in (("fused", layer_flops(n)), ("sdpa", 8 * n * D * D)):
+            for scope in scopes:
+                of = problem(n, d_model=D, heads=4, scope=scope)
+                ms = (layer + (rest if scope == "block" else 0)) / 1e6
+                flops = layer_flops(n) + (rest if scope == "block" else 0)
+                peak = 100 * n if scope == "layer" else 200 * n
+                pairs.append(made(backend, of, ms, work_flops=flops, peak_bytes=peak, **changes))
+    return run_of(parent, *pairs, name="block", contrast=("scope",))
+
+
+def dominances(rows: list[Row]) -> dict[str, block.Dominance]:
+    (group,) = block.with_shares(rows)
+    found = block.shares(group, rows)
+    return {name: block.dominance(some) for name, some in found.items()}
+
+
+def test_half_of_the_time_is_between_the_lengths_that_are_certain(tmp_path: Path) -> None:
+    found = dominances(rows_of(block_run(tmp_path)))
+    fused, sdpa = found["fused"], found["sdpa"]
+    assert (fused.less_to, fused.more_from) == (128, 512)
+    assert fused.half_at == pytest.approx(226, rel=0.05)
+    assert fused.by_flops == pytest.approx(2 * D)
+    assert fused.text.startswith("from N = 512 on (less up to 128, half at about ")
+    assert (sdpa.more_from, sdpa.text) == (None, "at no N up to 1k")
+    assert sdpa.by_flops_text == "N = 256"
+
+
+def test_shares_are_of_time_flops_and_bytes(tmp_path: Path) -> None:
+    rows = rows_of(block_run(tmp_path))
+    (group,) = block.with_shares(rows)
+    last = block.shares(group, rows)["fused"][-1]
+    assert last.time.paired
+    assert last.time.value == pytest.approx(40 / 56, rel=0.02)
+    assert last.work_flops == pytest.approx(40 / 56)
+    assert last.peak_bytes == 0.5
+    assert (
+        block.longest(block.shares(group, rows))
+        .replace("\u00a0", " ")
+        .startswith("at N = 1k attention")
+    )
+
+
+def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:
+    rows = rows_of(block_run(tmp_path, session=None))
+    for row in rows:
+        row["latency_low_ms"] = row["latency_high_ms"] = None
+        row["block_ms"] = [row["block_ms"][0][:1]]
+        row["session"] = None
+    fused = dominances(rows)["fused"]
+    assert fused.more_from is None
+    assert re.fullmatch(r"undecided at N = 1k, where it takes \d\d %", fused.text)
+
+
+def test_disturbed_times_decide_nothing(tmp_path: Path) -> None:
+    rows = rows_of(block_run(tmp_path))
+    for row in rows:
+        row["contended_blocks"], row["blocks"] = 8, 8
+    fused = dominances(rows)["fused"]
+    assert (fused.more_from, fused.less_to) == (None, None)
+    assert fused.text.endswith(" while other work competed for the cores")
+
+
+def test_no_interval_of_a_share_ends_above_the_whole(tmp_path: Path) -> None:
+    rows = rows_of(block_run(tmp_path))
+    (group,) = block.with_shares(rows)
+    time = replace(block.shares(group, rows)["fused"][-1].time, low=0.2, high=900.0)
+    assert block.upper(time) == 1
+    assert block.percent(time) == f"{100 * time.value:.0f} % (20 % to 100 %)"

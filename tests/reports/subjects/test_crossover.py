@@ -1,0 +1,90 @@
+"""reports/subjects/crossover.py: from which N on one backend is faster than another."""
+
+from pathlib import Path
+
+import pytest
+
+from attnbench.reports.elements import Figure
+from attnbench.reports.subjects import crossover as subject
+from attnbench.reports.subjects._crossovers import Crossover, crossover
+from tests.made_runs import case, inexact, problem, row, write_run
+from tests.reports.rendering import rows_of, subject_of
+
+
+def test_a_crossover_is_found_between_two_lengths_and_placed_by_interpolation(
+    tmp_path: Path,
+) -> None:
+    rows = rows_of(inexact(tmp_path))
+    found = crossover(rows, "linformer", "sdpa")
+    assert found is not None
+    assert (found.slower_to, found.faster_from) == (1024, 2048)
+    assert found.even_at == pytest.approx(1536, rel=0.05)
+    assert found.text == "from N = 2k on (slower up to 1k, even at about 1500)"
+    never, always = crossover(rows, "rnn", "sdpa"), crossover(rows, "sdpa", "fused")
+    assert never is not None
+    assert always is not None
+    assert (never.faster_from, never.text) == (None, "not up to N = 4k")
+    assert (always.faster_from, always.text) == (256, "at every N from 256 to 4k")
+    assert crossover(rows, "linformer", "naive") is None
+
+
+SLOWER, OPEN, FASTER = [2.0, 2.02], [0.5, 2.2], [0.5, 0.51]
+
+
+def of_blocks(parent: Path, *at: list[float]) -> Crossover:
+    """`b` against `a`, whose blocks take 1 ms, at N = 128, 256, ..."""
+    blocks = {128 << place: given for place, given in enumerate(at)}
+    pairs = [
+        (case(name, problem(n)), blocks[n] if name == "b" else [1.0, 1.01])
+        for n in blocks
+        for name in ("a", "b")
+    ]
+    rows = [row(planned, block_ms=[[[value] for value in given * 4]]) for planned, given in pairs]
+    found = crossover(rows_of(write_run(parent, [planned for planned, _ in pairs], rows)), "b", "a")
+    assert found is not None
+    return found
+
+
+def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path: Path) -> None:
+    found = of_blocks(tmp_path, SLOWER, OPEN, FASTER)
+    assert (found.slower_to, found.faster_from) == (128, 512)
+    assert found.text.startswith("at N = 512, the longest (slower up to 128, even at about ")
+
+
+@pytest.mark.parametrize(
+    ("at", "text"),
+    [
+        ((FASTER, FASTER, OPEN), "only at N = 128 and 256"),
+        ((FASTER, SLOWER), "only at N = 128"),
+        ((SLOWER, OPEN), "not up to N = 256"),
+        ((OPEN, SLOWER, FASTER, FASTER), "from N = 512 on (slower at 256, even at about "),
+        ((OPEN, SLOWER, FASTER), "at N = 512, the longest (slower at 256, even at about "),
+        ((OPEN, OPEN, FASTER), "at N = 512, the longest"),
+        ((FASTER,), "at N = 128"),
+    ],
+)
+def test_no_length_is_spoken_for_by_another_one(
+    tmp_path: Path, at: tuple[list[float], ...], text: str
+) -> None:
+    assert of_blocks(tmp_path, *at).text.startswith(text)
+
+
+def test_even_is_where_what_was_measured_between_crosses_one(tmp_path: Path) -> None:
+    """Twice as long at 256 too, though not surely: the two ends alone would say 260."""
+    above, below = [0.9, 4.0], [0.3, 1.2]
+    found = of_blocks(tmp_path / "once", SLOWER, above, FASTER)
+    assert found.even_at == pytest.approx(359, rel=0.01)
+    several = of_blocks(tmp_path / "several", SLOWER, below, above, FASTER)
+    assert several.even_at is None
+    assert several.text == "at N = 1k, the longest (slower up to 128)"
+
+
+def test_an_output_that_carries_no_information_has_no_line(tmp_path: Path) -> None:
+    run = inexact(tmp_path, cosines={"linformer": 0.004, "linformer:64": -0.02})
+    card = subject_of(subject, run).card
+    assert card is not None
+    assert isinstance(card.picture, Figure)
+    drawn = {series.backend for panel in card.picture.panels for series in panel.series}
+    assert {"fused", "sdpa", "performer"} <= drawn
+    assert not {"linformer", "linformer:64"} & drawn
+    assert not any("linformer" in row[1] for row in card.picture.table.rows)

@@ -1,0 +1,162 @@
+"""A run of two environments: no row is dropped, averaged, or taken for the other environment's."""
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from attnbench.reports.analysis.errors import errors_by_backend
+from attnbench.reports.analysis.heads import comparable, most_heads
+from attnbench.reports.comparison.compare import compare_backends
+from attnbench.reports.data.load import frame, load
+from attnbench.reports.data.read import BadRun, read_run
+from attnbench.reports.data.row_groups import groups, records
+from attnbench.reports.elements import Block, Figure, Table, Text
+from attnbench.reports.exports import export
+from attnbench.reports.pages.report import open_report
+from tests.made_runs import case, problem, two_environments
+from tests.reports.pages.test_hostile import HOSTILE, Tags
+from tests.reports.rendering import markdown_of, page_of, summary_of
+
+BACKENDS = ("naive", "fused", "sdpa")
+LENGTHS = (256, 512, 1024, 2048)
+PLANNED = [
+    case(backend, problem(n, heads)) for n in LENGTHS for heads in (1, 8) for backend in BACKENDS
+]
+PROBLEMS = len(LENGTHS) * 2
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return two_environments(tmp_path, {"naive": 1.25}, PLANNED)
+
+
+def rendered(run: Path, name: str) -> list[Block]:
+    return list(next(one.blocks for one in open_report([run]).parts if one.name == name))
+
+
+def tables(run: Path, name: str) -> list[Table]:
+    return [
+        block.table if isinstance(block, Figure) else block
+        for block in rendered(run, name)
+        if isinstance(block, Table | Figure)
+    ]
+
+
+@pytest.mark.parametrize("over", ["seq_len", "heads", None])
+def test_no_group_holds_a_backend_twice_at_the_same_place(
+    run: Path, over: Literal["seq_len", "heads"] | None
+) -> None:
+    rows = records(frame([read_run(run)]))
+    found = groups(rows, over)
+    for group in found:
+        assert (
+            max(
+                Counter(
+                    (row["backend"], row["seq_len"], row["heads"]) for row in group.rows
+                ).values()
+            )
+            == 1
+        )
+        assert len({row["python"] for row in group.rows}) == 1
+        assert f"python {group.problem['python']}" in group.label
+    assert sum(len(group.rows) for group in found) == len(rows) == 2 * len(PLANNED)
+
+
+def test_the_frame_has_a_row_per_case_with_its_environment(run: Path) -> None:
+    table = load(run)
+    assert table["python"].value_counts().to_dict() == {"old": len(PLANNED), "new": len(PLANNED)}
+    assert table["case"].is_unique
+
+
+def test_baselines_and_heads_are_compared_within_an_environment(run: Path) -> None:
+    rows = records(frame([read_run(run)]))
+    costs = [cost for _, found in comparable(rows) for cost in most_heads(found)]
+    assert Counter((cost.backend, cost.row["python"]) for cost in costs) == {
+        (backend, python): len(LENGTHS) for backend in BACKENDS for python in ("old", "new")
+    }
+    assert all(cost.row["python"] == cost.one["python"] for cost in costs)
+    text = " ".join(summary_of(run)).replace("\u00a0", " ")
+    heads = re.findall(r"For python (old|new), N = 2k: (naive|fused|sdpa) with 8 heads", text)
+    assert sorted(heads) == sorted(
+        (python, backend) for python in ("old", "new") for backend in BACKENDS
+    )
+    found = compare_backends(run, "fused", None)
+    assert all(
+        one.base and one.new and one.base.problem["python"] == one.new.problem["python"]
+        for one in found.verdicts
+    )
+    assert len([one for one in found.verdicts if one.metric == "latency"]) == 2 * 2 * PROBLEMS
+
+
+def test_claims_and_errors_are_separate_for_each_environment(run: Path) -> None:
+    texts = [
+        block.text
+        for block in rendered(run, "claims")
+        if isinstance(block, Text) and block.kind == "finding"
+    ]
+    assert [text.rpartition(" in ")[2] for text in texts] == ["old.", "new."]
+    rows = records(frame([read_run(run)]))
+    assert [(one.python, one.backend, len(one.checked)) for one in errors_by_backend(rows)] == [
+        (python, backend, PROBLEMS) for python in ("old", "new") for backend in BACKENDS
+    ]
+    errors, *_ = tables(run, "correctness")
+    assert errors.columns[:2] == ("backend", "python")
+    assert len(errors.rows) == 2 * len(BACKENDS)
+
+
+def test_exports_have_every_case_once(run: Path) -> None:
+    lines = list(csv.DictReader(io.StringIO(export(run, "csv").content)))
+    assert Counter(line["python"] for line in lines) == {"old": len(PLANNED), "new": len(PLANNED)}
+    objects = json.loads(export(run, "json").content)
+    assert len({one["case"] for one in objects}) == len(objects) == 2 * len(PLANNED)
+    text = export(run, "md").content
+    assert text.count("| old |") == text.count("| new |") == len(PLANNED)
+
+
+def test_hostile_names_and_facts_are_inert(tmp_path: Path) -> None:
+    run = two_environments(tmp_path, {}, PLANNED[:3], names=(HOSTILE, f"{HOSTILE}2"))
+    page = page_of(run)
+    found = Tags()
+    found.feed(page)
+    assert not found.tags & {"img", "iframe", "object", "embed", "link", "base", "form"}
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ud800]", page)
+    assert "\x1b" not in markdown_of(run)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"environments": 3}, "environments: wanted a list"),
+        ({"environments": [3]}, r"environments\[0\]: wanted an object"),
+        (
+            {"environments": [{"name": 1, "path": "", "environment": {}}]},
+            r"environments\[0\]: name: found 1, wanted str",
+        ),
+        (
+            {"environments": [{"name": "a", "path": "", "environment": []}]},
+            r"environments\[0\]: environment: found",
+        ),
+    ],
+)
+def test_broken_environments_are_one_line(run: Path, change: dict[str, Any], text: str) -> None:
+    meta = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(meta | change))
+    with pytest.raises(BadRun, match=text):
+        read_run(run)
+
+
+@pytest.mark.parametrize("where", ["plan", "row"])
+def test_an_environment_that_is_no_name_is_one_line(run: Path, where: str) -> None:
+    meta = json.loads((run / "run.json").read_text())
+    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    (meta["cases"] if where == "plan" else rows)[2]["python"] = 7
+    (run / "run.json").write_text(json.dumps(meta))
+    (run / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    with pytest.raises(BadRun, match=r"python: found 7, wanted str"):
+        read_run(run)

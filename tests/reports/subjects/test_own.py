@@ -1,0 +1,76 @@
+"""A backend of the reader's own: the first card, with each of its cases and their ratios."""
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.elements import Table
+from attnbench.reports.pages.markdown import render
+from attnbench.reports.pages.report import open_report
+from attnbench.reports.subjects.own import subject
+from tests.made_runs import case, problem, row, timed, write_run
+from tests.reports.pages.test_hostile import HOSTILE
+from tests.reports.rendering import rows_of
+
+MINE = "attend@mine"
+OTHERS = ("fused", "sdpa")
+
+
+def run_of(folder: Path, mine: dict[int, dict[str, Any]], **meta: Any) -> Path:
+    """fused takes 10 ms, sdpa 5 ms; `mine`, by N: the row's changes, or its time `ms`."""
+    random, cases, rows = Random(3), [], []
+    for n, changes in mine.items():
+        for name, ms in zip(OTHERS, (10.0, 5.0), strict=True):
+            cases.append(case(name, problem(n)))
+            rows.append(timed(cases[-1], ms, random))
+        cases.append(case(MINE, problem(n)))
+        status = changes.get("status", "ok")
+        if status == "ok":
+            rows.append(timed(cases[-1], changes["ms"], random))
+        else:
+            rows.append(row(cases[-1], **changes))
+    return write_run(folder, cases, rows, **meta)
+
+
+def said(run: Path) -> list[str]:
+    card = subject(rows_of(run), run_meta([read_run(run)])).card
+    return [] if card is None else [card.sentence.replace("\xa0", " ")]
+
+
+def test_a_failed_one_names_the_line_of_its_own_file(tmp_path: Path) -> None:
+    module = MINE.partition("@")[2]
+    frames = [(f"/home/me/{module}.py", 4), (f"/home/me/{module}.py", 9), ("/torch/nn.py", 31)]
+    lines = [f'  File "{file}", line {line}, in f' for file, line in frames]
+    tail = "\n".join(["Traceback (most recent call last):", *lines, "RuntimeError: no match."])
+    (text,) = said(run_of(tmp_path, {256: {"status": "error", "reason": "?", "log_tail": tail}}))
+    assert text == f"{MINE} failed in 1 of 1 case: RuntimeError: no match. ({module}.py:9)."
+
+
+def test_a_run_names_its_own_backends_and_shipped_ones_are_none(tmp_path: Path) -> None:
+    planned = [case(name, problem(256)) for name in ("mine", "fused")]
+    rows = [timed(one, 10.0, Random(1)) for one in planned]
+    assert said(write_run(tmp_path / "old", planned, rows)) == []
+    (text,) = said(write_run(tmp_path / "new", planned, rows, own_backends=["mine"]))
+    assert text.startswith("mine ")
+
+
+def test_what_a_traceback_says_stays_text(tmp_path: Path) -> None:
+    failed = {"status": "error", "reason": HOSTILE, "log_tail": f"Traceback\n{HOSTILE}\n"}
+    run = run_of(tmp_path, {256: failed})
+    assert "\x1b" not in "".join(said(run))
+    assert "<script>" not in render(open_report([run]))
+
+
+def test_it_stands_first_with_each_case_and_its_ratio(tmp_path: Path) -> None:
+    wrong = {"status": "incorrect", "reason": "12 times as far from the exact result"}
+    run = run_of(tmp_path, {256: wrong, 512: {"ms": 20.0}})
+    card = open_report([run]).cards[0]
+    assert (card.name, card.title) == ("own", "Your backend")
+    assert card.sentence.startswith(f"{MINE} is wrong in 1 of 2 cases: 12 times as far")
+    assert isinstance(card.picture, Table)
+    first, second = card.picture.rows
+    assert first == ("N\xa0=\xa0256", "wrong result", "")
+    assert second[-1].endswith(", sdpa")
+    assert card.picture.failed == {(0, 1)}

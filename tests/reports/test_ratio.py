@@ -1,0 +1,133 @@
+"""reports/ratio.py: paired within a session, otherwise marked as unpaired."""
+
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.harness.stats.intervals import ratio_interval
+from attnbench.reports.comparison.case_samples import case_samples
+from attnbench.reports.comparison.verdict import Rules, case_verdicts
+from attnbench.reports.data.row_groups import Row
+from attnbench.reports.ratio import Ratio, noise_of, time_ratio
+from tests.made_runs import quickstart
+from tests.reports.rendering import rows_of
+
+
+def one(rows: list[Row], **wanted: Any) -> Row:
+    (found,) = (row for row in rows if all(row[key] == value for key, value in wanted.items()))
+    return found
+
+
+def in_five_processes(row: Row) -> Row:
+    (blocks,) = row["block_ms"]
+    factors = {"fused": (1, 1.01, 1.02, 1.04, 1.03), "sdpa": (1, 1.03, 1.01, 1.02, 1.05)}
+    every = [
+        [[call * factor for call in block] for block in blocks]
+        for factor in factors[row["backend"]]
+    ]
+    return row | {"block_ms": every}
+
+
+def test_a_ratio_is_paired_within_a_session_and_marked_where_it_is_not(tmp_path: Path) -> None:
+    rows = rows_of(quickstart(tmp_path))
+    fused, sdpa = (
+        one(rows, backend=backend, seq_len=1024, heads=8) for backend in ("fused", "sdpa")
+    )
+    fused, sdpa = map(in_five_processes, (fused, sdpa))
+    paired, expected = time_ratio(fused, sdpa), ratio_interval(fused["block_ms"], sdpa["block_ms"])
+    assert paired is not None
+    assert (paired.value, paired.low, paired.high, paired.paired) == (
+        expected.value,
+        expected.low,
+        expected.high,
+        True,
+    )
+    unpaired = time_ratio(fused, sdpa | {"session": "another", "seq_len": 2048})
+    assert unpaired is not None
+    assert unpaired.high / unpaired.low > paired.high / paired.low
+    assert unpaired.text.endswith("unpaired")
+
+
+def test_the_ratio_of_one_process_allows_for_what_processes_differ_by(tmp_path: Path) -> None:
+    rows = rows_of(quickstart(tmp_path))
+    fused = one(rows, backend="fused", seq_len=1024, heads=8)
+    assert (fused["process_noise_ratio"], fused["process_noise_source"]) == (
+        pytest.approx(0.3),
+        "assumed",
+    )
+
+    def against(times: float, **changes: Any) -> Ratio:
+        slower = [[[call * times for call in block] for block in fused["block_ms"][0]]]
+        other = fused | {"backend": "other", "block_ms": slower} | changes
+        found = time_ratio(other, fused | changes)
+        assert found is not None
+        return found
+
+    assert (against(1.25).clear, against(1.4).clear) == (False, True)
+    assert against(1.25).high / 1.25 == pytest.approx(1.3)
+    assert against(1.25).doubt == "ratio 1.25, within the 30 % that processes may differ"
+    learnt = {"process_noise_ratio": 0.118, "process_noise_source": "selfcheck"}
+    assert (against(1.1, **learnt).clear, against(1.25, **learnt).clear) == (False, True)
+    known = "ratio 1.10, within the 12 % that processes differ on this machine"
+    assert against(1.1, **learnt).doubt == known
+    loud = against(1.8, **learnt, contended_blocks=8)
+    assert not loud.clear
+    assert not against(3.9, **learnt, contended_blocks=8).clear, "as an equal backend once was"
+    assert against(5.0, **learnt, contended_blocks=8).clear
+    assert loud.doubt.endswith("the 300 % that processes may differ while other work disturbs them")
+
+
+def test_a_case_measured_again_later_allows_for_what_runs_differ_by(tmp_path: Path) -> None:
+    rows = rows_of(quickstart(tmp_path))
+    fused, sdpa = (
+        one(rows, backend=backend, seq_len=1024, heads=8) for backend in ("fused", "sdpa")
+    )
+    fused, sdpa = map(in_five_processes, (fused, sdpa))
+    later = sdpa | {"session": "another"}
+    assumed, known = (
+        time_ratio(fused | {"between_runs_ratio": ratio}, later) for ratio in (None, 0.05)
+    )
+    assert assumed is not None
+    assert known is not None
+    assert assumed.high / assumed.value > 1.25 > known.high / known.value > 1.05
+    assert known.noise == "the 5 % that separate measurements differ on this machine"
+
+
+@pytest.mark.parametrize("processes", [1, 5])
+@pytest.mark.parametrize("changes", [{}, {"session": "another"}, {"contended_blocks": 99}])
+def test_page_and_compare_have_one_interval(
+    tmp_path: Path, processes: int, changes: dict[str, Any]
+) -> None:
+    rows = rows_of(quickstart(tmp_path))
+    base, new = (one(rows, backend=backend, seq_len=1024, heads=8) for backend in ("fused", "sdpa"))
+    new |= changes
+    for row in (base, new):
+        row["block_ms"] = in_five_processes(row)["block_ms"][:processes]
+        row |= {"between_runs_ratio": 0.1, "between_runs_degrees": 4.0}
+    shown = time_ratio(new, base)
+    rules = Rules(same_run=True, noise=noise_of(new))
+    (found, *_) = case_verdicts([(case_samples(base), case_samples(new))], rules)
+    assert shown is not None
+    assert (shown.value, shown.low, shown.high) == pytest.approx(
+        (found.ratio, found.low, found.high)
+    )
+    assert shown.paired == found.paired
+
+
+def test_rows_without_a_session_are_not_paired(tmp_path: Path) -> None:
+    rows = rows_of(quickstart(tmp_path, lengths=(128,)))
+    found = time_ratio(rows[0] | {"session": None}, rows[1] | {"session": None})
+    assert found is not None
+    assert not found.paired
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "clear"),
+    [(1.1, 1.3, True), (0.7, 0.9, True), (0.9, 1.1, False), (1.0, 1.2, False), (nan, nan, False)],
+)
+def test_a_winner_needs_an_interval_that_leaves_out_one(
+    low: float, high: float, clear: bool
+) -> None:
+    assert Ratio(value=1.2, low=low, high=high, paired=True, note="").clear is clear
