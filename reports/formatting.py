@@ -8,21 +8,17 @@ from typing import Literal
 import humanize
 
 from ..harness.files.printable import visible
+from ..harness.rows.record import Status
 from ..harness.stats.wide_intervals import MOST_TIMES, ratio_says_nothing, says_nothing
 
 Unit = Literal["bytes", "ms", "ratio", "share", "flops_per_s", "bytes_per_s", "plain"]
 
-STATUS_WORDS = {
+STATUS_WORDS = {status.value: status.value for status in Status} | {
     "ok": "measured",
     "oom": "out of memory",
     "predicted_oom": "out of memory (predicted)",
-    "unsupported": "unsupported",
-    "unavailable": "unavailable",
     "incorrect": "wrong result",
     "timeout": "time limit",
-    "crashed": "crashed",
-    "error": "error",
-    "interrupted": "interrupted",
     "not reached": "not reached",
 }
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}

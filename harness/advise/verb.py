@@ -3,13 +3,24 @@
 import re
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..cli import completion, flags
-from ..cli.flags import DEFAULT_ROOT, HOW, LIMITS, OUTPUT, SHAPE, Root
+from ..cli import completion, options
+from ..cli.options import (
+    DEFAULT_ROOT,
+    HOW,
+    LIMITS,
+    OUTPUT,
+    SHAPE,
+    Root,
+    argument,
+    flag,
+    option,
+)
 from ..files.errors import BadInput, shown
 
 if TYPE_CHECKING:
@@ -28,94 +39,100 @@ LEAVE_OUT = ("attention's bytes", "kernel", "phase")  # columns, where there is 
 MEASURED_ELSEWHERE = ("--measure", "--json", "--quiet", "-q", "--wait")
 
 
-def advise(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The model, and the shapes that are asked about."""
+
     config: Annotated[
         str,
-        typer.Argument(
-            metavar="CONFIG",
-            help="A name from attnbench list models, a config.json of Hugging Face, or its folder.",
-            autocompletion=completion.models,
+        argument(
+            "CONFIG",
+            "A name from attnbench list models, a config.json of Hugging Face, or its folder.",
+            completion.models,
         ),
-    ],
+    ]
     context: Annotated[
         str | None,
-        typer.Option(
-            metavar="SIZE,SIZE",
-            help="Tokens of context, as 8k,32k; 8k if not given, or what the model takes.",
-            rich_help_panel=SHAPE,
+        option(
+            "--context",
+            "SIZE,SIZE",
+            "Tokens of context, as 8k,32k; 8k if not given, or what the model takes.",
+            SHAPE,
         ),
-    ] = None,
-    batch: Annotated[
-        int, typer.Option(metavar="COUNT", min=1, help="Sequences.", rich_help_panel=SHAPE)
-    ] = 1,
+    ] = None
+    batch: Annotated[int, option("--batch", "COUNT", "Sequences.", SHAPE, min=1)] = 1
     dtype: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="fp32, bf16 or fp16; that of the model's weights if not given.",
+        option(
+            "--dtype",
+            "NAME",
+            "fp32, bf16 or fp16; that of the model's weights if not given.",
+            SHAPE,
             autocompletion=completion.values_of("dtype"),
-            rich_help_panel=SHAPE,
         ),
-    ] = None,
+    ] = None
     phase: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B",
-            help="Of prefill, decode, training; the first two if not given.",
-            rich_help_panel=SHAPE,
+        option(
+            "--phase",
+            "A,B",
+            "Of prefill, decode, training; the first two if not given.",
+            SHAPE,
         ),
-    ] = None,
+    ] = None
     tp: Annotated[
         int,
-        typer.Option(
+        option(
             "--tp",
-            metavar="COUNT",
+            "COUNT",
+            "Devices that share the heads (tensor parallelism); bytes are those of one.",
+            SHAPE,
             min=1,
-            help="Devices that share the heads (tensor parallelism); bytes are those of one.",
-            rich_help_panel=SHAPE,
         ),
-    ] = 1,
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure",
-            help="Measure what no earlier run here has measured; minutes.",
-            rich_help_panel=HOW,
-        ),
-    ] = False,
-    device: flags.OwnWhere = None,
-    threads: flags.Threads = None,
-    wait: flags.Wait = False,
+    ] = 1
     memory_gib: Annotated[
         float | None,
-        typer.Option(
-            metavar="G",
-            help="Memory for weights, keys and values, and attention, in GiB; the device's if not"
+        option(
+            "--memory-gib",
+            "G",
+            "Memory for weights, keys and values, and attention, in GiB; the device's if not"
             " given.",
-            rich_help_panel=LIMITS,
+            LIMITS,
         ),
-    ] = None,
+    ] = None
     max_seconds: Annotated[
         str | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="How long attention of all layers may take at the longest context: 10, or for each"
+        option(
+            "--max-seconds",
+            "SECONDS",
+            "How long attention of all layers may take at the longest context: 10, or for each"
             " phase: prefill=10,decode=0.05.",
-            rich_help_panel=LIMITS,
+            LIMITS,
         ),
-    ] = None,
-    timeout: flags.Timeout = None,
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.memory_gib is not None and not 0 < self.memory_gib < 1 << 20:
+            raise BadInput(f"--memory-gib {self.memory_gib:g}: wanted a number of GiB above 0")
+
+
+def advise(
+    asked: Asked,
+    *,
+    measure: Annotated[
+        bool,
+        flag("--measure", "Measure what no earlier run here has measured; minutes.", HOW),
+    ] = False,
+    device: options.OwnWhere = None,
+    threads: options.Threads = None,
+    wait: options.Wait = False,
+    timeout: options.Timeout = None,
     out: Root = DEFAULT_ROOT,
     page: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Also write a page.", rich_help_panel=OUTPUT
-        ),
+        Path | None, option("--output -o", "FILE", "Also write a page.", OUTPUT)
     ] = None,
-    quiet: flags.Quiet = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="The answer as JSON.", rich_help_panel=OUTPUT)
-    ] = False,
+    quiet: options.Quiet = False,
+    as_json: Annotated[bool, flag("--json", "The answer as JSON.", OUTPUT)] = False,
 ) -> None:
     """Advise on a model: which attn_implementation to use here, how long a context fits, and what
     attention costs.
@@ -126,27 +143,11 @@ def advise(
     from ...reports.advice.answer import advise as answer
     from ...reports.pages.advice import document
     from ..machine.this_device import this_device
-    from ..models.resolve import model_of
 
-    if memory_gib is not None and not 0 < memory_gib < 1 << 20:
-        raise BadInput(f"--memory-gib {memory_gib:g}: wanted a number of GiB above 0")
-    model = model_of(config).divided(tp)
     here = this_device(device)
-    phases = _phases(phase, model)
-    inquiry = _inquiry(
-        config,
-        model,
-        here,
-        contexts=_contexts(context, model),
-        batch=batch,
-        dtype=_dtype(dtype, model),
-        phases=phases,
-        tp=tp,
-        memory_gib=memory_gib,
-        max_seconds=_max_seconds(max_seconds, phases),
-    )
+    inquiry = _inquiry(asked, here)
     if measure:
-        limits = {"memory_gib": memory_gib, "timeout_s": timeout}
+        limits = {"memory_gib": asked.memory_gib, "timeout_s": timeout}
         given = {name: value for name, value in limits.items() if value is not None}
         rows = _measured(inquiry, here, out, given, wait=wait, quiet=quiet)
     else:
@@ -196,43 +197,36 @@ def _write(path: Path, advice: "Advice") -> None:
 # ---- the question --------------------------------------------------------------------------------
 
 
-def _inquiry(
-    config: str,
-    model: "Model",
-    here: "ThisDevice",
-    *,
-    contexts: list[int],
-    batch: int,
-    dtype: "Dtype",
-    phases: "list[Phase]",
-    tp: int,
-    memory_gib: float | None,
-    max_seconds: "dict[Phase, float]",
-) -> "Inquiry":
+def _inquiry(asked: Asked, here: "ThisDevice") -> "Inquiry":
+    """Raises BadInput."""
     from ...reports.advice.asked import Inquiry
+    from ..models.resolve import model_of
     from .shapes import ModelShapes, implementations
 
+    model = model_of(asked.config).divided(asked.tp)
+    phases, dtype = _phases(asked.phase, model), _dtype(asked.dtype, model)
+    memory_gib = asked.memory_gib
     weights = model.weight_bytes
     return Inquiry(
-        config=config,
+        config=asked.config,
         arguments=[one for one in sys.argv[2:] if one not in MEASURED_ELSEWHERE],
         model=model.name,
         model_type=model.model_type,
         device=here.kind,
         device_name=here.name,
         dtype=dtype,
-        batch=batch,
-        tp=tp,
+        batch=asked.batch,
+        tp=asked.tp,
         phases=phases,
-        contexts=contexts,
+        contexts=_contexts(asked.context, model),
         most_context=model.max_context,
-        weight_bytes=None if weights is None else weights // tp,
+        weight_bytes=None if weights is None else weights // asked.tp,
         memory_bytes=here.memory_bytes if memory_gib is None else int(memory_gib * GIB),
         memory_from=here.memory_from if memory_gib is None else f"{memory_gib:g} GiB, as given",
         implementations=implementations(),
-        max_seconds=max_seconds,
+        max_seconds=_max_seconds(asked.max_seconds, phases),
         others=model.others(),
-        shapes=ModelShapes(model=model, batch=batch, dtype=dtype, device=here.kind),
+        shapes=ModelShapes(model=model, batch=asked.batch, dtype=dtype, device=here.kind),
     )
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from ..cli.flags import DEFAULT_ROOT, AsJson, Quiet, Root
+from ..cli.options import DEFAULT_ROOT, AsJson, Quiet, Root, argument, option
 from ..cli.verbs import Verb, Verbs
 from ..files.errors import BadInput
 
@@ -28,11 +28,13 @@ def kernels() -> None:
 @kernels_app.command("audit", cls=Verb)
 def audit(
     arch: Annotated[
-        str, typer.Option(help="Compute capabilities, as 80,90,100 or 8.6.")
+        str, option("--arch", None, "Compute capabilities, as 80,90,100 or 8.6.")
     ] = "80,90,100",
-    dtype: Annotated[str | None, typer.Option(help="fp32, bf16, fp16; all by default.")] = None,
+    dtype: Annotated[
+        str | None, option("--dtype", None, "fp32, bf16, fp16; all by default.")
+    ] = None,
     kernel: Annotated[
-        str | None, typer.Option(help="forward, grad_q, grad_kv; all by default.")
+        str | None, option("--kernel", None, "forward, grad_q, grad_kv; all by default.")
     ] = None,
     out: Root = DEFAULT_ROOT,
     quiet: Quiet = False,
@@ -93,9 +95,7 @@ def audit(
 
 @kernels_app.command("keep", cls=Verb)
 def keep(
-    runs: Annotated[
-        list[str], typer.Argument(metavar="RUN", help="Runs of the backend triton on a GPU.")
-    ],
+    runs: Annotated[list[str], argument("RUN", "Runs of the backend triton on a GPU.")],
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Take the configurations that runs found fastest into the table that ships with the backend,

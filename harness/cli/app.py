@@ -6,28 +6,26 @@ Heavy packages are imported inside the verbs, so that help and listings answer a
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ... import __version__
 from ..files.errors import BadInput
-from ..run.packs import opted, packs, run_options, selected
-from . import completion, flags
+from ..run.packs import packs
+from . import completion
 from . import machine as machine_verbs
 from . import report as report_verbs
 from .claims import claims
 from .compare import baseline_app, compare
 from .exit_code import exit_code
-from .flags import DEFAULT_ROOT, EARLIER, Root
 from .gate import gate
 from .lists import list_app
-from .measuring import listening, measure_all, print_dry_run, read_scenarios
+from .options import argument, expanded, flag
 from .output import lasting_output, make_streams_safe
-from .texts import as_changes, given
+from .run import run
 from .verbs import FILES, MACHINE, MEASURE, READ, Verb, Verbs, examples, unfolded
 from .wall import wall
 
@@ -60,7 +58,8 @@ def verb(panel: str, *lines: str) -> Callable[[Callable[..., None]], Callable[..
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         settings = {"rich_help_panel": panel, "help": unfolded(function), "cls": Verb}
-        return app.command(**settings, epilog=examples(*lines))(function)  # type: ignore[arg-type]
+        typed = expanded(function)
+        return app.command(**settings, epilog=examples(*lines))(typed)  # type: ignore[arg-type]
 
     return decorate
 
@@ -68,14 +67,13 @@ def verb(panel: str, *lines: str) -> Callable[[Callable[..., None]], Callable[..
 @app.callback()
 def top(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
+        bool, flag("--version", "Print the version.", callback=print_version, is_eager=True)
     ] = False,
 ) -> None:
     pass
 
 
-@verb(
+verb(
     MEASURE,
     "attnbench run quickstart",
     "attnbench run memory_wall --memory-gib 2 --plan quick",
@@ -86,162 +84,7 @@ def top(
     "attnbench run --checkpoint my_model/",
     "attnbench run --resume latest",
     "attnbench run quickstart --on ray --devices 8",
-)
-@flags.grouped(axes=flags.axes(), of_packs=run_options())
-def run(
-    scenarios: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SCENARIO",
-            help="Names of shipped scenarios, YAML files, or a suite file, which lists scenarios.",
-            autocompletion=completion.scenarios,
-        ),
-    ] = None,
-    backends: flags.Backends = None,
-    backend: flags.Imported = None,
-    allow_import: flags.AllowImport = False,
-    axes: Mapping[str, str | bool] = {},
-    head_dim: flags.HeadDim = None,
-    model: flags.OfModel = None,
-    phase: flags.OfPhase = None,
-    tp: flags.Tp = None,
-    baseline: flags.Baseline = None,
-    only: flags.Only = None,
-    skip: flags.Skip = None,
-    sets: flags.Sets = None,
-    pythons: flags.Pythons = None,
-    device: flags.Where = None,
-    threads: flags.Threads = None,
-    shard: flags.InShard = None,
-    replicate: flags.Replicate = None,
-    out: Root = DEFAULT_ROOT,
-    of_packs: Mapping[str, Any] = {},
-    dry_run: flags.DryRun = False,
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RUN",
-            help="Measure what this run still lacks.",
-            autocompletion=completion.runs,
-            rich_help_panel=EARLIER,
-        ),
-    ] = None,
-    retry_failed: Annotated[
-        bool,
-        typer.Option(
-            "--retry-failed",
-            help="With --resume: crashed, failed and timed-out cases again.",
-            rich_help_panel=EARLIER,
-        ),
-    ] = False,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="With --resume: even in another environment.",
-            rich_help_panel=EARLIER,
-        ),
-    ] = False,
-    timeout: flags.Timeout = None,
-    memory_gib: flags.MemoryGib = None,
-    wait: flags.Wait = False,
-    plan: flags.PlanName = None,
-    seed: flags.Seed = 0,
-    quiet: flags.Quiet = False,
-    as_json: flags.AsJson = False,
-) -> None:
-    """Measure a scenario, several of them as a suite, or a grid given by options.
-
-    Prints the folder of the run or the suite; progress goes to stderr.
-    """
-    fields = {
-        **given({"backends": backends}),
-        **axes,
-        **given({"head_dim": head_dim, "baseline": baseline}),
-        **given({"model": model, "phase": phase, "tp": None if tp is None else str(tp)}),
-    }
-    changes = [
-        *(sets or []),
-        *as_changes(device, timeout, memory_gib, plan),
-    ]
-    if resume is not None and (
-        scenarios or fields or backend or changes or only or skip or shard or replicate or dry_run
-    ):
-        raise BadInput(
-            "--resume: the run is measured as it was planned; leave out scenarios, axes,"
-            " --backend, --set, --only, --skip, --shard, --replicate, --plan, --device, --timeout,"
-            " --memory-gib and --dry-run"
-        )
-    if resume is None and (retry_failed or force):
-        raise BadInput("--retry-failed and --force belong to --resume RUN")
-
-    from ..process.interpreter import read_interpreters
-    from ..run.start import resume_run, start_run
-    from ..run.suite import Suite
-    from ..scenario.of_attachments import alone, beside
-    from ..scenario.selection import (
-        Selection,
-        backends_of,
-        refuse_imports,
-        refuse_too_many,
-        refuse_unmatched,
-    )
-    from ..scenario.shards import read_shard
-    from ..store.baselines import find
-    from ..store.suites import is_suite
-    from .suite import measure_suite, planned_entries, suite_name
-
-    progress, options = listening(
-        allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
-    )
-    options = opted(options, of_packs, dry_run=dry_run)
-    measure = partial(measure_all, progress=progress, options=options, quiet=quiet, as_json=as_json)
-    complete = partial(
-        measure_suite,
-        options=options,
-        progress=progress,
-        quiet=quiet,
-        as_json=as_json,
-        retry_failed=retry_failed,
-        force=force,
-    )
-    interpreters = read_interpreters(pythons or ())
-    attachments = selected(Selection(), of_packs).attachments
-    if resume is not None:
-        path = find(resume, out, unfinished=True)
-        if is_suite(path):
-            return complete(Suite(path, interpreters, attachments, retry_failed=retry_failed))
-        again = partial(resume_run, path, interpreters=interpreters, force=force)
-        return measure([partial(again, attachments=attachments, retry_failed=retry_failed)])
-    own = None
-    if attachments and not (scenarios or fields):
-        entries, several = [alone(attachments, changes)], False
-    else:
-        more = backends_of(backend or ())
-        entries, several = read_scenarios(scenarios or [], fields, changes, more)
-        own = beside(attachments, changes) if attachments and several else None
-    selection = Selection(
-        only=tuple(only or ()),
-        skip=tuple(skip or ()),
-        interpreters=interpreters,
-        copies=replicate or 1,
-        attachments=attachments,
-        shard=None if shard is None else read_shard(shard),
-    )
-    planned = planned_entries(entries, selection, own)
-    refuse_unmatched((entry.scenario, entry.selection) for entry in planned)
-    refuse_too_many((entry.scenario for entry in planned), selection)
-    if dry_run:
-        return print_dry_run(planned, out, of_packs)
-    for entry in planned:
-        refuse_imports(entry.scenario.backends, allowed=allow_import)
-    if several:
-        name = suite_name(scenarios or [])
-        return complete(Suite.create(out, name, planned, seed, options.command))
-    (one,) = planned
-    return measure([partial(start_run, one.scenario, out, seed, one.selection)])
-
-
+)(run)
 verb(
     MEASURE,
     "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
@@ -293,10 +136,10 @@ for one in (one for pack in packs() for one in pack.verbs):
 def validate(
     scenarios: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SCENARIO",
-            help="YAML files of scenarios or suites, or shipped names.",
-            autocompletion=completion.scenarios,
+        argument(
+            "SCENARIO",
+            "YAML files of scenarios or suites, or shipped names.",
+            completion.scenarios,
         ),
     ],
 ) -> None:
@@ -321,7 +164,7 @@ def validate(
 
 @verb(FILES, "attnbench schema > schema.json", "attnbench schema --suite > suite_schema.json")
 def schema(
-    suite: Annotated[bool, typer.Option("--suite", help="Of suite files.")] = False,
+    suite: Annotated[bool, flag("--suite", "Of suite files.")] = False,
 ) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from ..scenario import schema as scenario_schema

@@ -1,13 +1,25 @@
 """`attnbench claims`: measure the scenarios claims_* and print each claim with its verdict."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..files.errors import BadInput
-from . import completion, flags
-from .flags import DEFAULT_ROOT, EARLIER, Root
+from . import completion
+from .options import (
+    DEFAULT_ROOT,
+    EARLIER,
+    PlanName,
+    Quiet,
+    Root,
+    Timeout,
+    Wait,
+    Where,
+    flag,
+    option,
+)
 from .texts import as_changes
 
 PREFIX = "claims_"
@@ -17,21 +29,21 @@ PREFIX = "claims_"
 def claims(
     runs: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--run",
-            metavar="RUN",
-            help="Use this run instead of measuring; repeatable.",
+            "RUN",
+            "Use this run instead of measuring; repeatable.",
+            EARLIER,
             autocompletion=completion.runs,
-            rich_help_panel=EARLIER,
         ),
     ] = None,
-    device: flags.Where = None,
-    plan: flags.PlanName = None,
+    device: Where = None,
+    plan: PlanName = None,
     out: Root = DEFAULT_ROOT,
-    timeout: flags.Timeout = None,
-    wait: flags.Wait = False,
-    quiet: flags.Quiet = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The ledger as one JSON object.")] = False,
+    timeout: Timeout = None,
+    wait: Wait = False,
+    quiet: Quiet = False,
+    as_json: Annotated[bool, flag("--json", "The ledger as one JSON object.")] = False,
 ) -> None:
     """Test what textbooks say about attention: measure the scenarios claims_*, print every
     claim with its verdict, and write one page of all.
@@ -68,9 +80,7 @@ def claims(
     raise typer.Exit(worst)
 
 
-def _measure(
-    changes: list[str], out: flags.Root, *, wait: bool, quiet: bool
-) -> tuple[list[flags.Root], int]:
+def _measure(changes: list[str], out: Path, *, wait: bool, quiet: bool) -> tuple[list[Path], int]:
     """Run folders and the worst exit code. A signal also skips the remaining scenarios."""
     from ..run.start import RunOptions, start_run
     from ..scenario import load

@@ -2,16 +2,17 @@
 
 import gc
 from collections import Counter
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected
 from . import completion
-from .flags import DEFAULT_ROOT, OUTPUT, Root, Salvage
 from .lists import print_table
+from .options import DEFAULT_ROOT, OUTPUT, Root, Salvage, argument, flag, option
 from .verbs import Verb, Verbs
 
 if TYPE_CHECKING:
@@ -36,85 +37,94 @@ class Shape(StrEnum):
     JSON = "json"
 
 
-def compare(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """What is held against what."""
+
     base: Annotated[
         str,
-        typer.Argument(
-            metavar="BASE",
-            help=(
-                "Run that is compared with: folder, name, 'latest', a baseline's name; RUN@NAME:"
-                " one --python of it."
-            ),
-            autocompletion=completion.runs,
+        argument(
+            "BASE",
+            "Run that is compared with: folder, name, 'latest', a baseline's name; RUN@NAME:"
+            " one --python of it.",
+            completion.runs,
         ),
-    ],
+    ]
     new: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NEW",
-            help="Run that is judged. Without it: --baseline.",
-            autocompletion=completion.runs,
-        ),
-    ] = None,
+        argument("NEW", "Run that is judged. Without it: --baseline.", completion.runs),
+    ] = None
     baseline: Annotated[
         str | None,
-        typer.Option(
-            metavar="BACKEND",
-            help="Within one run: the other backends against this one.",
+        option(
+            "--baseline",
+            "BACKEND",
+            "Within one run: the other backends against this one.",
+            COMPARED,
             autocompletion=completion.one_backend,
-            rich_help_panel=COMPARED,
         ),
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATTERN",
-            help="Compare only cases whose id or backend matches; repeatable.",
-            rich_help_panel=COMPARED,
-        ),
-    ] = None,
-    gate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|EXPR",
-            help=(
-                "Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise, or a"
-                " YAML file of these. Exit 6 if it decided nothing."
-            ),
-            rich_help_panel=GATE,
-        ),
-    ] = None,
-    fail_on_undecided: Annotated[
-        bool,
-        typer.Option(
-            "--fail-on-undecided",
-            help="With --gate: exit 3 also if a case is undecided.",
-            rich_help_panel=GATE,
-        ),
-    ] = False,
+    ] = None
     turns: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--turns",
-            help=(
-                "BASE and NEW are folders of runs that were measured in turns: one of each, and"
-                " again."
-            ),
-            rich_help_panel=COMPARED,
+            "BASE and NEW are folders of runs that were measured in turns: one of each, and again.",
+            COMPARED,
         ),
-    ] = False,
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.new is not None and self.baseline is not None:
+            raise BadInput(
+                "compare: both NEW and --baseline; name two runs, or one run and --baseline BACKEND"
+            )
+        if self.turns and self.new is None:
+            raise BadInput("--turns: one folder of runs; name two, those of BASE and those of NEW")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowed:
+    """Which cases of them, and how strictly they are read."""
+
+    only: Annotated[
+        list[str] | None,
+        option(
+            "--only",
+            "PATTERN",
+            "Compare only cases whose id or backend matches; repeatable.",
+            COMPARED,
+        ),
+    ] = None
     allow_different_devices: Annotated[
         bool,
-        typer.Option(
-            "--allow-different-devices",
-            help="Compare runs of different devices.",
-            rich_help_panel=COMPARED,
+        flag("--allow-different-devices", "Compare runs of different devices.", COMPARED),
+    ] = False
+    salvage: Salvage = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateOptions:
+    gate: Annotated[
+        str | None,
+        option(
+            "--gate",
+            "FILE|EXPR",
+            "Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise, or a"
+            " YAML file of these. Exit 6 if it decided nothing.",
+            GATE,
         ),
-    ] = False,
-    format_: Annotated[
-        Shape, typer.Option("--format", help="table, md or json.", rich_help_panel=OUTPUT)
-    ] = Shape.TABLE,
-    salvage: Salvage = False,
+    ] = None
+    fail_on_undecided: Annotated[
+        bool,
+        flag("--fail-on-undecided", "With --gate: exit 3 also if a case is undecided.", GATE),
+    ] = False
+
+
+def compare(
+    pairs: Pairs,
+    narrowed: Narrowed,
+    gate: GateOptions,
+    format_: Annotated[Shape, option("--format", None, "table, md or json.", OUTPUT)] = Shape.TABLE,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Compare two runs, two environments of a run (RUN@old RUN@new), or its backends: faster,
@@ -123,75 +133,16 @@ def compare(
     Exit code 3 where --gate finds a regression, 6 where it decided nothing, 4 where the devices
     differ.
     """
-    if new is not None and baseline is not None:
-        raise BadInput(
-            "compare: both NEW and --baseline; name two runs, or one run and --baseline BACKEND"
-        )
-    if turns and new is None:
-        raise BadInput("--turns: one folder of runs; name two, those of BASE and those of NEW")
-    if fail_on_undecided and gate is None:
+    if gate.fail_on_undecided and gate.gate is None:
         raise BadInput("--fail-on-undecided belongs to --gate")
 
-    from ...impls.discovery.names import real_name
-    from ...reports.comparison.compare import (
-        DifferentDevices,
-        NoCaseLeft,
-        NotComparable,
-        compare_backends,
-        compare_interleaved,
-        compare_runs,
-    )
-    from ...reports.comparison.gate import Gate
-    from .margins import read_margins
+    from ...reports.comparison.compare import DifferentDevices, NoCaseLeft, NotComparable
 
-    gate_options = (
-        Gate(margins=read_margins(gate), fail_on_undecided=fail_on_undecided)
-        if gate is not None
-        else None
-    )
-    patterns = [real_name(pattern) for pattern in only or ()]
-    same = ""
     # large runs are millions of objects without a cycle among them; looking for one takes 40 % of
     # the time
     gc.disable()
     try:
-        if new is not None and turns:
-            comparison = compare_interleaved(
-                runs_in(base),
-                runs_in(new),
-                gate_options,
-                only=patterns,
-                allow_different_devices=allow_different_devices,
-                salvage=salvage,
-            )
-        elif new is not None:
-            (path, python), (other, other_python) = find_part(base, out), find_part(new, out)
-            pythons = (python, other_python)
-            if path == other and python == other_python:
-                same = f"{base} and {new} are the same run, {path.name}"
-            comparison = compare_runs(
-                path,
-                other,
-                gate_options,
-                pythons=pythons,
-                only=patterns,
-                allow_different_devices=allow_different_devices,
-                salvage=salvage,
-            )
-        elif baseline is not None:
-            path, python = find_part(base, out)
-            if python is not None:
-                raise BadInput(
-                    f"{base}: backends are compared within every environment; leave out @{python}"
-                )
-            comparison = compare_backends(
-                path, real_name(baseline), gate_options, only=patterns, salvage=salvage
-            )
-        else:
-            raise BadInput(
-                "compare: one run and nothing to hold it against; name a second run, or --baseline"
-                " BACKEND"
-            )
+        comparison, remark = _compared(pairs, narrowed, gate, out)
     except NotComparable as error:
         raise BadInput(str(error)) from None
     except DifferentDevices as error:
@@ -199,10 +150,50 @@ def compare(
     except NoCaseLeft as error:
         raise NothingSelected(str(error)) from None
     print_comparison(comparison, format_)
-    if same:
-        typer.echo(f"note: {same}; measure again before you compare", err=True)
+    if remark:
+        typer.echo(f"note: {remark}", err=True)
     result = comparison.gate_result
     raise typer.Exit(EXIT_CODES[result.outcome] if result else 0)
+
+
+def _compared(
+    pairs: Pairs, narrowed: Narrowed, gate: GateOptions, out: Path
+) -> "tuple[Comparison, str]":
+    """What was found, and a remark on what was asked."""
+    from ...impls.discovery.names import real_name
+    from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
+    from ...reports.comparison.gate import Gate
+    from .margins import read_margins
+
+    limits = None
+    if gate.gate is not None:
+        margins = read_margins(gate.gate)
+        limits = Gate(margins=margins, fail_on_undecided=gate.fail_on_undecided)
+    base, new, remark = pairs.base, pairs.new, ""
+    settings: dict[str, Any] = {
+        "only": [real_name(pattern) for pattern in narrowed.only or ()],
+        "salvage": narrowed.salvage,
+    }
+    apart = settings | {"allow_different_devices": narrowed.allow_different_devices}
+    if new is not None and pairs.turns:
+        return compare_interleaved(runs_in(base), runs_in(new), limits, **apart), remark
+    path, python = find_part(base, out)
+    if new is not None:
+        other = find_part(new, out)
+        if other == (path, python):
+            same = f"{base} and {new} are the same run, {path.name}"
+            remark = f"{same}; measure again before you compare"
+        return compare_runs(path, other[0], limits, pythons=(python, other[1]), **apart), remark
+    if pairs.baseline is None:
+        raise BadInput(
+            "compare: one run and nothing to hold it against; name a second run, or --baseline"
+            " BACKEND"
+        )
+    if python is not None:
+        raise BadInput(
+            f"{base}: backends are compared within every environment; leave out @{python}"
+        )
+    return compare_backends(path, real_name(pairs.baseline), limits, **settings), remark
 
 
 def runs_in(folder: str) -> list[Path]:
@@ -256,16 +247,11 @@ def print_comparison(found: "Comparison", shape: Shape) -> None:
 
 @baseline_app.command("save", cls=Verb)
 def save(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, ., _ and -.")],
+    name: Annotated[str, argument("NAME", "Letters, digits, ., _ and -.")],
     run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN", help="Run folder, or its name under --out; 'latest' finished last."
-        ),
+        str, argument("RUN", "Run folder, or its name under --out; 'latest' finished last.")
     ] = "latest",
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace a baseline of this name.")
-    ] = False,
+    force: Annotated[bool, flag("--force", "Replace a baseline of this name.")] = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Name a run; `attnbench compare NAME latest` then compares with it. Prints the file that keeps

@@ -3,7 +3,6 @@
 The action in .github/ and `make gate` call it; docs/ci.md has recipes.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,133 +10,56 @@ import typer
 
 from ..files.errors import BadInput, shown
 from . import completion
-from .flags import HOW, OUTPUT, WHAT, Device, PlanName, Quiet, Threads, device_named
-from .gate_steps import JUDGE, MEASURE, STEPS, Checkouts, Settings, judge, measure
+from .gate_steps import (
+    JUDGE,
+    JUDGING,
+    MEASURE,
+    STEPS,
+    Checkouts,
+    Settings,
+    judge,
+    measure,
+    new_folder,
+)
+from .options import OUTPUT, WHAT, Threads, option
 
-MARGINS = "latency: 5%, peak_bytes: 0%"
 USUAL_SCENARIOS = ("gate.yaml", "bench.yaml", ".ci/gate.yaml")
-JUDGING = "Judging"
 
 
 def gate(
-    base: Annotated[
-        str,
-        typer.Argument(
-            metavar="BASE",
-            help="Checkout to compare with: a folder, or a commit, branch or tag of HEAD's"
-            " repository. Empty: HEAD alone.",
-        ),
-    ],
-    head: Annotated[Path, typer.Argument(metavar="HEAD", help="Checkout that is judged.")] = Path(),
+    checkouts: Checkouts,
     scenario: Annotated[
         str | None,
-        typer.Option(
-            metavar="SCENARIO",
-            help="A file, or the name of a shipped scenario. HEAD's gate.yaml or bench.yaml if not"
+        option(
+            "--scenario",
+            "SCENARIO",
+            "A file, or the name of a shipped scenario. HEAD's gate.yaml or bench.yaml if not"
             " given.",
+            WHAT,
             autocompletion=completion.scenarios,
-            rich_help_panel=WHAT,
         ),
     ] = None,
-    code: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder below each checkout for PYTHONPATH, if the code is not installed.",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
-    backend_dir: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder below each checkout with your own backends (ATTNBENCH_BACKENDS).",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
-    turns: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=1000,
-            help="How often each is measured; fewer than 3 can hardly decide anything.",
-            rich_help_panel=HOW,
-        ),
-    ] = 5,
-    plan: PlanName = None,
-    device: Annotated[
-        Device | None,
-        typer.Option(
-            metavar="auto|cpu|cuda",
-            help="Where to measure, instead of where the scenario says.",
-            parser=device_named,
-            autocompletion=completion.devices,
-            rich_help_panel=HOW,
-        ),
-    ] = None,
+    *,
+    settings: Settings,
     threads: Threads = None,
-    python: Annotated[
-        str,
-        typer.Option(metavar="PATH", help="Interpreter that measures.", rich_help_panel=HOW),
-    ] = sys.executable,
-    base_python: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Another one for BASE, to compare versions of packages.",
-            rich_help_panel=HOW,
-        ),
-    ] = None,
-    calibrate: Annotated[
-        bool,
-        typer.Option(
-            "--calibrate",
-            help="Run attnbench selfcheck first, so that a margin can be noise.",
-            rich_help_panel=HOW,
-        ),
-    ] = False,
-    margins: Annotated[
-        str,
-        typer.Option(
-            "--gate",
-            metavar="FILE|EXPR",
-            help="The margins, as for attnbench compare --gate.",
-            rich_help_panel=JUDGING,
-        ),
-    ] = MARGINS,
-    fail_on_undecided: Annotated[
-        bool,
-        typer.Option(
-            "--fail-on-undecided",
-            help="Exit 3 also if a case is undecided.",
-            rich_help_panel=JUDGING,
-        ),
-    ] = False,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RUN",
-            help="Instead of BASE: a run that was measured earlier on this machine.",
-            rich_help_panel=JUDGING,
-        ),
-    ] = None,
     step: Annotated[
         str | None,
-        typer.Option(
-            metavar="|".join(STEPS),
-            help="Only this step: measure into --out, or judge what is there. Both if not given.",
-            rich_help_panel=JUDGING,
+        option(
+            "--step",
+            "|".join(STEPS),
+            "Only this step: measure into --out, or judge what is there. Both if not given.",
+            JUDGING,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder for runs, page and summary; results/gate-TIME if not given.",
-            rich_help_panel=OUTPUT,
+        option(
+            "--out",
+            "DIR",
+            "Folder for runs, page and summary; results/gate-TIME if not given.",
+            OUTPUT,
         ),
     ] = None,
-    quiet: Quiet = False,
 ) -> None:
     """Measure two checkouts in turns (base, head, head, base, ...) and say whether HEAD is slower,
     or needs more memory.
@@ -151,29 +73,11 @@ def gate(
         raise BadInput(f"--out: found {shown(str(out))}; wanted a path without line breaks")
     if step == JUDGE and out is None:
         raise BadInput("--step judge: wanted --out DIR, the folder that was measured into")
-    settings = Settings.of(
-        out=out,
-        turns=turns,
-        plan=plan,
-        device=device.value if device else None,
-        calibrate=calibrate,
-        margins=margins,
-        fail_on_undecided=fail_on_undecided,
-        baseline=baseline,
-        quiet=quiet,
-    )
+    out = out or new_folder()
     if step != JUDGE:
-        checkouts = Checkouts(
-            base=base,
-            head=head,
-            code=code or "",
-            backend_dir=backend_dir or "",
-            python=python,
-            base_python=base_python or python,
-        )
-        measure(scenario or _usual_scenario(head), checkouts, settings)
+        measure(scenario or _usual_scenario(checkouts.head), checkouts, settings, out)
     if step != MEASURE:
-        raise typer.Exit(judge(settings))
+        raise typer.Exit(judge(settings, out))
 
 
 def _usual_scenario(head: Path) -> str:

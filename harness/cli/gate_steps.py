@@ -15,42 +15,82 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..files.errors import BadInput, EnvironmentUnmet, Refusal, shown
 from ..process.interpreter import SAFE_PATH
-from .flags import DEFAULT_ROOT
+from .options import (
+    DEFAULT_ROOT,
+    HOW,
+    WHAT,
+    Device,
+    PlanName,
+    Quiet,
+    argument,
+    device_option,
+    flag,
+    option,
+)
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
 
+JUDGING = "Judging"
+MARGINS = "latency: 5%, peak_bytes: 0%"
 STEPS = MEASURE, JUDGE = "measure", "judge"
 VERDICTS = {0: "passed", 3: "failed", 6: "undecided"}
 ENDING = signal.SIGTERM, signal.SIGHUP
 SUMMARY_BYTES = 1_000_000  # GitHub discards a summary of more than 1024 KiB
 
 
+def new_folder() -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return DEFAULT_ROOT / f"gate-{stamp}-{secrets.token_hex(4)}"  # two starts never share one
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`margins`: as for compare --gate. `baseline`: an earlier run, if no base was measured."""
+    """How both are measured and judged. `baseline`: an earlier run, if no base was measured."""
 
-    out: Path
-    turns: int
-    plan: str | None
-    device: str | None
-    calibrate: bool
-    margins: str
-    fail_on_undecided: bool
-    baseline: str | None
-    quiet: bool
-
-    @classmethod
-    def of(cls, *, out: Path | None, **others: Any) -> Self:
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        own = f"gate-{stamp}-{secrets.token_hex(4)}"  # two starts never share a folder
-        return cls(out=out or DEFAULT_ROOT / own, **others)
+    turns: Annotated[
+        int,
+        option(
+            "--turns",
+            None,
+            "How often each is measured; fewer than 3 can hardly decide anything.",
+            HOW,
+            min=1,
+            max=1000,
+        ),
+    ] = 5
+    plan: PlanName = None
+    device: Annotated[
+        Device | None,
+        device_option("Where to measure, instead of where the scenario says."),
+    ] = None
+    calibrate: Annotated[
+        bool,
+        flag("--calibrate", "Run attnbench selfcheck first, so that a margin can be noise.", HOW),
+    ] = False
+    margins: Annotated[
+        str,
+        option("--gate", "FILE|EXPR", "The margins, as for attnbench compare --gate.", JUDGING),
+    ] = MARGINS
+    fail_on_undecided: Annotated[
+        bool, flag("--fail-on-undecided", "Exit 3 also if a case is undecided.", JUDGING)
+    ] = False
+    baseline: Annotated[
+        str | None,
+        option(
+            "--baseline",
+            "RUN",
+            "Instead of BASE: a run that was measured earlier on this machine.",
+            JUDGING,
+        ),
+    ] = None
+    quiet: Quiet = False
 
     @property
     def options(self) -> list[str]:
@@ -60,16 +100,47 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkouts:
-    """`base`: a folder, a commit of head's repository, or "" for none. `code`, `backend_dir`:
-    folders below each, or "".
-    """
+    """What is measured; `base`: "" for none."""
 
-    base: str
-    head: Path
-    code: str
-    backend_dir: str
-    python: str
-    base_python: str
+    base: Annotated[
+        str,
+        argument(
+            "BASE",
+            "Checkout to compare with: a folder, or a commit, branch or tag of HEAD's"
+            " repository. Empty: HEAD alone.",
+        ),
+    ]
+    head: Annotated[Path, argument("HEAD", "Checkout that is judged.")] = Path()
+    code: Annotated[
+        str | None,
+        option(
+            "--code",
+            "DIR",
+            "Folder below each checkout for PYTHONPATH, if the code is not installed.",
+            WHAT,
+        ),
+    ] = None
+    backend_dir: Annotated[
+        str | None,
+        option(
+            "--backend-dir",
+            "DIR",
+            "Folder below each checkout with your own backends (ATTNBENCH_BACKENDS).",
+            WHAT,
+        ),
+    ] = None
+    python: Annotated[str, option("--python", "PATH", "Interpreter that measures.", HOW)] = (
+        sys.executable
+    )
+    base_python: Annotated[
+        str | None,
+        option(
+            "--base-python",
+            "PATH",
+            "Another one for BASE, to compare versions of packages.",
+            HOW,
+        ),
+    ] = None
 
     def environment(self, checkout: Path) -> dict[str, str]:
         """Of a process that measures with a checkout's code and backends."""
@@ -85,29 +156,28 @@ class Checkouts:
 # ---- measure -------------------------------------------------------------------------------------
 
 
-def measure(scenario: str, checkouts: Checkouts, settings: Settings) -> None:
+def measure(scenario: str, checkouts: Checkouts, settings: Settings, out: Path) -> None:
     """Into out/head and out/base: base, head, head, base, base, head, ...
 
     A turn is one run of each, directly after each other, so that slow drift of the machine affects
     both equally. Raises BadInput, and typer.Exit where a side could not be measured.
     """
-    out = settings.out
     if not checkouts.head.is_dir():
         raise BadInput(f"{checkouts.head}: no such folder; wanted the checkout that is judged")
     _refuse_used(out)
     with _ended_by_signals(), base_folder(checkouts, out) as base, _only_writer(out):
         if settings.calibrate:
-            _selfcheck(checkouts, settings)
+            _selfcheck(checkouts, settings, out)
         sides = {"head": (checkouts.head, checkouts.python)}
         if base is None:
-            _run("head", *sides["head"], 0, scenario, checkouts, settings)
+            _run("head", *sides["head"], 0, scenario, checkouts, settings, out)
             return
-        sides["base"] = (base, checkouts.base_python)
+        sides["base"] = (base, checkouts.base_python or checkouts.python)
         for turn in range(settings.turns):
             for side in ("head", "base") if turn % 2 else ("base", "head"):
                 if not settings.quiet:
                     typer.echo(f"turn {turn + 1} of {settings.turns}: {side}", err=True)
-                _run(side, *sides[side], turn, scenario, checkouts, settings)
+                _run(side, *sides[side], turn, scenario, checkouts, settings, out)
 
 
 @contextmanager
@@ -162,10 +232,11 @@ def _run(
     scenario: str,
     checkouts: Checkouts,
     settings: Settings,
+    out: Path,
 ) -> None:
     """One run of one side. A failed case (exit code 1) has a row, which the comparison reads."""
     words = ["run", scenario, "--quiet", *settings.options]
-    words += ["--seed", str(turn), "--out", str(settings.out / side)]
+    words += ["--seed", str(turn), "--out", str(out / side)]
     code = _attnbench(python, words, checkouts.environment(checkout))
     if code not in (0, 1):
         typer.echo(
@@ -173,12 +244,12 @@ def _run(
             err=True,
         )
         raise typer.Exit(code)
-    (settings.out / f"{side}.code").write_text(f"{code}\n")
+    (out / f"{side}.code").write_text(f"{code}\n")
 
 
-def _selfcheck(checkouts: Checkouts, settings: Settings) -> None:
+def _selfcheck(checkouts: Checkouts, settings: Settings, out: Path) -> None:
     """A noise floor for margins. 1: equals were told apart; what it found still counts."""
-    words = ["selfcheck", "--quiet", "--out", str(settings.out / "head")]
+    words = ["selfcheck", "--quiet", "--out", str(out / "head")]
     words += ["--device", settings.device] if settings.device else []
     code = _attnbench(checkouts.python, words, checkouts.environment(checkouts.head))
     if code not in (0, 1):
@@ -239,16 +310,16 @@ def _git(folder: Path, *words: str) -> str | None:
 # ---- judge ---------------------------------------------------------------------------------------
 
 
-def judge(settings: Settings) -> int:
+def judge(settings: Settings, out: Path) -> int:
     """Compare, and write summary.md, compare.json, report.md and report.html into `out`.
 
     In a job of GitHub (GITHUB_STEP_SUMMARY, GITHUB_OUTPUT) summary and verdict go there, else the
     comparison goes to stdout. Returns the exit code. Raises BadInput.
     """
-    out, run = settings.out, settings.out / "head" / "latest"
+    run = out / "head" / "latest"
     if not run.exists():
         raise BadInput(f"{out}: has no run of HEAD; measure first, without --step judge")
-    found, code = _compared(settings, run)
+    found, code = _compared(settings, out, run)
     texts = _written(found, out, run)
     in_job = os.environ.get("GITHUB_STEP_SUMMARY")
     if in_job:
@@ -268,7 +339,7 @@ def judge(settings: Settings) -> int:
     return code
 
 
-def _compared(settings: Settings, run: Path) -> tuple["Comparison | None", int]:
+def _compared(settings: Settings, out: Path, run: Path) -> tuple["Comparison | None", int]:
     """The comparison and its exit code; without anything to compare with, that of the run."""
     from ...reports.comparison.compare import (
         DifferentDevices,
@@ -281,7 +352,6 @@ def _compared(settings: Settings, run: Path) -> tuple["Comparison | None", int]:
     from .compare import EXIT_CODES, runs_in
     from .margins import read_margins
 
-    out = settings.out
     gate = Gate(
         margins=read_margins(settings.margins), fail_on_undecided=settings.fail_on_undecided
     )

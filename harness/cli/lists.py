@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..files.errors import BadInput
-from .flags import DEFAULT_ROOT, Device, PickedDevice, Root
+from .options import DEFAULT_ROOT, Device, PickedDevice, Root, flag
 from .verbs import Verb, Verbs, examples
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def list_backends(
     device: PickedDevice = Device.AUTO,
     refresh: Annotated[
         bool,
-        typer.Option("--refresh", help="Ask every backend again; else only if a file changed."),
+        flag("--refresh", "Ask every backend again; else only if a file changed."),
     ] = False,
 ) -> None:
     """Backends, and the reason if one cannot run here."""

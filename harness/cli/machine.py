@@ -8,24 +8,22 @@ from typing import Annotated
 
 import typer
 
-from .flags import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait
+from .options import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait, flag
 
 
 def doctor(
     calibrate: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--calibrate",
-            help=(
-                "Check counters against known work, measure this device's peaks, and keep both in"
-                " --out."
-            ),
+            "Check counters against known work, measure this device's peaks, and keep both in"
+            " --out.",
         ),
     ] = False,
     device: PickedDevice = Device.AUTO,
     out: Root = DEFAULT_ROOT,
     wait: Wait = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: Annotated[bool, flag("--json", "As JSON.")] = False,
 ) -> None:
     """Say what this machine can measure, and what stands in the way. Exit code 4 where a GPU is
     there but no run on it could be trusted.
@@ -83,12 +81,10 @@ def selfcheck(
     wait: Wait = False,
     seed: Seed = 0,
     quiet: Quiet = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
+    as_json: Annotated[bool, flag("--json", "The result as JSON on stdout.")] = False,
     court: Annotated[
         bool,
-        typer.Option(
-            "--court", help="Measure backends that cheat, beside honest ones: who is caught?"
-        ),
+        flag("--court", "Measure backends that cheat, beside honest ones: who is caught?"),
     ] = False,
 ) -> None:
     """Measure backends against themselves and print this machine's noise floor. Exit code 1 where

@@ -3,13 +3,72 @@
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from ..files.errors import BadInput, shown
-from .texts import separated
+from .options import (
+    DEFAULT_ROOT,
+    AllowImport,
+    AsJson,
+    Axes,
+    Backends,
+    DryRun,
+    HeadDim,
+    Imported,
+    Quiet,
+    Root,
+    Seed,
+    Threads,
+    Wait,
+)
+from .texts import given, separated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Cases given by options."""
+
+    backends: Backends = None
+    backend: Imported = None
+    allow_import: AllowImport = False
+    axes: Axes = field(default_factory=dict)
+    head_dim: HeadDim = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What was given, by the names of a scenario's fields."""
+        backends, head_dim = given({"backends": self.backends}), given({"head_dim": self.head_dim})
+        return {**backends, **self.axes, **head_dim}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """Where to, in which order, and what is said meanwhile."""
+
+    threads: Threads = None
+    out: Root = DEFAULT_ROOT
+    dry_run: DryRun = False
+    wait: Wait = False
+    seed: Seed = 0
+    quiet: Quiet = False
+    as_json: AsJson = False
+
+    def listening(self, *, allow_import: bool) -> tuple[Any, Any]:
+        """The progress that is asked for, and how to run with it."""
+        from ..run.start import RunOptions
+        from ..terminal.progress import progress
+
+        listener = progress(quiet=self.quiet, as_json=self.as_json)
+        return listener, RunOptions(
+            command=["attnbench", *sys.argv[1:]],
+            listener=listener,
+            wait=self.wait,
+            allow_import=allow_import,
+        )
 
 
 def read_scenarios(
@@ -55,27 +114,11 @@ def print_dry_run(planned: Sequence[Any], root: Path, of_packs: Mapping[str, Any
             echo(table)
 
 
-def listening(*, allow_import: bool, wait: bool, quiet: bool, as_json: bool) -> tuple[Any, Any]:
-    """The progress that the options ask for, and how to run with it."""
-    from ..run.start import RunOptions
-    from ..terminal import progress as terminal
-
-    progress = terminal.progress(quiet=quiet, as_json=as_json)
-    return progress, RunOptions(
-        command=["attnbench", *sys.argv[1:]],
-        listener=progress,
-        wait=wait,
-        allow_import=allow_import,
-    )
-
-
 def measure_all(
     jobs: Sequence[Callable[[Any], Any]],
     progress: Any,
     options: Any,
-    *,
-    quiet: bool,
-    as_json: bool,
+    session: Session,
 ) -> None:
     """Do one run after the other; exit with the worst exit code."""
     worst = 0
@@ -85,7 +128,7 @@ def measure_all(
             result = job(options)
         finally:
             progress.end()
-        print_result(result, quiet=quiet, as_json=as_json)
+        print_result(result, quiet=session.quiet, as_json=session.as_json)
         worst = max(worst, result.exit_code)
         if result.signal is not None:
             break

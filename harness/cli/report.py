@@ -16,7 +16,7 @@ from ...reports.exports import names  # imports no format, and no pandas
 from ..files.errors import BadInput, EnvironmentUnmet
 from ..rows.run_files import shown_path
 from . import completion
-from .flags import DEFAULT_ROOT, Root, RunName, Salvage
+from .options import DEFAULT_ROOT, Root, RunName, RunNames, Salvage, flag, option
 
 if TYPE_CHECKING:
     from ...reports.pages.report import Report
@@ -29,21 +29,12 @@ class Pages(StrEnum):
     MD = "md"
 
 
-RunNames = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="RUN",
-        help="Folders of runs or suites, or names under --out; 'latest' finished last.",
-        autocompletion=completion.runs,
-    ),
-]
 Output = Annotated[
     Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Default: report.html in the run folder or beside several runs; md goes to stdout.",
+    option(
+        "--output -o",
+        "FILE",
+        "Default: report.html in the run folder or beside several runs; md goes to stdout.",
     ),
 ]
 
@@ -66,17 +57,13 @@ def report(
     out: Root = DEFAULT_ROOT,
     output: Output = None,
     format_: Annotated[
-        Pages, typer.Option("--format", help="html, or md for pull requests and job summaries.")
+        Pages, option("--format", None, "html, or md for pull requests and job summaries.")
     ] = Pages.HTML,
     figures: Annotated[
         Path | None,
-        typer.Option(
-            "--figures",
-            metavar="DIR",
-            help="Also write every figure into this folder, as SVG and PNG.",
-        ),
+        option("--figures", "DIR", "Also write every figure into this folder, as SVG and PNG."),
     ] = None,
-    open_it: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    open_it: Annotated[bool, flag("--open", "Open it in a browser.")] = False,
     salvage: Salvage = False,
 ) -> None:
     """Write the report of one run or of several, one self-contained file, and print its path."""
@@ -142,10 +129,10 @@ def show(
     run: RunName = "latest",
     sections: Annotated[
         str,
-        typer.Option("--sections", metavar="NAME[,NAME]", help="Which; by default the answers."),
+        option("--sections", "NAME[,NAME]", "Which; by default the answers."),
     ] = "",
     everything: Annotated[
-        bool, typer.Option("--all", help="All sections, with the tables behind the answers.")
+        bool, flag("--all", "All sections, with the tables behind the answers.")
     ] = False,
     salvage: Salvage = False,
     out: Root = DEFAULT_ROOT,
@@ -177,21 +164,16 @@ def export(
     runs: RunNames,
     format_: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--format",
-            metavar="FORMAT",
-            help=f"{', '.join(names())}. Without it: what FILE ends in, else csv.",
+            "FORMAT",
+            f"{', '.join(names())}. Without it: what FILE ends in, else csv.",
             autocompletion=completion.export_formats,
         ),
     ] = None,
     output: Annotated[
         str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE|-",
-            help="Written whole or not at all; - is stdout, the default.",
-        ),
+        option("--output -o", "FILE|-", "Written whole or not at all; - is stdout, the default."),
     ] = STDOUT,
     salvage: Salvage = False,
     out: Root = DEFAULT_ROOT,

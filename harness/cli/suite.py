@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..run.suite import EntryEnd, Suite, SuiteEntry
     from ..scenario import Entry
     from ..scenario.selection import Selection
+    from .measuring import Session
 
 NAME = "suite"  # of several names on the command line
 
@@ -66,9 +67,8 @@ def measure_suite(
     suite: "Suite",
     options: "RunOptions",
     progress: Any,
+    session: "Session",
     *,
-    quiet: bool,
-    as_json: bool,
     retry_failed: bool = False,
     force: bool = False,
 ) -> None:
@@ -76,6 +76,7 @@ def measure_suite(
     from ..terminal import live_bar
     from ..terminal import progress as terminal
 
+    quiet, as_json = session.quiet, session.as_json
     ends: list[EntryEnd] = []
     try:
         pending = suite.pending(retry_failed=retry_failed)

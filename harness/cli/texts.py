@@ -8,7 +8,7 @@ from typing import get_args
 from ..cases.axes import AXES
 from ..files.errors import BadInput, shown
 from .completion import backend_names
-from .flags import Device
+from .options import Device
 
 MOST_TOLERANCE_RATIO = 0.5
 SIZE = re.compile(r"[0-9]+[kKmM]?")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..cli import completion
-from ..cli.flags import DEFAULT_ROOT, Root
+from ..cli.options import DEFAULT_ROOT, Root, argument, flag, option
 from ..files.errors import BadInput
 
 if TYPE_CHECKING:
@@ -21,23 +21,18 @@ MOST_NAMED = 3
 def merge(
     runs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RUN...",
-            help="Folders of shards, or their names under --out; also runs merged before.",
-            autocompletion=completion.runs,
+        argument(
+            "RUN...",
+            "Folders of shards, or their names under --out; also runs merged before.",
+            completion.runs,
         ),
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="RUN",
-            help="Folder of the merged run; if not given, one under --out.",
-        ),
+        option("-o --output", "RUN", "Folder of the merged run; if not given, one under --out."),
     ] = None,
     out: Root = DEFAULT_ROOT,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on stdout.")] = False,
+    as_json: Annotated[bool, flag("--json", "As JSON on stdout.")] = False,
 ) -> None:
     """Make one run of the shards of a run, or one suite of those of a suite.
 

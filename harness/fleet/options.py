@@ -5,9 +5,7 @@ from enum import StrEnum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from ..cli.flags import HOW
+from ..cli.options import HOW, option
 from ..files.errors import BadInput, EnvironmentUnmet
 
 if TYPE_CHECKING:
@@ -24,38 +22,42 @@ class Engine(StrEnum):
 
 On = Annotated[
     Engine | None,
-    typer.Option(
-        metavar="ray",
-        help="Measure on the devices of a Ray cluster, several at a time; this machine is one of"
+    option(
+        "--on",
+        "ray",
+        "Measure on the devices of a Ray cluster, several at a time; this machine is one of"
         " its nodes.",
-        rich_help_panel=HOW,
+        HOW,
     ),
 ]
 Address = Annotated[
     str | None,
-    typer.Option(
-        metavar="auto|HOST:PORT",
-        help="With --on ray: the cluster; that of this machine if not given.",
-        rich_help_panel=HOW,
+    option(
+        "--address",
+        "auto|HOST:PORT",
+        "With --on ray: the cluster; that of this machine if not given.",
+        HOW,
     ),
 ]
 Devices = Annotated[
     int | None,
-    typer.Option(
-        metavar="COUNT",
+    option(
+        "--devices",
+        "COUNT",
+        "With --on ray: how many to measure on, all if not given. With --dry-run: how long a"
+        " run on so many takes.",
+        HOW,
         min=1,
         max=100_000,
-        help="With --on ray: how many to measure on, all if not given. With --dry-run: how long a"
-        " run on so many takes.",
-        rich_help_panel=HOW,
     ),
 ]
 DeviceKind = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="With --on ray: devices whose name has this, such as H100; a run measures one kind.",
-        rich_help_panel=HOW,
+    option(
+        "--device-kind",
+        "NAME",
+        "With --on ray: devices whose name has this, such as H100; a run measures one kind.",
+        HOW,
     ),
 ]
 

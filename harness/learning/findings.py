@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from ..rows.findings import Count, Finding, Map, Maybe
 
 Ratio = Annotated[float, Field(ge=0, le=1)]
-Samples = Annotated[list[Annotated[float, Field(gt=0, lt=1e12)]], Field(min_length=1)]
+Samples = list[Annotated[float, Field(gt=0, lt=1e12)]]
 """Times in ms."""
 Numbers = list[list[Maybe]] | None
 """[block][head]; null where a head has none."""
@@ -118,7 +118,7 @@ class TrainedProjections(OnTask):
     STUDY = "trained_projections"
     attention: str
     rank: int | None = None
-    step_ms: Samples
+    step_ms: Annotated[Samples, Field(min_length=1)]
 
 
 class TrainedGradients(Trained):

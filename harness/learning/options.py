@@ -2,27 +2,25 @@
 
 from typing import Annotated
 
-import typer
-
-from ..cli.flags import WHAT
+from ..cli.options import WHAT, option
 
 Checkpoints = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--checkpoint",
-        metavar="[NAME=]PATH",
-        help="A trained model whose heads to look at: a safetensors file that attnbench saved, or"
+        "[NAME=]PATH",
+        "A trained model whose heads to look at: a safetensors file that attnbench saved, or"
         " the folder of a Hugging Face model. Alone, or beside scenarios; repeatable.",
-        rich_help_panel=WHAT,
+        WHAT,
     ),
 ]
 Tokens = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--tokens",
-        metavar="FILE",
-        help="With --checkpoint: a JSON list of token ids, or text for a model with a"
+        "FILE",
+        "With --checkpoint: a JSON list of token ids, or text for a model with a"
         " tokenizer.json; built-in tokens if not given.",
-        rich_help_panel=WHAT,
+        WHAT,
     ),
 ]

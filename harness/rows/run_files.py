@@ -23,6 +23,7 @@ SCHEMA = 1 + len(MIGRATIONS)
 LINE_CAP_BYTES = 16 << 20
 DOCUMENT_CAP_BYTES = 64 << 20  # a plan of 100 000 cases
 MOST_NOTES = 20  # of rows that were left out; the others are counted
+MOST_DIGITS = 300  # of a whole number: no float holds more
 
 
 class BadRun(BadInput):
@@ -151,10 +152,17 @@ def _parsed(text: bytes) -> Document:
     def finite(digits: str) -> float:
         return value if isfinite(value := float(digits)) else refuse(digits)
 
+    def whole(digits: str) -> int:
+        if len(digits) > MOST_DIGITS:
+            raise ValueError(f"a number of {len(digits)} digits")
+        return int(digits)
+
     if text.startswith(b"\x1f\x8b"):
         raise ValueError("compressed with gzip; unpack it first")
     try:
-        document = json.loads(text.decode(), parse_constant=refuse, parse_float=finite)
+        document = json.loads(
+            text.decode(), parse_constant=refuse, parse_float=finite, parse_int=whole
+        )
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"not valid JSON ({visible(str(error))})" if text.strip() else "empty"

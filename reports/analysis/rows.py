@@ -1,46 +1,14 @@
 """All cases as a readable table: values that all rows share once, numbers with their units."""
 
-from collections.abc import Callable
 from typing import Any
 
+from ..data.columns import COLUMNS
 from ..data.row_groups import AXES, Row, axis_text, axis_title, problem, value_text
 from ..formatting import (
     STATUS_WORDS,
-    bandwidth_text,
-    bytes_text,
-    flops_text,
     kernel_text,
-    number_text,
-    percent_text,
-    rate_text,
-    time_text,
 )
 
-# Columns with a number: their title, and how the number is written (with its unit).
-_NUMBERS: dict[str, tuple[str, Callable[[Any], str]]] = {
-    "latency_ms": ("latency", time_text),
-    "latency_low_ms": ("95 % low", time_text),
-    "latency_high_ms": ("95 % high", time_text),
-    "wall_latency_ms": ("wall latency", time_text),
-    "hot_latency_ms": ("hot latency", time_text),
-    "graph_latency_ms": ("graph latency", time_text),
-    "peak_bytes": ("peak", bytes_text),
-    "workspace_bytes": ("kept between calls", bytes_text),
-    "outside_bytes": ("outside torch", bytes_text),
-    "predicted_peak_bytes": ("predicted peak", bytes_text),
-    "input_bytes": ("inputs", bytes_text),
-    "output_bytes": ("output", bytes_text),
-    "temporary_bytes": ("temporaries", bytes_text),
-    "saved_bytes": ("kept for backward", bytes_text),
-    "minimal_bytes": ("minimal traffic", bytes_text),
-    "work_flops": ("work", flops_text),
-    "achieved_flops_per_s": ("achieved", rate_text),
-    "decode_bytes_per_s": ("moved", bandwidth_text),
-    "decode_bandwidth_ratio": ("of bandwidth", percent_text),
-    "decode_bandwidth_low_ratio": ("its 95 % low", percent_text),
-    "decode_bandwidth_high_ratio": ("its 95 % high", percent_text),
-    "error_ratio": ("error ratio", number_text),
-}
 _RESULT = ("status", "latency_ms", "latency_low_ms", "latency_high_ms")
 _PEAKS = ("peak_bytes", "workspace_bytes", "outside_bytes", "predicted_peak_bytes", "input_bytes")
 _ON_CUDA = ("wall_latency_ms", "hot_latency_ms", "graph_latency_ms")
@@ -81,14 +49,18 @@ def _equal_text(key: str, value: Any) -> str:
 
 
 def _title(key: str) -> str:
-    return _NUMBERS[key][0] if key in _NUMBERS else axis_title(key)
+    return _titled(key) or axis_title(key)
+
+
+def _titled(key: str) -> str:
+    return COLUMNS[key].title if key in COLUMNS else ""
 
 
 def _cell(key: str, value: Any) -> str:
     if value is None:
         return ""
-    if key in _NUMBERS:
-        return _NUMBERS[key][1](value)
+    if _titled(key):
+        return COLUMNS[key].text(value)
     if key == "status":
         return STATUS_WORDS.get(value, str(value))
     return axis_text(key, value) if key == "causal" else value_text(key, value)

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from ...harness.files.printable import visible
-from ...harness.rows.model import FIELDS
 from ...harness.stats.intervals import Interval, latency_interval
+from .columns import COLUMNS, TEXT
 from .decode import traffic
 from .exactness import is_exact
 from .memory_need import needed_bytes
@@ -18,62 +18,7 @@ from .noise_floor import process_noise
 from .read import Run, read_run
 from .run_meta import not_reached, run_names
 
-# Text is kept in Python strings: pyarrow refuses half a surrogate pair, which JSON may hold.
-_TEXT, _COUNT, _NUMBER, _YES_NO, _NESTED = "string[python]", "Int64", "float64", "boolean", "object"
-_DTYPES = {
-    "str": _TEXT,
-    "int": _COUNT,
-    "float": _NUMBER,
-    "bool": _YES_NO,
-    "list": _NESTED,
-    "object": _NESTED,
-}
-# Columns that are computed from the fields of a row, each group behind the field that it follows.
-_COMPUTED = {
-    "phase": {
-        **dict.fromkeys(("latency_ms", "latency_low_ms", "latency_high_ms"), _NUMBER),
-        "latency_note": _TEXT,
-        **dict.fromkeys(
-            (
-                *("process_noise_ratio", "process_noise_degrees"),
-                *("between_runs_ratio", "between_runs_degrees"),
-            ),
-            _NUMBER,
-        ),
-        "process_noise_source": _TEXT,
-        **dict.fromkeys(("wall_latency_ms", "hot_latency_ms", "graph_latency_ms"), _NUMBER),
-        "launch_bound": _YES_NO,
-    },
-    "processes": {"blocks": _COUNT, "samples": _COUNT},
-    "warmup_stationary": {"minor_faults_per_call": _NUMBER},
-    "output_bytes": {"temporary_bytes": _COUNT},
-    "outside_bytes": {"needed_bytes": _COUNT},
-    "minimal_bytes": {
-        "achieved_flops_per_s": _NUMBER,
-        **dict.fromkeys(
-            ("decode_bytes_per_s", "decode_low_bytes_per_s", "decode_high_bytes_per_s"), _NUMBER
-        ),
-        **dict.fromkeys(
-            ("decode_bandwidth_ratio", "decode_bandwidth_low_ratio", "decode_bandwidth_high_ratio"),
-            _NUMBER,
-        ),
-        "decode_fits_in_cache": _YES_NO,
-        "decode_bandwidth_note": _TEXT,
-    },
-    "utilization_tier": {"energy_per_call_j": _NUMBER, "energy_per_token_j": _NUMBER},
-}
 _NOT_SHOWN = {"schema", "kind", "group", "replica_of"}  # bookkeeping of the file, not of the case
-_FIELDS = [field for name, field in FIELDS["latency"].items() if name not in _NOT_SHOWN]
-NESTED_COLUMNS = [field.name for field in _FIELDS if _DTYPES[field.kind] == _NESTED]
-COLUMNS = {
-    column: kind
-    for field in _FIELDS
-    if field.name not in NESTED_COLUMNS
-    for column, kind in {
-        field.name: _DTYPES[field.kind],
-        **_COMPUTED.get(field.name, {}),
-    }.items()
-} | dict.fromkeys(NESTED_COLUMNS, _NESTED)
 LAUNCH_BOUND_RATIO = 1.1  # of wall to CUDA graph latency; above it launching is more than noise
 _NOT_AVERAGED = {"process", "way", "window_s", "calls", "energy_j"}  # columns of a window
 
@@ -106,7 +51,7 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
         for noise in [_noise(runs, run)]
         for record in _records(run)
     ]
-    columns = {"run": _TEXT, **COLUMNS}
+    columns = {"run": TEXT, **{name: one.dtype for name, one in COLUMNS.items()}}
     # Columns of probes come after the columns that every run has.
     extra = sorted(
         {

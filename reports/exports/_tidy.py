@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ..data.load import NESTED_COLUMNS, frame
+from ..data.columns import NESTED_COLUMNS
+from ..data.load import frame
 from ..data.read import Run
 
 

@@ -11,8 +11,7 @@ from math import gcd, inf, isfinite
 from statistics import fmean, median, variance
 from typing import NamedTuple
 
-from ...harness.learning.findings import GradientDistance
-from ...harness.learning.findings import TrainedHeads as Trained
+from ...harness.learning.findings import GradientDistance, TrainedGradients, TrainedHeads
 from ...harness.stats.intervals import Interval, mean_interval
 from ..analysis.claims.claim_verdict import (
     ClaimVerdict,
@@ -22,23 +21,23 @@ from ..analysis.claims.claim_verdict import (
     jointly,
 )
 from ..analysis.claims.statement import Measured, Statement, claim
-from ..analysis.noise_robustness import mean_points_lost, points_lost
-from ..analysis.trained_gradients import STUDY as TRAINED
-from ..analysis.trained_gradients import trained_models
-from ..analysis.trained_heads import (
+from ..formatting import list_text, number_text, percent_text, plural, range_text
+from .gradients import trained_models
+from .trained import (
     MARGIN_RATIO,
-    Finding,
     HeadCount,
+    Order,
     Standing,
     TaskResult,
     by_removed_heads,
-    difference,
+    more,
+    more_accurate,
     of_heads,
     overfit,
+    points_lost,
     results,
+    rises,
 )
-from ..data.run_meta import finite_number
-from ..formatting import list_text, number_text, percent_text, plural, range_text
 
 HEADS = 8  # where heads of a model are compared with each other
 
@@ -59,10 +58,10 @@ def on_tasks(
 
     def tested_by(on_task: Callable[[TaskResult], Found | None]) -> Statement:
         def test(run: Measured) -> Iterator[Evidence]:
-            for result in results({"studies": run.studies}):
+            for result in results(run.studies):
                 if found := on_task(result):
                     sizes, seeds = found.of.trainings[0], plural(found.by.units, "seed")
-                    where = f" (d_model {sizes.get('d_model')}, {seeds})"
+                    where = f" (d_model {sizes.d_model}, {seeds})"
                     yield Evidence(result.task, found.verdict, found.text + where)
 
         return claim(
@@ -70,7 +69,7 @@ def on_tasks(
             statement,
             tested=f"{tested}; holds for small decoders trained for minutes",
             needs="studies: [trained_heads], as in the scenario what_heads_learn",
-            study=Trained,
+            study=TrainedHeads,
         )(test)
 
     return tested_by
@@ -87,7 +86,7 @@ def at_most(result: TaskResult, heads: int) -> HeadCount | None:
 
 
 def over_seeds(
-    count: HeadCount | None, number: Callable[[Finding], float | None]
+    count: HeadCount | None, number: Callable[[TrainedHeads], float | None]
 ) -> tuple[HeadCount, list[float]] | None:
     """A number of every training that has it; None if none has."""
     found = [
@@ -139,11 +138,12 @@ def different_patterns(result: TaskResult) -> Found | None:
 
 def _change(count: HeadCount, metric: str, summary: Callable[[list[float]], float]) -> Interval:
     """Of a summary over heads by training, seed by seed."""
-    pairs = (
-        [of_heads(one, metric, when) for when in ("before", "after")] for one in count.trainings
-    )
-    changes = [summary(after) - summary(before) for before, after in pairs if before and after]
-    return mean_interval(changes, "seed")
+
+    def change(one: TrainedHeads) -> float | None:
+        before, after = of_heads(one, metric, "before"), of_heads(one, metric, "after")
+        return summary(after) - summary(before) if before and after else None
+
+    return count.mean(change)
 
 
 @on_tasks(
@@ -168,7 +168,7 @@ def similar_patterns(result: TaskResult) -> Found | None:
     return Found(verdict, text, count, found)
 
 
-def _twins(one: Finding) -> float | None:
+def _twins(one: TrainedHeads) -> float | None:
     """The share of heads whose pattern or output is like another's of their block."""
     patterns = of_heads(one, "nearest_difference", "after")
     outputs = of_heads(one, "nearest_similarity", "after")
@@ -198,7 +198,7 @@ def heads_vary(result: TaskResult) -> Found | None:
     return Found(by_interval(found.low, found.high, (VARIES_TIMES, inf)), text, count, found)
 
 
-def _varies(one: Finding) -> float | None:
+def _varies(one: TrainedHeads) -> float | None:
     """Variance of the distance between heads over the mean variance within them, over sequences."""
     between = of_heads(one, "distance_tokens", "after")
     within = of_heads(one, "distance_variance", "after")
@@ -231,18 +231,12 @@ def single_heads(result: TaskResult) -> Found | None:
     return Found(by_interval(usual.low, usual.high, (-inf, LIMITED_SHARE)), text, count, usual)
 
 
-def _lost(one: Finding) -> list[float]:
+def _lost(one: TrainedHeads) -> list[float]:
     """Of each head, the rise of the loss without it over that without any head; [] if unknown."""
-    single, pruned = one.get("single_loss_nats"), one.get("pruned_loss_nats")
-    whole = one.get("whole_loss_nats")
-    if not isinstance(single, list) or not isinstance(pruned, list) or not pruned:
+    if one.whole_loss_nats is None or not one.pruned_loss_nats:
         return []
-    losses = [value for block in single if isinstance(block, list) for value in block]
-    values = [*losses, pruned[-1], whole]
-    if not losses or not all(type(value) in (int, float) and isfinite(value) for value in values):
-        return []
-    worth = pruned[-1] - whole
-    return [(value - whole) / worth for value in losses] if worth > 0 else []
+    worth = one.pruned_loss_nats[-1] - one.whole_loss_nats
+    return [rise / worth for rise in rises(one)] if worth > 0 else []
 
 
 @on_tasks(
@@ -267,14 +261,15 @@ def half_the_heads(result: TaskResult) -> Found | None:
 
 def _lost_by_half(count: HeadCount) -> list[float]:
     """Of each seed, the rise of the loss without half of the heads over that without any."""
-    for name in ("greedy_loss_nats", "pruned_loss_nats"):
-        found = [by_removed_heads(one, name) for one in count.trainings]
+    orders: tuple[Order, ...] = ("greedy", "pruned")
+    for order in orders:
+        found = [by_removed_heads(one, order) for one in count.trainings]
         if all(losses and max(losses) // 2 in losses for losses in found):
-            rises = [
+            gains = [
                 (losses[max(losses) // 2] - losses[0], losses[max(losses)] - losses[0])
                 for losses in found
             ]
-            return [half / worth for half, worth in rises if worth > 0]
+            return [half / worth for half, worth in gains if worth > 0]
     return []
 
 
@@ -322,7 +317,7 @@ def one_head_averages(result: TaskResult) -> Found | None:
     one, many = exactly(result, 1), exactly(result, RELATIONS.get(result.task, 0))
     if one is None or many is None:
         return None
-    gain = difference(one, many, "accuracy_ratio")
+    gain = more_accurate(many, one)
     text = (
         f"{100 * one.accuracy.value:.1f} % of the answers with one head,"
         f" {100 * many.accuracy.value:.1f} % with {many.heads}, {bounded_percent(gain)} more"
@@ -341,8 +336,8 @@ def noise(result: TaskResult) -> Found | None:
     one, many = exactly(result, 1), exactly(result, HEADS)
     if one is None or many is None:
         return None
-    gap = difference(one, many, "accuracy_ratio")
-    lost = [mean_points_lost(count) for count in (one, many)]
+    gap = more_accurate(many, one)
+    lost = [count.mean(points_lost) for count in (one, many)]
     if not lost[0].units or not lost[1].units:
         return None
     text = (
@@ -351,7 +346,7 @@ def noise(result: TaskResult) -> Found | None:
     )
     if not (gap.low >= -MARGIN_RATIO and gap.high <= MARGIN_RATIO):
         return Found("inconclusive", f"{text}, but they may differ without it", many, gap)
-    saved = _less(one, many, points_lost)
+    saved = more(one, many, points_lost)
     text += f", {bounded(saved, 'points')} fewer"
     return Found(above(saved.low, saved.high, 0.0), text, many, saved)
 
@@ -365,30 +360,14 @@ def too_many_overfit(result: TaskResult) -> Found | None:
     one, most = exactly(result, 1), result.counts[-1]
     if result.task not in FINITE or one is None or most is one:
         return None
-    grows = _less(most, one, _gap)
+    grows = more(most, one, overfit)
     if not grows.units:
         return None
     text = (
-        f"new less known text: {number_text(overfit(one).value)} nats with one head,"
-        f" {number_text(overfit(most).value)} with {most.heads}, {bounded(grows, 'nats')} more"
+        f"new less known text: {number_text(one.mean(overfit).value)} nats with one head,"
+        f" {number_text(most.mean(overfit).value)} with {most.heads}, {bounded(grows, 'nats')} more"
     )
     return Found(above(grows.low, grows.high, 0.0), text, most, grows)
-
-
-def _gap(one: Finding) -> float | None:
-    """Loss on new text less that on known text."""
-    new, known = finite_number(one, "loss_nats"), finite_number(one, "seen_loss_nats")
-    return None if new is None or known is None else new - known
-
-
-def _less(one: HeadCount, other: HeadCount, number: Callable[[Finding], float | None]) -> Interval:
-    """A number of one less that of the other, of the seeds for which both have it."""
-    own, others = (
-        {training["train_seed"]: number(training) for training in count.trainings}
-        for count in (one, other)
-    )
-    pairs = ((own[seed], others[seed]) for seed in own if seed in others)
-    return mean_interval([a - b for a, b in pairs if a is not None and b is not None], "seed")
 
 
 # ---- gradients -----------------------------------------------------------------------------------
@@ -416,7 +395,7 @@ GROWTHS = {
         " 1 % per token for attention, falling by more for a GRU; at first weights, and trained to"
         " find one marked token"
     ),
-    needs=f"studies: [{GradientDistance.STUDY}, {TRAINED}]",
+    needs=f"studies: [{GradientDistance.STUDY}, {TrainedGradients.STUDY}]",
     study=GradientDistance,
 )
 def gradient_over_distance(run: Measured) -> Iterator[Evidence]:
@@ -432,13 +411,13 @@ def gradient_over_distance(run: Measured) -> Iterator[Evidence]:
             most = f" up to {one.fitted_tokens}" if one.fitted_tokens else ""
             text += f" of distance{most} in {one.seq_len} tokens, at first weights"
             yield Evidence(model, by_interval(low, high, claimed), text)
-    for trained in trained_models({"studies": run.studies}):
+    for trained in trained_models(run.studies):
         after, right = trained.fade("after"), trained.accuracy
         if trained.model in FADES and after.units:
             verdict = by_interval(after.low, after.high, FADES[trained.model])
             text = change.format(f"{number_text(after.value)}{range_text(after.low, after.high)}")
             text += (
-                f" over {len(trained.trainings[0]['gradient_norms_after'])} tokens;"
+                f" over {len(trained.trainings[0].gradient_norms_after)} tokens;"
                 f" {percent_text(right.value)} of the answers are right"
             )
             learnt = right.low >= LEARNT_SHARE

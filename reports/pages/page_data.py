@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from ...harness.files.printable import visible
-from ..data.load import NESTED_COLUMNS
+from ..data.columns import NESTED_COLUMNS
 from ..data.row_groups import records
 
 DIGITS = 5

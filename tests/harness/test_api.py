@@ -7,14 +7,12 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
 import attnbench
-from attnbench.harness.process.signals import Signals
 from tests.conftest import ROOT, environment
 from tests.made_runs import fake_run, quickstart
 
@@ -61,28 +59,6 @@ def test_importing_and_listing_names_loads_nothing_heavy() -> None:
     )
     done = python(code, ROOT)
     assert (done.stdout, done.stderr) == ("[]\n", "")
-
-
-@pytest.mark.parametrize(
-    ("scenario", "said"),
-    [
-        ("quickstrat", "did you mean quickstart?"),
-        ("absent.yaml", "absent.yaml: no such file"),
-        (
-            {**TINY, "backend": ["fused"]},
-            "scenario: backend: not a field of a scenario; did you mean backends?",
-        ),
-        ({}, "scenario: "),
-        ("name: tiny\nquestion: ?\nbackends: [fused]\ngrid: {seq_len: x}\n", "scenario:"),
-    ],
-)
-def test_a_bad_scenario_is_a_value_error_with_the_message_of_the_command_line(
-    scenario: object, said: str, tmp_path: Path
-) -> None:
-    with pytest.raises(ValueError, match=re.escape(said)) as caught:
-        attnbench.run(scenario, out=tmp_path)  # type: ignore[arg-type]
-    assert isinstance(caught.value, attnbench.BadInput)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.long
@@ -209,18 +185,3 @@ def test_sigterm_ends_the_callers_process_as_it_would_have_without_us(tmp_path: 
     assert process.returncode == -signal.SIGTERM
     (path,) = tmp_path.glob("results/2*")
     assert sum(attnbench.open_run(path).statuses.values()) == 2
-
-
-def test_outside_the_main_thread_nobody_listens_to_signals() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    seen = []
-
-    def inside() -> None:
-        with Signals(embedded=True) as signals:
-            signals.check()
-            seen.append(signal.getsignal(signal.SIGINT))
-
-    thread = threading.Thread(target=inside)
-    thread.start()
-    thread.join()
-    assert seen == [before]

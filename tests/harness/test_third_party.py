@@ -153,24 +153,6 @@ def test_an_installed_backend_is_listed_measured_checked_and_reported(fresh_pyth
     assert "chunked:64" in (tmp_path / page.stdout.strip()).read_text()
 
 
-def test_broken_packages_break_no_list(run, site):
-    done = run(sys.executable, "list", "backends", "--device", "cpu", also=site)
-    assert done.returncode == 0, done.stderr
-    lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.split()}
-    assert {*REASONS, "naive", "fused", "sdpa"} <= set(lines)
-    assert "yes" in lines["fused"]
-    assert "needs no_such_package" in lines["other_needs"]
-    assert "the package other 0.2 cannot be read" in lines["other_garbled"]
-    assert sorted(done.stderr.splitlines()) == [
-        (
-            "'../other' of the package other 0.2 is left out: a name has letters, digits, and"
-            " . _ - within"
-        ),
-        "'fused' of the package other 0.2 is left out: its name is taken",
-        "'native' of the package other 0.2 is left out: its name is taken",
-    ]
-
-
 def test_a_broken_package_is_one_row_and_our_backends_are_measured(run, site, tmp_path):
     backends = ",".join(["fused", *REASONS])
     arguments = ("run", "--backends", backends, *SMALL, *QUICK)

@@ -89,28 +89,6 @@ def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(
         assert row["thread_register_count"] is row["occupancy_ratio"] is row["instructions"] is None
 
 
-@pytest.mark.nightly
-@needs_triton
-def test_without_a_disassembler_spills_show_in_the_stack_and_the_rest_is_missing(
-    tmp_path: Path,
-) -> None:
-    command, variables = with_canaries(tmp_path, AUDIT_CANARY="no_nvdisasm")
-    done = subprocess.run(
-        command, env=variables, capture_output=True, text=True, timeout=300, check=False
-    )
-    good, spilling = sorted(rows_of(done.stdout.splitlines()[-1]), key=lambda row: row["d_k"])
-    for row in (good, spilling):
-        names = ("instructions", "spill_store_bytes", "spill_load_bytes", "instruction_count")
-        assert [row[name] for name in names] == [None] * 4
-        reasons = {row["missing"][name] for name in ("instructions", "spill_store_bytes")}
-        assert reasons == {"Triton has no nvdisasm here to read it with"}
-        assert row["occupancy_ratio"] > 0
-    assert (good["thread_stack_bytes"] == 0) < spilling["thread_stack_bytes"]
-    assert done.returncode == 1
-    assert f"stack {spilling['thread_stack_bytes']}" in done.stdout
-    assert "1 of 2 kernels spill (" in done.stdout
-
-
 @needs_triton
 def test_a_kernel_whose_code_kills_the_reader_costs_no_other_one(tmp_path: Path) -> None:
     """The code of several is read at once; then each is tried by itself."""
@@ -203,31 +181,6 @@ def test_real_kernels_are_read_and_follow_the_documented_format(attnbench: Run) 
     )
     lines = done.stdout.splitlines()
     assert max(len(line) for line in lines if line.startswith(("kernel ", "grad_kv "))) <= 100
-
-
-@pytest.mark.nightly
-@needs_triton
-def test_spills_are_the_bytes_that_ptxas_itself_reports(tmp_path: Path) -> None:
-    extra = {
-        "PYTHONPATH": os.pathsep.join([str(ROOT / ".package"), str(ROOT)]),
-        "TRITON_CACHE_DIR": str(tmp_path),
-    }
-    command = [sys.executable, "-m", "tests.harness.audit.spilling"]
-    done = subprocess.run(
-        command,
-        env=environment(extra),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert len(found) == 3
-    for one in found:
-        assert one["audit"] == one["ptxas"]
-        assert min(one["ptxas"][:3]) > 100
 
 
 @pytest.mark.parametrize(

@@ -42,17 +42,6 @@ def test_a_changed_backend_is_asked_again(asked, tmp_path):
     assert len(asked) == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("ATTNBENCH_BACKENDS", ""), ("CUDA_VISIBLE_DEVICES", "7"), ("CXX", "another-g++")],
-)
-def test_another_setting_is_asked_again(asked, monkeypatch, name, value):
-    listing("cpu")
-    monkeypatch.setenv(name, value)
-    listing("cpu")
-    assert len(asked) == 2
-
-
 def test_an_installed_package_is_asked_again(asked, tmp_path, monkeypatch):
     packages = tmp_path / "site-packages"
     packages.mkdir()

@@ -13,8 +13,6 @@ import pytest
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.run import start
 from attnbench.harness.terminal.progress import QuietProgress
-from attnbench.reports.pages import html, markdown, terminal
-from attnbench.reports.pages.report import open_report
 from tests.fakes.broken_runs import broken_runs
 from tests.made_runs import quickstart
 
@@ -93,46 +91,6 @@ def test_resuming_a_broken_run_is_one_line_before_anything_starts(
         assert {path: path.lstat().st_mtime_ns for path in folder.rglob("*")} == before, done
         refused += isinstance(error.value, BadInput)
     assert refused > MOST / 4
-
-
-LARGEST = 1.7976931348623157e308
-WINDOW = {"way": "graph", "window_s": 1e308, "calls": 1, "energy_j": -1e308}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("half_width_ratio", LARGEST),
-        ("batch", 0),
-        ("peak_bytes", (1 << 63) - 1),
-        ("peak_bytes", 0),
-        ("seq_len", 1 << 62),
-        ("block_ms", [[[1e12, 1e-9]], [[1e-9]]]),
-        ("windows", [{**WINDOW, "sm_active_ratio": LARGEST}]),
-        ("backend", ""),
-        ("work_flops", None),
-    ],
-)
-def test_an_absurd_value_that_the_reader_takes_can_be_drawn(
-    name: str, value: object, tmp_path: Path, good: Path
-) -> None:
-    folder = tmp_path / good.name
-    shutil.copytree(good, folder)
-    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
-    (folder / "rows.jsonl").write_text(
-        "".join(json.dumps({**row, name: value}) + "\n" for row in rows)
-    )
-    document = json.loads((folder / "run.json").read_text())
-    for planned in document["cases"]:
-        if name in planned:
-            planned[name] = value
-    (folder / "run.json").write_text(json.dumps(document))
-    opened = open_report([folder])
-    assert len(opened.frame) == len(document["cases"])
-    for text in (html.render(opened), markdown.render(opened)):
-        assert text
-    assert list(terminal.render(opened, terminal.section_names()))
 
 
 @pytest.mark.parametrize(

@@ -79,16 +79,6 @@ def test_rows_follow_the_documented_format(finished_run):
         assert set(json.loads(line)) == documented
 
 
-def test_cases_of_a_group_share_a_session(finished_run):
-    rows = [json.loads(line) for line in (finished_run / "rows.jsonl").read_text().splitlines()]
-    assert len(rows) == 8
-    by_problem = {}
-    for row in rows:
-        by_problem.setdefault((row["seq_len"], row["heads"]), set()).add(row["session"])
-    assert all(len(sessions) == 1 for sessions in by_problem.values())
-    assert len(set.union(*by_problem.values())) == 4
-
-
 def test_predicted_bytes_are_the_measured_ones(finished_run):
     for line in (finished_run / "rows.jsonl").read_text().splitlines():
         row = json.loads(line)
@@ -221,22 +211,6 @@ def test_load_gives_a_tidy_frame_and_importing_the_package_is_light(finished_run
         [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.long
-def test_contrast_pairs_all_head_counts(attnbench, tmp_path):
-    grid = "--batch 1 --seq-len 64 --d-model 32 --heads 1,2,4 --device cpu --set contrast=[heads]"
-    plan = "plan={processes: 2, min_blocks: 2, max_blocks: 2, budget_s: 5}"
-    done = attnbench("run", "--backends", "fused,sdpa", *grid.split(), "--set", plan)
-    rows = [
-        json.loads(line)
-        for line in (tmp_path / done.stdout.strip() / "rows.jsonl").read_text().splitlines()
-    ]
-    assert len(rows) == 6
-    assert len({row["session"] for row in rows}) == 1
-    assert {len(row["block_ms"]) for row in rows} == {2}
-    assert {row["processes"] for row in rows} == {2}
-    assert {row["stop"] for row in rows} <= {"ci", "blocks"}
 
 
 def test_an_interrupted_pipe_ends_quietly():

@@ -120,33 +120,22 @@ def two_gates(tmp_path: Path) -> tuple[Checkouts, Settings]:
     base, head = tmp_path / "base", tmp_path / "head"
     checkout(base, FAST)
     checkout(head, FAST)
-    usual = {"code": "", "backend_dir": "", "python": "python", "base_python": "python"}
-    settings = Settings.of(
-        out=tmp_path / "out",
-        turns=1,
-        plan=None,
-        device=None,
-        calibrate=False,
-        margins="",
-        fail_on_undecided=False,
-        baseline=None,
-        quiet=True,
-    )
-    return Checkouts(base=str(base), head=head, **usual), settings
+    settings = Settings(turns=1, quiet=True)
+    return Checkouts(base=str(base), head=head, python="python"), settings
 
 
 @pytest.mark.parametrize("when", ["while the first measures", "once the first has measured"])
 def test_the_turns_of_two_gates_are_never_mixed(tmp_path, monkeypatch, when):
-    checkouts, settings = two_gates(tmp_path)
+    (checkouts, settings), out = two_gates(tmp_path), tmp_path / "out"
     measured = []
 
     def attnbench(python, words, environment):
         measured.append(words)
-        (settings.out / Path(words[-1]).name).mkdir(parents=True, exist_ok=True)
+        (out / Path(words[-1]).name).mkdir(parents=True, exist_ok=True)
         if when.startswith("while") and len(measured) == 1:
             monkeypatch.setattr(gate_steps, "_refuse_used", lambda out: None)  # asked just before
             with pytest.raises(EnvironmentUnmet, match="is being written by another process"):
-                gate_steps.measure("bench.yaml", checkouts, settings)
+                gate_steps.measure("bench.yaml", checkouts, settings, out)
         return 0
 
     monkeypatch.setattr(gate_steps, "_attnbench", attnbench)
@@ -155,13 +144,13 @@ def test_the_turns_of_two_gates_are_never_mixed(tmp_path, monkeypatch, when):
 
         def lock_late(path):
             monkeypatch.setattr(store, "writer_lock", lock)
-            gate_steps.measure("bench.yaml", checkouts, settings)
+            gate_steps.measure("bench.yaml", checkouts, settings, out)
             return lock(path)
 
         monkeypatch.setattr(store, "writer_lock", lock_late)
         with pytest.raises(BadInput, match="has runs already"):
-            gate_steps.measure("bench.yaml", checkouts, settings)
+            gate_steps.measure("bench.yaml", checkouts, settings, out)
     else:
-        gate_steps.measure("bench.yaml", checkouts, settings)
+        gate_steps.measure("bench.yaml", checkouts, settings, out)
     assert [Path(words[-1]).name for words in measured] == ["base", "head"]
-    store.writer_lock(settings.out).release()
+    store.writer_lock(out).release()

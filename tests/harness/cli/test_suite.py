@@ -1,18 +1,14 @@
 """Suites on the command line: one folder, one page, one exit code, and every command knows them."""
 
 import json
-import os
 import re
-import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from attnbench.harness.store.suites import run_state, runs_by_entry, suite_state
-from tests.conftest import command_line, environment
+from attnbench.harness.store.suites import runs_by_entry
 
 PLAN = "{processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -90,46 +86,3 @@ def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(
             "evening.yaml:2:24: [1].pln: not a field of a suite's entry; did you mean [1].plan?\n"
         )
     assert not (tmp_path / "results").exists()
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_suite_that_was_stopped_is_completed(
-    attnbench: Run, tmp_path: Path, number: signal.Signals
-) -> None:
-    scenario(tmp_path, "one", "sdpa, fused", "32")
-    text = scenario(tmp_path, "long", "sdpa, fused", "32, 48, 64, 80, 96, 128")
-    long = (tmp_path / text).read_text().replace(PLAN, "{like: quick, budget_s: 1.5}")
-    (tmp_path / text).write_text(long)
-    process = subprocess.Popen(
-        command_line("run", "one.yaml", "long.yaml", "one.yaml", "--quiet"),
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 120
-    while not any(
-        file.read_bytes().count(b"\n") >= 2
-        for file in tmp_path.glob("results/2*-suite-*/2*-long-*/rows.jsonl")
-    ):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.02)
-    os.kill(process.pid, number)
-    process.wait(60)
-    (path,) = tmp_path.glob("results/2*-suite-*")
-    assert [one.ended for one in suite_state(path).entries] == [
-        *("finished", "interrupted", "not started")
-    ]
-    first = runs_by_entry(path)[0]
-    before = (first / "rows.jsonl").read_bytes()
-    assert attnbench("show", "latest").returncode == 0  # the finished run
-    (tmp_path / "one.yaml").unlink()  # the plan is kept
-    done = attnbench("run", "--resume", "latest")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == str(path.resolve())
-    assert (first / "rows.jsonl").read_bytes() == before
-    assert [one.ended for one in suite_state(path).entries] == ["finished"] * 3
-    for run in runs_by_entry(path).values():
-        assert set(run_state(run).statuses) == {"ok"}

@@ -15,14 +15,6 @@ COUNTERS = "".join(
     f"gpm_metric {number} {value}\n"
     for number, value in {1: 50, 2: 40, 3: 20, 5: 30, 7: 25, 10: 10}.items()
 )
-SECOND = """\
-gpu GPU-22222222-a
-name NVIDIA A100-SXM4-80GB
-memory_total_mib 81920
-memory_used_mib 10
-busy_percent 0
-memory_busy_percent 0
-"""
 WITHOUT_CUDA = """
 import torch
 torch.cuda.is_available = lambda: False  # a machine with a GPU runs these tests too
@@ -114,15 +106,6 @@ def test_an_old_driver_costs_counters_and_nothing_else(old_fake_nvml):
     assert about(found, "throttling")["grade"] == "ok"
 
 
-def test_several_gpus_have_a_set_of_findings_each_by_uuid(fake_nvml):
-    fake_nvml.write(H100 + COUNTERS + SECOND)
-    _, found = examined(fake_nvml)
-    assert [gpu["short_uuid"] for gpu in found["gpus"]] == ["GPU-11111111", "GPU-22222222"]
-    assert [gpu["tier"] for gpu in found["gpus"]] == ["gpm", "busy"]
-    assert {one["gpu"] for one in found["findings"]} == {"", "GPU-11111111", "GPU-22222222"}
-    assert "this GPU does not offer it" in about(found, "power", "GPU-22222222")["found"]
-
-
 def test_an_instance_is_an_entry_of_its_own_without_busy_time(fake_nvml):
     fake_nvml.write(
         H100
@@ -139,16 +122,6 @@ def test_an_instance_is_an_entry_of_its_own_without_busy_time(fake_nvml):
     assert "instance" in part["reasons"]["kernel_busy_ratio"]
     assert part["temperature_c"] == 31
     assert "instance" in about(found, "mig", "MIG-33333333")["found"]
-
-
-def test_one_lost_gpu_does_not_hide_the_other(fake_nvml):
-    fake_nvml.write(H100 + "lost 1\n" + SECOND)
-    code, found = examined(fake_nvml)
-    lost = about(found, "gpu", "GPU without UUID")
-    assert code == 4
-    assert lost["grade"] == "bad"
-    assert "the GPU is lost" in lost["found"]
-    assert [gpu["uuid"] for gpu in found["gpus"]] == ["GPU-22222222-a", None]
 
 
 def test_another_busy_process_is_bad_and_named(fake_nvml):

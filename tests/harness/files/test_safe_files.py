@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -141,33 +140,6 @@ def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_has_is_not(
     assert [path.name for path in tmp_path.iterdir()] == ["page"]
 
 
-@pytest.mark.parametrize("is_folder", [False, True])
-def test_what_a_sweeper_has_locked_before_its_writer_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_folder: bool
-) -> None:
-    flock, remove = files.fcntl.flock, files._remove
-    locked, sweepers = threading.Event(), []
-
-    def remove_late(path: Path) -> None:
-        monkeypatch.setattr(files, "_remove", remove)
-        locked.set()
-        time.sleep(0.2)  # the writer locks meanwhile
-        remove(path)
-
-    def flock_late(fd: int, flags: int) -> None:
-        monkeypatch.setattr(files.fcntl, "flock", flock)
-        sweepers.append(threading.Thread(target=files.sweep, args=(tmp_path,)))
-        sweepers[0].start()
-        assert locked.wait(60)
-        flock(fd, flags)
-
-    monkeypatch.setattr(files, "_remove", remove_late)
-    monkeypatch.setattr(files.fcntl, "flock", flock_late)
-    with temporary(tmp_path, is_folder=is_folder) as (made, _):
-        sweepers[0].join()
-        assert [made] == list(tmp_path.iterdir())
-
-
 def test_a_lock_file_names_its_holder_until_it_is_free(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / "lock")
     assert (tmp_path / "lock").read_text() == str(os.getpid())
@@ -178,16 +150,6 @@ def test_a_lock_file_names_its_holder_until_it_is_free(tmp_path: Path) -> None:
     lock.release()
     assert (tmp_path / "lock").read_text() == ""
     FileLock(tmp_path / "lock").release()
-
-
-def test_a_lock_is_free_though_a_child_that_another_thread_starts_has_its_descriptor(
-    tmp_path: Path,
-) -> None:
-    lock = FileLock(tmp_path / "lock")
-    child = os.dup(lock._fd)  # as between fork and exec
-    lock.release()
-    FileLock(tmp_path / "lock").release()
-    os.close(child)
 
 
 def test_a_fork_of_the_holder_does_not_free_its_lock(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from attnbench.harness.cases.case import Case
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.fleet.dispatch import run_on, work_of
-from attnbench.harness.fleet.elsewhere import DevicesElsewhere, refuse_unlike
+from attnbench.harness.fleet.elsewhere import DevicesElsewhere
 from attnbench.harness.fleet.parts import shipped
 from attnbench.harness.fleet.remote import Joined, Lost
 from attnbench.harness.fleet.shipping import Shipping
@@ -122,19 +122,6 @@ def test_work_that_lost_two_devices_is_crashed_and_names_the_hosts(measured) -> 
     assert len(fleet.started) == 6  # five groups, one of them twice
 
 
-def test_rows_that_came_before_a_device_was_lost_stand(measured) -> None:
-    seen: list[str] = []
-
-    def dies(number: int, one: Planned) -> Lost | None:
-        seen.append(one.id)
-        return DIED if of_length(one, 1024) and len(seen) == 2 else None
-
-    rows = measured(FakeFleet(1, dies))
-    assert {row["status"] for row in rows.values()} == {"ok"}
-    assert seen.count(seen[0]) == 1
-    assert seen.count(seen[1]) == 2
-
-
 def test_without_a_device_left_the_rest_is_interrupted_and_says_how_to_go_on(measured) -> None:
     fleet = FakeFleet(2, lambda number, one: DIED if of_length(one, 128) else None, back=False)
     with pytest.raises(EnvironmentUnmet, match=r"no device is left .* --resume \S+ and the same"):
@@ -190,24 +177,6 @@ def test_a_device_that_joins_measures_too_and_stands_in_run_json(measured) -> No
     assert {row["status"] for row in rows.values()} == {"ok"}
 
 
-def test_a_device_on_its_way_is_waited_for_when_no_other_is_left(measured) -> None:
-    fleet = FakeFleet(1, lambda number, one: DIED if number == 0 else None, back=False)
-    fleet.is_growing = True
-    messages, came = fleet.messages, []
-
-    def then_another(timeout_s: float):
-        found = list(messages(timeout_s))
-        yield from found
-        if not found and not came:
-            came.append(1)
-            fleet.is_growing = False
-            yield 1, Joined(opened(1))
-
-    fleet.messages = then_another  # type: ignore[method-assign]
-    rows = measured(fleet)
-    assert {(row["status"], row["host"]) for row in rows.values()} == {("ok", "host1")}
-
-
 def test_1000_devices_of_which_one_in_ten_dies_lose_nothing(measured) -> None:
     chance = random.Random(0)
     once: set[str] = set()
@@ -239,13 +208,3 @@ def test_copies_of_a_group_are_measured_on_different_devices(tmp_path: Path) -> 
     for found in hosts.values():
         assert {replica for replica, _ in found} == {1, 2}
         assert len({host for _, host in found}) == 2
-
-
-def test_devices_with_different_software_are_refused_before_anything_is_measured() -> None:
-    refuse_unlike([opened(0), opened(1)])
-    with pytest.raises(EnvironmentUnmet, match=r"^host1 has torch '2.12.0', host0 '2.13.0';"):
-        refuse_unlike([opened(0), opened(1, torch="2.12.0")])
-    with pytest.raises(EnvironmentUnmet, match="host1 has cpu 'slower', host0 'fake'"):
-        refuse_unlike([opened(0), opened(1, cpu="slower")])
-    which = {"allocator": {"CUDA_VISIBLE_DEVICES": "1"}, "device_uuid": "GPU-2"}
-    refuse_unlike([opened(0), opened(1, **which)])

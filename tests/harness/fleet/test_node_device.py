@@ -5,22 +5,17 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from attnbench.harness.cases.case import PlannedStudy
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.fleet import node_device
 from attnbench.harness.fleet.node_device import NodeDevice, settings_here
-from attnbench.harness.fleet.parts import Shipped, ShippedFolder, parts_of, shipped
-from attnbench.harness.fleet.remote import Model, NodeWanted
+from attnbench.harness.fleet.parts import Shipped, parts_of, shipped
+from attnbench.harness.fleet.remote import NodeWanted
 from attnbench.harness.learning.checkpoints import decoder_file
 from attnbench.harness.learning.checkpoints.given import Checkpoint
-from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run.study_files import Told
-from attnbench.harness.scenario.shards import Units
-from attnbench.impls.problem import Problem
 from tests.conftest import environment
 from tests.fakes.nvml.driver import H100, UUID
 from tests.harness.learning.test_checkpoint_files import decoder
@@ -85,32 +80,6 @@ def test_a_package_that_is_missing_there_is_one_line_before_anything_starts() ->
     assert str(refused.value) == (
         "needs no_such_package, which is not installed there: pip install 'attnbench[checkpoint]'"
     )
-
-
-def test_models_that_a_study_saves_come_before_its_row_and_once(tmp_path: Path) -> None:
-    said: list[Any] = []
-    device = NodeDevice(said.append)
-    study = PlannedStudy(
-        study="trained_heads", problem=Problem(batch=1, seq_len=8, d_model=8, heads=1)
-    )
-
-    class Saves:
-        losses = ()
-
-        def study(self, planned: PlannedStudy) -> Record:
-            (tmp_path / "models").mkdir(exist_ok=True)
-            (tmp_path / "models" / "copy.safetensors").write_bytes(b"weights")
-            return Record(planned=planned, device="cpu", attempt=1, status=Status.OK)
-
-    (tmp_path / "logs").mkdir()
-    device._device, device._folder = Saves(), tmp_path  # type: ignore[assignment]
-    device._given = ShippedFolder(tmp_path)
-    for _ in range(2):
-        device.measure(Units((), (), (study,)), 1.0, every=False)
-    kinds = [type(one).__name__ for one in said]
-    assert kinds == ["Model", "Row", "Model", "Row"]
-    assert said[0] == Model("copy.safetensors", b"weights")
-    assert list((tmp_path / "models").iterdir()) == []
 
 
 def told(one: Shipped) -> tuple[str, Told]:

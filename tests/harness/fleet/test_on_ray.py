@@ -145,24 +145,6 @@ def test_a_process_beside_a_device_is_killed_twice_and_takes_all_of_its_own_with
     assert "its Ray worker process died" in crashed["reason"]
 
 
-def test_a_node_that_joins_during_a_run_measures_too(nodes: Nodes, until) -> None:
-    lengths = ",".join(str(32 + 16 * number) for number in range(100))
-    process = nodes.start(*SLOW, "--seq-len", lengths)
-    until(lambda: (run := the_run(nodes)) and rows_of(run))
-    nodes.add()
-    run = the_run(nodes)
-    assert run is not None
-    until(lambda: "joined; devices now: 3" in nodes.said.read_text())
-    until(lambda: list((run / "logs").glob("device-3-*.log")))
-    process.send_signal(signal.SIGINT)
-    nodes.ended(process, code=130)
-    rows = rows_of(run)
-    assert Counter(row["case"] for row in rows) == Counter(
-        one["case"] for one in meta_of(run)["cases"]
-    )
-    until(lambda: not nodes.workers())
-
-
 def test_a_model_is_looked_at_on_a_node_as_it_is_here(nodes: Nodes) -> None:
     pytest.importorskip("safetensors")
     saved, bad = nodes.folder / "mine.safetensors", nodes.folder / "bad.safetensors"

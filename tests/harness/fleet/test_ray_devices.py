@@ -10,16 +10,18 @@ from ray.exceptions import (  # noqa: E402 - only where Ray is
     OutOfMemoryError,
 )
 
-from attnbench.harness.files.errors import EnvironmentUnmet  # noqa: E402
 from attnbench.harness.fleet import ray_devices as fleet  # noqa: E402
-from attnbench.harness.fleet.parts import Part  # noqa: E402
 from attnbench.harness.fleet.ray_devices import (  # noqa: E402
     RayFleet,
     lost_by,
     start_actor,
 )
 from attnbench.harness.fleet.ray_seats import RESOURCE, Seat  # noqa: E402
-from attnbench.harness.fleet.remote import Joined, NodeWanted, Remark  # noqa: E402
+from attnbench.harness.fleet.remote import (  # noqa: E402
+    Joined,
+    NodeWanted,
+    Remark,
+)
 from attnbench.harness.process.fingerprint import fingerprint  # noqa: E402
 from tests.fakes.fleet import opened  # noqa: E402
 
@@ -147,22 +149,4 @@ def test_a_node_that_cannot_measure_for_this_run_is_one_remark(
     assert heard(made) == [], "it is not tried again"
 
 
-def test_a_node_that_does_not_answer_in_time_is_not_used(monkeypatch) -> None:
-    ray_now = FakeRay(monkeypatch)
-    monkeypatch.setattr(fleet.ray, "wait", lambda waiting, **_: ([], waiting))
-    monkeypatch.setattr(fleet, "PLACED_S", -1.0)
-    made = ray_now.fleet()
-    ray_now.nodes.append(node("b"))
-    ((_, remark),) = heard(made)
-    assert "is not used: it did not answer in time" in remark.text
-
-
 # ---- files of the user's -------------------------------------------------------------------------
-
-
-def test_a_device_that_dies_while_files_are_sent_is_noticed_by_what_comes_next(monkeypatch) -> None:
-    made = FakeRay(monkeypatch, keep=ActorDiedError(), try_attachments=ActorDiedError()).fleet()
-    made.opened = {0: opened(0)}
-    assert made.send(0, [Part("mine/x", 0, b"x", 1, "")]) == ""
-    with pytest.raises(EnvironmentUnmet, match=r"^host0: its Ray worker process died"):
-        made.try_attachments(0, {}, 1)

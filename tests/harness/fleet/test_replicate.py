@@ -1,13 +1,12 @@
 """`run --replicate` as a user types it: every case on two devices, or twice on one."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
-from attnbench.harness.rows.run_files import read_meta, read_rows
+from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.scenario import from_mapping
 from tests.fakes.shard_runs import write_shard
 
@@ -47,22 +46,6 @@ def test_on_one_device_every_case_is_measured_twice_and_called_repeated(
     shown = attnbench("show", str(run), "--sections", "devices").stdout
     assert "how much devices differ is not known" in " ".join(shown.split())
     assert "spread" not in shown
-
-
-@pytest.mark.long
-def test_a_run_with_copies_that_was_stopped_is_resumed_with_them(
-    attnbench: Run, small: str, tmp_path: Path
-) -> None:
-    done = attnbench("run", small, "--replicate", "2", "--skip", "parameter_count", *HERE)
-    run = tmp_path / done.stdout.strip()
-    rows = (run / "rows.jsonl").read_text().splitlines(keepends=True)
-    (run / "rows.jsonl").write_text("".join(rows[:5]))
-    assert attnbench("run", "--resume", str(run), "--quiet").returncode == 0
-    found = list(read_rows(run))
-    assert [row["case"] for row in found[:5]] == [json.loads(line)["case"] for line in rows[:5]]
-    assert sorted(row["case"] for row in found) == sorted(
-        one["case"] for one in read_meta(run)["cases"]
-    )
 
 
 def test_shards_on_two_hosts_are_merged_and_their_spread_is_in_the_report(

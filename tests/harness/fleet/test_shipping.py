@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.fleet.dispatch import run_on
 from attnbench.harness.fleet.parts import shipped
 from attnbench.harness.fleet.shipping import Shipping
 from attnbench.harness.learning.checkpoints.given import Checkpoint
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.rows.run_files import read_rows
-from attnbench.harness.studies.attachments import Tried
 from tests.fakes.fleet import FakeFleet
 from tests.harness.fleet.test_dispatch import DIED, Heard, plan
 
@@ -64,16 +62,3 @@ def test_a_device_that_cannot_have_the_files_gives_an_error_and_measures_on(
     for row in read_rows(one.store.path):
         if row["kind"] == "study":
             assert row["reason"] == f"host1: {fleet.refuses}"
-
-
-def test_a_model_that_the_first_device_cannot_open_or_keep_is_refused(
-    models: list[Checkpoint], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fleet = FakeFleet(2)
-    tried = Tried(["mine/config.json: not JSON; wanted a mapping"], [])
-    monkeypatch.setattr(fleet, "try_attachments", lambda *_: tried)
-    with pytest.raises(BadInput, match=r"^--checkpoint: host0: mine/config\.json: not JSON;"):
-        Shipping(fleet, list(map(shipped, models))).refuse_bad(1 << 30)
-    fleet.refuses = "mine/mine.safetensors: cannot be written there (No space left on device)"
-    with pytest.raises(EnvironmentUnmet, match=r"^--checkpoint: host0: mine/mine.*No space left"):
-        Shipping(fleet, list(map(shipped, models))).refuse_bad(1 << 30)

@@ -15,7 +15,7 @@ from attnbench.harness.learning.checkpoints.sequences import sequences_for
 from attnbench.harness.learning.studies import checkpoint_heads, trained_heads
 from attnbench.harness.learning.training import one_thread
 from attnbench.impls.problem import Problem
-from tests.harness.learning.test_checkpoint_files import HEADS, VOCABULARY, decoder
+from tests.harness.learning.test_checkpoint_files import HEADS, decoder
 
 pytest.importorskip("safetensors.torch")
 transformers = pytest.importorskip("transformers")
@@ -100,16 +100,6 @@ def test_without_a_head_is_the_model_with_its_columns_of_the_output_projection_z
     torch.testing.assert_close(open_, model.logits(TOKENS))
 
 
-def test_the_same_of_our_own_decoder() -> None:
-    model, plain = GatedDecoder(decoder(), {}), decoder()
-    tokens = TOKENS % VOCABULARY
-    with torch.no_grad():
-        plain.own_blocks[0].attention.w_o[:, 4:8] = 0
-    gates = removal.closed(model, tokens, [(0, 1)])
-    torch.testing.assert_close(model.logits(tokens, gates), plain(tokens)[0])
-    assert model.heads == [HEADS, HEADS]
-
-
 def test_a_head_that_does_nothing_goes_first() -> None:
     model = GatedDecoder(decoder(), {})
     with torch.no_grad():
@@ -156,23 +146,6 @@ def test_a_saved_decoder_is_looked_at_on_new_sequences_of_its_task(
 
 
 # ---- tokens of the user's ------------------------------------------------------------------------
-
-
-def test_text_is_read_with_the_folders_own_tokenizer(folder: Path, tmp_path: Path) -> None:
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    (file := tmp_path / "t.txt").write_text("the cat sees the dog and the cat hears the dog")
-    with pytest.raises(BadInput, match=r"no tokenizer\.json"):
-        finding_of(folder, file)
-    words = {"[?]": 0} | {
-        word: n + 1 for n, word in enumerate(("the", "cat", "sees", "dog", "and"))
-    }
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[?]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.save(str(folder / "tokenizer.json"))
-    found = finding_of(folder, file)
-    assert found["sentence"][:4] == ["the", "cat", "sees", "the"]
-    assert found["tokens"] == 11
 
 
 @pytest.mark.parametrize(
@@ -242,8 +215,3 @@ def test_a_family_whose_heads_cannot_be_seen_is_refused(tmp_path: Path) -> None:
     (problem,) = checkpoint_heads.tried(CPU, None, path=str(tmp_path), tokens=None).problems
     assert "wanted" in problem
     assert "\n" not in problem
-
-
-def test_a_model_beyond_the_memory_budget_is_refused(folder: Path) -> None:
-    (problem,) = checkpoint_heads.tried(CPU, 1000, path=str(folder), tokens=None).problems
-    assert "--memory-gib" in problem

@@ -56,32 +56,6 @@ def test_a_bad_file_is_one_line_and_leaves_no_run(attnbench, saved, tmp_path):
 
 
 @pytest.mark.nightly
-def test_a_suite_looks_at_the_model_once_and_wants_it_again_if_that_is_left(
-    attnbench, saved, tmp_path
-):
-    case = "grid: {seq_len: 16, d_model: 32, heads: 2}"
-    for name in ("one", "two"):
-        text = f"name: {name}\nquestion: Which?\nbackends: [sdpa]\n{case}\n"
-        (tmp_path / f"{name}.yaml").write_text(text)
-    done = attnbench(*ALONE, "one.yaml", "two.yaml", *QUICK, "--checkpoint", saved)
-    assert done.returncode == 0, done.stderr
-    suite = Path(done.stdout.strip())
-    names = [run.name.split("-")[1] for run in sorted(suite.glob("2*"))]
-    assert sorted(names) == ["checkpoint_heads", "one", "two"]
-    (first,) = suite.glob("2*-checkpoint_heads-*")
-    (row,) = map(json.loads, (first / "rows.jsonl").read_text().splitlines())
-    assert row["case"] == "study-checkpoint_heads-mine"
-    (first / "rows.jsonl").write_text("")
-    refused = attnbench("run", "--resume", suite, "--quiet")
-    assert refused.returncode == 2
-    (line,) = refused.stderr.splitlines()
-    assert "--checkpoint mine=PATH" in line
-    again = attnbench("run", "--resume", suite, "--quiet", "--checkpoint", saved)
-    assert again.returncode == 0, again.stderr
-    assert len((first / "rows.jsonl").read_text().splitlines()) == 1
-
-
-@pytest.mark.nightly
 def test_resume_wants_the_file_again_and_then_goes_on(attnbench, saved, tmp_path):
     first = attnbench(*ALONE, "--checkpoint", saved, "--checkpoint", f"other={saved}")
     run = Path(first.stdout.strip())

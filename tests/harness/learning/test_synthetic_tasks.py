@@ -1,7 +1,5 @@
 """harness/learning/synthetic_tasks.py: the answers are those of the questions, by plain Python."""
 
-from collections import Counter
-
 import pytest
 import torch
 
@@ -47,13 +45,6 @@ def test_copy_begins_again_and_asks_only_what_was_seen() -> None:
             assert answer == (tokens[place + 1] if known else UNSCORED)
             assert not known or answer == tokens[place + 1 - period]
     assert len(periods) > 2, "the distance must not be the same for all"
-
-
-def test_majority_is_the_most_frequent_bit_of_the_last_five() -> None:
-    for tokens, targets in drawn("majority"):
-        for place, answer in enumerate(targets):
-            last = Counter(tokens[max(0, place - 4) : place + 1])
-            assert answer == (last.most_common(1)[0][0] if place >= 4 else UNSCORED)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,8 @@ import torch
 from attnbench.harness.learning.studies import trained_heads
 from attnbench.harness.learning.studies.trained_heads import FEWEST_SEEDS, MOST_SEEDS, enough
 from attnbench.harness.learning.training import one_thread
-from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
-UNUSED = Problem(batch=1, seq_len=8, d_model=8, heads=1)
 
 
 def test_seeds_end_where_the_interval_is_narrow_and_not_before_five() -> None:
@@ -18,17 +16,6 @@ def test_seeds_end_where_the_interval_is_narrow_and_not_before_five() -> None:
     assert enough([0.5] * FEWEST_SEEDS)
     assert not enough([0.2, 0.9, 0.5, 0.3, 0.8])
     assert enough([0.2, 0.9] * (MOST_SEEDS // 2) + [0.5] * (MOST_SEEDS % 2))
-
-
-def test_seeds_are_counted_on_and_maps_kept_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(trained_heads.STEPS, "majority", 2)
-    found = list(trained_heads.run(UNUSED, CPU, 7, task="majority", heads=4))
-    assert [one["train_seed"] for one in found] == list(range(7, 7 + len(found)))
-    assert [one["seed_number"] for one in found] == list(range(len(found)))
-    assert [one["weight_rows_after"] is not None for one in found] == [True] + [False] * (
-        len(found) - 1
-    )
-    assert len({one["loss_nats"] for one in found}) == len(found)
 
 
 def test_noise_is_tried_at_several_levels_and_one_of_them_has_fields_of_its_own(

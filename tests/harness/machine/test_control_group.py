@@ -90,23 +90,6 @@ def test_the_group_of_v1_is_found_where_it_is_mounted(
     assert memory_limit(root) == MemoryLimit(2 * GIB, 3 * GIB // 2, file)
 
 
-def test_a_group_of_v1_above_ours_counts_if_it_is_hierarchical(tmp_path: Path) -> None:
-    files = {
-        **v1("", NO_LIMIT, 50 * GIB),
-        **v1("pod/", GIB, GIB // 2),
-        **v1("pod/ours/", 2 * GIB, 0),
-    }
-    root = lay(tmp_path, "4:memory:/pod/ours\n", V1.format("/"), files)
-    pod = root / "sys/fs/cgroup/memory/pod"
-    found = memory_limit(root)
-    assert found is not None
-    assert found.file.parent == pod
-    (pod / "memory.use_hierarchy").write_text("0\n")
-    found = memory_limit(root)
-    assert found is not None
-    assert found.file.parent == pod / "ours"
-
-
 @pytest.mark.parametrize(
     ("own", "mounts", "files"),
     [

@@ -40,21 +40,3 @@ def test_threads_and_affinity_are_recorded():
     found = facts.collect(torch.device("cpu"))
     assert found["threads"] == torch.get_num_threads()
     assert found["affinity"] == sorted(os.sched_getaffinity(0))
-
-
-def test_a_gpu_is_picked_and_described(fake_gpu):
-    assert facts.pick_device("cuda") == (torch.device("cuda", 0), "")
-    device, why = facts.pick_device("auto")
-    assert (device, why) == (torch.device("cuda", 0), "")
-    found = facts.collect(device)
-    expected = {
-        "device": "cuda",
-        "device_name": "NVIDIA H100 80GB HBM3",
-        "device_uuid": f"GPU-{fake_gpu.uuid}",
-        "compute_capability": "9.0",
-        "device_memory_bytes": 80 << 30,
-        "driver": None,
-        "cuda": "13.0",
-    }
-    assert {name: found[name] for name in expected} == expected
-    assert facts.pick_device("cpu") == (torch.device("cpu"), "")

@@ -28,28 +28,10 @@ def test_every_call_is_timed_in_order_and_by_itself(monkeypatch):
     assert samples.spent_s == pytest.approx(0.009000001)
 
 
-def test_on_a_cpu_there_is_one_quantity_and_no_graph_is_wanted():
-    timer = HostClock().timer(lambda: None, 0.001)
-    samples = timer.sample(2)
-    assert (
-        samples.wall_block_ms,
-        samples.hot_block_ms,
-        samples.graph_block_ms,
-        samples.late_calls,
-    ) == (None, None, None, None)
-    assert timer.graph_reason is None
-
-
 def test_no_garbage_is_collected_while_the_clock_runs():
     seen = []
     HostClock().timer(lambda: seen.append(gc.isenabled()), 0.001).sample(2)
     assert seen == [False, False]
-    assert gc.isenabled()
-
-
-def test_garbage_collection_is_back_after_an_error():
-    with pytest.raises(ZeroDivisionError):
-        HostClock().timer(lambda: 1 / 0, 0.001).sample(1)
     assert gc.isenabled()
 
 
@@ -209,14 +191,6 @@ def test_a_failed_capture_is_a_reason_and_leaves_the_current_stream_as_it_was(fa
     samples = timer.sample(2)
     assert samples.graph_block_ms is None
     assert samples.block_ms == [pytest.approx(0.05)] * 2
-
-
-def test_a_failed_capture_leaves_neither_pool_nor_random_numbers_captured(fake_gpu):
-    torch.randn(4, device=CUDA)
-    timer = CudaClock(CUDA).timer(torch.cuda.synchronize, 1.0)
-    assert timer.graph_reason.startswith("cannot be captured: CUDA error: operation")
-    assert fake_gpu.memory.open_pools == []
-    torch.randn(4, device=CUDA)
 
 
 def test_the_forward_pass_of_a_captured_backward_pass_runs_on_the_captured_stream(fake_gpu):

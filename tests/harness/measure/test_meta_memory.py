@@ -166,12 +166,3 @@ def test_the_formula_counts_and_the_meta_device_stands_in_where_there_is_none():
     )
     assert "no formula" in neither["predicted_reason"]
     assert "plain operations" in neither["meta_reason"]
-
-
-def test_a_case_can_be_refused_by_the_meta_device():
-    problem = Problem(
-        batch=1, seq_len=4096, d_model=64, heads=4, scope="layer", passes="forward+backward"
-    )
-    view = preflight(Case(backend="naive", problem=problem), CPU, 1 << 20)
-    assert view.status == "predicted_oom"
-    assert view.fields["predicted_source"] == "meta"

@@ -113,27 +113,3 @@ def test_heads_are_divided_and_key_heads_repeated_over_devices() -> None:
     for parts in (3, 16):
         with pytest.raises(BadInput, match=f"tp {parts}: mine"):
             model(FULL).divided(parts)
-
-
-def test_the_cache_is_as_large_as_the_one_that_hugging_face_keeps() -> None:
-    pytest.importorskip("transformers")
-    from transformers import DynamicCache, MistralConfig
-
-    config = MistralConfig(
-        hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        sliding_window=8,
-    )  # fmt: skip
-    layer = AttentionLayer(
-        stack="decoder", heads=4, kv_heads=2, d_k=16, d_v=16, causal=True, reach="sliding", window=8
-    )
-    cache = DynamicCache(config=config)
-    tokens = 5
-    for begin in range(0, 30, tokens):
-        for index in range(2):
-            state = torch.zeros(1, 2, tokens, 16)
-            cache.update(state, state, index)
-        kept = sum(one.keys.nbytes + one.values.nbytes for one in cache.layers)
-        context = begin + tokens
-        ours = cache_bytes(model(layer, layer), context=context, batch=1, dtype="fp32")
-        one_token = cache_bytes(model(layer, layer), context=1, batch=1, dtype="fp32")
-        assert ours - kept == (one_token if context >= 8 else 0)

@@ -39,21 +39,3 @@ def test_without_transformers_our_own_reader_is_used(
 ) -> None:
     monkeypatch.setattr(resolve, "find_spec", lambda _: None)
     assert model_of(str(folder)).read_by == "attnbench"
-
-
-@pytest.mark.long
-def test_with_transformers_its_answer_is_kept(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("transformers")
-    first = model_of(str(folder))
-    assert first.read_by.startswith("transformers ")
-
-    def refused(*_: object, **__: object) -> None:
-        raise AssertionError("asked again")
-
-    monkeypatch.setattr(resolve.subprocess, "run", refused)
-    assert model_of(str(folder)) == first
-    (folder / "config.json").write_text(json.dumps({**TINY, "hidden_size": 32}), encoding="utf-8")
-    with pytest.raises(AssertionError, match="asked again"):
-        model_of(str(folder))

@@ -27,24 +27,6 @@ def test_the_measures_read_from_its_file_are_those_of_the_module(probe):
     assert probes.declared()[name] == (probe.MEASURES, probes.own_calls(probe) is not None)
 
 
-def test_a_new_file_brings_its_measures_without_being_imported(tmp_path, monkeypatch):
-    (tmp_path / "noise.py").write_text('import no_such_package\nMEASURES = ("sound", "energy")\n')
-    (tmp_path / "smell.py").write_text('MEASURES: tuple[str, ...] = ("odour",)\nCALLS = 3\n')
-    monkeypatch.setattr(probes, "__path__", [*probes.__path__, str(tmp_path)])
-    probes.declared.cache_clear()
-    try:
-        assert {"sound", "odour", "utilization"} <= set(probes.measures())
-        assert {"sound", "energy"} <= set(probes.shared_measures())
-        assert "odour" not in probes.shared_measures()
-        assert {"odour", "kernels"} == set(probes.own_call_measures())
-        (tmp_path / "smell.py").write_text("MEASURES = tuple(['odour'])\n")
-        probes.declared.cache_clear()
-        with pytest.raises(ValueError, match=r"smell\.py: MEASURES must be a plain tuple"):
-            probes.measures()
-    finally:
-        probes.declared.cache_clear()
-
-
 NEW_PROBE = """
 from attnbench.harness.probes import Readings, gpu_window
 

@@ -70,21 +70,6 @@ def test_the_same_attnbench_is_welcome_and_whatever_its_start_up_prints_is_passe
     asked(chatty)
 
 
-@pytest.mark.long
-def test_what_does_not_run_is_bad_input(tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python").write_text("no program")
-    for path, said in (
-        (tmp_path / "none", "no such file; wanted an interpreter"),
-        (tmp_path, f"a folder; wanted its interpreter, {tmp_path / 'bin' / 'python'}"),
-        (tmp_path / "bin", "a folder; wanted an interpreter, such as VENV/bin/python"),
-        (tmp_path / "bin" / "python", "does not run (Permission denied)"),
-    ):
-        with pytest.raises(BadInput) as refusal:
-            asked(path)
-        assert str(refusal.value).startswith(f"--python new={path}: {said}")
-
-
 def program(folder: Path, line: str) -> Path:
     """Something that runs and is no Python."""
     path = folder / "python"

@@ -51,16 +51,3 @@ def test_a_log_that_leads_elsewhere_is_left_out(tmp_path: Path, kind: str) -> No
     assert log.tail == b"evil\n"
     assert log.failure is not None
     assert log.failure.startswith("worker-1.log: ")
-
-
-def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(fd: int, data: bytes) -> None:
-        raise OSError(28, "No space left on device")
-
-    log = WorkerLog()
-    log.open(tmp_path / "worker-1.log")
-    assert log.failure is None
-    monkeypatch.setattr(worker_log, "write_all", full)
-    log.add(b"printed\n")
-    assert log.failure == "worker-1.log: No space left on device"
-    log.close()

@@ -74,24 +74,3 @@ def test_what_was_not_measured_is_null():
         None,
     )
     json.dumps(single, allow_nan=False)
-
-
-def test_utilization_is_the_mean_of_the_eager_windows_in_the_tiers_own_measure():
-    counters = ((0.5, "eager"), (0.75, "eager"), (1.0, "graph"))
-    windows = [
-        {"way": way, "sm_active_ratio": ratio, "kernel_busy_ratio": 1.0} for ratio, way in counters
-    ]
-    assert (
-        extra_info(record(windows=windows, utilization_tier="gpm"), "a-run")["utilization_ratio"]
-        == 0.625
-    )
-    assert (
-        extra_info(record(windows=windows, utilization_tier="busy"), "a-run")["utilization_ratio"]
-        == 1.0
-    )
-    assert (
-        extra_info(record(windows=windows, utilization_tier="derived"), "a-run")[
-            "utilization_ratio"
-        ]
-        is None
-    )

@@ -81,22 +81,6 @@ def test_every_case_passes_and_the_tables_have_all_backends(twice):
             )
 
 
-def test_two_saved_sessions_are_compared(twice):
-    for length in (16, 32):
-        assert (
-            f"benchmark 'tiny b1-n{length}-d32-h2-fp32-forward-core': 4 tests"
-            in twice.second.stdout
-        )
-        for backend in ("fused", "sdpa"):
-            for source in ("NOW", r"0001_\w+"):
-                assert re.search(
-                    rf"^tiny\[b1-n{length}-\S+-{backend}\] \({source}\) +\d",
-                    twice.second.stdout,
-                    re.MULTILINE,
-                )
-    assert "machine_info is different" not in twice.second.stdout + twice.second.stderr
-
-
 @pytest.mark.parametrize(("name", "processes"), [("first.json", 1), ("second.json", 2)])
 def test_replayed_rounds_are_the_stored_samples_exactly(twice, name, processes):
     found = benchmarks(twice, name)
@@ -186,33 +170,6 @@ def test_every_status_is_told_in_pytests_words(tmp_path):
     assert not re.search(r"pytest_(items|runs|plugin)\.py", done.stdout)
     (run,) = runs(tmp_path)
     assert len(rows(run)) == 8
-
-
-@pytest.mark.nightly
-def test_the_first_failure_can_end_the_session_and_the_run_goes_on_later(tmp_path, attnbench):
-    scenario(
-        tmp_path,
-        TINY.replace("[fused, sdpa]", "[crashes, fused]")
-        .replace("baseline: fused\n", "")
-        .replace("[16, 32]", "[16, 32, 64]"),
-    )
-    done = child(tmp_path, "tiny.yaml", "-x")
-    assert done.returncode == 1
-    assert "1 failed" in done.stdout
-    (run,) = runs(tmp_path)
-    found = rows(run)
-    reached = {row["seq_len"]: row["status"] for row in found.values() if row["backend"] == "fused"}
-    assert reached == {16: "ok", 32: "interrupted", 64: "interrupted"}
-    assert found["crashes-b1-n16-d32-h2-fp32-forward-core"]["status"] == "crashed"
-    reason = found["fused-b1-n64-d32-h2-fp32-forward-core"]["reason"]
-    assert reason == "not reached: its test did not run; continue with attnbench run --resume"
-    assert f"next: attnbench run --resume {run.relative_to(tmp_path)}" in done.stdout
-    attnbench("run", "--resume", run, "--quiet")
-    last = {
-        row["case"]: row["status"]
-        for row in map(json.loads, (run / "rows.jsonl").read_text().splitlines())
-    }
-    assert set(last.values()) == {"ok", "crashed"}
 
 
 def test_under_xdist_nothing_is_measured_and_it_is_said_why(tmp_path):

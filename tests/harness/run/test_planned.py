@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.run.planned import planned_fields, wall_share
-from attnbench.harness.run.worker_pool import RunConfig
+from attnbench.harness.run.planned import planned_fields
 from attnbench.harness.scenario.selection import Selection, select
 from attnbench.harness.scenario.shards import Shard
 from tests.fakes.shard_runs import scenario
@@ -38,21 +37,3 @@ def test_a_place_is_that_in_the_whole_plan() -> None:
     for name in ("walls", "studies"):
         for one in (*plan[name], *plan["shard"]["elsewhere"][name]):
             assert whole[name][one["place"]] == one["case"]
-
-
-def test_a_wall_has_the_same_time_in_a_shard_as_in_one_run() -> None:
-    of = {**WALLS, "limits": {"memory_gib": 0.5, "wall_budget_s": 60}}
-    whole = scenario(**of)
-    for number in (1, 2, 3):
-        plan = fields(Shard(number=number, of=3), **of)
-        meta = {
-            "scenario": whole.resolved("cpu"),
-            "device": "cpu",
-            "memory_bytes": 1,
-            "seed": 0,
-            **plan,
-        }
-        budget_s = RunConfig.of(meta).wall_budget_s
-        assert budget_s == pytest.approx(60 * len(plan["walls"]) / 6)
-        assert wall_share(meta) == pytest.approx(len(plan["walls"]) / 6)
-    assert wall_share(fields(None, **of)) == 1.0

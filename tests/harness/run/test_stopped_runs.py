@@ -25,26 +25,6 @@ from tests.harness.run.small_runs import (
 pytestmark = pytest.mark.long
 
 
-def test_a_run_started_with_nohup_does_not_end_when_the_terminal_does(tmp_path):
-    command = ["nohup", *command_line("run", *LONG[:-4], *QUICK)]
-    process = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
-        if worker_pids(process.pid):  # else nohup itself may be hit
-            process.send_signal(signal.SIGHUP)
-        time.sleep(0.1)
-    output = process.communicate(timeout=60)[0]
-    assert process.returncode == 0
-    assert {row["status"] for row in by_backend(tmp_path / output.strip()).values()} == {"ok"}
-
-
 LONG = [
     *axes("fused,sdpa", seq_len="32,64,96,128"),
     "--set",

@@ -134,26 +134,6 @@ def test_an_upgrade_that_slows_a_backend_is_found_with_an_interval(slowed):
     assert "slower in new: keeps_pace" in slowed[1].lower()
 
 
-def test_every_case_is_measured_once_per_environment_and_all_share_a_session(slowed):
-    rows = rows_of(slowed[0])
-    assert sorted(rows) == sorted(
-        f"{backend}-b1-n64-d32-h2-fp32-forward-core-{name}"
-        for backend in ("keeps_pace", "sdpa")
-        for name in ("old", "new")
-    )
-    assert {(row["python"], row["status"]) for row in rows.values()} == {
-        ("old", "ok"),
-        ("new", "ok"),
-    }
-    assert len({row["session"] for row in rows.values()}) == 1
-    assert {tuple(map(len, row["block_ms"])) for row in rows.values()} == {(2, 2, 2)}
-    assert {log.name.rpartition("-")[0] for log in (slowed[0] / "logs").iterdir()} <= {
-        "worker-old",
-        "worker-new",
-    }
-    assert all(row["pair_half_width_ratio"] is not None for row in rows.values())
-
-
 def test_a_crash_in_one_environment_is_one_row_and_the_other_goes_on(attnbench, venvs, tmp_path):
     done = attnbench(
         "run",

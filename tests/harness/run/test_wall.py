@@ -3,14 +3,11 @@ resume.
 """
 
 import json
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, command_line, environment
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.long
 
@@ -147,42 +144,6 @@ def test_a_scenario_looks_for_walls_beside_its_cases_or_alone(attnbench, tmp_pat
     }
     assert len((Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()) == 3
     assert attnbench("export", done.stdout.strip(), "--format", "csv").stdout.count("\n") == 2
-
-
-def test_a_signal_leaves_interrupted_rows_and_resume_takes_the_walls_up_again(attnbench, tmp_path):
-    process = subprocess.Popen(
-        command_line(
-            "wall", "--backends", "sdpa:cudnn,hangs,needs_package", *SHAPE, *ROOM,
-            "--timeout", "3", "--quiet",
-        ),
-        cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while (
-        not any(file.stat().st_size for file in tmp_path.glob("results/2*/rows.jsonl"))
-        and time.monotonic() < deadline
-    ):
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    run = tmp_path / process.communicate(timeout=120)[0].strip()
-    assert process.returncode == 130
-    rows = walls_of(run)
-    assert {name: row["status"] for name, row in rows.items()} == {
-        "sdpa:cudnn": "unsupported",
-        "hangs": "interrupted",
-        "needs_package": "interrupted",
-    }
-    assert all("--resume" in rows[name]["reason"] for name in ("hangs", "needs_package"))
-    assert attnbench("run", "--resume", run).returncode == 1
-    rows = walls_of(run)
-    assert {name: (row["status"], row["attempt"]) for name, row in rows.items()} == {
-        "sdpa:cudnn": ("unsupported", 1),
-        "hangs": ("timeout", 2),
-        "needs_package": ("unavailable", 2),
-    }
-    before = (run / "rows.jsonl").read_bytes()
-    assert attnbench("run", "--resume", run).returncode == 1
-    assert (run / "rows.jsonl").read_bytes() == before
 
 
 @pytest.mark.gpu

@@ -123,19 +123,3 @@ def test_copies_of_a_group_are_in_different_shards(count: int) -> None:
     for shard in split(copies(), count, QUICK, "cpu"):
         originals = [group.original for group in shard.groups]
         assert len(originals) == len(set(originals))
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    weights=st.lists(st.floats(0.01, 1e6), min_size=1, max_size=30),
-    count=st.integers(2, 9),
-    times=st.integers(2, 5),
-)
-def test_equal_originals_meet_only_where_there_are_too_few_shards(
-    weights: list[float], count: int, times: int
-) -> None:
-    originals = list(range(len(weights))) * times
-    places = assign(weights * times, count, originals)
-    for original in range(len(weights)):
-        of = [place for place, one in zip(places, originals, strict=True) if one == original]
-        assert len(set(of)) == min(times, count, len(originals))

@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
-from ruamel.yaml import YAML
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.scenario import from_mapping, load, load_entries, schema
+from attnbench.harness.scenario import from_mapping, load, load_entries
 from attnbench.harness.scenario.names import shipped
 
 GOOD = """\
@@ -107,21 +105,3 @@ def test_a_mistake_is_named_where_it_stands(text: str) -> None:
 
 
 # ---- what editors are told -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "valid"),
-    [
-        ("- quickstart\n- {scenario: a.yaml, plan: quick, only: x, set: {grid.batch: 1}}\n", True),
-        ("- {scenario: a, skip: [x, y], plan: {like: quick, budget_s: 2}}\n", True),
-        ("[]\n", False),
-        ("- {plan: quick}\n", False),
-        ("- {scenario: a, olny: x}\n", False),
-        ("- {scenario: a, plan: quikc}\n", False),
-        ("- 7\n", False),
-        ("name: a\n", False),
-    ],
-)
-def test_the_schema_accepts_what_a_suite_may_say(text: str, valid: bool) -> None:
-    data = YAML(typ="safe").load(text)
-    assert Draft202012Validator(schema(of_suites=True)).is_valid(data) == valid

@@ -9,7 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.scenario import from_text, messages, yaml_text
+from attnbench.harness.scenario import from_text, yaml_text
 from attnbench.harness.scenario.yaml_text import MAX_BYTES, MAX_NODES, read_yaml
 
 HEAD = "name: mine\nquestion: Which?\nbackends: [naive]\n"
@@ -64,41 +64,6 @@ def test_text_is_refused_by_the_work_that_it_makes(case: str, events: list[Any])
 def test_a_large_scenario_is_read(tmp_path: Path) -> None:
     (tmp_path / "f.yaml").write_text(HEAD + "cases:\n" + f"- {{{PROBLEM}}}\n" * 5000)
     assert 35_000 < read_yaml(tmp_path / "f.yaml").nodes < MAX_NODES
-
-
-@pytest.fixture
-def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The words for which a close name was looked for, which is the costly part of a message."""
-    compared: list[str] = []
-    original = messages.get_close_matches
-
-    def counted(word: str, *others: Any, **options: Any) -> list[str]:
-        compared.append(word)
-        return original(word, *others, **options)
-
-    monkeypatch.setattr(messages, "get_close_matches", counted)
-    return compared
-
-
-@pytest.mark.parametrize(
-    ("field", "most"),
-    [
-        ("backends: [" + "x," * 30_000 + "]", 256),
-        ("studies: [" + "x," * 30_000 + "]", 256),
-        ("contrast: [" + "heads," * 30_000 + "]", 256),
-        ("measure: [" + "latency," * 30_000 + "]", 256),
-        (f"grid: {{{PROBLEM}, batch: [" + "1," * 30_000 + "]}", 1024),
-        ("watch: {batch: [" + "2," * 30_000 + "]}", 1024),
-    ],
-)
-def test_a_list_of_too_many_names_or_values_is_one_line(
-    field: str, most: int, comparisons: list[str]
-) -> None:
-    head = HEAD if "backends" not in field else HEAD.replace("backends: [naive]\n", "")
-    (line,) = refusal(head + field)
-    assert line.startswith(f"f.yaml:{head.count(chr(10)) + 1}:")
-    assert line.endswith(f"found a list of 30000; wanted at most {most} of them")
-    assert not comparisons
 
 
 # ---- suites --------------------------------------------------------------------------------------

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cases.case import Case
 from attnbench.harness.cli.selfcheck_table import sentences
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.rows.record import Record, Status
-from attnbench.harness.selfcheck.noise import BACKENDS, append, noise_floor, twins
+from attnbench.harness.selfcheck.noise import append, noise_floor, twins
 
 
 def records(shift):
@@ -38,13 +37,6 @@ def records(shift):
             )
         )
     return made
-
-
-def test_twins_have_ids_of_their_own_and_are_equal_otherwise():
-    cases = twins("cpu")
-    assert len({case.id for case in cases}) == len(cases) == 2 * len(BACKENDS)
-    assert {case.problem for case in cases} == {cases[0].problem}
-    assert "twin" not in Case(backend="fused", problem=cases[0].problem).fields()
 
 
 def test_noise_that_favours_no_twin_is_a_floor_and_no_alarm():

@@ -14,7 +14,6 @@ from attnbench.harness.store.suites import (
     newest_finished,
     newest_started,
     read_suite,
-    run_state,
     suite_state,
 )
 from tests.fakes.stored_runs import case, kernel, plan, record
@@ -50,30 +49,6 @@ def suite(root: Path, number: int, *entries: dict[str, object]) -> Path:
     return path
 
 
-def test_a_run_says_why_it_cannot_be_latest(tmp_path: Path) -> None:
-    reasons = [
-        run_state(run(tmp_path, number, rows, **meta)).why_not_counted
-        for number, (rows, meta) in enumerate(
-            [
-                (DONE, {}),
-                ({}, {}),
-                ({"a": "interrupted", "b": "interrupted"}, {}),
-                ({"a": "ok", "b": "interrupted"}, {}),
-                ({"a": "ok"}, {}),
-                ({}, {"cases": []}),
-                (DONE, {"court": True}),
-                (DONE, {"cases": [], "kernels": KERNELS}),
-            ]
-        )
-    ]
-    empty = "an empty run: no case has a result"
-    left = "not finished: 1 of 2 cases have no result"
-    assert reasons == [
-        *("", empty, empty, left, left, empty),
-        *("a court of backends", "an audit of kernels"),
-    ]
-
-
 def test_latest_is_the_last_finished_measuring_run(tmp_path: Path) -> None:
     assert newest_finished(tmp_path) is None
     first = run(tmp_path, 1, DONE)
@@ -88,13 +63,6 @@ def test_latest_is_the_last_finished_measuring_run(tmp_path: Path) -> None:
     assert newest_finished(tmp_path) == second
     point_latest(tmp_path, first.name)  # it was resumed, and finished after the second
     assert newest_finished(tmp_path) == first
-
-
-def test_a_broken_run_is_never_latest(tmp_path: Path) -> None:
-    good = run(tmp_path, 1, DONE)
-    (run(tmp_path, 2, DONE) / "run.json").write_text("{")
-    (suite(tmp_path, 3) / SUITE).write_text("[]")
-    assert newest_finished(tmp_path) == good
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from attnbench.harness import studies
-from attnbench.harness.studies import layer_properties, output_share
+from attnbench.harness.studies import layer_properties
 from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
@@ -102,27 +102,3 @@ def test_projecting_all_heads_at_once_is_projecting_each(monkeypatch):
     # heads in another order
     monkeypatch.setattr(torch.Tensor, "split", lambda tensor, size: split(tensor, size)[::-1])
     assert {finding["holds"] for finding in found("projection_equality")} == {False}
-
-
-def test_calls_of_a_study_are_interleaved():
-    made: list[str] = []
-    samples, *_ = output_share.timed((lambda: made.append("a"), lambda: made.append("b")), CPU)
-    assert [len(blocks) for (blocks,) in samples] == [output_share.BLOCKS] * 2
-    timed_calls = made[4:]  # two each to warm up
-    times = len(timed_calls) // (2 * output_share.BLOCKS)
-    assert timed_calls == (["a"] * times + ["b"] * times) * output_share.BLOCKS
-
-
-@pytest.mark.parametrize(
-    ("waited_s", "wanted"), [(0.5, output_share.BLOCKS), (0.0, 0), (None, None)]
-)
-def test_blocks_during_which_others_wanted_the_cores_are_counted(monkeypatch, waited_s, wanted):
-    class Watch:
-        def before(self) -> None: ...
-
-        def after(self):
-            return {"wall_s": 1.0, **({} if waited_s is None else {"waited_s": waited_s})}
-
-    monkeypatch.setattr(output_share, "conditions_for", lambda device: Watch())
-    found = output_share.timed((lambda: None,), CPU)
-    assert found.conditions == {"contended_blocks": wanted, "blocks": output_share.BLOCKS}

@@ -3,19 +3,13 @@
 import os
 from itertools import pairwise
 
-import pytest
-
 from attnbench.harness.machine.nvml import Reading
-from attnbench.harness.process.worker_process import WorkerProcess
 from attnbench.harness.telemetry import sampler
 from attnbench.harness.telemetry.sampler import next_due_ns
 from attnbench.harness.telemetry.sources import (
     PERIOD_NS,
 )
-from tests.conftest import ROOT
-from tests.fakes.nvml.driver import UUID
 from tests.harness.telemetry.telemetry_lines import samples_of, wait_for
-from tests.search_path import searched
 
 
 def test_deadlines_are_on_a_grid_and_a_stall_is_not_made_up_for():
@@ -127,22 +121,3 @@ def test_many_short_phases_do_not_raise_the_rate(monkeypatch):
     assert len(times) > 5
     assert all(later - earlier >= PERIOD_NS for earlier, later in pairwise(times))
     assert parent.said == [{"event": "paused"}] * 100
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("uuid", [None, UUID])
-def test_the_sampler_imports_no_torch(fake_nvml, tmp_path, monkeypatch, uuid):
-    for name, value in fake_nvml.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("PYTHONPATH", searched(ROOT))
-    sampler = WorkerProcess(
-        "tests.harness.telemetry.sampler_modules",
-        str(tmp_path / "telemetry.jsonl"),
-        *filter(None, [uuid]),
-    )
-    sampler.wait_ready(60)
-    sampler.send({"op": "sample", "what": "x", "pids": []})
-    sampler.send({"op": "pause"})
-    assert sampler.receive(60) == {"event": "paused"}
-    sampler.close()
-    assert sampler.log_tail() == "[]\n"

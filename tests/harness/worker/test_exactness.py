@@ -57,35 +57,6 @@ def test_approximations_and_recurrence_are_measured_but_not_checked_as_exact(run
     assert "fused takes" in shown  # the only exact backend, even if others are faster
 
 
-IN_ORDER = """INPUT_ORDER = {order!r}
-
-def prepare(problem, inputs, weights):
-    q, k, v = inputs
-    assert q.transpose(1, 2).is_contiguous() == ({order!r} == "model")
-    return lambda: (q @ k.mT * problem.scale).softmax(-1) @ v
-"""
-
-
-def test_each_backend_gets_its_inputs_in_its_order_and_rows_say_which(attnbench, tmp_path):
-    for order in ("heads", "model"):
-        (tmp_path / f"by_{order}.py").write_text(IN_ORDER.format(order=order))
-    shape = ("--seq-len", "64", "--backends", "by_heads,by_model,fused")
-    passes = ("--passes", "forward+backward")
-    folder = {"ATTNBENCH_BACKENDS": str(tmp_path)}
-    done = attnbench("run", *SMALL, *QUICK, *shape, *passes, env=folder)
-    assert done.returncode == 0, done.stderr
-    rows = rows_of(done)
-    found = {backend: (row["status"], row["input_order"]) for (backend, _), row in rows.items()}
-    assert found == {
-        "by_heads": ("ok", "heads"),
-        "by_model": ("ok", "model"),
-        "fused": ("ok", "heads"),
-    }
-    output, weights = 2 * 64 * 32 * 4, 2 * 2 * 64 * 64 * 4
-    assert all(row["saved_bytes"] >= output + weights for row in rows.values())
-    assert all(row["saved_bytes"] < row["peak_bytes"] for row in rows.values())
-
-
 def test_sparse_backends_are_exact_with_their_mask_and_name_it(run):
     backends = "fused,sparse_local,sparse_strided,sparse_random"
     shape = ("--seq-len", "200", "--mask", "local,strided,blocks", "--window", "3")

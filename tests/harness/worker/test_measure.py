@@ -308,26 +308,6 @@ def test_on_a_gpu_windows_are_filled_by_single_calls_and_by_graphs(slow_gpu):
     assert eager["kernel_busy_ratio"] is None
 
 
-def test_on_a_gpu_the_profiler_sees_calls_that_have_ended(slow_gpu, monkeypatch):
-    cases = [Case(backend="naive", problem=SMALL)]
-    measurer, events = measurer_on(slow_gpu, measure=("latency", "kernels"))
-    measurer.check(cases)
-    measurer.warm_up(cases)
-    ended = []
-    synchronize = torch.cuda.synchronize
-
-    def noted(device):
-        synchronize(device)
-        ended.append(slow_gpu.clock.now() >= slow_gpu.current.free_s)
-
-    monkeypatch.setattr(torch.cuda, "synchronize", noted)
-    measurer.profile_kernels(cases)
-    (watched,) = of_kind(events, "watched")
-    assert watched["tables"]["profiled_call_count"] == 5
-    assert ended
-    assert ended[-1]
-
-
 def test_on_a_gpu_a_lost_device_poisons_the_worker(slow_gpu):
     (case,) = cases = [Case(backend="naive", problem=SMALL)]
     measurer, events = measurer_on(slow_gpu)

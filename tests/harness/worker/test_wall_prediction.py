@@ -71,26 +71,6 @@ def test_a_dtype_without_a_formula_is_bounded_by_fp32(backend: str, dtype: str) 
 
 
 @pytest.mark.parametrize(
-    ("backend", "family"), [("hf", "sdpa"), ("hf:sdpa", "sdpa"), ("hf:eager", "fused")]
-)
-def test_functions_of_hugging_face_are_predicted_as_the_family_they_belong_to(
-    backend: str, family: str
-) -> None:
-    pytest.importorskip("transformers")
-    found = predict(wall(backend), CPU, BUDGET)
-    of_family = predict(wall(family), CPU, BUDGET)["predicted_seq_len"]
-    assert 0.7 * of_family <= found["predicted_seq_len"] <= of_family
-    if family == "fused":
-        assert found["predicted_source"] == "nearest"
-        assert family in found["predicted_reason"]
-    else:  # its formula in fp32: it adds nothing to inputs that lie as a model's do
-        assert (found["predicted_source"], found["predicted_seq_len"]) == ("formula", of_family)
-    half = predict(wall(backend, dtype="bf16"), CPU, BUDGET)
-    assert half["predicted_seq_len"] > 0.8 * found["predicted_seq_len"]
-    assert f"{family} in fp32" in half["predicted_reason"]
-
-
-@pytest.mark.parametrize(
     "changes",
     [
         {},

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from attnbench.harness.cases.case import case_of
-from attnbench.harness.cli.flags import Device
+from attnbench.harness.cli.options import Device
 from attnbench.harness.scenario import from_axes, from_mapping
 from attnbench.harness.scenario.fields import PLANS as REAL_PLANS
 from attnbench.harness.scenario.fields import Limits, Plan

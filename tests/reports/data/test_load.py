@@ -9,7 +9,8 @@ import pytest
 
 import attnbench
 from attnbench.harness.stats.intervals import latency_interval
-from attnbench.reports.data.load import COLUMNS, load
+from attnbench.reports.data.columns import COLUMNS
+from attnbench.reports.data.load import load
 from tests.made_runs import case, head_sweep, problem, quickstart, row, write_run
 
 

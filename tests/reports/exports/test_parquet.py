@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from attnbench.reports.data.load import COLUMNS, load
+from attnbench.reports.data.columns import COLUMNS
+from attnbench.reports.data.load import load
 from attnbench.reports.exports import PackageMissing, export, parquet
 from tests.made_runs import case, fake_run, many_problems, problem, quickstart, row, write_run
 
@@ -40,8 +41,8 @@ def test_types_are_those_of_the_table_even_where_nothing_was_measured(tmp_path: 
         "boolean": pa.bool_(),
     }
     for name in table.column_names:
-        if COLUMNS[name] in kinds:
-            assert table.schema.field(name).type == kinds[COLUMNS[name]], name
+        if COLUMNS[name].dtype in kinds:
+            assert table.schema.field(name).type == kinds[COLUMNS[name].dtype], name
     assert table.schema.field("block_ms").type == pa.list_(pa.list_(pa.list_(pa.float64())))
 
 

@@ -9,17 +9,12 @@ import pytest
 from attnbench.harness.store import run_store as store
 from tests.made_runs import (
     grid,
-    head_sweep,
-    many_problems,
     quickstart,
     row,
     write_run,
 )
 from tests.reports.rendering import (
-    NO_VALUE,
     page_of,
-    section_of,
-    text_of,
     without_scripts,
     write_page,
 )
@@ -66,106 +61,6 @@ def test_every_figure_has_a_name_a_description_and_its_numbers(tmp_path: Path) -
 def test_two_renders_are_the_same_bytes(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     assert page_of(run) == page_of(run)
-
-
-def sparse(tmp_path: Path, name: str) -> Path:
-    """Runs in which something that a section uses is missing."""
-    backends = ("naive", "fused", "sdpa")
-    if name == "empty plan":
-        return write_run(tmp_path, [], [], environment={}, scenario={}, memory_bytes=None)
-    if name == "nothing reached":
-        return write_run(tmp_path, grid(backends, (128, 256)), [])
-    if name == "one backend":
-        return write_run(
-            tmp_path, cases := grid(("sdpa",), (128, 256), (1, 8)), [row(one) for one in cases]
-        )
-    if name == "every case failed":
-        statuses = (
-            "oom",
-            "timeout",
-            "crashed",
-            "error",
-            "incorrect",
-            "interrupted",
-            "unsupported",
-            "unavailable",
-            "predicted_oom",
-        )
-        cases = grid(backends, (128, 256, 512), (1, 8))
-        return write_run(
-            tmp_path, cases, [row(one, statuses[place % 9]) for place, one in enumerate(cases)]
-        )
-    if name == "one N, one h":
-        return write_run(tmp_path, cases := grid(backends, (128,)), [row(one) for one in cases])
-    if name == "no h = 1":
-        return write_run(
-            tmp_path, cases := grid(backends, (128, 256), (2, 8)), [row(one) for one in cases]
-        )
-    if name == "only nulls":
-        nothing = dict.fromkeys(
-            (
-                "block_ms",
-                "peak_bytes",
-                "predicted_peak_bytes",
-                "input_bytes",
-                "session",
-                "kernel",
-                "spent_s",
-                "error_ratio",
-            )
-        )
-        return write_run(
-            tmp_path,
-            cases := grid(backends, (128, 256), (1, 8)),
-            [row(one, **nothing) for one in cases],
-            memory_bytes=None,
-        )
-    if name == "bytes alone":
-        return write_run(
-            tmp_path,
-            cases := grid(backends, (128, 256), (1, 8)),
-            [row(one, block_ms=None) for one in cases],
-        )
-    if name == "one block":
-        return write_run(
-            tmp_path,
-            cases := grid(backends, (128, 256), (1, 8)),
-            [row(one, block_ms=[[[1.0]]]) for one in cases],
-        )
-    if name == "empty blocks":
-        return write_run(
-            tmp_path,
-            cases := grid(backends, (128, 256), (1, 8)),
-            [row(one, block_ms=[[[]], []]) for one in cases],
-        )
-    if name == "zeros":
-        return write_run(
-            tmp_path,
-            cases := grid(backends, (128, 256), (1, 8)),
-            [row(one, peak_bytes=0, work_flops=0) for one in cases],
-        )
-    return {"many problems": many_problems, "head sweep": head_sweep}[name](tmp_path)
-
-
-SPARSE = (
-    "empty plan",
-    "nothing reached",
-    "one backend",
-    "every case failed",
-    "one N, one h",
-    "no h = 1",
-    "only nulls",
-    "bytes alone",
-    "one block",
-)
-
-
-@pytest.mark.parametrize("name", [*SPARSE, "empty blocks", "zeros", "many problems", "head sweep"])
-def test_a_section_that_is_there_says_something_and_no_nan(tmp_path: Path, name: str) -> None:
-    page = page_of(sparse(tmp_path, name))
-    for there in re.findall(r'<section id="(\w+)"', page):
-        assert re.search(r"<(p class=.caption|li|td|figure)[ >]", section_of(page, there))
-    assert not re.search(NO_VALUE, text_of(page))
 
 
 @pytest.mark.long

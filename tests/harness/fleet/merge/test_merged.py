@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.fleet.merge import Merged, merge
 from attnbench.harness.rows.run_files import read_meta, read_rows
-from attnbench.harness.store.suites import run_state
 from tests.fakes.shard_runs import scenario, write_shard
 
 COMMAND = ["attnbench", "merge"]
@@ -45,29 +43,6 @@ def test_rows_come_in_the_order_of_the_plan(shards: list[Path], tmp_path: Path) 
     meta = read_meta(run)
     planned = [one["case"] for name in ("cases", "walls", "studies") for one in meta[name]]
     assert [row["case"] for row in read_rows(run)] == planned
-
-
-def test_the_order_in_which_shards_are_given_does_not_matter(
-    shards: list[Path], tmp_path: Path
-) -> None:
-    found = {
-        (run := merged(list(order), tmp_path, f"m{number}").path, lines(run)[0])[1]
-        + b"".join(lines(run))
-        for number, order in enumerate(permutations(shards))
-    }
-    assert len(found) == 1
-
-
-def test_what_is_missing_is_named(shards: list[Path], tmp_path: Path) -> None:
-    own = [
-        one["case"] for name in ("cases", "walls", "studies") for one in read_meta(shards[1])[name]
-    ]
-    found = merged([shards[0], shards[2]], tmp_path)
-    assert sorted(found.missing) == sorted(own)
-    assert found.absent == [2]
-    state = run_state(found.path)
-    assert state.missing == len(own)
-    assert not state.is_finished
 
 
 def test_an_interrupted_case_is_missing_though_it_has_a_row(tmp_path: Path) -> None:

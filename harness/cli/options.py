@@ -1,0 +1,387 @@
+"""The options of the command line, each declared once, and groups of them as one parameter."""
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+
+from ..cases.axes import AXES, VALUE_ALIASES
+from ..files.errors import BadInput
+from . import completion
+
+DEFAULT_ROOT = Path("results")
+# groups of options in --help
+WHAT, SHAPE, HOW, LIMITS, EARLIER, OUTPUT = (
+    "What to measure",
+    "Shape of the problem",
+    "How to measure",
+    "Limits",
+    "An earlier run",
+    "Output",
+)
+FILES = (".csv", ".htm", ".html", ".json", ".md", ".parquet", ".pdf", ".png", ".svg", ".txt")
+MOST_THREADS = 4096
+MOST_COPIES = 64
+
+
+def option(
+    names: str, metavar: str | None, text: str, panel: str | None = None, **settings: Any
+) -> Any:
+    """An option that takes a value. `names`: with spaces between them; `settings`: typer's."""
+    return typer.Option(
+        *names.split(), metavar=metavar, help=text, rich_help_panel=panel, **settings
+    )
+
+
+def flag(names: str, text: str, panel: str | None = None, **settings: Any) -> Any:
+    """An option without a value."""
+    return option(names, None, text, panel, **settings)
+
+
+def argument(metavar: str, text: str, complete: Callable[..., Any] | None = None) -> Any:
+    return typer.Argument(metavar=metavar, help=text, autocompletion=complete)
+
+
+# ---- what options are parsed into ----------------------------------------------------------------
+
+
+class Device(StrEnum):
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+def device_named(text: str | Device) -> Device:
+    """gpu is cuda."""
+    name = VALUE_ALIASES["device"].get(text, text)
+    if name not in [*Device]:
+        raise typer.BadParameter(f"{text!r} is not one of auto, cpu, cuda (or gpu)")
+    return Device(name)
+
+
+def results_folder(path: Path) -> Path:
+    """Refuses a file."""
+    if path.is_file() or (path.suffix.lower() in FILES and not path.is_dir()):
+        raise BadInput(
+            f"--out {path}: a file; wanted the folder that holds the runs, {DEFAULT_ROOT} if not"
+            " given; a page or an export is named with -o FILE"
+        )
+    return path
+
+
+def set_threads(count: int | None) -> int | None:
+    """For this process and all workers, before torch starts: it reads the variable once."""
+    if count is not None:
+        os.environ["OMP_NUM_THREADS"] = str(count)
+    return count
+
+
+def device_option(text: str, panel: str | None = HOW) -> Any:
+    settings = {"parser": device_named, "autocompletion": completion.devices}
+    return option("--device", "auto|cpu|cuda", text, panel, **settings)
+
+
+# ---- which runs, and where they are --------------------------------------------------------------
+
+Root = Annotated[
+    Path,
+    option(
+        "--out",
+        "DIR",
+        "Folder that holds the run folders.",
+        OUTPUT,
+        callback=results_folder,
+        is_eager=True,
+    ),
+]
+RUN = (
+    "Folder of a run or a suite, or its name under --out; 'latest' finished last, a scenario's name"
+    " is its newest run."
+)
+RunName = Annotated[str, argument("RUN", RUN, completion.runs)]
+RUNS = "Folders of runs or suites, or names under --out; 'latest' finished last."
+RunNames = Annotated[list[str], argument("RUN", RUNS, completion.runs)]
+Salvage = Annotated[
+    bool, flag("--salvage", "Leave out rows that cannot be read, and say which on stderr.")
+]
+
+# ---- what to measure -----------------------------------------------------------------------------
+
+SCENARIOS = "Names of shipped scenarios, YAML files, or a suite file, which lists scenarios."
+Scenarios = Annotated[list[str] | None, argument("SCENARIO", SCENARIOS, completion.scenarios)]
+Imported = Annotated[
+    list[str] | None,
+    option(
+        "--backend",
+        "MODULE:ATTRIBUTE",
+        "Also this callable or module of yours; needs --allow-import. Repeatable.",
+        WHAT,
+    ),
+]
+AllowImport = Annotated[
+    bool,
+    flag("--allow-import", "Let workers import and run the modules that --backend names.", WHAT),
+]
+Backends = Annotated[
+    str | None,
+    option(
+        "--backends",
+        "A,B",
+        "Backends, as naive,fused,sdpa.",
+        WHAT,
+        autocompletion=completion.backends,
+    ),
+]
+Baseline = Annotated[
+    str | None,
+    option(
+        "--baseline",
+        "BACKEND",
+        "Backend that ratios are taken against; the first if not given.",
+        WHAT,
+        autocompletion=completion.one_backend,
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    option("--only", "PATTERN", "Measure only cases whose id matches; repeatable.", WHAT),
+]
+Skip = Annotated[
+    list[str] | None,
+    option("--skip", "PATTERN", "Leave out cases whose id matches; repeatable.", WHAT),
+]
+Sets = Annotated[
+    list[str] | None,
+    option("--set", "A.B=C", "Change a field of the scenario; repeatable.", WHAT),
+]
+InShard = Annotated[
+    str | None,
+    option(
+        "--shard",
+        "I/N",
+        "Measure only the I-th of N parts of the plan, for N devices or jobs; attnbench merge"
+        " makes one run of them.",
+        WHAT,
+    ),
+]
+Replicate = Annotated[
+    int | None,
+    option(
+        "--replicate",
+        "COUNT",
+        "Measure every group of cases so many times, to see how much devices of one kind"
+        " differ: with --shard or --on ray on different ones, else on this one.",
+        WHAT,
+        min=2,
+        max=MOST_COPIES,
+    ),
+]
+
+# ---- shape of the problem ------------------------------------------------------------------------
+
+HeadDim = Annotated[
+    str | None,
+    option(
+        "--head-dim",
+        "WIDTH",
+        "Width of one head; d_model / heads if not given. Without --d-model: d_model is"
+        " heads times this.",
+        SHAPE,
+    ),
+]
+OfModel = Annotated[
+    str | None,
+    option(
+        "--model",
+        "MODEL",
+        "The attention of a model: a name from attnbench list models, a config.json of"
+        " Hugging Face, or its folder. In place of heads and widths.",
+        SHAPE,
+        autocompletion=completion.models,
+    ),
+]
+OfPhase = Annotated[
+    str | None,
+    option(
+        "--phase",
+        "prefill|decode|training",
+        "With --model: --seq-len tokens at once, one token after so many, or all with gradients.",
+        SHAPE,
+    ),
+]
+Tp = Annotated[
+    int | None,
+    option(
+        "--tp",
+        "COUNT",
+        "With --model: devices that share its heads (tensor parallelism).",
+        SHAPE,
+        min=1,
+    ),
+]
+
+# ---- how to measure, and limits ------------------------------------------------------------------
+
+OwnWhere = Annotated[
+    Device | None,
+    device_option("Where to measure; auto, the default, takes a GPU if there is one."),
+]
+"""Of a command that measures no scenario."""
+Where = Annotated[
+    Device | None,
+    device_option(
+        "Where to measure; auto takes a GPU if there is one. A scenario's own if not given."
+    ),
+]
+PickedDevice = Annotated[Device, device_option("Where; auto takes a GPU if there is one.")]
+PlanName = Annotated[
+    str | None,
+    option(
+        "--plan",
+        "NAME",
+        "quick, standard or rigorous; a scenario's own if not given, else standard.",
+        HOW,
+        autocompletion=completion.plans,
+    ),
+]
+Threads = Annotated[
+    int | None,
+    option(
+        "--threads",
+        "COUNT",
+        "Threads of torch on a CPU (OMP_NUM_THREADS); one per core if not given.",
+        HOW,
+        min=1,
+        max=MOST_THREADS,
+        callback=set_threads,
+    ),
+]
+Pythons = Annotated[
+    list[str] | None,
+    option(
+        "--python",
+        "NAME=PATH",
+        "Measure in this interpreter; two or more are interleaved and compared.",
+        HOW,
+    ),
+]
+Wait = Annotated[bool, flag("--wait", "Wait for another run on this device to end.", HOW)]
+Seed = Annotated[int, option("--seed", None, "Of the inputs and of the order of measuring.", HOW)]
+Timeout = Annotated[
+    float | None,
+    option(
+        "--timeout",
+        "SECONDS",
+        "Time limit of one step of a case, or of one trial of a wall; 60 if not given.",
+        LIMITS,
+    ),
+]
+MemoryGib = Annotated[
+    float | None,
+    option(
+        "--memory-gib",
+        "G",
+        "Budget for inputs and peak together, in GiB; a safe share if not given.",
+        LIMITS,
+    ),
+]
+
+# ---- output --------------------------------------------------------------------------------------
+
+Quiet = Annotated[bool, flag("--quiet -q", "No progress and no summary.", OUTPUT)]
+AsJson = Annotated[bool, flag("--json", "Progress as JSON lines on stdout.", OUTPUT)]
+DryRun = Annotated[
+    bool,
+    flag("--dry-run -n", "Show every case with its predicted bytes; measure nothing.", OUTPUT),
+]
+
+# ---- groups --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Stands for several options: annotated types by name, False or None if not given. A parameter
+    `Annotated[Mapping[str, Any], Several(...)]` receives the values that were given.
+    """
+
+    options: Mapping[str, Any]
+
+
+def _axes(*without: str) -> Several:
+    """An option for each axis of a problem that has one."""
+    names = [name for name, axis in AXES.items() if axis.option and name not in without]
+    return Several({name: _axis(name) for name in names})
+
+
+def _axis(name: str) -> Any:
+    axis, names = AXES[name], f"--{name.replace('_', '-')}"
+    if axis.type is bool:
+        return Annotated[bool, flag(names, axis.option, SHAPE)]
+    metavar = "SIZE,SIZE" if axis.type is int else "A,B"
+    complete = completion.values_of(name)
+    return Annotated[
+        str | None, option(names, metavar, axis.option, SHAPE, autocompletion=complete)
+    ]
+
+
+Axes = Annotated[Mapping[str, Any], _axes()]
+WallAxes = Annotated[Mapping[str, Any], _axes("seq_len")]
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with groups of options as parameters, as typer takes it: with an option for each.
+
+    A group is a frozen dataclass, whose fields are options or groups, or `Several`.
+    """
+    signature = inspect.signature(command)
+
+    @wraps(command)
+    def with_options(**values: Any) -> None:
+        command(**{name: _taken(one, values) for name, one in signature.parameters.items()})
+
+    parameters = [one for group in signature.parameters.values() for one in _options(group)]
+    with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+    return with_options
+
+
+def _options(group: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    if several := _several(group):
+        for name, annotation in several.items():
+            yield _parameter(name, annotation, False if get_args(annotation)[0] is bool else None)
+    elif is_dataclass(group.annotation):
+        for one in _fields(group):
+            yield from _options(one)
+    else:
+        yield group.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+
+
+def _taken(group: inspect.Parameter, values: Mapping[str, Any]) -> Any:
+    if several := _several(group):
+        return {name: values[name] for name in several if values[name] not in (None, False)}
+    if not is_dataclass(group.annotation):
+        return values[group.name]
+    made: Any = group.annotation
+    return made(**{one.name: _taken(one, values) for one in _fields(group)})
+
+
+def _several(group: inspect.Parameter) -> Mapping[str, Any]:
+    marks = [one for one in get_args(group.annotation)[1:] if isinstance(one, Several)]
+    return marks[0].options if marks else {}
+
+
+def _fields(group: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    for one in fields(group.annotation):
+        default = inspect.Parameter.empty if one.default is MISSING else one.default
+        yield _parameter(one.name, one.type, default)
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)

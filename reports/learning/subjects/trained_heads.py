@@ -1,0 +1,345 @@
+"""What heads learn: quality over their number beside cost, trained maps, fewer heads.
+
+From the study trained_heads. What it says is limited to the tasks and sizes of that study.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from ....harness.learning.findings import TrainedHeads
+from ....harness.stats.intervals import Interval
+from ...data.row_groups import Row
+from ...data.run_meta import Meta, run_caption
+from ...elements import Block, Card, Figure, Maps, Panel, Table, note
+from ...formatting import bytes_text, list_text, number_text, plural
+from ...subjects import Subject
+from ...subjects._studies import failed
+from ..maps import READING, back_text, cells, favourite, mean_attended, named, side_by_side
+from ..seeds import line, percent, percents, times, with_range
+from ..trained import ASKS, LOCAL_SHARE, MARGIN_RATIO, HeadCount, TaskResult, When, results
+from ._fewer_heads import fewer
+from ._noise import noisy
+
+TITLE = "What heads learn"
+ORDER = 11
+NEEDS = ()
+MOST_DRAWN = 8  # heads of a model whose maps are shown
+SHARP_SHARE = 0.5  # of the weight at one distance, from which a head is said to look there
+STANDINGS = {"best": "the best", "equal": "as good", "worse": "worse", "undecided": "not decided"}
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    """The card is about the first run that trained several numbers of heads."""
+    trained = {name: found for name, run in meta.items() if (found := results(run.get("studies")))}
+    over_heads = [[one for one in found if len(one.counts) > 1] for found in trained.values()]
+    blocks = [
+        block
+        for name, found in trained.items()
+        for block in _of_run(found, meta[name], name if len(meta) > 1 else "")
+    ]
+    return Subject(
+        card=next((_card(found) for found in over_heads if found), None),
+        lines=tuple(answer(one) for found in trained.values() for one in found),
+        blocks=(*blocks, *failed(meta, TrainedHeads.STUDY)),
+        lacking="Nothing was trained. A scenario requests it with studies: [trained_heads].",
+    )
+
+
+# ---- the answer ----------------------------------------------------------------------------------
+
+
+def _card(found: Sequence[TaskResult]) -> Card:
+    return Card(
+        name="trained_heads",
+        title="How many heads",
+        subtitle="by task, after training",
+        sentence=_sentence(found),
+        picture=Table(
+            title="The fewest heads that are enough",
+            columns=(
+                *("task", "enough", "right answers", "with 1 head", "with the most"),
+                *("time of a step", "memory of a step"),
+            ),
+            rows=tuple(map(_enough, found)),
+        ),
+        note=(
+            f"Enough: no other number of heads is better by {100 * MARGIN_RATIO:g} points of"
+            " accuracy, by an interval over seeds. Equal parameters and steps; small models, so"
+            " nothing follows for large ones. Time and memory: with enough heads, and with the"
+            " most, over 1 head."
+        ),
+        wide=True,
+    )
+
+
+def _sentence(found: Sequence[TaskResult]) -> str:
+    """`1 head is enough for recall and copy; 8 heads are enough for six_relations. 64 heads are
+    worse than the best for text.`
+    """
+    by_heads: dict[int, list[str]] = {}
+    for one in found:
+        by_heads.setdefault(one.enough.heads, []).append(one.task)
+    parts = [
+        f"{_are(heads)} enough for {list_text(tasks)}" for heads, tasks in sorted(by_heads.items())
+    ]
+    most = max(count.heads for one in found for count in one.counts)
+    too_many = [one.task for one in found if most in one.of("worse")]
+    worse = f" {most} heads are worse than the best for {list_text(too_many)}." if too_many else ""
+    return f"{'; '.join(parts)}.{worse}"
+
+
+def _enough(one: TaskResult) -> tuple[str, ...]:
+    first, enough, last = one.counts[0], one.enough, one.counts[-1]
+    steps = (one.step.value for one in (enough, last, first))
+    peaks = (one.peak_bytes for one in (enough, last, first))
+    return (
+        one.task,
+        plural(enough.heads, "head"),
+        percent(enough.accuracy.value),
+        percent(first.accuracy.value) if first.heads == 1 else "",
+        f"{percent(last.accuracy.value)} ({last.heads})",
+        _over_first(*steps),
+        _over_first(*peaks),
+    )
+
+
+def _over_first(enough: float | None, last: float | None, first: float | None) -> str:
+    """`× 2.22, × 3.98`; "" if one is not known."""
+    if enough is None or last is None or first is None or not first > 0:
+        return ""
+    return f"× {number_text(enough / first)}, × {number_text(last / first)}"
+
+
+def answer(one: TaskResult) -> str:
+    """`six_relations (which bits ...): 8 heads are enough, 98.9 % (98.1 to 99.7) of the answers are
+    right, 4.8 % with 1. 1, 2 and 4 are worse.`
+    """
+    enough, first, asks = one.enough, one.counts[0], ASKS.get(one.task)
+    with_one = "" if enough is first else f", {percent(first.accuracy.value)} with {first.heads}"
+    text = f"{one.task} ({asks})" if asks else one.task
+    text += f": {_are(enough.heads)} enough"
+    text += f", {percents(enough.accuracy)} of the answers are right{with_one}."
+    if enough.standing == "equal":
+        text += f" The best, {one.best.heads}, is not better by {100 * MARGIN_RATIO:g} points."
+    if worse := one.of("worse"):
+        text += f" {list_text([*map(str, worse)])} {'is' if len(worse) == 1 else 'are'} worse."
+    if undecided := one.of("undecided"):
+        text += f" Not decided for {list_text([*map(str, undecided)])}."
+    return text
+
+
+def _are(heads: int) -> str:
+    return f"{plural(heads, 'head')} {'is' if heads == 1 else 'are'}"
+
+
+# ---- the details ---------------------------------------------------------------------------------
+
+
+def _of_run(found: Sequence[TaskResult], run: Mapping[str, Any], name: str) -> Iterator[Block]:
+    caption = f"{run_caption(run, name)} · {_sizes(found)}"
+    yield note(
+        "The models differ in their number of heads only: width, parameters, steps and batches are"
+        " the same, and so is d_model = heads × d_k. A number of heads is as good as the best if"
+        f" the interval of the difference, seed by seed, is within {100 * MARGIN_RATIO:g} points of"
+        " accuracy. These are small models and artificial tasks: another size, another task or"
+        " longer training may need another number of heads, and nothing follows for large models."
+    )
+    yield _quality(found, caption)
+    yield _quality_over_time(found, caption)
+    if maps := [figure for one in found for figure in _maps(one, run_caption(run, name))]:
+        yield note(READING)
+        yield from maps
+    yield _metrics(found)
+    yield from fewer(found, caption)
+    yield noisy(found, caption)
+
+
+def _sizes(found: Sequence[TaskResult]) -> str:
+    counts = [count for one in found for count in one.counts]
+    one, seeds = counts[0].trainings[0], [len(count.trainings) for count in counts]
+    few, many = min(seeds), max(seeds)
+    depths = sorted({f"{count.trainings[0].depth}" for count in counts})
+    return (
+        f"d_model {one.d_model}, {' or '.join(depths)} blocks, {one.tokens} tokens,"
+        f" {few if few == many else f'{few} to {many}'} seeds"
+    )
+
+
+def _quality(found: Sequence[TaskResult], caption: str) -> Figure:
+    needs = [f"{one.task} {one.enough.heads}" for one in found]
+    return Figure(
+        title=f"The fewest heads that are enough: {list_text(needs)}",
+        caption=f"{caption} · new sequences; bars are 95 % intervals over seeds",
+        description=(
+            "The share of right answers over the number of heads, one panel per task, with"
+            " intervals over seeds. The table has every number."
+        ),
+        panels=tuple(
+            Panel(
+                x_label="heads",
+                y_label="right answers",
+                unit="share",
+                y_scale="linear",
+                title=one.task,
+                series=(
+                    line("accuracy", {c.heads: c.accuracy for c in one.counts}, of_shares=True),
+                ),
+            )
+            for one in found
+        ),
+        table=Table(
+            title="Quality and cost over the number of heads",
+            columns=(
+                *("task, heads", "right answers", "loss, nats", "against the best"),
+                *("time per step", "memory of a step", "worth its time"),
+            ),
+            rows=tuple(
+                (
+                    f"{one.task}, {count.heads}",
+                    percents(count.accuracy),
+                    with_range(count.loss, least=0.0),
+                    STANDINGS[count.standing],
+                    times(count.step),
+                    bytes_text(count.peak_bytes),
+                    "yes" if count.is_worth else "no",
+                )
+                for one in found
+                for count in one.counts
+            ),
+        ),
+    )
+
+
+def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
+    """The Pareto picture: each point a number of heads."""
+    worth = {one.task: [count for count in one.counts if count.is_worth] for one in found}
+    return Figure(
+        title="What quality costs in time: up is better, left is cheaper",
+        caption=f"{caption} · a point per number of heads, from left to right in order of time",
+        description=(
+            "The share of right answers over the time of a training step, one panel per task, one"
+            " point per number of heads. A number of heads is worth its time if it is surely more"
+            " accurate than every faster one, seed by seed. The table has every number."
+        ),
+        panels=tuple(
+            Panel(
+                x_label="ms per training step",
+                y_label="right answers",
+                unit="share",
+                x_scale="linear",
+                y_scale="linear",
+                title=f"{one.task}: worth it {list_text([str(c.heads) for c in worth[one.task]])}",
+                series=(line("accuracy", _over_time(one), of_shares=True),),
+            )
+            for one in found
+        ),
+        table=Table(
+            title="Numbers of heads that are surely more accurate than every faster one",
+            columns=("task", "heads", "time per step", "right answers"),
+            rows=tuple(
+                (task, f"{count.heads}", times(count.step), percents(count.accuracy))
+                for task, counts in worth.items()
+                for count in counts
+            ),
+            folded=True,
+        ),
+    )
+
+
+def _over_time(one: TaskResult) -> dict[float, Interval]:
+    timed = (count for count in one.counts if count.step.units)
+    return {
+        count.step.value: count.accuracy for count in sorted(timed, key=lambda one: one.step.value)
+    }
+
+
+def _metrics(found: Sequence[TaskResult]) -> Table:
+    return Table(
+        title="Heads before and after training, means over heads",
+        columns=(
+            *("task, heads, when", "entropy, nats", "distance, tokens"),
+            "nearest to farthest head, tokens",
+            *("previous-token heads", "induction heads", "difference of patterns, bits"),
+            *("similarity of outputs", "rank of outputs"),
+        ),
+        rows=tuple(
+            (f"{one.task}, {count.heads}, {when}", *_metrics_of(count, when))
+            for one in found
+            for count in one.counts
+            for when in ("before", "after")
+        ),
+        folded=True,
+    )
+
+
+def _metrics_of(count: HeadCount, when: When) -> Iterator[str]:
+    def mean(metric: str) -> str:
+        return with_range(count.over_heads(metric, when, fmean))
+
+    def local(metric: str) -> str:
+        return percents(count.over_heads(metric, when, _local_share))
+
+    yield from (mean("entropy_nats"), mean("distance_tokens"))
+    yield with_range(count.over_heads("distance_tokens", when, spread, fewest=2))
+    yield from (local("previous_share"), local("induction_share"))
+    yield from (mean("pattern_difference"), mean("output_similarity"), mean("output_rank"))
+
+
+def spread(values: list[float]) -> float:
+    """The most local head against the most global."""
+    return max(values) - min(values)
+
+
+def _local_share(values: list[float]) -> float:
+    return fmean(value >= LOCAL_SHARE for value in values)
+
+
+# ---- maps ----------------------------------------------------------------------------------------
+
+
+def _maps(result: TaskResult, caption: str) -> Iterator[Maps]:
+    """Of one training: of the fewest heads that are enough, but two or more, if it kept some."""
+    wanted = max(2, result.enough.heads)
+    for count in sorted(result.counts, key=lambda c: (c.heads < wanted, abs(c.heads - wanted))):
+        for one in count.trainings if 1 < count.heads <= MOST_DRAWN else ():
+            if one.weight_rows_before and one.weight_rows_after:
+                yield _before_and_after(count, one, caption)
+                return
+
+
+def _before_and_after(count: HeadCount, one: TrainedHeads, caption: str) -> Maps:
+    before, after = named(one.weight_rows_before or []), named(one.weight_rows_after or [])
+    looks = [
+        f"{name} looks {back_text(back)}"
+        for name, rows in after
+        for back, share in [favourite(rows)]
+        if share >= SHARP_SHARE
+    ]
+    finding = list_text(looks) or (
+        f"a query attends to {mean_attended(after)} tokens, and no head to a fixed distance"
+    )
+    words = " ".join(one.sentence or ())
+    return side_by_side(
+        f"{count.task}, {count.heads} heads: after training {finding}",
+        f"{caption} · the same sequence before and after training: {words}",
+        "First before training, then after. A line one step below the diagonal is a head that looks"
+        " at the token before. The table has for each head how many tokens it attends to on"
+        " average, and at which distance it has most weight.",
+        [
+            (f"{name}, {when}", rows)
+            for when, maps in (("before", before), ("after", after))
+            for name, rows in maps
+        ],
+        Table(
+            title=f"Heads of {count.task}",
+            columns=(
+                *("head", "tokens attended to", "most weight"),
+                *("before: attended", "before: most weight"),
+            ),
+            rows=tuple(
+                (name, *cells(rows), *cells(start))
+                for (name, rows), (_, start) in zip(after, before, strict=False)
+            ),
+        ),
+    )

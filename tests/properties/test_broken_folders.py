@@ -1,0 +1,77 @@
+"""A run's folder that something changed is read, or refused in one line; never a traceback."""
+
+import json
+import shutil
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import BadRun, read_run
+from attnbench.reports.pages import markdown
+from attnbench.reports.pages.report import open_report
+from tests.conftest import ROOT
+from tests.faults.mutations import break_folder, odd
+
+KEPT = ROOT / "tests" / "approved" / "runs"
+SMALL = ("walls", "empty", "one_process", "gpu", "training")
+FINDINGS = ("studies", "learning")
+
+
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(name=st.sampled_from(SMALL), seed=st.integers(0, 1 << 30))
+def test_it_is_read_or_refused_in_a_line(name: str, seed: int) -> None:
+    with TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        shutil.copytree(KEPT / name, run)
+        done = break_folder(Random(seed), run, Path(folder) / "elsewhere")
+        found, refusal = None, "read"
+        try:
+            found = read_run(run)
+        except BadRun as bad:
+            refusal = str(bad)
+        assert refusal.isprintable(), done
+        assert found is None or len(frame([found])) == len(found.meta["cases"]), done
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FINDINGS)
+@settings(max_examples=12, derandomize=True, deadline=None)
+@given(seed=st.integers(0, 1 << 30))
+def test_findings_that_are_none_are_left_out_of_the_page(name: str, seed: int) -> None:
+    """Of every study a value, however deep, is something else."""
+    random = Random(seed)
+    with TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        shutil.copytree(KEPT / name, run)
+        rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+        for row in rows:
+            if row["kind"] == "study":
+                change_somewhere(random, row["findings"])
+        (run / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        text, refusal = "# ", "read"
+        try:
+            text = markdown.render(open_report([run]))
+        except BadRun as bad:
+            refusal = str(bad)
+        assert refusal.isprintable()
+        assert text.startswith("# ")
+        assert "<img" not in text
+
+
+def change_somewhere(random: Random, value: Any) -> None:
+    """One value of it, or of what it contains, becomes an odd one."""
+    places = list(value) if isinstance(value, dict) else list(range(len(value)))
+    if not places:
+        return
+    place = random.choice(places)
+    inner = value[place]
+    if isinstance(inner, dict | list) and inner and random.random() < 0.9:
+        change_somewhere(random, inner)
+    else:
+        value[place] = odd(random)

@@ -1,0 +1,49 @@
+"""Shards are a partition of the plan, and merging them is its inverse."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnbench.harness.files.errors import NothingSelected
+from attnbench.harness.fleet.merge.merged import merge
+from tests.fakes.shard_runs import scenario, write_shard
+
+WHERE = {"host": "node", "device_name": "AMD EPYC"}
+LENGTHS = st.lists(st.sampled_from([16, 32, 64, 128]), min_size=1, max_size=4, unique=True)
+
+
+def read(run: Path) -> tuple[list[str], list[dict[str, Any]]]:
+    """What was planned, and the rows."""
+    meta = json.loads((run / "run.json").read_text())
+    lines = (run / "rows.jsonl").read_text().splitlines()
+    return [one["case"] for one in meta["cases"]], [json.loads(line) for line in lines]
+
+
+@settings(max_examples=12, derandomize=True, deadline=None)
+@given(lengths=LENGTHS, count=st.integers(2, 5), failed=st.booleans())
+def test_merged_shards_are_the_run_that_was_split(
+    lengths: list[int], count: int, failed: bool
+) -> None:
+    of = scenario(grid={"seq_len": lengths, "d_model": 64, "heads": [1, 2]})
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        whole = write_shard(root / "whole", None, of=of, device=WHERE)
+        planned, rows = read(whole)
+        ended = {planned[0]: "crashed"} if failed else {}
+        if ended:
+            _, rows = read(write_shard(root / "again", None, of=of, device=WHERE, ended=ended))
+        shards = []
+        for number in range(1, count + 1):
+            try:
+                shard = f"{number}/{count}"
+                shards.append(write_shard(root, shard, of=of, device=WHERE, ended=ended))
+            except NothingSelected:  # fewer groups than shards
+                assert number > 1
+        parts = [case for shard in shards for case in read(shard)[0]]
+        assert sorted(parts) == sorted(planned)
+        found = merge(shards, root / "merged", root, ["attnbench", "merge"])
+        assert read(found.path) == (planned, rows)

@@ -1,0 +1,64 @@
+"""Verdicts of comparisons are antisymmetric, and do not depend on the unit of time."""
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnbench.harness.stats.contrasts import Spread
+from attnbench.reports.comparison.case_samples import CaseSamples, case_samples
+from attnbench.reports.comparison.verdict import CaseVerdict, Rules, case_verdicts
+from tests.made_runs import PLANNED, timed
+
+OPPOSITE = {"slower": "faster", "faster": "slower", "more": "less", "less": "more"}
+OPPOSITE |= {"broken": "mended", "mended": "broken"}
+SIDES = st.fixed_dictionaries(
+    {
+        "seed": st.integers(0, 1 << 20),
+        "ratio": st.sampled_from([0.5, 0.9, 0.97, 1.0, 1.02, 1.1, 2.0]),
+        "processes": st.sampled_from([1, 5]),
+        "contended_blocks": st.sampled_from([0, 20]),
+        "peak_bytes": st.sampled_from([100, 101]),
+    }
+)
+RULES = st.sampled_from(
+    [Rules(), Rules(same_run=True), Rules(between_runs=Spread(sd=0.005, degrees=10))]
+)
+
+
+def side(*, seed: int, ratio: float, scale: float = 1.0, **changes: Any) -> CaseSamples:
+    return case_samples(timed(PLANNED[0], 10.0 * ratio * scale, Random(seed), **changes))
+
+
+def verdicts(base: CaseSamples, new: CaseSamples, rules: Rules) -> dict[str, CaseVerdict]:
+    return {one.metric: one for one in case_verdicts([(base, new)], rules)}
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(one=SIDES, other=SIDES, rules=RULES)
+def test_exchanging_both_sides_gives_the_opposite(
+    one: dict[str, Any], other: dict[str, Any], rules: Rules
+) -> None:
+    forth = verdicts(side(**one), side(**other), rules)
+    back = verdicts(side(**other), side(**one), rules)
+    assert set(forth) == set(back)
+    for metric, found in forth.items():
+        mirrored = back[metric]
+        assert mirrored.verdict == OPPOSITE.get(found.verdict, found.verdict), metric
+        assert set(mirrored.reasons) == set(found.reasons)
+        if metric == "latency" and found.ratio == found.ratio:
+            assert mirrored.ratio == pytest.approx(1 / found.ratio)
+
+
+@settings(max_examples=30, derandomize=True, deadline=None)
+@given(one=SIDES, other=SIDES, rules=RULES, scale=st.sampled_from([1e-3, 0.5, 7.0, 1e3]))
+def test_all_times_in_another_unit_give_the_same_verdict(
+    one: dict[str, Any], other: dict[str, Any], rules: Rules, scale: float
+) -> None:
+    plain = verdicts(side(**one), side(**other), rules)
+    scaled = verdicts(side(**one, scale=scale), side(**other, scale=scale), rules)
+    for metric, found in plain.items():
+        assert (scaled[metric].verdict, scaled[metric].reasons) == (found.verdict, found.reasons)
+        assert scaled[metric].ratio == pytest.approx(found.ratio, nan_ok=True)
