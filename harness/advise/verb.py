@@ -167,14 +167,15 @@ def _print(advice: "Advice") -> None:
     """The headline, tables, and the sentences that no table says."""
     from ...reports.pages.advice.sentences import beside_tables, headline, run_commands
     from ...reports.pages.advice.tables import about, choice_tables, longest_table
-    from ..terminal.progress import echo, say, table
+    from ..cli.tables import table
+    from ..terminal.progress import echo, say
 
     say(headline(advice))
     say(about(advice))
     for one in (*choice_tables(advice), longest_table(advice)):
         if one is not None:
             typer.echo("")
-            echo(table(one.title, one.columns, one.rows, leave_out=LEAVE_OUT))
+            echo(table(one.title, one.columns, one.rows, may_go=LEAVE_OUT))
     typer.echo("")
     for sentence in beside_tables(advice):
         say(sentence)
