@@ -13,8 +13,8 @@ from ...data.exactness import is_exact
 from ...data.row_groups import AXES, Row, backends, groups
 from ...formatting import count_text, number_text
 from ...ratio import Ratio, disturbed, time_ratio
+from ...subjects.correctness import ALLOWED_RATIO
 from ...words import DISTURBED
-from ..errors import ALLOWED_RATIO
 from ..heads import Answer, comparable, same_time, share_width
 from .claim_verdict import (
     EQUAL,
