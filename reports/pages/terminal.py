@@ -88,6 +88,7 @@ def terminal_summary(report: Report) -> list[str]:
     texts = [block for block in report.blocks(cast(Section, summary)) if isinstance(block, Text)]
     sentences = (
         *(card.sentence for card in report.cards),
+        *report.lines,
         *(text.text for text in texts if text.kind != "note"),
     )
     return list(dict.fromkeys(sentences))

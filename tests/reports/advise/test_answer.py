@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from attnbench.reports.advice.answer import advise, close_choices
-from attnbench.reports.advice.stored import StoredRows
+from attnbench.reports.advise.answer import advise, close_choices
+from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import EAGER, SDPA, FakeShapes, inquiry, measured, rows_of
 
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from attnbench.reports.advice.asked import key, key_of_wall, key_over, length
-from attnbench.reports.advice.stored import Device, stored_rows
+from attnbench.reports.advise.asked import key, key_of_wall, key_over, length
+from attnbench.reports.advise.stored import Device, stored_rows
 from tests.reports.fake_advice import HERE, SDPA, inquiry, measured, problem_of, rows_of
 
 

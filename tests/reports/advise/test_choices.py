@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.reports.advice.choices import decide
-from attnbench.reports.advice.stored import StoredRows
+from attnbench.reports.advise.choices import decide
+from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import EAGER, FLEX, SDPA, FakeShapes, inquiry, measured, rows_of
 
 

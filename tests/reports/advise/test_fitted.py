@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.reports.advice.choices import decide
+from attnbench.reports.advise.choices import decide
 from tests.reports.fake_advice import SDPA, inquiry, measured, rows_of
 
 LENGTHS = (128, 256, 512, 1024, 2048)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from attnbench.reports.advice.memory import MemoryOver
-from attnbench.reports.advice.stored import StoredRows
+from attnbench.reports.advise.memory import MemoryOver
+from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import EAGER, SDPA, FakeShapes, inquiry, measured, rows_of
 
 LENGTHS = (128, 256, 512, 1024, 2048)

@@ -4,8 +4,8 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from attnbench.reports.advice.memory import MemoryOver, contexts_to_draw
-from attnbench.reports.advice.stored import StoredRows
+from attnbench.reports.advise.memory import MemoryOver, contexts_to_draw
+from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import EAGER, FLEX, SDPA, FakeShapes, inquiry, measured, rows_of
 
 LENGTHS = (128, 256, 512, 1024)

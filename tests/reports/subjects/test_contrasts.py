@@ -1,29 +1,20 @@
-"""reports/cards/contrast.py: the dots of what a scenario contrasts."""
+"""reports/subjects/contrasts.py: the setting that a scenario asks about."""
 
 from pathlib import Path
 
-from attnbench.reports.cards import contrast
-from attnbench.reports.data.load import frame
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Card, DotPlot
+from attnbench.reports.subjects import contrasts
 from tests.made_runs import made, problem, run_of
+from tests.reports.rendering import subject_of
 
 
-def card_of(*runs: Path) -> Card | None:
-    read = [read_run(run) for run in runs]
-    return contrast.card(frame(read), run_meta(read))
-
-
-def dots(card: Card | None) -> DotPlot:
+def card_of(*runs: Path) -> Card:
+    card = subject_of(contrasts, *runs).card
     assert card is not None
-    assert isinstance(card.picture, DotPlot)
-    return card.picture
+    return card
 
 
-def test_disturbed_times_of_several_processes_are_undecided_and_the_sentence_says_why(
-    tmp_path: Path,
-) -> None:
+def test_disturbed_times_of_several_processes_are_undecided(tmp_path: Path) -> None:
     run = run_of(
         tmp_path,
         *(
@@ -34,10 +25,8 @@ def test_disturbed_times_of_several_processes_are_undecided_and_the_sentence_say
         contrast=("mask",),
     )
     card = card_of(run)
-    assert card is not None
     assert ", undecided" in card.sentence
     assert card.sentence.endswith("; other work disturbed most blocks.")
-    assert card.note.endswith(" 1 more problem is under Contrasts.")
 
 
 def test_a_setting_that_failed_is_named_in_place_of_its_dot(tmp_path: Path) -> None:
@@ -50,7 +39,8 @@ def test_a_setting_that_failed_is_named_in_place_of_its_dot(tmp_path: Path) -> N
         ),
         contrast=("mask",),
     )
-    rows = dots(card_of(run)).rows
-    naive = next(row for row in rows if (row.group, row.label) == ("Time", "naive"))
+    picture = card_of(run).picture
+    assert isinstance(picture, DotPlot)
+    naive = next(row for row in picture.rows if (row.group, row.label) == ("Time", "naive"))
     assert naive.dot is None
     assert naive.missing == "out of memory with padding mask"

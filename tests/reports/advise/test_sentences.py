@@ -3,14 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
-from attnbench.reports.advice.answer import advise
-from attnbench.reports.advice.stored import StoredRows
-from attnbench.reports.pages.advice.sentences import (
+from attnbench.reports.advise.answer import advise
+from attnbench.reports.advise.sentences import (
+    beside_tables,
     headline,
     longest_sentence,
-    sentences,
 )
-from attnbench.reports.pages.advice.tables import choice_tables
+from attnbench.reports.advise.stored import StoredRows
+from attnbench.reports.advise.tables import choice_tables
 from tests.reports.fake_advice import (
     EAGER,
     SDPA,
@@ -41,12 +41,12 @@ def test_a_tie_is_no_victory(tmp_path: Path):
 def test_times_that_other_work_disturbed_come_with_a_caution(tmp_path: Path):
     asked = inquiry(implementations=(EAGER, SDPA))
     calm = advice_of(tmp_path / "calm")
-    assert not any("competed" in one for one in sentences(calm))
+    assert not any("competed" in one for one in beside_tables(calm))
     assert not calm.is_doubtful
     disturbed = {"hf:eager": {"speed": 8.0}, "hf:sdpa": {"contended_blocks": 8}}
     folder = measured(tmp_path / "busy", asked, changes=disturbed)
     busy = advise(asked, rows_of(asked, folder))
-    (caution,) = [one for one in sentences(busy) if "competed" in one]
+    (caution,) = [one for one in beside_tables(busy) if "competed" in one]
     kinds = len(asked.shapes.asked("prefill", 1024))
     assert f"in most blocks of {kinds} of these {2 * kinds} times: measure again" in caution
     assert busy.is_doubtful

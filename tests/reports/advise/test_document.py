@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from attnbench.reports.advice.answer import advise
-from attnbench.reports.advice.stored import StoredRows
-from attnbench.reports.pages.advice.document import as_json
+from attnbench.reports.advise.answer import advise
+from attnbench.reports.advise.document import as_json
+from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import EAGER, SDPA, FakeShapes, inquiry, measured, rows_of
 
 

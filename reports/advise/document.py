@@ -4,12 +4,12 @@ import json
 from math import isfinite
 from typing import Any
 
-from ....harness.stats.intervals import Interval
-from ...advice.answer import Advice
-from ...advice.asked import Asked
-from ...advice.choices import Cell, Choice, Decision
-from ...advice.memory import Longest, Need
-from .sentences import NOT_INCLUDED, headline, measure_command, run_commands, sentences
+from ...harness.stats.intervals import Interval
+from .answer import Advice
+from .asked import Asked
+from .choices import Cell, Choice, Decision
+from .memory import Longest, Need
+from .sentences import NOT_INCLUDED, beside_tables, headline, measure_command, run_commands
 
 SCHEMA = 1
 
@@ -20,7 +20,7 @@ def as_json(advice: Advice) -> str:
     found = {
         "schema": SCHEMA,
         "answer": headline(advice),
-        "sentences": list(sentences(advice)),
+        "sentences": list(beside_tables(advice)),
         "model": asked.model,
         "model_type": asked.model_type,
         "device": asked.device,

@@ -1,23 +1,21 @@
-"""Advice in sentences: what to use, how long it takes, what fits, and what is not known."""
+"""Advice in sentences: what to use, how long a context fits, and what is not known."""
 
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from ....harness.stats.intervals import Interval
-from ...advice.answer import Advice
-from ...advice.asked import Phase
-from ...advice.choices import Choice, Decision
-from ...advice.memory import Longest
-from ...comparison.verdict import REASONS
-from ...formatting import (
+from ...harness.stats.intervals import Interval
+from ..formatting import (
     in_brackets,
     list_text,
     measured_bounds_text,
     plural,
     size_text,
     time_text,
-    times_text,
 )
+from .answer import Advice
+from .asked import Phase
+from .choices import Decision
+from .memory import Longest
 
 LIMITS = {
     "memory": "memory is the limit",
@@ -27,14 +25,12 @@ LIMITS = {
     "unknown": "nothing is known beyond",
     "none": "memory is no limit",
 }
-HOW = {"prefill": "prefilled at once", "decode": "while decoding", "training": "in training"}
 VERBS = {"prefill": "prefill of", "decode": "decode after", "training": "a training step on"}
 NOT_INCLUDED = (
     "Not included: activations of the feed-forward layers, logits, the allocator's fragmentation,"
     " the CUDA context, and what the rest of a forward pass takes; in training, also what it keeps"
     " for the backward pass, gradients of weights, and the optimizer's state."
 )
-MOST_REASON = 160
 AS_GOOD_RATIO = 1.1  # to the fastest, of one that cannot be told apart from it
 
 
@@ -62,7 +58,7 @@ def _use(name: str, decisions: Sequence[Decision]) -> str:
     """`"sdpa" for prefill of 1,024 tokens (faster than eager)`: and whether that is clear."""
     parts = []
     for decision in decisions:
-        parts.append(f"{question(decision)} ({_how_clear(name, decision)})")
+        parts.append(f"{named(decision)} ({_how_clear(name, decision)})")
     return f'"{name}" for {list_text(parts)}'
 
 
@@ -101,29 +97,26 @@ def _common(decided: Sequence[Decision]) -> str | None:
     return max(possible, key=wins.count) if possible else None
 
 
-def question(decision: Decision) -> str:
+def named(decision: Decision) -> str:
     """`prefill of 8,192 tokens`."""
     return f"{VERBS[decision.phase]} {decision.context:,} tokens"
 
 
-def sentences(advice: Advice) -> Iterator[str]:
-    """Everything but the headline, the most important first."""
-    yield from map(decision_sentence, advice.decisions)
-    yield from _longest(advice)
-    yield from _others(advice)
+def about(advice: Advice) -> str:
+    """`llama-3-8b (llama), bf16, batch 1, on cpu: rows of 2 runs`."""
+    asked = advice.inquiry
+    tp = f", one of {asked.tp} devices" if asked.tp > 1 else ""
+    rows = f"rows of {plural(len(advice.runs), 'run')}" if advice.runs else "no rows yet"
+    if advice.rows.runs and not advice.runs:
+        rows = f"rows of {plural(len(advice.rows.runs), 'run')}, without a time"
+    return (
+        f"{asked.model} ({asked.model_type}), {asked.dtype}, batch {asked.batch}{tp}, on"
+        f" {asked.device_name}; {rows}; memory: {asked.memory_from}"
+    )
 
 
 def beside_tables(advice: Advice) -> Iterator[str]:
-    """What the tables of choices and of longest contexts do not say."""
-    for decision in advice.decisions:
-        if decision.best is not None and (rate := rates_text(decision.best)):
-            name, text = decision.best.implementation.name, question(decision)
-            yield f"{text[0].upper()}{text[1:]}: {name} reads {rate}."
-    yield from _others(advice)
-
-
-def _others(advice: Advice) -> Iterator[str]:
-    yield from _memory(advice)
+    """What no table says: cautions, and what is not known."""
     yield from (f"Caution: {trap}." for trap in advice.traps)
     count, timed = advice.disturbed
     if count:
@@ -135,55 +128,6 @@ def _others(advice: Advice) -> Iterator[str]:
     yield from (f"Decode: {note}." for note in rate_notes(advice))
     yield from _unknown(advice)
     yield NOT_INCLUDED
-
-
-def times_of_best(advice: Advice) -> str:
-    """Of what is advised: `Prefill of 8,192 tokens: sdpa takes 5.1 s (4.9 to 5.3) in 32 layers.`"""
-    parts = []
-    for decision in advice.decisions:
-        if decision.best is not None:
-            text = question(decision)
-            parts.append(f"{text[0].upper()}{text[1:]}: {_choice(decision.best)}.")
-    return " ".join(parts)
-
-
-def decision_sentence(decision: Decision) -> str:
-    """`Prefill of 8,192 tokens: sdpa (kernel flash) takes 5.1 s (4.9 to 5.3) in 32 layers; ...`"""
-    text = question(decision)
-    text = text[0].upper() + text[1:]
-    if not decision.choices:
-        return f"{text}: not measured here, see below."
-    parts = [_choice(one) for one in decision.choices]
-    return f"{text}: {'; '.join(parts)}."
-
-
-def _choice(one: Choice) -> str:
-    name = one.implementation.name
-    if one.total_ms is None:
-        return f"{name} {_cut(one.why_not)}"
-    kernel = f" (kernel {list_text(one.kernels)})" if one.kernels else ""
-    if one.against is None:
-        layers = plural(sum(cell.asked.count for cell in one.cells), "layer")
-        rate = rates_text(one)
-        rate = f", {rate}" if rate else ""
-        return f"{name}{kernel} takes {interval_text(one.total_ms)} in {layers}{rate}{_fitted(one)}"
-    against = one.against
-    ratio = times_text(against.ratio, against.low, against.high)
-    doubt = ", ".join(REASONS[code] for code in against.reasons[:1])
-    word = "" if against.verdict == "slower" else f", {against.verdict}"
-    because = f" ({doubt})" if doubt and against.verdict == "undecided" else ""
-    return f"{name}{kernel} takes {ratio} as long{word}{because}{_fitted(one)}"
-
-
-def rates_text(one: Choice) -> str:
-    """Of each kind of layer in decode: `9.8 GB/s (9.4 to 10.2), 61 % of the measured bandwidth`."""
-    parts = []
-    for cell in one.cells:
-        rate = cell.rate
-        if rate is not None and rate.rate_text:
-            share = f", {rate.share_text} of the measured bandwidth" if rate.share_text else ""
-            parts.append(f"{rate.rate_text}{share}")
-    return "; ".join(dict.fromkeys(parts))
 
 
 def rate_notes(advice: Advice) -> list[str]:
@@ -202,50 +146,6 @@ def interval_text(time_ms: Interval) -> str:
     number = float(text.partition(" ")[0])
     scale = number / time_ms.value if time_ms.value else 0.0
     return f"{text}{in_brackets(measured_bounds_text(scale * time_ms.low, scale * time_ms.high))}"
-
-
-def _fitted(one: Choice) -> str:
-    return f" [{one.fitted}]" if one.fitted else ""
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MOST_REASON else f"{text[: MOST_REASON - 1]}…"
-
-
-def first_words(text: str) -> str:
-    """Up to the first colon or semicolon."""
-    return text.replace(";", ":").partition(":")[0]
-
-
-def _memory(advice: Advice) -> Iterator[str]:
-    for phase, implementation, need in advice.needs:
-        weights = size_text(need.weights) if need.weights is not None else "not known"
-        parts = [f"weights {weights}", f"keys and values {size_text(need.cache)}"]
-        if need.paged_cache != need.cache:
-            parts[-1] += f" ({size_text(need.paged_cache)} in an engine with one pool of pages)"
-        if phase == "training":
-            parts[-1] = f"kept for the backward pass {size_text(need.kept) or 'not known'}"
-        attention = size_text(need.attention) if need.attention is not None else "not known"
-        parts.append(f"attention of one layer {attention} ({implementation.name}, {need.words})")
-        total, budget = need.total, advice.inquiry.memory_bytes
-        end = ""
-        if total is not None:
-            end = f": {size_text(total)} in all"
-            if budget is not None:
-                end += f", which {'fits' if total <= budget else 'does not fit'} in"
-                end += f" {size_text(budget)}{beside_weights(advice)}"
-        place = f"{VERBS[phase]} {need.context:,} tokens"
-        yield f"Memory for {place}: {', '.join(parts)}{end}."
-
-
-def _longest(advice: Advice) -> Iterator[str]:
-    for phase in dict.fromkeys(one.phase for one in advice.longest):
-        found = [one for one in advice.longest if one.phase == phase]
-        room = f" {room_text(advice, phase)}" if room_text(advice, phase) else ""
-        yield f"Longest context{room}, {HOW[phase]}: {longest_sentence(found)}"
-        for checked in dict.fromkeys(one.checked for one in found if one.checked):
-            names = [one.implementation.name for one in found if one.checked == checked]
-            yield f"The wall of {list_text(names)}: {checked}."
 
 
 def beside_weights(advice: Advice) -> str:

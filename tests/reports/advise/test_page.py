@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from attnbench.reports.advice.answer import advise
-from attnbench.reports.advice.stored import StoredRows
-from attnbench.reports.pages.advice.page import render
+from attnbench.reports.advise.answer import advise
+from attnbench.reports.advise.page import render
+from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import SDPA, inquiry, measured, rows_of
 
 LENGTHS = (128, 256, 512, 1024)

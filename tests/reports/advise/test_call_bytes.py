@@ -3,9 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-from attnbench.reports.advice.call_bytes import NOT_KEPT, CallBytes
-from attnbench.reports.advice.memory import MemoryOver
-from attnbench.reports.advice.stored import StoredRows
+from attnbench.reports.advise.call_bytes import NOT_KEPT, CallBytes
+from attnbench.reports.advise.memory import MemoryOver
+from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import (
     EAGER,
     FLEX,
