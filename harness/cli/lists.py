@@ -98,10 +98,10 @@ def list_models() -> None:
 @list_app.command("studies", cls=Verb)
 def list_studies() -> None:
     """Studies, which time nothing, and the question that each answers."""
-    from ..studies import OF_CHECKPOINTS, load, names
+    from ..studies import load, names, takes, taking_files
 
     rows = [(name, load(name).QUESTION) for name in names()]
-    rows.append((OF_CHECKPOINTS, f"{load(OF_CHECKPOINTS).QUESTION} (run --checkpoint PATH)"))
+    rows += [(name, f"{load(name).QUESTION} (run --{takes(name)} PATH)") for name in taking_files()]
     print_table(("study", "question"), rows)
 
 
@@ -168,7 +168,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, none: 
     """`none`: the sentence in place of a table without rows: what there is not, where it was looked
     for, and how to make one.
     """
-    from ..terminal.progress import echo, say, table
+    from ..terminal.progress import echo, say
+    from .tables import table
 
     rows = list(rows)
     if rows or not none:

@@ -9,9 +9,10 @@ import pytest
 
 from attnbench.harness.cases.case import Case, Wall, case_of, study_of
 from attnbench.harness.cases.expected_time import Forecast
-from attnbench.harness.run.forecast import Foreseen, Pace, forecast
+from attnbench.harness.run.forecast import forecast
 from attnbench.harness.run.worker_pool import RunConfig
 from attnbench.harness.scenario import Plan
+from attnbench.harness.scenario.estimate import Foreseen, Pace
 from attnbench.impls.problem import Problem
 from tests.conftest import ROOT
 

@@ -37,15 +37,6 @@ def test_sdpa_on_the_kernel_math_is_a_trap_with_its_likely_reasons(tmp_path: Pat
     assert fine.traps == []
 
 
-def test_without_rows_training_has_no_longest_context_and_says_why():
-    shapes = FakeShapes(formulas={"hf:sdpa": 7})
-    advice = advise(inquiry(phases=("prefill", "training"), shapes=shapes), StoredRows())
-    found = {one.phase: one for one in advice.longest if one.implementation == SDPA}
-    assert found["prefill"].context == 3604
-    assert found["training"].context is None
-    assert "keeps for its backward pass" in found["training"].words
-
-
 def test_only_what_is_undecided_is_worth_a_longer_run(tmp_path: Path):
     asked = inquiry(implementations=(EAGER, SDPA))
     clear = advise(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from attnbench.reports.advise.call_bytes import NOT_KEPT, CallBytes
+from attnbench.reports.advise.call_bytes import CallBytes
 from attnbench.reports.advise.memory import MemoryOver
 from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import (
@@ -95,12 +95,6 @@ def test_walls_of_inputs_in_another_order_do_not_count(tmp_path: Path):
     asked = inquiry()
     wall = searched(tmp_path, asked, EAGER, 2000, 2010, input_order=None)
     assert longest(asked, rows_of(asked, wall), EAGER).context is None
-
-
-def test_walls_of_another_problem_do_not_count(tmp_path: Path):
-    asked = inquiry()
-    other = searched(tmp_path, inquiry(phases=("training",)), EAGER, 2000, 2010)
-    assert longest(asked, rows_of(asked, other), EAGER).context is None
 
 
 class Cross(FakeShapes):
@@ -213,20 +207,3 @@ def test_a_longer_length_bounds_what_a_layer_keeps(tmp_path: Path):
     need = MemoryOver(inquiry=asked, rows=rows).need(SDPA, "training", 100)
     assert need.at_most
     assert need.kept == 5 * (100_000 + 40 * 512)
-
-
-def test_without_a_row_that_says_it_training_has_no_longest_context(tmp_path: Path):
-    asked = inquiry(**TRAINING, shapes=FORMULA)
-    end = longest(asked, rows_of(asked, measured(tmp_path, asked)), phase="training")
-    assert end.context is None
-    assert NOT_KEPT in end.words
-
-
-def test_one_layer_of_a_kind_counts_once_and_three_thrice(tmp_path: Path):
-    class One(FakeShapes):
-        def asked(self, phase, context):
-            return [replace(one, count=1) for one in super().asked(phase, context)[:1]]
-
-    asked, rows = trained(tmp_path, 512, shapes=One())
-    need = MemoryOver(inquiry=asked, rows=rows).need(SDPA, "training", 512)
-    assert need.kept == 1040 * 512

@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from attnbench.reports.advise.memory import MemoryOver, contexts_to_draw
+from attnbench.reports.advise.memory import MemoryOver
 from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import EAGER, FLEX, SDPA, FakeShapes, inquiry, measured, rows_of
 
@@ -65,13 +65,6 @@ def test_without_enough_lengths_a_formula_counts_and_without_one_nothing_is_know
     assert unknown.words == "no formula for hf:eager"
 
 
-def test_one_that_compiles_is_not_asked_for_a_formula_where_rows_say_less(tmp_path: Path):
-    asked = inquiry(shapes=FakeShapes(formulas={"hf:flex_attention": 7}))
-    rows = rows_of(asked, measured(tmp_path, asked))
-    need = MemoryOver(inquiry=asked, rows=rows).need(FLEX, "prefill", 2048)
-    assert need.words == "its bytes were measured at N = 1,024 only"
-
-
 def test_the_longest_context_is_the_last_that_fits():
     asked = inquiry(shapes=FakeShapes(formulas={"hf:sdpa": 7}), weight_bytes=10_000)
     found = MemoryOver(inquiry=asked, rows=StoredRows()).longest(SDPA, "prefill")
@@ -114,13 +107,6 @@ def test_without_bytes_or_memory_the_longest_is_not_known_and_says_why():
     assert (found.context, found.words) == (None, "no formula for hf:eager")
     nowhere = MemoryOver(inquiry=inquiry(memory_bytes=None), rows=StoredRows())
     assert "--memory-gib" in nowhere.longest(EAGER, "prefill").words
-
-
-def test_the_drawing_spans_what_was_asked_and_what_fits_and_not_what_the_model_refuses():
-    drawn = contexts_to_draw([3000, 0], [1024], 4096)
-    assert {1024, 3000, 4096} <= set(drawn)
-    assert drawn == sorted(drawn)
-    assert drawn[-1] == 4096
 
 
 def test_a_kind_of_layer_that_is_not_measured_leaves_the_bytes_of_attention_open():

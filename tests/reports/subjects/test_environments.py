@@ -12,7 +12,6 @@ import pytest
 
 from attnbench.reports.analysis.contrasts import against_one_head as comparable
 from attnbench.reports.analysis.contrasts import most_heads
-from attnbench.reports.analysis.errors import errors_by_backend
 from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.data.load import frame, load
 from attnbench.reports.data.read import BadRun, read_run
@@ -20,6 +19,7 @@ from attnbench.reports.data.row_groups import groups, records
 from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.exports import export
 from attnbench.reports.pages.report import open_report
+from attnbench.reports.subjects.correctness import errors_by_backend
 from tests.made_runs import case, problem, two_environments
 from tests.reports.pages.test_hostile import HOSTILE, Tags
 from tests.reports.rendering import markdown_of, page_of, summary_of

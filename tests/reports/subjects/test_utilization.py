@@ -12,7 +12,7 @@ from attnbench.reports.elements import Block, Table
 from attnbench.reports.subjects import utilization
 from tests.made_runs import case, problem, row, write_run
 from tests.reports.pages.test_hostile import HOSTILE
-from tests.reports.rendering import blocks_of, markdown_of, page_of, sentences, tables_of, text_of
+from tests.reports.rendering import blocks_of, markdown_of, page_of, tables_of, text_of
 
 ACTIVE = {"naive": 0.2, "fused": 0.8, "sdpa": 0.9}
 ENERGY_J = {"naive": 900.0, "fused": 800.0, "sdpa": 600.0}
@@ -52,28 +52,6 @@ def with_utilization(parent: Path, shifts: tuple[float, ...] = (-0.01, 0.0, 0.01
         windows = [window(one["backend"], shift, **of_windows) for shift in shifts]
         rows.append(row(one, **{**usual, "windows": windows, **changes}))
     return write_run(parent, cases, rows, device="cuda")
-
-
-def kernel(
-    name: str, launch_count: int, time_ms: float, grid: list[int] | None = None, **changes: Any
-) -> dict[str, Any]:
-    """One entry of a `kernel_table`."""
-    return {
-        "name": name,
-        "launch_count": launch_count,
-        "time_ms": time_ms,
-        "grid": grid,
-        "block": grid and [256, 1, 1],
-        "thread_register_count": grid and 128,
-        "block_shared_bytes": grid and 48 << 10,
-        "occupancy_ratio": grid and 0.25,
-        **changes,
-    }
-
-
-def kernel_tables(*entries: dict[str, Any], calls: int | None = 5, **others: Any) -> dict[str, Any]:
-    """The `tables` of a row."""
-    return {"kernel_table": list(entries), "profiled_call_count": calls, **others}
 
 
 def rows_with(tmp_path: Path, **changes: Any) -> list[Row]:
@@ -158,35 +136,16 @@ def test_a_bit_mask_has_its_values_and_no_mean(tmp_path: Path) -> None:
     assert (found.mean, found.span, found.windows) == ("", "0x0, 0x4, 0x40", 4)
 
 
-def test_only_numbers_that_no_headline_shows_are_readings(tmp_path: Path) -> None:
-    tables = {"note": "warm", "fits": True, "lane_table": [{"lane": 1}], "fan_ratio": None}
-    of_windows = {"fan_ratio": None, "temperature_c": 50}
-    assert readings(tmp_path, of_windows=of_windows, tables=tables) == {}
-
-
 def test_each_launch_mode_has_readings_of_its_own(tmp_path: Path) -> None:
     windows = [window("naive", fan_ratio=0.2), window("naive", way="graph", fan_ratio=0.4)]
     assert readings(tmp_path / "a", windows=windows)["fan"].mean == "20.0 %"
     assert readings(tmp_path / "b", "graph", windows=windows)["fan"].mean == "40.0 %"
 
 
-def test_numbers_of_probes_with_calls_of_their_own_are_readings_too(tmp_path: Path) -> None:
-    found = readings(tmp_path, tables=kernel_tables(fan_count=7))
-    assert {title: one.mean for title, one in found.items()} == {
-        "profiled call count": "5",
-        "fan count": "7",
-    }
-
-
 def test_a_row_without_windows_has_no_readings() -> None:
     for nothing in ({}, {"windows": None, "tables": None}, {"windows": []}):
         assert utilization.other_readings(nothing) == []
         assert utilization.launch_modes([nothing]) == []
-
-
-def test_missing_columns_are_listed_once_for_each_reason() -> None:
-    rows = [{"missing": {"a_ratio": "no GPU", "b_w": "no GPU"}}, {"missing": None}, {}]
-    assert utilization.missing([*rows, *rows]) == {"no GPU": ["a_ratio", "b_w"]}
 
 
 READINGS = "All other readings"
@@ -217,38 +176,6 @@ def test_a_column_that_reports_do_not_know_is_a_folded_line(tmp_path: Path) -> N
         ("naive", "link mask", "", "0x5", "3"),
     )
     assert len(found.rows) == 6
-
-
-def test_kernels_of_a_case_are_a_folded_table_without_windows_too(tmp_path: Path) -> None:
-    entries = (
-        kernel("gemm", 10, 3.0, [64, 8, 1]),
-        kernel("softmax", 5, 1.0, [8, 1, 1], occupancy_ratio=None),
-    )
-    run = with_utilization(tmp_path, windows=None, tables=kernel_tables(*entries))
-    blocks = blocks_of(utilization, run)
-    assert any("torch.profiler in calls of their own" in text for text in sentences(blocks))
-    kernels = [one for one in tables_of(blocks) if one.title.startswith("Kernels of")]
-    assert len(kernels) == 3
-    first = kernels[0]
-    assert first.folded
-    assert first.title == (
-        "Kernels of naive at N\u00a0=\u00a01k: 3 launches per call; 75.0 % of the time in gemm"
-    )
-    assert first.columns == (
-        "kernel",
-        "launches per call",
-        "time per call",
-        "share of time",
-        "grid",
-        "block",
-        "thread register count",
-        "block shared",
-        "occupancy",
-    )
-    assert first.rows == (
-        ("gemm", "2", "600 μs", "75.0 %", "64 × 8 × 1", "256 × 1 × 1", "128", "48 KiB", "25.0 %"),
-        ("softmax", "1", "200 μs", "25.0 %", "8 × 1 × 1", "256 × 1 × 1", "128", "48 KiB", ""),
-    )
 
 
 def test_a_table_of_a_probe_that_reports_do_not_know_has_its_keys_as_columns(
