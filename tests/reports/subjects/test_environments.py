@@ -20,7 +20,7 @@ from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.exports import export
 from attnbench.reports.pages.report import open_report
 from attnbench.reports.subjects.correctness import errors_by_backend
-from tests.made_runs import case, problem, two_environments
+from tests.made_runs import case, problem, read_rows, two_environments
 from tests.reports.pages.test_hostile import HOSTILE, Tags
 from tests.reports.rendering import markdown_of, page_of, summary_of
 
