@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ...impls.problem import Problem
-from ...reports.advice.answer import Advice, close_choices
-from ...reports.advice.asked import Inquiry, Phase
-from ...reports.advice.stored import Stored, StoredRows, lacks_time
+from ...reports.advise.answer import Advice, close_choices
+from ...reports.advise.asked import Inquiry, Phase
+from ...reports.advise.stored import Stored, StoredRows, lacks_time
 from ..cases.case import Case, problem_of
 from ..scenario import Scenario, from_mapping
 from ..scenario.model_cases import axes_of

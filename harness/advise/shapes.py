@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ...impls.problem import Dtype, Problem
-from ...reports.advice.asked import Asked, Implementation, Phase, Predicted
+from ...reports.advise.asked import Asked, Implementation, Phase, Predicted
 from ..cases.case import Case, problem_of
 from ..cases.costs import input_bytes
 from ..models.layers import Model
@@ -43,7 +43,7 @@ def implementations(*, by_transformers: bool | None = None) -> list[Implementati
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShapes:
-    """reports.advice.asked.Shapes for a model in one dtype, on one kind of device."""
+    """reports.advise.asked.Shapes for a model in one dtype, on one kind of device."""
 
     model: Model
     batch: int

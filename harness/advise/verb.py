@@ -25,9 +25,9 @@ from ..files.errors import BadInput, shown
 
 if TYPE_CHECKING:
     from ...impls.problem import Dtype
-    from ...reports.advice.answer import Advice
-    from ...reports.advice.asked import Inquiry, Phase
-    from ...reports.advice.stored import StoredRows
+    from ...reports.advise.answer import Advice
+    from ...reports.advise.asked import Inquiry, Phase
+    from ...reports.advise.stored import StoredRows
     from ..machine.this_device import ThisDevice
     from ..models.layers import Model
 
@@ -35,7 +35,6 @@ USUAL_CONTEXT = 8192  # tokens, if the model takes so many
 MOST_TOKENS = 1 << 27
 MOST_SECONDS = 1e8
 GIB = 2**30
-LEAVE_OUT = ("attention's bytes", "kernel", "phase")  # columns, where there is little room
 MEASURED_ELSEWHERE = ("--measure", "--json", "--quiet", "-q", "--wait")
 
 
@@ -140,8 +139,8 @@ def advise(
     Answers from the rows of earlier runs on this device, and says which are missing; --measure
     measures those.
     """
-    from ...reports.advice.answer import advise as answer
-    from ...reports.pages.advice import document
+    from ...reports.advise import document
+    from ...reports.advise.answer import advise as answer
     from ..machine.this_device import this_device
 
     here = this_device(device)
@@ -164,20 +163,19 @@ def advise(
 
 
 def _print(advice: "Advice") -> None:
-    """The headline, tables, and the sentences that no table says."""
-    from ...reports.pages.advice.sentences import beside_tables, headline, run_commands
-    from ...reports.pages.advice.tables import about, choice_tables, longest_table
-    from ..terminal.progress import echo, say, table
+    from ...reports.advise.sentences import about, headline, run_commands
+    from ...reports.advise.tables import blocks
+    from ...reports.elements import Text
+    from ...reports.pages.terminal import render_block
+    from ..terminal.progress import echo, say
 
     say(headline(advice))
     say(about(advice))
-    for one in (*choice_tables(advice), longest_table(advice)):
-        if one is not None:
+    for block in blocks(advice):
+        if not isinstance(block, Text):
             typer.echo("")
-            echo(table(one.title, one.columns, one.rows, leave_out=LEAVE_OUT))
-    typer.echo("")
-    for sentence in beside_tables(advice):
-        say(sentence)
+        for part in render_block(block):
+            echo(part)
     if advice.is_doubtful:
         say("What measures these choices again, in several processes:")
         for command in run_commands(advice):
@@ -185,7 +183,7 @@ def _print(advice: "Advice") -> None:
 
 
 def _write(path: Path, advice: "Advice") -> None:
-    from ...reports.pages.advice.page import render
+    from ...reports.advise.page import render
     from ..cli.report import written_to
     from ..files.safe_files import write_output
 
@@ -199,7 +197,7 @@ def _write(path: Path, advice: "Advice") -> None:
 
 def _inquiry(asked: Asked, here: "ThisDevice") -> "Inquiry":
     """Raises BadInput."""
-    from ...reports.advice.asked import Inquiry
+    from ...reports.advise.asked import Inquiry
     from ..models.resolve import model_of
     from .shapes import ModelShapes, implementations
 
@@ -323,7 +321,7 @@ def _seconds(number: str, text: str) -> float:
 
 def _rows(inquiry: "Inquiry", here: "ThisDevice", out: Path) -> "StoredRows":
     """Of all runs in the results folder, newest first; those of suites too."""
-    from ...reports.advice.stored import Device, stored_rows
+    from ...reports.advise.stored import Device, stored_rows
     from ..store.run_store import runs, runs_and_suites
 
     folders = [run for folder in runs_and_suites(out) for run in (runs(folder) or [folder])]
@@ -351,7 +349,7 @@ def _measured(
 
     The device is locked from the first look at it to the last row: no other run gets in between.
     """
-    from ...reports.advice.answer import advise as answer
+    from ...reports.advise.answer import advise as answer
     from ..process.device_lock import device_lock
     from ..run.start import RunOptions
     from ..terminal.progress import progress, say

@@ -235,7 +235,8 @@ def print_comparison(found: "Comparison", shape: Shape) -> None:
         return
     from rich.markup import escape
 
-    from ..terminal.progress import echo, table
+    from ..terminal.progress import echo
+    from .tables import table
 
     titles, rows = text.table(found)
     if rows:

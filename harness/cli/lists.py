@@ -168,7 +168,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, none: 
     """`none`: the sentence in place of a table without rows: what there is not, where it was looked
     for, and how to make one.
     """
-    from ..terminal.progress import echo, say, table
+    from ..terminal.progress import echo, say
+    from .tables import table
 
     rows = list(rows)
     if rows or not none:

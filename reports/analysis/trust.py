@@ -5,11 +5,11 @@ from math import expm1
 from typing import Any, Literal
 
 from ..data.noise_floor import DISTURBED_RATIO, percent_text, share_text
+from ..data.peaks import places
 from ..data.row_groups import Row, distinguishing_axes, label, problem
 from ..data.run_meta import Meta, plan_of
 from ..formatting import beyond_whole, list_text, number_text, plural
 from ..ratio import disturbed, in_most, of_one_process
-from .roofline import places
 
 MOST_NAMED = 4
 DISTURBANCES = {  # column: what happened

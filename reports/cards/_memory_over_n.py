@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from ..analysis.heads import MARGIN_RATIO
 from ..analysis.memory_curves import (
     MemoryCurve,
     last_rise,
@@ -26,6 +25,7 @@ from ..formatting import (
     plural,
     size_text,
 )
+from ..words import SAME_RATIO
 
 MOST_CLAUSES = 3  # on backends that still fit
 MOST_NAMES = 4  # in one clause of the sentence; the picture has them all
@@ -144,7 +144,7 @@ def _grows(curve: MemoryCurve) -> str:
         return f"about {curve.growth}: {number_text(times)} times the memory {lengths}"
     usual, words = {"quadratic": (4, "four times"), "linear": (2, "twice")}[curve.growth]
     known = of_twice_the_length(curve)
-    if known is None or abs(known[1] / usual - 1) <= MARGIN_RATIO:
+    if known is None or abs(known[1] / usual - 1) <= SAME_RATIO:
         return f"{curve.growth}: twice the length, {words} the memory"
     at = f"N\u00a0=\u00a0{length_text(known[0])}"
     return f"{curve.growth} in the end: twice {at} takes {number_text(known[1])} times the memory"

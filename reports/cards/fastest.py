@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..analysis import heads
+from ..analysis.contrasts import against_one_head
 from ..analysis.speed import Race, alone, race, tied
 from ..analysis.winner_map import second_axis
 from ..data.exactness import meanings
@@ -38,7 +38,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         return None
     axis = second_axis([group.problem for group, _ in raced])
     shown, which = _one_map(raced, axis)
-    beside_heads = bool(heads.comparable(rows))
+    beside_heads = bool(against_one_head(rows))
     table, wide = _table(shown, axis, beside_heads=beside_heads)
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
     left = len(raced) - len(shown)

@@ -12,11 +12,11 @@ from math import inf
 from typing import Any
 
 from ...harness.files.printable import visible
-from ..analysis.timeline import GAP_PERIODS, QUANTITIES
 from ..data.read import Document, Run
 from ..data.run_meta import device_name, not_reached
 from ..data.telemetry import telemetry
 from ..formatting import plural
+from ..subjects._timeline import GAP_PERIODS, QUANTITIES
 from . import Exported, NotExportable
 
 MEANING = "the run over time, for ui.perfetto.dev or chrome://tracing"

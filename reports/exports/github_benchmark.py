@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...harness.files.printable import visible
-from ..analysis.decode import own_text
 from ..data.read import Run
 from ..data.run_meta import device_name
+from ..subjects.decode import own_text
 from . import Exported
 from ._speeds import Timed, left_out, speeds
 

@@ -19,7 +19,7 @@ from ..data.run_meta import Meta, by_question, run_meta
 from ..elements import Badge, Block, Card, Text, note
 from ..sections import Section, name_of, sections_of
 from ..sections._badges import badges
-from ..subjects import Teller, tell, tellers_of
+from ..subjects import Subject, Teller, tell, tellers_of
 from .exactness_marks import marked, marked_card, marked_names
 from .run_titles import page_title, questions, run_titles
 
@@ -141,14 +141,31 @@ class Report:
             if not (isinstance(block, Text) and block.about in self.answers):
                 yield block
 
+    @property
+    def lines(self) -> list[str]:
+        """Findings that no card says, a sentence each."""
+        every = [line for one in tellers_of(self.meta) for line in self._told(one).lines]
+        marked_lines = marked([Text(text=line) for line in every], {**self.names, **self.titles})
+        return [one.text for one in marked_lines if isinstance(one, Text)]
+
+    def _told(self, one: Teller) -> Subject:
+        if one.__name__ not in self._subjects:
+            table = self.frame if getattr(one, "ALL_COPIES", False) else self._first_copies
+            self._subjects[one.__name__] = tell(one, records(table), table.columns, self.meta)
+        return self._subjects[one.__name__]
+
+    @cached_property
+    def _subjects(self) -> dict[str, Subject]:
+        """Those that were told, by module."""
+        return {}
+
     def _unmarked(self, one: Section | Teller) -> Iterable[Block]:
         table = self.frame if getattr(one, "ALL_COPIES", False) else self._first_copies
         lacking = [column for column in one.NEEDS if column not in table.columns]
         if lacking:
             return [note(f"the runs have no {', '.join(lacking)}.")]
         if hasattr(one, "subject"):
-            told = tell(cast(Teller, one), records(table), table.columns, self.meta)
-            return told.details(with_card=name_of(one) not in self.answers)
+            return self._told(cast(Teller, one)).details(with_card=name_of(one) not in self.answers)
         return one.render(table, self.meta)
 
 

@@ -8,9 +8,7 @@ from typing import Protocol
 import pandas as pd
 
 from ..analysis import (
-    contrasts,
     growth_along,
-    heads,
     max_seq_len,
     memory,
     speed,
@@ -78,8 +76,6 @@ def _of_cases(rows: list[Row], meta: Meta) -> Iterator[Block]:
 
 
 def _answers(rows: list[Row], meta: Meta) -> Iterator[Text]:
-    found = contrasts.findings(rows, meta)
-    yield from _sentences("Contrasts", found, about="contrasts")
     yield from _sentences("Growth", growth_along.findings(rows, meta), about="growth")
     over_n = groups(rows, "seq_len")
     if any(row["latency_ms"] is not None for row in rows):
@@ -101,20 +97,6 @@ def _answers(rows: list[Row], meta: Meta) -> Iterator[Text]:
                 " call in the report."
             )
         )
-    yield from _heads(rows)
-
-
-def _heads(rows: list[Row]) -> Iterator[Text]:
-    """Per run, environment and backend, h heads against one at the longest N."""
-    longest: dict[tuple[str, str | None, str], tuple[Group, heads.HeadCost]] = {}
-    for group, costs in heads.comparable(rows):
-        for cost in heads.most_heads(costs):
-            key = group.problem["run"], group.problem["python"], cost.backend
-            best = longest.setdefault(key, (group, cost))
-            if (group.problem["seq_len"] or 0) > (best[0].problem["seq_len"] or 0):
-                longest[key] = (group, cost)
-    for group, cost in longest.values():
-        yield Text(text=f"For {group.at}: {heads.finding(cost)}.", about="heads")
 
 
 def _findings(module: Finder, found: list[Group]) -> list[str]:

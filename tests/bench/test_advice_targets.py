@@ -16,8 +16,8 @@ from attnbench.harness.machine.this_device import this_device
 from attnbench.harness.measure.peak_memory import peak
 from attnbench.harness.models.resolve import model_of
 from attnbench.harness.store.run_store import runs
-from attnbench.reports.advice.memory import MemoryOver
-from attnbench.reports.advice.stored import Device, stored_rows
+from attnbench.reports.advise.memory import MemoryOver
+from attnbench.reports.advise.stored import Device, stored_rows
 from tests.conftest import environment
 from tests.reports.fake_advice import inquiry
 

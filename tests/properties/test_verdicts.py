@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from attnbench.harness.stats.contrasts import Spread
 from attnbench.reports.comparison.case_samples import CaseSamples, case_samples
 from attnbench.reports.comparison.verdict import CaseVerdict, Rules, case_verdicts
+from attnbench.reports.ratio import Noise
 from tests.made_runs import PLANNED, timed
 
 OPPOSITE = {"slower": "faster", "faster": "slower", "more": "less", "less": "more"}
@@ -24,7 +25,11 @@ SIDES = st.fixed_dictionaries(
     }
 )
 RULES = st.sampled_from(
-    [Rules(), Rules(same_run=True), Rules(between_runs=Spread(sd=0.005, degrees=10))]
+    [
+        Rules(),
+        Rules(same_run=True),
+        Rules(noise=Noise(between_runs=Spread(sd=0.005, degrees=10))),
+    ]
 )
 
 

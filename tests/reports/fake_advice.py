@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.advice.asked import Asked, Implementation, Inquiry, Phase, Predicted
-from attnbench.reports.advice.stored import Device, StoredRows, stored_rows
+from attnbench.reports.advise.asked import Asked, Implementation, Inquiry, Phase, Predicted
+from attnbench.reports.advise.stored import Device, StoredRows, stored_rows
 from tests.made_runs import case, problem, row, write_run
 
 EAGER = Implementation(name="eager", backend="hf:eager")

@@ -30,6 +30,9 @@ def rows_with_statuses(parent: Path, *cases: tuple[dict[str, Any], str]) -> list
 
 
 def blocks_of(section: Any, *runs: Path) -> list[Block]:
+    """Of a section, or of a subject with what its card says."""
+    if hasattr(section, "subject"):
+        return list(subject_of(section, *runs).details(with_card=True))
     read = [read_run(run) for run in runs]
     return list(section.render(frame(read), run_meta(read)))
 

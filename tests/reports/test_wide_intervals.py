@@ -11,12 +11,12 @@ import pytest
 
 from attnbench.harness.stats.wide_intervals import ratio_says_nothing, says_nothing
 from attnbench.harness.terminal.progress import echo
-from attnbench.reports.advice.answer import advise
+from attnbench.reports.advise.answer import advise
+from attnbench.reports.advise.sentences import decision_sentence
 from attnbench.reports.comparison import text
 from attnbench.reports.comparison.compare import Comparison, compare_backends
 from attnbench.reports.formatting import measured_bounds_text, ratio_bounds_text, times_text
 from attnbench.reports.pages import html, terminal
-from attnbench.reports.pages.advice.sentences import decision_sentence
 from attnbench.reports.pages.report import open_report
 from tests.made_runs import case, problem, row, write_run
 from tests.reports.fake_advice import EAGER, SDPA, inquiry, measured, rows_of

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ..heads import MARGIN_RATIO
+from ...words import SAME_RATIO
 
 ClaimVerdict = Literal["supported", "refuted", "depends", "inconclusive", "not run"]
 LOOKS: dict[str, Literal["good", "bad", "mixed", "open"]] = {
@@ -14,7 +14,7 @@ LOOKS: dict[str, Literal["good", "bad", "mixed", "open"]] = {
     "inconclusive": "open",
 }  # of those that were tested, in the order of sentences
 OPPOSITE: dict[ClaimVerdict, ClaimVerdict] = {"supported": "refuted", "refuted": "supported"}
-EQUAL = (1 / (1 + MARGIN_RATIO), 1 + MARGIN_RATIO)  # ratios that count as equal
+EQUAL = (1 / (1 + SAME_RATIO), 1 + SAME_RATIO)  # ratios that count as equal
 
 
 class Evidence(NamedTuple):

@@ -6,7 +6,8 @@ from typing import Any
 
 from ...data.row_groups import Group, Row, backends, groups
 from ...formatting import bytes_text, number_text, plural
-from ..heads import MARGIN_RATIO, HeadCost, comparable, share_width
+from ...words import SAME_RATIO
+from ..contrasts import Contrast, against_one_head, share_width
 from ..polynomial import bytes_over_n, coefficient_text
 from .claim_verdict import Evidence, agreed, first_texts
 from .statement import Measured, claim
@@ -85,7 +86,7 @@ def flops_of_heads(run: Measured) -> Iterator[Evidence]:
 )
 def memory_of_heads(run: Measured) -> Iterator[Evidence]:
     found = {backend: list(_of_coefficients(run.rows, backend)) for backend in backends(run.rows)}
-    without = comparable([row for row in run.rows if not found[row["backend"]]])
+    without = against_one_head([row for row in run.rows if not found[row["backend"]]])
     for backend, evidence in found.items():
         yield from evidence or _of_peaks(without, backend)
 
@@ -110,12 +111,10 @@ def _of_coefficients(rows: Sequence[Row], backend: str) -> Iterator[Evidence]:
             yield Evidence(backend, "refuted" if by_heads[worst] > one else "supported", text)
 
 
-def _of_peaks(compared: Sequence[tuple[Group, list[HeadCost]]], backend: str) -> Iterator[Evidence]:
+def _of_peaks(compared: Sequence[tuple[Group, list[Contrast]]], backend: str) -> Iterator[Evidence]:
     for group, costs in compared:
         mine = [
-            cost
-            for cost in costs
-            if cost.backend == backend and cost.heads > 1 and cost.peak_bytes == cost.peak_bytes
+            cost for cost in costs if cost.backend == backend and cost.peak_bytes == cost.peak_bytes
         ]
         if mine and share_width(group):
             worst = max(mine, key=lambda cost: cost.peak_bytes)
@@ -123,5 +122,5 @@ def _of_peaks(compared: Sequence[tuple[Group, list[HeadCost]]], backend: str) ->
                 f"{number_text(worst.peak_bytes)} times the bytes of one head with {worst.heads} at"
                 f" {group.at}"
             )
-            equal = worst.peak_bytes <= 1 + MARGIN_RATIO
+            equal = worst.peak_bytes <= 1 + SAME_RATIO
             yield Evidence(backend, "supported" if equal else "refuted", text)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ....harness.stats.intervals import Interval
 from ...data.row_groups import Row, groups
 from ...formatting import beyond_text
-from ..utilization import observed
+from ...subjects.utilization import observed
 from .claim_verdict import ClaimVerdict, Evidence, deciding
 from .statement import Measured, claim
 

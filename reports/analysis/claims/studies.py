@@ -20,6 +20,7 @@ from ....harness.rows.findings import (
     Timed,
 )
 from ....harness.stats.intervals import Interval
+from ...data.generation import complaints, flops_exponent, timed
 from ...data.noise_floor import ASSUMED_RATIO, DISTURBED_RATIO, share_text
 from ...formatting import (
     beyond_text,
@@ -29,7 +30,6 @@ from ...formatting import (
     percent_text,
     times_text,
 )
-from ..generation import complaints, flops_exponent, timed
 from ..growth import interval_text
 from .claim_verdict import (
     EQUAL,

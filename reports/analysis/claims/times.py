@@ -13,9 +13,9 @@ from ...data.exactness import is_exact
 from ...data.row_groups import AXES, Row, backends, groups
 from ...formatting import count_text, number_text
 from ...ratio import Ratio, disturbed, time_ratio
-from ...words import DISTURBED
-from ..errors import ALLOWED_RATIO
-from ..heads import Answer, comparable, same_time, share_width
+from ...subjects.correctness import ALLOWED_RATIO
+from ...words import DISTURBED, Word
+from ..contrasts import against_one_head, share_width
 from .claim_verdict import (
     EQUAL,
     ClaimVerdict,
@@ -34,9 +34,16 @@ from .studies import share_of_output
 LOOP, FUSED = "naive", "fused"
 HALF = 0.5  # a part of a layer that takes more of its time is a bottleneck
 GRU_FLOPS = 12  # per token and d²: three gates of two matrices
-ANSWERS: dict[Answer, ClaimVerdict] = {
-    "yes": "supported",
-    "no": "refuted",
+ANSWERS: dict[ClaimVerdict, str] = {
+    "supported": "yes",
+    "refuted": "no",
+    "inconclusive": "undecided",
+}
+"""Whether two times are the same."""
+SAME_TIME: dict[Word, ClaimVerdict] = {
+    "same": "supported",
+    "more": "refuted",
+    "less": "refuted",
     "undecided": "inconclusive",
 }
 
@@ -56,7 +63,7 @@ def _counted(evidence: Sequence[Evidence]) -> str:
     wanted = "refuted" if counts["refuted"] else agreed(counts)
     shown = next(one.numbers for one in evidence if one.verdict == wanted)
     texts = [
-        f"{answer} in {counts[verdict]}" for answer, verdict in ANSWERS.items() if counts[verdict]
+        f"{answer} in {counts[verdict]}" for verdict, answer in ANSWERS.items() if counts[verdict]
     ]
     return f"same time: {', '.join(texts)} of {len(evidence)}; {shown}"
 
@@ -72,12 +79,12 @@ def _counted(evidence: Sequence[Evidence]) -> str:
     numbers=_counted,
 )
 def time_of_heads(run: Measured) -> Iterator[Evidence]:
-    for group, costs in comparable(list(run.rows)):
+    for group, costs in against_one_head(run.rows):
         for cost in costs if share_width(group) else ():
-            if (found := same_time(cost)) is not None:
-                verdict, text = ANSWERS[found.answer], f"h = {cost.heads} at {group.at}: "
-                text += found.text
-                if disturbed(cost.row, cost.one):
+            if (found := cost.same_time) is not None:
+                text = f"h = {cost.heads} at {group.at}: {found.text}"
+                verdict = SAME_TIME[found.word]
+                if disturbed(cost.row, cost.base):
                     verdict = "inconclusive"
                     text += "" if found.noise_shown else DISTURBED
                 yield Evidence(cost.backend, verdict, text)

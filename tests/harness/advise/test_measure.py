@@ -5,7 +5,7 @@ from attnbench.harness.advise.shapes import ModelShapes, implementations
 from attnbench.harness.models.resolve import model_of
 from attnbench.harness.scenario.selection import select
 from attnbench.impls.problem import Problem
-from attnbench.reports.advice.stored import Stored, StoredRows
+from attnbench.reports.advise.stored import Stored, StoredRows
 from tests.reports.fake_advice import inquiry
 
 SHAPES = ModelShapes(model=model_of("llama-3-8b"), batch=1, dtype="bf16", device="cpu")

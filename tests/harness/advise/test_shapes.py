@@ -9,7 +9,7 @@ from attnbench.harness.models.resolve import model_of
 from attnbench.harness.scenario import from_axes
 from attnbench.harness.scenario.preflight import preflight
 from attnbench.harness.scenario.selection import Selection, select
-from attnbench.reports.advice.asked import Implementation, key_of_wall, key_over
+from attnbench.reports.advise.asked import Implementation, key_of_wall, key_over
 
 GPT2 = ModelShapes(model=model_of("gpt2"), batch=2, dtype="fp32", device="cpu")
 

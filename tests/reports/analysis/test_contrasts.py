@@ -6,14 +6,17 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis import contrasts
+from attnbench.reports.analysis.contrasts import SameTime
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
-from tests.made_runs import decode, made, problem, pruning, quickstart, run_of, training
+from attnbench.reports.subjects.contrasts import Contrasted
+from attnbench.reports.subjects.contrasts import contrasted as contrasted_axes
+from tests.made_runs import made, problem, pruning, quickstart, run_of, training
 from tests.reports.rendering import rows_of
 
 
-def contrasted(run: Path) -> dict[str, contrasts.Contrasted]:
-    found = contrasts.contrasted(rows_of(run), run_meta([read_run(run)]))
+def contrasted(run: Path) -> dict[str, Contrasted]:
+    found = contrasted_axes(rows_of(run), run_meta([read_run(run)]))
     return {one.axis: one for one in found}
 
 
@@ -21,9 +24,9 @@ def of_axis(run: Path, axis: str) -> list[contrasts.Contrast]:
     return [one for _, some in contrasts.contrasts(rows_of(run), axis) for one in some]
 
 
-def findings(run: Path) -> list[str]:
-    texts = contrasts.findings(rows_of(run), run_meta([read_run(run)]))
-    return [text.replace("\u00a0", " ") for text in texts]
+def word(one: contrasts.Contrast) -> str | None:
+    found: SameTime | None = one.same_time
+    return found and found.word
 
 
 def test_the_backward_pass_is_a_paired_ratio_with_an_interval(tmp_path: Path) -> None:
@@ -69,7 +72,7 @@ def test_two_values_of_every_axis_are_a_contrast_of_that_axis_alone(
     ((_, (one,)),) = found[axis].problems
     assert one.time is not None
     assert one.time.value == pytest.approx(2, rel=0.02)
-    assert contrasts.time_word(one.same_time) == "more"
+    assert word(one) == "more"
     assert contrasts.setting(axis, one.row) != contrasts.setting(axis, one.base)
 
 
@@ -81,7 +84,7 @@ def test_a_failed_setting_has_its_reason_and_no_ratio(tmp_path: Path) -> None:
     )
     (one,) = of_axis(run, "mask")
     assert one.time is None
-    assert contrasts.time_word(one.same_time) is None
+    assert word(one) is None
     assert one.missing == "out of memory with padding mask"
 
 
@@ -95,12 +98,6 @@ def test_a_backend_that_ran_with_neither_setting_is_left_out(tmp_path: Path) -> 
         ),
     )
     assert {one.backend for one in of_axis(run, "mask")} == {"fused"}
-
-
-def test_shared_heads_are_held_against_all_of_them_with_their_inputs(tmp_path: Path) -> None:
-    (text,) = findings(decode(tmp_path))
-    assert text.startswith("h_kv = 8 against h_kv = 32 at N_kv = 8k, sdpa: 0.25 times the time (")
-    assert "0.25 times the bytes of q, k and v" in text
 
 
 def test_fewer_heads_of_a_fixed_width_are_a_contrast_and_narrower_heads_are_not(
@@ -118,8 +115,7 @@ def test_equal_times_are_called_the_same_and_noisy_ones_undecided(tmp_path: Path
         made("fused", problem(1024, mask="padding"), 1.001),
     )
     (one,) = of_axis(equal, "mask")
-    assert contrasts.time_word(one.same_time) == "same"
-    assert contrasts.time_text(one).startswith("the same time within 5 %: 1.0")
+    assert word(one) == "same"
     one_process = {"block_ms": [[[1.0], [1.1], [0.9]]], "processes": 1}
     noisy = run_of(
         tmp_path / "noisy",
@@ -128,13 +124,9 @@ def test_equal_times_are_called_the_same_and_noisy_ones_undecided(tmp_path: Path
         contrast=("mask",),
     )
     (one,) = of_axis(noisy, "mask")
-    assert contrasts.time_word(one.same_time) == "undecided"
-    assert contrasts.time_text(one).endswith("), undecided")
-    (text,) = findings(noisy)
-    assert text.endswith("; the interval allows for the 30 % that processes may differ")
+    assert word(one) == "undecided"
 
 
 def test_runs_without_a_second_value_have_no_contrast(tmp_path: Path) -> None:
     run = run_of(tmp_path, made("fused", problem(1024), 1.0), contrast=("passes",))
     assert contrasted(run) == {}
-    assert findings(run) == []

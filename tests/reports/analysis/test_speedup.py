@@ -8,7 +8,7 @@ from attnbench.reports.analysis.speedup import baseline, finding, speed_ups
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import groups, records
-from tests.made_runs import case, inexact, problem, quickstart, row, write_run
+from tests.made_runs import inexact, quickstart
 from tests.reports.rendering import rows_of
 
 
@@ -49,12 +49,3 @@ def test_the_baseline_is_the_scenarios_or_else_the_first_planned_that_ran(tmp_pa
     assert baseline({"scenario": {"baseline": "gone", "backends": ["gone", "a", "b"]}}, rows) == "a"
     assert baseline({"scenario": {}}, rows) == "b"
     assert baseline({"scenario": {"baseline": None, "backends": "?"}}, []) is None
-
-
-def test_backends_that_cannot_be_told_apart_have_no_winner(tmp_path: Path) -> None:
-    cases = [case(name, problem(128)) for name in ("fused", "twin")]
-    noisy = [[[1.0], [1.2], [0.9], [1.1]]], [[[1.1], [1.0], [1.0], [1.05]]]
-    rows = [row(one, block_ms=block_ms) for one, block_ms in zip(cases, noisy, strict=True)]
-    (group,) = groups(records(frame([read_run(write_run(tmp_path, cases, rows))])), "seq_len")
-    assert "twin cannot be told apart (" in finding(group, "fused")
-    assert finding(group, "naive") == "nothing can be compared with naive"

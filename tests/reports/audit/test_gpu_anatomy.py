@@ -2,15 +2,10 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from attnbench.reports.audit.subjects.gpu_anatomy import EXAMPLE_FIELDS
 from tests.reports.fake_kernels import plan, row, write_audit
 from tests.reports.pages.test_hostile import HOSTILE
 from tests.reports.rendering import (
-    NO_VALUE,
     markdown_of,
     page_of,
     text_of,
@@ -22,77 +17,6 @@ def cells(page: str, title: str) -> list[list[str]]:
     after = page[page.index(f">{title}") :]
     rows = re.findall(r"<tr.*?</tr>", after[: after.index("</table>")], flags=re.DOTALL)
     return [[text_of(cell).strip() for cell in re.split(r"<t[hd][^>]*>", one)[1:]] for one in rows]
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {
-            "instructions": None,
-            "instruction_count": None,
-            "spill_store_bytes": None,
-            "spill_load_bytes": None,
-        },
-        {
-            "instructions": None,
-            "instruction_count": None,
-            "spill_store_bytes": None,
-            "spill_load_bytes": None,
-            "thread_stack_bytes": 64,
-        },
-        {"thread_register_count": None, "block_shared_bytes": None, "thread_stack_bytes": None},
-        {"triton": None, "ptxas": None},
-        {"block_shared_bytes": 300 << 10},
-        {"instructions": {}},
-    ],
-)
-def test_what_could_not_be_read_is_left_out_and_the_rest_is_shown(
-    tmp_path: Path, changes: dict[str, Any]
-) -> None:
-    plans = [plan("10.0"), plan("10.0", rank=2)]
-    page = text_of(page_of(write_audit(tmp_path, plans, [row(one, **changes) for one in plans])))
-    assert not re.search(NO_VALUE, page)
-    if changes.get("thread_stack_bytes"):
-        assert "stack 64" in page
-    if changes.get("block_shared_bytes"):
-        assert "2 too big for an SM" in page
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        *(
-            {name: None}
-            for name in (
-                *EXAMPLE_FIELDS,
-                "sm_block_count",
-                "sm_warp_count",
-                "instructions",
-                "sm_tensor_memory_column_count",
-            )
-        ),
-        *(
-            {name: 0}
-            for name in (
-                "sm_most_warp_count",
-                "sm_shared_bytes",
-                "sm_register_count",
-                "sm_tensor_memory_column_count",
-            )
-        ),
-        {"sm_block_count": 1 << 40},
-        {"block_limits": {}},
-        {"limited_by": []},
-        {"instructions": {"HMMA": 3}, "instruction_count": None},
-    ],
-)
-def test_an_incomplete_row_does_not_affect_the_other_rows(
-    tmp_path: Path, changes: dict[str, Any]
-) -> None:
-    plans = [plan("10.0", kernel) for kernel in ("forward", "grad_q")]
-    page = text_of(page_of(write_audit(tmp_path, plans, [row(plans[0]) | changes, row(plans[1])])))
-    assert "Of grad_q an SM holds 8 of 64 warps on 10.0" in page
-    assert not re.search(NO_VALUE, page)
 
 
 def test_hostile_names_are_text(tmp_path: Path) -> None:

@@ -31,16 +31,6 @@ def test_what_cannot_be_told_apart_is_a_tie(tmp_path: Path) -> None:
     assert fastest_card(run).sentence.startswith("Both problems are ties.")
 
 
-def test_the_only_one_that_fits_is_called_so(tmp_path: Path) -> None:
-    cases = grid(("fused", "sdpa"), (256, 8192), heads=(1, 8))
-    rows = [
-        row(one, "oom" if one["backend"] == "fused" and one["seq_len"] == 8192 else "ok")
-        for one in cases
-    ]
-    found = table(fastest_card(write_run(tmp_path, cases, rows)))
-    assert any("only one that fits" in cell for line in found.rows for cell in line)
-
-
 def test_a_winner_beside_other_work_is_named_with_it(tmp_path: Path) -> None:
     """Beside ten busy processes on two cores one backend seemed 2,576 times as slow."""
     cases = grid(("fused", "sdpa"), (256, 512))

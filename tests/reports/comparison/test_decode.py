@@ -12,7 +12,7 @@ from attnbench.reports.comparison.compare import (
     Comparison,
     compare_runs,
 )
-from tests.reports.data.test_decode import calibration, decode_run
+from tests.reports.data.test_decode import decode_run
 
 
 def compared(parent: Path, *, base: dict[str, Any], new: dict[str, Any]) -> Comparison:
@@ -50,10 +50,3 @@ def test_json_has_rates_shares_and_reasons_of_both(tmp_path: Path) -> None:
     assert any(
         "not measured before, 20.0 GB/s now" in t for t in compare_text.sentences(comparison)
     )
-
-
-def test_devices_of_different_bandwidth_are_each_of_their_own(tmp_path: Path) -> None:
-    slow = {"calibrated": calibration(copy_bytes_per_s=10e9)}
-    comparison = compared(tmp_path, base={}, new=slow)
-    assert any("(20.0 GB/s before, 10.0 GB/s now)" in t for t in compare_text.sentences(comparison))
-    assert any(cell.startswith("50.0 %") and "→ 100 %" in cell for cell in column_of(comparison))

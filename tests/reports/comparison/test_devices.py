@@ -1,7 +1,7 @@
 """Copies on two devices give their spread; copies on one device say nothing about devices."""
 
 from collections.abc import Mapping, Sequence
-from math import exp, isfinite, isnan
+from math import exp, isnan
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +19,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
-from tests.made_runs import case, problem, quickstart, timed, write_run
+from tests.made_runs import case, problem, timed, write_run
 
 BACKENDS = ("naive", "fused", "sdpa")
 LENGTHS = (128, 256, 512, 1024, 2048, 4096)
@@ -209,16 +209,3 @@ def test_a_case_that_failed_on_one_device_leaves_the_others_of_its_group(tmp_pat
     assert found.spread is not None
     assert found.spread.groups == len(LENGTHS)
     assert len(found.cases) == 3 * len(LENGTHS) - 1
-
-
-def test_every_case_has_an_interval_also_of_one_process(tmp_path: Path) -> None:
-    several = found_in(copies_run(tmp_path / "a", TWO, (1.0, 1.1)))
-    alone = found_in(copies_run(tmp_path / "b", TWO, (1.0, 1.1), processes=1))
-    widths = [max(one.ratio.half_width_ratio for one in found.cases) for found in (several, alone)]
-    assert all(map(isfinite, widths))
-    assert widths[1] > widths[0]
-
-
-def test_a_run_without_copies_has_none(tmp_path: Path) -> None:
-    read = [read_run(quickstart(tmp_path, lengths=(128,)))]
-    assert copies_of(records(frame(read)), run_meta(read)) == []

@@ -186,28 +186,6 @@ def note_at(rate: float, run: dict[str, Any], **changes: Any) -> str:
     return moved.rate(Interval(value=time_ms, low=time_ms, high=time_ms, units=5)).note
 
 
-def test_more_than_the_measured_bandwidth_is_explained() -> None:
-    run = {"calibration": calibration(), "environment": {"cpu_cache_bytes": 32 * MIB}}
-    assert note_at(0.99 * MEMORY, run) == ""
-    assert note_at(1.1 * MEMORY, run) == (
-        "above 100 %: some of the data came from the CPU's cache of 32 MiB, or reading is faster"
-        " than the copy that calibration timed"
-    )
-    unknown = run | {"environment": {}}
-    assert "from the CPU's cache, or" in note_at(1.1 * MEMORY, unknown)
-    assert note_at(1.1 * MEMORY, run, device="cuda") == (
-        "above 100 %: reading is faster than the copy that calibration timed"
-    )
-    large = run | {"environment": {"cpu_cache_bytes": 64 * MIB}}
-    for rate in (0.5 * MEMORY, 5 * MEMORY):
-        assert note_at(rate, large) == (
-            "the data fit in the CPU's cache of 64 MiB, so more than 100 % is possible"
-        )
-    assert note_at(MEMORY, large | {"calibration": None}).endswith(
-        "the data fit in the CPU's cache of 64 MiB, so this is no rate of memory"
-    )
-
-
 def test_steps_that_arithmetic_limits_say_so() -> None:
     """The ridge is at 50 FLOP per byte."""
     run = {"calibration": calibration(), "environment": {}}

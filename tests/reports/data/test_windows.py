@@ -5,7 +5,7 @@ import pytest
 from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
 from tests.made_runs import case, problem, row, write_run
-from tests.reports.analysis.test_utilization import with_utilization
+from tests.reports.subjects.test_utilization import with_utilization
 
 COMPLETE = {"way": "eager", "process": 0, "window_s": 2.0, "calls": 1000}
 BROKEN = [

@@ -1,7 +1,6 @@
 """reports/exports/pytest_benchmark.py: pytest-benchmark reads it, with its own statistics."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,62 +13,12 @@ from attnbench.reports.data.load import load
 from attnbench.reports.exports import NotExportable, export
 from tests.made_runs import fake_run, quickstart
 
-# What pytest-benchmark 5.3.1 writes itself with --benchmark-json;
-# test_an_export_has_the_keys_of_a_file_that_pytest_benchmark_wrote holds it to that.
-TOP = {"machine_info", "commit_info", "benchmarks", "datetime", "version"}
-BENCHMARK = {"group", "name", "fullname", "params", "param", "extra_info", "options", "stats"}
-
 
 def written(run: Path, file: Path) -> Path:
     content = export(run, "pytest-benchmark").content
     assert isinstance(content, str)
     file.write_text(content)
     return file
-
-
-@pytest.fixture(scope="module")
-def of_pytest_benchmark(tmp_path_factory: pytest.TempPathFactory) -> dict:
-    """A file that pytest-benchmark wrote."""
-    folder = tmp_path_factory.mktemp("own")
-    (folder / "test_it.py").write_text(
-        "def test_it(benchmark):\n    benchmark.pedantic(sum, args=([1],), rounds=5)\n"
-    )
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--benchmark-json=own.json",
-        "test_it.py",
-    ]
-    # it does not measure under xdist
-    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    subprocess.run(command, cwd=folder, env=alone, check=True, capture_output=True)
-    return json.loads((folder / "own.json").read_text())
-
-
-@pytest.mark.long
-def test_an_export_has_the_keys_of_a_file_that_pytest_benchmark_wrote(
-    of_pytest_benchmark: dict, tmp_path: Path
-) -> None:
-    ours = json.loads(written(quickstart(tmp_path), tmp_path / "a.json").read_text())
-    assert set(of_pytest_benchmark) == TOP
-    assert set(ours) == TOP | {"attnbench"}
-    assert set(of_pytest_benchmark["benchmarks"][0]) == BENCHMARK
-    for benchmark in ours["benchmarks"]:
-        assert set(benchmark) == BENCHMARK
-        assert set(benchmark["stats"]) == set(of_pytest_benchmark["benchmarks"][0]["stats"])
-        assert {
-            name: type(value)
-            for name, value in benchmark["stats"].items()
-            if name in ("rounds", "iterations", "outliers")
-        } == {
-            "rounds": int,
-            "iterations": int,
-            "outliers": str,
-        }
 
 
 def of_one_scenario(run: Path) -> Path:

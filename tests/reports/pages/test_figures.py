@@ -23,16 +23,3 @@ def test_every_figure_of_the_page_is_a_file(tmp_path: Path) -> None:
     assert {
         path: path.read_bytes() for path in write_figures(open_report([run]), tmp_path / "figures")
     } == before
-
-
-def test_the_command_writes_pages_figures_and_markdown(attnbench, tmp_path: Path) -> None:
-    run = quickstart(tmp_path / "results")
-    done = attnbench("report", run, "--format", "md", "--figures", "figures")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("# attnbench: ")
-    assert "figures/latency-1.svg" in done.stderr
-    done = attnbench("report", run, "--format", "md", "--output", "summary.md")
-    assert Path(done.stdout.strip()).read_text().startswith("# attnbench: ")
-    (tmp_path / "file").write_text("")
-    done = attnbench("report", run, "--figures", "file")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)

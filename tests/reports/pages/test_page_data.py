@@ -64,15 +64,3 @@ def test_samples_become_medians_and_are_then_left_out_as_room_gets_short(
     assert none["kind"] == "none"
     assert none["samples"] is None
     assert "run's folder" in none["samples_are"]
-
-
-def test_a_column_of_few_names_is_short_and_yes_is_not_one(tmp_path: Path) -> None:
-    cases = [case("fused", problem(128 << place)) for place in range(8)]
-    rows = [
-        row(one, warmup_stationary=bool(place % 2), attempt=1) for place, one in enumerate(cases)
-    ]
-    columns = json.loads(page_data(frame([read_run(write_run(tmp_path, cases, rows))]), PLENTY))[
-        "columns"
-    ]
-    assert columns["attempt"] == {"of": [1], "at": []}
-    assert columns["warmup_stationary"] == {"of": [False, True], "at": [0, 1] * 4}

@@ -4,9 +4,9 @@ from typing import Any
 
 from attnbench.reports.analysis.claims.claim_verdict import Part
 from attnbench.reports.analysis.claims.ledger import ledger
-from attnbench.reports.analysis.generation import VALUES
+from attnbench.reports.data.generation import VALUES
 from tests.reports import fake_claims
-from tests.reports.sections.test_generation import finding
+from tests.reports.subjects.test_generation import finding
 
 FLOPS, FUSED = "FLOPs", "time, fused"
 

@@ -1,0 +1,212 @@
+"""Advice as one offline page: the answer, memory over the context, layers, commands, rows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from types import SimpleNamespace
+from typing import Literal, cast
+
+from ..comparison.verdict import DEFAULT_MARGIN
+from ..data.load import frame
+from ..data.run_meta import run_meta
+from ..elements import (
+    Block,
+    Card,
+    Dot,
+    DotPlot,
+    DotRow,
+    Figure,
+    Panel,
+    Series,
+    Table,
+    Text,
+)
+from ..formatting import bytes_text, list_text, size_text
+from ..pages.exactness_marks import marked_names
+from ..pages.html import render as page_of
+from ..pages.report import Part, Report
+from ..sections import Section
+from .answer import Advice
+from .asked import Phase
+from .choices import Choice
+from .memory import contexts_to_draw
+from .sentences import about, headline, longest_sentence, room_text, run_commands
+from .tables import CHOICE, blocks, choice_cells, layer_table, question
+
+KEPT = ("method", "environment", "rows")  # sections of an ordinary report that stay on this page
+WEIGHTS, CACHE = "weights", "keys and values"
+WORDS: dict[str, Literal["same", "more", "less", "undecided"]] = {
+    "slower": "more",
+    "same": "same",
+    "faster": "undecided",
+    "undecided": "undecided",
+}
+NOTE = "Bands are 95 % intervals of the ratio over all layers; undecided: 1 is within reach."
+SHOWN_PHASE: Phase = "prefill"  # the picture's: it needs most
+
+
+def render(advice: Advice) -> str:
+    """The page as text; the same rows give the same bytes."""
+    runs = advice.runs
+    table, meta = frame(runs), run_meta(runs)
+    own = {one.backend: one.backend for one in advice.inquiry.implementations}
+    names = {**own, **marked_names(table, meta)}
+    return page_of(AdviceReport(runs=runs, frame=table, meta=meta, names=names, advice=advice))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdviceReport(Report):
+    """A report of the runs that the advice's rows are from, with its answers in place of theirs."""
+
+    advice: Advice
+
+    @property
+    def heading(self) -> str:
+        return f"Attention for {self.advice.inquiry.model}"
+
+    @property
+    def questions(self) -> list[str]:
+        return [about(self.advice)]
+
+    @cached_property
+    def cards(self) -> Sequence[Card]:
+        """Which one, and what fits."""
+        return [_which(self.advice), _fits(self.advice)]
+
+    @property
+    def answered(self) -> list[Part]:
+        kept = [part for part in super().answered if part.name in KEPT] if self.meta else []
+        return [*_own_parts(self.advice), *kept]
+
+
+def _own_parts(advice: Advice) -> Iterator[Part]:
+    layers = layer_table(advice)
+    own: dict[str, list[Block]] = {
+        "Details": [*blocks(advice), *([layers] if layers else [])],
+        "Commands that measure it again": [
+            Text(text="\n".join(run_commands(advice)), kind="log"),
+        ],
+    }
+    for title, some in own.items():
+        section = SimpleNamespace(__name__=f"advise.{title.split()[0].lower()}", TITLE=title)
+        yield Part(section=cast(Section, section), blocks=some)
+
+
+def _which(advice: Advice) -> Card:
+    return Card(
+        name="answer",
+        title="Which attention",
+        sentence=headline(advice),
+        picture=_ratios(advice),
+        subtitle="time in all layers",
+        note=NOTE if advice.recommended else "",
+    )
+
+
+def _fits(advice: Advice) -> Card:
+    known = [one for one in advice.longest if one.phase == SHOWN_PHASE]
+    return Card(
+        name="memory",
+        title="How long a context fits",
+        sentence=longest_sentence(known),
+        picture=_memory(advice),
+        subtitle=room_text(advice, SHOWN_PHASE),
+        note=f"Grey: {_named_below(advice)}; above it one layer's attention.",
+    )
+
+
+def _ratios(advice: Advice) -> DotPlot | None:
+    """Every implementation against the fastest; None if nothing is measured."""
+    asked = [
+        (decision, one)
+        for decision in advice.decisions
+        if decision.best is not None
+        for one in decision.choices
+    ]
+    if not asked:
+        return None
+    return DotPlot(
+        rows=tuple(_dot_row(question(of), one, of.word_of_best) for of, one in asked),
+        x_label="time against the fastest",
+        band_ratio=DEFAULT_MARGIN["latency"],
+        description="Time in all layers against the fastest; the table has every number.",
+        table=Table(
+            title="Time against the fastest",
+            columns=("question", *CHOICE[:4]),
+            rows=tuple((question(of), *choice_cells(of, one)[:4]) for of, one in asked),
+        ),
+    )
+
+
+def _dot_row(group: str, one: Choice, best: str) -> DotRow:
+    backend, against = one.implementation.backend, one.against
+    if one.total_ms is None or against is None:
+        missing = best if one.total_ms is not None else one.why_not.replace(";", ":").split(":")[0]
+        return DotRow(group=group, label=backend, dot=None, missing=missing)
+    low, high = (one if isfinite(one) else None for one in (against.low, against.high))
+    dot = Dot(ratio=against.ratio, low=low, high=high, word=WORDS[against.verdict])
+    return DotRow(group=group, label=backend, dot=dot)
+
+
+def _named_below(advice: Advice) -> str:
+    """What every implementation's line stands on."""
+    return list_text([WEIGHTS, CACHE] if advice.inquiry.weight_bytes is not None else [CACHE])
+
+
+def _memory(advice: Advice) -> Figure | None:
+    """Weights, keys and values, and all with one layer's attention, over the context."""
+    asked = advice.inquiry
+    if SHOWN_PHASE not in asked.phases or not asked.shapes.asked(SHOWN_PHASE, 1):
+        return None
+    stops = [one.context or 0 for one in advice.longest if one.phase == SHOWN_PHASE]
+    contexts = contexts_to_draw(stops, asked.contexts, asked.most_context)
+    needs = {
+        one.backend: [advice.memory.need(one, SHOWN_PHASE, n) for n in contexts]
+        for one in asked.implementations
+    }
+    any_needs = next(iter(needs.values()))
+    lines: dict[str, list[int | None]] = {}
+    if asked.weight_bytes is not None:
+        lines[WEIGHTS] = [asked.weight_bytes] * len(contexts)
+    lines[CACHE] = [(need.weights or 0) + need.cache for need in any_needs]
+    totals = {backend: [need.total for need in found] for backend, found in needs.items()}
+    totals = {backend: found for backend, found in totals.items() if any(found)}
+    budget = asked.memory_bytes
+    named = f"{_named_below(advice)}; with the attention of one layer by each implementation"
+    return Figure(
+        title="Memory over the context",
+        caption=named,
+        description=f"Bytes over the context for {asked.model}: {named}.",
+        panels=(
+            Panel(
+                x_label="context, tokens",
+                y_label="bytes",
+                unit="bytes",
+                series=tuple(
+                    Series(
+                        backend=name,
+                        kind="formula",
+                        x=tuple(map(float, contexts)),
+                        y=tuple(None if value is None else float(value) for value in values),
+                    )
+                    for name, values in (lines | totals).items()
+                ),
+                line=None if budget is None else (float(budget), size_text(budget)),
+            ),
+        ),
+        table=Table(
+            title="Memory over the context",
+            columns=("context", CACHE, *(f"in all, {backend}" for backend in totals)),
+            rows=tuple(
+                (
+                    f"{n:,}",
+                    bytes_text(any_needs[at].cache),
+                    *(bytes_text(found[at]) for found in totals.values()),
+                )
+                for at, n in enumerate(contexts)
+            ),
+            folded=True,
+        ),
+        low=True,
+    )

@@ -1,0 +1,237 @@
+"""Advice in sentences: what to use, how long a context fits, and what is not known."""
+
+from collections.abc import Iterator, Sequence
+from shlex import quote
+
+from ...harness.stats.intervals import Interval
+from ..formatting import (
+    in_brackets,
+    list_text,
+    measured_bounds_text,
+    plural,
+    size_text,
+    time_text,
+)
+from .answer import Advice
+from .asked import Phase
+from .choices import Decision
+from .memory import Longest
+
+LIMITS = {
+    "memory": "memory is the limit",
+    "model": "the model takes no more",
+    "time": "time is the limit",
+    "backend": "the implementation fails beyond",
+    "unknown": "nothing is known beyond",
+    "none": "memory is no limit",
+}
+VERBS = {"prefill": "prefill of", "decode": "decode after", "training": "a training step on"}
+NOT_INCLUDED = (
+    "Not included: activations of the feed-forward layers, logits, the allocator's fragmentation,"
+    " the CUDA context, and what the rest of a forward pass takes; in training, also what it keeps"
+    " for the backward pass, gradients of weights, and the optimizer's state."
+)
+AS_GOOD_RATIO = 1.1  # to the fastest, of one that cannot be told apart from it
+
+
+def headline(advice: Advice) -> str:
+    """One sentence: what to use, and whether that is clear."""
+    model = advice.inquiry.model
+    decided = [decision for decision in advice.decisions if decision.best is not None]
+    if not decided:
+        if not any(decision.choices for decision in advice.decisions):
+            return f"{model} has no attention here that attnbench can measure."
+        if advice.rows.runs:
+            return (
+                f"No time is measured yet for {model} on this device: what follows is about bytes."
+            )
+        return (
+            f"Nothing is measured yet for {model} on this device: what follows is by formulas, and"
+            " says nothing about time."
+        )
+    common = _common(decided)
+    uses = [(common, decided)] if common is not None else advice.recommended
+    return f"Use attn_implementation={'; '.join(_use(*use) for use in uses)}."
+
+
+def _use(name: str, decisions: Sequence[Decision]) -> str:
+    """`"sdpa" for prefill of 1,024 tokens (faster than eager)`: and whether that is clear."""
+    parts = []
+    for decision in decisions:
+        parts.append(f"{named(decision)} ({_how_clear(name, decision)})")
+    return f'"{name}" for {list_text(parts)}'
+
+
+def _how_clear(name: str, decision: Decision) -> str:
+    """Against which others this is decided, and against which not."""
+    found: dict[str, list[str]] = {}
+    for one in decision.choices:
+        if one.against is not None:
+            found.setdefault(one.against.verdict, []).append(one.implementation.name)
+    slower, undecided = found.get("slower", []), found.get("undecided", [])
+    if (best := _name(decision)) != name:  # it is as good as the fastest
+        slower, undecided = [], [best] if name in undecided else []
+    if slower and undecided:
+        return f"faster than {list_text(slower)}; undecided against {list_text(undecided)}"
+    if undecided:
+        return f"undecided: {list_text(undecided)} may be as fast or faster"
+    return f"faster than {list_text(slower)}" if slower else "no other is clearly faster"
+
+
+def _name(decision: Decision) -> str:
+    return decision.best.implementation.name if decision.best else ""
+
+
+def _common(decided: Sequence[Decision]) -> str | None:
+    """An implementation that is the fastest everywhere, or as good as the fastest."""
+    possible: list[str] | None = None
+    for decision in decided:
+        names = [_name(decision)]
+        names += [
+            one.implementation.name
+            for one in decision.ties
+            if one.against is not None and one.against.ratio <= AS_GOOD_RATIO
+        ]
+        possible = names if possible is None else [one for one in possible if one in names]
+    wins = [_name(decision) for decision in decided]
+    return max(possible, key=wins.count) if possible else None
+
+
+def named(decision: Decision) -> str:
+    """`prefill of 8,192 tokens`."""
+    return f"{VERBS[decision.phase]} {decision.context:,} tokens"
+
+
+def about(advice: Advice) -> str:
+    """`llama-3-8b (llama), bf16, batch 1, on cpu: rows of 2 runs`."""
+    asked = advice.inquiry
+    tp = f", one of {asked.tp} devices" if asked.tp > 1 else ""
+    rows = f"rows of {plural(len(advice.runs), 'run')}" if advice.runs else "no rows yet"
+    if advice.rows.runs and not advice.runs:
+        rows = f"rows of {plural(len(advice.rows.runs), 'run')}, without a time"
+    return (
+        f"{asked.model} ({asked.model_type}), {asked.dtype}, batch {asked.batch}{tp}, on"
+        f" {asked.device_name}; {rows}; memory: {asked.memory_from}"
+    )
+
+
+def beside_tables(advice: Advice) -> Iterator[str]:
+    """What no table says: cautions, and what is not known."""
+    yield from (f"Caution: {trap}." for trap in advice.traps)
+    count, timed = advice.disturbed
+    if count:
+        yield (
+            f"Caution: other work competed for the same cores in most blocks of {count} of these"
+            f" {plural(timed, 'time')}: measure again when the machine is idle; the newest rows"
+            " count."
+        )
+    yield from (f"Decode: {note}." for note in rate_notes(advice))
+    yield from _unknown(advice)
+    yield NOT_INCLUDED
+
+
+def rate_notes(advice: Advice) -> list[str]:
+    """Why decode has no share of the bandwidth, or what limits it; each once."""
+    notes: dict[str, None] = {}
+    for decision in advice.decisions:
+        for cell in decision.best.cells if decision.best else ():
+            rate = cell.rate
+            notes |= dict.fromkeys(rate.notes if rate is not None else ())
+    return list(notes)
+
+
+def interval_text(time_ms: Interval) -> str:
+    """`5.13 s (4.90 to 5.31)`, in one unit."""
+    text = time_text(time_ms.value)
+    number = float(text.partition(" ")[0])
+    scale = number / time_ms.value if time_ms.value else 0.0
+    return f"{text}{in_brackets(measured_bounds_text(scale * time_ms.low, scale * time_ms.high))}"
+
+
+def beside_weights(advice: Advice) -> str:
+    """What memory must hold besides, where nobody knows how much that is."""
+    return " beside the weights" if advice.inquiry.weight_bytes is None else ""
+
+
+def longest_sentence(found: Sequence[Longest]) -> str:
+    """`12,345 tokens with sdpa (memory is the limit); 1,234 with eager; not known for ...`"""
+    together: dict[tuple[int, str, str], list[str]] = {}
+    unknown: list[str] = []
+    for one in found:
+        if one.context is None:
+            unknown.append(one.implementation.name)
+        else:
+            least = "at least " if one.at_least else ""
+            same = together.setdefault((one.context, limit_text(one), least), [])
+            same.append(one.implementation.name)
+    parts = [
+        f"{least}{tokens:,} tokens with {list_text(names)} ({limit})"
+        for (tokens, limit, least), names in sorted(together.items(), reverse=True)
+    ]
+    parts += [f"not known for {list_text(unknown)}"] if unknown else []
+    text = "; ".join(parts) or "not asked"
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def room_text(advice: Advice, phase: Phase) -> str:
+    """`in 4.0 GiB beside the weights and 5 s of attention`; "" where neither is known."""
+    budget, seconds = advice.inquiry.memory_bytes, seconds_text(advice, phase)
+    parts = [] if budget is None else [f"{size_text(budget)}{beside_weights(advice)}"]
+    parts += [f"{seconds} of attention"] if seconds else []
+    return f"in {' and '.join(parts)}" if parts else ""
+
+
+def seconds_text(advice: Advice, phase: Phase) -> str:
+    """The time that attention of all layers may take; "" if any."""
+    seconds = advice.inquiry.max_seconds.get(phase)
+    return "" if seconds is None else f"{seconds:g} s"
+
+
+def limit_text(one: Longest) -> str:
+    """`memory is the limit, by a wall that was found`."""
+    by_wall = one.found_by == "wall" and one.limit in ("memory", "unknown")
+    taken = ""
+    if one.limit == "time" and one.time is not None and one.time.total_ms is not None:
+        taken = f": it takes {interval_text(one.time.total_ms)}"
+    return LIMITS[one.limit] + (", by a wall that was found" if by_wall else "") + taken
+
+
+def _unknown(advice: Advice) -> Iterator[str]:
+    for asked in advice.not_measured:
+        layers = plural(asked.count, "layer")
+        yield f"Not measured: {layers} of {asked.layer}: {asked.why}."
+    for what, count in advice.inquiry.others.items():
+        yield f"Not measured: {plural(count, 'layer')} of {what}, which is no softmax attention."
+    own = [one for one in advice.inquiry.implementations if one.own]
+    if own:
+        pairs = list_text([f"{one.backend} for {one.name}" for one in own])
+        yield (
+            f"transformers is not installed: attnbench's own backends stand for its functions"
+            f" ({pairs}); flash_attention_2 is left out."
+        )
+    if advice.inquiry.weight_bytes is None:
+        yield (
+            "The bytes of the weights are not known and come on top: give the folder that has the"
+            " safetensors files beside config.json."
+        )
+    if advice.missing:
+        yield f"To measure what is missing: {measure_command(advice)}"
+
+
+def measure_command(advice: Advice) -> str:
+    """The same question with --measure."""
+    return f"attnbench advise {' '.join(map(quote, advice.inquiry.arguments))} --measure"
+
+
+def run_commands(advice: Advice) -> Iterator[str]:
+    """What measures each number again."""
+    asked = advice.inquiry
+    backends = ",".join(one.backend for one in asked.implementations)
+    tp = f" --tp {asked.tp}" if asked.tp > 1 else ""
+    for decision in advice.decisions:
+        if decision.choices:
+            yield (
+                f"attnbench run --model {quote(asked.config)} --phase {decision.phase} --seq-len"
+                f" {decision.context} --batch {asked.batch} --dtype {asked.dtype}{tp}"
+                f" --backends {backends} --device {asked.device}"
+            )

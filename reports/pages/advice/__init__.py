@@ -1,1 +1,0 @@
-"""Advice in the terminal, as JSON, and as a page."""

@@ -1,0 +1,254 @@
+"""Decode by memory bandwidth: how much of it each backend reaches, over the length of the cache."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from string import ascii_lowercase
+
+from ..data.decode import NEXT, is_decode, rate_text, share_text
+from ..data.peaks import memory_bytes_per_s
+from ..data.row_groups import (
+    Group,
+    Row,
+    axis_title,
+    backends,
+    case_key,
+    distinguishing_axes,
+    groups,
+    label,
+    problem,
+    varying_axes,
+)
+from ..data.run_meta import Meta, caption, device_name
+from ..elements import Block, Card, Figure, Panel, Series, Table, note
+from ..formatting import bandwidth_text, bytes_text, count_text, plural, time_text
+from . import Subject
+from ._over import MOST_PANELS
+
+TITLE = "Decode and memory bandwidth"
+NEEDS = ("decode_bytes_per_s", "decode_bandwidth_ratio", "decode_bandwidth_note")
+ORDER = 16
+MOST_NAMED = 4
+MOST_ROWS = 200
+AXIS = "kv_seq_len"
+CACHED = "*"
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    """The card is of runs that are mostly about decode; in others the finding is a line."""
+    steps = timed_steps(rows)
+    if not steps:
+        return Subject(
+            lacking="No decode step was timed: a forward pass of few queries over many keys, such"
+            " as attnbench run decode measures."
+        )
+    known = known_rates(steps)
+    timed = [row for row in rows if row.get("latency_ms") is not None]
+    mostly = known and 2 * len(steps) > len(timed)
+    text = finding(rows, meta) if known else ""
+    return Subject(
+        card=_card(text, known, meta) if mostly else None,
+        lines=(f"{_capital(text)}.",) if text and not mostly else (),
+        blocks=tuple(_blocks(steps, meta)),
+    )
+
+
+def timed_steps(rows: Sequence[Row]) -> Sequence[Row]:
+    """Decode steps with a latency, also those whose bytes are not known."""
+    return [row for row in rows if is_decode(row) and row.get("latency_ms") is not None]
+
+
+def known_rates(rows: Sequence[Row]) -> Sequence[Row]:
+    return [row for row in timed_steps(rows) if row.get("decode_bytes_per_s") is not None]
+
+
+def own_text(row: Row) -> str:
+    """The share of the measured bandwidth; the rate if there is none."""
+    return own_share(row) or own_rate(row)
+
+
+def own_share(row: Row) -> str:
+    """`61.0 % (58.2 to 63.9)`; "" if no bandwidth was measured."""
+    names = ("decode_bandwidth_ratio", "decode_bandwidth_low_ratio", "decode_bandwidth_high_ratio")
+    return share_text(*(row.get(name) for name in names))
+
+
+def own_rate(row: Row) -> str:
+    """`9.80 GB/s (9.41 GB/s to 10.2 GB/s)`."""
+    names = ("decode_bytes_per_s", "decode_low_bytes_per_s", "decode_high_bytes_per_s")
+    return rate_text(*(row.get(name) for name in names))
+
+
+def notes(row: Row) -> list[str]:
+    return [one for one in str(row.get("decode_bandwidth_note") or "").split(NEXT) if one]
+
+
+def largest(rows: Sequence[Row]) -> Group:
+    """The problem that moves the most bytes, so that caches and launches matter least."""
+    return max(groups(known_rates(rows), None), key=lambda group: group.rows[0]["minimal_bytes"])
+
+
+def finding(rows: Sequence[Row], meta: Meta) -> str:
+    """One sentence on the largest problem, some of whose rates must be known.
+
+    `at N_kv = 8k, h_kv = 32 sdpa reaches 78.4 % (75.0 to 81.9) of the measured memory bandwidth
+    (9.80 of 12.5 GB/s), naive 31.2 % (30.0 to 32.5)`.
+    """
+    group = largest(rows)
+    axes = varying_axes([other.problem for other in groups(known_rates(rows), None)])
+    where = label(group.problem, axes or ["kv_seq_len"])
+    first, *others = sorted(group.rows, key=lambda row: -row["decode_bytes_per_s"])
+    whole = memory_bytes_per_s(meta[first["run"]])
+    rate = bandwidth_text(first["decode_bytes_per_s"])
+    if whole is None:
+        text = f"{first['backend']} moves {own_rate(first)}"
+    else:
+        text = (
+            f"{first['backend']} reaches {own_text(first)} of the measured memory bandwidth"
+            f" ({rate} of {bandwidth_text(whole)})"
+        )
+    rest = [f"{row['backend']} {own_text(row)}" for row in others]
+    if len(rest) > MOST_NAMED:
+        rest = [*rest[:MOST_NAMED], f"{len(rest) - MOST_NAMED} more less"]
+    return "; ".join([f"at {', '.join([f'{where} {text}', *rest])}", *notes(first)])
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _blocks(steps: Sequence[Row], meta: Meta) -> Iterator[Block]:
+    yield note(
+        "A few queries read the whole cache, so memory limits a decode step. What it must move is"
+        " the least that any backend can: the keys and values that the mask keeps, once for all"
+        " heads that share them, the queries, and the output. These bytes over the time are its"
+        " rate. 100 % is the bandwidth of a copy as attnbench doctor --calibrate measured it here:"
+        " a step that reaches it does nothing but move them."
+    )
+    for run, device in dict.fromkeys((row["run"], row["device"]) for row in steps):
+        if (whole := memory_bytes_per_s(meta[run])) is not None:
+            where = device_name(meta[run], device)
+            yield note(f"{where}: measured memory bandwidth of {bandwidth_text(whole)}.")
+    counts = Counter(one for row in steps for one in notes(row))
+    common = [one for one, count in counts.items() if count == len(steps)]
+    letters = dict(zip((one for one in counts if one not in common), ascii_lowercase, strict=False))
+    yield from (note(f"{_capital(one)}.") for one in common)
+    yield _table(steps[:MOST_ROWS], distinguishing_axes(steps), letters)
+    yield from (note(f"{letter}: {one}.") for one, letter in letters.items())
+    if len(steps) > MOST_ROWS:
+        yield note(f"The first {MOST_ROWS} of {len(steps)} decode steps.")
+
+
+def _table(shown: Sequence[Row], axes: list[str], letters: dict[str, str]) -> Table:
+    """`letters`: of the remarks below the table. A rate has its interval if there is no share."""
+    with_share = any(own_share(row) for row in shown)
+    columns = ["problem", "backend", "must move", "time", "rate"]
+    columns += ["of measured bandwidth"] if with_share else []
+    columns += ["see"] if letters else []
+    rows = tuple(
+        (
+            label(problem(row), axes),
+            row["backend"],
+            bytes_text(row.get("minimal_bytes")),
+            time_text(row["latency_ms"]),
+            bandwidth_text(row.get("decode_bytes_per_s")) if own_share(row) else own_rate(row),
+            *([own_share(row)] if with_share else []),
+            *([" ".join(letters[one] for one in notes(row) if one in letters)] if letters else []),
+        )
+        for row in shown
+    )
+    return Table(
+        title="Every decode step",
+        columns=tuple(columns),
+        rows=rows,
+        cases={(place, 1): case_key(row) for place, row in enumerate(shown)},
+    )
+
+
+def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:
+    found = sorted(groups(known, AXIS), key=lambda group: -max(map(_bytes, group.rows)))
+    shown = found[:MOST_PANELS]
+    more = len(found) - len(shown)
+    return Card(
+        name="decode",
+        title="How much of memory's bandwidth",
+        subtitle=f"bytes that must be moved over time, by {axis_title(AXIS)}",
+        sentence=" ".join(filter(None, (f"{_capital(text)}.", _cached(shown)))),
+        picture=Figure(
+            title=text,
+            caption=caption(shown[0].problem, meta),
+            description=(
+                "Bytes that a decode step must move, over its time, by the length of the cache,"
+                " both logarithmic, one line per backend, with 95 % intervals as bars. The"
+                " horizontal line is the bandwidth of memory as calibration measured it, if it"
+                " did. The table below has every number."
+            ),
+            panels=tuple(_panel(group, meta) for group in shown),
+            table=_rates(shown),
+        ),
+        note=f"{plural(more, 'more problem is', 'more problems are')} below." if more else "",
+        wide=len(shown) > 2,
+    )
+
+
+def _cached(shown: list[Group]) -> str:
+    """What the mark of the table means, if it is there."""
+    if any(row.get("decode_fits_in_cache") for group in shown for row in group.rows):
+        measured = any(own_share(row) for group in shown for row in group.rows)
+        so = "so more than 100 % is possible" if measured else "so theirs is no rate of memory"
+        return f"Lengths marked {CACHED} in the table fit in the CPU's cache, {so}."
+    return ""
+
+
+def _bytes(row: Row) -> int:
+    return int(row["minimal_bytes"])
+
+
+def _panel(group: Group, meta: Meta) -> Panel:
+    whole = memory_bytes_per_s(meta[group.problem["run"]])
+    return Panel(
+        title=group.label,
+        x_label=axis_title(AXIS),
+        y_label="rate",
+        unit="bytes_per_s",
+        series=tuple(_series(group, name) for name in backends(group.rows)),
+        line=None if whole is None else (whole, f"measured: {bandwidth_text(whole)}"),
+    )
+
+
+def _series(group: Group, backend: str) -> Series:
+    mine = sorted(
+        (row for row in group.rows if row["backend"] == backend), key=lambda row: row[AXIS]
+    )
+    y, low, high = (
+        tuple(row.get(f"decode_{part}bytes_per_s") for row in mine)
+        for part in ("", "low_", "high_")
+    )
+    return Series(
+        backend=backend,
+        kind="measured",
+        x=tuple(row[AXIS] for row in mine),
+        y=y,
+        low=low,
+        high=high,
+        cases=tuple(map(case_key, mine)),
+    )
+
+
+def _rates(shown: list[Group]) -> Table:
+    """A line per problem and length: the share of each backend, or its rate."""
+    names = backends(row for group in shown for row in group.rows)
+    several = any(group.label for group in shown)
+    lines = []
+    for group in shown:
+        for length in sorted({row[AXIS] for row in group.rows}):
+            here = {row["backend"]: row for row in group.rows if row[AXIS] == length}
+            cells = (own_text(here[name]) if name in here else "" for name in names)
+            cached = any(row.get("decode_fits_in_cache") for row in here.values())
+            at = count_text(length) + (CACHED if cached else "")
+            lines.append((*([group.label] if several else []), at, *cells))
+    return Table(
+        title="Share of the measured memory bandwidth, or the rate where none was measured",
+        columns=(*(["problem"] if several else []), axis_title(AXIS), *names),
+        rows=tuple(lines),
+        folded=True,
+    )

@@ -1,0 +1,181 @@
+"""Tokens generated one by one, with and without a cache of keys and values: time and bytes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...harness.rows.findings import Generated, findings_of
+from ..data.generation import complaints, flops_exponent, timed
+from ..data.row_groups import Row
+from ..data.run_meta import Meta, run_caption
+from ..elements import Block, Figure, Panel, Series, Table, Text, caution, note
+from ..formatting import (
+    count_text,
+    flops_text,
+    list_text,
+    number_text,
+    range_text,
+    size_text,
+    time_text,
+    times_text,
+)
+from . import Subject
+from ._studies import failed
+
+TITLE = "Generation"
+ORDER = 45
+NEEDS = ()
+WAYS = (("cached", "with a cache"), ("full", "without a cache"))
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    generated = {name: findings_of(Generated, run.get("studies")) for name, run in meta.items()}
+    found = {name: some for name, some in generated.items() if some}
+    blocks = [
+        block
+        for name, some in found.items()
+        for block in _of_run(some, meta[name], name if len(meta) > 1 else "")
+    ]
+    return Subject(
+        blocks=(*blocks, *failed(meta, Generated.STUDY)),
+        lacking="Nothing was generated. A scenario requests it with studies: [generation].",
+    )
+
+
+def _of_run(found: Sequence[Generated], run: Mapping[str, Any], name: str) -> Iterator[Block]:
+    yield note(
+        "A decoder of one block chooses token after token. Without a cache each step is the whole"
+        " causal pass over the tokens so far. With one, keys and values of earlier tokens are kept,"
+        " and a step computes those of one token only. Before anything is timed, the logits of"
+        " every cached step are compared with those of the full pass in float64."
+    )
+    for backend, why in complaints(found).items():
+        yield caution(f"{backend} was not timed: {why}.")
+    if by_backend := timed(found):
+        yield _figure(found, by_backend, run_caption(run, name))
+        yield Text(text=growth(by_backend))
+
+
+def _figure(
+    found: Sequence[Generated], by_backend: Mapping[str, Sequence[Generated]], caption: str
+) -> Figure:
+    text, one = finding(by_backend), found[0]
+    return Figure(
+        title=f"{text[0].upper()}{text[1:]}",
+        caption=(
+            f"{caption} · d_model = {one.d_model}, h = {one.heads},"
+            f" {one.kv_heads} key and value heads, one block"
+        ),
+        description=(
+            "Time of a step over the number of tokens so far, both logarithmic: one panel with a"
+            " cache, one without, one line per backend, 95 % intervals as bars. The table below has"
+            " the numbers, and the time of all steps together."
+        ),
+        panels=tuple(
+            Panel(
+                title=words,
+                x_label="tokens so far",
+                y_label="time of a step",
+                unit="ms",
+                series=tuple(_series(one, some, way) for one, some in by_backend.items()),
+            )
+            for way, words in WAYS
+        ),
+        table=_table(by_backend),
+    )
+
+
+def finding(by_backend: Mapping[str, Sequence[Generated]]) -> str:
+    """What the cache saves in the last step and over all of them, at the most tokens."""
+    last = [some[-1] for some in by_backend.values()]
+    texts = [f"{ratio_text(one, 'step')} with {one.backend}" for one in last]
+    one = last[0]
+    return (
+        f"at {count_text(one.tokens)} tokens a step without a cache takes {list_text(texts)} the"
+        f" time of one with it; by FLOPs {times_text(_over(one, 'step'))}. The cache takes"
+        f" {size_text(one.cache_bytes)}"
+    )
+
+
+def growth(by_backend: Mapping[str, Sequence[Generated]]) -> str:
+    """How the cost of T steps grows at the largest T: in time, and by FLOPs."""
+    ways = []
+    for way, name, limit in (("cached", "with a cache", 2), ("full", "without", 3)):
+        measured = [
+            f"{some[-1][f'{way}_total_exponent']:.1f}{_exponents(some[-1], way)} with {backend}"
+            for backend, some in by_backend.items()
+        ]
+        some = next(iter(by_backend.values()))
+        counted = flops_exponent(some, way)
+        by_flops = "" if counted is None else f", by FLOPs T^{counted:.1f} (T^{limit} in the limit)"
+        ways.append(f"{name} as T to the power {list_text(measured)}{by_flops}")
+    most = count_text(next(iter(by_backend.values()))[-1].tokens)
+    return (
+        f"The time of T steps grows, up to T = {most}, {'; '.join(ways)}. Times grow less than"
+        " FLOPs while the cost of calling operations hides them."
+    )
+
+
+def _series(backend: str, some: Sequence[Generated], way: str) -> Series:
+    y, low, high = (
+        tuple(one[f"{way}_step_{part}ms"] for one in some) for part in ("", "low_", "high_")
+    )
+    return Series(
+        backend=backend,
+        kind="measured",
+        x=tuple(one.tokens for one in some),
+        y=y,
+        low=low,
+        high=high,
+    )
+
+
+def _table(by_backend: Mapping[str, Sequence[Generated]]) -> Table:
+    return Table(
+        title="Steps with and without a cache",
+        columns=(
+            "tokens",
+            "backend",
+            "step with a cache",
+            "without",
+            "ratio",
+            "all steps with a cache",
+            "without, all",
+            "ratio of all",
+            "FLOPs of all with a cache",
+            "without, FLOPs",
+            "cache",
+            "error ratio",
+        ),
+        rows=tuple(
+            (
+                count_text(one.tokens),
+                backend,
+                time_text(one.cached_step_ms),
+                time_text(one.full_step_ms),
+                ratio_text(one, "step"),
+                time_text(one.cached_total_ms),
+                time_text(one.full_total_ms),
+                ratio_text(one, "total"),
+                flops_text(one.cached_total_flops),
+                flops_text(one.full_total_flops),
+                size_text(one.cache_bytes),
+                number_text(one.error_ratio),
+            )
+            for backend, some in by_backend.items()
+            for one in some
+        ),
+    )
+
+
+def ratio_text(one: Generated, what: str) -> str:
+    name = f"full_over_cached_{what}"
+    return times_text(*(one[f"{name}_{part}ratio"] for part in ("", "low_", "high_")))
+
+
+def _over(one: Generated, what: str) -> float:
+    return float(one[f"full_{what}_flops"] / one[f"cached_{what}_flops"])
+
+
+def _exponents(one: Generated, way: str) -> str:
+    low, high = (one[f"{way}_total_{part}exponent"] for part in ("low_", "high_"))
+    return range_text(low, high) or " (no interval)"

@@ -1,0 +1,161 @@
+"""Findings of studies: what 1/sqrt(d_k) does to scores, errors per dtype, tables of the others."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...harness.rows.findings import Precision, ScoreScale, findings_of
+from ..data.row_groups import Row, backends
+from ..data.run_meta import Meta, run_caption
+from ..elements import Block, Figure, Panel, Series, Table, note
+from ..formatting import list_text, number_text
+from . import Subject
+
+TITLE = "Studies"
+ORDER = 51
+NEEDS = ()
+DRAWN_ELSEWHERE = (
+    *("attention_maps", "generation", "gradient_distance", "linformer_projections"),
+    *("checkpoint_heads", "trained_heads", "trained_projections", "worked_example"),
+)
+SCALE, PRECISION = ScoreScale.STUDY, Precision.STUDY
+WIDEST_CELL = 60
+Finding = Mapping[str, Any]
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    return Subject(blocks=tuple(_blocks(rows, meta)))
+
+
+def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
+    drawn = False
+    for name, run in meta.items():
+        by_study: dict[str, list[Finding]] = {}
+        for one in run.get("studies", []):
+            if isinstance(one.get("study"), str) and one["study"] not in DRAWN_ELSEWHERE:
+                by_study.setdefault(one["study"], []).append(one)
+        caption = run_caption(run, name if len(meta) > 1 else "")
+        yield from _scale(by_study.get(SCALE, []), caption)
+        timed = backends(row for row in rows if row["run"] == name)
+        yield from _precision(by_study.get(PRECISION, []), caption, timed)
+        for study, found in by_study.items():
+            if study not in (SCALE, PRECISION):
+                yield _table(study, found, f" ({name})" if len(meta) > 1 else "")
+        drawn = drawn or bool(by_study)
+    if not drawn:
+        yield note(
+            "No studies. A scenario requests them with studies: [...]; attnbench list studies names"
+            " them."
+        )
+
+
+def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
+    """Entropy of the softmax over d_k, with and without the factor."""
+    known = findings_of(ScoreScale, found)
+    panels = []
+    for scaled, words in ((True, "with"), (False, "without")):
+        points = sorted(
+            (one.d_k, one.entropy_ratio)
+            for one in known
+            if one.scaled is scaled and one.entropy_ratio is not None
+        )
+        if points:
+            panels.append(
+                Panel(
+                    x_label="width of a head d_k",
+                    y_label=f"entropy, {words} 1/sqrt(d_k)",
+                    unit="share",
+                    series=(_series(words, points),),
+                    y_scale="linear",
+                )
+            )
+    if not panels:
+        return
+    widest = max(one.d_k for one in known)
+    at_widest = [
+        one.entropy_ratio
+        for one in known
+        if one.d_k == widest and not one.scaled and one.entropy_ratio is not None
+    ]
+    end = (
+        f": {100 * at_widest[0]:.0f} % of the highest possible entropy is left at d_k = {widest}"
+        if at_widest
+        else ""
+    )
+    yield Figure(
+        title=f"Without 1/sqrt(d_k) the softmax selects a single key{end}",
+        caption=f"{caption} · random queries and keys of variance 1",
+        description=(
+            "Entropy of the softmax rows as a share of the highest possible entropy, over the width"
+            " of a head: one panel with the factor 1/sqrt(d_k), one without. The table has every"
+            " number."
+        ),
+        panels=tuple(panels),
+        table=_table(SCALE, [one.stored() for one in known], ""),
+    )
+
+
+def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator[Block]:
+    """Relative error over N, a panel per dtype, for the backends of the run; the table has all."""
+    known = [
+        (one, error)
+        for one in findings_of(Precision, found)
+        if (error := one.error_l2_ratio) is not None and error > 0
+    ]
+    if not known:
+        return
+    table = _table(PRECISION, [one.stored() for one, _ in known], "")
+    panels, largest = [], []
+    for dtype in dict.fromkeys(one.dtype for one, _ in known):
+        of_dtype = [(one, error) for one, error in known if one.dtype == dtype]
+        largest.append(f"{number_text(max(error for _, error in of_dtype))} in {dtype}")
+        series = []
+        for backend in timed:
+            points = sorted(
+                (one.seq_len, error) for one, error in of_dtype if one.backend == backend
+            )
+            if points:
+                series.append(_series(backend, points))
+        if series:
+            panels.append(
+                Panel(
+                    x_label="sequence length N",
+                    y_label=f"relative error, {dtype}",
+                    unit="plain",
+                    series=tuple(series),
+                )
+            )
+    if not panels:
+        yield table
+        return
+    yield Figure(
+        title=f"Relative errors are at most {list_text(largest)}",
+        caption=f"{caption} · forward and gradients, the worse of the two, against float64",
+        description=(
+            "The relative L2 error of output and gradients against the exact result, over the"
+            " sequence length N, both logarithmic: one panel per dtype, one line per backend of the"
+            " run. The table has every number, and all backends that run here."
+        ),
+        panels=tuple(panels),
+        table=table,
+        same_y=False,
+    )
+
+
+def _series(backend: str, points: Sequence[tuple[float, float]]) -> Series:
+    x, y = zip(*points, strict=True)
+    return Series(backend=backend, kind="measured", x=x, y=y)
+
+
+def _table(study: str, found: Sequence[Finding], of: str) -> Table:
+    columns = [key for key in found[0] if key != "study"]
+    rows = tuple(tuple(_cell(one.get(key)) for key in columns) for one in found)
+    return Table(title=f"Findings of {study}{of}", columns=tuple(columns), rows=rows, folded=True)
+
+
+def _cell(value: Any) -> str:
+    if value is None or value == "":
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = number_text(value) if isinstance(value, int | float) else str(value)
+    return text if len(text) <= WIDEST_CELL else text[: WIDEST_CELL - 1] + "…"

@@ -1,0 +1,69 @@
+"""Failed and skipped cases by status and reason, with the end of the logs of crashed ones."""
+
+from collections.abc import Iterator, Sequence
+
+from ..data.row_groups import Row, backends
+from ..data.run_meta import Meta
+from ..elements import Block, Table, Text, note
+from ..formatting import STATUS_WORDS, count_text, list_text, plural
+from . import Subject
+
+TITLE = "Failed and skipped cases"
+ORDER = 50
+NEEDS = ("status", "reason")
+ABOUT = ("cases", "court")
+ALL_COPIES = True
+MOST_LOGS = 5
+LOG_LINES = 15
+MOST_GROUPS = 100
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    failed = [row for row in rows if row["status"] != "ok"]
+    if not failed:
+        return Subject(
+            lacking="Every planned case was measured." if rows else "The plan has no case."
+        )
+    return Subject(blocks=tuple(_blocks(failed, len(rows))))
+
+
+def _blocks(failed: Sequence[Row], of: int) -> Iterator[Block]:
+    same: dict[tuple[str, str, str, str], list[Row]] = {}
+    for row in failed:
+        fields = (row.get(name) or "" for name in ("reason", "phase", "python"))
+        same.setdefault((row["status"], *fields), []).append(row)
+    several = any(python for *_, python in same)
+    order = list(STATUS_WORDS)
+    ranked = sorted(same.items(), key=lambda item: order.index(item[0][0]))
+    yield Table(
+        title=(f"{plural(len(failed), 'case')} of {of} without a result, by status and reason"),
+        columns=("status", "reason", "phase")
+        + (("python",) if several else ())
+        + ("cases", "backends", "N"),
+        rows=tuple(
+            (
+                *(STATUS_WORDS[status], reason, phase),
+                *([python] if several else []),
+                *(str(len(rows)), list_text(backends(rows)), _lengths(rows)),
+            )
+            for (status, reason, phase, python), rows in ranked[:MOST_GROUPS]
+        ),
+    )
+    if len(ranked) > MOST_GROUPS:
+        yield note(f"{len(ranked) - MOST_GROUPS} more reasons are in the table of all rows.")
+    logs = [row for row in failed if row.get("log_tail")]
+    for row in logs[:MOST_LOGS]:
+        tail = "\n".join(row["log_tail"].strip("\n").split("\n")[-LOG_LINES:])
+        yield Text(
+            text=f"{row['case']} ({STATUS_WORDS[row['status']]}), the end of its log:\n{tail}",
+            kind="log",
+        )
+    if len(logs) > MOST_LOGS:
+        yield note(f"{plural(len(logs) - MOST_LOGS, 'more log')} in the run's folder, under logs/.")
+
+
+def _lengths(rows: Sequence[Row]) -> str:
+    lengths = sorted({row["seq_len"] for row in rows if row.get("seq_len") is not None})
+    if len(lengths) <= 6:
+        return ", ".join(map(count_text, lengths))
+    return f"{count_text(lengths[0])} to {count_text(lengths[-1])}"

@@ -1,0 +1,219 @@
+"""The roofline: what each case achieves, and what the device can reach at its intensity."""
+
+from collections.abc import Iterator, Sequence
+from math import isfinite
+
+from ...harness.stats.intervals import Interval
+from ..data.decode import is_decode
+from ..data.peaks import Peaks, Place, peaks, places
+from ..data.row_groups import (
+    Group,
+    Row,
+    axis_text,
+    backends,
+    groups,
+    label,
+    problem,
+    varying_axes,
+)
+from ..data.run_meta import Meta, caption, device_name
+from ..elements import Block, Figure, Panel, Series, Table, note
+from ..formatting import (
+    bandwidth_text,
+    beyond_whole,
+    measured_bounds_text,
+    number_text,
+    percent_text,
+    rate_text,
+    share_text,
+)
+from . import Subject
+from ._over_n import not_drawn
+
+TITLE = "Roofline"
+ORDER = 46
+NEEDS = ("achieved_flops_per_s", "minimal_bytes", "work_flops")
+MOST_FIGURES = 4
+MOST_ROWS = 200
+ROOF = "attainable"
+FROM_MEMORY = "from memory alone"
+WHY_BEYOND = (
+    "More than 100 % of the measured peaks is impossible from memory alone where memory is the"
+    " limit: the data then came from a cache, which is faster than the copy that measures"
+    " bandwidth. Where compute is the limit it is impossible: the work was not done, or the clock"
+    " was higher than when the peaks were measured."
+)
+BY_BANDWIDTH = (
+    "Decode steps that memory limits are in Decode and memory bandwidth: their share of the roof is"
+    " their share of bandwidth."
+)
+NO_PEAKS = (
+    "No peaks were measured on this device for this dtype, so there is no share of a peak."
+    " attnbench doctor --calibrate measures them, and later runs have them."
+)
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    timed = places(rows, meta)
+    found = [place for place in timed if not _is_bandwidth(place)]
+    if not found:
+        return Subject(
+            lacking=BY_BANDWIDTH if timed else "No timed case has its minimal traffic in bytes."
+        )
+    left = (note(BY_BANDWIDTH),) if len(found) < len(timed) else ()
+    return Subject(blocks=(*left, *_blocks(found, meta)))
+
+
+def _blocks(found: list[Place], meta: Meta) -> Iterator[Block]:
+    yield note(
+        "Intensity is the work over the bytes that any backend must move, the highest possible. A"
+        " backend that writes its scores moves many more bytes, so its true place is further left:"
+        ' the limit "memory" is certain, "compute" the best case.'
+    )
+    yield from _peaks(found, meta)
+    if any(place.peaks is None for place in found):
+        yield note(NO_PEAKS)
+    if any(place.share is not None and _is_beyond(place.share) for place in found):
+        yield note(WHY_BEYOND)
+    by_case = {(place.row["run"], place.row["case"]): place for place in found}
+    drawn = []
+    for group in groups([place.row for place in found], "seq_len"):
+        points = [by_case[row["run"], row["case"]] for row in group.rows]
+        if points[0].peaks is not None:
+            drawn.append((group, points, points[0].peaks))
+    for group, points, known in drawn[:MOST_FIGURES]:
+        yield _figure(group, points, known, meta)
+    yield from not_drawn([group for group, *_ in drawn[MOST_FIGURES:]], "; the table has them")
+    axes = varying_axes([problem(place.row) for place in found]) or ["seq_len"]
+    with_roof = any(place.peaks for place in found)
+    title = "Every timed case and its roof" if with_roof else "What every timed case achieved"
+    yield _table(found[:MOST_ROWS], axes, title, folded=True)
+    if len(found) > MOST_ROWS:
+        yield note(f"The first {MOST_ROWS} of {len(found)} timed cases.")
+
+
+def _is_bandwidth(place: Place) -> bool:
+    """Whether the share is that of memory bandwidth, which its own section has."""
+    return is_decode(place.row) and place.bound != "compute"
+
+
+def _peaks(found: list[Place], meta: Meta) -> Iterator[Block]:
+    """One sentence for each device and dtype with known peaks."""
+    for run, device, dtype in dict.fromkeys(
+        (place.row["run"], place.row["device"], place.row["dtype"]) for place in found
+    ):
+        known = peaks(meta[run], dtype)
+        if known is not None:
+            yield note(
+                f"{device_name(meta[run], device)}, {dtype}: measured peaks of"
+                f" {rate_text(known.flops_per_s)} and {bandwidth_text(known.bytes_per_s)}; below"
+                f" {number_text(known.ridge)} FLOP per byte memory is the limit."
+            )
+
+
+def _figure(group: Group, points: list[Place], known: Peaks, meta: Meta) -> Figure:
+    xs = sorted({place.intensity for place in points})
+    # Beyond both ends, so that both parts of the roof and the ridge are visible.
+    roof = sorted({*xs, min(xs[0], known.ridge) / 2, known.ridge, max(xs[-1], known.ridge) * 2})
+    series = [
+        Series(
+            backend=ROOF, kind="formula", x=tuple(roof), y=tuple(known.attainable(x) for x in roof)
+        )
+    ]
+    for backend in backends([place.row for place in points]):
+        mine = sorted(
+            (place for place in points if place.row["backend"] == backend),
+            key=lambda place: place.intensity,
+        )
+        rates = [place.achieved_flops_per_s for place in mine]
+        series.append(
+            Series(
+                backend=backend,
+                kind="measured",
+                x=tuple(place.intensity for place in mine),
+                y=tuple(rate.value for rate in rates),
+                low=tuple(rate.low if isfinite(rate.low) else None for rate in rates),
+                high=tuple(rate.high if isfinite(rate.high) else None for rate in rates),
+            )
+        )
+    return Figure(
+        title=group.prefixed(_finding(points)),
+        caption=caption(group.problem, meta),
+        description=(
+            "Achieved FLOP per second over FLOP per byte, both logarithmic, one line per backend."
+            " The dotted line is the roof: bandwidth times intensity up to the ridge, then the peak"
+            " of matrix products, both as measured. The table below has every number."
+        ),
+        panels=(
+            Panel(
+                x_label="highest possible intensity, FLOP per byte",
+                y_label="achieved",
+                unit="flops_per_s",
+                series=tuple(series),
+            ),
+        ),
+        table=_table(points, ["seq_len"], "Achieved and attainable"),
+    )
+
+
+def _finding(points: list[Place]) -> str:
+    """The best and the worst backend at the longest N with the most cases."""
+    by_n: dict[int, list[Place]] = {}
+    for place in points:
+        by_n.setdefault(place.row["seq_len"], []).append(place)
+    n = max(by_n, key=lambda n: (len(by_n[n]), n))
+    shares = sorted(
+        ((place.share.value, place.row["backend"]) for place in by_n[n] if place.share is not None),
+        reverse=True,
+    )
+    (high, best), (low, worst) = shares[0], shares[-1]
+    bound = by_n[n][0].bound
+    where = f"at {axis_text('seq_len', n)} (limit at best: {bound})"
+    rest = f", {worst} {share_text(low, _of(bound))}" if len(shares) > 1 else ""
+    return f"{best} reaches {share_text(high, _of(bound))} of what is attainable {where}{rest}"
+
+
+def _of(bound: str) -> str:
+    return FROM_MEMORY if bound == "memory" else ""
+
+
+def _is_beyond(share: Interval) -> bool:
+    return any(beyond_whole(value) for value in (share.value, share.low, share.high))
+
+
+def _table(points: list[Place], axes: list[str], title: str, *, folded: bool = False) -> Table:
+    columns: tuple[str, ...] = ("problem", "backend", "achieved", "FLOP per byte, at most")
+    with_roof = any(place.peaks for place in points)
+    rows = [
+        (
+            label(problem(place.row), axes),
+            place.row["backend"],
+            rate_text(place.achieved_flops_per_s.value),
+            number_text(place.intensity),
+            *(_roof_cells(place) if with_roof else ()),
+        )
+        for place in points
+    ]
+    if with_roof:
+        columns = (*columns, "limit", "attainable", "share of attainable")
+    return Table(title=title, columns=columns, rows=tuple(rows), folded=folded)
+
+
+def _roof_cells(place: Place) -> tuple[str, str, str]:
+    if place.peaks is None or place.share is None:
+        return "not known", "", ""
+    return place.bound, rate_text(place.peaks.attainable(place.intensity)), _share_text(place)
+
+
+def _share_text(place: Place) -> str:
+    """`98.0 % (95.0 % to 103 %; above 100 % is impossible)`."""
+    share = place.share
+    assert share is not None
+    of = _of(place.bound)
+    impossible = f"impossible{f' {of}' if of else ''}"
+    between = ""
+    if isfinite(share.low):
+        between = measured_bounds_text(share.low, share.high, percent_text)
+    if _is_beyond(share):
+        between += f"{'; ' if between else ''}above 100 % is {impossible}"
+    return percent_text(share.value) + (f" ({between})" if between else "")

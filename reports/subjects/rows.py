@@ -1,0 +1,126 @@
+"""Every planned case, one row each."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..data.columns import COLUMNS
+from ..data.row_groups import (
+    AXES,
+    Row,
+    axis_text,
+    axis_title,
+    case_key,
+    problem,
+    value_text,
+)
+from ..data.run_meta import Meta
+from ..elements import Block, Table, note
+from ..formatting import STATUS_WORDS, kernel_text
+from . import Subject
+from ._reproduce import command
+
+TITLE = "All rows"
+ORDER = 70
+NEEDS = ("case", "status")
+ABOUT = ("cases", "court")
+ALL_COPIES = True
+_RESULT = ("status", "latency_ms", "latency_low_ms", "latency_high_ms")
+_PEAKS = ("peak_bytes", "workspace_bytes", "outside_bytes", "predicted_peak_bytes", "input_bytes")
+_ON_CUDA = ("wall_latency_ms", "hot_latency_ms", "graph_latency_ms")
+_SPLIT = ("output_bytes", "temporary_bytes", "saved_bytes", "minimal_bytes")
+_BANDWIDTH = tuple(f"decode_bandwidth_{name}ratio" for name in ("", "low_", "high_"))
+_COST = (
+    *("work_flops", "achieved_flops_per_s", "decode_bytes_per_s", *_BANDWIDTH),
+    *("error_ratio", "kernel"),
+)
+_SAMPLING = ("stop", "processes", "blocks", "samples", "attempt", "reason")
+_KEYS = ("backend", *AXES, *_RESULT, *_PEAKS, *_ON_CUDA, *_SPLIT, *_COST, *_SAMPLING)
+_NEVER_CONSTANT = ("backend", "seq_len", "status", "latency_ms", "peak_bytes")
+MOST_ROWS = 2000
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    if not rows:
+        return Subject(lacking="The plan has no case.")
+    return Subject(blocks=tuple(_blocks(rows, meta)))
+
+
+def readable(rows: Sequence[Row]) -> tuple[list[str], tuple[str, ...], list[tuple[str, ...]]]:
+    """What is equal in all rows, the titles of the other columns, and their cells."""
+    rows = [row | problem(row) | {"kernel": _kernel(row)} for row in rows]
+    constant = [
+        key
+        for key in _KEYS
+        if key not in _NEVER_CONSTANT and len({row.get(key) for row in rows}) <= 1
+    ]
+    columns = [key for key in _KEYS if key not in constant]
+    same = [text for key in constant if rows and (text := _equal_text(key, rows[0].get(key)))]
+    cells = [tuple(_cell(key, row.get(key)) for key in columns) for row in rows]
+    return same, tuple(map(_title, columns)), cells
+
+
+def _kernel(row: Row) -> str | None:
+    return kernel_text(row.get("kernel"), row.get("kernel_generation")) or None
+
+
+def _equal_text(key: str, value: Any) -> str:
+    if key in AXES:
+        return axis_text(key, value)
+    text = _cell(key, value)
+    return f"{_title(key)} {text}" if text else ""
+
+
+def _title(key: str) -> str:
+    return _titled(key) or axis_title(key)
+
+
+def _titled(key: str) -> str:
+    return COLUMNS[key].title if key in COLUMNS else ""
+
+
+def _cell(key: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if _titled(key):
+        return COLUMNS[key].text(value)
+    if key == "status":
+        return STATUS_WORDS.get(value, str(value))
+    return axis_text(key, value) if key == "causal" else value_text(key, value)
+
+
+def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
+    known = rows[:MOST_ROWS]
+    same, columns, lines = readable(known)
+    if same:
+        yield note(f"Equal in all rows: {', '.join(same)}.")
+    cases = {(place, 0): case_key(row) for place, row in enumerate(known)}
+    yield Table(
+        title="All cases",
+        columns=columns,
+        rows=tuple(lines),
+        cases=cases,
+        failed=frozenset(
+            (place, columns.index("status"))
+            for place, row in enumerate(known)
+            if row["status"] != "ok"
+        ),
+        tools=True,
+    )
+    if any(row.get("python") for row in known):
+        yield note(
+            "A case whose id ends in the name of an environment is measured again by the attnbench"
+            " of that environment."
+        )
+    several = len(meta) > 1
+    yield Table(
+        title="Command to measure each case again, alone, under the same plan and limits",
+        columns=("case", *(["run"] if several else []), "command"),
+        rows=tuple(
+            (row["case"], *([row["run"]] if several else []), command(row, meta[row["run"]]))
+            for row in known
+        ),
+        cases=cases,
+        folded=True,
+    )
+    if len(rows) > MOST_ROWS:
+        yield note(f"The first {MOST_ROWS} of {len(rows)} cases; attnbench export has them all.")

@@ -1,0 +1,331 @@
+"""Utilization: how much of the device was in use, energy per call, and the kernels of a call."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
+from typing import Any, NamedTuple, TypeGuard
+
+from ...harness.stats.intervals import Interval, mean_interval
+from ..data.row_groups import Group, Row, backends, groups
+from ..data.run_meta import Meta, caption
+from ..elements import Block, Table, Text, note
+from ..formatting import beyond_text, list_text, number_text
+from . import Subject, _probe_tables, _timeline
+from ._probe_tables import ENDINGS, Ending, column_title
+
+TITLE = "Utilization"
+ORDER = 45
+NEEDS = ("windows", "utilization_tier")
+Window = Mapping[str, Any]
+BOOKKEEPING = ("process", "way", "window_s", "calls")  # columns of a window that no probe measured
+HEADLINES = {  # utilization tier: its headline quantity, as part of a sentence; `derived` has none
+    "gpm": ("sm_active", "the SMs active for"),
+    "busy": ("busy", "some kernel running for"),
+    "host": ("host", "the host's threads busy for"),
+}
+OF = {"host": "for torch's threads alone"}  # what has 100 % of a headline quantity, if not all
+STATED_RATIO = 1.2  # a larger ratio of the highest to the lowest value is worth a sentence
+MOST_NAMES = 5
+MOST_READINGS = 1000
+GRAPH = "as a CUDA graph, without launch gaps"
+TIERS = {
+    "gpm": "The GPU's performance counters tell what share of its SMs was active.",
+    "busy": (
+        "This GPU, or its driver, has no performance counters. The table has the share of the time"
+        " in which any kernel ran: one small kernel counts as much as a full GPU."
+    ),
+    "derived": (
+        "No counter could be read. The table has work over time; the share of the measured peak is"
+        " in the roofline."
+    ),
+    "host": (
+        "Measured without a GPU's counters: the table has the CPU time of the process over the time"
+        " of its threads."
+    ),
+}
+
+
+class Quantity(NamedTuple):
+    """A headline quantity of the windows; `column` is the column it is computed from."""
+
+    title: str
+    column: str
+    unit: str = "share"
+    per: str = ""  # the column that it is divided by
+
+
+class Reading(NamedTuple):
+    """One column over the windows of a case, as text.
+
+    `span`: the lowest and the highest value, or all values of a bit mask, which has no mean.
+    """
+
+    title: str
+    mean: str
+    span: str
+    windows: int
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        return self.title, self.mean, self.span, str(self.windows)
+
+
+QUANTITIES: dict[str, Quantity] = {
+    "sm_active": Quantity("SMs active", "sm_active_ratio"),
+    "sm_occupancy": Quantity("occupancy", "sm_occupancy_ratio"),
+    "any_tensor": Quantity("tensor cores", "any_tensor_ratio"),
+    "dram": Quantity("memory bandwidth", "dram_bandwidth_ratio"),
+    "busy": Quantity("kernels run", "kernel_busy_ratio"),
+    "host": Quantity("threads busy", "host_cpu_ratio"),
+    "power": Quantity("power", "power_w", "W"),
+    "energy": Quantity("energy per call", "energy_j", "J", per="calls"),
+    "clock": Quantity("SM clock", "sm_clock_mhz", "MHz"),
+    "temperature": Quantity("temperature", "temperature_c", "°C"),
+    "rate": Quantity("calls per second", "calls", "", per="window_s"),
+}
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    return Subject(blocks=tuple(_blocks(rows, meta)))
+
+
+def windows(row: Row, way: str = "eager") -> list[Window]:
+    return [window for window in row.get("windows") or [] if window["way"] == way]
+
+
+def launch_modes(rows: Iterable[Row]) -> list[str]:
+    """`eager`, `graph`: the ways in which the windows of these rows launched their calls."""
+    return list(dict.fromkeys(window["way"] for row in rows for window in row.get("windows") or []))
+
+
+def observed(row: Row, name: str, way: str = "eager") -> Interval | None:
+    """A headline quantity of one case; None if no window has it."""
+    of = QUANTITIES[name]
+    known = [window for window in windows(row, way) if _is_number(window.get(of.column))]
+    values = [window[of.column] / (window[of.per] if of.per else 1) for window in known]
+    return mean_interval(values, "window") if values else None
+
+
+def observed_names(rows: Iterable[Row], way: str = "eager") -> list[str]:
+    """The headline quantities that at least one of the rows has, in order."""
+    every = list(rows)
+    return [name for name in QUANTITIES if any(observed(row, name, way) for row in every)]
+
+
+def missing(rows: Iterable[Row]) -> dict[str, list[str]]:
+    """Why columns are missing: reason -> their names, each once."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for name, reason in (row.get("missing") or {}).items():
+            found.setdefault(reason, {})[name] = None
+    return {reason: list(names) for reason, names in found.items()}
+
+
+def finding(rows: list[Row]) -> str:
+    """Which backend keeps the device busiest, and energy per call; "" without two to compare."""
+    parts = []
+    tiers = {row.get("utilization_tier") for row in rows}
+    headline = HEADLINES.get(next(iter(tiers)) or "") if len(tiers) == 1 else None
+    if headline:
+        parts += _extremes(rows, *headline)
+    energy = {
+        row["backend"]: found.value
+        for row in rows
+        if (found := observed(row, "energy")) is not None
+    }
+    if len(backends(rows)) > 1 and len(energy) > 1:
+        high, low = _highest_and_lowest(energy)
+        ratio = energy[high] / energy[low]
+        if ratio < STATED_RATIO:
+            parts.append(f"a call takes {energy[low]:.3g} J or little more with each")
+        else:
+            parts.append(f"a call of {high} takes {ratio:.2g} times the energy of one of {low}")
+    return "; ".join(parts)
+
+
+def _extremes(rows: list[Row], name: str, title: str) -> list[str]:
+    known = ((row["backend"], observed(row, name)) for row in rows)
+    shares = {backend: found.value for backend, found in known if found is not None}
+    if len(shares) < 2:
+        return []
+    high, low = _highest_and_lowest(shares)
+    most, least = (
+        f"{100 * share:.0f} %{beyond_text(share, OF.get(name, ''))}"
+        for share in (shares[high], shares[low])
+    )
+    if shares[high] < STATED_RATIO * shares[low]:
+        return [f"all keep {title} {' to '.join(dict.fromkeys((least, most)))} of the time"]
+    return [f"{high} keeps {title} {most} of the time, {low} {least}"]
+
+
+def _highest_and_lowest(values: Mapping[str, float]) -> tuple[str, str]:
+    return max(values, key=lambda name: values[name]), min(values, key=lambda name: values[name])
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return type(value) in (int, float)
+
+
+def half_width(interval: Interval) -> float | None:
+    """None without an interval."""
+    return (interval.high - interval.low) / 2 if isfinite(interval.low) else None
+
+
+# ---- every other column, whichever probe wrote it ------------------------------------------------
+
+
+def other_readings(row: Row, way: str = "eager") -> list[Reading]:
+    """Every number that no headline quantity shows.
+
+    Numbers of probes with calls of their own count as one window of eager calls.
+    """
+    own_calls = [row.get("tables") or {}] if way == "eager" else []
+    values: dict[str, list[float]] = {}
+    for window in (*windows(row, way), *own_calls):
+        for name, value in window.items():
+            if _is_number(value):
+                values.setdefault(name, []).append(value)
+    shown = {*BOOKKEEPING, *(quantity.column for quantity in QUANTITIES.values())}
+    return [_reading(name, found) for name, found in values.items() if name not in shown]
+
+
+def _reading(name: str, values: list[float]) -> Reading:
+    key = next((ending for ending in ENDINGS if name.endswith(ending)), "")
+    ending = ENDINGS.get(key, Ending(""))
+
+    def text(value: float) -> str:
+        beyond = beyond_text(value) if ending.unit == " %" else ""
+        return f"{ending.text(value * ending.scale)}{ending.unit}{beyond}"
+
+    if key == "_mask":
+        return Reading(
+            column_title(name), "", ", ".join(map(text, sorted(set(values)))), len(values)
+        )
+    found = mean_interval(values, "window")
+    half = half_width(found)
+    mean = text(found.value) + (f" ± {text(half)}" if half is not None else "")
+    ends = dict.fromkeys((text(min(values)), text(max(values))))
+    return Reading(column_title(name), mean, " to ".join(ends), len(values))
+
+
+def _blocks(every: Sequence[Row], meta: Meta) -> Iterator[Block]:
+    rows = [row for row in every if row.get("windows")]
+    if rows:
+        yield from _windows(rows, meta)
+        yield from _timeline.figures(rows, meta)
+        yield from _missing(rows)
+    else:
+        yield note(
+            "No case has utilization windows. A scenario requests them with measure: [latency,"
+            " memory, utilization, energy]."
+        )
+    yield from _other_readings([row for row in every if row.get("windows") or row.get("tables")])
+    yield from _probe_tables.tables(every)
+
+
+def _windows(rows: list[Row], meta: Meta) -> Iterator[Block]:
+    for tier in dict.fromkeys(row["utilization_tier"] for row in rows if row["utilization_tier"]):
+        yield note(TIERS.get(tier, tier))
+    for group in groups(rows, None):
+        if found := finding(group.rows):
+            yield Text(text=f"{group.prefixed(found)}.")
+        for way in launch_modes(group.rows):
+            yield _headlines(group, meta, way)
+    if any(len(windows(row)) == 1 for row in rows):
+        yield note(
+            "Cases with one window have no interval. Counters that move in steps make their values"
+            " uncertain by up to 10 %."
+        )
+
+
+def _headlines(group: Group, meta: Meta, way: str) -> Table:
+    names = observed_names(group.rows, way)
+    return Table(
+        title=caption(group.problem, meta) + (f" · {GRAPH}" if way == "graph" else ""),
+        columns=("backend", *(QUANTITIES[name].title for name in names)),
+        rows=tuple(
+            (row["backend"], *(_cell(row, name, way) for name in names))
+            for row in group.rows
+            if windows(row, way)
+        ),
+    )
+
+
+def _other_readings(rows: list[Row]) -> Iterator[Block]:
+    """Every other column of the probes, a line per case and column."""
+    modes, found = ["eager", *launch_modes(rows)], groups(rows, None)
+    modes = list(dict.fromkeys(modes))
+    lines = [
+        (group.label, row["backend"], way, *reading.cells)
+        for group in found
+        for row in group.rows
+        for way in modes
+        for reading in other_readings(row, way)
+    ]
+    if not lines:
+        return
+    shown = {
+        "problem": any(group.label for group in found),
+        "backend": True,
+        "launched": len(modes) > 1,
+        **dict.fromkeys(("reading", "mean", "lowest to highest", "windows"), True),
+    }
+    yield Table(
+        title="All other readings, with half the width of their 95 % interval over the windows",
+        columns=tuple(name for name, kept in shown.items() if kept),
+        rows=tuple(
+            tuple(cell for cell, kept in zip(line, shown.values(), strict=True) if kept)
+            for line in lines[:MOST_READINGS]
+        ),
+        folded=True,
+    )
+    if len(lines) > MOST_READINGS:
+        yield note(
+            f"The first {MOST_READINGS} of {len(lines)} readings; rows.jsonl has them all, under"
+            " windows and tables."
+        )
+
+
+def _missing(rows: list[Row]) -> Iterator[Block]:
+    reasons = missing(rows)
+    if not reasons:
+        return
+    texts = [f"{list_text(shortened(names))} ({reason})" for reason, names in reasons.items()]
+    yield note(f"Missing, with the reason: {'; '.join(texts)}.")
+    if any(len(names) > MOST_NAMES for names in reasons.values()):
+        yield Table(
+            title="All readings that are missing",
+            columns=("reading", "column", "reason"),
+            rows=tuple(
+                (column_title(name), name, reason)
+                for reason, names in reasons.items()
+                for name in names
+            ),
+            folded=True,
+        )
+
+
+def _cell(row: Row, name: str, way: str) -> str:
+    found = observed(row, name, way)
+    if found is None:
+        return ""
+    text = value_text(found, QUANTITIES[name].unit)
+    is_share = QUANTITIES[name].unit == "share"
+    return text + beyond_text(found.value, OF.get(name, "")) if is_share else text
+
+
+def value_text(found: Interval, unit: str) -> str:
+    """A value with half the width of its interval: `81 % ± 2`, `3.21 J ± 0.05`."""
+    scale = 1.0
+    if unit == "share":
+        scale, unit = 100, "%"
+    elif unit == "J" and found.value < 1:
+        scale, unit = 1e3, "mJ"
+    half = half_width(found)
+    text = "" if half is None else f" ± {number_text(half * scale)}"
+    return f"{number_text(found.value * scale)}{text} {unit}".rstrip()
+
+
+def shortened(names: list[str]) -> list[str]:
+    if len(names) <= MOST_NAMES:
+        return names
+    return [*names[: MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} more"]

@@ -1,0 +1,209 @@
+"""Bytes of a call at any length, and what walls that were found say where bytes do not."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from attnbench.reports.advise.call_bytes import CallBytes
+from attnbench.reports.advise.memory import MemoryOver
+from attnbench.reports.advise.stored import StoredRows
+from tests.reports.fake_advice import (
+    EAGER,
+    FLEX,
+    SDPA,
+    FakeShapes,
+    inquiry,
+    measured,
+    problem_of,
+    rows_of,
+    searched,
+)
+
+FORMULA = FakeShapes(formulas={"hf:sdpa": 7})  # with the inputs, 1,007 bytes a token
+
+
+def longest(asked, rows, implementation=SDPA, phase="prefill"):
+    return MemoryOver(inquiry=asked, rows=rows).longest(implementation, phase)
+
+
+# ---- walls ---------------------------------------------------------------------------------------
+
+
+def test_what_runs_at_a_length_needs_no_more_at_shorter_ones(tmp_path: Path):
+    asked = inquiry(implementations=(FLEX,))
+    rows = rows_of(asked, measured(tmp_path, asked, changes={FLEX.backend: {"peak_bytes": 9}}))
+    found = CallBytes(asked.shapes, rows).needed(FLEX, problem_of("prefill", 512, 8))
+    assert found.at_most
+    assert not found.wall
+    assert found.words == "no more than was measured at N = 1,024"
+    end = longest(asked, rows, FLEX)
+    assert (end.context, end.limit, end.found_by, end.at_least) == (1024, "unknown", "bytes", True)
+
+
+def test_a_wall_bounds_what_no_bytes_are_known_of(tmp_path: Path):
+    asked = inquiry()
+    wall = searched(tmp_path, asked, EAGER, 2000, 2010, memory_bytes=2_100_000)
+    end = longest(asked, rows_of(asked, wall), EAGER)
+    assert (end.context, end.limit, end.found_by, end.at_least) == (2000, "unknown", "wall", True)
+    words = "a search found that N = 2,000 fits into 2 MiB and 2,010 does not"
+    assert (end.words, end.checked) == (f"at most, {words}", "")
+    assert end.need is not None
+    assert end.need.total == 10_000 + 100 * 2000 + 2_100_000
+
+
+def test_a_wall_that_was_found_earlier_than_bytes_say_counts(tmp_path: Path):
+    asked = inquiry(shapes=FORMULA, memory_bytes=1_600_000)
+    assert longest(asked, StoredRows()).context == (1_600_000 - 10_000) // 1107
+    wall = searched(tmp_path, asked, SDPA, 1190, 1200, memory_bytes=1_500_000)
+    end = longest(asked, rows_of(asked, wall))
+    assert (end.context, end.limit, end.found_by) == (1199, "memory", "wall")
+
+
+def test_a_case_that_ran_out_of_memory_is_a_wall_too(tmp_path: Path):
+    asked = inquiry(shapes=FORMULA, memory_bytes=3 << 30, contexts=(1024,))
+    oom = measured(tmp_path, asked, changes={SDPA.backend: {"status": "oom"}})
+    found = CallBytes(FORMULA, rows_of(asked, oom)).needed(SDPA, problem_of("prefill", 2048, 8))
+    assert found.value == (2 << 30) + 1
+    assert found.words == "N = 1,024 ran out of 2 GiB"
+
+
+def test_where_the_implementation_fails_it_ends_and_memory_does_not_count(tmp_path: Path):
+    asked = inquiry(shapes=FORMULA)
+    wall = searched(tmp_path, asked, SDPA, 400, 500, limited_by="backend")
+    end = longest(asked, rows_of(asked, wall))
+    assert (end.context, end.limit) == (499, "backend")
+    need = MemoryOver(inquiry=asked, rows=rows_of(asked, wall)).need(SDPA, "prefill", 600)
+    assert "fails from N = 500 on: oom at 500" in need.words
+
+
+def test_a_search_that_time_ended_says_what_fits_and_not_what_fails(tmp_path: Path):
+    asked = inquiry(shapes=FORMULA)
+    wall = searched(tmp_path, asked, SDPA, 400, 500, limited_by="time", memory_bytes=1 << 40)
+    end = longest(asked, rows_of(asked, wall))
+    assert (end.context, end.found_by, end.checked) == (3604, "bytes", "")
+
+
+def test_bytes_are_held_beside_the_wall_that_was_found(tmp_path: Path):
+    asked = inquiry(shapes=FORMULA)
+    wall = searched(tmp_path, asked, SDPA, 995, 1003, memory_bytes=1_007_000)
+    assert longest(asked, rows_of(asked, wall)).checked == (
+        "a search found that one layer's call fits into 983 KiB at N = 995 and not at 1,003; by"
+        " these bytes 1,000 is the last"
+    )
+
+
+def test_walls_of_inputs_in_another_order_do_not_count(tmp_path: Path):
+    asked = inquiry()
+    wall = searched(tmp_path, asked, EAGER, 2000, 2010, input_order=None)
+    assert longest(asked, rows_of(asked, wall), EAGER).context is None
+
+
+class Cross(FakeShapes):
+    """Layers whose queries are the context, over the 1,500 keys of an encoder."""
+
+    def asked(self, phase, context):
+        over = {"kv_seq_len": 1500, "causal": False, "causal_align": ""}
+        return [
+            replace(one, problem={**one.problem, **over}) for one in super().asked(phase, context)
+        ]
+
+    def input_bytes(self, problem):
+        return 1000 * problem["seq_len"]
+
+
+def test_a_wall_over_as_many_keys_as_an_encoder_has_counts_for_cross_attention(tmp_path: Path):
+    asked = inquiry(shapes=Cross())
+    wall = searched(tmp_path, asked, EAGER, 2000, 2010, memory_bytes=2_100_000, kv_seq_len=1500)
+    end = longest(asked, rows_of(asked, wall), EAGER)
+    assert (end.context, end.found_by) == (2000, "wall")
+    other = searched(tmp_path / "other", asked, EAGER, 2000, 2010, kv_seq_len=1499)
+    assert longest(asked, rows_of(asked, other), EAGER).context is None
+
+
+def test_bytes_of_cross_attention_follow_from_shorter_contexts(tmp_path: Path):
+    asked = inquiry(shapes=Cross(), implementations=(SDPA,))
+    folders = [
+        measured(tmp_path / str(n), asked, (n,), {SDPA.backend: {"peak_bytes": 50 * n}})
+        for n in (128, 256, 512, 1024)
+    ]
+    found = CallBytes(asked.shapes, rows_of(asked, *folders)).needed(
+        SDPA, asked.shapes.asked("prefill", 2048)[0].problem
+    )
+    assert found.value == (1000 + 50) * 2048
+    assert found.words == "by the exact bytes measured at N = 128, 256, 512, 1,024"
+
+
+class Local(FakeShapes):
+    """Layers that see the last 128 tokens."""
+
+    def asked(self, phase, context):
+        local = {"mask": "local", "window": 127}
+        return [
+            replace(one, problem={**one.problem, **local}) for one in super().asked(phase, context)
+        ]
+
+
+class Windowed(Local):
+    """The same as a model asks for them: a context that is no longer needs no mask."""
+
+    def asked(self, phase, context):
+        return (super() if context > 128 else FakeShapes()).asked(phase, context)
+
+
+def test_a_wall_with_the_window_of_the_layers_counts_beyond_the_window(tmp_path: Path):
+    asked, local = inquiry(shapes=Windowed()), inquiry(shapes=Local())
+    wall = searched(tmp_path, local, EAGER, 2000, 2010, memory_bytes=2_100_000)
+    calls = CallBytes(asked.shapes, rows_of(asked, wall))
+    (beyond, *_), (within, *_) = (asked.shapes.asked("prefill", n) for n in (1999, 100))
+    assert calls.needed(EAGER, beyond.problem).value == 2_100_000
+    assert calls.needed(EAGER, within.problem).value is None
+
+
+def test_a_decode_step_that_ran_out_of_memory_ends_the_context(tmp_path: Path):
+    asked = inquiry(phases=("decode",), shapes=FORMULA, memory_bytes=3 << 30)
+    oom = measured(tmp_path, asked, changes={SDPA.backend: {"status": "oom"}})
+    end = longest(asked, rows_of(asked, oom), phase="decode")
+    assert (end.context, end.limit) == (4096, "model")
+    little = replace(asked, memory_bytes=2 << 30)
+    end = longest(little, rows_of(little, oom), phase="decode")
+    assert (end.context, end.limit, end.found_by) == (1023, "memory", "wall")
+
+
+# ---- what layers keep ----------------------------------------------------------------------------
+
+TRAINING = {"phases": ("training",), "implementations": (SDPA,)}
+
+
+def trained(tmp_path: Path, *lengths: int, **changes):
+    """Rows whose forward pass leaves 40 bytes a token, of 100 at the highest point."""
+    asked = inquiry(**{**TRAINING, **changes})
+    folders = [
+        measured(
+            tmp_path / str(n),
+            asked,
+            (n,),
+            {SDPA.backend: {"peak_bytes": 100 * n, "saved_bytes": 40 * n, "workspace_bytes": 8}},
+        )
+        for n in lengths
+    ]
+    return asked, rows_of(asked, *folders)
+
+
+def test_all_layers_keep_their_inputs_and_what_the_forward_pass_leaves(tmp_path: Path):
+    asked, rows = trained(tmp_path, 128, 256, 512, 1024)
+    need = MemoryOver(inquiry=asked, rows=rows).need(SDPA, "training", 2048)
+    assert need.cache == 0
+    assert need.kept == 5 * (1000 + 40) * 2048
+    assert need.attention == (100 - 40) * 2048 + 8
+    assert need.total == 10_000 + need.kept + need.attention
+    end = longest(asked, rows, phase="training")
+    assert end.context == (4_000_000 - 10_000 - 8) // (5 * 1040 + 60)
+    assert (end.limit, end.at_least) == ("memory", False)
+
+
+def test_a_longer_length_bounds_what_a_layer_keeps(tmp_path: Path):
+    asked, rows = trained(tmp_path, 512)
+    end = longest(asked, rows, phase="training")
+    assert (end.context, end.limit, end.at_least) == (512, "unknown", True)
+    need = MemoryOver(inquiry=asked, rows=rows).need(SDPA, "training", 100)
+    assert need.at_most
+    assert need.kept == 5 * (100_000 + 40 * 512)

@@ -1,0 +1,102 @@
+"""reports/subjects/energy.py: joules per call and token, or why there are none."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.subjects import energy
+from tests.made_runs import case, problem, row, write_run
+from tests.reports.rendering import blocks_of, rows_of, sentences, tables_of
+
+
+def test_the_interval_of_a_ratio_covers_the_truth_in_93_percent_of_runs() -> None:
+    from attnbench.harness.stats.intervals import mean_interval
+
+    random, hits = np.random.default_rng(5), 0
+    for _ in range(500):
+        a, b = (
+            mean_interval(list(joules * (1 + random.normal(0, 0.02, 5))), "window")
+            for joules in (6e-3, 3e-3)
+        )
+        found = energy.energy_ratio(a, b)
+        assert found is not None
+        hits += found.low <= 2 <= found.high
+    assert hits / 500 >= 0.93
+
+
+JOULES = {"naive": 9e-3, "fused": 6e-3, "sdpa": 3e-3}
+
+
+def windows(per_call_j: list[float] | None, count: int = 3) -> list[dict[str, Any]]:
+    per_call = per_call_j or [None] * count
+    return [
+        {
+            "way": "eager",
+            "process": 0,
+            "window_s": 2.0,
+            "calls": 1000,
+            "energy_j": None if joules is None else 1000 * joules,
+        }
+        for joules in per_call
+    ]
+
+
+def with_energy(parent: Path, per_call: dict[str, list[float] | None], **changes: Any) -> Path:
+    planned = [case(backend, problem(1024, batch=2, device="cuda")) for backend in per_call]
+    missing = {"energy_j": "no such counter here"}
+    usual = {"utilization_tier": "host", "tables": None, "missing": missing}
+    rows = [
+        row(one, **{**usual, "windows": windows(per_call[one["backend"]]), **changes})
+        for one in planned
+    ]
+    return write_run(parent, planned, rows, device="cuda")
+
+
+def spread(joules: float) -> list[float]:
+    return [joules * noise for noise in (0.99, 1.0, 1.01)]
+
+
+def costs_of(run: Path) -> list[energy.EnergyCost]:
+    ((_, found),) = energy.energy_costs(rows_of(run), run_meta([read_run(run)]))
+    return found
+
+
+def test_energy_per_call_and_token_and_the_ratio_to_the_scenarios_baseline(tmp_path: Path) -> None:
+    run = with_energy(tmp_path, {backend: spread(joules) for backend, joules in JOULES.items()})
+    naive, fused, sdpa = costs_of(run)
+    assert fused.ratio is None  # the baseline
+    assert naive.per_call_j.value == pytest.approx(9e-3)
+    assert naive.per_call_j.low < 9e-3 < naive.per_call_j.high
+    assert naive.per_token_j.value == pytest.approx(9e-3 / 2048)
+    assert sdpa.ratio is not None
+    assert sdpa.ratio.value == pytest.approx(0.5)
+    assert sdpa.ratio.low < 0.5 < sdpa.ratio.high
+    blocks = blocks_of(energy, run)
+    ratio = "a call of sdpa takes 0.50 times the energy of one of fused ("
+    assert any(ratio in text for text in sentences(blocks))
+    (shown,) = tables_of(blocks)
+    assert shown.rows[0][2].startswith("9.00 ± ")
+    assert shown.rows[0][2].endswith(" mJ")
+    assert shown.rows[0][3].endswith(" µJ")
+
+
+def test_one_window_has_no_interval_and_no_sentence(tmp_path: Path) -> None:
+    run = with_energy(tmp_path, {"fused": [6e-3], "sdpa": [3e-3]})
+    blocks = blocks_of(energy, run)
+    assert not [text for text in sentences(blocks) if "times the energy" in text]
+    (shown,) = tables_of(blocks)
+    assert shown.rows[0][2] == "6.00 mJ"
+
+
+def test_a_baseline_without_energy_gives_way_to_the_first_that_has_it(tmp_path: Path) -> None:
+    run = with_energy(tmp_path, {"fused": None, "naive": spread(9e-3), "sdpa": spread(3e-3)})
+    assert [(cost.row["backend"], cost.ratio is None) for cost in costs_of(run)] == [
+        ("naive", True),
+        ("sdpa", False),
+    ]
+    texts = sentences(blocks_of(energy, run))
+    assert any("Cases with windows and no energy" in text for text in texts)

@@ -1,0 +1,60 @@
+"""reports/subjects/heads.py: the cost of h heads against one."""
+
+from pathlib import Path
+
+from attnbench.reports.elements import Card, DotPlot
+from attnbench.reports.subjects import heads
+from tests.made_runs import grid, head_sweep, pruning, quickstart, row, write_run
+from tests.reports.rendering import figures_of, subject_of, tables_of
+
+
+def heads_card(*runs: Path) -> Card:
+    found = subject_of(heads, *runs).card
+    assert found is not None
+    return found
+
+
+def words(found: Card) -> dict[tuple[str, str], str]:
+    assert isinstance(found.picture, DotPlot)
+    return {
+        (one.group, one.label): one.dot.word if one.dot else one.missing
+        for one in found.picture.rows
+    }
+
+
+def test_one_process_leaves_the_time_undecided(tmp_path: Path) -> None:
+    found = heads_card(quickstart(tmp_path, lengths=(256, 512, 1024)))
+    assert words(found)["Time", "fused"] == "undecided"
+
+
+def test_the_common_n_is_the_longest_at_which_every_backend_ran_with_both(tmp_path: Path) -> None:
+    cases = grid(("fused", "sdpa"), (256, 512, 1024), heads=(1, 8))
+    rows = [
+        row(one, "oom" if one["backend"] == "fused" and one["seq_len"] == 1024 else "ok")
+        for one in cases
+    ]
+    found = heads_card(write_run(tmp_path, cases, rows))
+    assert "N\u00a0=\u00a0512" in found.subtitle
+
+
+def test_older_rows_have_no_exponentials(tmp_path: Path) -> None:
+    cases = grid(("fused", "sdpa"), (256,), heads=(1, 8))
+    rows = [{key: v for key, v in row(one).items() if key != "work_exps"} for one in cases]
+    found = heads_card(write_run(tmp_path, cases, rows))
+    assert not any(group == "Exponentials" for group, _ in words(found))
+
+
+def test_64_heads_of_one_run_stay_beside_8_heads_of_longer_problems_of_another(
+    tmp_path: Path,
+) -> None:
+    told = subject_of(heads, quickstart(tmp_path, lengths=(1024, 4096)), head_sweep(tmp_path))
+    (figure,) = figures_of(list(told.blocks))
+    assert "64 heads" in figure.title
+    (table,) = tables_of(list(told.blocks))
+    assert {line[2] for line in table.rows} == {"1", "2", "4", "8", "16", "32", "64"}
+
+
+def test_the_unpruned_layer_is_among_its_pruned_ones(tmp_path: Path) -> None:
+    """8 * 64 = d_model, which once gave the whole layer another problem than its pruned ones."""
+    (table,) = tables_of(list(subject_of(heads, pruning(tmp_path)).blocks))
+    assert [line[2] for line in table.rows] == ["1", "4", "8"]

@@ -1,0 +1,212 @@
+"""reports/subjects/utilization.py: headlines, all other readings, kernels, missing values."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.row_groups import Row
+from attnbench.reports.elements import Block, Table
+from attnbench.reports.subjects import utilization
+from tests.made_runs import case, problem, row, write_run
+from tests.reports.pages.test_hostile import HOSTILE
+from tests.reports.rendering import blocks_of, markdown_of, page_of, tables_of, text_of
+
+ACTIVE = {"naive": 0.2, "fused": 0.8, "sdpa": 0.9}
+ENERGY_J = {"naive": 900.0, "fused": 800.0, "sdpa": 600.0}
+
+
+def window(backend: str, shift: float = 0.0, **changes: Any) -> dict[str, Any]:
+    """2 s with 1000 calls; `hmma_ratio` is missing."""
+    return {
+        "way": "eager",
+        "process": 0,
+        "window_s": 2.0,
+        "calls": 1000,
+        "sm_active_ratio": ACTIVE[backend] + shift,
+        "energy_j": ENERGY_J[backend],
+        "power_w": 300.0,
+        "kernel_busy_ratio": 1.0,
+        "hmma_ratio": None,
+        "sm_clock_mhz": 1755,
+        **changes,
+    }
+
+
+def with_utilization(parent: Path, shifts: tuple[float, ...] = (-0.01, 0.0, 0.01), **changes: Any):
+    """A run of three backends on a GPU, with a window for each shift of `sm_active_ratio`.
+
+    `changes` are of each row; those of each window are in `of_windows`.
+    """
+    of_windows = changes.pop("of_windows", {})
+    cases = [case(backend, problem(1024, device="cuda")) for backend in ACTIVE]
+    usual = {
+        "utilization_tier": "gpm",
+        "missing": {"hmma_ratio": "GPM metric 7: this GPU does not offer it"},
+        "tables": None,
+    }
+    rows = []
+    for one in cases:
+        windows = [window(one["backend"], shift, **of_windows) for shift in shifts]
+        rows.append(row(one, **{**usual, "windows": windows, **changes}))
+    return write_run(parent, cases, rows, device="cuda")
+
+
+def rows_with(tmp_path: Path, **changes: Any) -> list[Row]:
+    return read_run(with_utilization(tmp_path, **changes)).rows
+
+
+def readings(tmp_path: Path, way: str = "eager", **changes: Any) -> dict[str, Any]:
+    """Of the first case, by title."""
+    first, *_ = rows_with(tmp_path, **changes)
+    return {one.title: one for one in utilization.other_readings(first, way)}
+
+
+def test_intervals_are_over_windows_and_one_window_has_none(tmp_path: Path) -> None:
+    first, *_ = rows_with(tmp_path)
+    three = utilization.observed(first, "sm_active")
+    assert three is not None
+    assert three.low < 0.2 < three.high
+    t_of_two_degrees = 5.17  # at 96.5 %
+    assert utilization.half_width(three) == pytest.approx(
+        t_of_two_degrees * 0.01 / 3**0.5, rel=0.01
+    )
+    one = utilization.observed({**first, "windows": first["windows"][:1]}, "sm_active")
+    assert one is not None
+    assert utilization.half_width(one) is None
+    assert one.reason == "1 window: no interval"
+    assert utilization.observed(first, "temperature") is None
+
+
+def test_backends_that_keep_it_equally_busy_are_not_ranked(tmp_path: Path) -> None:
+    rows = [{**one, "windows": [window("fused")] * 3} for one in rows_with(tmp_path)]
+    assert utilization.finding(rows) == (
+        "all keep the SMs active for 80 % of the time; a call takes 0.8 J or little more with each"
+    )
+
+
+def test_rows_of_different_tiers_are_not_compared(tmp_path: Path) -> None:
+    rows = rows_with(tmp_path)
+    rows[0]["utilization_tier"] = "busy"
+    assert "SMs" not in utilization.finding(rows)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "title", "text"),
+    [
+        ("dram_read_ratio", 0.125, "DRAM read", "12.5 %"),
+        ("device_used_bytes", 3 << 30, "device used", "3 GiB"),
+        ("memory_clock_mhz", 2619, "memory clock", "2619 MHz"),
+        ("power_throttled_s", 0.25, "power throttled", "250 ms"),
+        ("probe_ms", 2.0, "probe", "2.00 ms"),
+        ("idle_power_w", 71.5, "idle power", "71.5 W"),
+        ("fan_j", 3, "fan", "3.00 J"),
+        ("memory_temperature_c", 64, "memory temperature", "64.0 °C"),
+        ("other_process_count", 2, "other process count", "2"),
+        ("host_busy_cores", 1.5, "host busy cores", "1.50"),
+    ],
+)
+def test_a_column_of_any_probe_has_its_unit_from_its_name(
+    tmp_path: Path, column: str, value: float, title: str, text: str
+) -> None:
+    reading = readings(tmp_path, of_windows={column: value})[title]
+    assert reading.mean.split(" ± ")[0] == text
+    assert reading.span == text
+    assert reading.windows == 3
+
+
+def test_a_reading_has_its_mean_its_range_and_its_number_of_windows(tmp_path: Path) -> None:
+    values = [0.25, None, 0.5, 0.75]
+    windows = [window("naive", fan_ratio=value) for value in values]
+    found = readings(tmp_path, windows=windows)["fan"]
+    assert found.mean.startswith("50.0 % ± ")
+    assert found.cells[2:] == ("25.0 % to 75.0 %", "3")
+
+
+def test_one_window_has_a_mean_without_an_interval(tmp_path: Path) -> None:
+    found = readings(tmp_path, shifts=(0.0,), of_windows={"fan_ratio": 0.25})["fan"]
+    assert (found.mean, found.span, found.windows) == ("25.0 %", "25.0 %", 1)
+
+
+def test_a_bit_mask_has_its_values_and_no_mean(tmp_path: Path) -> None:
+    windows = [window("naive", clock_event_mask=value) for value in (4, 0, 64, 4)]
+    found = readings(tmp_path, windows=windows)["clock event mask"]
+    assert (found.mean, found.span, found.windows) == ("", "0x0, 0x4, 0x40", 4)
+
+
+def test_each_launch_mode_has_readings_of_its_own(tmp_path: Path) -> None:
+    windows = [window("naive", fan_ratio=0.2), window("naive", way="graph", fan_ratio=0.4)]
+    assert readings(tmp_path / "a", windows=windows)["fan"].mean == "20.0 %"
+    assert readings(tmp_path / "b", "graph", windows=windows)["fan"].mean == "40.0 %"
+
+
+def test_a_row_without_windows_has_no_readings() -> None:
+    for nothing in ({}, {"windows": None, "tables": None}, {"windows": []}):
+        assert utilization.other_readings(nothing) == []
+        assert utilization.launch_modes([nothing]) == []
+
+
+READINGS = "All other readings"
+
+
+def table(blocks: list[Block], start: str) -> Table:
+    (found,) = (one for one in tables_of(blocks) if one.title.startswith(start))
+    return found
+
+
+def test_no_share_of_the_device_above_1_stands_without_being_called_impossible(
+    tmp_path: Path,
+) -> None:
+    beyond = {"sm_active_ratio": 1.3, "hmma_ratio": 1.2, "host_cpu_ratio": 1.5}
+    page = text_of(page_of(with_utilization(tmp_path, of_windows=beyond))).replace("\u00a0", " ")
+    found = re.findall(r"\b(1[2-9]\d)\s?%([^%]{0,60})", page)
+    assert found
+    assert all("impossible" in after for _, after in found), found
+
+
+def test_a_column_that_reports_do_not_know_is_a_folded_line(tmp_path: Path) -> None:
+    run = with_utilization(tmp_path, of_windows={"fan_speed_ratio": 0.25, "link_mask": 5})
+    found = table(blocks_of(utilization, run), READINGS)
+    assert found.folded
+    assert found.columns == ("backend", "reading", "mean", "lowest to highest", "windows")
+    assert found.rows[:2] == (
+        ("naive", "fan speed", "25.0 % ± 0 %", "25.0 %", "3"),
+        ("naive", "link mask", "", "0x5", "3"),
+    )
+    assert len(found.rows) == 6
+
+
+def test_a_table_of_a_probe_that_reports_do_not_know_has_its_keys_as_columns(
+    tmp_path: Path,
+) -> None:
+    entries: list[dict[str, Any]] = [{"hop": "a", "moved_bytes": 2048}]
+    entries += [{"hop": "b", "busy_ratio": 0.5, "spent_ms": 3.0, "lanes": [1, 2], "up": True}]
+    run = with_utilization(tmp_path, tables={"hop_table": entries})
+    found = table(blocks_of(utilization, run), "Hop table of naive")
+    assert found.folded
+    assert found.columns == ("hop", "moved", "busy", "spent", "lanes", "up")
+    assert found.rows == (
+        ("a", "2 KiB", "", "", "", ""),
+        ("b", "", "50.0 %", "3.00 ms", "1 × 2", "yes"),
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"windows": []},
+        {"tables": {"kernel_table": [{"name": HOSTILE, "time_ms": 1.0}]}},
+        {"tables": {HOSTILE: [{HOSTILE: HOSTILE}]}, "missing": {HOSTILE: HOSTILE}},
+        {"of_windows": {HOSTILE.replace("\ud800", ""): 3, "fan_ratio": 1e300}},
+    ],
+)
+def test_hostile_names_and_odd_values_do_not_break_the_section(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    run = with_utilization(tmp_path, **changes)
+    page = page_of(run)
+    assert "<img" not in page
+    assert "<img" not in markdown_of(run)
+    assert not text_of(page).count("NaN")
