@@ -97,10 +97,10 @@ def list_models() -> None:
 @list_app.command("studies", cls=Verb)
 def list_studies() -> None:
     """Studies, which time nothing, and the question that each answers."""
-    from ..studies import OF_CHECKPOINTS, load, names
+    from ..studies import load, names, takes, taking_files
 
     rows = [(name, load(name).QUESTION) for name in names()]
-    rows.append((OF_CHECKPOINTS, f"{load(OF_CHECKPOINTS).QUESTION} (run --checkpoint PATH)"))
+    rows += [(name, f"{load(name).QUESTION} (run --{takes(name)} PATH)") for name in taking_files()]
     print_table(("study", "question"), rows)
 
 
