@@ -7,10 +7,10 @@ import torch
 
 from ....impls.problem import Problem
 from ...files.errors import BadInput
+from ...studies.attachments import Tried
 from .. import head_metrics
 from ..checkpoints import decoder_file, hugging_face
 from ..checkpoints.gated import Gated, GatedDecoder
-from ..checkpoints.given import TriedCheckpoints
 from ..checkpoints.removal import MOST_S, Removed, removed, whole
 from ..checkpoints.sequences import Sequences, sequences_for
 from ..findings import CheckpointHeads
@@ -18,6 +18,8 @@ from ..head_metrics import Heads
 
 QUESTION = "What do the heads of a model look at, and which of them can be removed?"
 PART_S = 30.0
+TAKES = "checkpoint"
+QUESTION_OF = "What do the heads of {names} look at, and which of them can be removed?"
 MOST_DRAWN = 8  # heads whose maps are kept
 
 
@@ -45,17 +47,15 @@ def run(
     yield finding(model, checkpoint, sequences, most_s)
 
 
-def tried(
-    path: str, tokens: str | None, device: torch.device, most_bytes: int | None
-) -> TriedCheckpoints:
+def tried(device: torch.device, most_bytes: int | None, *, path: str, tokens: str | None) -> Tried:
     """Open a checkpoint and its tokens, and look at nothing."""
     try:
         model = opened(Path(path), device, most_bytes)
         file = None if tokens is None else Path(tokens)
         unnamed = sequences_for(model.about, Path(path), file, 0, device).unnamed
     except BadInput as error:
-        return TriedCheckpoints(list(error.problems), [])
-    return TriedCheckpoints([], [unnamed] if unnamed else [])
+        return Tried(list(error.problems), [])
+    return Tried([], [unnamed] if unnamed else [])
 
 
 def opened(path: Path, device: torch.device, most_bytes: int | None = None) -> Gated:
