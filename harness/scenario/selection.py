@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,10 +14,10 @@ from ...impls.discovery.registry import unknown
 from ...impls.problem import Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, shown
-from ..learning.checkpoints.given import Checkpoint
 from ..process.interpreter import Interpreter
 from ..rows.record import Planned
-from ..studies import OF_CHECKPOINTS, parts_of
+from ..studies import SAVING_NEEDS, parts_of, takes
+from ..studies.attachments import Attachment
 from . import Scenario
 from .shards import Shard, Units, of_shard, unit_count
 
@@ -30,8 +31,8 @@ class Selection:
     `only`, `skip`: backends, shell patterns, or parts of ids of cases, walls and studies. `ids`:
     whole ids, for a caller that has selected already. `within`: a second `only`; both must match.
     `interpreters`: where to measure each case; none: in the interpreter that runs us. `copies`: of
-    each group of cases, to be measured on as many devices. `checkpoints`: models of the user's to
-    look at beside the cases. `shard`: of what the others select, only this part.
+    each group of cases, to be measured on as many devices. `attachments`: files of the user's
+    that studies look at beside the cases. `shard`: of what the others select, only this part.
     """
 
     only: tuple[str, ...] = ()
@@ -40,7 +41,7 @@ class Selection:
     ids: frozenset[str] | None = None
     interpreters: tuple[Interpreter, ...] = ()
     copies: int = 1
-    checkpoints: tuple[Checkpoint, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     shard: Shard | None = None
 
     @property
@@ -202,7 +203,7 @@ def _planned(scenario: Scenario, device: str, selection: Selection) -> tuple[Uni
         group_cases(scenario.backends, problem_groups, selection.pythons), selection.copies
     )
     walls = walls_of(scenario, device, selection.pythons)
-    studies = studies_of(scenario, device, selection.checkpoints)
+    studies = studies_of(scenario, device, selection.attachments)
     return Units(groups, walls, studies), duplicates
 
 
@@ -266,9 +267,9 @@ def walls_of(
 
 
 def studies_of(
-    scenario: Scenario, device: str, checkpoints: Sequence[Checkpoint] = ()
+    scenario: Scenario, device: str, attachments: Sequence[Attachment] = ()
 ) -> tuple[PlannedStudy, ...]:
-    """Every part of every study of the scenario and every checkpoint, on the smallest problem and
+    """Every part of every study of the scenario and every attachment, on the smallest problem and
     in the first environment.
 
     The smallest problem has the fewest pairs, and among equals the most heads.
@@ -284,10 +285,8 @@ def studies_of(
         for part in parts_of(name)
     ]
     planned += [
-        PlannedStudy(
-            study=OF_CHECKPOINTS, problem=smallest, part=(("checkpoint", checkpoint.name),)
-        )
-        for checkpoint in checkpoints
+        PlannedStudy(study=one.study, problem=smallest, part=((takes(one.study), one.name),))
+        for one in attachments
     ]
     return tuple({one.id: one for one in planned}.values())
 
@@ -336,6 +335,16 @@ def refuse_unknown(backends: Iterable[str]) -> None:
                 f"the run has the backend {shown(name)}, which is not here; set ATTNBENCH_BACKENDS"
                 " as it was, or install its package; see `attnbench list backends`"
             )
+
+
+def refuse_unsaved(scenario: Scenario) -> None:
+    """Raises BadInput if models are to be saved, and the package for it is missing."""
+    package, extra = SAVING_NEEDS
+    if scenario.save_models and find_spec(package) is None:
+        raise BadInput(
+            f"{scenario.source}: save_models: needs {package}, which is not installed: pip install"
+            f" 'attnbench[{extra}]'"
+        )
 
 
 def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:
