@@ -3,19 +3,18 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from rich.table import Table
-
+from ...reports.pages.terminal_table import TerminalTable
 from ..doctor.calibrate import Calibration
 from ..doctor.peaks import Peak
 from ..machine.calibration_file import FILE
 from ..stats.intervals import latency_interval
-from ..terminal.progress import table
+from .tables import table
 
 UNITS = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s"}
 PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, ""))
 
 
-def tables(calibration: Calibration) -> list[Table]:
+def tables(calibration: Calibration) -> list[TerminalTable]:
     """Peaks, then checks. Reasons follow as sentences, so that 80 columns are enough."""
     peaks = [row_of(peak, calibration.specified.get(peak.name)) for peak in calibration.peaks]
     checks = [

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from rich.table import Table
-
+from ...reports.pages.terminal_table import TerminalTable
 from ..rows.record import Record, Status
 from ..selfcheck.court import SHIPPED, CourtResult, Finding, Verdict
 from ..terminal.live_bar import console
-from ..terminal.progress import LiveProgress, line_of, table
+from ..terminal.progress import LiveProgress, line_of
+from .tables import table
 
 COLUMNS = ("backend", "verdict", "what it does", "status", "reason")
 
@@ -24,7 +24,7 @@ class CourtProgress(LiveProgress):
         return None if usual else line_of(record)
 
 
-def verdicts_table(result: CourtResult) -> Table:
+def verdicts_table(result: CourtResult) -> TerminalTable:
     """A line per file of the court, then one per shipped backend, and one per harm done to it."""
     own = [one for one in result.findings if one.role != "shipped"]
     rows = [(one.backend, one.verdict, one.what, one.status, one.reason) for one in own]

@@ -1,12 +1,11 @@
 """Doctor's findings as tables for the terminal."""
 
-from rich.table import Table
-
+from ...reports.pages.terminal_table import TerminalTable
 from ..doctor import Finding, Findings
-from ..terminal.progress import table
+from .tables import table
 
 
-def tables(found: Findings) -> list[Table]:
+def tables(found: Findings) -> list[TerminalTable]:
     """One for the machine, and one for each GPU."""
     titles = {"": ""} | {finding.gpu: finding.gpu for finding in found.findings}
     used = {gpu["short_uuid"] for gpu in found.gpus if gpu["torch_uses"]}

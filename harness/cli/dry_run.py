@@ -16,17 +16,18 @@ from ..machine.environment import fix_threads, pick_device
 from ..measure.memory_budget import available_bytes
 from ..measure.pace import pace
 from ..rows.record import Planned
-from ..run.forecast import Foreseen, dtypes_of, forecast, pace_of
+from ..run.forecast import dtypes_of, forecast
 from ..run.packs import packs
 from ..run.start import SAFE_SHARE
 from ..run.worker_pool import RunConfig
 from ..scenario import Scenario
+from ..scenario.estimate import Foreseen, Pace
 from ..scenario.preflight import Preflight, not_imported, preflight_outside_worker
 from ..scenario.selection import SelectedCases, Selection, select
 from ..scenario.shards import unit_ids
 from ..terminal.live_bar import busy
-from ..terminal.progress import table
 from ..worker.wall import predict
+from .tables import table
 from .wall_table import predicted_table
 
 COLUMNS = ("case", "input_bytes", "predicted_peak_bytes", "work_flops", "preflight")
@@ -91,7 +92,7 @@ class DryRun:
             where = f" in {many} environments, predicted by this interpreter" if many else ""
             title = f"{name}: {len(self.views)} cases on {device}{where}, budget {budget}"
             rows = (self._row(case, view) for case, view in self.views.items())
-            yield table(title, COLUMNS, rows, right=COLUMNS[1:4], leave_out=LEAVE_OUT, ids=True)
+            yield table(title, COLUMNS, rows, right=COLUMNS[1:4], may_go=LEAVE_OUT, ids=True)
         if self.walls:
             count = f"{len(self.walls)} {'wall' if len(self.walls) == 1 else 'walls'}"
             title = f"{name}: {count} on {device}, budget {budget}"
@@ -119,7 +120,7 @@ class DryRun:
         return forecast(
             planned,
             config,
-            pace_of(found),
+            Pace(**found),
             {name: _foreseen(view) for name, view in self.views.items()},
             {name: length for name, length in lengths.items() if length},
         )

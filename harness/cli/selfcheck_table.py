@@ -4,15 +4,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
+from ...reports.pages.terminal_table import TerminalTable
 from ..selfcheck.noise import FILE, MAX_FALSE_ALARMS, NoiseFloor
-from ..terminal.progress import table
+from .tables import table
 
 COLUMNS = ("backend against itself", "ratio", "95 % interval", "told apart")
 
 
-def pairs_table(floor: NoiseFloor) -> Table:
+def pairs_table(floor: NoiseFloor) -> TerminalTable:
     """One line per backend."""
     from ...reports.formatting import ratio_bounds_text
 

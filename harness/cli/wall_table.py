@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
+from ...reports.pages.terminal_table import TerminalTable
 from ..rows.record import Status
 from ..rows.run_files import read_meta, read_rows
-from ..terminal.progress import table
+from .tables import table
 
 COLUMNS = (
     *("wall", "predicted N", "fits up to", "fails from", "prediction off", "limited by"),
@@ -18,7 +17,7 @@ COLUMNS = (
 MORE_TIME = "more time: attnbench wall --budget, --timeout; limits.wall_budget_s, limits.timeout_s"
 
 
-def found_table(path: Path) -> Table | None:
+def found_table(path: Path) -> TerminalTable | None:
     """The walls of a run; None if it has none."""
     planned = [wall["case"] for wall in read_meta(path).get("walls", ())]
     if not planned:
@@ -28,7 +27,7 @@ def found_table(path: Path) -> Table | None:
     return table("", COLUMNS, cells, right=COLUMNS[1:5], ids=True)
 
 
-def predicted_table(title: str, walls: list[tuple[str, dict[str, Any]]]) -> Table:
+def predicted_table(title: str, walls: list[tuple[str, dict[str, Any]]]) -> TerminalTable:
     """Walls by name, with the fields of their rows that need no run."""
     columns = ("wall", "predicted N", "why there is none, or whose formula it is")
     cells = [(name, _predicted(fields), fields["predicted_reason"]) for name, fields in walls]

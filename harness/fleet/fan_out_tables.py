@@ -8,8 +8,8 @@ from rich.text import Text
 
 from ..cases.expected_time import Forecast, duration_text
 from ..cli.dry_run import DryRun
+from ..cli.tables import table
 from ..scenario.shards import Units
-from ..terminal.progress import table
 from .fan_out import COUNTS, fan_out, stored_seconds
 
 COLUMNS = ("devices", "wall time", "speed-up", "limited by")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import expm1, log
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
@@ -23,9 +23,8 @@ from ..cases.case import ShortNames
 from ..cases.expected_time import Forecast
 from ..files.printable import file_of
 from ..rows.record import FAILURES, Record, Status
-from ..run.time_left import TimeLeft, TimeLeftOnDevices
+from ..run.time_left import TimeLeft
 from ..stats.wide_intervals import MOST_TIMES
-from .fitted_table import FittedTable
 from .live_bar import SafeConsole, clock_text, console, live_bar
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class LiveProgress:
         self.task: TaskID | None = None
         self.total = self.done = self.found_done = 0
         self.since = monotonic()
-        self.time_left: TimeLeft | TimeLeftOnDevices | None = None
+        self.time_left: TimeLeft | None = None
         self.devices = 1
         self.names = ShortNames(())
 
@@ -110,8 +109,7 @@ class LiveProgress:
 
     def expects(self, forecast: Forecast) -> None:
         self.devices = forecast.devices
-        several = self.devices > 1
-        self.time_left = TimeLeftOnDevices(forecast) if several else TimeLeft(forecast)
+        self.time_left = TimeLeft(forecast)
         self.names = ShortNames(forecast.expected)
         same = f"; all with {' '.join(self.names.common)}" if self.short else ""
         self.out.print(f"{forecast.sentence}{escape(same)}")
@@ -124,8 +122,6 @@ class LiveProgress:
             self.bar.console.print(line)
 
     def running(self, what: str, phase: str) -> None:
-        if self.time_left:
-            self.time_left.running(what)
         if self.task is not None:
             self.bar.update(self.task, what=self._doing(what, phase), left=self._left())
 
@@ -335,37 +331,6 @@ def counts(statuses: Counter[str]) -> str:
     return ", ".join(f"{statuses[status]} {status}" for status in Status if statuses[status])
 
 
-def table(
-    title: str,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    right: Sequence[str] = (),
-    leave_out: Sequence[str] = (),
-    *,
-    ids: bool = False,
-) -> FittedTable:
-    """A plain table whose cells are text, never markup; it fits whatever width it is printed in.
-
-    `right`: right-aligned columns. `leave_out`: the columns that go first if there is little room.
-    `ids`: the first column has ids of cases, which may be shortened then.
-    """
-    rows = list(rows)
-    names = ShortNames(row[0] for row in rows) if ids else None
-    common = f"all with {' '.join(names.common)}" if names and names.common else ""
-    grid = FittedTable(
-        escape(title),
-        leave_out=leave_out,
-        shorter=[names.of(row[0]) for row in rows] if names else (),
-        shorter_title=escape("; ".join(part for part in (title, common) if part)),
-    )
-    for column in columns:
-        justify: Literal["left", "right"] = "right" if column in right else "left"
-        grid.add_column(escape(column), justify=justify)
-    for row in rows:
-        grid.add_row(*(escape(cell) for cell in row))
-    return grid
-
-
 def echo(part: RenderableType, *, stderr: bool = False) -> None:
     """Print, broken at words in a terminal; in a pipe or a file nothing is folded."""
     file = file_of(sys.stderr if stderr else sys.stdout)
@@ -379,7 +344,7 @@ def say(sentence: str, *, stderr: bool = False) -> None:
 
 
 def print_summary(
-    statuses: Counter[str], sentences: Iterable[str], walls: Table | None, path: Path
+    statuses: Counter[str], sentences: Iterable[str], walls: RenderableType | None, path: Path
 ) -> None:
     """The end of a run: what it found, what that means, what to do next."""
     out = console()

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from ..analysis.rows import readable
 from ..data.read import Run
 from ..data.row_groups import records
 from ..formatting import markdown_cell, plural
+from ..subjects.rows import readable
 from . import Exported
 from ._tidy import tidy
 

@@ -27,7 +27,7 @@ from ..elements import (
     Text,
     WallChart,
 )
-from ..sections.rows import MOST_ROWS
+from ..subjects.rows import MOST_ROWS
 from .alignment import number_columns
 from .exactness_marks import pattern_of
 from .page_data import page_data

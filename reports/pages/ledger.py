@@ -7,7 +7,7 @@ from rich.console import RenderableType
 
 from ..analysis.claims.ledger import Claim, ledgers, merged, tally
 from ..data.row_groups import records
-from ..sections.claims import tables
+from ..subjects.claims import tables
 from .report import Report
 from .terminal import render_block
 

@@ -7,7 +7,6 @@ from rich.console import RenderableType
 from rich.markup import escape
 
 from ...harness.files.printable import visible
-from ...harness.terminal.fitted_table import FittedTable
 from ..data.row_groups import records
 from ..elements import Bars, Block, Card, Figure, Maps, Table, Text, WallChart
 from ..sections import Section, name_of, sections, summary
@@ -15,6 +14,7 @@ from ..subjects import Teller, tellers
 from .alignment import number_columns
 from .report import Part, Report
 from .run_titles import page_title, questions, subtitle
+from .terminal_table import TerminalTable
 
 USUAL = ("summary",)
 MOST_ROWS = 60
@@ -114,16 +114,17 @@ def _safe(text: str) -> str:
     return escape(visible(text))
 
 
-def _grid(table: Table) -> FittedTable:
-    grid = FittedTable()
+def _grid(table: Table) -> TerminalTable:
     numbers = number_columns(table)
-    for place, column in enumerate(table.columns):
-        grid.add_column(_safe(column), justify="right" if place in numbers else "left")
-    for line, row in enumerate(table.rows[:MOST_ROWS]):
-        grid.add_row(*(_cell(table, (line, place), cell) for place, cell in enumerate(row)))
+    rows = [
+        [_cell(table, (line, place), cell) for place, cell in enumerate(row)]
+        for line, row in enumerate(table.rows[:MOST_ROWS])
+    ]
     if len(table.rows) > MOST_ROWS:
-        grid.add_row(f"{len(table.rows) - MOST_ROWS} more rows")
-    return grid
+        more = f"{len(table.rows) - MOST_ROWS} more rows"
+        rows.append([more, *[""] * (len(table.columns) - 1)])
+    columns = [*map(visible, table.columns)]
+    return TerminalTable(columns, rows, right={columns[place] for place in numbers})
 
 
 def _cell(table: Table, place: tuple[int, int], cell: str) -> str:

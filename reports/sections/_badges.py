@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import Literal
 
-from ..analysis.errors import WRONG
 from ..analysis.trust import missed, of_timed, precision_ratio, timed_rows
 from ..comparison.devices import Copies, copies_of
 from ..comparison.devices_text import finding
@@ -16,6 +15,7 @@ from ..data.row_groups import Row
 from ..data.run_meta import Meta
 from ..elements import Badge
 from ..formatting import list_text, plural
+from ..subjects.correctness import WRONG
 
 # Of the median clock: latency follows the clock, and 5 % is the resolution of a quick run.
 CLOCK_SPREAD_RATIO = 0.05

@@ -1,13 +1,12 @@
 """Failed and skipped cases by status and reason, with the end of the logs of crashed ones."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-import pandas as pd
-
-from ..data.row_groups import Row, backends, records
+from ..data.row_groups import Row, backends
 from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, note
 from ..formatting import STATUS_WORDS, count_text, list_text, plural
+from . import Subject
 
 TITLE = "Failed and skipped cases"
 ORDER = 50
@@ -19,11 +18,16 @@ LOG_LINES = 15
 MOST_GROUPS = 100
 
 
-def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    failed = [row for row in records(frame) if row["status"] != "ok"]
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    failed = [row for row in rows if row["status"] != "ok"]
     if not failed:
-        yield note("Every planned case was measured." if len(frame) else "The plan has no case.")
-        return
+        return Subject(
+            lacking="Every planned case was measured." if rows else "The plan has no case."
+        )
+    return Subject(blocks=tuple(_blocks(failed, len(rows))))
+
+
+def _blocks(failed: Sequence[Row], of: int) -> Iterator[Block]:
     same: dict[tuple[str, str, str, str], list[Row]] = {}
     for row in failed:
         fields = (row.get(name) or "" for name in ("reason", "phase", "python"))
@@ -32,9 +36,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     order = list(STATUS_WORDS)
     ranked = sorted(same.items(), key=lambda item: order.index(item[0][0]))
     yield Table(
-        title=(
-            f"{plural(len(failed), 'case')} of {len(frame)} without a result, by status and reason"
-        ),
+        title=(f"{plural(len(failed), 'case')} of {of} without a result, by status and reason"),
         columns=("status", "reason", "phase")
         + (("python",) if several else ())
         + ("cases", "backends", "N"),
@@ -60,7 +62,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         yield note(f"{plural(len(logs) - MOST_LOGS, 'more log')} in the run's folder, under logs/.")
 
 
-def _lengths(rows: list[Row]) -> str:
+def _lengths(rows: Sequence[Row]) -> str:
     lengths = sorted({row["seq_len"] for row in rows if row.get("seq_len") is not None})
     if len(lengths) <= 6:
         return ", ".join(map(count_text, lengths))

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from ...harness.rows.findings import Precision, ScoreScale, findings_of
+from ..data.row_groups import Row, backends
 from ..data.run_meta import Meta, run_caption
 from ..elements import Block, Figure, Panel, Series, Table, note
 from ..formatting import list_text, number_text
+from . import Subject
 
 TITLE = "Studies"
 ORDER = 51
@@ -22,7 +22,11 @@ WIDEST_CELL = 60
 Finding = Mapping[str, Any]
 
 
-def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    return Subject(blocks=tuple(_blocks(rows, meta)))
+
+
+def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
     drawn = False
     for name, run in meta.items():
         by_study: dict[str, list[Finding]] = {}
@@ -31,7 +35,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
                 by_study.setdefault(one["study"], []).append(one)
         caption = run_caption(run, name if len(meta) > 1 else "")
         yield from _scale(by_study.get(SCALE, []), caption)
-        timed = [str(backend) for backend in frame.loc[frame["run"] == name, "backend"].unique()]
+        timed = backends(row for row in rows if row["run"] == name)
         yield from _precision(by_study.get(PRECISION, []), caption, timed)
         for study, found in by_study.items():
             if study not in (SCALE, PRECISION):

@@ -1,15 +1,15 @@
 """What the numbers depend on: machine, versions, settings, and the scenario as resolved."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
-from ..analysis.reproduce import typed
+from ..data.row_groups import Row
 from ..data.run_meta import Meta, allocator, budget_bytes, shard_text
 from ..elements import Block, Table, note
 from ..formatting import bytes_text
+from . import Subject
+from ._reproduce import typed
 
 TITLE = "Environment"
 ORDER = 60
@@ -29,7 +29,11 @@ ALLOCATOR_WORDS = {
 }
 
 
-def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    return Subject(blocks=tuple(_blocks(rows, meta)))
+
+
+def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
     for name, run in meta.items():
         budget, mode = budget_bytes(run), allocator(run)
         known = {
@@ -55,27 +59,25 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         for one in machines:
             facts = [("interpreter", one["path"]), *_flat(one["environment"])]
             yield _table(f"Machine, versions and settings in {one['name']}{of}", facts)
-        yield from _devices(frame, name, run, of)
+        yield from _devices(rows, name, run, of)
         scenario = {key: value for key, value in run["scenario"].items() if key != "question"}
         yield _table(f"Scenario as resolved{of}", list(_flat(scenario)))
     if not meta:
         yield note("No run, no environment.")
 
 
-def _devices(frame: pd.DataFrame, name: str, run: Mapping[str, Any], of: str) -> Iterator[Block]:
+def _devices(rows: Sequence[Row], name: str, run: Mapping[str, Any], of: str) -> Iterator[Block]:
     """Which device measured how many cases, of a run that was measured on several."""
     several = run.get("merged") or run.get("devices")
-    if not several or not {"host", "device_uuid", "device_name"} <= set(frame.columns):
+    mine = [row for row in rows if row["run"] == name]
+    counts = Counter(tuple(row.get(column) or "" for column in WHERE) for row in mine)
+    if not several or len(counts) < 2:
         return
-    cases = frame[frame["run"] == name] if "run" in frame.columns else frame
-    counts = Counter(zip(*(cases[column].fillna("") for column in WHERE), strict=True))
-    if len(counts) < 2:
-        return
-    rows = tuple((host, str(n), *device) for (host, *device), n in sorted(counts.items()))
+    lines = tuple((host, str(n), *device) for (host, *device), n in sorted(counts.items()))
     yield Table(
         title=f"Which device measured what{of}",
         columns=("host", "cases", "device", "UUID"),
-        rows=rows[:MOST_LINES],
+        rows=lines[:MOST_LINES],
     )
 
 

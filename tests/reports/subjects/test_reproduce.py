@@ -1,4 +1,4 @@
-"""reports/analysis/reproduce.py: the command plans the same case, plan and limits."""
+"""reports.subjects._reproduce.py: the command plans the same case, plan and limits."""
 
 import shlex
 from typing import Any
@@ -11,7 +11,7 @@ from attnbench.harness.scenario import from_axes, from_mapping
 from attnbench.harness.scenario.fields import PLANS as REAL_PLANS
 from attnbench.harness.scenario.fields import Limits, Plan
 from attnbench.harness.scenario.selection import group_cases
-from attnbench.reports.analysis.reproduce import (
+from attnbench.reports.subjects._reproduce import (
     PLANS,
     USUAL_ALLOCATOR,
     USUAL_LIMITS,

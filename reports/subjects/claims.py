@@ -1,28 +1,47 @@
-"""The verdicts on the claims that a run was made to test."""
+"""Textbook statements, how each was tested in these runs, and the verdict.
 
-from collections.abc import Sequence
+On pages of runs that were made to test claims, or that asked for a study.
+"""
 
-import pandas as pd
+from collections.abc import Iterator, Sequence
 
 from ..analysis.claims.claim_verdict import LOOKS, ClaimVerdict
-from ..analysis.claims.ledger import Claim, ledgers, merged
-from ..data.row_groups import records
+from ..analysis.claims.ledger import Claim, ledgers, merged, tally
+from ..data.row_groups import Row
 from ..data.run_meta import Meta
-from ..elements import ASIDE, Card, Table
+from ..elements import ASIDE, Block, Card, Table, Text, note
 from ..formatting import list_text, plural
-from ..subjects._over import tests_claims
+from . import Subject
+from ._over import tests_claims
 
+TITLE = "Claims"
 ORDER = 22
+NEEDS = ("work_flops", "peak_bytes", "latency_ms")
 OVER_QUESTIONS = "Which textbook claims about attention hold here?"
 MOST_SPELLED_OUT = 2  # claims whose evidence fits into a sentence
-MOST_PARTS = 2  # that contradict each other
+MOST_PARTS = 2  # that contradict each other, in a cell of the card
+MOST_NAMED = 8  # backends named in one cell
 TOGETHER = " Here are all devices and environments together, there each alone."
 
 
-def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
-    """Of the runs that were made to test claims; one card for all of them."""
-    testing = {name: run for name, run in meta.items() if tests_claims({name: run})}
-    found = ledgers(records(frame), testing)
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    """The card is about the runs that were made to test claims."""
+    asked = {name: run for name, run in meta.items() if run.get("studies") or _tests(name, meta)}
+    testing = {name: run for name, run in asked.items() if _tests(name, meta)}
+    found = ledgers(rows, asked)
+    return Subject(
+        card=_card(found if testing == asked else ledgers(rows, testing)),
+        blocks=tuple(_details(found, len(asked))) if asked else (),
+        lacking="No claim was tested; attnbench claims --run RUN looks for what these rows tell.",
+    )
+
+
+def _tests(name: str, meta: Meta) -> bool:
+    return tests_claims({name: meta[name]})
+
+
+def _card(found: dict[str, list[Claim]]) -> Card | None:
+    """One for all runs, None if nothing was tested."""
     tested = [claim for claim in merged(list(found.values())) if claim.verdict != "not run"]
     if not tested:
         return None
@@ -42,6 +61,57 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         ),
         wide=True,
     )
+
+
+def _details(found: dict[str, list[Claim]], runs: int) -> Iterator[Block]:
+    here = "this run" if runs == 1 else "these runs"
+    yield note(
+        f"Every verdict comes from an interval or from exact bytes or FLOPs, and holds for {here}."
+        ' "depends" means that backends, problems or rules contradict each other, "inconclusive"'
+        " that the intervals do not decide. docs/theory.md describes each test."
+    )
+    for of, claims in found.items():
+        yield Text(text=f"{tally(claims)}{of}.")
+        yield from tables(claims, of)
+
+
+def tables(claims: Sequence[Claim], of: str = "") -> Iterator[Table]:
+    """The tested claims, then the others; `of` says in the titles where they hold."""
+    if tried := [claim for claim in claims if claim.verdict != "not run"]:
+        yield _tested(tried, f"Statements that were tested{of}")
+    if left := [claim for claim in claims if claim.verdict == "not run"]:
+        yield _not_run(left, f"Statements that were not tested{of}, and what they need")
+
+
+def _tested(claims: Sequence[Claim], title: str) -> Table:
+    rows = tuple(
+        (claim.id, claim.verdict, claim.statement, _parts(claim), claim.tested) for claim in claims
+    )
+    return Table(
+        title=title,
+        columns=("claim", "verdict", "statement", "in detail", "tested by"),
+        rows=rows,
+        verdicts={(place, 1): LOOKS[claim.verdict] for place, claim in enumerate(claims)},
+    )
+
+
+def _parts(claim: Claim) -> str:
+    """`fused refuted: 64 bytes per N² with 8 heads, 8 with one. sdpa supported: ...`."""
+    texts = [
+        f"{part.of} {part.verdict}" + (f": {part.numbers}" if part.numbers else "")
+        for part in claim.parts[:MOST_NAMED]
+    ]
+    more = len(claim.parts) - MOST_NAMED
+    return ". ".join(texts + ([f"{more} more"] if more > 0 else [])) + "."
+
+
+def _not_run(claims: Sequence[Claim], title: str) -> Table:
+    rows = tuple(
+        (claim.id, claim.statement, claim.to_run + (f" ({why})" if why else ""))
+        for claim in claims
+        for why in [claim.unanswered]
+    )
+    return Table(title=title, columns=("claim", "statement", "needs"), rows=rows, folded=True)
 
 
 def _shown(claim: Claim, tested: Sequence[Claim]) -> str:

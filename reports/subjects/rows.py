@@ -1,14 +1,29 @@
-"""All cases as a readable table: values that all rows share once, numbers with their units."""
+"""Every planned case, one row each."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..data.columns import COLUMNS
-from ..data.row_groups import AXES, Row, axis_text, axis_title, problem, value_text
-from ..formatting import (
-    STATUS_WORDS,
-    kernel_text,
+from ..data.row_groups import (
+    AXES,
+    Row,
+    axis_text,
+    axis_title,
+    case_key,
+    problem,
+    value_text,
 )
+from ..data.run_meta import Meta
+from ..elements import Block, Table, note
+from ..formatting import STATUS_WORDS, kernel_text
+from . import Subject
+from ._reproduce import command
 
+TITLE = "All rows"
+ORDER = 70
+NEEDS = ("case", "status")
+ABOUT = ("cases", "court")
+ALL_COPIES = True
 _RESULT = ("status", "latency_ms", "latency_low_ms", "latency_high_ms")
 _PEAKS = ("peak_bytes", "workspace_bytes", "outside_bytes", "predicted_peak_bytes", "input_bytes")
 _ON_CUDA = ("wall_latency_ms", "hot_latency_ms", "graph_latency_ms")
@@ -21,9 +36,16 @@ _COST = (
 _SAMPLING = ("stop", "processes", "blocks", "samples", "attempt", "reason")
 _KEYS = ("backend", *AXES, *_RESULT, *_PEAKS, *_ON_CUDA, *_SPLIT, *_COST, *_SAMPLING)
 _NEVER_CONSTANT = ("backend", "seq_len", "status", "latency_ms", "peak_bytes")
+MOST_ROWS = 2000
 
 
-def readable(rows: list[Row]) -> tuple[list[str], tuple[str, ...], list[tuple[str, ...]]]:
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    if not rows:
+        return Subject(lacking="The plan has no case.")
+    return Subject(blocks=tuple(_blocks(rows, meta)))
+
+
+def readable(rows: Sequence[Row]) -> tuple[list[str], tuple[str, ...], list[tuple[str, ...]]]:
     """What is equal in all rows, the titles of the other columns, and their cells."""
     rows = [row | problem(row) | {"kernel": _kernel(row)} for row in rows]
     constant = [
@@ -64,3 +86,41 @@ def _cell(key: str, value: Any) -> str:
     if key == "status":
         return STATUS_WORDS.get(value, str(value))
     return axis_text(key, value) if key == "causal" else value_text(key, value)
+
+
+def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
+    known = rows[:MOST_ROWS]
+    same, columns, lines = readable(known)
+    if same:
+        yield note(f"Equal in all rows: {', '.join(same)}.")
+    cases = {(place, 0): case_key(row) for place, row in enumerate(known)}
+    yield Table(
+        title="All cases",
+        columns=columns,
+        rows=tuple(lines),
+        cases=cases,
+        failed=frozenset(
+            (place, columns.index("status"))
+            for place, row in enumerate(known)
+            if row["status"] != "ok"
+        ),
+        tools=True,
+    )
+    if any(row.get("python") for row in known):
+        yield note(
+            "A case whose id ends in the name of an environment is measured again by the attnbench"
+            " of that environment."
+        )
+    several = len(meta) > 1
+    yield Table(
+        title="Command to measure each case again, alone, under the same plan and limits",
+        columns=("case", *(["run"] if several else []), "command"),
+        rows=tuple(
+            (row["case"], *([row["run"]] if several else []), command(row, meta[row["run"]]))
+            for row in known
+        ),
+        cases=cases,
+        folded=True,
+    )
+    if len(rows) > MOST_ROWS:
+        yield note(f"The first {MOST_ROWS} of {len(rows)} cases; attnbench export has them all.")

@@ -1,4 +1,4 @@
-"""reports/sections/correctness.py and the badge: only exact cases are checked."""
+"""reports/subjects/correctness.py and the badge: only exact cases are checked."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Badge
-from attnbench.reports.sections import correctness
 from attnbench.reports.sections._badges import badges
+from attnbench.reports.subjects import correctness
 from tests.made_runs import inexact
 from tests.reports.rendering import blocks_of, rows_of, sentences, tables_of
 

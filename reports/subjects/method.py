@@ -1,13 +1,13 @@
 """How each number is measured, in short; docs/method.md has the details and sources."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
+from ..data.row_groups import Row
 from ..data.run_meta import Meta, allocator, budget_bytes, plan_of
 from ..elements import Block, Table, note
 from ..formatting import bytes_text, plural
+from . import Subject
 
 TITLE = "Method"
 ORDER = 65
@@ -68,7 +68,11 @@ NUMBERS = (
 )
 
 
-def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    return Subject(blocks=tuple(_blocks(meta)))
+
+
+def _blocks(meta: Meta) -> Iterator[Block]:
     for name, run in meta.items():
         prefix = f"{name}: " if len(meta) > 1 else ""
         yield note(f"{prefix}{_plan(run)}")

@@ -1,41 +1,84 @@
 """Were the results right? The error of every backend against float64, and wrong results."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-import pandas as pd
-
-from ..analysis.errors import (
-    ALLOWED_RATIO,
-    WRONG,
-    checked,
-    error_ratio,
-    errors_by_backend,
-    worst,
-)
 from ..data.exactness import is_exact, meanings
 from ..data.row_groups import (
     Row,
     backends,
+    by_environment,
     case_key,
     distinguishing_axes,
     label,
     problem,
-    records,
     unusual,
 )
 from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, note
 from ..formatting import STATUS_WORDS, kernel_text, list_text, number_text, plural
+from . import Subject
 
 TITLE = "Correctness"
 ORDER = 55
 NEEDS = ("error_ratio", "status")
 ABOUT = ("cases", "court")
+ALLOWED_RATIO = 2.0  # what the correctness check accepts, docs/method.md
+WRONG = "incorrect"
 MOST_WORST = 10
 
 
-def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    rows = records(frame)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """All cases of one backend in one environment, with an error or with a wrong result."""
+
+    backend: str
+    python: str | None
+    checked: Sequence[Row]
+    wrong: Sequence[Row]
+
+    @property
+    def best(self) -> Row:
+        return min(self.checked, key=error_ratio)
+
+    @property
+    def worst(self) -> Row:
+        return max(self.checked, key=error_ratio)
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    return Subject(blocks=tuple(_blocks(rows, meta)))
+
+
+def error_ratio(row: Row) -> float:
+    return float(row["error_ratio"])
+
+
+def checked(rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows that were checked against the exact result."""
+    return [row for row in rows if row.get("error_ratio") is not None and is_exact(row)]
+
+
+def errors_by_backend(rows: Sequence[Row]) -> list[Errors]:
+    """Per environment, the backends with at least one checked case."""
+    return [
+        Errors(
+            backend=name,
+            python=python,
+            checked=checked([row for row in mine if row["backend"] == name]),
+            wrong=[row for row in mine if row["backend"] == name and row["status"] == WRONG],
+        )
+        for python, mine in by_environment(rows).items()
+        for name in backends(checked(mine))
+    ]
+
+
+def worst(rows: Sequence[Row], most: int) -> Sequence[Row]:
+    """The largest ratios first."""
+    return sorted(checked(rows), key=lambda row: -error_ratio(row))[:most]
+
+
+def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
     known, wrong = checked(rows), [row for row in rows if row["status"] == WRONG]
     yield note(
         "Before a case is timed, its result on the same inputs is checked against a float64"

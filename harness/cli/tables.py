@@ -1,0 +1,36 @@
+"""A table of plain texts for the terminal."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.markup import escape
+
+from ...reports.pages.terminal_table import TerminalTable
+from ..cases.case import ShortNames
+
+
+def table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    right: Sequence[str] = (),
+    may_go: Sequence[str] = (),
+    *,
+    ids: bool = False,
+) -> TerminalTable:
+    """Cells are text, never markup. `right`: right-aligned columns. `may_go`: the columns that go
+    first if there is little room. `ids`: the first column has ids of cases, which may be shortened.
+    """
+    rows = list(rows)
+    names = ShortNames(row[0] for row in rows) if ids else None
+    common = f"all with {' '.join(names.common)}" if names and names.common else ""
+    return TerminalTable(
+        columns,
+        [[escape(cell) for cell in row] for row in rows],
+        title=title,
+        right=right,
+        may_go=may_go,
+        shorter=(
+            [names.of(row[0]) for row in rows] if names else (),
+            "; ".join(part for part in (title, common) if part),
+        ),
+    )
