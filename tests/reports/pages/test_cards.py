@@ -101,7 +101,7 @@ def figure_card() -> Card:
 
 def with_cards(monkeypatch: pytest.MonkeyPatch, *cards: Card) -> None:
     """Reports have these cards."""
-    monkeypatch.setattr("attnbench.reports.pages.report.cards", lambda frame, meta: list(cards))
+    monkeypatch.setattr("attnbench.reports.pages.report.cards", lambda rows: list(cards))
 
 
 DRAWN = Drawn('<svg class="pic wide"></svg>', '<svg class="pic narrow"></svg>')
