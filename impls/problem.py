@@ -35,8 +35,8 @@ class Axis:
     `usual`: the value that follows from the other axes and is not said, `usual_text` its name.
     `goes_with`: the axis that it is a detail of. `in_rows`: its line in docs/format.md; without one
     it shares that of the next axis. `opt_in`: a backend computes other values than the default only
-    if its file has the name in COMPUTES. `earliest`: the value in rows that lack it. `type`: of a value
-    that is given, filled in below.
+    if its file has the name in COMPUTES. `earliest`: the value in rows that lack it. `type`: of a
+    value that is given, filled in below.
     """
 
     meaning: str
