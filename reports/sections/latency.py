@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pandas as pd
 
 from ...harness.stats.wide_intervals import says_nothing
-from ..analysis import speed, trust
+from ..analysis import speed
+from ..subjects import _trust as trust
 from ..analysis.missing_points import missing_points
 from ..data.row_groups import Group, Row, backends, case_key, over_lengths, records
 from ..data.run_meta import Meta, caption
