@@ -6,7 +6,6 @@ import pandas as pd
 
 from ...harness.stats.wide_intervals import says_nothing
 from ..analysis import speed
-from ..subjects import _trust as trust
 from ..analysis.missing_points import missing_points
 from ..data.row_groups import Group, Row, backends, case_key, over_lengths, records
 from ..data.run_meta import Meta, caption
@@ -19,6 +18,7 @@ from ..formatting import (
     number_text,
     time_text,
 )
+from ..subjects import _trust as trust
 from ..subjects._over_n import latency_series, multiples, not_drawn, panel
 
 TITLE = "Latency"

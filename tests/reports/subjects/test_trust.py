@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.subjects import _trust as trust
 from attnbench.reports.data.row_groups import Row
+from attnbench.reports.subjects import _trust as trust
 from tests.made_runs import case, problem
 
 META: dict[str, Any] = {"r": {"scenario": {"plan": {"precision_ratio": 0.05}}}}
