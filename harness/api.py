@@ -118,12 +118,12 @@ class Run:
         from .run.start import resume_run
         from .scenario.selection import Selection
 
-        models = _with_models(Selection(), checkpoints, tokens).checkpoints
+        attachments = _with_models(Selection(), checkpoints, tokens).attachments
         return _measure(
             lambda options: resume_run(
                 self.path,
                 options,
-                checkpoints=models,
+                attachments=attachments,
                 retry_failed=retry_failed,
                 force=force,
             ),
@@ -223,13 +223,13 @@ def _read(scenario: str | Path | Mapping[str, Any], changes: list[str]) -> "Scen
 
 def _alone(selection: "Selection", changes: list[str]) -> "tuple[Scenario, Selection]":
     """Of the models alone. Raises BadInput."""
-    from .scenario.of_checkpoints import of_checkpoints
+    from .scenario.of_attachments import alone
 
-    if not selection.checkpoints:
+    if not selection.attachments:
         raise BadInput(
             "scenario: nothing to run; wanted a scenario, such as 'quickstart', or checkpoints"
         )
-    one = of_checkpoints([model.name for model in selection.checkpoints], changes)
+    one = alone(selection.attachments, changes)
     return one.scenario, selection.narrowed(one.only, one.skip)
 
 

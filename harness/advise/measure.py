@@ -119,13 +119,13 @@ def predicted_call_s(device: str, dtype: str) -> Callable[[Problem], float]:
 
     from ..machine.environment import fix_threads
     from ..measure.pace import pace
-    from ..run.forecast import Foreseen, pace_of
+    from ..scenario.estimate import Pace
 
     fix_threads()
-    found = pace_of(pace(torch.device(device), [dtype]))
+    found = Pace(**pace(torch.device(device), [dtype]))
 
     def call_s(problem: Problem) -> float:
-        return found.call_s(Case(backend="sdpa", problem=problem), Foreseen()) or 0.0
+        return found.call_s(problem) if problem.dtype in found.flops_per_s else 0.0
 
     return call_s
 

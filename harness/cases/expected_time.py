@@ -8,15 +8,8 @@ SLOWER = 2.0  # "at most" holds if calls take no longer than so many times the p
 
 
 class Expected(NamedTuple):
-    """Seconds of one case, wall or study; `call_s` is None where nothing is called.
+    """Seconds of one case, wall or study."""
 
-    `steady_s` of `about_s` do not depend on how long a call takes, the rest grows with it.
-    """
-
-    backend: str
-    dtype: str
-    call_s: float | None
-    steady_s: float
     about_s: float
     most_s: float
 

@@ -16,11 +16,12 @@ from ..machine.environment import fix_threads, pick_device
 from ..measure.memory_budget import available_bytes
 from ..measure.pace import pace
 from ..rows.record import Planned
-from ..run.forecast import Foreseen, dtypes_of, forecast, pace_of
+from ..run.forecast import dtypes_of, forecast
 from ..run.packs import packs
 from ..run.start import SAFE_SHARE
 from ..run.worker_pool import RunConfig
 from ..scenario import Scenario
+from ..scenario.estimate import Foreseen, Pace
 from ..scenario.preflight import Preflight, not_imported, preflight_outside_worker
 from ..scenario.selection import SelectedCases, Selection, select
 from ..scenario.shards import unit_ids
@@ -119,7 +120,7 @@ class DryRun:
         return forecast(
             planned,
             config,
-            pace_of(found),
+            Pace(**found),
             {name: _foreseen(view) for name, view in self.views.items()},
             {name: length for name, length in lengths.items() if length},
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..files.errors import BadInput
-from .options import DEFAULT_ROOT, Device, PickedDevice, Root, flag
+from .options import DEFAULT_ROOT, Device, PickedDevice, Root, option
 from .verbs import Verb, Verbs, examples
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
 def list_backends(
     device: PickedDevice = Device.AUTO,
     refresh: Annotated[
-        bool,
-        flag("--refresh", "Ask every backend again; else only if a file changed."),
+        bool, option("--refresh", "Ask every backend again; else only if a file changed.")
     ] = False,
 ) -> None:
     """Backends, and the reason if one cannot run here."""
@@ -98,10 +97,10 @@ def list_models() -> None:
 @list_app.command("studies", cls=Verb)
 def list_studies() -> None:
     """Studies, which time nothing, and the question that each answers."""
-    from ..studies import OF_CHECKPOINTS, load, names
+    from ..studies import load, names, takes, taking_files
 
     rows = [(name, load(name).QUESTION) for name in names()]
-    rows.append((OF_CHECKPOINTS, f"{load(OF_CHECKPOINTS).QUESTION} (run --checkpoint PATH)"))
+    rows += [(name, f"{load(name).QUESTION} (run --{takes(name)} PATH)") for name in taking_files()]
     print_table(("study", "question"), rows)
 
 

@@ -27,7 +27,6 @@ from .options import (
     Timeout,
     Tp,
     Where,
-    flag,
     option,
 )
 from .texts import as_changes, given
@@ -102,22 +101,16 @@ class Earlier:
 
     resume: Annotated[
         str | None,
-        option(
-            "--resume",
-            "RUN",
-            "Measure what this run still lacks.",
-            EARLIER,
-            autocompletion=completion.runs,
-        ),
+        option("--resume RUN", "Measure what this run still lacks.", EARLIER, completion.runs),
     ] = None
     retry_failed: Annotated[
         bool,
-        flag(
+        option(
             "--retry-failed", "With --resume: crashed, failed and timed-out cases again.", EARLIER
         ),
     ] = False
     force: Annotated[
-        bool, flag("--force", "With --resume: even in another environment.", EARLIER)
+        bool, option("--force", "With --resume: even in another environment.", EARLIER)
     ] = False
 
 
@@ -166,13 +159,13 @@ def _resume(
     from .suite import measure_suite
 
     path = find(earlier.resume or "", session.out, unfinished=True)
-    pythons, models = selection.interpreters, selection.checkpoints
+    pythons, attachments = selection.interpreters, selection.attachments
     if is_suite(path):
-        suite = Suite(path, pythons, models, retry_failed=earlier.retry_failed)
+        suite = Suite(path, pythons, attachments, retry_failed=earlier.retry_failed)
         measure = partial(measure_suite, retry_failed=earlier.retry_failed, force=earlier.force)
         return measure(suite, options, progress, session)
     job = partial(resume_run, path, interpreters=pythons, force=earlier.force)
-    job = partial(job, checkpoints=models, retry_failed=earlier.retry_failed)
+    job = partial(job, attachments=attachments, retry_failed=earlier.retry_failed)
     return measure_all([job], progress, options, session)
 
 
@@ -180,21 +173,17 @@ def _planned(
     scenarios: list[str], grid: Grid, changes: list[str], selection: "Selection"
 ) -> "tuple[list[SuiteEntry], bool]":
     """What is measured, and whether it is a suite. Raises BadInput."""
-    from ..scenario.of_checkpoints import beside, of_checkpoints
-    from ..scenario.selection import (
-        backends_of,
-        refuse_too_many,
-        refuse_unmatched,
-    )
+    from ..scenario.of_attachments import alone, beside
+    from ..scenario.selection import backends_of, refuse_too_many, refuse_unmatched
     from .suite import planned_entries
 
-    models, own = [one.name for one in selection.checkpoints], None
-    if models and not (scenarios or grid.values):
-        entries, is_suite = [of_checkpoints(models, changes)], False
+    attachments, own = selection.attachments, None
+    if attachments and not (scenarios or grid.values):
+        entries, is_suite = [alone(attachments, changes)], False
     else:
         more = backends_of(grid.backend or ())
         entries, is_suite = read_scenarios(scenarios, grid.values, changes, more)
-        own = beside(models, changes) if models and is_suite else None
+        own = beside(attachments, changes) if attachments and is_suite else None
     planned = planned_entries(entries, selection, own)
     refuse_unmatched((entry.scenario, entry.selection) for entry in planned)
     refuse_too_many((entry.scenario for entry in planned), selection)

@@ -39,7 +39,7 @@ def planned_entries(
 ) -> "list[SuiteEntry]":
     """With the command line's --only and --skip, which narrow each entry's own.
 
-    `of_models`: the entry of a suite that looks at the selection's checkpoints, in place of the
+    `of_models`: the entry of a suite that looks at the selection's attachments, in place of the
     others; it is the first, so that a bad file is found before anything is measured.
     """
     from ..run.suite import SuiteEntry
@@ -50,7 +50,7 @@ def planned_entries(
             scenario=one.scenario,
             selection=replace(
                 selection.narrowed(one.only, one.skip),
-                checkpoints=selection.checkpoints if of_models in (None, one) else (),
+                attachments=selection.attachments if of_models in (None, one) else (),
                 shard=shard and replace(shard, turn=number),
             ),
         )

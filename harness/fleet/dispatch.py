@@ -16,7 +16,6 @@ from ..process.signals import Signals
 from ..process.worker_process import Interrupted
 from ..rows.record import Planned, Record, Status
 from ..run.environments import unlike
-from ..run.forecast import forecast_of
 from ..run.run_rows import RunPlan, RunRows
 from ..run.schedule import MAX_CASES, schedule_parts
 from ..run.session import HINT
@@ -86,6 +85,11 @@ class Dispatch:
     """Hands work to devices that have none, and keeps what they say."""
 
     def __init__(self, plan: RunPlan, fleet: Fleet, signals: Signals, shipping: Shipping) -> None:
+        self.queue = work_of(plan, len(fleet.opened))
+        if plan.forecast is not None:
+            units = [[one.id for one in work.planned] for work in self.queue]
+            shared = replace(plan.forecast, devices=len(fleet.opened), units=units)
+            plan = replace(plan, forecast=shared)
         self.plan = plan
         self.fleet = fleet
         self.shipping = shipping
@@ -96,7 +100,6 @@ class Dispatch:
         self.idle = sorted(self.devices)
         self.lost: set[int] = set()  # that may come back
         self.gone: set[int] = set()
-        self.queue = work_of(plan, len(self.devices))
         self._running: dict[int, str] = {}
         # by the number of the original: the device of each copy of a group
         self._copies: dict[int, dict[int, int]] = {}
@@ -106,13 +109,7 @@ class Dispatch:
     def complete(self) -> None:
         """Raises Interrupted, EnvironmentUnmet."""
         self.fleet.configure(self.plan.config)
-        left = list(self.rows.left.values())
-        found = self.fleet.foresee(left)
-        expected = None if found is None else forecast_of(left, self.plan.config, found)
-        units = [[one.id for one in work.planned] for work in self.queue]
-        if expected:
-            expected = replace(expected, devices=len(self.devices), units=units)
-        self.rows.begin(expected)
+        self.rows.begin()
         while self.queue or self.busy:
             self._assign()
             if self.queue and not (self.busy or self.lost or self.fleet.is_growing):

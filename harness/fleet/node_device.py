@@ -19,9 +19,6 @@ from ...impls.discovery.registry import FOLDERS_VARIABLE
 from ..files.errors import EnvironmentUnmet
 from ..files.printable import visible
 from ..files.safe_files import sweep, temporary
-from ..learning.checkpoints.given import TriedCheckpoints
-from ..learning.checkpoints.shipped import Part, ShippedFolder
-from ..learning.model_files import MODELS, try_checkpoints
 from ..machine.cpu import cpu_name
 from ..machine.nvml import Device, each_gpu, open_gpu, text
 from ..machine.settings import CHOICE, SETTINGS
@@ -32,12 +29,15 @@ from ..process.interpreter import Interpreter
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S
 from ..rows.record import Planned, Record
-from ..run.device_run import DeviceRun
+from ..run.device_run import DeviceRun, foresee
 from ..run.environments import environments_of, first_of, first_workers, measured_on
+from ..run.study_files import MODELS, Told, tried
 from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
 from ..store.run_store import LOGS
-from .remote import File, Model, Opened, Predicted, Remark, Row, Running, Said, Wanted
+from ..studies.attachments import Tried
+from .parts import Part, ShippedFolder
+from .remote import File, Model, NodeWanted, Opened, Predicted, Remark, Row, Running, Said
 
 SAID_EVERY_S = 1.0  # messages are work beside what is measured
 
@@ -70,7 +70,7 @@ class NodeDevice:
         kind = " or ".join(sorted(kinds))
         return {"host": platform.node(), "kind": kind, "fingerprint": fingerprint()}
 
-    def open(self, wanted: Wanted) -> Opened:
+    def open(self, wanted: NodeWanted) -> Opened:
         """Lock the device and start its first workers. Raises Refusal.
 
         `wanted.shared_cores`: several may be open on the cores of one host, each with a lock of
@@ -120,25 +120,25 @@ class NodeDevice:
         """A part of a file that the driver sends; why it cannot be kept, or "". In any thread."""
         return self._given.keep(part)
 
-    def try_checkpoints(
-        self, requests: Mapping[str, Mapping[str, str | None]], budget_bytes: int
-    ) -> TriedCheckpoints:
-        """Open checkpoints of which all files were sent. Raises WorkerFailure."""
-        found = try_checkpoints(
-            {name: self._given.here(one) for name, one in requests.items()},
+    def try_attachments(self, attached: Mapping[str, tuple[str, Told]], budget_bytes: int) -> Tried:
+        """Open attachments of which all files were sent, each for its study. Raises
+        WorkerFailure.
+        """
+        found = tried(
+            {name: (study, self._given.here(told)) for name, (study, told) in attached.items()},
             first_of(self._workers).ready["device"],
             budget_bytes,
             self._interpreters,
             self._signals,
         )
-        return TriedCheckpoints(*(list(map(self._given.named, some)) for some in found))
+        return Tried(*(list(map(self._given.named, some)) for some in found))
 
     def configure(self, config: RunConfig) -> None:
         """What all cases are measured with; files are of this device. Raises WorkerFailure."""
         config = replace(
             config,
             measured_on=measured_on(first_of(self._workers).ready["environment"]),
-            checkpoints={name: self._given.here(one) for name, one in config.checkpoints.items()},
+            attached={name: self._given.here(one) for name, one in config.attached.items()},
             save_to=None if config.save_to is None else self._folder / MODELS,
         )
         self._device = DeviceRun(
@@ -152,9 +152,8 @@ class NodeDevice:
         self._stack.callback(self._device.close)
         self._device.begin()
 
-    def foresee(self, left: Sequence[Planned]) -> dict[str, Any] | None:
-        assert self._device is not None
-        return self._device.foresee(left)
+    def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:
+        return foresee(first_of(self._workers), left, budget_bytes)
 
     def measure(self, work: Units, wall_share: float, *, every: bool) -> None:
         """Say each result as soon as it is final, then what was printed meanwhile.

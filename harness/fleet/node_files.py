@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from ..files.safe_files import make_folder, open_plain, write_all, write_whole
-from ..learning.model_files import MODELS
+from ..run.study_files import MODELS
 from ..store.run_store import LOGS
 from ..telemetry.timeline import TELEMETRY
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..cases.expected_time import Forecast
     from ..cli.dry_run import DryRun
-    from ..run.planning import RunOptions
+    from ..run.engine import RunOptions
 
 
 def opted(
@@ -32,7 +32,10 @@ def opted(
     refuse_alone(on, address, devices, device_kind, dry_run=dry_run)
     if on is None or dry_run:
         return options
-    return replace(options, cluster=cluster_of(address, devices, device_kind))
+    cluster = cluster_of(address, devices, device_kind)
+    from .elsewhere import Elsewhere
+
+    return replace(options, engine=Elsewhere(cluster))
 
 
 def foreseen(

@@ -7,13 +7,14 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from ..files.errors import Refusal
-from ..learning.checkpoints.given import TriedCheckpoints
-from ..learning.checkpoints.shipped import Part
 from ..rows.record import Planned
+from ..run.study_files import Told
 from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
+from ..studies.attachments import Tried
 from .node_device import NodeDevice
-from .remote import Opened, Said, Wanted
+from .parts import Part
+from .remote import NodeWanted, Opened, Said
 
 T = TypeVar("T")
 MEMORY_MONITOR = "RAY_memory_monitor_refresh_ms"
@@ -45,7 +46,7 @@ class DeviceActor:
         monitor = os.environ.get(MEMORY_MONITOR, "") != "0"
         return {**NodeDevice.look(device), "memory_monitor": monitor}
 
-    def open(self, wanted: Wanted) -> Opened | str:
+    def open(self, wanted: NodeWanted) -> Opened | str:
         """Or why it cannot be opened."""
         try:
             return self._call(lambda: self._device.open(wanted))
@@ -55,16 +56,14 @@ class DeviceActor:
     def keep(self, part: Part) -> Kept:
         return Kept(self._device.keep(part))
 
-    def try_checkpoints(
-        self, requests: Mapping[str, Mapping[str, str | None]], budget_bytes: int
-    ) -> TriedCheckpoints:
-        return self._call(lambda: self._device.try_checkpoints(requests, budget_bytes))
+    def try_attachments(self, attached: Mapping[str, tuple[str, Told]], budget_bytes: int) -> Tried:
+        return self._call(lambda: self._device.try_attachments(attached, budget_bytes))
 
     def configure(self, config: RunConfig) -> None:
         self._call(lambda: self._device.configure(config))
 
-    def foresee(self, left: Sequence[Planned]) -> dict[str, Any] | None:
-        return self._call(lambda: self._device.foresee(left))
+    def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:
+        return self._call(lambda: self._device.foresee(left, budget_bytes))
 
     def measure(self, work: Units, wall_share: float, *, every: bool) -> Iterator[Said]:
         """What the device says, as it says it."""

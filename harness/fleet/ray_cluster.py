@@ -16,7 +16,7 @@ from ..files.errors import BadInput, EnvironmentUnmet, first_line
 from ..files.printable import visible
 from .ray_devices import RayFleet
 from .ray_seats import chosen, refuse_other_code, seats_of
-from .remote import Wanted
+from .remote import NodeWanted
 
 REACHED_S = 10.0
 START = "start one with: ray start --head"
@@ -34,7 +34,7 @@ class RayCluster:
     shared_cores: bool = False
 
     @contextmanager
-    def open(self, wanted: Wanted, check: Callable[[], None]) -> Iterator[RayFleet]:
+    def open(self, wanted: NodeWanted, check: Callable[[], None]) -> Iterator[RayFleet]:
         """As run/remote.py says. Raises Refusal."""
         with connected(self.address):
             nodes = ray.nodes()

@@ -22,16 +22,16 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..files.errors import EnvironmentUnmet, first_line
 from ..files.printable import visible
-from ..learning.checkpoints.given import TriedCheckpoints
-from ..learning.checkpoints.shipped import Part
-from ..learning.model_files import OPEN_S
 from ..process.worker_process import ANSWER_S, READY_S
 from ..rows.record import Planned
+from ..run.study_files import OPEN_S, Told
 from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
+from ..studies.attachments import Tried
+from .parts import Part
 from .ray_actor import MEMORY_MONITOR, DeviceActor, Kept
 from .ray_seats import RESOURCE, Looked, Seat, refuse_other_code, seats_of
-from .remote import Back, Done, Gone, Joined, Lost, Message, Opened, Remark, Said, Wanted
+from .remote import Back, Done, Gone, Joined, Lost, Message, NodeWanted, Opened, Remark, Said
 
 PLACED_S = 60.0  # until Ray has started a process beside a device
 BACK_S = 60.0  # until a device that was lost is open again, or given up
@@ -66,7 +66,7 @@ class RayFleet:
     """Holds the devices until closed. Ray kills its actors when this process ends."""
 
     def __init__(
-        self, wanted: Wanted, check: Callable[[], None], nodes: Collection[str] = ()
+        self, wanted: NodeWanted, check: Callable[[], None], nodes: Collection[str] = ()
     ) -> None:
         """`nodes`: the ids of those that are there; later ones join."""
         self.opened: dict[int, Opened] = {}
@@ -143,12 +143,12 @@ class RayFleet:
                 return answer.why
         return ""
 
-    def try_checkpoints(
-        self, number: int, requests: Mapping[str, Mapping[str, str | None]], budget_bytes: int
-    ) -> TriedCheckpoints:
-        asked = self._actors[number].try_checkpoints.remote(requests, budget_bytes)
-        found = self._wait({number: asked}, READY_S + OPEN_S * len(requests))[number]
-        if not isinstance(found, TriedCheckpoints):
+    def try_attachments(
+        self, number: int, attached: Mapping[str, tuple[str, Told]], budget_bytes: int
+    ) -> Tried:
+        asked = self._actors[number].try_attachments.remote(attached, budget_bytes)
+        found = self._wait({number: asked}, READY_S + OPEN_S * len(attached))[number]
+        if not isinstance(found, Tried):
             raise EnvironmentUnmet(f"{self.opened[number].host}: {found}")
         return found
 
@@ -159,9 +159,9 @@ class RayFleet:
             if isinstance(answer, str):
                 raise EnvironmentUnmet(f"{self.opened[number].host}: {answer}")
 
-    def foresee(self, left: Sequence[Planned]) -> dict[str, Any] | None:
+    def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:
         first = next(iter(self.opened))
-        asked = {first: self._actors[first].foresee.remote(left)}
+        asked = {first: self._actors[first].foresee.remote(left, budget_bytes)}
         answer = self._wait(asked, ANSWER_S)[first]
         return None if isinstance(answer, str) else answer
 

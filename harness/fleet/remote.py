@@ -9,17 +9,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from ..learning.checkpoints.given import TriedCheckpoints
-from ..learning.checkpoints.shipped import Part
 from ..process.interpreter import Interpreter
 from ..rows.record import Planned
 from ..run.environments import Environments
+from ..run.study_files import Told
 from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
+from ..studies.attachments import Tried
+from .parts import Part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class NodeWanted:
     """How to open a device. `device`: cpu, cuda or auto. `settings`: of environment.SETTINGS, as
     they are where the run was started. `needs`: packages, each with the extra that brings it.
     `shared_cores`: only for tests, see `NodeDevice.open`.
@@ -162,16 +163,16 @@ class Fleet(Protocol):
         A device that is lost meanwhile says so when it is asked for something next.
         """
 
-    def try_checkpoints(
-        self, number: int, requests: Mapping[str, Mapping[str, str | None]], budget_bytes: int
-    ) -> TriedCheckpoints:
-        """As NodeDevice.try_checkpoints. Raises EnvironmentUnmet."""
+    def try_attachments(
+        self, number: int, attached: Mapping[str, tuple[str, Told]], budget_bytes: int
+    ) -> Tried:
+        """As NodeDevice.try_attachments. Raises EnvironmentUnmet."""
 
     def configure(self, config: RunConfig) -> None:
         """For every device, also for those that come back or join. Raises Refusal."""
 
-    def foresee(self, left: Sequence[Planned]) -> dict[str, Any] | None:
-        """What a worker of one device says of cases before they run."""
+    def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:
+        """What a worker of one device says of cases before they run, and before `configure`."""
 
     def start(self, number: int, work: Units, wall_share: float, *, every: bool) -> None:
         """As NodeDevice.measure."""
@@ -183,7 +184,7 @@ class Fleet(Protocol):
 class Cluster(Protocol):
     """Where devices are."""
 
-    def open(self, wanted: Wanted, check: Callable[[], None]) -> AbstractContextManager[Fleet]:
+    def open(self, wanted: NodeWanted, check: Callable[[], None]) -> AbstractContextManager[Fleet]:
         """Devices of one kind, locked until the end; `check` is called while waiting and may raise.
 
         Raises Refusal if there is none, if one cannot be used, or if their software differs.

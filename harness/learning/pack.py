@@ -21,7 +21,7 @@ def selected(
     from .checkpoints.given import read_checkpoints
 
     models = read_checkpoints(checkpoint or (), tokens)
-    return replace(selection, checkpoints=models)
+    return replace(selection, attachments=models)
 
 
 PACK = Pack(run_options={"checkpoint": Checkpoints, "tokens": Tokens}, selected=selected)

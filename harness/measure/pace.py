@@ -7,6 +7,7 @@ import mmap
 from collections.abc import Callable, Iterable
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ LEAST_SHARE = 0.25  # of a time that is work: the difference of two times can be
 ENOUGH_S = 0.02  # of calls of one kind
 FEWEST_CALLS, MOST_CALLS = 2, 20
 
-Rates = dict[str, float | dict[str, float]]
+Rates = dict[str, Any]
 
 
 def pace(device: torch.device, dtypes: Iterable[str]) -> Rates:

@@ -163,7 +163,7 @@ class Free(Part):
 
 
 class Opened(Part):
-    """A checkpoint of the user's; `problems`: why it cannot be looked at."""
+    """A file of the user's; `problems`: why it cannot be looked at."""
 
     event: Literal["opened"]
     problems: list[str]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..cases.case import Case, Group, PlannedStudy, Wall
-from ..process.worker_process import ANSWER_S, WorkerFailure
+from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
 from ..rows.record import Planned, Record, Status
 from ..store.run_store import LOGS
 from ..telemetry.timeline import Timeline
@@ -21,6 +21,28 @@ from .wall_runner import WallRunner
 from .worker_pool import RunConfig, RunContext, WorkerPool
 
 MOST_FORESEEN = 1000  # cases that a worker is asked about before a run
+
+
+def foresee(
+    worker: WorkerProcess, left: Sequence[Planned], budget_bytes: int
+) -> dict[str, Any] | None:
+    """What a worker that is not configured yet says of cases before they run. None if it cannot: it
+    has ended then. Raises Interrupted.
+    """
+    cases = [one for one in left if isinstance(one, Case)]
+    walls = [one for one in left if isinstance(one, Wall)]
+    request = {
+        "op": "foresee",
+        "budget_bytes": budget_bytes,
+        "dtypes": dtypes_of(left),
+        "cases": [case.fields() for case in cases[:MOST_FORESEEN]],
+        "walls": [wall.fields() for wall in walls[:MOST_FORESEEN]],
+    }
+    try:
+        return worker.ask(request, "foreseen", ANSWER_S)
+    except WorkerFailure:
+        worker.kill()
+        return None
 
 
 class DeviceRun:
@@ -55,26 +77,10 @@ class DeviceRun:
         self._studies = StudyRunner(context)
 
     def begin(self) -> None:
-        """Configure the first workers."""
+        """Configure the first workers; others are started in place of those that have ended."""
         for python, worker in self._workers.items():
-            self.pool.adopt(worker, python)
-
-    def foresee(self, left: Sequence[Planned]) -> dict[str, Any] | None:
-        """What a worker says of cases before they run; None if it cannot."""
-        python = next(iter(self._workers))
-        cases = [one for one in left if isinstance(one, Case)]
-        walls = [one for one in left if isinstance(one, Wall)]
-        request = {
-            "op": "foresee",
-            "dtypes": dtypes_of(left),
-            "cases": [case.fields() for case in cases[:MOST_FORESEEN]],
-            "walls": [wall.fields() for wall in walls[:MOST_FORESEEN]],
-        }
-        try:
-            return self.pool.worker(0, python).ask(request, "foreseen", ANSWER_S)
-        except WorkerFailure:
-            self.pool.dismiss(0, python)
-            return None
+            if worker.exit_code is None:
+                self.pool.adopt(worker, python)
 
     def groups(self, part: Sequence[Group]) -> Iterator[Record]:
         """The groups of one part of the schedule, measured together."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..scenario.selection import Selection
-    from .planning import RunOptions
+    from .engine import RunOptions
 
 HARNESS = Path(__file__).parents[1]
 HARNESS_NAME = __name__.rpartition(".")[0].rpartition(".")[0]

@@ -2,53 +2,34 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ...impls import is_ours
 from ..cases.case import groups_of, study_of, wall_of
+from ..cases.expected_time import Forecast
 from ..files.errors import BadInput
-from ..fleet.remote import Cluster
 from ..machine.calibration_file import newest_calibration, why_unreadable
 from ..process.interpreter import Interpreter
-from ..rows.record import RETRIED, Status
+from ..rows.record import RETRIED, Planned, Status
 from ..rows.run_files import read_meta
 from ..scenario import Scenario
 from ..scenario.selection import Selection, select
+from ..scenario.shards import Units
 from ..store.run_store import Store, point_latest, results_root
-from .environments import Change, Environments, measured_on
+from .engine import Devices, RunOptions
+from .environments import measured_on, refuse_changes
+from .forecast import forecast_of
 from .listener import Listener
 from .planned import planned_fields
 from .resumable import previous_rows
 from .run_rows import PreviousRow, RunPlan, RunResult, RunRows
+from .study_files import MODELS, Told
 from .worker_pool import RunConfig
 
 SAFE_SHARE = 0.7  # of the memory that is free at the start; our reference and others need the rest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """How to run, whatever is measured.
-
-    `wait`: for another run on the same device to end. `held_device`: "cpu" or a GPU's UUID, if the
-    caller holds its lock. `gpu_uuid`: the GPU whose counters are read, if it is not the one that
-    torch uses. `embedded`: in a process that goes on after the run, see Signals. `allow_import`: of
-    user modules that backends are named by. `suite_entry`: the number of the run in its suite, into
-    whose folder it is measured; None for a run of its own. `cluster`: whose devices measure, in
-    place of this machine's.
-    """
-
-    command: Sequence[str]
-    listener: Listener
-    wait: bool = False
-    held_device: str | None = None
-    gpu_uuid: str | None = None
-    embedded: bool = False
-    allow_import: bool = False
-    suite_entry: int | None = None
-    cluster: Cluster | None = None
 
 
 def new_run(
@@ -57,49 +38,43 @@ def new_run(
     seed: int,
     selection: Selection,
     options: RunOptions,
-    *,
-    device: str,
-    environments: Environments,
-    free_bytes: int,
-    more: Mapping[str, Any] = {},
+    devices: Devices,
 ) -> RunPlan:
-    """A new run folder, and what to measure for it. `more`: further fields of run.json.
-
-    Raises Refusal.
-    """
+    """The whole plan, and its new folder. Raises Refusal, with nothing written."""
+    device, environment = devices.device, next(iter(devices.environments.values()))
+    budget_bytes = budget_bytes_of(scenario, devices.free_bytes)
+    attached, remarks = devices.attach(budget_bytes)
     selected = select(scenario, device, selection)
-    environment = next(iter(environments.values()))
     entry = {} if options.suite_entry is None else {"suite_entry": options.suite_entry}
+    listed = {"devices": list(devices.listed)} if devices.listed else {}
     meta = {
         "attnbench": environment["attnbench"],
         **entry,
         "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(options.command),
         "scenario": scenario.resolved(device),
-        "own_backends": own_backends_of(scenario),
+        "own_backends": [name for name in scenario.backends if not is_ours(name)],
         "device": device,
-        "memory_bytes": budget_bytes_of(scenario, free_bytes),
+        "memory_bytes": budget_bytes,
         "seed": seed,
         "environment": environment,
         "environments": [
-            one.run_json(dict(environments[one.name])) for one in selection.interpreters
+            one.run_json(dict(devices.environments[one.name])) for one in selection.interpreters
         ],
         "calibration": _calibration_of(results_root(root), environment),
-        **more,
+        **listed,
         **planned_fields(selected, selection.shard),
     }
-    store = Store.create(root, scenario.name, meta)
-    duplicates = selected.duplicates
-    remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
     if why := why_unreadable(results_root(root)):
-        remarks.append(f"{why}; this run knows no peaks of the device")
-    config = _config(meta, environment, selection.interpreters, options)
-    return _plan(store, meta, config, options.listener, remarks)
-
-
-def own_backends_of(scenario: Scenario) -> list[str]:
-    """The backends that are no files of attnbench's: the user's, or of another package."""
-    return [name for name in scenario.backends if not is_ours(name)]
+        remarks = [f"{why}; this run knows no peaks of the device", *remarks]
+    if selected.duplicates:
+        remarks = [f"{selected.duplicates} duplicate problems were left out", *remarks]
+    config = _config(meta, environment, selection.interpreters, options, attached)
+    units = Units(selected.groups, selected.walls, selected.studies)
+    forecast = _forecast(units, config, devices)
+    store = Store.create(root, scenario.name, meta)
+    config = _saving(config, store, save=scenario.save_models)
+    return _plan(store, config, options, remarks, units, {}, forecast)
 
 
 def budget_bytes_of(scenario: Scenario, free_bytes: int) -> int:
@@ -163,21 +138,34 @@ def finished_result(
 def resumed_run(
     path: Path,
     meta: Mapping[str, Any],
-    environments: Environments,
     interpreters: Sequence[Interpreter],
     options: RunOptions,
-    changed: Sequence[Change],
+    devices: Devices,
     *,
     retry_failed: bool,
+    force: bool,
 ) -> RunPlan:
-    """What a run still lacks. `changed`: facts that are not as they were, with --force."""
-    names = ", ".join(one.name for one in changed)
-    remark = f"measured in a different environment ({names} changed), as --force asked"
+    """What a run still lacks. Raises Refusal; EnvironmentUnmet if the machine or its software
+    changed, unless `force`.
+    """
+    changed = devices.changes(meta)
+    if not force:
+        refuse_changes(changed)
+    attached, remarks = devices.attach(meta["memory_bytes"])
+    if changed:
+        names = ", ".join(one.name for one in changed)
+        how = f"measured in a different environment ({names} changed), as --force asked"
+        remarks = [how, *remarks]
+    environment = next(iter(devices.environments.values()))
+    config = _config(meta, environment, interpreters, options, attached)
+    previous = previous_rows(path)
+    units = _left(meta, _final(previous, _repeated(retry_failed=retry_failed)))
+    forecast = _forecast(units, config, devices)
     store = Store.reopen(path)
-    repeated = _repeated(retry_failed=retry_failed)
-    config = _config(meta, next(iter(environments.values())), interpreters, options)
-    remarks = [remark] if changed else []
-    return _plan(store, meta, config, options.listener, remarks, previous_rows(path), repeated)
+    if devices.listed:
+        store.add_devices(devices.listed)
+    config = _saving(config, store, save=meta["scenario"].get("save_models") is True)
+    return _plan(store, config, options, remarks, units, previous, forecast)
 
 
 def point_finished(rows: RunRows) -> None:
@@ -193,6 +181,7 @@ def _config(
     environment: Mapping[str, Any],
     interpreters: Sequence[Interpreter],
     options: RunOptions,
+    attached: Mapping[str, Told],
 ) -> RunConfig:
     """What run.json says, with what only the user may name and the device that is here now."""
     return replace(
@@ -200,32 +189,51 @@ def _config(
         measured_on=measured_on(environment),
         pythons={one.name: one.path for one in interpreters},
         allow_import=options.allow_import,
+        attached=attached,
     )
+
+
+def _saving(config: RunConfig, store: Store, *, save: bool) -> RunConfig:
+    return replace(config, save_to=store.path.resolve() / MODELS) if save else config
+
+
+def _left(meta: Mapping[str, Any], final: Collection[str]) -> Units:
+    """What run.json plans, without what has a final row."""
+
+    def left(kind: str) -> list[Mapping[str, Any]]:
+        return [fields for fields in meta.get(kind, ()) if fields["case"] not in final]
+
+    walls, studies = map(wall_of, left("walls")), map(study_of, left("studies"))
+    return Units(groups_of(left("cases")), tuple(walls), tuple(studies))
+
+
+def _forecast(left: Units, config: RunConfig, devices: Devices) -> Forecast | None:
+    """How long it will take; None if no worker can say how fast its machine is."""
+    planned: list[Planned] = [case for group in left.groups for case in group.cases]
+    planned += [*left.walls, *left.studies]
+    found = devices.foresee(planned, config.budget_bytes)
+    return None if found is None else forecast_of(planned, config, found)
 
 
 def _plan(
     store: Store,
-    meta: Mapping[str, Any],
     config: RunConfig,
-    listener: Listener,
+    options: RunOptions,
     remarks: Sequence[str],
-    previous: Mapping[str, PreviousRow] | None = None,
-    repeated: Collection[str] = (),
+    left: Units,
+    previous: Mapping[str, PreviousRow],
+    forecast: Forecast | None,
 ) -> RunPlan:
-    """What run.json plans, without the cases whose previous row stands."""
-    previous = previous or {}
-    final = _final(previous, repeated)
-    cases = [fields for fields in meta["cases"] if fields["case"] not in final]
-    walls, studies = meta.get("walls", ()), meta.get("studies", ())
     return RunPlan(
         store=store,
         config=config,
-        listener=listener,
+        listener=options.listener,
         remarks=remarks,
         previous=previous,
-        groups=groups_of(cases),
-        walls=tuple(wall_of(fields) for fields in walls if fields["case"] not in final),
-        studies=tuple(study_of(fields) for fields in studies if fields["case"] not in final),
+        groups=left.groups,
+        walls=left.walls,
+        studies=left.studies,
+        forecast=forecast,
     )
 
 

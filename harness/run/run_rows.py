@@ -40,7 +40,9 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """What is left to measure, and where the rows go. `previous`: the rows of a resumed run."""
+    """What is left to measure, and where the rows go. `previous`: the rows of a resumed run.
+    `forecast`: how long it will take; None if nobody could say how fast this machine is.
+    """
 
     store: Store
     config: RunConfig
@@ -50,6 +52,7 @@ class RunPlan:
     groups: tuple[Group, ...]
     walls: tuple[Wall, ...]
     studies: tuple[PlannedStudy, ...]
+    forecast: Forecast | None = None
 
     @property
     def attempts(self) -> dict[str, int]:
@@ -76,9 +79,10 @@ class RunRows:
         statuses = self.result.statuses
         return not self.left and bool(statuses) and not statuses[Status.INTERRUPTED]
 
-    def begin(self, expected: Forecast | None) -> None:
+    def begin(self) -> None:
         """Tell the listener what will be measured, and how long that may take."""
         plan, done = self.plan, self.result.statuses.total()
+        expected = plan.forecast
         walls, studies = len(plan.walls), len(plan.studies)
         cases = len(self.left) - walls - studies + done
         planned = {"cases": cases, "walls": walls, "studies": studies}

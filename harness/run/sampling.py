@@ -16,12 +16,9 @@ from typing import Any, Literal
 from ..measure.conditions import contended, count_flagged, throttled
 from ..rows.record import Blocks
 from ..scenario import Plan
+from ..scenario.fields import BLOCK_MS, FEWEST_UNITS
 from ..stats.intervals import latency_interval, ratio_interval
 
-# Two units have a useless interval (t = 12.7), so even a spent budget waits for the third.
-FEWEST_UNITS = 3
-BLOCK_MS = {"cpu": 10.0, "cuda": 20.0}
-"""A block calls a case for about this long, so that one slow reading is not a whole block."""
 MAX_CALLS = 200  # per block
 # First calls with new values against those with the same: the ratio of their medians, and the share
 # of pairs of a new and a repeated one in which the new one takes longer; or that of the shortest.

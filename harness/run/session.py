@@ -6,14 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ..cases.case import Group
-from ..cases.expected_time import Forecast
 from ..process.death import signal_name
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted
 from ..rows.record import Record, Status
 from .device_run import DeviceRun
 from .environments import Workers
-from .forecast import forecast_of
 from .run_rows import RunPlan, RunResult, RunRows
 from .schedule import schedule_parts
 from .worker_pool import WorkerPool
@@ -69,7 +67,7 @@ class RunSession:
 
     def begin(self) -> None:
         self._device.begin()
-        self.rows.begin(self._forecast())
+        self.rows.begin()
 
     def complete(self) -> None:
         """The whole run."""
@@ -109,12 +107,6 @@ class RunSession:
     def report_losses(self) -> None:
         for loss in self._device.losses:
             self.plan.listener.remark(loss)
-
-    def _forecast(self) -> Forecast | None:
-        """How long the rest will take; None if the worker cannot say how fast this machine is."""
-        left = list(self.rows.left.values())
-        found = self._device.foresee(left)
-        return None if found is None else forecast_of(left, self.plan.config, found)
 
     def _keep(self, record: Record) -> None:
         self.rows.keep(record)

@@ -8,10 +8,11 @@ from typing import Any
 from ..cases.case import PlannedStudy
 from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status
-from ..studies import OF_CHECKPOINTS, declared
+from ..studies import declared
+from ..studies.attachments import attached_to
 from .worker_pool import RunContext
 
-TIME_SHARE = 0.5  # of the time limit, for removing the heads of a checkpoint
+TIME_SHARE = 0.5  # of the time limit, for a study of a file that can end early
 
 
 class StudyRunner:
@@ -38,9 +39,9 @@ class StudyRunner:
     def _request(self, study: PlannedStudy) -> dict[str, Any]:
         config = self.context.config
         request: dict[str, Any] = {"op": "study", "study": study.fields()}
-        if study.study == OF_CHECKPOINTS:
-            files = config.checkpoints.get(str(dict(study.part).get("checkpoint")), {})
-            request["checkpoint"] = {**files, "most_s": TIME_SHARE * config.timeout_s}
+        if (name := attached_to(study.study, dict(study.part))) is not None:
+            told = config.attached.get(name, {})
+            request["attached"] = {**told, "most_s": TIME_SHARE * config.timeout_s}
         elif config.save_to is not None and declared(study.study).saves_models:
             request["save_to"] = str(config.save_to)
         return request

@@ -10,7 +10,6 @@ from typing import Any
 from ... import __version__
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, Refusal, Stopped, StoreError
 from ..files.safe_files import FileLock
-from ..learning.checkpoints.given import Checkpoint, given_again, names_in
 from ..process.death import signal_name
 from ..process.interpreter import Interpreter
 from ..process.interpreter import given_again as interpreters_given_again
@@ -20,6 +19,8 @@ from ..scenario.selection import Selection
 from ..scenario.shards import read_shard
 from ..store.run_store import create_suite, point_latest, remove_suite, write_suite, writer_lock
 from ..store.suites import read_suite, run_state, runs_by_entry, suite_state
+from ..studies import takes, taking_files
+from ..studies.attachments import Attachment, given_again, names_in
 from .planning import pending_studies
 from .run_rows import RunResult
 from .start import RunOptions, resume_run, start_run
@@ -66,13 +67,13 @@ class Suite:
         self,
         path: Path,
         interpreters: Sequence[Interpreter] = (),
-        checkpoints: Sequence[Checkpoint] = (),
+        attachments: Sequence[Attachment] = (),
         *,
         retry_failed: bool = False,
         lock: FileLock | None = None,
     ) -> None:
-        """`interpreters`, `checkpoints`: those of its environments and of the models that are left
-        to look at, by their names. `lock`: its folder's, if it is held already.
+        """`interpreters`, `attachments`: those of its environments and of what its studies
+        still look at, by their names. `lock`: its folder's, if it is held already.
 
         Raises BadInput; EnvironmentUnmet if another process measures this suite.
         """
@@ -81,7 +82,7 @@ class Suite:
         try:
             self._document = read_suite(path)
             self.entries = _entries_of(path, self._document, interpreters)
-            self._give(checkpoints, retry_failed=retry_failed)
+            self._give(attachments, retry_failed=retry_failed)
         except BaseException:
             self._lock.release()
             raise
@@ -104,9 +105,8 @@ class Suite:
             "entries": [_planned(entry) for entry in entries],
         }
         path, lock = create_suite(root, NOT_IN_NAMES.sub("_", name.lower())[:64], document)
-        checkpoints = [one for entry in entries for one in entry.selection.checkpoints]
-        models = list({one.name: one for one in checkpoints}.values())
-        return cls(path, interpreters, models, lock=lock)
+        given = {one.name: one for entry in entries for one in entry.selection.attachments}
+        return cls(path, interpreters, list(given.values()), lock=lock)
 
     def pending(self, *, retry_failed: bool = False) -> list[int]:
         """The numbers of the entries that still lack something. Raises BadInput."""
@@ -143,7 +143,7 @@ class Suite:
                     run,
                     options,
                     entry.selection.interpreters,
-                    checkpoints=entry.selection.checkpoints,
+                    attachments=entry.selection.attachments,
                     retry_failed=retry_failed,
                     force=force,
                 )
@@ -174,21 +174,21 @@ class Suite:
             self._lock.release()
         return ""
 
-    def _give(self, checkpoints: Sequence[Checkpoint], *, retry_failed: bool) -> None:
-        """To each entry the models that it still looks at. Raises BadInput."""
+    def _give(self, attachments: Sequence[Attachment], *, retry_failed: bool) -> None:
+        """To each entry those that it still looks at. Raises BadInput."""
         runs = runs_by_entry(self.path)
-        names: dict[int, list[str]] = {}
+        names: dict[int, dict[str, str]] = {}
         for number in self.pending(retry_failed=retry_failed):
             if (run := runs.get(number)) is None:
-                names[number] = self._document["entries"][number].get("checkpoints", [])
+                names[number] = _attached(self._document["entries"][number])
             else:
                 left = pending_studies(run, read_meta(run), retry_failed=retry_failed)
                 names[number] = names_in(left)
-        wanted = dict.fromkeys(name for some in names.values() for name in some)
-        given = {one.name: one for one in given_again(self.path, list(wanted), checkpoints)}
+        wanted = {name: option for some in names.values() for name, option in some.items()}
+        given = {one.name: one for one in given_again(self.path, wanted, attachments)}
         for number, some in names.items():
             entry = self.entries[number]
-            selection = replace(entry.selection, checkpoints=tuple(given[one] for one in some))
+            selection = replace(entry.selection, attachments=tuple(given[one] for one in some))
             self.entries[number] = replace(entry, selection=selection)
 
     def _note(
@@ -214,19 +214,28 @@ class Suite:
 
 def _planned(entry: SuiteEntry) -> dict[str, Any]:
     """The entry as it begins in suite.json."""
-    scenario, selection, models = entry.scenario, entry.selection, entry.selection.checkpoints
+    scenario, selection = entry.scenario, entry.selection
+    attached: dict[str, list[str]] = {}  # by the option, as "checkpoints"
+    for one in selection.attachments:
+        attached.setdefault(f"{takes(one.study)}s", []).append(one.name)
     return {
         "scenario": scenario.given(),
         "source": scenario.stored_source,
         "only": list(selection.only),
         "within": list(selection.within),
         "skip": list(selection.skip),
-        **({"checkpoints": [one.name for one in models]} if models else {}),
+        **attached,
         "run": None,
         "ended": None,
         "reason": "",
         "statuses": {},
     }
+
+
+def _attached(entry: Mapping[str, Any]) -> dict[str, str]:
+    """The names of what an entry in suite.json looks at, each with its option."""
+    options = [takes(study) for study in taking_files()]
+    return {name: option for option in options for name in entry.get(f"{option}s", ())}
 
 
 def _entries_of(

@@ -28,7 +28,7 @@ class RunConfig:
     measured on this machine. `device_name`: the driver's name of the GPU. `pythons`: the
     interpreter of each named environment. `allow_import`: of modules in the current folder.
     `wall_tolerance_ratio`, `wall_budget_s`: as in a scenario's limits. `measured_on`: the fields
-    of a row that say which device it is. `checkpoints`: what a worker is told of each named one.
+    of a row that say which device it is. `attached`: what a worker is told of each attachment.
     `save_to`: where studies save the models that they train.
     """
 
@@ -49,7 +49,7 @@ class RunConfig:
     wall_tolerance_ratio: float = TOLERANCE_RATIO
     wall_budget_s: float | None = None
     measured_on: Mapping[str, str | None] = field(default_factory=dict)
-    checkpoints: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    attached: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     save_to: Path | None = None
 
     @classmethod

@@ -4,18 +4,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from ... import impls
 from ...impls.discovery.names import attribute_from_flag, attribute_from_name, real_name
+from ...impls.discovery.registry import unknown
 from ...impls.problem import Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, shown
-from ..learning.checkpoints.given import Checkpoint
 from ..process.interpreter import Interpreter
 from ..rows.record import Planned
-from ..studies import OF_CHECKPOINTS, parts_of
+from ..studies import SAVING_NEEDS, parts_of, takes
+from ..studies.attachments import Attachment
 from . import Scenario
 from .shards import Shard, Units, of_shard, unit_count
 
@@ -29,8 +31,8 @@ class Selection:
     `only`, `skip`: backends, shell patterns, or parts of ids of cases, walls and studies. `ids`:
     whole ids, for a caller that has selected already. `within`: a second `only`; both must match.
     `interpreters`: where to measure each case; none: in the interpreter that runs us. `copies`: of
-    each group of cases, to be measured on as many devices. `checkpoints`: models of the user's to
-    look at beside the cases. `shard`: of what the others select, only this part.
+    each group of cases, to be measured on as many devices. `attachments`: files of the user's
+    that studies look at beside the cases. `shard`: of what the others select, only this part.
     """
 
     only: tuple[str, ...] = ()
@@ -39,7 +41,7 @@ class Selection:
     ids: frozenset[str] | None = None
     interpreters: tuple[Interpreter, ...] = ()
     copies: int = 1
-    checkpoints: tuple[Checkpoint, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     shard: Shard | None = None
 
     @property
@@ -65,6 +67,7 @@ def matching(pattern: str, one: Case | Wall | PlannedStudy) -> bool:
     return (
         pattern == one.id
         or real_name(pattern) == one.backend
+        or pattern in one.id  # its brackets are none of a shell pattern
         or fnmatchcase(one.id, f"*{pattern}*")
     )
 
@@ -200,7 +203,7 @@ def _planned(scenario: Scenario, device: str, selection: Selection) -> tuple[Uni
         group_cases(scenario.backends, problem_groups, selection.pythons), selection.copies
     )
     walls = walls_of(scenario, device, selection.pythons)
-    studies = studies_of(scenario, device, selection.checkpoints)
+    studies = studies_of(scenario, device, selection.attachments)
     return Units(groups, walls, studies), duplicates
 
 
@@ -264,9 +267,9 @@ def walls_of(
 
 
 def studies_of(
-    scenario: Scenario, device: str, checkpoints: Sequence[Checkpoint] = ()
+    scenario: Scenario, device: str, attachments: Sequence[Attachment] = ()
 ) -> tuple[PlannedStudy, ...]:
-    """Every part of every study of the scenario and every checkpoint, on the smallest problem and
+    """Every part of every study of the scenario and every attachment, on the smallest problem and
     in the first environment.
 
     The smallest problem has the fewest pairs, and among equals the most heads.
@@ -282,10 +285,8 @@ def studies_of(
         for part in parts_of(name)
     ]
     planned += [
-        PlannedStudy(
-            study=OF_CHECKPOINTS, problem=smallest, part=(("checkpoint", checkpoint.name),)
-        )
-        for checkpoint in checkpoints
+        PlannedStudy(study=one.study, problem=smallest, part=((takes(one.study), one.name),))
+        for one in attachments
     ]
     return tuple({one.id: one for one in planned}.values())
 
@@ -328,13 +329,22 @@ def backends_of(flags: Iterable[str]) -> dict[str, str]:
 
 def refuse_unknown(backends: Iterable[str]) -> None:
     """Raises EnvironmentUnmet if a backend of a stored run does not exist here any more."""
-    known = impls.names()
     for name in dict.fromkeys(backends):
-        if attribute_from_name(name) is None and real_name(name) not in known:
+        if attribute_from_name(name) is None and unknown(name):
             raise EnvironmentUnmet(
                 f"the run has the backend {shown(name)}, which is not here; set ATTNBENCH_BACKENDS"
                 " as it was, or install its package; see `attnbench list backends`"
             )
+
+
+def refuse_unsaved(scenario: Scenario) -> None:
+    """Raises BadInput if models are to be saved, and the package for it is missing."""
+    package, extra = SAVING_NEEDS
+    if scenario.save_models and find_spec(package) is None:
+        raise BadInput(
+            f"{scenario.source}: save_models: needs {package}, which is not installed: pip install"
+            f" 'attnbench[{extra}]'"
+        )
 
 
 def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:

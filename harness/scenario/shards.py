@@ -9,17 +9,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..cases.case import Case, Group, PlannedStudy, Wall, without
-from ..cases.costs import work_flops
+from ...impls.problem import ITEM_BYTES
+from ..cases.case import Group, PlannedStudy, Wall, without
 from ..files.errors import BadInput, shown
 from . import Plan
+from .estimate import CaseWork, Pace
 
 MOST_SHARDS = 100_000
 FLOPS_PER_S = {"cpu": 1e11, "cuda": 1e14}  # of no machine: only how units compare matters
-BLOCK_S = 0.02
-CASE_S = 0.5  # making inputs, checking, warming up
-CHECK_CALLS = 4.0
-FEWEST_BLOCKS = 6
+BYTES_PER_S, STEP_S = {"cpu": 1e10, "cuda": 2e12}, 1e-5
 WALL_S = 30.0
 STUDY_S = 0.5
 SHARD = re.compile(r"\s*([0-9]{1,6})\s*/\s*([0-9]{1,6})\s*", re.ASCII)
@@ -98,9 +96,12 @@ def units_of(whole: Units) -> list[Units]:
 
 def weight_of(units: Units, plan: Plan, device: str) -> float:
     """Seconds that units may take on a device of FLOPS_PER_S."""
+    flops_per_s = {str(dtype): FLOPS_PER_S[device] for dtype in ITEM_BYTES}
+    pace = Pace(flops_per_s=flops_per_s, bytes_per_s=BYTES_PER_S[device], step_s=STEP_S)
+    work = CaseWork(plan=plan, device=device)
     cases = (case for group in units.groups for case in group.cases)
     return (
-        sum(case_weight(case, plan, device) for case in cases)
+        sum(work.seconds(pace.call_s(case.problem)) for case in cases)
         + WALL_S * len(units.walls)
         + STUDY_S * len(units.studies)
     )
@@ -151,15 +152,6 @@ def assign(weights: Sequence[float], count: int, originals: Sequence[int] = ()) 
         copies.add(place)
         places[number] = place
     return places
-
-
-def case_weight(case: Case, plan: Plan, device: str) -> float:
-    """Seconds that a case may take on a device of FLOPS_PER_S: its work and the plan's limits."""
-    call_s = work_flops(case.problem) / FLOPS_PER_S[device]
-    block_s = max(BLOCK_S, call_s)
-    most = plan.processes * plan.max_blocks
-    blocks = min(most, max(FEWEST_BLOCKS, plan.budget_s / block_s))
-    return CASE_S + (CHECK_CALLS + 2 * plan.processes) * call_s + blocks * block_s
 
 
 def _wall_units(walls: Iterable[Wall]) -> list[list[Wall]]:

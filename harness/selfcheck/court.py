@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -30,7 +30,9 @@ from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S
 from ..rows.record import FAILURES, Status
 from ..rows.run_files import read_rows
+from ..run.device_run import foresee
 from ..run.environments import first_of, first_workers, lock_device
+from ..run.forecast import forecast_of
 from ..run.run_rows import RunPlan
 from ..run.session import open_session
 from ..run.start import SAFE_SHARE, RunOptions
@@ -233,6 +235,9 @@ def court(
             walls=(),
             studies=(),
         )
+        planned = [case for group in groups for case in group.cases]
+        if found := foresee(first_of(workers), planned, memory_bytes):
+            plan = replace(plan, forecast=forecast_of(planned, plan.config, found))
         with open_session(plan, workers, signals) as session:
             session.begin()
             for part in session.parts:  # with one process per case a part is one group

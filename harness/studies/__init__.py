@@ -13,7 +13,10 @@ A longer study has parts, so that a run that was stopped goes on after the last 
     run(problem, device, seed, *, task, heads) -> findings
 
 One that trains models and has SAVES_MODELS = True gets `save_to`, the folder to save them in, or
-None. The study of checkpoints (checkpoint_heads.py) is requested by --checkpoint, by no scenario.
+None. A study that looks at files of the user's, which an option names, is requested by that option
+and by no scenario (attachments.py):
+    TAKES = "checkpoint"                         the option, and the part that names one
+    QUESTION_OF = "What is in {names}?"          what it answers of the named ones
 """
 
 import ast
@@ -40,7 +43,9 @@ class Study(Protocol):
 
 
 Part = dict[str, str | int]
-OF_CHECKPOINTS = "checkpoint_heads"
+DECLARATIONS = ("PARTS", "PART_S", "SAVES_MODELS", "TAKES", "QUESTION_OF")
+SAVING_NEEDS = ("safetensors", "checkpoint")
+"""The package that writes models, and the extra that brings it."""
 HARNESS = Path(__file__).parents[1]
 HARNESS_NAME = __name__.rpartition(".")[0]
 
@@ -51,6 +56,8 @@ class Declared(NamedTuple):
     axes: Mapping[str, tuple[str | int, ...]]
     part_s: float | None
     saves_models: bool = False
+    takes: str = ""
+    question_of: str = ""
 
     @property
     def parts(self) -> list[Part]:
@@ -67,11 +74,23 @@ def _files() -> Mapping[str, Path]:
 
 def names() -> tuple[str, ...]:
     """What a scenario may name."""
-    return tuple(name for name in sorted(_files()) if name != OF_CHECKPOINTS)
+    return tuple(name for name in sorted(_files()) if not declared(name).takes)
+
+
+def taking_files() -> tuple[str, ...]:
+    """Those that an option requests, see attachments.py."""
+    return tuple(name for name in sorted(_files()) if declared(name).takes)
+
+
+def takes(name: str) -> str:
+    """The option that names what a study looks at; "" if a scenario names the study itself, or if
+    it is gone.
+    """
+    return declared(name).takes if name in _files() else ""
 
 
 def load(name: str) -> Study:
-    """Raises ModuleNotFoundError for a name that is neither in `names` nor OF_CHECKPOINTS."""
+    """Raises ModuleNotFoundError for a name that is neither in `names` nor `taking_files`."""
     path = _files().get(name)
     if path is None:
         raise ModuleNotFoundError(f"no study {name!r}", name=name)
@@ -114,10 +133,12 @@ def declared(name: str) -> Declared:
     for node in tree.body:
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
             continue
-        if node.targets[0].id in ("PARTS", "PART_S", "SAVES_MODELS"):
+        if node.targets[0].id in DECLARATIONS:
             found[node.targets[0].id] = ast.literal_eval(node.value)
     return Declared(
         axes=found.get("PARTS", {}),
         part_s=found.get("PART_S"),
         saves_models=found.get("SAVES_MODELS", False),
+        takes=found.get("TAKES", ""),
+        question_of=found.get("QUESTION_OF", ""),
     )

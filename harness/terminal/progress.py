@@ -23,7 +23,7 @@ from ..cases.case import ShortNames
 from ..cases.expected_time import Forecast
 from ..files.printable import file_of
 from ..rows.record import FAILURES, Record, Status
-from ..run.time_left import TimeLeft, TimeLeftOnDevices
+from ..run.time_left import TimeLeft
 from ..stats.wide_intervals import MOST_TIMES
 from .live_bar import SafeConsole, clock_text, console, live_bar
 
@@ -76,7 +76,7 @@ class LiveProgress:
         self.task: TaskID | None = None
         self.total = self.done = self.found_done = 0
         self.since = monotonic()
-        self.time_left: TimeLeft | TimeLeftOnDevices | None = None
+        self.time_left: TimeLeft | None = None
         self.devices = 1
         self.names = ShortNames(())
 
@@ -109,8 +109,7 @@ class LiveProgress:
 
     def expects(self, forecast: Forecast) -> None:
         self.devices = forecast.devices
-        several = self.devices > 1
-        self.time_left = TimeLeftOnDevices(forecast) if several else TimeLeft(forecast)
+        self.time_left = TimeLeft(forecast)
         self.names = ShortNames(forecast.expected)
         same = f"; all with {' '.join(self.names.common)}" if self.short else ""
         self.out.print(f"{forecast.sentence}{escape(same)}")
@@ -123,8 +122,6 @@ class LiveProgress:
             self.bar.console.print(line)
 
     def running(self, what: str, phase: str) -> None:
-        if self.time_left:
-            self.time_left.running(what)
         if self.task is not None:
             self.bar.update(self.task, what=self._doing(what, phase), left=self._left())
 

@@ -10,10 +10,8 @@ from ... import impls
 from ..cases.case import Case, Wall
 from ..cases.costs import input_bytes
 from ..files.errors import first_line
-from ..measure.memory_budget import Budget
 from ..measure.pace import pace
 from ..scenario.preflight import HOPELESS
-from .phases import WorkerConfig
 from .wall import longest_within
 
 MOST_S = 0.5  # for asking backends: what was not asked by then is taken to run
@@ -23,8 +21,8 @@ def foresee(
     cases: Sequence[Case],
     walls: Sequence[Wall],
     dtypes: Iterable[str],
-    config: WorkerConfig,
-    budget: Budget,
+    device: torch.device,
+    budget_bytes: int,
 ) -> dict[str, Any]:
     """JSON-ready: pace; for cases and walls by id what forecast.Foreseen has, and the longest N.
 
@@ -32,17 +30,15 @@ def foresee(
     """
     asked: dict[str, dict[str, Any]] = {}
     lengths: dict[str, int] = {}
-    with budget.lifted():  # of cases: a GPU's pace takes a GiB
-        rates = pace(config.device, dtypes)
-    found = {"pace": rates, "cases": asked, "walls": lengths, "reason": ""}
+    found = {"pace": pace(device, dtypes), "cases": asked, "walls": lengths, "reason": ""}
     end = monotonic() + MOST_S
     try:
         for case in cases:
             if monotonic() < end and impls.is_ours(case.backend):
-                asked[case.id] = foresee_case(case, config.device, config.budget_bytes)
+                asked[case.id] = foresee_case(case, device, budget_bytes)
         for wall in walls:
             if monotonic() < end and impls.is_ours(wall.backend):
-                longest = _longest(wall, config)
+                longest = _longest(wall, device, budget_bytes)
                 if longest:
                     lengths[wall.id] = longest
     except Exception as error:  # noqa: BLE001 - a forecast is no reason to measure nothing
@@ -62,7 +58,7 @@ def foresee_case(case: Case, device: torch.device, budget_bytes: int) -> dict[st
     return {"refused": hopeless, "peak_bytes": peak, "compiles": backend.compiles}
 
 
-def _longest(wall: Wall, config: WorkerConfig) -> int | None:
+def _longest(wall: Wall, device: torch.device, budget_bytes: int) -> int | None:
     """The longest N by the backend's formula."""
     if impls.missing(wall.backend):
         return None
@@ -72,7 +68,7 @@ def _longest(wall: Wall, config: WorkerConfig) -> int | None:
         return input_bytes(wall.at(seq_len).problem)
 
     def needed(seq_len: int) -> int | None:
-        peak = backend.peak_bytes(wall.at(seq_len).problem, config.device, threads)
+        peak = backend.peak_bytes(wall.at(seq_len).problem, device, threads)
         return None if peak is None else inputs(seq_len) + peak
 
-    return longest_within(config.budget_bytes, inputs, needed)
+    return longest_within(budget_bytes, inputs, needed)

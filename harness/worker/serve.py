@@ -27,7 +27,7 @@ def main() -> None:
     from .foresee import foresee
     from .measure import Measurer
     from .phases import WorkerConfig
-    from .study import run_study, try_checkpoint
+    from .study import run_study, try_attachment
     from .wall import predict, try_length
 
     fix_threads()
@@ -42,8 +42,13 @@ def main() -> None:
         cases = [case_of(fields) for fields in request.get("cases", ())]
         if op == "free":
             parent.say({"event": "free", "available_bytes": available_bytes(device)})
-        elif op == "open_checkpoint":
-            parent.say({"event": "opened", **try_checkpoint(request, torch.device(device))})
+        elif op == "try_attachment":
+            parent.say({"event": "opened", **try_attachment(request, torch.device(device))})
+        elif op == "foresee":
+            walls = [wall_of(fields) for fields in request["walls"]]
+            most_bytes = request["budget_bytes"]
+            found = foresee(cases, walls, request["dtypes"], torch.device(device), most_bytes)
+            parent.say({"event": "foreseen", **found})
         elif op == "configure":
             gpu = request["gpu_uuid"]
             config = WorkerConfig(
@@ -59,11 +64,6 @@ def main() -> None:
             parent.say({"event": "configured"})
         elif measurer is None:
             raise RuntimeError(f"{op} before configure")
-        elif op == "foresee":
-            walls = [wall_of(fields) for fields in request["walls"]]
-            budget = measurer.phases.budget
-            found = foresee(cases, walls, request["dtypes"], measurer.config, budget)
-            parent.say({"event": "foreseen", **found})
         elif op == "predict":
             with measurer.phases.budget.for_code():
                 found = predict(wall_of(request["wall"]), device, measurer.config.budget_bytes)

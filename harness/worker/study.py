@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -13,19 +13,20 @@ from ..measure.peak_memory import release
 from ..measure.warm_heap import WarmHeap
 from ..rows.record import Status
 from ..studies import declared, load
+from ..studies.attachments import OfFiles
 from .phases import WorkerConfig
 
 
 def run_study(request: Mapping[str, Any], config: WorkerConfig) -> dict[str, Any]:
     """Status, reason, log_tail and findings.
 
-    `request`: the fields of the study, and if it needs them, `checkpoint` (the files that the user
-    names) and `save_to` (the folder for the models that it trains).
+    `request`: the fields of the study, and if it needs them, `attached` (what it is told of a file
+    of the user's) and `save_to` (the folder for the models that it trains).
     """
     study = study_of(request["study"])
     values: dict[str, Any] = dict(study.part)
-    if (checkpoint := request.get("checkpoint")) is not None:
-        values |= {**checkpoint, "most_bytes": config.budget_bytes}
+    if (attached := request.get("attached")) is not None:
+        values |= {**attached, "most_bytes": config.budget_bytes}
     if request.get("save_to") is not None and declared(study.study).saves_models:
         values["save_to"] = Path(request["save_to"])
     try:
@@ -57,9 +58,7 @@ def _allocator_of(config: WorkerConfig) -> Iterator[None]:
         release(config.device)
 
 
-def try_checkpoint(request: Mapping[str, Any], device: torch.device) -> dict[str, list[str]]:
-    """`problems`: why the checkpoint of a request cannot be looked at; `remarks`: for the user."""
-    from ..learning.studies.checkpoint_heads import tried
-
-    one = request["checkpoint"]
-    return tried(one["path"], one["tokens"], device, request["budget_bytes"])._asdict()
+def try_attachment(request: Mapping[str, Any], device: torch.device) -> dict[str, list[str]]:
+    """`problems`: why its study cannot look at an attachment; `remarks`: for the user."""
+    study = cast(OfFiles, load(request["study"]))
+    return study.tried(device, request["budget_bytes"], **request["attached"])._asdict()

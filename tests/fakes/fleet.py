@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attnbench.harness.cases.case import Case
+from attnbench.harness.fleet.parts import Part
 from attnbench.harness.fleet.remote import Back, Done, Gone, Lost, Message, Opened, Row, Running
-from attnbench.harness.learning.checkpoints.given import TriedCheckpoints
-from attnbench.harness.learning.checkpoints.shipped import Part
 from attnbench.harness.rows.record import Planned
+from attnbench.harness.run.study_files import Told
 from attnbench.harness.run.worker_pool import RunConfig
 from attnbench.harness.scenario.shards import Units
+from attnbench.harness.studies.attachments import Tried
 
 ENVIRONMENT = {
     "device_uuid": None,
@@ -64,15 +65,15 @@ class FakeFleet:
         self.sent.append((number, {part.name for part in parts}.pop()))
         return self.refuses
 
-    def try_checkpoints(
-        self, number: int, requests: Mapping[str, Mapping[str, str | None]], budget_bytes: int
-    ) -> TriedCheckpoints:
-        return TriedCheckpoints([], [])
+    def try_attachments(
+        self, number: int, attached: Mapping[str, tuple[str, Told]], budget_bytes: int
+    ) -> Tried:
+        return Tried([], [])
 
     def configure(self, config: RunConfig) -> None:
         self.config = config
 
-    def foresee(self, left: Sequence[Planned]) -> None:
+    def foresee(self, left: Sequence[Planned], budget_bytes: int) -> None:
         return None
 
     def start(self, number: int, work: Units, wall_share: float, *, every: bool) -> None:

@@ -1,7 +1,6 @@
 """Trained models in files of the user's: named, read, and looked at head by head.
 
-given           what the user names; imports no torch
-shipped         its files, and how they get to a device elsewhere; imports no torch
+given           what the user names, and which of its files are read; imports no torch
 decoder_file    attnbench's own format: write and read a small decoder
 hugging_face    a model of Hugging Face's in a local folder
 gated           what both are here: logits with a factor for each head, and what each head does

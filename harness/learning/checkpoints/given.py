@@ -1,17 +1,21 @@
 """Checkpoints as users name them: `--checkpoint [NAME=]PATH`, or from Python. Imports no torch."""
 
+import json
+import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, NamedTuple
+from pathlib import Path, PurePosixPath
 
 from ...files.errors import BadInput, shown
+from ...models import weights
+from ...studies.attachments import Sent
 
 STUDY = "checkpoint_heads"
 SUFFIX = ".safetensors"
-CONFIG = "config.json"
+CONFIG, TOKENIZER, TOKENS = "config.json", "tokenizer.json", "tokens"
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 NEEDS = {True: ("safetensors", "checkpoint"), False: ("transformers", "hf")}
 """By whether a checkpoint is a file: the package that reads it, and the extra that brings it."""
@@ -27,6 +31,10 @@ class Checkpoint:
     tokens: Path | None = None
 
     @property
+    def study(self) -> str:
+        return STUDY
+
+    @property
     def flag(self) -> str:
         return f"--checkpoint {shown(str(self.path))}"
 
@@ -40,12 +48,22 @@ class Checkpoint:
         tokens = None if self.tokens is None else str(self.tokens)
         return {"path": str(self.path), "tokens": tokens}
 
-
-class TriedCheckpoints(NamedTuple):
-    """`problems`: why they cannot be looked at; none if they can. `remarks`: for the user."""
-
-    problems: list[str]
-    remarks: list[str]
+    def sent(self) -> Sent:
+        """Of a folder only what is read. Raises BadInput."""
+        folder = PurePosixPath(self.name)
+        if self.path.is_dir():
+            path = folder
+            optional = [self.path / name for name in (INDEX, TOKENIZER)]
+            found = [self.path / CONFIG, *weight_files(self.path)]
+            found += [file for file in optional if os.path.lexists(file)]
+        else:
+            path, found = folder / self.path.name, [self.path]
+        files = {str(folder / file.name): file for file in found}
+        tokens = None
+        if self.tokens is not None:
+            tokens = str(folder / TOKENS / self.tokens.name)
+            files[tokens] = self.tokens
+        return Sent(files, {"path": str(path), "tokens": tokens})
 
 
 def read_checkpoints(
@@ -77,32 +95,24 @@ def checkpoints_of(
     return tuple(found.values())
 
 
-def names_in(planned: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Of the checkpoints that studies in run.json look at."""
-    parts = [one.get("part") for one in planned if one.get("study") == STUDY]
-    return [str(part.get("checkpoint")) for part in parts if isinstance(part, dict)]
-
-
-def given_again(
-    run: Path, names: Sequence[str], given: Collection[Checkpoint]
-) -> tuple[Checkpoint, ...]:
-    """Those that a run or a suite to resume still looks at; of its files only their `names` count.
-
-    Raises BadInput.
-    """
-    by_name = {one.name: one for one in given}
-    if missing := [name for name in names if name not in by_name]:
-        flags = " ".join(f"--checkpoint {name}=PATH" for name in missing)
+def weight_files(folder: Path) -> list[Path]:
+    """Those that the index names, else the one safetensors file. Raises BadInput."""
+    weights.weight_bytes(folder)  # whole files, and none missing
+    index = folder / INDEX
+    if index.is_file():
+        names = sorted({*json.loads(index.read_text())["weight_map"].values()})
+        if any(Path(name).name != name for name in names):
+            raise BadInput(f"{shown(str(index))}: names a file elsewhere; wanted names of files")
+        return [folder / name for name in names]
+    files = sorted(folder.glob("*.safetensors"))
+    if folder / SINGLE in files:
+        return [folder / SINGLE]
+    if len(files) != 1:
         raise BadInput(
-            f"--resume: {run} has not looked at {', '.join(map(shown, missing))} yet; name the"
-            f" files again, because no path is taken from a run's file: {flags}"
+            f"{shown(str(folder))}: {len(files)} safetensors files; wanted {SINGLE}, or several"
+            f" with {INDEX}; other formats hold pickles, which are never read"
         )
-    if surplus := [one for one in given if one.name not in names]:
-        raise BadInput(
-            f"{surplus[0].flag}: {run} has nothing left to look at in it; leave it out, or start"
-            " another run"
-        )
-    return tuple(by_name[name] for name in names)
+    return files
 
 
 def _name_and_path(text: str) -> tuple[str | None, str]:

@@ -22,7 +22,7 @@ from ...files.safe_files import open_plain
 from ...models import config_file
 from ..head_metrics import Heads
 from .gated import About, Gates
-from .shipped import TOKENIZER, weight_files
+from .given import TOKENIZER, weight_files
 
 IMPLEMENTATION = "attnbench_heads"
 REFUSED = ("quantization_config", "compression_config")

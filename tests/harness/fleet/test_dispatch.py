@@ -10,11 +10,15 @@ import pytest
 from attnbench.harness.cases.case import Case
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.fleet.dispatch import run_on, work_of
-from attnbench.harness.fleet.remote import Joined, Lost, facts_of
+from attnbench.harness.fleet.elsewhere import DevicesElsewhere
+from attnbench.harness.fleet.parts import shipped
+from attnbench.harness.fleet.remote import Joined, Lost
+from attnbench.harness.fleet.shipping import Shipping
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.rows.record import Planned
 from attnbench.harness.rows.run_files import read_meta, read_rows
-from attnbench.harness.run.planning import RunOptions, new_run
+from attnbench.harness.run.engine import RunOptions
+from attnbench.harness.run.planning import new_run
 from attnbench.harness.run.run_rows import RunPlan
 from attnbench.harness.scenario.selection import Selection
 from attnbench.harness.terminal.progress import QuietProgress
@@ -33,18 +37,16 @@ class Heard(QuietProgress):
 
 
 def plan(
-    root: Path, heard: Heard, copies: int = 1, checkpoints: Any = (), **changes: Any
+    root: Path, heard: Heard, copies: int = 1, attachments: Any = (), **changes: Any
 ) -> RunPlan:
+    fleet = FakeFleet(2)
     return new_run(
         scenario(**changes),
         root,
         0,
-        Selection(copies=copies, checkpoints=tuple(checkpoints)),
+        Selection(copies=copies, attachments=tuple(attachments)),
         RunOptions(command=["attnbench"], listener=heard),
-        device="cpu",
-        environments=opened(0).environments,
-        free_bytes=1 << 30,
-        more={"devices": [facts_of(opened(0)), facts_of(opened(1))]},
+        DevicesElsewhere(fleet, Signals(), Shipping(fleet, list(map(shipped, attachments)))),
     )
 
 

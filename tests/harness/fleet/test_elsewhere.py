@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.fleet.remote import Wanted
+from attnbench.harness.fleet.elsewhere import Elsewhere
+from attnbench.harness.fleet.remote import NodeWanted
 from attnbench.harness.learning.checkpoints.given import Checkpoint
 from attnbench.harness.rows.run_files import read_rows
-from attnbench.harness.run.planning import RunOptions
+from attnbench.harness.run.engine import RunOptions
 from attnbench.harness.run.start import start_run
 from attnbench.harness.scenario.selection import Selection
 from attnbench.harness.terminal.progress import QuietProgress
@@ -23,16 +24,16 @@ class FakeCluster:
     """One device, which measures nothing. `wanted`: how it was asked for last."""
 
     fleet: FakeFleet
-    wanted: Wanted
+    wanted: NodeWanted
 
     @contextmanager
-    def open(self, wanted: Wanted, check: Callable[[], None]) -> Iterator[FakeFleet]:
+    def open(self, wanted: NodeWanted, check: Callable[[], None]) -> Iterator[FakeFleet]:
         self.wanted, self.fleet = wanted, FakeFleet(1)
         yield self.fleet
 
     @property
     def options(self) -> RunOptions:
-        return RunOptions(command=["attnbench"], listener=QuietProgress(), cluster=self)
+        return RunOptions(command=["attnbench"], listener=QuietProgress(), engine=Elsewhere(self))
 
 
 @pytest.fixture
@@ -56,12 +57,12 @@ def studies_of(run: Path) -> list[dict[str, Any]]:
 def test_models_go_there_by_contents_and_no_path_of_this_machine_does(
     tmp_path: Path, cluster: FakeCluster, models: tuple[Checkpoint, ...]
 ) -> None:
-    selection = Selection(checkpoints=models)
+    selection = Selection(attachments=models)
     result = start_run(scenario(), tmp_path, 0, selection, cluster.options)
     assert [row["status"] for row in studies_of(result.path)] == ["ok", "ok"]
     assert cluster.wanted.needs == [("safetensors", "checkpoint")]
     assert cluster.fleet.sent == [(0, "mine/mine.safetensors"), (0, "other/other.safetensors")]
-    assert cluster.fleet.config.checkpoints == {
+    assert cluster.fleet.config.attached == {
         "mine": {"path": "mine/mine.safetensors", "tokens": None},
         "other": {"path": "other/other.safetensors", "tokens": None},
     }
@@ -74,5 +75,5 @@ def test_a_model_that_cannot_be_read_here_is_refused_before_a_cluster_is_asked(
 ) -> None:
     gone = Checkpoint(name="gone", path=tmp_path / "gone.safetensors")
     with pytest.raises(BadInput, match="cannot be read"):
-        start_run(scenario(), tmp_path, 0, Selection(checkpoints=(gone,)), cluster.options)
+        start_run(scenario(), tmp_path, 0, Selection(attachments=(gone,)), cluster.options)
     assert not hasattr(cluster, "wanted")

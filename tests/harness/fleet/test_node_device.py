@@ -11,10 +11,11 @@ import pytest
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.fleet import node_device
 from attnbench.harness.fleet.node_device import NodeDevice, settings_here
-from attnbench.harness.fleet.remote import Wanted
+from attnbench.harness.fleet.parts import Shipped, parts_of, shipped
+from attnbench.harness.fleet.remote import NodeWanted
 from attnbench.harness.learning.checkpoints import decoder_file
 from attnbench.harness.learning.checkpoints.given import Checkpoint
-from attnbench.harness.learning.checkpoints.shipped import parts_of, shipped
+from attnbench.harness.run.study_files import Told
 from tests.conftest import environment
 from tests.fakes.nvml.driver import H100, UUID
 from tests.harness.learning.test_checkpoint_files import decoder
@@ -68,8 +69,8 @@ def test_a_gpu_that_others_use_or_that_is_split_is_refused(fake_nvml, more, uuid
     assert bool(done.stdout.strip()) == bool(refusal)
 
 
-def wanted(*needs: tuple[str, str]) -> Wanted:
-    return Wanted(device="cpu", settings=settings_here(), needs=needs)
+def wanted(*needs: tuple[str, str]) -> NodeWanted:
+    return NodeWanted(device="cpu", settings=settings_here(), needs=needs)
 
 
 def test_a_package_that_is_missing_there_is_one_line_before_anything_starts() -> None:
@@ -79,6 +80,10 @@ def test_a_package_that_is_missing_there_is_one_line_before_anything_starts() ->
     assert str(refused.value) == (
         "needs no_such_package, which is not installed there: pip install 'attnbench[checkpoint]'"
     )
+
+
+def told(one: Shipped) -> tuple[str, Told]:
+    return one.study, one.request
 
 
 @pytest.mark.long
@@ -98,13 +103,13 @@ def test_a_node_opens_what_it_was_sent_and_says_what_is_wrong_without_its_own_fo
         models = [shipped(Checkpoint(name=path.stem, path=path)) for path in (good, bad)]
         for one in models:
             assert {device.keep(part) for file in one.files for part in parts_of(file)} == {""}
-        found = device.try_checkpoints({one.name: one.request() for one in models}, 1 << 30)
+        found = device.try_attachments({one.name: told(one) for one in models}, 1 << 30)
         (problem,) = found.problems
         assert problem.startswith("'a_name_that_is_long")
         assert "wanted a whole safetensors file" in problem
-        (problem,) = device.try_checkpoints({"good": models[0].request()}, 1000).problems
+        (problem,) = device.try_attachments({"good": told(models[0])}, 1000).problems
         assert problem.startswith("'good/good.safetensors': its weights take")
-        assert device.try_checkpoints({"good": models[0].request()}, 1 << 30) == ([], [])
+        assert device.try_attachments({"good": told(models[0])}, 1 << 30) == ([], [])
     finally:
         device.close()
     assert not folder.exists()

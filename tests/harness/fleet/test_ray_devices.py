@@ -17,7 +17,11 @@ from attnbench.harness.fleet.ray_devices import (  # noqa: E402
     start_actor,
 )
 from attnbench.harness.fleet.ray_seats import RESOURCE, Seat  # noqa: E402
-from attnbench.harness.fleet.remote import Joined, Remark, Wanted  # noqa: E402
+from attnbench.harness.fleet.remote import (  # noqa: E402
+    Joined,
+    NodeWanted,
+    Remark,
+)
 from attnbench.harness.process.fingerprint import fingerprint  # noqa: E402
 from tests.fakes.fleet import opened  # noqa: E402
 
@@ -85,7 +89,7 @@ class FakeRay:
 
     def fleet(self, count: int | None = None) -> RayFleet:
         """One open device of node a."""
-        made = RayFleet(Wanted(device="cpu", settings={}), lambda: None, ["a"])
+        made = RayFleet(NodeWanted(device="cpu", settings={}), lambda: None, ["a"])
         made._seats = {0: Seat(node_id="a", host="a", gpus=0, cpus=1)}
         made._actors = {0: self.start_actor(made._seats[0])}
         made._kind, made._most = "EPYC", count or fleet.MOST_DEVICES

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.fleet.dispatch import run_on
+from attnbench.harness.fleet.parts import shipped
 from attnbench.harness.fleet.shipping import Shipping
 from attnbench.harness.learning.checkpoints.given import Checkpoint
-from attnbench.harness.learning.checkpoints.shipped import shipped
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.rows.run_files import read_rows
 from tests.fakes.fleet import FakeFleet
@@ -29,7 +29,7 @@ def looked_at(
     """Status, host and reason of each model's row; the first device has opened all of them."""
     shipping = Shipping(fleet, list(map(shipped, models)))
     assert shipping.refuse_bad(1 << 30) == []
-    one = plan(root, Heard(), checkpoints=models)
+    one = plan(root, Heard(), attachments=models)
     run_on(one, fleet, Signals(), shipping)
     rows = read_rows(one.store.path)
     return {
@@ -55,7 +55,7 @@ def test_a_device_that_cannot_have_the_files_gives_an_error_and_measures_on(
     shipping = Shipping(fleet, list(map(shipped, models)))
     shipping.refuse_bad(1 << 30)
     fleet.refuses = "mine/mine.safetensors: cannot be written there (No space left on device)"
-    one = plan(tmp_path, Heard(), checkpoints=models)
+    one = plan(tmp_path, Heard(), attachments=models)
     run_on(one, fleet, Signals(), shipping)
     statuses = Counter((row["kind"], row["status"]) for row in read_rows(one.store.path))
     assert statuses == {("latency", "ok"): 20, ("study", "error"): 2}

@@ -61,7 +61,7 @@ def finding_of(path: Path, tokens: Path | None = None) -> dict[str, Any]:
     (found,) = checkpoint_heads.run(
         UNUSED, CPU, 0, checkpoint="mine", path=str(path), tokens=tokens and str(tokens)
     )
-    return found
+    return found.stored()
 
 
 def change_config(folder: Path, **values: Any) -> None:
@@ -180,7 +180,7 @@ def test_a_folder_that_does_not_fit_is_refused_in_one_line(
     folder: Path, values: dict[str, Any], said: str
 ) -> None:
     change_config(folder, **values)
-    (problem,) = checkpoint_heads.tried(str(folder), None, CPU, None).problems
+    (problem,) = checkpoint_heads.tried(CPU, None, path=str(folder), tokens=None).problems
     assert said in problem
     assert "\n" not in problem
 
@@ -188,7 +188,7 @@ def test_a_folder_that_does_not_fit_is_refused_in_one_line(
 def test_pickles_are_never_read(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x02cos\nsystem\n.")
-    (problem,) = checkpoint_heads.tried(str(folder), None, CPU, None).problems
+    (problem,) = checkpoint_heads.tried(CPU, None, path=str(folder), tokens=None).problems
     assert "0 safetensors files" in problem
 
 
@@ -212,6 +212,6 @@ def test_nothing_that_a_folder_names_is_used_as_code(folder: Path, tmp_path: Pat
 def test_a_family_whose_heads_cannot_be_seen_is_refused(tmp_path: Path) -> None:
     config = transformers.BloomConfig(vocab_size=50, hidden_size=32, n_layer=1, n_head=4)
     transformers.BloomForCausalLM(config).save_pretrained(tmp_path)
-    (problem,) = checkpoint_heads.tried(str(tmp_path), None, CPU, None).problems
+    (problem,) = checkpoint_heads.tried(CPU, None, path=str(tmp_path), tokens=None).problems
     assert "wanted" in problem
     assert "\n" not in problem

@@ -49,7 +49,7 @@ class FakeRuns:
         self, scenario: Any, root: Path, seed: int, selection: Any, options: Any
     ) -> RunResult:
         self.calls.append(f"start {scenario.name}")
-        self.given.append([one.name for one in selection.checkpoints])
+        self.given.append([one.name for one in selection.attachments])
         step = self.script[scenario.name].pop(0)
         if step == "no device":
             raise EnvironmentUnmet("no cuda device: there is none")
@@ -72,13 +72,13 @@ class FakeRuns:
         options: Any,
         interpreters: Any,
         *,
-        checkpoints: Any,
+        attachments: Any,
         retry_failed: bool,
         force: bool,
     ) -> RunResult:
         name = run_state(path).scenario
         self.calls.append(f"resume {name}{' again' if retry_failed else ''}")
-        self.given.append([one.name for one in checkpoints])
+        self.given.append([one.name for one in attachments])
         return self._end(Store.reopen(path), self.script[name].pop(0))
 
     def _end(self, store: Store, step: str) -> RunResult:

@@ -28,25 +28,22 @@ def expected(*cases: Case) -> Forecast:
     return forecast(cases or [SHORT, LONG], config(), PACE, {}, {})
 
 
-def end(case: Case, call_ms: float) -> Record:
-    values = {"block_ms": [[[call_ms] * 3] * 3], "exactness": "exact"}
+def end(case: Case, spent_s: float) -> Record:
+    values = {"block_ms": [[[1.0] * 3] * 3], "exactness": "exact", "spent_s": spent_s}
     return Record(planned=case, device="cpu", attempt=1, status=Status.OK, values=values)
 
 
 def test_half_of_the_cases_are_not_half_of_the_time() -> None:
-    clock, found = Clock(), expected()
-    left = TimeLeft(found, clock)
-    left.running(SHORT.id)
-    clock.now += found.expected[SHORT.id].about_s
-    left.finished(end(SHORT, 1e3 * (found.expected[SHORT.id].call_s or 0.0)))
-    assert left.seconds() > 0.8 * found.about_s
+    found = expected()
+    left = TimeLeft(found, Clock())
+    left.finished(end(SHORT, found.expected[SHORT.id].about_s))
+    assert left.seconds() > 0.8 * found.about_s - found.start_s
 
 
 def test_it_falls_while_a_case_runs_but_never_to_nothing() -> None:
     clock, found = Clock(), expected()
     left = TimeLeft(found, clock)
-    left.running(LONG.id)
-    clock.now += found.expected[LONG.id].about_s / 2
+    clock.now += found.about_s / 2
     half = left.seconds()
     assert half < 0.7 * found.about_s
     clock.now += 10 * found.about_s
@@ -54,13 +51,11 @@ def test_it_falls_while_a_case_runs_but_never_to_nothing() -> None:
 
 
 def left_after(done: Case, slower: float) -> float:
-    clock, found = Clock(), expected(done, LONGEST)
-    left = TimeLeft(found, clock)
-    left.running(done.id)
-    clock.now += found.expected[done.id].about_s
-    left.finished(end(done, slower * 1e3 * (found.expected[done.id].call_s or 0.0)))
+    found = expected(done, LONGEST)
+    left = TimeLeft(found, Clock())
+    left.finished(end(done, slower * found.expected[done.id].about_s))
     return left.seconds()
 
 
-def test_calls_that_were_slower_than_predicted_make_the_rest_longer() -> None:
+def test_cases_that_were_slower_than_predicted_make_the_rest_longer() -> None:
     assert left_after(LONG, 4.0) > 1.5 * left_after(LONG, 1.0)

@@ -1,29 +1,17 @@
 """harness/worker/foresee.py: what a forecast learns before a run, and what it leaves alone."""
 
-from contextlib import nullcontext
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from attnbench.harness.cases.case import Case, Wall
-from attnbench.harness.machine.nvml import Device
-from attnbench.harness.run.forecast import foreseen_of
+from attnbench.harness.scenario.estimate import Foreseen
 from attnbench.harness.worker import foresee as module
 from attnbench.harness.worker.foresee import foresee
-from attnbench.harness.worker.phases import WorkerConfig
 from attnbench.impls.problem import Problem
 
-CONFIG = WorkerConfig(
-    device=torch.device("cpu"),
-    seed=0,
-    budget_bytes=1 << 20,
-    measure=("latency", "memory"),
-    warm_heap=True,
-    max_warm_up_s=1.0,
-    watched=Device(uuid=None),
-)
+BUDGET_BYTES = 1 << 20
 
 
 def case(backend: str, seq_len: int = 64) -> Case:
@@ -31,13 +19,12 @@ def case(backend: str, seq_len: int = 64) -> Case:
 
 
 def found(*cases: Case, walls: tuple[Wall, ...] = ()) -> dict[str, Any]:
-    no_limit: Any = SimpleNamespace(lifted=nullcontext)
-    return foresee(cases, walls, ["fp32"], CONFIG, no_limit)
+    return foresee(cases, walls, ["fp32"], torch.device("cpu"), BUDGET_BYTES)
 
 
 def test_peaks_refusals_and_compilers_are_known_before_the_run() -> None:
     cases = [case("fused"), case("sdpa:cudnn"), case("fused", 8192), case("compiled")]
-    fused, cudnn, hopeless, compiled = foreseen_of(found(*cases)["cases"]).values()
+    fused, cudnn, hopeless, compiled = (Foreseen(**one) for one in found(*cases)["cases"].values())
     assert not fused.refused
     assert fused.peak_bytes == 2 * 2 * 64 * 64 * 4
     assert cudnn.refused
@@ -48,7 +35,7 @@ def test_peaks_refusals_and_compilers_are_known_before_the_run() -> None:
 def test_a_walls_longest_n_follows_from_the_formula() -> None:
     wall = Wall(backend="fused", problem=Problem(batch=1, seq_len=1, d_model=32, heads=2))
     longest = found(walls=(wall,))["walls"][wall.id]
-    assert 4 * 4 * longest**2 < CONFIG.budget_bytes < 4 * 4 * (longest + 20) ** 2
+    assert 4 * 4 * longest**2 < BUDGET_BYTES < 4 * 4 * (longest + 20) ** 2
 
 
 def test_code_of_others_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:

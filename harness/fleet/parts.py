@@ -1,23 +1,19 @@
-"""The files of a checkpoint, and how they get to a device elsewhere: in parts, with their hash.
+"""The files of an attachment, and how they get to a device elsewhere: in parts, with their hash.
 
 Imports no torch: the process that drives a run reads them, the one beside the device writes them.
 """
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from ...files.errors import BadInput, shown
-from ...files.safe_files import PLAIN, NotPlain, make_folder, open_plain, write_all
-from ...models import weights
-from .given import CONFIG, Checkpoint
+from ..files.errors import BadInput, shown
+from ..files.safe_files import PLAIN, NotPlain, make_folder, open_plain, write_all
+from ..studies import takes
+from ..studies.attachments import Attachment
 
-SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-TOKENIZER, TOKENS = "tokenizer.json", "tokens"
 PART_BYTES = 8 << 20
 MOST_PLACES = 4  # NAME/tokens/FILE has three
 
@@ -41,56 +37,21 @@ class Part(NamedTuple):
     sha256: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shipped:
-    """A checkpoint that devices elsewhere look at. `path`, `tokens`: as ShippedFile.name."""
+class Shipped(NamedTuple):
+    """An attachment that devices elsewhere look at. `request`: as of Attachment.sent."""
 
     name: str
-    path: str
-    tokens: str | None
+    study: str
+    option: str
+    request: dict[str, str | None]
     files: tuple[ShippedFile, ...]
 
-    def request(self) -> dict[str, str | None]:
-        """As Checkpoint.request, within the device's folder."""
-        return {"path": self.path, "tokens": self.tokens}
 
-
-def shipped(one: Checkpoint) -> Shipped:
+def shipped(one: Attachment) -> Shipped:
     """Only what is read of it. Raises BadInput."""
-    folder = PurePosixPath(one.name)
-    if one.path.is_dir():
-        path = folder
-        optional = [one.path / name for name in (INDEX, TOKENIZER)]
-        found = [one.path / CONFIG, *weight_files(one.path)]
-        found += [file for file in optional if os.path.lexists(file)]
-    else:
-        path, found = folder / one.path.name, [one.path]
-    files = [_hashed(str(folder / file.name), file) for file in found]
-    tokens = None
-    if one.tokens is not None:
-        tokens = str(folder / TOKENS / one.tokens.name)
-        files.append(_hashed(tokens, one.tokens))
-    return Shipped(name=one.name, path=str(path), tokens=tokens, files=tuple(files))
-
-
-def weight_files(folder: Path) -> list[Path]:
-    """Those that the index names, else the one safetensors file. Raises BadInput."""
-    weights.weight_bytes(folder)  # whole files, and none missing
-    index = folder / INDEX
-    if index.is_file():
-        names = sorted({*json.loads(index.read_text())["weight_map"].values()})
-        if any(Path(name).name != name for name in names):
-            raise BadInput(f"{shown(str(index))}: names a file elsewhere; wanted names of files")
-        return [folder / name for name in names]
-    files = sorted(folder.glob("*.safetensors"))
-    if folder / SINGLE in files:
-        return [folder / SINGLE]
-    if len(files) != 1:
-        raise BadInput(
-            f"{shown(str(folder))}: {len(files)} safetensors files; wanted {SINGLE}, or several"
-            f" with {INDEX}; other formats hold pickles, which are never read"
-        )
-    return files
+    sent = one.sent()
+    files = tuple(_hashed(takes(one.study), name, path) for name, path in sent.files.items())
+    return Shipped(one.name, one.study, takes(one.study), sent.request, files)
 
 
 def parts_of(file: ShippedFile) -> Iterator[Part]:
@@ -107,15 +68,15 @@ def parts_of(file: ShippedFile) -> Iterator[Part]:
                 return
 
 
-def _hashed(name: str, path: Path) -> ShippedFile:
+def _hashed(option: str, name: str, path: Path) -> ShippedFile:
     try:
         with os.fdopen(open_plain(path.resolve()), "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             return ShippedFile(name, path, file.tell(), digest)
     except OSError as error:
         raise BadInput(
-            f"--checkpoint {shown(str(path))}: cannot be read ({error.strerror}); wanted a file"
-            " that can, to send it to the devices of --on"
+            f"--{option} {shown(str(path))}: cannot be read ({error.strerror}); wanted a file that"
+            " can, to send it to the devices of --on"
         ) from None
 
 
@@ -152,7 +113,7 @@ class ShippedFolder:
     def _keep(self, part: Part) -> str:
         name = PurePosixPath(part.name)
         if name.is_absolute() or ".." in name.parts or not 1 < len(name.parts) < MOST_PLACES:
-            return f"{shown(part.name)}: not a name of a file in a checkpoint's folder"
+            return f"{shown(part.name)}: not a name of a file in an attachment's folder"
         path = self.path / name
         for folder in reversed(path.relative_to(self.path).parents[:-1]):
             make_folder(self.path / folder)

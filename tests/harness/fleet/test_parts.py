@@ -6,15 +6,9 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.learning.checkpoints import shipped as module
+from attnbench.harness.fleet import parts as module
+from attnbench.harness.fleet.parts import Part, Shipped, ShippedFolder, parts_of, shipped
 from attnbench.harness.learning.checkpoints.given import Checkpoint
-from attnbench.harness.learning.checkpoints.shipped import (
-    Part,
-    Shipped,
-    ShippedFolder,
-    parts_of,
-    shipped,
-)
 
 ODD = b"\x00\xff" * 50
 
@@ -53,7 +47,7 @@ def test_of_a_folder_only_what_is_read_is_sent(folder: Path, there: ShippedFolde
         "mine/tokens/some tokens.txt",
     }
     assert (there.path / "mine" / "tokenizer.json").read_bytes() == ODD
-    assert there.here(one.request()) == {
+    assert there.here(one.request) == {
         "path": str(there.path / "mine"),
         "tokens": str(there.path / "mine" / "tokens" / "some tokens.txt"),
     }
@@ -71,8 +65,8 @@ def test_a_file_in_many_parts_arrives_whole_and_a_second_time(
         assert len(parts) == 15
         assert there.keep(parts[0]) == ""
         assert set(sent(one, there)) == {""}
-    assert (there.path / one.path).read_bytes() == ODD
-    assert one.path == "mine/x.safetensors"
+    assert (there.path / one.request["path"]).read_bytes() == ODD
+    assert one.request["path"] == "mine/x.safetensors"
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "mine/../../x", "x", "a/b/c/d", ""])

@@ -1,0 +1,105 @@
+"""How long calls and cases take, before anything runs: from a machine's pace and the plan.
+
+A call takes its FLOPs, and the exponentials of its scores, at the rate of matrix products, and
+scores that are written at the rate of memory. How often a case is called, and what comes with it,
+follows from the plan. docs/method.md says how far off this was.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import NamedTuple
+
+from ...impls.masks.counts import unmasked_pairs
+from ...impls.problem import Problem
+from ..cases.costs import work_flops
+from ..measure.warm_up import CALLS_TO_TELL, WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
+from .fields import BLOCK_MS, FEWEST_UNITS, Plan
+
+STEPS = 4  # operations of a call, of which each takes a moment
+SCORE_FLOPS = 40  # of a product in fp32, which take as long as a score in softmax, in caches
+SCORE_MOVES = 6  # written, scaled, put through softmax and read again, through memory
+RANK = 256  # keys that an approximate backend sees of N
+CASE_S = 0.15  # making inputs, preparing, digests
+CHECK_CALLS = 3.0  # one is checked, one is measured in memory; both get fresh memory
+COMPILE_S, COMPILE_AGAIN_S = 20.0, 5.0  # the second from a cache of what was compiled
+
+
+class Foreseen(NamedTuple):
+    """What is known of a case without running it. `refused`: it will not be called at all."""
+
+    refused: bool = False
+    peak_bytes: int | None = None
+    compiles: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Rates of a machine as measure/pace.py finds them."""
+
+    flops_per_s: Mapping[str, float]
+    bytes_per_s: float
+    step_s: float
+
+    def call_s(self, p: Problem, peak_bytes: int | None = None, *, exact: bool = True) -> float:
+        """How long a call may take. `exact`: whether the backend computes attention, whose work is
+        known. Raises KeyError for a dtype that has no rate here.
+        """
+        rate, scores = self.flops_per_s[p.dtype], p.batch * p.seq_len * p.kv_seq_len
+        seen = unmasked_pairs(p)
+        passes = {"forward": 1, "backward": 2, "forward+backward": 3}[p.passes]
+        flops, moved_s = float(work_flops(p)), 0.0
+        if peak_bytes is not None and peak_bytes >= scores * p.item_bytes:  # of one head at least
+            # a backend that has the whole matrix computes the masked pairs too
+            flops += 2.0 * (scores - seen) * p.heads * (p.d_k + p.d_v) * passes
+            seen = scores
+            moved = SCORE_MOVES * scores * p.heads * passes * p.item_bytes
+            moved_s = moved / self.bytes_per_s
+        elif not exact:
+            share = min(1.0, RANK / p.kv_seq_len)
+            flops, seen = share * flops, round(share * seen)
+        softmax_flops = float(seen * p.heads * passes) * SCORE_FLOPS
+        softmax_s = softmax_flops / self.flops_per_s.get("fp32", rate)
+        return STEPS * self.step_s + flops / rate + softmax_s + moved_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseWork:
+    """What a run asks of a case. `modes`: how often each utilization window is measured."""
+
+    plan: Plan
+    device: str
+    measure: Collection[str] = ("latency", "memory")
+    modes: int = 0
+
+    def seconds(self, call_s: float, *, compiles: bool = False, to_the_end: bool = False) -> float:
+        """`to_the_end`: every warm-up takes as long as its limit allows."""
+        plan = self.plan
+
+        def warm_up_s(least_s: float) -> float:
+            most_s = most_warm_up_s(plan.budget_s, least_s)
+            usual_s = most_s if to_the_end else min(CALLS_TO_TELL * call_s, most_s)
+            return max(least_s, usual_s, (1 if call_s > WARM_UP_S else 2) * call_s)
+
+        total = CASE_S + CHECK_CALLS * call_s + (COMPILE_S if compiles else 0.0)
+        if "latency" in self.measure:
+            block_s = max(BLOCK_MS[self.device] / 1e3, call_s)
+            most = plan.processes * plan.max_blocks
+            fewest = min(FEWEST_UNITS, most)
+            blocks = min(most, max(fewest, ceil(plan.budget_s / block_s)))
+            again = _rounds(plan, ceil(blocks / plan.processes)) - 1 if plan.processes > 1 else 0
+            first_s = warm_up_s(WARM_UP_S) + (COMPILE_AGAIN_S if compiles else 0.0)
+            total += plan.processes * (first_s + again * warm_up_s(WARM_AGAIN_S))
+            total += blocks * block_s
+        if self.modes:
+            window_s = self.modes * (plan.window_s + call_s)
+            total += plan.windows * (window_s + warm_up_s(WARM_AGAIN_S) + call_s)
+        return total
+
+
+def _rounds(plan: Plan, blocks: int) -> int:
+    """How often each process measures until every one has so many blocks (sampling.Sampler)."""
+    rounds, target = 1, plan.min_blocks
+    while target < min(blocks, plan.max_blocks):
+        rounds, target = rounds + 1, ceil(target * 4 / 3)
+    return rounds

@@ -1,0 +1,33 @@
+"""The scenario of which nothing is measured but the user's attachments."""
+
+from collections.abc import Iterable, Sequence
+
+from ..studies import declared, takes
+from ..studies.attachments import Attachment
+from . import from_mapping
+from .suite_file import Entry
+
+SHARED = ("device", "limits", "plan")
+"""Fields of all scenarios of a suite that are this one's too; the others ask another question."""
+
+
+def alone(attachments: Sequence[Attachment], changes: Iterable[str] = ()) -> Entry:
+    """Raises BadInput."""
+    study, names = attachments[0].study, ", ".join(one.name for one in attachments)
+    data = {
+        "name": study,
+        "question": declared(study).question_of.format(names=names[:200]),
+        "backends": ["fused"],
+        "grid": {"batch": 1, "seq_len": 16, "d_model": 64, "heads": 4, "causal": True},
+        "plan": "quick",
+        "limits": {"timeout_s": 600},
+    }
+    scenario = from_mapping(data, f"--{takes(study)}", changes)
+    return Entry(scenario=scenario, only=(f"study-{study}",))
+
+
+def beside(attachments: Sequence[Attachment], changes: Iterable[str]) -> Entry:
+    """The entry of a suite that looks at the attachments; `changes`: of the whole suite."""
+    return alone(
+        attachments, [one for one in changes if one.partition("=")[0].strip().startswith(SHARED)]
+    )

@@ -1,0 +1,102 @@
+"""Files of the user's that studies look at: named by an option of a pack, planned by no scenario.
+
+Their paths are told to workers and kept in no file of a run. A study that looks at one says so with
+TAKES, and is OfFiles.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ..files.errors import BadInput, shown
+from . import takes
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Sent(NamedTuple):
+    """What is read of an attachment, for a device elsewhere. `files`: by names with slashes within
+    the folder that the device has for them. `request`: as of Attachment, with such names.
+    """
+
+    files: Mapping[str, Path]
+    request: dict[str, str | None]
+
+
+class Tried(NamedTuple):
+    """`problems`: why attachments cannot be looked at. `remarks`: for the user."""
+
+    problems: list[str]
+    remarks: list[str]
+
+
+class OfFiles(Protocol):
+    """A study with TAKES."""
+
+    def tried(self, device: "torch.device", most_bytes: int | None, **request: str | None) -> Tried:
+        """Open an attachment, and look at nothing. `request`: of the attachment."""
+
+
+class Attachment(Protocol):
+    """`study`: that looks at it. `flag`: as on the command line. `needs`: the package that reads
+    it, and the extra that brings it.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def study(self) -> str: ...
+    @property
+    def flag(self) -> str: ...
+    @property
+    def needs(self) -> tuple[str, str]: ...
+
+    def request(self) -> dict[str, str | None]:
+        """What a worker is told of it: paths on this machine, by what they are."""
+
+    def sent(self) -> Sent:
+        """Raises BadInput."""
+
+
+def attached_to(study: str, part: Mapping[str, object]) -> str | None:
+    """The name of the attachment that a part of a study looks at."""
+    return str(part.get(what)) if (what := takes(study)) else None
+
+
+def names_in(planned: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Of the attachments that studies in run.json look at, each with its option."""
+    found: dict[str, str] = {}
+    for one in planned:
+        study, part = str(one.get("study")), one.get("part")
+        if isinstance(part, dict) and (name := attached_to(study, part)) is not None:
+            found[name] = takes(study)
+    return found
+
+
+def given_again(
+    run: Path, names: Mapping[str, str], given: Collection[Attachment]
+) -> tuple[Attachment, ...]:
+    """Those that a run or a suite to resume still looks at; of its files only their `names` count,
+    each with its option. Raises BadInput.
+    """
+    by_name = {one.name: one for one in given}
+    if missing := [name for name in names if name not in by_name]:
+        flags = " ".join(f"--{names[name]} {name}=PATH" for name in missing)
+        raise BadInput(
+            f"--resume: {run} has not looked at {', '.join(map(shown, missing))} yet; name the"
+            f" files again, because no path is taken from a run's file: {flags}"
+        )
+    if surplus := [one for one in given if one.name not in names]:
+        raise BadInput(
+            f"{surplus[0].flag}: {run} has nothing left to look at in it; leave it out, or start"
+            " another run"
+        )
+    return tuple(by_name[name] for name in names)
+
+
+def refuse_problems(problems: Sequence[str], options: Iterable[str], where: str = "") -> None:
+    """Raises BadInput. `options`: of the attachments that were tried; `where`: a host and ": "."""
+    if problems:
+        flag = " and ".join(f"--{option}" for option in dict.fromkeys(options))
+        raise BadInput(*(f"{flag}: {where}{problem}" for problem in problems))
