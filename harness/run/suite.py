@@ -13,7 +13,7 @@ from ..files.safe_files import FileLock
 from ..process.death import signal_name
 from ..process.interpreter import Interpreter
 from ..process.interpreter import given_again as interpreters_given_again
-from ..rows.run_files import SUITE, read_meta
+from ..rows.run_files import SUITE
 from ..scenario import Scenario, from_mapping
 from ..scenario.selection import Selection
 from ..scenario.shards import read_shard
@@ -21,7 +21,7 @@ from ..store.run_store import create_suite, point_latest, remove_suite, write_su
 from ..store.suites import read_suite, run_state, runs_by_entry, suite_state
 from ..studies import takes, taking_files
 from ..studies.attachments import Attachment, given_again, names_in
-from .planning import pending_studies
+from .resumable import Unfinished
 from .run_rows import RunResult
 from .start import RunOptions, resume_run, start_run
 
@@ -182,7 +182,7 @@ class Suite:
             if (run := runs.get(number)) is None:
                 names[number] = _attached(self._document["entries"][number])
             else:
-                left = pending_studies(run, read_meta(run), retry_failed=retry_failed)
+                left = Unfinished.read(run, retry_failed=retry_failed).left("studies")
                 names[number] = names_in(left)
         wanted = {name: option for some in names.values() for name, option in some.items()}
         given = {one.name: one for one in given_again(self.path, wanted, attachments)}
