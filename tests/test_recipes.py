@@ -4,7 +4,6 @@ Each is used as a user would: from the command line to the page. Then the tests 
 file of a folder run in that copy.
 """
 
-import json
 import os
 import re
 import shutil
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.made_runs import read_rows
 from tests.search_path import searched
 
 FOLDERS = (".package", "harness", "impls", "reports", "scenarios", "tests", "docs")
@@ -148,7 +148,7 @@ def test_a_new_file_is_listed(house: Path, what: str, name: str) -> None:
 
 @pytest.mark.long
 def test_a_new_backend_probe_study_and_scenario_reach_the_rows(run: Path) -> None:
-    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    rows = read_rows(run)
     assert {row["status"] for row in rows} == {"ok"}
     cases = [row for row in rows if row["kind"] == "latency"]
     assert sorted((row["backend"], row["seq_len"]) for row in cases) == [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..files.errors import BadInput
-from .options import DEFAULT_ROOT, Device, PickedDevice, Root, flag
+from .options import DEFAULT_ROOT, Device, PickedDevice, Root, option
 from .verbs import Verb, Verbs, examples
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
 def list_backends(
     device: PickedDevice = Device.AUTO,
     refresh: Annotated[
-        bool,
-        flag("--refresh", "Ask every backend again; else only if a file changed."),
+        bool, option("--refresh", "Ask every backend again; else only if a file changed.")
     ] = False,
 ) -> None:
     """Backends, and the reason if one cannot run here."""

@@ -11,9 +11,17 @@ from ..formatting import STATUS_WORDS, bytes_text, list_text, percent_text, shar
 
 MATRIX = ("UTCHMMA", "HGMMA", "HMMA")
 LEGEND = (
-    "w: warps, s: stages; shared: memory of a block; spilled: bytes that a thread stores + loads;"
-    " on an SM: blocks × warps of the warps that it could hold; busy: the tensor cores, at most."
+    "w: warps, s: stages; shared: memory of a block; spilled: bytes that a thread stores+loads;"
+    " on an SM (per SM): blocks x warps of the warps that it could hold; busy: the tensor cores,"
+    " at most."
 )
+SHORT = {
+    "registers": "regs",
+    "spilled": "spill",
+    "on an SM": "per SM",
+    "occupancy": "occ.",
+    "matrix products": "matrix",
+}
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -53,7 +61,7 @@ def _spilled(row: Row) -> str:
         return "" if spills(row) is None else "0"
     if row.get("spill_store_bytes") is None:
         return f"stack {row['thread_stack_bytes']}"
-    return f"{row['spill_store_bytes']} + {row['spill_load_bytes']}"
+    return f"{row['spill_store_bytes']}+{row['spill_load_bytes']}"
 
 
 def _held(row: Row) -> str:
@@ -61,11 +69,13 @@ def _held(row: Row) -> str:
         row.get(name) for name in ("sm_block_count", "block_warp_count", "sm_most_warp_count")
     )
     known = blocks is not None and warps and most
-    return f"{blocks} {TIMES} {warps} of {most}" if known else ""
+    return f"{blocks}x{warps} of {most}" if known else ""
 
 
 def _limited(row: Row) -> str:
-    return limit_text(row) if row.get("sm_block_count") else f"too big: {limit_text(row)}"
+    names = (name.removesuffix("_memory") for name in row.get("limited_by") or [])
+    limits = "+".join(SHORT.get(name, name) for name in names)
+    return limits if row.get("sm_block_count") or not limits else f"too big: {limits}"
 
 
 def _occupancy(row: Row) -> str:
@@ -105,7 +115,7 @@ FACTS: dict[str, Callable[[Row], str]] = {
     "spilled": _spilled,
     "on an SM": _held,
     "occupancy": _occupancy,
-    "limited by": lambda row: "" if row.get("limited_by") is None else _limited(row),
+    "limited by": _limited,
     "matrix products": _matrix,
     "copies": _copies,
     "exponentials": lambda row: _count(_mix(row).get("MUFU.EX2")),
@@ -133,7 +143,7 @@ def table(title: str, rows: Sequence[Row], *, narrow: bool = False, folded: bool
 
     return Table(
         title=title,
-        columns=(*names, *facts),
+        columns=tuple(SHORT.get(name, name) if narrow else name for name in (*names, *facts)),
         rows=tuple(tuple(cells(row)) for row in rows),
         failed=frozenset((at, 0) for at, row in enumerate(rows) if row["status"] != "ok"),
         folded=folded,

@@ -1,4 +1,4 @@
-"""The training study: as fast as the same model written plainly, in ten minutes, and repeatable."""
+"""The training study in ten minutes."""
 
 import json
 import subprocess
@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tests.conftest import command_line, environment
 
-BLOCKS, STEPS = 60, 10
 MOST_S = 600
 
 

@@ -44,15 +44,6 @@ def test_a_cache_can_be_extended_by_several_tokens(backend: str) -> None:
     assert cache.length == 12
 
 
-def test_the_cache_holds_keys_and_values_of_the_tokens_so_far() -> None:
-    decoder = decoder_of()
-    cache = empty_cache(decoder, 2, 20)
-    assert cache.filled_bytes == 0
-    with torch.no_grad():
-        extend(decoder, PROMPT, cache)
-    assert cache.filled_bytes == 2 * 2 * 5 * 2 * (4 + 6) * 4  # blocks, batch, tokens, heads
-
-
 def test_a_step_has_the_flops_that_torch_counts() -> None:
     decoder = decoder_of("naive", kv_heads=4)
     for n in (1, 7):

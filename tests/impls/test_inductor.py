@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from attnbench.harness.measure.prepared_call import leaves
-from attnbench.impls import Inputs, Problem, _inductor, load, make_inputs, make_weights
+from attnbench.impls import Problem, _inductor, load, make_inputs, make_weights
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -75,23 +75,6 @@ def test_all_is_compiled_before_the_call_is_timed(
                 torch.autograd.grad(output, targets, gradient, retain_graph=again)
                 output = output if again else call()
     assert len(compilations) == compiled
-
-
-def test_one_process_compiles_and_in_the_grad_mode_of_the_timed_calls() -> None:
-    import torch._inductor.config
-
-    seen = []
-    for passes in ("forward", "forward+backward"):
-        problem = Problem(batch=1, seq_len=2, d_model=2, heads=1, passes=passes)
-        inputs = make_inputs(problem, CPU, 0)
-
-        def call(inputs: Inputs = inputs) -> torch.Tensor:
-            seen.append((torch._inductor.config.compile_threads, torch.is_grad_enabled()))
-            return inputs.query * inputs.key * inputs.value
-
-        with torch.set_grad_enabled(not problem.backward):
-            assert _inductor.compile_now(problem, inputs, None, call) is call
-    assert seen == [(1, False), (1, True)]
 
 
 def test_a_missing_part_of_torch_compile_is_reported_with_the_command_that_helps(

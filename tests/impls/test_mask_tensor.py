@@ -59,17 +59,6 @@ def test_a_mask_gives_what_its_definition_gives(
 
 
 @pytest.mark.parametrize("backend", TAKE_MASKS)
-def test_true_means_attend_as_in_sdpa_and_not_as_in_nn_multihead_attention(backend: str) -> None:
-    layer, x = layer_of(replace(SHAPE, kv_seq_len=7), backend), drawn(2, 7, 24)
-    own_position = torch.eye(7, dtype=torch.bool)
-    w = layer.weights()
-    v = linear(x, w.w_v, w.b_v).unflatten(2, (2, 10)).repeat_interleave(2, 2)
-    assert torch.allclose(
-        layer(x, x, x, mask=own_position)[0], linear(v.flatten(2), w.w_o, w.b_o), atol=1e-5
-    )
-
-
-@pytest.mark.parametrize("backend", TAKE_MASKS)
 def test_fills_of_minus_1e9_and_minus_infinity_are_equal_where_a_query_sees_a_key(
     backend: str,
 ) -> None:
@@ -154,15 +143,6 @@ def test_a_backend_that_takes_no_mask_says_which_do(backend: str) -> None:
         match=rf"^{backend}: takes no mask tensor; these do: compiled, fused, naive, sdpa, ",
     ):
         layer(x, x, x, mask=torch.ones(7, 7, dtype=torch.bool))
-
-
-def test_masks_that_are_none_are_refused_with_the_shape_that_is_wanted() -> None:
-    layer, x = layer_of(), drawn(2, 7, 24)
-    with pytest.raises(ValueError, match=r"mask of torch.int64; wanted torch.bool, True where .*"):
-        layer(x, x, x, mask=torch.ones(7, 7, dtype=torch.int64))
-    for shape in ((2, 7), (9, 7), (2, 7, 7), (3, 1, 7, 7), (1, 2, 7, 7)):
-        with pytest.raises(ValueError, match=r"here \[7, 7\] or \[2, 4, 7, 7\], or sizes of 1; "):
-            layer(x, x, x, mask=torch.ones(shape, dtype=torch.bool))
 
 
 @pytest.mark.long

@@ -80,16 +80,6 @@ def test_reference_is_the_definition_under_masks(masked_shape: Problem) -> None:
     assert torch.allclose(same, out, atol=1e-12)
 
 
-def test_reference_masks_the_selected_entries() -> None:
-    whole = Problem(batch=5, seq_len=20, d_model=8, heads=2, mask="padding")
-    inputs, rows = make_inputs(whole, torch.device("cpu"), 0), torch.arange(20)
-    some = [0, 2, 4]
-    part, part_inputs = replace(whole, batch=3), Inputs(*(tensor[some] for tensor in inputs))
-    for formula in (reference, same_dtype_reference):
-        expected = formula(whole, inputs, None, rows)[some]
-        assert torch.allclose(formula(part, part_inputs, None, rows, some), expected)
-
-
 def test_reference_is_the_definition(shape: Problem) -> None:
     inputs = make_inputs(shape, torch.device("cpu"), 0)
     exact = reference(shape, inputs, None, torch.arange(shape.seq_len))

@@ -9,7 +9,6 @@ import torch
 
 from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.impls import Problem, load, make_inputs
-from tests.harness.measure.test_peak_memory import weighed
 from tests.impls.conftest import BOTTOM_RIGHT
 
 CPU = torch.device("cpu")
@@ -48,32 +47,6 @@ def test_the_pairs_are_those_of_the_mask_wherever_blocks_end(name: str, mask: st
         for ours, dense in zip(*results, strict=True):
             message = partial("{}: {}".format, problem)
             torch.testing.assert_close(ours, dense, rtol=1e-4, atol=1e-5, msg=message)
-
-
-@pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize(
-    ("passes", "scope"),
-    [
-        ("forward", "core"),
-        ("forward+backward", "core"),
-        ("forward", "layer"),
-        ("backward", "layer"),
-    ],
-)
-def test_the_meta_device_predicts_what_is_measured(name: str, passes: Any, scope: Any) -> None:
-    for shape in (
-        {"seq_len": 150},
-        {"seq_len": 128, "kv_heads": 1, "causal": True},
-        {"seq_len": 33, "kv_seq_len": 100, "causal": True},
-    ):
-        align = {"causal_align": "bottom_right"} if "kv_seq_len" in shape else {}
-        sizes: dict[str, Any] = {"batch": 2, "d_model": 64, "heads": 4, **shape, **align}
-        problem = Problem(**sizes, mask=BACKENDS[name], window=3, passes=passes, scope=scope)
-        predicted, reason = meta_peak_bytes(problem, load(name), CPU)
-        assert reason == ""
-        assert predicted is not None
-        limit = 64 if problem.backward else 16
-        assert 0 <= weighed(name, problem).peak_bytes - predicted <= limit, problem
 
 
 @pytest.mark.parametrize(("name", "mask"), BACKENDS.items())

@@ -17,6 +17,7 @@ from attnbench.reports.pages import markdown
 from attnbench.reports.pages.report import open_report
 from tests.conftest import ROOT
 from tests.faults.mutations import break_folder, odd
+from tests.made_runs import read_rows
 
 KEPT = ROOT / "tests" / "approved" / "runs"
 SMALL = ("walls", "empty", "one_process", "gpu", "training")
@@ -51,7 +52,7 @@ def test_a_page_leaves_out_values_that_are_none(name: str, seed: int) -> None:
     with TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         shutil.copytree(KEPT / name, run)
-        rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+        rows = read_rows(run)
         for row in rows:
             if row["kind"] == "study":
                 change_somewhere(random, row["findings"])

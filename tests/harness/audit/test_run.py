@@ -18,6 +18,7 @@ import pytest
 from attnbench.harness.audit.architecture import ARCHITECTURES
 from attnbench.harness.audit.main_loop import OF_CYCLES, OF_PRODUCTS
 from tests.conftest import ROOT, environment
+from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
 
@@ -37,10 +38,6 @@ finally:
     assert "triton" not in sys.modules, "the parent imported triton"
 """
 SMALL = ("kernels", "audit", "--arch", "90", "--dtype", "bf16", "--kernel", "forward")
-
-
-def rows_of(path: str | Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (Path(path) / "rows.jsonl").read_text().splitlines()]
 
 
 def with_canaries(
@@ -70,9 +67,9 @@ def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(
     assert canaries.returncode == 1, canaries.stderr
     path = Path(canaries.stdout.splitlines()[-1])
     planned = [one["case"] for one in json.loads((path / "run.json").read_text())["kernels"]]
-    rows = {row["case"]: row for row in rows_of(path)}
+    rows = {row["case"]: row for row in read_rows(path)}
     assert sorted(rows) == sorted(planned)
-    assert len(rows_of(path)) == len(planned) == 4  # the fifth is listed twice, and audited once
+    assert len(read_rows(path)) == len(planned) == 4  # the fifth is listed twice, and audited once
     good, spilling, broken, dead = (rows[name] for name in planned)
     statuses = [row["status"] for row in (good, spilling, broken, dead)]
     assert statuses == ["ok", "ok", "error", "crashed"]
@@ -99,7 +96,7 @@ def test_a_kernel_whose_code_kills_the_reader_costs_no_other_one(tmp_path: Path)
         command, env=variables, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 1, done.stderr
-    rows = {row["config"]["block_q"]: row for row in rows_of(done.stdout.splitlines()[-1])}
+    rows = {row["config"]["block_q"]: row for row in read_rows(done.stdout.splitlines()[-1])}
     statuses = {block_q: row["status"] for block_q, row in rows.items()}
     assert statuses == {32: "ok", 64: "crashed", 16: "ok"}
     assert rows[64]["reason"] == "SIGABRT"
@@ -126,8 +123,8 @@ def test_ctrl_c_ends_it_in_order(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert {row["status"] for row in rows_of(out.splitlines()[-1])} == {"interrupted"}
-    assert len(rows_of(out.splitlines()[-1])) == 4
+    assert {row["status"] for row in read_rows(out.splitlines()[-1])} == {"interrupted"}
+    assert len(read_rows(out.splitlines()[-1])) == 4
     assert "were not reached" in out
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
@@ -152,7 +149,7 @@ def test_real_kernels_are_read_and_follow_the_documented_format(attnbench: Run) 
         if line.startswith("| `")
         for name in line.split("|")[1].split()
     }
-    rows = rows_of(path)
+    rows = read_rows(path)
     assert len(rows) > 8
     assert {row["compute_capability"] for row in rows} == {"12.0"}
     for row in rows:
@@ -212,7 +209,7 @@ def test_the_kernels_and_the_list_of_the_past_fail(tmp_path: Path) -> None:
         command, env=variables, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 1, done.stderr
-    rows = rows_of(done.stdout.splitlines()[-1])
+    rows = read_rows(done.stdout.splitlines()[-1])
     assert [row["status"] for row in rows] == ["ok"] * 10
     serialized = [row for row in rows if row["serialized"]]
     assert len(serialized) == 7

@@ -7,13 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.made_runs import case, fake_run, problem, row, write_run
+from tests.made_runs import case, fake_run, problem, read_rows, row, write_run
 
 SMALL = shlex.split("--seq-len 32 --heads 2 --device cpu --plan quick --set measure=[memory]")
-
-
-def rows_of(folder: Path) -> list[dict]:
-    return [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
 
 
 # ---- shapes and limits ---------------------------------------------------------------------------
@@ -27,7 +23,7 @@ def test_a_head_dim_gives_the_width_of_the_model(here, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     run = tmp_path / done.stdout.strip()
-    (found,) = rows_of(run)
+    (found,) = read_rows(run)
     assert (found["d_model"], found["d_k"], found["d_v"]) == (32, 16, 16)
     assert found["dtype"] == "bf16"
     meta = json.loads((run / "run.json").read_text())

@@ -9,7 +9,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from attnbench.harness.store.baselines import find
-from tests.made_runs import fake_run, quickstart
+from tests.made_runs import fake_run, quickstart, read_rows
 
 Here = Callable[..., CompletedProcess[str]]
 
@@ -23,7 +23,7 @@ def with_failures(run: Path, failed: Callable[[int], bool]) -> tuple[Path, int]:
     """A copy of the run, in which cases crashed, and how many cases it has."""
     copy = run.parent / "20261121T110000Z-failed-00000003"
     shutil.copytree(run, copy)
-    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    rows = read_rows(run)
     crashed = {"status": "crashed", "reason": "died of signal 11", "block_ms": None}
     (copy / "rows.jsonl").write_text(
         "".join(

@@ -10,7 +10,8 @@ from tests.made_runs import fake_run, two_environments
 
 GRID = "--backends fused --seq-len 64 --d-model 32 --heads 2"
 WALL = "wall --backends fused --d-model 64 --heads 1"
-ON_CPU = pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="there is a GPU")  # noqa: PTH110
+HAS_GPU = os.path.exists("/dev/nvidiactl")  # noqa: PTH110
+ON_CPU = (pytest.mark.skipif(HAS_GPU, reason="there is a GPU"), pytest.mark.long)
 # What is run, and what is named; RUN is a run, TWO one with the environments old and new.
 BAD = [
     ("run", "nothing to run"),
@@ -85,7 +86,7 @@ OTHER_CODES = [
     ("code", "words", "named"),
     [
         *((2, words, named) for words, named in BAD),
-        *(pytest.param(*case, marks=ON_CPU) for case in OTHER_CODES),
+        *(pytest.param(*case, marks=ON_CPU) for case in OTHER_CODES),  # they start a worker
     ],
 )
 def test_what_cannot_be_done_is_one_line_that_names_it_and_leaves_nothing(

@@ -7,6 +7,7 @@ import pytest
 
 from attnbench.harness.learning.checkpoints import decoder_file
 from tests.harness.learning.test_checkpoint_files import decoder
+from tests.made_runs import read_rows
 
 pytest.importorskip("safetensors")
 
@@ -24,10 +25,7 @@ def saved(tmp_path: Path) -> Path:
 
 def rows_of(done) -> dict[str, dict]:
     (line,) = done.stdout.splitlines()
-    return {
-        row["case"]: row
-        for row in map(json.loads, (Path(line) / "rows.jsonl").read_text().splitlines())
-    }
+    return {row["case"]: row for row in read_rows(Path(line))}
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import environment
+from tests.made_runs import read_rows
 
 PLUGIN = "attnbench.harness.pytest_plugin"
 # of the session that runs this test; under xdist it would switch benchmarks off in the child
@@ -135,7 +136,7 @@ def runs(folder: Path) -> list[Path]:
 
 def rows(run: Path) -> dict[str, dict[str, Any]]:
     """By case; every planned case has exactly one."""
-    found = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    found = read_rows(run)
     planned = [case["case"] for case in json.loads((run / "run.json").read_text())["cases"]]
     assert sorted(row["case"] for row in found) == sorted(planned)
     return {row["case"]: row for row in found}

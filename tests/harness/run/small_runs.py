@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 
 from tests.conftest import command_line, environment
+from tests.made_runs import read_rows
 
 QUICK = (
     "--set",
@@ -41,7 +42,7 @@ def rows_of(done: subprocess.CompletedProcess[str]) -> dict[str, dict]:
 
 
 def by_backend(run: Path) -> dict[str, dict]:
-    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    rows = read_rows(run)
     planned = [case["case"] for case in json.loads((run / "run.json").read_text())["cases"]]
     assert sorted(planned) == sorted({row["case"] for row in rows}), "every planned case has a row"
     assert max(Counter((row["case"], row["attempt"]) for row in rows).values()) == 1, (

@@ -15,6 +15,7 @@ from attnbench.harness.scenario import Plan
 from attnbench.harness.scenario.estimate import Foreseen, Pace
 from attnbench.impls.problem import Problem
 from tests.conftest import ROOT
+from tests.made_runs import read_rows
 
 STORED = sorted((ROOT / "results" / "reference").glob("cpu-*-quickstart"))
 PACE = Pace(
@@ -65,7 +66,7 @@ def test_the_forecast_of_quickstart_is_within_a_factor_of_2_and_its_most_is_not_
     path: Path,
 ) -> None:
     meta = json.loads((path / "run.json").read_text())
-    rows = [json.loads(line) for line in (path / "rows.jsonl").read_text().splitlines()]
+    rows = read_rows(path)
     foreseen = {
         row["case"]: Foreseen(
             refused=row["status"] in ("unsupported", "unavailable", "predicted_oom"),

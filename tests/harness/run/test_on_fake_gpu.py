@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.fakes.nvml.driver import UUID, FakeDriver
+from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
 
@@ -29,7 +30,7 @@ def run(attnbench: Any, fake_nvml: FakeDriver) -> Any:
         )
         assert done.returncode in (0, 1), done.stderr
         folder = Path(done.stdout.strip())
-        lines = map(json.loads, (folder / "rows.jsonl").read_text().splitlines())
+        lines = read_rows(folder)
         return {row["backend"]: row for row in lines}, json.loads((folder / "run.json").read_text())
 
     return rows

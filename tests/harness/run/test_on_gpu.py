@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.made_runs import read_rows
+
 pytestmark = pytest.mark.gpu
 
 PLAN = "plan={processes: 1, min_blocks: 2, max_blocks: 3, budget_s: 0.5}"
@@ -17,8 +19,7 @@ def shape(batch, seq_len, d_model, heads, dtype="bf16"):
 
 
 def rows_of(done) -> dict[str, dict]:
-    lines = (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
-    return {row["case"]: row for row in map(json.loads, lines)}
+    return {row["case"]: row for row in read_rows(Path(done.stdout.strip()))}
 
 
 def statuses(rows):

@@ -21,6 +21,7 @@ from tests.harness.run.small_runs import (
     wait_for_end,
     worker_pids,
 )
+from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
 
@@ -67,15 +68,13 @@ def test_a_signal_ends_the_run_in_order_and_resume_finishes_it(
     process.send_signal(number)
     assert process.wait(120) == exit_code
     wait_for_end(workers)
-    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    rows = read_rows(run)
     assert len(rows) == 8
     assert {row["status"] for row in rows} == {"ok", "interrupted"}
     stopped = [row for row in rows if row["status"] == "interrupted"]
     assert all("--resume" in row["reason"] for row in stopped)
     assert attnbench("run", "--resume", run).returncode == 0
-    final = {
-        row["case"]: row for row in map(json.loads, (run / "rows.jsonl").read_text().splitlines())
-    }
+    final = {row["case"]: row for row in read_rows(run)}
     assert {row["status"] for row in final.values()} == {"ok"}
     assert {
         row["attempt"] for row in final.values() if row["case"] in {row["case"] for row in stopped}

@@ -1,6 +1,5 @@
 """A run that is stopped between the parts of a study goes on after the last of them."""
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.harness.run.small_runs import start_and_wait_for_rows, wait_for_end, worker_pids
+from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
 
@@ -42,10 +42,6 @@ def short(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": path, "GO": str(tmp_path / "go")}
 
 
-def rows_of(run: Path) -> list[dict]:
-    return [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_run_that_was_stopped_trains_only_the_parts_that_are_missing(
     tmp_path: Path, attnbench, short: dict[str, str], number: signal.Signals
@@ -56,22 +52,22 @@ def test_a_run_that_was_stopped_trains_only_the_parts_that_are_missing(
     process.wait(60)
     wait_for_end(workers)
     before = (run / "rows.jsonl").read_bytes()
-    stopped = {row["part"]["heads"]: row["status"] for row in rows_of(run)}
+    stopped = {row["part"]["heads"]: row["status"] for row in read_rows(run)}
     assert {heads for heads, status in stopped.items() if status == "ok"} == {1, 2}
     assert set(stopped.values()) <= {"ok", "interrupted"}
     Path(short["GO"]).touch()
     done = attnbench("run", "--resume", run, env=short)
     assert done.returncode == 0, done.stderr
     assert (run / "rows.jsonl").read_bytes().startswith(before)
-    rows = rows_of(run)
+    rows = read_rows(run)
     trained = [row["part"]["heads"] for row in rows if row["status"] == "ok"]
     assert sorted(trained) == sorted(HEADS), "each part once"
     assert all(len(row["findings"]) >= 5 for row in rows if row["status"] == "ok")
     again = attnbench("run", "--resume", run, env=short)
     assert again.returncode == 0
-    assert rows_of(run) == rows
+    assert read_rows(run) == rows
     alone = attnbench("run", *PARTS, "--only", "majority-heads8", env=short)
-    (wanted,) = rows_of(Path(alone.stdout.strip()))
+    (wanted,) = read_rows(Path(alone.stdout.strip()))
     (found,) = [row for row in rows if row["part"]["heads"] == 8 and row["status"] == "ok"]
     for one, other in zip(found["findings"], wanted["findings"], strict=True):
         assert one["step_loss_nats"] == pytest.approx(other["step_loss_nats"], abs=1e-6, rel=0)

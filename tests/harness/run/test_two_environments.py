@@ -19,6 +19,7 @@ from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
 from tests.conftest import environment
+from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
 
@@ -69,7 +70,7 @@ def folder_of(done: subprocess.CompletedProcess[str], tmp_path: Path) -> Path:
 
 def rows_of(run: Path) -> dict[str, dict]:
     """The last row of every case; every planned case has one, and none is doubled."""
-    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    rows = read_rows(run)
     planned = [case["case"] for case in json.loads((run / "run.json").read_text())["cases"]]
     assert sorted(planned) == sorted({row["case"] for row in rows})
     assert max(Counter((row["case"], row["attempt"]) for row in rows).values()) == 1

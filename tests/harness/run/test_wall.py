@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
 
@@ -22,7 +23,7 @@ FIND = (
 
 def walls_of(run: str | Path) -> dict[str, dict]:
     """Last rows of walls by backend; every planned wall has one."""
-    rows = [json.loads(line) for line in (Path(run) / "rows.jsonl").read_text().splitlines()]
+    rows = read_rows(Path(run))
     found = {row["case"]: row for row in rows if row["kind"] == "wall"}
     assert list(found) == [
         wall["case"] for wall in json.loads((Path(run) / "run.json").read_text())["walls"]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.made_runs import read_rows
+
 pytestmark = pytest.mark.long
 SMALL = ("--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu")
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
@@ -53,10 +55,7 @@ def mine(tmp_path: Path) -> Path:
 
 
 def rows_of(run: str) -> dict[str, dict]:
-    return {
-        row["backend"]: row
-        for row in map(json.loads, (Path(run) / "rows.jsonl").read_text().splitlines())
-    }
+    return {row["backend"]: row for row in read_rows(Path(run))}
 
 
 def test_without_permission_nothing_is_imported_and_one_line_says_what_to_add(attnbench, mine):
@@ -130,7 +129,7 @@ def test_a_scenario_takes_it_up_beside_its_own_and_resume_asks_again(attnbench, 
     )
     assert begun.returncode == 0, begun.stderr
     run = Path(begun.stdout.strip())
-    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    rows = read_rows(run)
     refused = [
         (row["status"], row["reason"])
         for row in rows

@@ -26,24 +26,8 @@ def test_values_follow_the_core_schema_of_yaml_1_2() -> None:
     text = (
         "[1, -2, 010, 0x10, 0o10, 1.5, .5, 1e3, true, False, null, ~, yes, 1:30, '4', 2026-01-01]"
     )
-    values = [
-        1,
-        -2,
-        10,
-        16,
-        8,
-        1.5,
-        0.5,
-        1000.0,
-        True,
-        False,
-        None,
-        None,
-        "yes",
-        "1:30",
-        "4",
-        "2026-01-01",
-    ]
+    numbers = [1, -2, 10, 16, 8, 1.5, 0.5, 1000.0]
+    values = [*numbers, True, False, None, None, "yes", "1:30", "4", "2026-01-01"]
     assert parse_yaml(text, "f.yaml").data == values
 
 
@@ -61,91 +45,44 @@ def test_a_file_without_values_is_none(text: str) -> None:
     assert parse_yaml(text, "f.yaml").data is None
 
 
+NESTED = "more than 64 levels of nesting"
 REFUSED = {
-    "tab": ("a: 1\n\tb: 2\n", "f.yaml:2:1: a tab where YAML wants spaces; indent with spaces"),
-    "colon in text": (
-        "a: b: c",
-        "f.yaml:1:5: not valid YAML: a colon where none can be; put text that has one in quotes, or"
-        " check the indentation",
-    ),
-    "two documents": (
-        "a: 1\n---\nb: 2\n",
-        "f.yaml:2:1: a second document starts here; one document expected; use one file for each",
-    ),
-    "repeated key": (
-        "a: 1\nb: 2\na: 3\n",
-        "f.yaml:3:1: key 'a' given twice, first at f.yaml:1:1; wanted it once; remove one",
-    ),
-    "python tag": (
-        "a: !!python/object/apply:os.system ['x']",
-        "f.yaml:1:4: tag !!python/object/apply:os.system; wanted a value without a tag; remove it",
-    ),
-    "core tag": ("a: !!int 4", "f.yaml:1:4: tag !!int; wanted a value without a tag; remove it"),
-    "tagged key": ("!x a: 4", "f.yaml:1:1: tag !x; wanted a key without a tag; remove it"),
-    "anchor": (
-        "a: &x [1, *x]",
-        "f.yaml:1:4: anchor &x; wanted a value without one; write the value out",
-    ),
-    "anchor of a key": (
-        "&x a: 1",
-        "f.yaml:1:1: anchor &x; wanted a key without one; write the value out",
-    ),
-    "alias": ("a: *x", "f.yaml:1:4: alias *x; wanted a value without one; write the value out"),
-    "open brackets": (
-        "a: " + "[" * 5000,
-        "f.yaml:1:260: more than 64 levels of nesting; wanted a scenario, which has four",
-    ),
-    "nested flow": (
-        "[" * 100 + "]" * 100,
-        "f.yaml:1:66: more than 64 levels of nesting; wanted a scenario, which has four",
-    ),
-    "nested blocks": (
-        "\n".join(" " * level + "a:" for level in range(1000)),
-        "f.yaml:66:66: more than 64 levels of nesting; wanted a scenario, which has four",
-    ),
-    "nested dashes": (
-        "- " * 5000,
-        "f.yaml:1:131: more than 64 levels of nesting; wanted a scenario, which has four",
-    ),
-    "5000 digits": ("a: " + "9" * 5000, "f.yaml:1:4: a number of 5000 digits; wanted at most 18"),
-    "not finite": (
-        "a: .nan\nb: -.inf\nc: 1e400",
-        (
-            "f.yaml:1:4: found .nan; finite number required\n"
-            "f.yaml:2:4: found -.inf; finite number required\n"
-            "f.yaml:3:4: found 1e400; finite number required"
-        ),
-    ),
-    "escape byte": (
-        "a: \x1b[31m",
-        "f.yaml:1:4: control character U+001B; wanted plain text; remove it",
-    ),
-    "key that is a list": ("[a]: 1", "f.yaml:1:1: a key that is not a word; wanted `field: value`"),
+    "a: 1\n\tb: 2\n": "2:1: a tab where YAML wants spaces",
+    "a: b: c": "1:5: not valid YAML: a colon where none can be",
+    "a: 1\n---\nb: 2\n": "2:1: a second document starts here",
+    "a: 1\nb: 2\na: 3\n": "3:1: key 'a' given twice, first at f.yaml:1:1",
+    "a: !!python/object/apply:os.system ['x']": "1:4: tag !!python/object/apply:os.system",
+    "a: !!int 4": "1:4: tag !!int",
+    "!x a: 4": "1:1: tag !x; wanted a key",
+    "a: &x [1, *x]": "1:4: anchor &x",
+    "&x a: 1": "1:1: anchor &x; wanted a key",
+    "a: *x": "1:4: alias *x",
+    "a: " + "[" * 5000: f"1:260: {NESTED}",
+    "[" * 100 + "]" * 100: f"1:66: {NESTED}",
+    "\n".join(" " * level + "a:" for level in range(1000)): f"66:66: {NESTED}",
+    "- " * 5000: f"1:131: {NESTED}",
+    "a: " + "9" * 5000: "1:4: a number of 5000 digits",
+    "a: .nan": "1:4: found .nan",
+    "b: -.inf": "1:4: found -.inf",
+    "c: 1e400": "1:4: found 1e400",
+    "a: \x1b[31m": "1:4: control character U+001B",
+    "[a]: 1": "1:1: a key that is not a word",
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_wrong_is_said_with_its_place_and_at_once(case: str) -> None:
-    text, message = REFUSED[case]
+@pytest.mark.parametrize("text", REFUSED, ids=REFUSED.get)
+def test_what_is_wrong_is_said_with_its_place_and_at_once(text: str) -> None:
     messages: list[str] = []
     assert calls(lambda: messages.append(refusal(text))) < AT_ONCE
-    assert messages == [message]
+    assert messages[0].startswith(f"f.yaml:{REFUSED[text]}")
+    assert "\n" not in messages[0]
 
 
 ENCODINGS = {
-    "NUL": (b"a: 1\nb: \0", "f.yaml:2:4: a NUL byte; wanted UTF-8 text"),
-    "invalid UTF-8": (
-        b"a: 1\nb: \xff",
-        "f.yaml:2:4: byte 0xff is not UTF-8; save the file as UTF-8",
-    ),
-    "UTF-16": (
-        "a: 1".encode("utf-16"),
-        "f.yaml:1:1: UTF-16 text; wanted UTF-8; convert it with `iconv -f UTF-16 -t UTF-8`",
-    ),
-    "20 MB": (
-        b"a: 1\n" * 4_000_000,
-        "f.yaml: larger than 1 MiB; wanted a scenario, which takes a few KiB",
-    ),
+    "NUL": (b"a: 1\nb: \0", ":2:4: a NUL byte"),
+    "invalid UTF-8": (b"a: 1\nb: \xff", ":2:4: byte 0xff is not UTF-8"),
+    "UTF-16": ("a: 1".encode("utf-16"), ":1:1: UTF-16 text"),
+    "20 MB": (b"a: 1\n" * 4_000_000, ": larger than 1 MiB"),
 }
 
 
@@ -156,7 +93,7 @@ def test_bytes_that_are_no_scenario_are_refused(case: str, tmp_path: Path) -> No
     path.write_bytes(content)
     messages: list[str] = []
     assert calls(lambda: messages.append(file_refusal(path))) < AT_ONCE
-    assert messages == [message]
+    assert messages[0].startswith(f"f.yaml{message}")
 
 
 def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:

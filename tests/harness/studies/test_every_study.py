@@ -1,6 +1,5 @@
 """What every file in harness/studies/ fulfils, and studies in a run."""
 
-import json
 from math import prod
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import torch
 
 from attnbench.harness import studies
 from attnbench.impls.problem import Problem
+from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
 
@@ -39,10 +39,7 @@ def test_equal_seeds_give_equal_findings():
 
 def rows_of(done) -> dict[str, dict]:
     (line,) = done.stdout.splitlines()
-    return {
-        row["case"]: row
-        for row in map(json.loads, (Path(line) / "rows.jsonl").read_text().splitlines())
-    }
+    return {row["case"]: row for row in read_rows(Path(line))}
 
 
 SHAPE = ("--batch", "1", "--seq-len", "32,64", "--d-model", "32", "--heads", "2")

@@ -1,9 +1,10 @@
 """Exactness from the command line to the rows: each backend is checked for what it claims."""
 
-import json
 from pathlib import Path
 
 import pytest
+
+from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
 
@@ -12,8 +13,10 @@ QUICK = ("--set", "plan={like: quick, min_blocks: 2, max_blocks: 2, budget_s: 0.
 
 
 def rows_of(done):
-    lines = (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
-    return {(row["backend"], row.get("mask", "none")): row for row in map(json.loads, lines)}
+    return {
+        (row["backend"], row.get("mask", "none")): row
+        for row in read_rows(Path(done.stdout.strip()))
+    }
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Utilization windows of a run: real workers and the real NVML binding under a scripted driver."""
 
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from attnbench.harness.run.start import RunOptions, start_run
 from attnbench.harness.scenario.selection import Selection
 from attnbench.harness.terminal.progress import QuietProgress
 from tests.fakes.nvml.driver import H100, UUID
+from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
 
@@ -45,7 +45,7 @@ def rows(tmp_path, monkeypatch, fake_nvml):
         planned = scenario.from_axes({"backends": backends, **shape}, changes)
         options = RunOptions(command=["test"], listener=QuietProgress(), gpu_uuid=gpu_uuid)
         result = start_run(planned, tmp_path, 0, Selection(), options)
-        return [json.loads(line) for line in (result.path / "rows.jsonl").read_text().splitlines()]
+        return read_rows(result.path)
 
     return measured
 

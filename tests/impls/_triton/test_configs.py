@@ -74,16 +74,6 @@ def test_a_configuration_that_one_version_spills_is_not_listed_for_it(
     assert (SPILLS_BY_3_6 in found) == is_listed
 
 
-def test_other_tiles_replace_those_that_would_spill_by_pointers() -> None:
-    described = Config(64, 128, 8, 2, descriptors=True)
-    assert without_descriptors("grad_kv", described, 64) == Config(64, 128, 8, 2)
-    assert without_descriptors("grad_kv", described, 100) == Config(64, 64, 8, 2)
-    specialized = Config(128, 128, 4, 2, descriptors=True, specialize=True)
-    assert without_descriptors("forward", specialized, 128) == Config(128, 128, 8, 2)
-    unlisted = Config(32, 32, 4, 1, descriptors=True)
-    assert without_descriptors("forward", unlisted, 128) == Config(32, 32, 4, 1)
-
-
 def test_numbers_from_before_an_option_existed_are_read() -> None:
     config = Config(16, 32, 4, 2, descriptors=True)
     assert Config.of([16, 32, 4, 2, 1, 0]) == config

@@ -40,18 +40,6 @@ def test_the_time_is_the_devices_though_the_host_needs_longer(fake_gpu):
     assert len(short.readings_ms) == len(longer.readings_ms) == ROUNDS >= 5
 
 
-def test_one_launch_per_pair_of_events_would_have_timed_the_host(fake_gpu):
-    """What the delay is for: the same kernel without it takes as long as its launch."""
-    fake_gpu.launch_s = 70e-6
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    for _ in range(5):
-        fake_gpu.launch("short", 20e-6)
-    end.record()
-    end.synchronize()
-    assert start.elapsed_time(end) / 5 == pytest.approx(0.070 + 0.020 / 5, rel=0.1)
-
-
 def test_a_candidate_that_is_clearly_slower_is_read_once(fake_gpu):
     kernels = Kernels(fake_gpu, fast=100e-6, near=140e-6, slow=160e-6)
     fast, near, slow = by_turns(kernels.starts(), CUDA)

@@ -156,12 +156,3 @@ def test_the_choice_of_an_earlier_run_is_taken_without_timing_others(
     assert found["facts"]["candidates"] == []
     assert found["facts"]["configuration_source"] == "table"
     assert found["facts"]["configuration"] == prepared["timed"]["facts"]["configuration"]
-
-
-def test_a_choice_that_no_longer_works_is_replaced(prepared: dict[str, Any]) -> None:
-    found = prepared["stale"]
-    assert found["facts"]["configuration_source"] == "timed"
-    too_large, last = [128, 128, 8, 3, 1], listed("forward")[-1]
-    *_, next_best = (one for one in listed("forward") if one[:5] != too_large and one != last)
-    assert found["used"] == [next_best, *prepared["timed"]["used"][1:]]
-    assert "RuntimeError: PassManager::run failed" in skipped(found["facts"]).values()

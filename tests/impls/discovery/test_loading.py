@@ -19,19 +19,6 @@ def test_the_variant_reaches_the_backend(folder: Path) -> None:
     assert torch.equal(load("two_sided").prepare(PROBLEM, inputs, None)(), inputs.query)
 
 
-def test_a_formula_is_found_by_the_name_of_a_backend_of_ours(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from attnbench.impls import fused
-
-    long = replace(PROBLEM, seq_len=64, kv_seq_len=64)
-    assert load("fused").peak_bytes(long, CPU, 1) == 2 * 64 * 64 * 4  # scores and weights
-    monkeypatch.setattr(fused, "peak_bytes", lambda *_: 7, raising=False)
-    assert load("fused").peak_bytes(long, CPU, 1) == 7  # the backend's own takes precedence
-    (folder / "sizes.py").write_text(FAKE.format(boom=0))  # a module of that name exists there
-    assert load("sizes").peak_bytes(PROBLEM, CPU, 1) is None
-
-
 def test_an_entry_point_is_a_module_an_object_or_a_plain_callable(
     tmp_path: Path, entry_points: Callable
 ) -> None:
@@ -57,22 +44,6 @@ def test_an_entry_point_is_a_module_an_object_or_a_plain_callable(
     )
     with pytest.raises(TypeError, match=message):
         load("number")
-
-
-def test_a_callable_that_cannot_be_imported_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "lacking.py").write_text("import no_such_dependency\n")
-    message = r"^no module no_such_module in the folder where attnbench was started, on PYTHONPATH"
-    with pytest.raises(ImportError, match=message) as caught:
-        load("attend@no_such_module.deep")
-    # ModuleNotFoundError means that something the module imports is missing.
-    assert not isinstance(caught.value, ModuleNotFoundError)
-    with pytest.raises(ModuleNotFoundError, match="no_such_dependency"):
-        load("attend@lacking")
-    with pytest.raises(ImportError, match=r"^json has no nothing\.here$"):
-        load("nothing.here@json")
 
 
 def test_a_plain_callable_gets_causal_and_scale(

@@ -26,13 +26,6 @@ def test_declarations_are_read_without_importing_the_file(folder: Path) -> None:
     assert {name: exactness(name) for name in expected} == expected
 
 
-def test_a_changed_file_is_read_again(folder: Path) -> None:
-    (folder / "mine.py").write_text(FAKE.format(boom=0))
-    assert exactness("mine") == "exact"
-    (folder / "mine.py").write_text('EXACTNESS = "approximate"\n' + FAKE.format(boom=0))
-    assert exactness("mine") == "approximate"
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -90,11 +83,3 @@ def test_what_is_no_file_is_a_broken_backend_and_nobody_waits_for_it(
         "pip install no_such_package"
     )
     assert ignored() == ()
-
-
-@pytest.mark.parametrize(
-    "text", ["(" * 5000 + "\nprepare", "prepare = 1 + " + "-" * 200_000 + "1", "prepare\x00"]
-)
-def test_text_that_python_cannot_parse_is_a_broken_backend(folder: Path, text: str) -> None:
-    (folder / "mine.py").write_text(text)
-    assert "wanted valid Python" in str(missing("mine"))

@@ -119,12 +119,3 @@ def test_fully_masked_queries_see_everything_in_a_materialized_mask() -> None:
     assert rows[0] == 15
     assert materialized[masked].all()
     assert materialized[~masked].equal(matrix(p)[0, rows][~masked])
-
-
-def test_blocks_are_drawn_and_include_the_own_one() -> None:
-    p = Problem(**SHAPE, seq_len=64 * 40, mask="blocks")
-    table = block_table(p)
-    assert all(len(set(row)) == 4 and own in row for own, row in enumerate(table))
-    patterns = {tuple(block - own for block in row) for own, row in enumerate(table)}
-    assert len(patterns) > 30  # not one pattern that moves along
-    assert table == block_table(p)

@@ -20,7 +20,7 @@ from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.exports import export
 from attnbench.reports.pages.report import open_report
 from attnbench.reports.subjects.correctness import errors_by_backend
-from tests.made_runs import case, problem, two_environments
+from tests.made_runs import case, problem, read_rows, two_environments
 from tests.reports.pages.test_hostile import HOSTILE, Tags
 from tests.reports.rendering import markdown_of, page_of, summary_of
 
@@ -94,6 +94,9 @@ def test_baselines_and_heads_are_compared_within_an_environment(run: Path) -> No
 
 
 def test_claims_and_errors_are_separate_for_each_environment(run: Path) -> None:
+    meta = json.loads((run / "run.json").read_text())
+    meta["scenario"]["name"] = "claims_upgrade"
+    (run / "run.json").write_text(json.dumps(meta))
     texts = [
         block.text
         for block in rendered(run, "claims")
@@ -153,7 +156,7 @@ def test_broken_environments_are_one_line(run: Path, change: dict[str, Any], tex
 @pytest.mark.parametrize("where", ["plan", "row"])
 def test_an_environment_that_is_no_name_is_one_line(run: Path, where: str) -> None:
     meta = json.loads((run / "run.json").read_text())
-    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    rows = read_rows(run)
     (meta["cases"] if where == "plan" else rows)[2]["python"] = 7
     (run / "run.json").write_text(json.dumps(meta))
     (run / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
