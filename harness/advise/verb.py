@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..cli import completion, options
-from ..cli.options import (
-    DEFAULT_ROOT,
-    HOW,
-    LIMITS,
-    OUTPUT,
-    SHAPE,
-    Root,
-    argument,
-    flag,
-    option,
-)
+from ..cli.options import DEFAULT_ROOT, HOW, LIMITS, OUTPUT, SHAPE, Root, argument, option
 from ..files.errors import BadInput, shown
 
 if TYPE_CHECKING:
@@ -53,37 +43,29 @@ class Asked:
     context: Annotated[
         str | None,
         option(
-            "--context",
-            "SIZE,SIZE",
+            "--context SIZE,SIZE",
             "Tokens of context, as 8k,32k; 8k if not given, or what the model takes.",
             SHAPE,
         ),
     ] = None
-    batch: Annotated[int, option("--batch", "COUNT", "Sequences.", SHAPE, min=1)] = 1
+    batch: Annotated[int, option("--batch COUNT", "Sequences.", SHAPE, min=1)] = 1
     dtype: Annotated[
         str | None,
         option(
-            "--dtype",
-            "NAME",
+            "--dtype NAME",
             "fp32, bf16 or fp16; that of the model's weights if not given.",
             SHAPE,
-            autocompletion=completion.values_of("dtype"),
+            completion.values_of("dtype"),
         ),
     ] = None
     phase: Annotated[
         str | None,
-        option(
-            "--phase",
-            "A,B",
-            "Of prefill, decode, training; the first two if not given.",
-            SHAPE,
-        ),
+        option("--phase A,B", "Of prefill, decode, training; the first two if not given.", SHAPE),
     ] = None
     tp: Annotated[
         int,
         option(
-            "--tp",
-            "COUNT",
+            "--tp COUNT",
             "Devices that share the heads (tensor parallelism); bytes are those of one.",
             SHAPE,
             min=1,
@@ -92,8 +74,7 @@ class Asked:
     memory_gib: Annotated[
         float | None,
         option(
-            "--memory-gib",
-            "G",
+            "--memory-gib G",
             "Memory for weights, keys and values, and attention, in GiB; the device's if not"
             " given.",
             LIMITS,
@@ -102,8 +83,7 @@ class Asked:
     max_seconds: Annotated[
         str | None,
         option(
-            "--max-seconds",
-            "SECONDS",
+            "--max-seconds SECONDS",
             "How long attention of all layers may take at the longest context: 10, or for each"
             " phase: prefill=10,decode=0.05.",
             LIMITS,
@@ -119,19 +99,16 @@ def advise(
     asked: Asked,
     *,
     measure: Annotated[
-        bool,
-        flag("--measure", "Measure what no earlier run here has measured; minutes.", HOW),
+        bool, option("--measure", "Measure what no earlier run here has measured; minutes.", HOW)
     ] = False,
     device: options.OwnWhere = None,
     threads: options.Threads = None,
     wait: options.Wait = False,
     timeout: options.Timeout = None,
     out: Root = DEFAULT_ROOT,
-    page: Annotated[
-        Path | None, option("--output -o", "FILE", "Also write a page.", OUTPUT)
-    ] = None,
+    page: Annotated[Path | None, option("--output -o FILE", "Also write a page.", OUTPUT)] = None,
     quiet: options.Quiet = False,
-    as_json: Annotated[bool, flag("--json", "The answer as JSON.", OUTPUT)] = False,
+    as_json: Annotated[bool, option("--json", "The answer as JSON.", OUTPUT)] = False,
 ) -> None:
     """Advise on a model: which attn_implementation to use here, how long a context fits, and what
     attention costs.

@@ -28,13 +28,11 @@ def kernels() -> None:
 @kernels_app.command("audit", cls=Verb)
 def audit(
     arch: Annotated[
-        str, option("--arch", None, "Compute capabilities, as 80,90,100 or 8.6.")
+        str, option("--arch", "Compute capabilities, as 80,90,100 or 8.6.")
     ] = "80,90,100",
-    dtype: Annotated[
-        str | None, option("--dtype", None, "fp32, bf16, fp16; all by default.")
-    ] = None,
+    dtype: Annotated[str | None, option("--dtype", "fp32, bf16, fp16; all by default.")] = None,
     kernel: Annotated[
-        str | None, option("--kernel", None, "forward, grad_q, grad_kv; all by default.")
+        str | None, option("--kernel", "forward, grad_q, grad_kv; all by default.")
     ] = None,
     out: Root = DEFAULT_ROOT,
     quiet: Quiet = False,
@@ -69,16 +67,10 @@ def audit(
         audited = audit_kernels(selection, out, ["attnbench", *sys.argv[1:]], progress)
     finally:
         progress.end()
+    sentences = [verdict.sentence for verdict in audited.verdicts]
     if as_json:
-        typer.echo(
-            json.dumps(
-                {
-                    "reason": "end",
-                    "run": str(audited.path),
-                    "verdicts": [verdict.sentence for verdict in audited.verdicts],
-                }
-            )
-        )
+        end = {"reason": "end", "run": str(audited.path), "verdicts": sentences}
+        typer.echo(json.dumps(end))
         raise typer.Exit(audited.exit_code)
     if not quiet:
         for table in tables(audited.rows):
@@ -87,8 +79,8 @@ def audit(
             typer.echo("")
         say(f"{LEGEND} Of causal and not, the worse.")
         typer.echo("")
-        for verdict in audited.verdicts:
-            say(verdict.sentence)
+        for sentence in sentences:
+            say(sentence)
     typer.echo(audited.path)
     raise typer.Exit(audited.exit_code)
 
@@ -106,7 +98,7 @@ def keep(
     """
     from ...impls._triton.tuned import FILE, merged
     from ..files.safe_files import write_whole
-    from ..store.baselines import find_run
+    from ..store.names import find_run
     from .tuning_results import choices
 
     found: dict[Kind, Choice] = {}

@@ -23,7 +23,7 @@ from .compare import baseline_app, compare
 from .exit_code import exit_code
 from .gate import gate
 from .lists import list_app
-from .options import argument, expanded, flag
+from .options import argument, expanded, option
 from .output import lasting_output, make_streams_safe
 from .run import run
 from .verbs import FILES, MACHINE, MEASURE, READ, Verb, Verbs, examples, unfolded
@@ -67,7 +67,7 @@ def verb(panel: str, *lines: str) -> Callable[[Callable[..., None]], Callable[..
 @app.callback()
 def top(
     version: Annotated[
-        bool, flag("--version", "Print the version.", callback=print_version, is_eager=True)
+        bool, option("--version", "Print the version.", callback=print_version, is_eager=True)
     ] = False,
 ) -> None:
     pass
@@ -137,9 +137,7 @@ def validate(
     scenarios: Annotated[
         list[str],
         argument(
-            "SCENARIO",
-            "YAML files of scenarios or suites, or shipped names.",
-            completion.scenarios,
+            "SCENARIO", "YAML files of scenarios or suites, or shipped names.", completion.scenarios
         ),
     ],
 ) -> None:
@@ -163,9 +161,7 @@ def validate(
 
 
 @verb(FILES, "attnbench schema > schema.json", "attnbench schema --suite > suite_schema.json")
-def schema(
-    suite: Annotated[bool, flag("--suite", "Of suite files.")] = False,
-) -> None:
+def schema(suite: Annotated[bool, option("--suite", "Of suite files.")] = False) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from ..scenario import schema as scenario_schema
 

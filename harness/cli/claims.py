@@ -8,18 +8,7 @@ import typer
 
 from ..files.errors import BadInput
 from . import completion
-from .options import (
-    DEFAULT_ROOT,
-    EARLIER,
-    PlanName,
-    Quiet,
-    Root,
-    Timeout,
-    Wait,
-    Where,
-    flag,
-    option,
-)
+from .options import DEFAULT_ROOT, EARLIER, PlanName, Quiet, Root, Timeout, Wait, Where, option
 from .texts import as_changes
 
 PREFIX = "claims_"
@@ -30,11 +19,7 @@ def claims(
     runs: Annotated[
         list[str] | None,
         option(
-            "--run",
-            "RUN",
-            "Use this run instead of measuring; repeatable.",
-            EARLIER,
-            autocompletion=completion.runs,
+            "--run RUN", "Use this run instead of measuring; repeatable.", EARLIER, completion.runs
         ),
     ] = None,
     device: Where = None,
@@ -43,7 +28,7 @@ def claims(
     timeout: Timeout = None,
     wait: Wait = False,
     quiet: Quiet = False,
-    as_json: Annotated[bool, flag("--json", "The ledger as one JSON object.")] = False,
+    as_json: Annotated[bool, option("--json", "The ledger as one JSON object.")] = False,
 ) -> None:
     """Test what textbooks say about attention: measure the scenarios claims_*, print every
     claim with its verdict, and write one page of all.
@@ -53,7 +38,7 @@ def claims(
     from ...reports.pages import html, ledger
     from ...reports.pages.report import open_report, page_path
     from ..files.safe_files import write_whole
-    from ..store.baselines import find_run
+    from ..store.names import find_run
     from ..terminal.progress import echo
     from .report import written_to
 

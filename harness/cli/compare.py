@@ -12,7 +12,7 @@ import typer
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected
 from . import completion
 from .lists import print_table
-from .options import DEFAULT_ROOT, OUTPUT, Root, Salvage, argument, flag, option
+from .options import DEFAULT_ROOT, OUTPUT, Root, Salvage, argument, option
 from .verbs import Verb, Verbs
 
 if TYPE_CHECKING:
@@ -51,22 +51,20 @@ class Pairs:
         ),
     ]
     new: Annotated[
-        str | None,
-        argument("NEW", "Run that is judged. Without it: --baseline.", completion.runs),
+        str | None, argument("NEW", "Run that is judged. Without it: --baseline.", completion.runs)
     ] = None
     baseline: Annotated[
         str | None,
         option(
-            "--baseline",
-            "BACKEND",
+            "--baseline BACKEND",
             "Within one run: the other backends against this one.",
             COMPARED,
-            autocompletion=completion.one_backend,
+            completion.one_backend,
         ),
     ] = None
     turns: Annotated[
         bool,
-        flag(
+        option(
             "--turns",
             "BASE and NEW are folders of runs that were measured in turns: one of each, and again.",
             COMPARED,
@@ -89,15 +87,13 @@ class Narrowed:
     only: Annotated[
         list[str] | None,
         option(
-            "--only",
-            "PATTERN",
+            "--only PATTERN",
             "Compare only cases whose id or backend matches; repeatable.",
             COMPARED,
         ),
     ] = None
     allow_different_devices: Annotated[
-        bool,
-        flag("--allow-different-devices", "Compare runs of different devices.", COMPARED),
+        bool, option("--allow-different-devices", "Compare runs of different devices.", COMPARED)
     ] = False
     salvage: Salvage = False
 
@@ -107,8 +103,7 @@ class GateOptions:
     gate: Annotated[
         str | None,
         option(
-            "--gate",
-            "FILE|EXPR",
+            "--gate FILE|EXPR",
             "Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise, or a"
             " YAML file of these. Exit 6 if it decided nothing.",
             GATE,
@@ -116,7 +111,7 @@ class GateOptions:
     ] = None
     fail_on_undecided: Annotated[
         bool,
-        flag("--fail-on-undecided", "With --gate: exit 3 also if a case is undecided.", GATE),
+        option("--fail-on-undecided", "With --gate: exit 3 also if a case is undecided.", GATE),
     ] = False
 
 
@@ -124,7 +119,7 @@ def compare(
     pairs: Pairs,
     narrowed: Narrowed,
     gate: GateOptions,
-    format_: Annotated[Shape, option("--format", None, "table, md or json.", OUTPUT)] = Shape.TABLE,
+    format_: Annotated[Shape, option("--format", "table, md or json.", OUTPUT)] = Shape.TABLE,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Compare two runs, two environments of a run (RUN@old RUN@new), or its backends: faster,
@@ -214,7 +209,7 @@ def find_part(name: str, out: Path) -> tuple[Path, str | None]:
     BadInput.
     """
     from ..rows.run_files import META
-    from ..store.baselines import find_run
+    from ..store.names import find_run
 
     run, at, python = name.rpartition("@")
     if not at or (Path(name) / META).is_file():
@@ -228,10 +223,7 @@ def print_comparison(found: "Comparison", shape: Shape) -> None:
     from ...reports.comparison import text
 
     if shape is not Shape.TABLE:
-        typer.echo(
-            text.markdown(found) if shape is Shape.MD else text.as_json(found),
-            nl=False,
-        )
+        typer.echo(text.markdown(found) if shape is Shape.MD else text.as_json(found), nl=False)
         return
     from rich.markup import escape
 
@@ -252,18 +244,17 @@ def save(
     run: Annotated[
         str, argument("RUN", "Run folder, or its name under --out; 'latest' finished last.")
     ] = "latest",
-    force: Annotated[bool, flag("--force", "Replace a baseline of this name.")] = False,
+    force: Annotated[bool, option("--force", "Replace a baseline of this name.")] = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Name a run; `attnbench compare NAME latest` then compares with it. Prints the file that keeps
     the name.
     """
     from ..rows.record import Status
-    from ..store import baselines
-    from ..store.baselines import find_run
+    from ..store import names
     from ..terminal.progress import counts, say
 
-    path, state = baselines.save(name, find_run(run, out), out, force=force)
+    path, state = names.save(name, names.find_run(run, out), out, force=force)
     typer.echo(path)
     others = Counter({one: count for one, count in state.statuses.items() if one != Status.OK})
     if others:
@@ -275,9 +266,9 @@ def save(
 @baseline_app.command("list", cls=Verb)
 def listed(out: Root = DEFAULT_ROOT) -> None:
     """Baselines: name, run, when saved."""
-    from ..store import baselines
+    from ..store import names
 
-    rows = baselines.saved(out)
+    rows = names.saved(out)
     none = (
         f"no baselines in {out.absolute()}; name a run with `attnbench baseline save main latest`"
     )

@@ -31,12 +31,11 @@ def gate(
     scenario: Annotated[
         str | None,
         option(
-            "--scenario",
-            "SCENARIO",
+            "--scenario SCENARIO",
             "A file, or the name of a shipped scenario. HEAD's gate.yaml or bench.yaml if not"
             " given.",
             WHAT,
-            autocompletion=completion.scenarios,
+            completion.scenarios,
         ),
     ] = None,
     *,
@@ -45,8 +44,7 @@ def gate(
     step: Annotated[
         str | None,
         option(
-            "--step",
-            "|".join(STEPS),
+            "--step " + "|".join(STEPS),
             "Only this step: measure into --out, or judge what is there. Both if not given.",
             JUDGING,
         ),
@@ -54,8 +52,7 @@ def gate(
     out: Annotated[
         Path | None,
         option(
-            "--out",
-            "DIR",
+            "--out DIR",
             "Folder for runs, page and summary; results/gate-TIME if not given.",
             OUTPUT,
         ),

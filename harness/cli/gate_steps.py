@@ -30,7 +30,6 @@ from .options import (
     Quiet,
     argument,
     device_option,
-    flag,
     option,
 )
 
@@ -58,7 +57,6 @@ class Settings:
         int,
         option(
             "--turns",
-            None,
             "How often each is measured; fewer than 3 can hardly decide anything.",
             HOW,
             min=1,
@@ -67,25 +65,22 @@ class Settings:
     ] = 5
     plan: PlanName = None
     device: Annotated[
-        Device | None,
-        device_option("Where to measure, instead of where the scenario says."),
+        Device | None, device_option("Where to measure, instead of where the scenario says.")
     ] = None
     calibrate: Annotated[
         bool,
-        flag("--calibrate", "Run attnbench selfcheck first, so that a margin can be noise.", HOW),
+        option("--calibrate", "Run attnbench selfcheck first, so that a margin can be noise.", HOW),
     ] = False
     margins: Annotated[
-        str,
-        option("--gate", "FILE|EXPR", "The margins, as for attnbench compare --gate.", JUDGING),
+        str, option("--gate FILE|EXPR", "The margins, as for attnbench compare --gate.", JUDGING)
     ] = MARGINS
     fail_on_undecided: Annotated[
-        bool, flag("--fail-on-undecided", "Exit 3 also if a case is undecided.", JUDGING)
+        bool, option("--fail-on-undecided", "Exit 3 also if a case is undecided.", JUDGING)
     ] = False
     baseline: Annotated[
         str | None,
         option(
-            "--baseline",
-            "RUN",
+            "--baseline RUN",
             "Instead of BASE: a run that was measured earlier on this machine.",
             JUDGING,
         ),
@@ -114,8 +109,7 @@ class Checkouts:
     code: Annotated[
         str | None,
         option(
-            "--code",
-            "DIR",
+            "--code DIR",
             "Folder below each checkout for PYTHONPATH, if the code is not installed.",
             WHAT,
         ),
@@ -123,23 +117,17 @@ class Checkouts:
     backend_dir: Annotated[
         str | None,
         option(
-            "--backend-dir",
-            "DIR",
+            "--backend-dir DIR",
             "Folder below each checkout with your own backends (ATTNBENCH_BACKENDS).",
             WHAT,
         ),
     ] = None
-    python: Annotated[str, option("--python", "PATH", "Interpreter that measures.", HOW)] = (
+    python: Annotated[str, option("--python PATH", "Interpreter that measures.", HOW)] = (
         sys.executable
     )
     base_python: Annotated[
         str | None,
-        option(
-            "--base-python",
-            "PATH",
-            "Another one for BASE, to compare versions of packages.",
-            HOW,
-        ),
+        option("--base-python PATH", "Another one for BASE, to compare versions of packages.", HOW),
     ] = None
 
     def environment(self, checkout: Path) -> dict[str, str]:
@@ -348,7 +336,7 @@ def _compared(settings: Settings, out: Path, run: Path) -> tuple["Comparison | N
         compare_runs,
     )
     from ...reports.comparison.gate import Gate
-    from ..store.baselines import find_run
+    from ..store.names import find_run
     from .compare import EXIT_CODES, runs_in
     from .margins import read_margins
 
@@ -402,10 +390,7 @@ def _annotate(verdict: str, margins: str) -> None:
     on_github = bool(os.environ.get("GITHUB_ACTIONS"))
     margins = " ".join(margins.split())  # a line of its own could be a command of the job
     said = {
-        "failed": (
-            "error",
-            f"slower, or more memory, by more than {margins}; see the summary",
-        ),
+        "failed": ("error", f"slower, or more memory, by more than {margins}; see the summary"),
         "undecided": ("warning", f"nothing decided about {margins}; see the summary"),
     }
     if verdict in said:

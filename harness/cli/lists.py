@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..files.errors import BadInput
-from .options import DEFAULT_ROOT, Device, PickedDevice, Root, flag
+from .options import DEFAULT_ROOT, Device, PickedDevice, Root, option
 from .verbs import Verb, Verbs, examples
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
         return
     from ... import impls
     from ..probes import names as probe_names
-    from ..store.baselines import no_runs
+    from ..store.names import no_runs
     from ..store.run_store import runs_and_suites
     from ..studies import names as study_names
     from ..terminal.progress import say
@@ -55,8 +55,7 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
 def list_backends(
     device: PickedDevice = Device.AUTO,
     refresh: Annotated[
-        bool,
-        flag("--refresh", "Ask every backend again; else only if a file changed."),
+        bool, option("--refresh", "Ask every backend again; else only if a file changed.")
     ] = False,
 ) -> None:
     """Backends, and the reason if one cannot run here."""
@@ -125,7 +124,7 @@ def list_runs(out: Root = DEFAULT_ROOT) -> None:
     """Runs and suites in a folder: name, device, and how the cases ended; of a broken one, why it
     cannot be read.
     """
-    from ..store.baselines import no_runs
+    from ..store.names import no_runs
     from ..store.run_store import runs_and_suites
 
     rows = [row for path in runs_and_suites(out) for row in _rows_of(path)]

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from .options import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait, flag
+from .options import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait, option
 
 
 def doctor(
     calibrate: Annotated[
         bool,
-        flag(
+        option(
             "--calibrate",
             "Check counters against known work, measure this device's peaks, and keep both in"
             " --out.",
@@ -23,7 +23,7 @@ def doctor(
     device: PickedDevice = Device.AUTO,
     out: Root = DEFAULT_ROOT,
     wait: Wait = False,
-    as_json: Annotated[bool, flag("--json", "As JSON.")] = False,
+    as_json: Annotated[bool, option("--json", "As JSON.")] = False,
 ) -> None:
     """Say what this machine can measure, and what stands in the way. Exit code 4 where a GPU is
     there but no run on it could be trusted.
@@ -81,10 +81,9 @@ def selfcheck(
     wait: Wait = False,
     seed: Seed = 0,
     quiet: Quiet = False,
-    as_json: Annotated[bool, flag("--json", "The result as JSON on stdout.")] = False,
+    as_json: Annotated[bool, option("--json", "The result as JSON on stdout.")] = False,
     court: Annotated[
-        bool,
-        flag("--court", "Measure backends that cheat, beside honest ones: who is caught?"),
+        bool, option("--court", "Measure backends that cheat, beside honest ones: who is caught?")
     ] = False,
 ) -> None:
     """Measure backends against themselves and print this machine's noise floor. Exit code 1 where

@@ -115,10 +115,7 @@ def print_dry_run(planned: Sequence[Any], root: Path, of_packs: Mapping[str, Any
 
 
 def measure_all(
-    jobs: Sequence[Callable[[Any], Any]],
-    progress: Any,
-    options: Any,
-    session: Session,
+    jobs: Sequence[Callable[[Any], Any]], progress: Any, options: Any, session: Session
 ) -> None:
     """Do one run after the other; exit with the worst exit code."""
     worst = 0

@@ -31,17 +31,25 @@ MOST_COPIES = 64
 
 
 def option(
-    names: str, metavar: str | None, text: str, panel: str | None = None, **settings: Any
+    names: str,
+    text: str,
+    panel: str | None = None,
+    complete: Callable[..., Any] | None = None,
+    **settings: Any,
 ) -> Any:
-    """An option that takes a value. `names`: with spaces between them; `settings`: typer's."""
+    """`names`: as in the help, `--output -o FILE`; what it takes is left out where nothing is, or
+    where the type says it. `settings`: typer's.
+    """
+    words = names.split()
+    flags = [word for word in words if word.startswith("-")]
     return typer.Option(
-        *names.split(), metavar=metavar, help=text, rich_help_panel=panel, **settings
+        *flags,
+        metavar=words[-1] if len(words) > len(flags) else None,
+        help=text,
+        rich_help_panel=panel,
+        autocompletion=complete,
+        **settings,
     )
-
-
-def flag(names: str, text: str, panel: str | None = None, **settings: Any) -> Any:
-    """An option without a value."""
-    return option(names, None, text, panel, **settings)
 
 
 def argument(metavar: str, text: str, complete: Callable[..., Any] | None = None) -> Any:
@@ -83,8 +91,7 @@ def set_threads(count: int | None) -> int | None:
 
 
 def device_option(text: str, panel: str | None = HOW) -> Any:
-    settings = {"parser": device_named, "autocompletion": completion.devices}
-    return option("--device", "auto|cpu|cuda", text, panel, **settings)
+    return option("--device auto|cpu|cuda", text, panel, completion.devices, parser=device_named)
 
 
 # ---- which runs, and where they are --------------------------------------------------------------
@@ -92,8 +99,7 @@ def device_option(text: str, panel: str | None = HOW) -> Any:
 Root = Annotated[
     Path,
     option(
-        "--out",
-        "DIR",
+        "--out DIR",
         "Folder that holds the run folders.",
         OUTPUT,
         callback=results_folder,
@@ -108,7 +114,7 @@ RunName = Annotated[str, argument("RUN", RUN, completion.runs)]
 RUNS = "Folders of runs or suites, or names under --out; 'latest' finished last."
 RunNames = Annotated[list[str], argument("RUN", RUNS, completion.runs)]
 Salvage = Annotated[
-    bool, flag("--salvage", "Leave out rows that cannot be read, and say which on stderr.")
+    bool, option("--salvage", "Leave out rows that cannot be read, and say which on stderr.")
 ]
 
 # ---- what to measure -----------------------------------------------------------------------------
@@ -118,53 +124,43 @@ Scenarios = Annotated[list[str] | None, argument("SCENARIO", SCENARIOS, completi
 Imported = Annotated[
     list[str] | None,
     option(
-        "--backend",
-        "MODULE:ATTRIBUTE",
+        "--backend MODULE:ATTRIBUTE",
         "Also this callable or module of yours; needs --allow-import. Repeatable.",
         WHAT,
     ),
 ]
 AllowImport = Annotated[
     bool,
-    flag("--allow-import", "Let workers import and run the modules that --backend names.", WHAT),
+    option("--allow-import", "Let workers import and run the modules that --backend names.", WHAT),
 ]
 Backends = Annotated[
     str | None,
-    option(
-        "--backends",
-        "A,B",
-        "Backends, as naive,fused,sdpa.",
-        WHAT,
-        autocompletion=completion.backends,
-    ),
+    option("--backends A,B", "Backends, as naive,fused,sdpa.", WHAT, completion.backends),
 ]
 Baseline = Annotated[
     str | None,
     option(
-        "--baseline",
-        "BACKEND",
+        "--baseline BACKEND",
         "Backend that ratios are taken against; the first if not given.",
         WHAT,
-        autocompletion=completion.one_backend,
+        completion.one_backend,
     ),
 ]
 Only = Annotated[
     list[str] | None,
-    option("--only", "PATTERN", "Measure only cases whose id matches; repeatable.", WHAT),
+    option("--only PATTERN", "Measure only cases whose id matches; repeatable.", WHAT),
 ]
 Skip = Annotated[
     list[str] | None,
-    option("--skip", "PATTERN", "Leave out cases whose id matches; repeatable.", WHAT),
+    option("--skip PATTERN", "Leave out cases whose id matches; repeatable.", WHAT),
 ]
 Sets = Annotated[
-    list[str] | None,
-    option("--set", "A.B=C", "Change a field of the scenario; repeatable.", WHAT),
+    list[str] | None, option("--set A.B=C", "Change a field of the scenario; repeatable.", WHAT)
 ]
 InShard = Annotated[
     str | None,
     option(
-        "--shard",
-        "I/N",
+        "--shard I/N",
         "Measure only the I-th of N parts of the plan, for N devices or jobs; attnbench merge"
         " makes one run of them.",
         WHAT,
@@ -173,8 +169,7 @@ InShard = Annotated[
 Replicate = Annotated[
     int | None,
     option(
-        "--replicate",
-        "COUNT",
+        "--replicate COUNT",
         "Measure every group of cases so many times, to see how much devices of one kind"
         " differ: with --shard or --on ray on different ones, else on this one.",
         WHAT,
@@ -188,8 +183,7 @@ Replicate = Annotated[
 HeadDim = Annotated[
     str | None,
     option(
-        "--head-dim",
-        "WIDTH",
+        "--head-dim WIDTH",
         "Width of one head; d_model / heads if not given. Without --d-model: d_model is"
         " heads times this.",
         SHAPE,
@@ -198,19 +192,17 @@ HeadDim = Annotated[
 OfModel = Annotated[
     str | None,
     option(
-        "--model",
-        "MODEL",
+        "--model MODEL",
         "The attention of a model: a name from attnbench list models, a config.json of"
         " Hugging Face, or its folder. In place of heads and widths.",
         SHAPE,
-        autocompletion=completion.models,
+        completion.models,
     ),
 ]
 OfPhase = Annotated[
     str | None,
     option(
-        "--phase",
-        "prefill|decode|training",
+        "--phase prefill|decode|training",
         "With --model: --seq-len tokens at once, one token after so many, or all with gradients.",
         SHAPE,
     ),
@@ -218,8 +210,7 @@ OfPhase = Annotated[
 Tp = Annotated[
     int | None,
     option(
-        "--tp",
-        "COUNT",
+        "--tp COUNT",
         "With --model: devices that share its heads (tensor parallelism).",
         SHAPE,
         min=1,
@@ -243,18 +234,16 @@ PickedDevice = Annotated[Device, device_option("Where; auto takes a GPU if there
 PlanName = Annotated[
     str | None,
     option(
-        "--plan",
-        "NAME",
+        "--plan NAME",
         "quick, standard or rigorous; a scenario's own if not given, else standard.",
         HOW,
-        autocompletion=completion.plans,
+        completion.plans,
     ),
 ]
 Threads = Annotated[
     int | None,
     option(
-        "--threads",
-        "COUNT",
+        "--threads COUNT",
         "Threads of torch on a CPU (OMP_NUM_THREADS); one per core if not given.",
         HOW,
         min=1,
@@ -265,19 +254,17 @@ Threads = Annotated[
 Pythons = Annotated[
     list[str] | None,
     option(
-        "--python",
-        "NAME=PATH",
+        "--python NAME=PATH",
         "Measure in this interpreter; two or more are interleaved and compared.",
         HOW,
     ),
 ]
-Wait = Annotated[bool, flag("--wait", "Wait for another run on this device to end.", HOW)]
-Seed = Annotated[int, option("--seed", None, "Of the inputs and of the order of measuring.", HOW)]
+Wait = Annotated[bool, option("--wait", "Wait for another run on this device to end.", HOW)]
+Seed = Annotated[int, option("--seed", "Of the inputs and of the order of measuring.", HOW)]
 Timeout = Annotated[
     float | None,
     option(
-        "--timeout",
-        "SECONDS",
+        "--timeout SECONDS",
         "Time limit of one step of a case, or of one trial of a wall; 60 if not given.",
         LIMITS,
     ),
@@ -285,8 +272,7 @@ Timeout = Annotated[
 MemoryGib = Annotated[
     float | None,
     option(
-        "--memory-gib",
-        "G",
+        "--memory-gib G",
         "Budget for inputs and peak together, in GiB; a safe share if not given.",
         LIMITS,
     ),
@@ -294,11 +280,11 @@ MemoryGib = Annotated[
 
 # ---- output --------------------------------------------------------------------------------------
 
-Quiet = Annotated[bool, flag("--quiet -q", "No progress and no summary.", OUTPUT)]
-AsJson = Annotated[bool, flag("--json", "Progress as JSON lines on stdout.", OUTPUT)]
+Quiet = Annotated[bool, option("--quiet -q", "No progress and no summary.", OUTPUT)]
+AsJson = Annotated[bool, option("--json", "Progress as JSON lines on stdout.", OUTPUT)]
 DryRun = Annotated[
     bool,
-    flag("--dry-run -n", "Show every case with its predicted bytes; measure nothing.", OUTPUT),
+    option("--dry-run -n", "Show every case with its predicted bytes; measure nothing.", OUTPUT),
 ]
 
 # ---- groups --------------------------------------------------------------------------------------
@@ -322,12 +308,10 @@ def _axes(*without: str) -> Several:
 def _axis(name: str) -> Any:
     axis, names = AXES[name], f"--{name.replace('_', '-')}"
     if axis.type is bool:
-        return Annotated[bool, flag(names, axis.option, SHAPE)]
+        return Annotated[bool, option(names, axis.option, SHAPE)]
     metavar = "SIZE,SIZE" if axis.type is int else "A,B"
     complete = completion.values_of(name)
-    return Annotated[
-        str | None, option(names, metavar, axis.option, SHAPE, autocompletion=complete)
-    ]
+    return Annotated[str | None, option(f"{names} {metavar}", axis.option, SHAPE, complete)]
 
 
 Axes = Annotated[Mapping[str, Any], _axes()]

@@ -16,7 +16,7 @@ from ...reports.exports import names  # imports no format, and no pandas
 from ..files.errors import BadInput, EnvironmentUnmet
 from ..rows.run_files import shown_path
 from . import completion
-from .options import DEFAULT_ROOT, Root, RunName, RunNames, Salvage, flag, option
+from .options import DEFAULT_ROOT, Root, RunName, RunNames, Salvage, option
 
 if TYPE_CHECKING:
     from ...reports.pages.report import Report
@@ -32,8 +32,7 @@ class Pages(StrEnum):
 Output = Annotated[
     Path | None,
     option(
-        "--output -o",
-        "FILE",
+        "--output -o FILE",
         "Default: report.html in the run folder or beside several runs; md goes to stdout.",
     ),
 ]
@@ -57,19 +56,19 @@ def report(
     out: Root = DEFAULT_ROOT,
     output: Output = None,
     format_: Annotated[
-        Pages, option("--format", None, "html, or md for pull requests and job summaries.")
+        Pages, option("--format", "html, or md for pull requests and job summaries.")
     ] = Pages.HTML,
     figures: Annotated[
         Path | None,
-        option("--figures", "DIR", "Also write every figure into this folder, as SVG and PNG."),
+        option("--figures DIR", "Also write every figure into this folder, as SVG and PNG."),
     ] = None,
-    open_it: Annotated[bool, flag("--open", "Open it in a browser.")] = False,
+    open_it: Annotated[bool, option("--open", "Open it in a browser.")] = False,
     salvage: Salvage = False,
 ) -> None:
     """Write the report of one run or of several, one self-contained file, and print its path."""
     from ...reports.pages.report import open_report, page_path
     from ..files.safe_files import write_output, write_whole
-    from ..store.baselines import find
+    from ..store.names import find
     from ..store.suites import is_suite
 
     paths = _run_paths(runs, out)
@@ -111,7 +110,7 @@ def say_notes(opened: "Report") -> None:
 
 def _run_paths(names: list[str], out: Path) -> list[Path]:
     """The folders of all runs that are named, each once; a suite stands for its runs."""
-    from ..store.baselines import find_runs
+    from ..store.names import find_runs
     from ..store.run_store import LATEST
     from ..store.suites import unfinished_after
 
@@ -128,11 +127,10 @@ def _run_paths(names: list[str], out: Path) -> list[Path]:
 def show(
     run: RunName = "latest",
     sections: Annotated[
-        str,
-        option("--sections", "NAME[,NAME]", "Which; by default the answers."),
+        str, option("--sections NAME[,NAME]", "Which; by default the answers.")
     ] = "",
     everything: Annotated[
-        bool, flag("--all", "All sections, with the tables behind the answers.")
+        bool, option("--all", "All sections, with the tables behind the answers.")
     ] = False,
     salvage: Salvage = False,
     out: Root = DEFAULT_ROOT,
@@ -165,15 +163,13 @@ def export(
     format_: Annotated[
         str | None,
         option(
-            "--format",
-            "FORMAT",
+            "--format FORMAT",
             f"{', '.join(names())}. Without it: what FILE ends in, else csv.",
-            autocompletion=completion.export_formats,
+            complete=completion.export_formats,
         ),
     ] = None,
     output: Annotated[
-        str,
-        option("--output -o", "FILE|-", "Written whole or not at all; - is stdout, the default."),
+        str, option("--output -o FILE|-", "Written whole or not at all; - is stdout, the default.")
     ] = STDOUT,
     salvage: Salvage = False,
     out: Root = DEFAULT_ROOT,

@@ -27,7 +27,6 @@ from .options import (
     Timeout,
     Tp,
     Where,
-    flag,
     option,
 )
 from .texts import as_changes, given
@@ -102,22 +101,16 @@ class Earlier:
 
     resume: Annotated[
         str | None,
-        option(
-            "--resume",
-            "RUN",
-            "Measure what this run still lacks.",
-            EARLIER,
-            autocompletion=completion.runs,
-        ),
+        option("--resume RUN", "Measure what this run still lacks.", EARLIER, completion.runs),
     ] = None
     retry_failed: Annotated[
         bool,
-        flag(
+        option(
             "--retry-failed", "With --resume: crashed, failed and timed-out cases again.", EARLIER
         ),
     ] = False
     force: Annotated[
-        bool, flag("--force", "With --resume: even in another environment.", EARLIER)
+        bool, option("--force", "With --resume: even in another environment.", EARLIER)
     ] = False
 
 
@@ -161,7 +154,7 @@ def _resume(
 ) -> None:
     from ..run.start import resume_run
     from ..run.suite import Suite
-    from ..store.baselines import find
+    from ..store.names import find
     from ..store.suites import is_suite
     from .suite import measure_suite
 
@@ -169,7 +162,7 @@ def _resume(
     pythons, attachments = selection.interpreters, selection.attachments
     if is_suite(path):
         suite = Suite(path, pythons, attachments, retry_failed=earlier.retry_failed)
-        measure = partial(measure_suite, retry_failed=earlier.retry_failed, force=earlier.force)
+        measure = partial(measure_suite, force=earlier.force)
         return measure(suite, options, progress, session)
     job = partial(resume_run, path, interpreters=pythons, force=earlier.force)
     job = partial(job, attachments=attachments, retry_failed=earlier.retry_failed)
@@ -181,11 +174,7 @@ def _planned(
 ) -> "tuple[list[SuiteEntry], bool]":
     """What is measured, and whether it is a suite. Raises BadInput."""
     from ..scenario.of_attachments import alone, beside
-    from ..scenario.selection import (
-        backends_of,
-        refuse_too_many,
-        refuse_unmatched,
-    )
+    from ..scenario.selection import backends_of, refuse_too_many, refuse_unmatched
     from .suite import planned_entries
 
     attachments, own = selection.attachments, None

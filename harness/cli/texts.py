@@ -19,10 +19,7 @@ def given(options: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def as_changes(
-    device: Device | None,
-    timeout: float | None,
-    memory_gib: float | None,
-    plan: str | None = None,
+    device: Device | None, timeout: float | None, memory_gib: float | None, plan: str | None = None
 ) -> list[str]:
     """Options that set a field of a scenario, as --set takes them."""
     from ..scenario.changes import OptionText, one_line

@@ -34,8 +34,7 @@ def wall(
     tolerance: Annotated[
         str,
         option(
-            "--tolerance",
-            "PERCENT",
+            "--tolerance PERCENT",
             "How close to the wall is close enough: between what fits and what fails.",
             LIMITS,
         ),
@@ -43,8 +42,7 @@ def wall(
     budget: Annotated[
         float,
         option(
-            "--budget",
-            "SECONDS",
+            "--budget SECONDS",
             "For the trials of all walls; what is not tried by then stays as predicted.",
             LIMITS,
         ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..cli import completion
-from ..cli.options import DEFAULT_ROOT, Root, argument, flag, option
+from ..cli.options import DEFAULT_ROOT, Root, argument, option
 from ..files.errors import BadInput
 
 if TYPE_CHECKING:
@@ -29,16 +29,16 @@ def merge(
     ],
     output: Annotated[
         Path | None,
-        option("-o --output", "RUN", "Folder of the merged run; if not given, one under --out."),
+        option("-o --output RUN", "Folder of the merged run; if not given, one under --out."),
     ] = None,
     out: Root = DEFAULT_ROOT,
-    as_json: Annotated[bool, flag("--json", "As JSON on stdout.")] = False,
+    as_json: Annotated[bool, option("--json", "As JSON on stdout.")] = False,
 ) -> None:
     """Make one run of the shards of a run, or one suite of those of a suite.
 
     Prints its folder. Exit code 1 if cases are missing, and says which.
     """
-    from ..store.baselines import find
+    from ..store.names import find
     from ..store.suites import is_suite
     from .merge import merge as merge_runs
     from .merge import merge_suites

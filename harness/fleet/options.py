@@ -23,8 +23,7 @@ class Engine(StrEnum):
 On = Annotated[
     Engine | None,
     option(
-        "--on",
-        "ray",
+        "--on ray",
         "Measure on the devices of a Ray cluster, several at a time; this machine is one of"
         " its nodes.",
         HOW,
@@ -33,8 +32,7 @@ On = Annotated[
 Address = Annotated[
     str | None,
     option(
-        "--address",
-        "auto|HOST:PORT",
+        "--address auto|HOST:PORT",
         "With --on ray: the cluster; that of this machine if not given.",
         HOW,
     ),
@@ -42,8 +40,7 @@ Address = Annotated[
 Devices = Annotated[
     int | None,
     option(
-        "--devices",
-        "COUNT",
+        "--devices COUNT",
         "With --on ray: how many to measure on, all if not given. With --dry-run: how long a"
         " run on so many takes.",
         HOW,
@@ -54,8 +51,7 @@ Devices = Annotated[
 DeviceKind = Annotated[
     str | None,
     option(
-        "--device-kind",
-        "NAME",
+        "--device-kind NAME",
         "With --on ray: devices whose name has this, such as H100; a run measures one kind.",
         HOW,
     ),

@@ -7,8 +7,7 @@ from ..cli.options import WHAT, option
 Checkpoints = Annotated[
     list[str] | None,
     option(
-        "--checkpoint",
-        "[NAME=]PATH",
+        "--checkpoint [NAME=]PATH",
         "A trained model whose heads to look at: a safetensors file that attnbench saved, or"
         " the folder of a Hugging Face model. Alone, or beside scenarios; repeatable.",
         WHAT,
@@ -17,8 +16,7 @@ Checkpoints = Annotated[
 Tokens = Annotated[
     str | None,
     option(
-        "--tokens",
-        "FILE",
+        "--tokens FILE",
         "With --checkpoint: a JSON list of token ids, or text for a model with a"
         " tokenizer.json; built-in tokens if not given.",
         WHAT,

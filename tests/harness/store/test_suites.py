@@ -7,8 +7,8 @@ import pytest
 
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.rows.run_files import SUITE
-from attnbench.harness.store import baselines
-from attnbench.harness.store.baselines import find, find_run, find_runs
+from attnbench.harness.store import names
+from attnbench.harness.store.names import find, find_run, find_runs
 from attnbench.harness.store.run_store import point_latest
 from attnbench.harness.store.suites import (
     newest_finished,
@@ -78,10 +78,10 @@ def test_a_baseline_is_a_finished_measuring_run(
 ) -> None:
     path = run(tmp_path, 1, rows, **meta)
     with pytest.raises(BadInput, match=f"{path.name}: {why}"):
-        baselines.save("main", path, tmp_path, force=False)
-    assert not (tmp_path / baselines.FOLDER).exists()
+        names.save("main", path, tmp_path, force=False)
+    assert not (tmp_path / names.FOLDER).exists()
     good = run(tmp_path, 2, DONE)
-    baselines.save("main", good, tmp_path, force=False)
+    names.save("main", good, tmp_path, force=False)
     assert find_run("main", tmp_path) == good
 
 
