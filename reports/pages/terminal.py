@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from ...harness.files.printable import visible
 from ..data.row_groups import records
-from ..elements import Bars, Block, Card, Figure, Maps, Table, Text
+from ..elements import Bars, Block, Card, Figure, Maps, Table, Text, WallChart
 from ..sections import Section, name_of, sections, summary
 from ..subjects import Teller, tellers
 from .alignment import number_columns
@@ -100,7 +100,7 @@ def render_block(block: Block, *, fold: bool = False) -> Iterator[RenderableType
         style = {"note": "dim", "caution": "yellow"}.get(block.kind, "")
         text = escape(visible(block.text, lines=block.kind == "log"))
         yield f"[{style}]{text}[/]" if style else text
-    elif isinstance(block, Figure | Maps | Bars):
+    elif isinstance(block, Figure | Maps | Bars | WallChart):
         yield _safe(block.title)
         yield from render_block(block.table)
     elif isinstance(block, Table) and block.folded and fold:
