@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...harness.stats.wide_intervals import says_nothing
-from ..analysis import speed, trust
+from ..analysis import speed
 from ..analysis.contrasts import against_one_head
 from ..analysis.missing_points import missing_points
 from ..analysis.speed import Race, alone, race, tied
@@ -41,6 +41,7 @@ from ..formatting import (
 )
 from ..ratio import time_ratio
 from . import Subject
+from . import _trust as trust
 from ._over_n import latency_series, multiples, not_drawn, panel
 
 TITLE = "Latency"

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ..analysis import trust
 from ..data.copies import COPY
 from ..data.row_groups import Row
 from ..data.run_meta import Meta
 from ..elements import caution, note
 from ..formatting import STATUS_WORDS, plural
 from . import Subject
+from . import _trust as trust
 
 TITLE = "Summary"
 ORDER = 0
