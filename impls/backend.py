@@ -3,12 +3,14 @@
 A backend is a file in this folder that defines `prepare` at its top level; the file's name is the
 backend's name. The file may also define the functions unavailable, why_not, context,
 attention_weights, under_mask, weights_under_mask and peak_bytes, each with the signature of the
-method of that name in `Backend` plus, if the file has VARIANTS, a keyword `variant`. It may assign
-these constants, as literals:
+method of that name in `Backend` plus, if the file has VARIANTS, a keyword `variant`, and a keyword
+for each of PARAMETERS. It may assign these constants, written out:
 
     NEEDS = ("package",)          packages it imports besides torch; looked up, not imported
     VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has
                                   variant ""
+    PARAMETERS = {"rank": int}    what a name may give, as file[rank=64]: int, float, bool or str;
+                                  each function gets it by keyword, None if the name does not
     PINS_KERNEL = True            a variant is the name of the kernel that must run: running any
                                   other kernel is an error
     COMPILES = True               `prepare` compiles or imports large packages: it gets more time,
@@ -23,6 +25,7 @@ these constants, as literals:
                                   Face has them (make_inputs). The default is "heads"
     MASKS = ("padding", "local")  the masks it computes besides "none" (problem.ALL_MASKS lists
                                   them); it is not asked to compute others
+    COMPUTES = ("softcap",)       the axes that it computes of those that are opt_in (problem.py)
 
 `peak_bytes` of a backend in this folder may also be in a file of its own, peak_formulas/<name>.py;
 one in the backend's file takes precedence. discovery/registry.py says where else backends may be.

@@ -2,13 +2,14 @@
 
 O(N * rank) in time and bytes. One projection for keys and one for values, shared by all heads:
 
-- bare, `64`, `128`, `512`: the paper's linear projections as it initializes them (normal, variance
-  1 / rank, a fixed seed). They are meant to be learnt. Untrained, they add up N values with random
-  signs, and the result has next to nothing in common with attention, at any rank. They are made
-  before the call, like weights, so the peak does not include them.
-- `pool64` ... `pool512`: mean pooling, which the paper names in section 4 (General projections):
-  kernel and stride are N / rank, rounded up, and the last mean may be of fewer tokens. Nothing is
-  learnt. With N <= rank no two tokens are merged, and the result is exact.
+- bare, `64`, `128`, `512`, and `[rank=32]` of any rank: the paper's linear projections as it
+  initializes them (normal, variance 1 / rank, a fixed seed). They are meant to be learnt.
+  Untrained, they add up N values with random signs, and the result has next to nothing in common
+  with attention, at any rank. They are made before the call, like weights, so the peak does not
+  include them.
+- `pool`, `pool64` ... `pool512`, `pool[rank=32]`: mean pooling, which the paper names in section 4
+  (General projections): kernel and stride are N / rank, rounded up, and the last mean may be of
+  fewer tokens. Nothing is learnt. With N <= rank no two tokens are merged, and the result is exact.
 """
 
 import torch
@@ -21,13 +22,18 @@ from .problem import Problem
 
 EXACTNESS = "approximate"
 PLAIN_OPERATIONS = True
-VARIANTS = ("64", "128", "512", "pool64", "pool128", "pool256", "pool512")
+VARIANTS = ("64", "128", "512", "pool", "pool64", "pool128", "pool256", "pool512")
+PARAMETERS = {"rank": int}
 DEFAULT_RANK = 256
 SEED = 20200608  # of the projections, independent of the inputs' seed
 POOL = "pool"
 
 
-def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
+def why_not(
+    problem: Problem, device: torch.device, *, variant: str, rank: int | None
+) -> str | None:
+    if rank is not None and (rank < 1 or variant not in ("", POOL)):
+        return f"rank is {rank}; wanted 1 or more, and no variant with a rank of its own"
     if problem.causal:
         return "not for causal problems: a projected key is a mixture of all keys, later ones too"
     if problem.mask != "none":
@@ -35,8 +41,15 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
     return None
 
 
-def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
-    rank = int(variant.removeprefix(POOL) or DEFAULT_RANK)
+def prepare(
+    problem: Problem,
+    inputs: Inputs,
+    weights: Weights | None,
+    *,
+    variant: str,
+    rank: int | None,
+) -> Call:
+    rank = rank or int(variant.removeprefix(POOL) or DEFAULT_RANK)
     if variant.startswith(POOL):
         stride = -(-problem.kv_seq_len // rank)
 

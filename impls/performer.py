@@ -24,15 +24,31 @@ EXACTNESS = "approximate"
 MASKS = ("padding",)
 PLAIN_OPERATIONS = True
 VARIANTS = ("64", "128", "512")
+PARAMETERS = {"features": int}
 DEFAULT_FEATURES = 256
 SEED = 20200930  # of the features, independent of the inputs' seed
 ROWS = 128  # of a causal block: its products are as large as those with the carried sum
 SMALLEST = 1e-30  # a sum of weights below it has vanished in float32
 
 
-def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
-    count, device = int(variant or DEFAULT_FEATURES), inputs.query.device
-    w = features(count, problem.d_k, device)
+def why_not(
+    problem: Problem, device: torch.device, *, variant: str, features: int | None
+) -> str | None:
+    if features is not None and (features < 1 or variant):
+        return f"features is {features}; wanted 1 or more, and no variant with a number of its own"
+    return None
+
+
+def prepare(
+    problem: Problem,
+    inputs: Inputs,
+    weights: Weights | None,
+    *,
+    variant: str,
+    features: int | None,
+) -> Call:
+    count, device = features or int(variant or DEFAULT_FEATURES), inputs.query.device
+    w = random_features(count, problem.d_k, device)
     padding = None
     if problem.mask == "padding":
         lengths = [padded_length(problem, entry) for entry in range(problem.batch)]
@@ -44,7 +60,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
     return call
 
 
-def features(count: int, d_k: int, device: torch.device) -> Tensor:
+def random_features(count: int, d_k: int, device: torch.device) -> Tensor:
     """The vectors w times d_k^(-1/4), [count, d_k]: normal, and orthogonal in groups of d_k.
 
     Drawn on the CPU: equal on every device.

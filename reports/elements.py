@@ -246,6 +246,8 @@ class WallChart:
     budget_bytes: int | None
     description: str
     table: Table
+    title: str = ""
+    caption: str = ""
 
 
 Picture = WallChart | DotPlot | Figure | Table
@@ -270,4 +272,4 @@ class Card:
     question: str = ""
 
 
-Block = Text | Table | Figure | Maps | Bars
+Block = Text | Table | Figure | Maps | Bars | WallChart

@@ -6,6 +6,7 @@ interval includes what the samples were not measured over (`Noise`): processes, 
 has a single one, and runs, if the two were measured at different times.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp, expm1, hypot, isfinite, log, log1p, nan
 
@@ -17,6 +18,7 @@ from ..harness.stats.contrasts import (
     paired_contrast,
     unpaired_contrast,
 )
+from ..harness.stats.intervals import Interval
 from .data.noise_floor import (
     ASSUMED,
     ASSUMED_RATIO,
@@ -222,14 +224,18 @@ def of_one_process(row: Row) -> bool:
     return sum(any(process) for process in row.get("block_ms") or ()) < 2
 
 
-def widened(value: float, low: float, high: float, ratio: float) -> tuple[float, float]:
-    """The bounds of a fitted time, which has no samples, with an independent effect added in
-    quadrature on the log scale.
+def ratio_of_intervals(
+    new: Interval, base: Interval, effects: Iterable[float]
+) -> tuple[float, float, float]:
+    """A ratio and its bounds, of times that have no samples of their own, such as fitted ones.
+
+    `effects`: ratios by which two equal cases differ and which the intervals do not show. All
+    errors are independent, as between rows that share no block.
     """
-    if not ratio or not (isfinite(low) and isfinite(high) and low > 0):
-        return low, high
-    effect = log1p(ratio)
-    return (
-        value / exp(hypot(log(value / low), effect)),
-        value * exp(hypot(log(high / value), effect)),
-    )
+    value = new.value / base.value
+    if not all(isfinite(one) and one > 0 for one in (new.low, new.high, base.low, base.high)):
+        return value, nan, nan
+    others = [log1p(ratio) for ratio in effects]
+    down = hypot(log(new.value / new.low), log(base.high / base.value), *others)
+    up = hypot(log(new.high / new.value), log(base.value / base.low), *others)
+    return value, value / exp(down), value * exp(up)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
+from ...impls.discovery.names import given_parameters
 from ...impls.problem import AXES, Problem
 
 MAX_SEQ_LEN = 1 << 31  # tokens, for a wall: longer sequences need more than 32-bit indices
@@ -47,8 +48,7 @@ class Case:
         more: dict[str, Any] = {"twin": self.twin} if self.twin else {}
         if self.replica is not None:
             more["replica"] = self.replica
-        names = {"case": self.id, "backend": self.backend, "python": self.python}
-        return {**names, **fields_of(self.problem), **more}
+        return {**_names(self), **fields_of(self.problem), **more}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +104,13 @@ class Wall:
         sizes = {
             name: value for name, value in fields_of(self.problem).items() if name != "seq_len"
         }
-        names = {"case": self.id, "backend": self.backend, "python": self.python}
-        return {**names, **sizes, "kv_seq_len": self.kv_seq_len}
+        return {**_names(self), **sizes, "kv_seq_len": self.kv_seq_len}
+
+
+def _names(of: Case | Wall) -> dict[str, Any]:
+    given = given_parameters(of.backend) if "[" in of.backend else {}
+    names = {"case": of.id, "backend": of.backend, "python": of.python}
+    return {**names, "parameters": given} if given else names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from .values import (
     Number,
     Object,
     Part,
+    PlainValue,
     Readings,
     Reasons,
     Samples,
@@ -48,6 +49,14 @@ class OfBackend(Part):
     python: str | None = None
     """the environment that measured the case, by the name given with `--python`; `case` then ends
     in that name. Null in a run of one environment"""
+
+
+class Parametrised(Part):
+    """The backend's own axes."""
+
+    parameters: dict[str, PlainValue] | None = None
+    """the parameters that the backend's name gives, as `{"rank": 64}` of `linformer[rank=64]`;
+    columns `parameter_rank` when loaded. Null without any"""
 
 
 class Copied(Part):

@@ -24,6 +24,7 @@ from .fields import (
     Named,
     OfBackend,
     Outcome,
+    Parametrised,
     Placed,
     Prepared,
     Sampled,
@@ -41,10 +42,20 @@ __all__ = ["AXES"]  # for reports, which do not import impls; what is defined he
 SHOWN = 40  # characters of a value that is refused
 PARTS: dict[str, tuple[type[Part], ...]] = {
     "latency": (
-        *(Named, OfBackend, Copied, Placed, Shape, Claimed, Outcome),
+        *(Named, OfBackend, Parametrised, Copied, Placed, Shape, Claimed, Outcome),
         *(Sampled, Weighed, Counted, Checked, Prepared, Watched, Ended),
     ),
-    "wall": (Named, OfBackend, Placed, ShapeOfWall, Claimed, Outcome, Ended, Searched),
+    "wall": (
+        Named,
+        OfBackend,
+        Parametrised,
+        Placed,
+        ShapeOfWall,
+        Claimed,
+        Outcome,
+        Ended,
+        Searched,
+    ),
     "study": (Named, Placed, Outcome, Ended, Studied),
     "kernel": (Named, KernelPlan, Outcome, Ended, Compiled),
 }

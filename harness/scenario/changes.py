@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...impls.discovery.names import separated
 from ..cases.axes import ALIASES, AXES, VALUE_ALIASES
 from ..files.errors import BadInput, shown
 from .document import Document, Keys
@@ -76,7 +77,8 @@ def options_document(options: Mapping[str, str | bool], *, find_wall: bool) -> D
             document.replace(keys, text, option(name))
             continue
         given = f"{option(name)} {one_line(text)}"
-        document.replace(keys, text if name == "baseline" else listed(text, given), given)
+        value = text if name == "baseline" else separated(text) if name == "backends" else None
+        document.replace(keys, listed(text, given) if value is None else value, given)
     if isinstance(width := options.get("head_dim"), str):
         add_head_dim(document, width)
     return document

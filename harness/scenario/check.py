@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ...impls import Problem, names
 from ...impls.discovery.names import ALIASES, attribute_from_flag, attribute_from_name
+from ...impls.discovery.registry import unknown
 from ..files.errors import shown
 from ..probes import shared_measures
 from ..studies import declared, spellings
@@ -45,7 +46,8 @@ def unknown_backends(document: Document) -> list[str]:
     return [
         finding.line(document)
         for index, name in listed
-        if isinstance(name, str) and name not in ALIASES and attribute_from_name(name) is None
+        if isinstance(name, str) and "[" not in name and name not in ALIASES
+        if attribute_from_name(name) is None
         for finding in _unknown("backend", name, known, ("backends", index), ALIASES)
     ]
 
@@ -54,7 +56,10 @@ def _between_fields(scenario: Scenario) -> Iterator[Finding]:
     backends, studies = names(), study_names()
     for index, backend in enumerate(scenario.backends):
         if attribute_from_name(backend) is None:
-            yield from _unknown("backend", backend, backends, ("backends", index), ALIASES)
+            if "[" not in backend:
+                yield from _unknown("backend", backend, backends, ("backends", index), ALIASES)
+            elif why := unknown(backend):
+                yield Finding(("backends", index), why)
     for index, study in enumerate(scenario.studies):
         if study not in spellings():
             yield from _unknown("study", study, studies, ("studies", index))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ... import impls
 from ...impls.discovery.names import attribute_from_flag, attribute_from_name, real_name
+from ...impls.discovery.registry import unknown
 from ...impls.problem import Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, shown
@@ -66,6 +67,7 @@ def matching(pattern: str, one: Case | Wall | PlannedStudy) -> bool:
     return (
         pattern == one.id
         or real_name(pattern) == one.backend
+        or pattern in one.id  # its brackets are none of a shell pattern
         or fnmatchcase(one.id, f"*{pattern}*")
     )
 
@@ -327,9 +329,8 @@ def backends_of(flags: Iterable[str]) -> dict[str, str]:
 
 def refuse_unknown(backends: Iterable[str]) -> None:
     """Raises EnvironmentUnmet if a backend of a stored run does not exist here any more."""
-    known = impls.names()
     for name in dict.fromkeys(backends):
-        if attribute_from_name(name) is None and real_name(name) not in known:
+        if attribute_from_name(name) is None and unknown(name):
             raise EnvironmentUnmet(
                 f"the run has the backend {shown(name)}, which is not here; set ATTNBENCH_BACKENDS"
                 " as it was, or install its package; see `attnbench list backends`"

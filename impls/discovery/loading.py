@@ -1,9 +1,9 @@
 """Import a backend and bind it: its module or callable behind the `Backend` protocol."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from inspect import signature
@@ -16,9 +16,9 @@ from torch import Tensor
 
 from ..backend import Backend, Call, Inputs, Weights
 from ..layer import as_call, block_peak
-from ..problem import Problem
-from .names import Attribute, real_name
-from .registry import BUILTIN_FOLDER, defining, find
+from ..problem import OPT_IN, Problem
+from .names import Attribute, Value, parts_of, real_name
+from .registry import BUILTIN_FOLDER, defining, find, parameter_values
 from .source import EXACTNESS
 
 WANTED = "attend(q, k, v, *, causal, scale)"
@@ -48,7 +48,9 @@ def load(name: str) -> Backend:
             )
         refuse_other_arguments(name, found)
         found = PlainCallable(function=found)
-    return LoadedBackend(name=real_name(name), module=found)
+    real = real_name(name)
+    values = parameter_values(real, source.declared)
+    return LoadedBackend(name=real, module=found, parameters=values)
 
 
 def refuse_other_arguments(name: str, function: Callable[..., Any]) -> None:
@@ -67,15 +69,17 @@ def refuse_other_arguments(name: str, function: Callable[..., Any]) -> None:
 class LoadedBackend:
     """A module as a `Backend`: binds the variant and supplies what the module leaves out.
 
-    If the module has VARIANTS, its functions get `variant` by keyword.
+    If the module has VARIANTS, its functions get `variant` by keyword, and so they get each of its
+    PARAMETERS, None if the name does not give it.
     """
 
     name: str
     module: Any
+    parameters: Mapping[str, Value | None] = field(default_factory=dict)
 
     @property
     def variant(self) -> str:
-        return self.name.partition(":")[2]
+        return parts_of(self.name).variant
 
     @property
     def pinned_kernel(self) -> str | None:
@@ -105,10 +109,17 @@ class LoadedBackend:
     def why_not(self, problem: Problem, device: torch.device) -> str | None:
         function = self._function("why_not")
         masks = ("none", *getattr(self.module, "MASKS", ()))
+        computed = getattr(self.module, "COMPUTES", ())
+        others = (
+            f"does not compute {name} {getattr(problem, name)}"
+            for name, usual in OPT_IN.items()
+            if name not in computed and getattr(problem, name) != usual
+        )
         return (
             self.unavailable(device)
             or (function(problem, device) if function else None)
             or (None if problem.mask in masks else f"does not compute the mask {problem.mask}")
+            or next(others, None)
         )
 
     def why_not_under_mask(self, problem: Problem, device: torch.device) -> str | None:
@@ -163,16 +174,18 @@ class LoadedBackend:
 
     def _formula(self) -> ModuleType | None:
         """The module of peak_formulas/ that is named like a backend of ours."""
-        name = self.name.partition(":")[0]
+        name = parts_of(self.name).file
         formula = f"{PACKAGE}.peak_formulas.{name}"
         ours = getattr(self.module, "__name__", "") == f"{PACKAGE}.{name}"
         return import_module(formula) if ours and find_spec(formula) else None
 
     def _function(self, name: str, module: Any = None) -> Callable[..., Any] | None:
         function = getattr(module or self.module, name, None)
-        if function is None or not getattr(self.module, "VARIANTS", ()):
+        has_variants = bool(getattr(self.module, "VARIANTS", ()))
+        if function is None or not (has_variants or self.parameters):
             return function
-        return lambda *arguments: function(*arguments, variant=self.variant)
+        bound = {**({"variant": self.variant} if has_variants else {}), **self.parameters}
+        return lambda *arguments: function(*arguments, **bound)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

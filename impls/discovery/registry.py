@@ -26,8 +26,16 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..problem import Problem
-from .names import ALIASES, Attribute, attribute_from_name, real_name
-from .source import NOTHING, BadBackend, Declared, declared
+from .names import (
+    ALIASES,
+    Attribute,
+    Value,
+    attribute_from_name,
+    given_parameters,
+    parts_of,
+    real_name,
+)
+from .source import NOTHING, TYPES, BadBackend, Declared, declared
 
 BUILTIN_FOLDER = Path(__file__).parent.parent
 FOLDERS_VARIABLE = "ATTNBENCH_BACKENDS"
@@ -132,16 +140,49 @@ def find(name: str) -> Source:
     attribute = attribute_from_name(name)
     if attribute:
         return Source(origin=attribute)
-    known, real = sources(), real_name(name)
-    if real in known:
-        return known[real]
-    file_name, _, variant = real.partition(":")
-    if file_name in known and variant in known[file_name].declared.variants:
-        return known[file_name]
+    known, parts = sources(), parts_of(real_name(name))
+    found = known.get(parts.bare)  # the name of a package's backend may have a colon
+    if (
+        found is None
+        and parts.file in known
+        and parts.variant in known[parts.file].declared.variants
+    ):
+        found = known[parts.file]
+    if found is not None:
+        parameter_values(name, found.declared)
+        return found
     all_names = names()
     close = get_close_matches(name, all_names, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     raise ValueError(f"no backend {name!r}; there are: {', '.join(all_names)}{hint}")
+
+
+def parameter_values(name: str, of: Declared) -> dict[str, Value | None]:
+    """The value of each parameter of a backend, None for those that its name does not give.
+
+    Raises ValueError if it gives others, or a value of another type.
+    """
+    given, kinds = given_parameters(name) if "[" in name else {}, dict(of.parameters)
+    if unknown := [one for one in given if one not in kinds]:
+        there = ", ".join(f"{one} ({kind})" for one, kind in kinds.items()) or "none"
+        raise ValueError(f"backend {name!r}: no parameter {unknown[0]!r}; there are: {there}")
+    values: dict[str, Value | None] = dict.fromkeys(kinds)
+    for one, value in given.items():
+        wanted = kinds[one]
+        allowed = ("int", "float") if wanted == "float" else (wanted,)
+        if wanted != "str" and type(value).__name__ not in allowed:
+            raise ValueError(f"backend {name!r}: {one} is {value!r}; wanted {TYPES[wanted]}")
+        values[one] = str(value) if wanted == "str" else value
+    return values
+
+
+def unknown(name: str) -> str:
+    """Why there is no such backend, in one line; "" if there is."""
+    try:
+        find(name)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def sources() -> dict[str, Source]:

@@ -2,12 +2,15 @@
 
 import ast
 import os
+import re
 import stat
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 EXACTNESS = ("exact", "approximate", "other")
+TYPES = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
+"""Of a backend's parameter, and what is wanted."""
 INPUT_ORDERS = ("heads", "model")
 MOST_BYTES = 4 << 20  # of a backend's file
 
@@ -18,11 +21,15 @@ class BadBackend(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """The top level of a file: the functions it defines, and four of its values."""
+    """The top level of a file: the functions it defines, and some of its values.
+
+    `parameters`: each with the name of its type.
+    """
 
     functions: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, str], ...] = ()
     exactness: str = "exact"
     input_order: str = "heads"
 
@@ -59,6 +66,7 @@ def _declared(path: Path, mtime_ns: int, size: int) -> Declared:
         functions=functions,
         needs=_strings(tree, "NEEDS", path),
         variants=_strings(tree, "VARIANTS", path),
+        parameters=_typed(tree, "PARAMETERS", path),
         exactness=_one_of(EXACTNESS, tree, "EXACTNESS", path) if is_backend else "exact",
         input_order=_one_of(INPUT_ORDERS, tree, "INPUT_ORDER", path) if is_backend else "heads",
     )
@@ -88,6 +96,22 @@ def _strings(tree: ast.Module, name: str, path: Path) -> tuple[str, ...]:
             " without being run"
         )
     return value
+
+
+def _typed(tree: ast.Module, name: str, path: Path) -> tuple[tuple[str, str], ...]:
+    """The value of the top-level assignment `name = {"...": int}`, each type by its name."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            pairs = re.findall(r"'(\w+)': (\w+)", ast.unparse(node.value))
+            plain = "{" + ", ".join(f"'{key}': {kind}" for key, kind in pairs) + "}"
+            known = all(key.isidentifier() and kind in TYPES for key, kind in pairs)
+            if plain != ast.unparse(node.value) or not known or len(dict(pairs)) < len(pairs):
+                raise BadBackend(
+                    f"{path}:{node.lineno}: {name} must be written out as {{'rank': int}}, with a"
+                    f" type of {', '.join(TYPES)} for each name"
+                )
+            return tuple(pairs)
+    return ()
 
 
 def _one_of(choices: tuple[str, ...], tree: ast.Module, name: str, path: Path) -> str:

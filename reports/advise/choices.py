@@ -19,7 +19,7 @@ from ..comparison.verdict import (
 from ..data.decode import Rate, traffic
 from ..data.noise_floor import process_noise
 from ..data.read import Run
-from ..ratio import Noise, of_one_process, widened
+from ..ratio import Noise, of_one_process, ratio_of_intervals
 from .asked import Asked, Implementation, Inquiry, Phase
 from .stored import Stored, StoredRows
 
@@ -295,19 +295,22 @@ def _part(one: Cell, two: Cell, verdicts: Iterator[CaseVerdict]) -> Against:
 
 
 def _fitted_part(one: Cell, two: Cell) -> Against:
-    """At least one of the two times is fitted: the bounds are as if both errors went the same way.
+    """At least one of the two times is fitted, and has no samples.
 
     As between measured rows, two runs decide nothing unless it is known how much runs differ.
     """
     runs = [cell.stored.run if cell.stored is not None else cell.fit_run for cell in (one, two)]
     assert runs[0] is not None
     assert runs[1] is not None
+    assert one.time_ms is not None
+    assert two.time_ms is not None
     rules = _rules(runs[0], runs[1])
-    base, new = _time_of(one, rules), _time_of(two, rules)
-    ratio, low, high = new.value / base.value, new.low / base.high, new.high / base.low
-    unknown = not rules.same_run and rules.noise.between_runs is None
-    if not rules.same_run and rules.noise.between_runs is not None:
-        low, high = widened(ratio, low, high, rules.noise.between_runs.ratio)
+    between = rules.noise.between_runs
+    unknown = not rules.same_run and between is None
+    effects = [_own_ratio(cell, rules) for cell in (one, two)]
+    if not rules.same_run and between is not None:
+        effects.append(between.ratio)
+    ratio, low, high = ratio_of_intervals(two.time_ms, one.time_ms, effects)
     margin_ratio = rules.margin_ratio("latency", paired=False)
     verdict, reasons = verdict_of(low, high, margin_ratio, "latency"), ["unpaired"]
     slower = two if verdict == SLOWER else one
@@ -328,18 +331,12 @@ def _fitted_part(one: Cell, two: Cell) -> Against:
     )
 
 
-def _time_of(cell: Cell, rules: Rules) -> Interval:
-    """The time of a call; of a single process with what processes differ by, as a fit's has it."""
-    time_ms = cell.time_ms
-    assert time_ms is not None
+def _own_ratio(cell: Cell, rules: Rules) -> float:
+    """By how much a process differs from the others, where the cell has one; a fit includes it."""
     if cell.stored is None or not of_one_process(dict(cell.stored.row)):
-        return time_ms
-    samples = case_samples(cell.stored.row)
-    # of two processes; here is one
-    differ = rules.noise.of_processes(disturbed=samples.disturbed).ratio
-    own_ratio = expm1(log1p(differ) / sqrt(2))
-    low, high = widened(time_ms.value, time_ms.low, time_ms.high, own_ratio)
-    return replace(time_ms, low=low, high=high)
+        return 0.0
+    of_two = rules.noise.of_processes(disturbed=disturbed(cell)).ratio
+    return expm1(log1p(of_two) / sqrt(2))
 
 
 def disturbed(cell: Cell) -> bool:

@@ -94,11 +94,13 @@ def _own_parts(advice: Advice) -> Iterator[Part]:
 
 
 def _which(advice: Advice) -> Card:
+    picture = _ratios(advice)
     return Card(
         name="answer",
         title="Which attention",
         sentence=headline(advice),
-        picture=_ratios(advice),
+        picture=picture,
+        wide=picture is None,
         subtitle="time in all layers",
         note=NOTE if advice.recommended else "",
     )

@@ -91,6 +91,7 @@ def _records(run: Run) -> list[dict[str, Any]]:
         | _latency(row, run.meta)
         | _temporary(row)
         | _windows(row)
+        | {f"parameter_{name}": value for name, value in (row["parameters"] or {}).items()}
         for row in run.rows
     ]
     records = reached + [

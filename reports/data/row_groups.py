@@ -206,5 +206,5 @@ def backends(rows: Iterable[Row]) -> list[str]:
 
 
 def family(backend: str) -> str:
-    """The backend without its variant: `sdpa` of `sdpa:flash`."""
-    return backend.partition(":")[0]
+    """The backend without variant and parameters: `sdpa` of `sdpa:flash`."""
+    return backend.partition("[")[0].partition(":")[0]

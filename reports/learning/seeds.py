@@ -1,10 +1,10 @@
 """Intervals over seeds, or over sequences: as texts of tables, and as lines of figures."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf, isnan
 
 from ...harness.stats.intervals import Interval
-from ..elements import Series
+from ..elements import Panel, Series
 from ..formatting import number_text, range_text, time_text
 
 
@@ -58,4 +58,19 @@ def line(name: str, points: Mapping[float, Interval | None], *, of_shares: bool 
         y=tuple(None if one is None else known(one.value) for one in values),
         low=tuple(None if one is None else bound(one.low) for one in values),
         high=tuple(None if one is None else bound(one.high) for one in values),
+    )
+
+
+def right_answers(
+    title: str, x_label: str, series: Sequence[Series], *, over_heads: bool = False
+) -> Panel:
+    """The share of right answers; numbers of heads are doubled from one to the next."""
+    return Panel(
+        x_label=x_label,
+        y_label="right answers",
+        unit="share",
+        x_scale="log" if over_heads else "linear",
+        y_scale="linear",
+        title=title,
+        series=tuple(series),
     )

@@ -83,6 +83,8 @@ def _block(block: Block, mark: Mark) -> Block:
         return _table(block, mark)
     if isinstance(block, Figure):
         return _figure(block, mark)
+    if isinstance(block, WallChart):
+        return _wall(block, mark)
     if isinstance(block, Maps):
         caption = mark(block.caption)
         table = _table(block.table, mark)
@@ -101,12 +103,20 @@ def _picture(picture: Picture, mark: Mark) -> Picture:
             rows = tuple(_dot_row(row, mark) for row in picture.rows)
             return replace(picture, rows=rows, table=table, description=description)
         case WallChart():
-            table, description = _table(picture.table, mark), mark(picture.description)
-            panels = tuple(
-                (mark(title), tuple(replace(line, backend=mark(line.backend)) for line in lines))
-                for title, lines in picture.panels
-            )
-            return replace(picture, panels=panels, table=table, description=description)
+            return _wall(picture, mark)
+
+
+def _wall(chart: WallChart, mark: Mark) -> WallChart:
+    return replace(
+        chart,
+        title=mark(chart.title),
+        panels=tuple(
+            (mark(title), tuple(replace(line, backend=mark(line.backend)) for line in lines))
+            for title, lines in chart.panels
+        ),
+        table=_table(chart.table, mark),
+        description=mark(chart.description),
+    )
 
 
 def _dot_row(row: DotRow, mark: Mark) -> DotRow:

@@ -258,7 +258,11 @@ def _section(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, 
             drawing = maps.svg(block, name)
         elif isinstance(block, Bars):
             drawing = bars.svg(block, name)
-        wide = isinstance(block, Maps) or (isinstance(block, Figure) and len(block.panels) > 1)
+        elif isinstance(block, WallChart):
+            drawing = "".join(drawn(block, report.backends, name) or ())
+        wide = isinstance(block, Maps | WallChart) or (
+            isinstance(block, Figure) and len(block.panels) > 1
+        )
         svg = Markup(drawing)  # noqa: S704 - all text in it is escaped
         size = "wide" if wide else ""
         parts[-1]["blocks"].append({"is": block, "svg": svg, "legend": looks, "size": size})

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 
 from ...harness.files.printable import visible
-from ..elements import Bars, Block, Figure, Maps, Table, Text
+from ..elements import Bars, Block, Figure, Maps, Table, Text, WallChart
 from .alignment import number_columns
 from .terminal_table import TerminalTable
 
@@ -23,7 +23,7 @@ def render_block(block: Block, *, fold: bool = False) -> Iterator[RenderableType
         style = {"note": "dim", "caution": "yellow"}.get(block.kind, "")
         text = escape(visible(block.text, lines=block.kind == "log"))
         yield f"[{style}]{text}[/]" if style else text
-    elif isinstance(block, Figure | Maps | Bars):
+    elif isinstance(block, Figure | Maps | Bars | WallChart):
         yield safe(block.title)
         yield from render_block(block.table)
     elif isinstance(block, Table) and block.folded and fold:

@@ -158,7 +158,7 @@ def method(backend: str) -> str:
     """The backend without its size: `linformer` of `linformer:64`, `linformer:pool` of
     `linformer:pool64`.
     """
-    return backend.rstrip("0123456789").rstrip(":")
+    return backend.partition("[")[0].rstrip("0123456789").rstrip(":")
 
 
 def empty(group: Group) -> list[str]:
@@ -237,9 +237,9 @@ def trades(group: Group) -> list[Trade]:
 
 
 def size(row: Row) -> int | None:
-    """Its rank or number of features, if the row has it."""
-    configuration = row.get("configuration") or {}
-    sizes = (configuration.get(name) for name in SIZES)
+    """Its rank or number of features, or another number that its name gives."""
+    known = {**(row.get("parameters") or {}), **(row.get("configuration") or {})}
+    sizes = (known.get(name) for name in (*SIZES, *(row.get("parameters") or {})))
     return next((value for value in sizes if type(value) is int), None)
 
 

@@ -55,7 +55,7 @@ def test_performer_is_the_product_of_its_features(shape: dict[str, Any]) -> None
     problem = Problem(**SHAPE | shape, passes="forward+backward")
     inputs = make_inputs(problem, CPU, seed=1)
     ours = load("performer:64").prepare(problem, inputs, None)()
-    expected = favor(problem, *inputs, performer.features(64, problem.d_k, CPU))
+    expected = favor(problem, *inputs, performer.random_features(64, problem.d_k, CPU))
     gradient = torch.randn(ours.shape, generator=torch.Generator().manual_seed(2))
     torch.testing.assert_close(ours.double(), expected, rtol=1e-4, atol=1e-4)
     gradients = torch.autograd.grad(ours, inputs, gradient)
@@ -65,7 +65,7 @@ def test_performer_is_the_product_of_its_features(shape: dict[str, Any]) -> None
 
 
 def test_features_of_a_block_are_orthogonal_and_their_mean_is_the_softmax_kernel() -> None:
-    w = performer.features(1 << 14, 8, CPU).double()
+    w = performer.random_features(1 << 14, 8, CPU).double()
     blocks = (w * 8**0.25).view(-1, 8, 8)
     products = blocks @ blocks.mT
     squares = products.diagonal(dim1=1, dim2=2)
@@ -75,7 +75,9 @@ def test_features_of_a_block_are_orthogonal_and_their_mean_is_the_softmax_kernel
     found = ((w @ (x + y)) - (x.square().sum() + y.square().sum()) / 8**0.5 / 2).exp()
     error = float(found.std()) / len(found) ** 0.5
     assert abs(float(found.mean()) - float((x @ y / 8**0.5).exp())) < 4 * error
-    assert torch.equal(performer.features(100, 8, CPU), performer.features(100, 8, CPU))
+    assert torch.equal(
+        performer.random_features(100, 8, CPU), performer.random_features(100, 8, CPU)
+    )
 
 
 def error_of(name: str, problem: Problem, seed: int, times: float = 1.0) -> float:

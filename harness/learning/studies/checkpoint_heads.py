@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -14,6 +13,7 @@ from ..checkpoints import decoder_file, hugging_face
 from ..checkpoints.gated import Gated, GatedDecoder
 from ..checkpoints.removal import MOST_S, Removed, removed, whole
 from ..checkpoints.sequences import Sequences, sequences_for
+from ..findings import CheckpointHeads
 from ..head_metrics import Heads
 
 QUESTION = "What do the heads of a model look at, and which of them can be removed?"
@@ -33,7 +33,7 @@ def run(
     tokens: str | None = None,
     most_bytes: int | None = None,
     most_s: float = MOST_S,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[CheckpointHeads]:
     """`problem` is not used. `path`, `tokens`: files of the user's, which no run's file names.
     `most_s`: for all removals of heads.
 
@@ -67,39 +67,39 @@ def opened(path: Path, device: torch.device, most_bytes: int | None = None) -> G
 
 def finding(
     model: Gated, name: str, sequences: Sequences, most_s: float = MOST_S
-) -> dict[str, Any]:
+) -> CheckpointHeads:
     about, batch = model.about, sequences.looked_at
     heads, found = model.looked_at(batch.tokens), whole(model, batch)
     without = removed(model, batch, sequences.judged_on, most_s)
     metrics = head_metrics.metrics(heads, batch.tokens)
     drawn = _drawn(heads, without, metrics["induction_share"])
-    return {
-        "checkpoint": name,
-        "format": about.format,
-        "model_type": about.model_type,
-        "d_model": about.d_model,
-        "layers": list(about.layers),
-        "layer_heads": model.heads,
-        "kv_heads": about.kv_heads,
-        "vocabulary": about.vocabulary,
-        "parameter_count": about.parameter_count,
-        "trained_task": about.trained.get("task"),
-        "trained_steps": about.trained.get("steps"),
-        "tokens": batch.tokens.shape[1],
-        "token_source": sequences.source,
-        "tokenizer_reason": sequences.unnamed,
-        "sequence_loss_nats": found.losses,
-        "accuracy_ratio": found.accuracy_ratio,
+    return CheckpointHeads(
+        checkpoint=name,
+        format=about.format,
+        model_type=about.model_type,
+        d_model=about.d_model,
+        layers=list(about.layers),
+        layer_heads=model.heads,
+        kv_heads=about.kv_heads,
+        vocabulary=about.vocabulary,
+        parameter_count=about.parameter_count,
+        trained_task=about.trained.get("task"),
+        trained_steps=about.trained.get("steps"),
+        tokens=batch.tokens.shape[1],
+        token_source=sequences.source,
+        tokenizer_reason=sequences.unnamed,
+        sequence_loss_nats=found.losses,
+        accuracy_ratio=found.accuracy_ratio,
         **metrics,
-        "removal_sequences": without.sequences,
-        "single_sequence_loss_nats": without.single,
-        "pruned_heads_left": without.left,
-        "pruned_sequence_loss_nats": without.losses,
-        "removal_reason": without.reason,
-        "sentence": sequences.names,
-        "drawn_heads": [list(one) for one in drawn],
-        "weight_rows": [heads[layer].weights[0, head].float().tolist() for layer, head in drawn],
-    }
+        removal_sequences=without.sequences,
+        single_sequence_loss_nats=without.single,
+        pruned_heads_left=without.left,
+        pruned_sequence_loss_nats=without.losses,
+        removal_reason=without.reason,
+        sentence=sequences.names,
+        drawn_heads=[list(one) for one in drawn],
+        weight_rows=[heads[layer].weights[0, head].float().tolist() for layer, head in drawn],
+    )
 
 
 def _drawn(

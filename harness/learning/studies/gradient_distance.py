@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from ....impls.problem import Problem
+from ..findings import GradientDistance
 
 QUESTION = "How far back do gradients reach, and over how many steps?"
 WIDTH, KERNEL = 32, 3
@@ -29,7 +30,7 @@ Model = Callable[[list[Tensor]], Tensor]
 """From tokens, a tensor [width] each, to the last output."""
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[GradientDistance]:
     """One finding per model and length; norms are geometric means over draws.
 
     `fitted_tokens`: the longest distance that `fade_per_token` is fitted to.
@@ -42,19 +43,19 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
                 reached = [distance for distance in range(length) if drawn[0][distance] > 0]
                 slopes = [slope(one, reached) for one in drawn]
                 shortest, longest = path_steps(make(length), length)
-                yield {
-                    "model": name,
-                    "seq_len": length,
-                    "width": WIDTH,
-                    "reach_tokens": max(reached),
-                    "shortest_path_steps": shortest,
-                    "longest_path_steps": longest,
-                    "gradient_norms": [
+                yield GradientDistance(
+                    model=name,
+                    seq_len=length,
+                    width=WIDTH,
+                    reach_tokens=max(reached),
+                    shortest_path_steps=shortest,
+                    longest_path_steps=longest,
+                    gradient_norms=[
                         _geometric([one[distance] for one in drawn]) for distance in range(length)
                     ],
-                    "fitted_tokens": min(FIT_MOST, max(reached)),
+                    fitted_tokens=min(FIT_MOST, max(reached)),
                     **_with_interval("fade_per_token", slopes),
-                }
+                )
 
 
 def norms(model: Model, length: int) -> list[float]:

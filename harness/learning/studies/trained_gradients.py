@@ -11,7 +11,6 @@ steps: it answers no better than by chance, and its gradients say nothing.
 
 from collections.abc import Callable, Iterator
 from math import ceil, log, log2
-from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -19,6 +18,7 @@ from torch.nn.functional import cross_entropy, pad
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from ....impls.problem import Problem
+from ..findings import TrainedGradients
 from ..training import one_thread
 
 QUESTION = "How does the gradient over distance change by training?"
@@ -48,14 +48,14 @@ class Asked(nn.Module):
 
 def run(
     problem: Problem, device: torch.device, seed: int, *, model: str
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[TrainedGradients]:
     """`problem` is not used, and the device is the CPU: the shapes are those above."""
     for number in range(SEEDS):
         with one_thread(), torch.random.fork_rng([]):
             yield trained(model, seed + number)
 
 
-def trained(name: str, seed: int) -> dict[str, Any]:
+def trained(name: str, seed: int) -> TrainedGradients:
     torch.manual_seed(seed)
     model = Asked(MODELS[name]())
     before = gradient_norms(model, seed)
@@ -65,22 +65,22 @@ def trained(name: str, seed: int) -> dict[str, Any]:
     with torch.no_grad():
         logits = model(model.embedding(tokens))
     wanted = answers(tokens, places)
-    return {
-        "model": name,
-        "train_seed": seed,
-        "seq_len": TOKENS,
-        "width": WIDTH,
-        "batch": BATCH,
-        "steps": STEPS,
-        "parameter_count": sum(one.numel() for one in model.parameters()),
-        "loss_nats": float(cross_entropy(logits, wanted)),
-        "accuracy_ratio": float((logits.argmax(-1) == wanted).double().mean()),
-        "step_loss_nats": losses,
-        "gradient_norms_before": before,
-        "gradient_norms_after": after,
-        "fade_per_token_before": fade(before),
-        "fade_per_token_after": fade(after),
-    }
+    return TrainedGradients(
+        model=name,
+        train_seed=seed,
+        seq_len=TOKENS,
+        width=WIDTH,
+        batch=BATCH,
+        steps=STEPS,
+        parameter_count=sum(one.numel() for one in model.parameters()),
+        loss_nats=float(cross_entropy(logits, wanted)),
+        accuracy_ratio=float((logits.argmax(-1) == wanted).double().mean()),
+        step_loss_nats=losses,
+        gradient_norms_before=before,
+        gradient_norms_after=after,
+        fade_per_token_before=fade(before),
+        fade_per_token_after=fade(after),
+    )
 
 
 def train(model: Asked, seed: int) -> list[float]:

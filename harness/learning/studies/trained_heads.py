@@ -14,7 +14,9 @@ from ....impls.block import Decoder
 from ....impls.problem import Problem
 from ...stats.intervals import mean_interval
 from .. import head_metrics, pruning, smaller_layers, training
-from ..checkpoints import decoder_file, given
+from ..checkpoints import decoder_file, given, removal
+from ..checkpoints.gated import GatedDecoder
+from ..findings import TrainedHeads
 from ..synthetic_tasks import Batch, Task, task
 from ..training import held_out, one_thread, quality, seen
 
@@ -54,7 +56,7 @@ def run(
     task: str,
     heads: int,
     save_to: Path | None = None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[TrainedHeads]:
     """`problem` is not used: the shapes are those of training.py."""
     accuracies: list[float] = []
     with one_thread():
@@ -62,8 +64,8 @@ def run(
             number = len(accuracies)
             one = (task, heads, device, seed + number)
             finding = trained(*one, maps=number == 0, save_to=save_to)
-            accuracies.append(finding["accuracy_ratio"])
-            yield {**finding, "seed_number": number}
+            accuracies.append(finding.accuracy_ratio)
+            yield finding.model_copy(update={"seed_number": number})
 
 
 def enough(accuracies: list[float]) -> bool:
@@ -81,7 +83,7 @@ def trained(
     *,
     maps: bool,
     save_to: Path | None = None,
-) -> dict[str, Any]:
+) -> TrainedHeads:
     """One training, and what there is to see of it. `maps`: keep those of the first sequence.
 
     `save_to`: a folder for the trained model.
@@ -100,36 +102,36 @@ def trained(
     loss, accuracy = quality(model, tested)
     noisy = {level: quality(model, tested, level) for level in NOISE_LEVELS}
     drawn = maps and heads <= MOST_DRAWN
-    return {
-        "task": name,
-        "heads": heads,
-        "train_seed": seed,
-        "d_model": training.D_MODEL,
-        "depth": of.depth,
-        "tokens": tested.tokens.shape[1],
-        "batch": training.BATCH,
-        "vocabulary": of.vocabulary,
-        "parameter_count": sum(one.numel() for one in model.parameters()),
-        "steps": STEPS[name],
-        "loss_nats": loss,
-        "accuracy_ratio": accuracy,
-        "seen_loss_nats": quality(model, known)[0],
-        "noise_ratio": NOISE_RATIO,
-        "noisy_loss_nats": noisy[NOISE_RATIO][0],
-        "noisy_accuracy_ratio": noisy[NOISE_RATIO][1],
-        "noise_levels_ratio": list(NOISE_LEVELS),
-        "noise_levels_loss_nats": [of_level for of_level, _ in noisy.values()],
-        "noise_levels_accuracy_ratio": [right for _, right in noisy.values()],
-        "step_loss_nats": done.losses,
-        "step_ms": done.step_ms,
-        "step_peak_bytes": done.peak_bytes,
+    return TrainedHeads(
+        task=name,
+        heads=heads,
+        train_seed=seed,
+        d_model=training.D_MODEL,
+        depth=of.depth,
+        tokens=tested.tokens.shape[1],
+        batch=training.BATCH,
+        vocabulary=of.vocabulary,
+        parameter_count=sum(one.numel() for one in model.parameters()),
+        steps=STEPS[name],
+        loss_nats=loss,
+        accuracy_ratio=accuracy,
+        seen_loss_nats=quality(model, known)[0],
+        noise_ratio=NOISE_RATIO,
+        noisy_loss_nats=noisy[NOISE_RATIO][0],
+        noisy_accuracy_ratio=noisy[NOISE_RATIO][1],
+        noise_levels_ratio=list(NOISE_LEVELS),
+        noise_levels_loss_nats=[of_level for of_level, _ in noisy.values()],
+        noise_levels_accuracy_ratio=[right for _, right in noisy.values()],
+        step_loss_nats=done.losses,
+        step_ms=done.step_ms,
+        step_peak_bytes=done.peak_bytes,
         **_named(head_metrics.metrics(before, looked_at.tokens), "before"),
         **_named(head_metrics.metrics(after, looked_at.tokens), "after"),
         **_pruned(model, looked_at, judged_on, costly=maps and heads == COSTED),
-        "sentence": _words(of, looked_at) if drawn else None,
-        "weight_rows_before": head_metrics.maps(before) if drawn else None,
-        "weight_rows_after": head_metrics.maps(after) if drawn else None,
-    }
+        sentence=_words(of, looked_at) if drawn else None,
+        weight_rows_before=head_metrics.maps(before) if drawn else None,
+        weight_rows_after=head_metrics.maps(after) if drawn else None,
+    )
 
 
 def _named(found: dict[str, head_metrics.Numbers], when: str) -> dict[str, Any]:
@@ -142,7 +144,7 @@ def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool)
     `costly`: also what the really smaller layers cost.
     """
     few = model.problem.heads <= MOST_SINGLE
-    order = pruning.by_importance(model, judged_on)
+    order = removal.by_importance(GatedDecoder(model, {}), judged_on)
     greedy = pruning.counts(len(order), GREEDY_STEPS)
     singly = len(order) <= MOST_ONE_BY_ONE
     pruned = pruning.counts(len(order), len(order)) if singly else greedy

@@ -8,12 +8,12 @@ a few places before it, which differ from token to token.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 
 from ....impls.problem import Problem
 from .. import training
+from ..findings import TrainedProjections
 from ..projected_attention import KINDS, project
 from ..synthetic_tasks import task as task_of
 from ..training import held_out, one_thread, quality
@@ -28,7 +28,7 @@ STEPS = {"recall": 300, "two_relations": 300}
 
 def run(
     problem: Problem, device: torch.device, seed: int, *, task: str, seed_number: int
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[TrainedProjections]:
     """A finding per attention, one after the other, so that their times can be compared.
 
     `problem` is not used: the shapes are those of training.py.
@@ -38,7 +38,7 @@ def run(
             yield trained(task, attention, device, seed + seed_number)
 
 
-def trained(name: str, attention: str, device: torch.device, seed: int) -> dict[str, Any]:
+def trained(name: str, attention: str, device: torch.device, seed: int) -> TrainedProjections:
     """One training: its curve, and what the model answers on new sequences."""
     of = task_of(name, TOKENS)
     model = training.decoder(of, HEADS, device, seed, tokens=TOKENS, causal=False)
@@ -48,22 +48,22 @@ def trained(name: str, attention: str, device: torch.device, seed: int) -> dict[
     done = training.train(model, of, STEPS[name], seed)
     loss, accuracy = quality(model, held_out(of, seed, device))
     learnt = [one for one in model.parameters() if one.requires_grad]
-    return {
-        "task": name,
-        "attention": attention,
-        "rank": None if is_exact else RANK,
-        "heads": HEADS,
-        "train_seed": seed,
-        "d_model": training.D_MODEL,
-        "depth": of.depth,
-        "tokens": TOKENS,
-        "batch": training.BATCH,
-        "vocabulary": of.vocabulary,
-        "parameter_count": sum(one.numel() for one in learnt),
-        "steps": STEPS[name],
-        "loss_nats": loss,
-        "accuracy_ratio": accuracy,
-        "step_loss_nats": done.losses,
-        "step_ms": done.step_ms,
-        "step_peak_bytes": done.peak_bytes,
-    }
+    return TrainedProjections(
+        task=name,
+        attention=attention,
+        rank=None if is_exact else RANK,
+        heads=HEADS,
+        train_seed=seed,
+        d_model=training.D_MODEL,
+        depth=of.depth,
+        tokens=TOKENS,
+        batch=training.BATCH,
+        vocabulary=of.vocabulary,
+        parameter_count=sum(one.numel() for one in learnt),
+        steps=STEPS[name],
+        loss_nats=loss,
+        accuracy_ratio=accuracy,
+        step_loss_nats=done.losses,
+        step_ms=done.step_ms,
+        step_peak_bytes=done.peak_bytes,
+    )

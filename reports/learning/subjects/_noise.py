@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from ...elements import Figure, Panel, Table
+from ...elements import Figure, Table
 from ...formatting import plural
-from ..seeds import line, percent, percents, with_range
+from ..seeds import line, percent, percents, right_answers, with_range
 from ..trained import TaskResult, accuracy_over_noise, overfit, points_lost
 
 MOST_LINES = 4  # of a panel: numbers of heads, from the fewest to the most
@@ -15,18 +15,14 @@ def noisy(found: Sequence[TaskResult], caption: str) -> Figure | Table:
     """Accuracy over the level of noise, a line per number of heads; the table alone without it."""
     drawn = _spread_out(sorted({count.heads for one in found for count in one.counts}))
     panels = [
-        Panel(
-            x_label="noise",
-            y_label="right answers",
-            unit="share",
-            x_scale="linear",
-            y_scale="linear",
-            title=one.task,
-            series=tuple(
+        right_answers(
+            one.task,
+            "noise",
+            [
                 line(plural(count.heads, "head"), points, of_shares=True)
                 for count, points in some
                 if count.heads in drawn
-            ),
+            ],
         )
         for one in found
         if (some := [(count, accuracy_over_noise(count)) for count in one.counts])

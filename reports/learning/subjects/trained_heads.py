@@ -8,15 +8,14 @@ from statistics import fmean
 from typing import Any
 
 from ....harness.learning.findings import TrainedHeads
-from ....harness.stats.intervals import Interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta, run_caption
-from ...elements import Block, Card, Figure, Maps, Panel, Table, note
+from ...elements import Block, Card, Figure, Maps, Series, Table, note
 from ...formatting import bytes_text, list_text, number_text, plural
 from ...subjects import Subject
 from ...subjects._studies import failed
 from ..maps import READING, back_text, cells, favourite, mean_attended, named, side_by_side
-from ..seeds import line, percent, percents, times, with_range
+from ..seeds import line, percent, percents, right_answers, times, with_range
 from ..trained import ASKS, LOCAL_SHARE, MARGIN_RATIO, HeadCount, TaskResult, When, results
 from ._fewer_heads import fewer
 from ._noise import noisy
@@ -176,17 +175,7 @@ def _quality(found: Sequence[TaskResult], caption: str) -> Figure:
             " intervals over seeds. The table has every number."
         ),
         panels=tuple(
-            Panel(
-                x_label="heads",
-                y_label="right answers",
-                unit="share",
-                y_scale="linear",
-                title=one.task,
-                series=(
-                    line("accuracy", {c.heads: c.accuracy for c in one.counts}, of_shares=True),
-                ),
-            )
-            for one in found
+            right_answers(one.task, "heads", [_over_heads(one)], over_heads=True) for one in found
         ),
         table=Table(
             title="Quality and cost over the number of heads",
@@ -223,14 +212,10 @@ def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
             " accurate than every faster one, seed by seed. The table has every number."
         ),
         panels=tuple(
-            Panel(
-                x_label="ms per training step",
-                y_label="right answers",
-                unit="share",
-                x_scale="linear",
-                y_scale="linear",
-                title=f"{one.task}: worth it {list_text([str(c.heads) for c in worth[one.task]])}",
-                series=(line("accuracy", _over_time(one), of_shares=True),),
+            right_answers(
+                f"{one.task}: worth it {list_text([str(c.heads) for c in worth[one.task]])}",
+                "ms per training step",
+                [_over_time(one)],
             )
             for one in found
         ),
@@ -247,11 +232,13 @@ def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
     )
 
 
-def _over_time(one: TaskResult) -> dict[float, Interval]:
-    timed = (count for count in one.counts if count.step.units)
-    return {
-        count.step.value: count.accuracy for count in sorted(timed, key=lambda one: one.step.value)
-    }
+def _over_heads(one: TaskResult) -> Series:
+    return line("accuracy", {c.heads: c.accuracy for c in one.counts}, of_shares=True)
+
+
+def _over_time(one: TaskResult) -> Series:
+    timed = sorted((c for c in one.counts if c.step.units), key=lambda count: count.step.value)
+    return line("accuracy", {c.step.value: c.accuracy for c in timed}, of_shares=True)
 
 
 def _metrics(found: Sequence[TaskResult]) -> Table:

@@ -12,11 +12,11 @@ from ....harness.rows.findings import findings_of
 from ....harness.stats.intervals import Interval, latency_interval, mean_interval, ratio_interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta, run_caption
-from ...elements import Figure, Panel, Table, note
+from ...elements import Figure, Table, note
 from ...formatting import bytes_text, list_text
 from ...subjects import Subject
 from ...subjects._studies import failed
-from ..seeds import line, percents, times, with_range
+from ..seeds import line, percents, right_answers, times, with_range
 
 TITLE = "Linformer in trained models"
 ORDER = 46
@@ -141,16 +141,10 @@ def _quality_and_time(found: dict[str, list[Attention]], caption: str) -> Figure
             " has every number."
         ),
         panels=tuple(
-            Panel(
-                x_label="ms per training step",
-                y_label="right answers",
-                unit="share",
-                x_scale="linear",
-                y_scale="linear",
-                title=task,
-                series=tuple(
-                    line(one.name, {one.step.value: one.accuracy}, of_shares=True) for one in some
-                ),
+            right_answers(
+                task,
+                "ms per training step",
+                [line(one.name, {one.step.value: one.accuracy}, of_shares=True) for one in some],
             )
             for task, some in found.items()
         ),

@@ -61,7 +61,7 @@ def finding_of(path: Path, tokens: Path | None = None) -> dict[str, Any]:
     (found,) = checkpoint_heads.run(
         UNUSED, CPU, 0, checkpoint="mine", path=str(path), tokens=tokens and str(tokens)
     )
-    return found
+    return found.stored()
 
 
 def change_config(folder: Path, **values: Any) -> None:

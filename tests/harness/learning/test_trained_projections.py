@@ -17,7 +17,8 @@ UNUSED = Problem(batch=1, seq_len=8, d_model=8, heads=1)
 def test_a_part_trains_every_attention_from_one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(trained_projections.STEPS, "recall", 2)
     found = list(trained_projections.run(UNUSED, CPU, 3, task="recall", seed_number=2))
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    stored = [one.stored() for one in found]
+    assert json.loads(json.dumps(stored, allow_nan=False)) == stored
     assert [(one["train_seed"], one["attention"]) for one in found] == [
         (5, attention) for attention in ATTENTIONS
     ]

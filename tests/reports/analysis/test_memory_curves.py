@@ -10,7 +10,7 @@ from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
 from tests.made_runs import GIB, grid, quickstart, row, write_run
 from tests.reports.rendering import rows_of
-from tests.reports.sections.test_wall import planned, wall, wall_row
+from tests.reports.subjects.test_wall_rows import planned, wall, wall_row
 
 LENGTHS = (512, 1024, 2048, 4096, 8192)
 

@@ -8,7 +8,7 @@ import pytest
 
 from attnbench.reports.exports import Exported, NotExportable, export, load, names
 from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
-from tests.reports.sections.test_wall import only_walls
+from tests.reports.subjects.test_wall_rows import only_walls
 
 WHOLE_RUNS = ("chrome-trace", "csv", "json", "md", "parquet")
 SPEEDS_ONLY = ("github-benchmark", "pytest-benchmark")

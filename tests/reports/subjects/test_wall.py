@@ -1,4 +1,4 @@
-"""reports/cards/wall.py: the sentence on where memory ends, and the chart's points."""
+"""reports/subjects/wall.py: the sentence on where memory ends, and the chart's points."""
 
 import re
 from pathlib import Path
@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.cards import memory, wall
 from attnbench.reports.elements import Card, WallChart
+from attnbench.reports.subjects import memory, wall
 from tests.made_runs import GIB, grid, quickstart, row, write_run
-from tests.reports.rendering import card_of
+from tests.reports.rendering import subject_of
 
 LENGTHS = (512, 1024, 2048, 4096, 8192)
 
@@ -22,7 +22,7 @@ def run_with(parent: Path, *, status: str = "ok", **meta: Any) -> Path:
 
 
 def wall_card(*runs: Path) -> Card:
-    found = card_of(wall, *runs)
+    found = subject_of(wall, *runs).card
     assert found is not None
     return found
 
@@ -91,15 +91,15 @@ def test_bytes_that_nobody_knows_give_no_card(tmp_path: Path) -> None:
     cases = grid(("fused",), LENGTHS)
     unknown = {"peak_bytes": None, "predicted_peak_bytes": None, "meta_peak_bytes": None}
     run = write_run(tmp_path, cases, [row(one, **unknown) for one in cases])
-    assert card_of(wall, run) is None
-    assert card_of(memory, run) is None
+    assert subject_of(wall, run).card is None
+    assert subject_of(memory, run).card is None
 
 
 def test_two_lengths_show_no_growth(tmp_path: Path) -> None:
     cases = grid(("fused",), (512, 1024))
     run = write_run(tmp_path, cases, [row(one) for one in cases])
-    assert card_of(wall, run) is None
-    assert card_of(memory, run) is None
+    assert subject_of(wall, run).card is None
+    assert subject_of(memory, run).card is None
 
 
 def test_a_case_without_a_prediction_has_no_height(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_four_times_the_memory_is_said_only_of_lengths_where_it_is_so(
     """64 N^2 + 10240 N in all: at N = 512 the linear part still is a quarter."""
     cases = grid(("fused",), lengths)
     run = write_run(tmp_path, cases, [row(one) for one in cases], memory_bytes=None)
-    found = card_of(memory, run)
+    found = subject_of(memory, run).card
     assert found is not None
     assert grows in plain(found.sentence)
 
@@ -135,7 +135,7 @@ def test_without_a_polynomial_only_what_was_measured_is_said(tmp_path: Path) -> 
     """Three lengths show no polynomial: what twice the longest takes was told all the same."""
     cases = grid(("fused", "sdpa"), (512, 1024, 2048))
     rows = [row(one, predicted_peak_bytes=None) for one in cases]
-    found = card_of(memory, write_run(tmp_path, cases, rows, memory_bytes=None))
+    found = subject_of(memory, write_run(tmp_path, cases, rows, memory_bytes=None)).card
     assert found is not None
     text = plain(found.sentence)
     assert "about quadratic: " in text

@@ -1,18 +1,15 @@
-"""reports/cards/least_memory.py: the fewest peak bytes, by the shapes of a scenario."""
+"""reports/subjects/memory.py: the fewest peak bytes, by the shapes of a scenario."""
 
 from pathlib import Path
 
-from attnbench.reports.cards import least_memory
-from attnbench.reports.data.load import frame
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Card, Table
+from attnbench.reports.subjects import memory
 from tests.made_runs import made, problem, run_of
+from tests.reports.rendering import subject_of
 
 
 def card_of(run: Path) -> Card | None:
-    read = [read_run(run)]
-    return least_memory.card(frame(read), run_meta(read))
+    return subject_of(memory, run).card
 
 
 def shapes(parent: Path) -> Path:

@@ -13,7 +13,7 @@ from ..analysis.memory_curves import (
 from ..analysis.polynomial import Polynomial, coefficient_text
 from ..analysis.wall import OUT_OF_MEMORY
 from ..data.row_groups import Group, Row, case_key
-from ..data.run_meta import Meta, budget_bytes
+from ..data.run_meta import Meta, budget_bytes, caption
 from ..elements import Card, Table, WallChart, WallLine, WallPoint
 from ..formatting import (
     STATUS_WORDS,
@@ -46,11 +46,12 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta, name: str) -> Car
     size = None if budget is None else int(budget)
     memory = "memory needed: inputs + peak" + (f", budget {bytes_text(size)}" if size else "")
     which = _problem_text(group, most) if len(found) > 1 else ""
+    sentence = _sentence(most, curves, size)
     return Card(
         name=name,
         title="The wall" if any(one.stops for one in curves[most]) else "Memory over N",
         subtitle=f"{memory}{f', {which}' if which else ''}",
-        sentence=_sentence(most, curves, size),
+        sentence=sentence,
         picture=WallChart(
             panels=tuple(
                 (plural(heads, "head"), tuple(map(_line, curves[heads]))) for heads in shown
@@ -58,6 +59,8 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta, name: str) -> Car
             budget_bytes=size,
             description=_description(curves, size),
             table=_table(curves),
+            title=sentence,
+            caption=caption(group.problem, meta),
         ),
         note=_note(curves, family, len(found)),
     )

@@ -1,28 +1,39 @@
-"""Where the bytes of a call are: inputs, output, temporaries; and whether all counts agree."""
+"""Where the bytes of a call are: inputs, output, temporaries; who needs the least; and whether all
+counts agree.
+"""
 
-from collections.abc import Callable, Iterator
-
-import pandas as pd
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
 from ..analysis.memory import disagreement, kept_finding, kept_text, other_peaks
+from ..analysis.memory_curves import families
+from ..analysis.speed import race
+from ..data.exactness import is_exact
 from ..data.memory_need import clearly_outside_bytes
 from ..data.row_groups import (
+    Group,
     Row,
     axis_title,
     backends,
+    case_key,
     distinguishing_axes,
     groups,
-    records,
+    label,
+    over_lengths,
     value_text,
 )
 from ..data.run_meta import Meta
-from ..elements import Block, Table, Text, note
-from ..formatting import bytes_text, list_text, plural
+from ..elements import Block, Card, Table, Text, note
+from ..formatting import bytes_text, list_text, number_text, plural
+from . import Subject
+from ._memory_over_n import memory_card
+from .wall import asked
 
 TITLE = "Memory of a call"
-ORDER = 25
+ORDER = 31
 NEEDS = ("peak_bytes", "output_bytes", "predicted_peak_bytes")
 MOST_ROWS = 200
+MOST_LINES = 8  # of the card
 MISSING = {
     "peak_bytes": "the peak",
     "workspace_bytes": "what is kept between calls",
@@ -35,14 +46,17 @@ MEANING = {
 }
 
 
-def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    rows = [
-        row for row in records(frame) if row["status"] == "ok" and row.get("peak_bytes") is not None
-    ]
-    if not rows:
-        yield note("No case has measured peak bytes.")
-        yield from _kept([row for row in records(frame) if row["status"] == "ok"])
-        return
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    card = _card(rows, meta)
+    ran = [row for row in rows if row["status"] == "ok"]
+    measured = [row for row in ran if row.get("peak_bytes") is not None]
+    if not measured:
+        blocks = tuple(_kept(ran))
+        return Subject(card=card, blocks=blocks, lacking="No case has measured peak bytes.")
+    return Subject(card=card, blocks=tuple(_details(measured)))
+
+
+def _details(rows: list[Row]) -> Iterator[Block]:
     yield from _agreement(rows)
     yield from _kept(rows)
     split = [row for row in rows if row.get("output_bytes") is not None]
@@ -55,6 +69,81 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         yield _table(title, split[:MOST_ROWS], cells, folded=True)
     if len(split) > MOST_ROWS:
         yield note(f"The first {MOST_ROWS} of {len(split)} cases; attnbench export has them all.")
+
+
+# ---- the card ------------------------------------------------------------------------------------
+
+
+def _card(rows: Sequence[Row], meta: Meta) -> Card | None:
+    """Memory over N where the question is another one; else who needs the least, if problems are
+    shapes of their own, and nothing but backends is compared.
+    """
+    if found := families(rows):
+        return None if asked(found[0], meta) else memory_card(found, meta, "memory")
+    if over_lengths(rows) or any(run["scenario"].get("contrast") for run in meta.values()):
+        return None
+    problems = [group for group in groups(rows, None) if len(_known(group)) > 1]
+    if len(problems) < 2:
+        return None
+    best = [_least(group) for group in problems]
+    counts = Counter(name for names in best for name in names)
+    many = len(problems)
+    texts = [f"{name} in {count} of {many}" for name, count in counts.most_common()]
+    winner = counts.most_common(1)[0][0]
+    most = max((ratio for group in problems for ratio in _ratios(group, winner)), default=1.0)
+    return Card(
+        name="memory",
+        title="Who needs the least memory",
+        sentence=(
+            f"Of exact backends, {list_text(texts)} {'need' if len(texts) > 1 else 'needs'} the"
+            f" fewest peak bytes; others need up to {number_text(most)} times those of {winner}."
+        ),
+        picture=_least_table(problems[:MOST_LINES], best),
+        subtitle="peak bytes of a call",
+        note="Bytes are counted, so there is no interval; equal ones share the first place.",
+    )
+
+
+def _known(group: Group) -> list[Row]:
+    return [row for row in race(group.rows).ranking if row.get("peak_bytes") and is_exact(row)]
+
+
+def _least(group: Group) -> list[str]:
+    known = _known(group)
+    least = min(row["peak_bytes"] for row in known)
+    return [row["backend"] for row in known if row["peak_bytes"] == least]
+
+
+def _ratios(group: Group, winner: str) -> list[float]:
+    known = _known(group)
+    base = next((row["peak_bytes"] for row in known if row["backend"] == winner), None)
+    return [row["peak_bytes"] / base for row in known] if base else []
+
+
+def _least_table(problems: list[Group], best: list[list[str]]) -> Table:
+    names = backends(row for group in problems for row in _known(group))
+    lines, strong, cases = [], set(), {}
+    for line, (group, least) in enumerate(zip(problems, best, strict=False)):
+        by_name = {row["backend"]: row for row in _known(group)}
+        for place, name in enumerate(names, start=1):
+            if name in by_name:
+                cases[line, place] = case_key(by_name[name])
+            if name in least:
+                strong.add((line, place))
+        cells = (
+            bytes_text(by_name[name]["peak_bytes"]) if name in by_name else "" for name in names
+        )
+        lines.append((group.label or label(group.problem, ["seq_len"]), *cells))
+    return Table(
+        title="Peak bytes of a call; bold: the fewest",
+        columns=("problem", *names),
+        rows=tuple(lines),
+        strong=frozenset(strong),
+        cases=cases,
+    )
+
+
+# ---- details -------------------------------------------------------------------------------------
 
 
 def _agreement(rows: list[Row]) -> Iterator[Block]:
