@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .files.errors import BadInput, Stopped
 from .rows.record import FAILURES, Status
-from .store.baselines import find_run
+from .store.names import find_run
 
 if TYPE_CHECKING:
     import pandas as pd

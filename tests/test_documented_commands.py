@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 import attnbench
 from attnbench.harness.cli.app import app
-from attnbench.harness.store.baselines import save
+from attnbench.harness.store.names import save
 from attnbench.harness.store.run_store import point_latest
 from tests.conftest import ROOT
 

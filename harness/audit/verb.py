@@ -98,7 +98,7 @@ def keep(
     """
     from ...impls._triton.tuned import FILE, merged
     from ..files.safe_files import write_whole
-    from ..store.baselines import find_run
+    from ..store.names import find_run
     from .tuning_results import choices
 
     found: dict[Kind, Choice] = {}

@@ -38,7 +38,7 @@ def claims(
     from ...reports.pages import html, ledger
     from ...reports.pages.report import open_report, page_path
     from ..files.safe_files import write_whole
-    from ..store.baselines import find_run
+    from ..store.names import find_run
     from ..terminal.progress import echo
     from .report import written_to
 

@@ -209,7 +209,7 @@ def find_part(name: str, out: Path) -> tuple[Path, str | None]:
     BadInput.
     """
     from ..rows.run_files import META
-    from ..store.baselines import find_run
+    from ..store.names import find_run
 
     run, at, python = name.rpartition("@")
     if not at or (Path(name) / META).is_file():
@@ -251,11 +251,10 @@ def save(
     the name.
     """
     from ..rows.record import Status
-    from ..store import baselines
-    from ..store.baselines import find_run
+    from ..store import names
     from ..terminal.progress import counts, say
 
-    path, state = baselines.save(name, find_run(run, out), out, force=force)
+    path, state = names.save(name, names.find_run(run, out), out, force=force)
     typer.echo(path)
     others = Counter({one: count for one, count in state.statuses.items() if one != Status.OK})
     if others:
@@ -267,9 +266,9 @@ def save(
 @baseline_app.command("list", cls=Verb)
 def listed(out: Root = DEFAULT_ROOT) -> None:
     """Baselines: name, run, when saved."""
-    from ..store import baselines
+    from ..store import names
 
-    rows = baselines.saved(out)
+    rows = names.saved(out)
     none = (
         f"no baselines in {out.absolute()}; name a run with `attnbench baseline save main latest`"
     )

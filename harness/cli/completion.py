@@ -59,7 +59,7 @@ def one_backend(incomplete: str) -> list[str]:
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:
     """Under --out, if that was given before."""
-    from ..store.baselines import run_names
+    from ..store.names import run_names
 
     return matching(run_names(Path(ctx.params.get("out") or "results")), incomplete)
 

@@ -336,7 +336,7 @@ def _compared(settings: Settings, out: Path, run: Path) -> tuple["Comparison | N
         compare_runs,
     )
     from ...reports.comparison.gate import Gate
-    from ..store.baselines import find_run
+    from ..store.names import find_run
     from .compare import EXIT_CODES, runs_in
     from .margins import read_margins
 

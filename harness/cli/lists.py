@@ -32,7 +32,7 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
         return
     from ... import impls
     from ..probes import names as probe_names
-    from ..store.baselines import no_runs
+    from ..store.names import no_runs
     from ..store.run_store import runs_and_suites
     from ..studies import names as study_names
     from ..terminal.progress import say
@@ -124,7 +124,7 @@ def list_runs(out: Root = DEFAULT_ROOT) -> None:
     """Runs and suites in a folder: name, device, and how the cases ended; of a broken one, why it
     cannot be read.
     """
-    from ..store.baselines import no_runs
+    from ..store.names import no_runs
     from ..store.run_store import runs_and_suites
 
     rows = [row for path in runs_and_suites(out) for row in _rows_of(path)]

@@ -68,7 +68,7 @@ def report(
     """Write the report of one run or of several, one self-contained file, and print its path."""
     from ...reports.pages.report import open_report, page_path
     from ..files.safe_files import write_output, write_whole
-    from ..store.baselines import find
+    from ..store.names import find
     from ..store.suites import is_suite
 
     paths = _run_paths(runs, out)
@@ -110,7 +110,7 @@ def say_notes(opened: "Report") -> None:
 
 def _run_paths(names: list[str], out: Path) -> list[Path]:
     """The folders of all runs that are named, each once; a suite stands for its runs."""
-    from ..store.baselines import find_runs
+    from ..store.names import find_runs
     from ..store.run_store import LATEST
     from ..store.suites import unfinished_after
 

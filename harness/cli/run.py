@@ -154,7 +154,7 @@ def _resume(
 ) -> None:
     from ..run.start import resume_run
     from ..run.suite import Suite
-    from ..store.baselines import find
+    from ..store.names import find
     from ..store.suites import is_suite
     from .suite import measure_suite
 
@@ -162,7 +162,7 @@ def _resume(
     pythons, attachments = selection.interpreters, selection.attachments
     if is_suite(path):
         suite = Suite(path, pythons, attachments, retry_failed=earlier.retry_failed)
-        measure = partial(measure_suite, retry_failed=earlier.retry_failed, force=earlier.force)
+        measure = partial(measure_suite, force=earlier.force)
         return measure(suite, options, progress, session)
     job = partial(resume_run, path, interpreters=pythons, force=earlier.force)
     job = partial(job, attachments=attachments, retry_failed=earlier.retry_failed)

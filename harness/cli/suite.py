@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..run.suite import EntryEnd, Suite, SuiteEntry
     from ..scenario import Entry
     from ..scenario.selection import Selection
+    from ..store.suites import SuiteState
     from .measuring import Session
 
 NAME = "suite"  # of several names on the command line
@@ -69,7 +70,6 @@ def measure_suite(
     progress: Any,
     session: "Session",
     *,
-    retry_failed: bool = False,
     force: bool = False,
 ) -> None:
     """Measure what a suite lacks; print its folder. Exits with the worst exit code."""
@@ -79,13 +79,12 @@ def measure_suite(
     quiet, as_json = session.quiet, session.as_json
     ends: list[EntryEnd] = []
     try:
-        pending = suite.pending(retry_failed=retry_failed)
-        for number in pending:
+        for number in suite.pending():
             scenario = suite.entries[number].scenario
             _say_which(number, len(suite.entries), scenario, quiet=quiet, as_json=as_json)
             progress.start("starting a worker")
             try:
-                end = suite.measure(number, options, retry_failed=retry_failed, force=force)
+                end = suite.measure(number, options, force=force)
             finally:
                 progress.end()
             ends.append(end)
@@ -141,20 +140,18 @@ def print_end(path: Path, *, quiet: bool, as_json: bool) -> None:
         return
     typer.echo(path)
     if not quiet:
-        _print_summary(path)
+        _print_summary(state)
 
 
-def _print_summary(path: Path) -> None:
+def _print_summary(state: "SuiteState") -> None:
     from rich.markup import escape
 
     from ...reports.pages.report import open_report, per_question
     from ...reports.pages.terminal import terminal_summary
-    from ..store.suites import suite_state
     from ..terminal.live_bar import console
     from ..terminal.progress import counts, echo
     from .wall_table import found_table
 
-    state = suite_state(path)
     out = console()
     for one in per_question(open_report(state.runs)) if state.runs else ():
         out.print(f"\n[bold]{escape(one.title)}[/]")
@@ -169,4 +166,4 @@ def _print_summary(path: Path) -> None:
         reason = f": {entry.refused}" if entry.ended == "refused" else ""
         out.print(escape(f"{entry.scenario}: {ended}{reason}"))
     verb = "report" if state.has_ended else "run --resume"
-    out.print(f"next: attnbench {verb} {escape(shlex.quote(str(path)))}")
+    out.print(f"next: attnbench {verb} {escape(shlex.quote(str(state.path)))}")

@@ -38,7 +38,7 @@ def merge(
 
     Prints its folder. Exit code 1 if cases are missing, and says which.
     """
-    from ..store.baselines import find
+    from ..store.names import find
     from ..store.suites import is_suite
     from .merge import merge as merge_runs
     from .merge import merge_suites

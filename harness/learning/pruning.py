@@ -1,26 +1,19 @@
 """Heads of a trained decoder removed: one alone, and more and more of them, singly or in groups.
 
 A head is removed by zeroing its columns of W_O, which gives what the layer without it would give.
-Its importance is |d loss / d g| for a factor g = 1 of its output (Michel et al. 2019,
-arXiv:1905.10650), here of the mean loss: that derivative is the sum of W_O times its gradient over
-the head's columns.
+The order by importance is that of checkpoints/removal.py.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ...impls.block import Block, Decoder
+from .checkpoints.gated import Head
 from .synthetic_tasks import Batch
 from .training import loss_of, quality
-
-
-class Head(NamedTuple):
-    block: int
-    head: int
 
 
 def every_head(model: Decoder) -> list[Head]:
@@ -34,12 +27,6 @@ def single_losses(model: Decoder, batch: Batch) -> list[list[float | None]]:
         with removed(model, [one]):
             found[one.block].append(quality(model, batch)[0])
     return found
-
-
-def by_importance(model: Decoder, judged_on: Batch) -> list[Head]:
-    """All heads, the least important by gradient first; `judged_on`: on these sequences."""
-    found = importance(model, judged_on)
-    return sorted(every_head(model), key=lambda one: found[one])
 
 
 def counts(heads: int, most: int) -> list[int]:
@@ -71,20 +58,6 @@ def losses_greedily(
             gone += sorted(trials, key=lambda one: trials[one])[:more]
         losses.append(_loss_without(model, gone, batch))
     return losses
-
-
-def importance(model: Decoder, batch: Batch) -> dict[Head, float]:
-    """Absolute derivative of the loss in nats by a factor of each head's output."""
-    model.zero_grad()
-    loss_of(model(batch.tokens)[0], batch.targets).backward()
-    found = {}
-    for one in every_head(model):
-        w_o, grad = _w_o(model, one.block), _w_o(model, one.block).grad
-        assert grad is not None
-        columns = _columns(model, one)
-        found[one] = float((w_o.detach() * grad)[:, columns].sum().abs())
-    model.zero_grad()
-    return found
 
 
 @contextmanager

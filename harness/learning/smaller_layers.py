@@ -17,7 +17,7 @@ from ...impls.multi_head_attention import NAMES, MultiHeadAttention
 from ..measure.peak_memory import peak
 from ..stats.intervals import latency_interval, ratio_interval
 from ..studies.output_share import timed
-from .pruning import Head
+from .checkpoints.gated import Head
 from .synthetic_tasks import Batch
 from .training import loss_of
 

@@ -1,20 +1,17 @@
 """What a run plans: run.json of a new one, and what is still to be measured of any."""
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ...impls import is_ours
-from ..cases.case import groups_of, study_of, wall_of
 from ..cases.expected_time import Forecast
-from ..files.errors import BadInput
 from ..machine.calibration_file import newest_calibration, why_unreadable
 from ..process.interpreter import Interpreter
-from ..rows.record import RETRIED, Planned, Status
-from ..rows.run_files import read_meta
+from ..rows.record import Planned
 from ..scenario import Scenario
 from ..scenario.selection import Selection, select
 from ..scenario.shards import Units
@@ -22,10 +19,9 @@ from ..store.run_store import Store, point_latest, results_root
 from .engine import Devices, RunOptions
 from .environments import measured_on, refuse_changes
 from .forecast import forecast_of
-from .listener import Listener
 from .planned import planned_fields
-from .resumable import previous_rows
-from .run_rows import PreviousRow, RunPlan, RunResult, RunRows
+from .resumable import Unfinished
+from .run_rows import PreviousRow, RunPlan, RunRows
 from .study_files import MODELS, Told
 from .worker_pool import RunConfig
 
@@ -73,8 +69,7 @@ def new_run(
     units = Units(selected.groups, selected.walls, selected.studies)
     forecast = _forecast(units, config, devices)
     store = Store.create(root, scenario.name, meta)
-    config = _saving(config, store, save=scenario.save_models)
-    return _plan(store, config, options, remarks, units, {}, forecast)
+    return _plan(store, config, options, remarks, units, forecast)
 
 
 def budget_bytes_of(scenario: Scenario, free_bytes: int) -> int:
@@ -82,72 +77,18 @@ def budget_bytes_of(scenario: Scenario, free_bytes: int) -> int:
     return int(memory_gib * 2**30 if memory_gib else SAFE_SHARE * free_bytes)
 
 
-def resumable(path: Path) -> Mapping[str, Any]:
-    """run.json of a run that can be resumed. Raises BadInput."""
-    meta = read_meta(path)
-    if meta.get("kernels"):
-        raise BadInput(
-            f"--resume: {path.name} is an audit of kernels; run `attnbench kernels audit` again,"
-            " what was compiled is kept"
-        )
-    if meta.get("court"):
-        raise BadInput(f"--resume: {path.name} is a court; run `attnbench selfcheck --court` again")
-    return meta
-
-
-def planned_backends(meta: Mapping[str, Any]) -> list[str]:
-    return [fields["backend"] for fields in (*meta["cases"], *meta.get("walls", ()))]
-
-
-def pending_backends(path: Path, meta: Mapping[str, Any], *, retry_failed: bool) -> list[str]:
-    """The backends of the cases and walls of run.json that a resume measures."""
-    final = _final(previous_rows(path), _repeated(retry_failed=retry_failed))
-    planned = (*meta["cases"], *meta.get("walls", ()))
-    return [fields["backend"] for fields in planned if fields["case"] not in final]
-
-
-def pending_studies(
-    path: Path, meta: Mapping[str, Any], *, retry_failed: bool
-) -> list[Mapping[str, Any]]:
-    """The studies of run.json that a resume runs."""
-    final = _final(previous_rows(path), _repeated(retry_failed=retry_failed))
-    return [fields for fields in meta.get("studies", ()) if fields["case"] not in final]
-
-
-def finished_result(
-    path: Path, meta: Mapping[str, Any], listener: Listener, *, retry_failed: bool
-) -> RunResult | None:
-    """The result of a run of which a resume would measure nothing, said to the listener; None if
-    something is left. Raises BadInput.
-    """
-    previous = previous_rows(path)
-    final = _final(previous, _repeated(retry_failed=retry_failed))
-    planned = {kind: meta.get(kind, ()) for kind in ("cases", "walls", "studies")}
-    cases = [fields["case"] for some in planned.values() for fields in some]
-    if not cases or not all(case in final for case in cases):
-        return None
-    result = RunResult(path=path, statuses=Counter(row.status for row in previous.values()))
-    count = sum(result.statuses[status] for status in RETRIED)
-    remarks = [f"{count} failed; --retry-failed measures again what did"] if count else []
-    listener.begin(path, {kind: len(some) for kind, some in planned.items()}, len(cases), remarks)
-    if remark := point_latest(path.parent, path.name):
-        listener.remark(remark)
-    return result
-
-
 def resumed_run(
-    path: Path,
-    meta: Mapping[str, Any],
+    found: Unfinished,
     interpreters: Sequence[Interpreter],
     options: RunOptions,
     devices: Devices,
     *,
-    retry_failed: bool,
     force: bool,
 ) -> RunPlan:
     """What a run still lacks. Raises Refusal; EnvironmentUnmet if the machine or its software
     changed, unless `force`.
     """
+    meta = found.meta
     changed = devices.changes(meta)
     if not force:
         refuse_changes(changed)
@@ -158,14 +99,15 @@ def resumed_run(
         remarks = [how, *remarks]
     environment = next(iter(devices.environments.values()))
     config = _config(meta, environment, interpreters, options, attached)
-    previous = previous_rows(path)
-    units = _left(meta, _final(previous, _repeated(retry_failed=retry_failed)))
-    forecast = _forecast(units, config, devices)
-    store = Store.reopen(path)
-    if devices.listed:
-        store.add_devices(devices.listed)
-    config = _saving(config, store, save=meta["scenario"].get("save_models") is True)
-    return _plan(store, config, options, remarks, units, previous, forecast)
+    with ExitStack() as undone:
+        store = Store.reopen(found.path)
+        undone.callback(store.close)
+        if devices.listed:
+            store.add_devices(devices.listed)
+        found = found.read_again()  # nobody else adds rows from here on
+        forecast = _forecast(found.units, config, devices)
+        undone.pop_all()
+    return _plan(store, config, options, remarks, found.units, forecast, found.previous)
 
 
 def point_finished(rows: RunRows) -> None:
@@ -190,21 +132,8 @@ def _config(
         pythons={one.name: one.path for one in interpreters},
         allow_import=options.allow_import,
         attached=attached,
+        save_to=Path(MODELS) if meta["scenario"].get("save_models") is True else None,
     )
-
-
-def _saving(config: RunConfig, store: Store, *, save: bool) -> RunConfig:
-    return replace(config, save_to=store.path.resolve() / MODELS) if save else config
-
-
-def _left(meta: Mapping[str, Any], final: Collection[str]) -> Units:
-    """What run.json plans, without what has a final row."""
-
-    def left(kind: str) -> list[Mapping[str, Any]]:
-        return [fields for fields in meta.get(kind, ()) if fields["case"] not in final]
-
-    walls, studies = map(wall_of, left("walls")), map(study_of, left("studies"))
-    return Units(groups_of(left("cases")), tuple(walls), tuple(studies))
 
 
 def _forecast(left: Units, config: RunConfig, devices: Devices) -> Forecast | None:
@@ -221,9 +150,11 @@ def _plan(
     options: RunOptions,
     remarks: Sequence[str],
     left: Units,
-    previous: Mapping[str, PreviousRow],
     forecast: Forecast | None,
+    previous: Mapping[str, PreviousRow] = {},
 ) -> RunPlan:
+    if config.save_to is not None:
+        config = replace(config, save_to=store.path.resolve() / config.save_to)
     return RunPlan(
         store=store,
         config=config,
@@ -235,16 +166,6 @@ def _plan(
         studies=left.studies,
         forecast=forecast,
     )
-
-
-def _repeated(*, retry_failed: bool) -> set[Status]:
-    """What a resume measures again."""
-    return {Status.INTERRUPTED, *(RETRIED if retry_failed else ())}
-
-
-def _final(previous: Mapping[str, PreviousRow], repeated: Collection[str]) -> set[str]:
-    """Whose row stands."""
-    return {case for case, row in previous.items() if row.status not in repeated}
 
 
 def _calibration_of(root: Path, environment: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -17,18 +17,8 @@ from ..studies.attachments import Attachment, names_in
 from ..studies.attachments import given_again as given_again_files
 from .engine import RunOptions, Wanted
 from .here import Here
-from .planning import (
-    SAFE_SHARE,
-    finished_result,
-    new_run,
-    pending_backends,
-    pending_studies,
-    planned_backends,
-    point_finished,
-    resumable,
-    resumed_run,
-)
-from .resumable import check_resumable
+from .planning import SAFE_SHARE, new_run, point_finished, resumed_run
+from .resumable import Unfinished
 from .run_rows import RunResult
 from .session import RunSession, open_session
 
@@ -75,25 +65,21 @@ def resume_run(
     own paths are not used. Where nothing is left, neither these nor a worker are needed. Raises
     Refusal; EnvironmentUnmet if the machine or its software changed.
     """
-    meta = resumable(path)
-    finished = finished_result(path, meta, options.listener, retry_failed=retry_failed)
-    if finished is not None:
+    found = Unfinished.read(path, retry_failed=retry_failed)
+    if (finished := found.finished_result(options.listener)) is not None:
         return finished
-    pythons = given_again(path, meta.get("environments", ()), interpreters)
-    refuse_imports(planned_backends(meta), allowed=options.allow_import)
-    check_resumable(path, meta)
-    refuse_unknown(pending_backends(path, meta, retry_failed=retry_failed))
-    pending = pending_studies(path, meta, retry_failed=retry_failed)
+    pythons = given_again(path, found.meta.get("environments", ()), interpreters)
+    refuse_imports(found.backends, allowed=options.allow_import)
+    found.refuse_lacking()
+    refuse_unknown(found.left_backends)
     wanted = Wanted(
-        device=meta["device"],
+        device=found.meta["device"],
         interpreters=pythons,
-        attachments=given_again_files(path, names_in(pending), attachments),
-        save_models=meta["scenario"].get("save_models") is True,
+        attachments=given_again_files(path, names_in(found.left("studies")), attachments),
+        save_models=found.meta["scenario"].get("save_models") is True,
     )
     with (options.engine or Here()).open(wanted, options) as devices:
-        plan = resumed_run(
-            path, meta, pythons, options, devices, retry_failed=retry_failed, force=force
-        )
+        plan = resumed_run(found, pythons, options, devices, force=force)
         rows = devices.measure(plan)
         point_finished(rows)
     return rows.result

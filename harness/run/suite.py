@@ -13,15 +13,15 @@ from ..files.safe_files import FileLock
 from ..process.death import signal_name
 from ..process.interpreter import Interpreter
 from ..process.interpreter import given_again as interpreters_given_again
-from ..rows.run_files import SUITE, read_meta
+from ..rows.run_files import SUITE
 from ..scenario import Scenario, from_mapping
 from ..scenario.selection import Selection
 from ..scenario.shards import read_shard
 from ..store.run_store import create_suite, point_latest, remove_suite, write_suite, writer_lock
-from ..store.suites import read_suite, run_state, runs_by_entry, suite_state
+from ..store.suites import RunState, read_suite, run_state, runs_by_entry, suite_state
 from ..studies import takes, taking_files
 from ..studies.attachments import Attachment, given_again, names_in
-from .planning import pending_studies
+from .resumable import Unfinished
 from .run_rows import RunResult
 from .start import RunOptions, resume_run, start_run
 
@@ -82,7 +82,8 @@ class Suite:
         try:
             self._document = read_suite(path)
             self.entries = _entries_of(path, self._document, interpreters)
-            self._give(attachments, retry_failed=retry_failed)
+            self._retry_failed = retry_failed
+            self._give(attachments)
         except BaseException:
             self._lock.release()
             raise
@@ -108,25 +109,16 @@ class Suite:
         given = {one.name: one for entry in entries for one in entry.selection.attachments}
         return cls(path, interpreters, list(given.values()), lock=lock)
 
-    def pending(self, *, retry_failed: bool = False) -> list[int]:
+    def pending(self) -> list[int]:
         """The numbers of the entries that still lack something. Raises BadInput."""
-        states = {number: run_state(run) for number, run in runs_by_entry(self.path).items()}
-        return [
+        done = {
             number
-            for number in range(len(self.entries))
-            if number not in states
-            or not states[number].is_finished
-            or (retry_failed and states[number].can_be_retried)
-        ]
+            for number, state in self._states().items()
+            if state.is_finished and not (self._retry_failed and state.can_be_retried)
+        }
+        return [number for number in range(len(self.entries)) if number not in done]
 
-    def measure(
-        self,
-        number: int,
-        options: RunOptions,
-        *,
-        retry_failed: bool = False,
-        force: bool = False,
-    ) -> EntryEnd:
+    def measure(self, number: int, options: RunOptions, *, force: bool = False) -> EntryEnd:
         """Start an entry's run, or resume it.
 
         What this machine cannot run, or the filters leave nothing of, is refused, and the others go
@@ -144,7 +136,7 @@ class Suite:
                     options,
                     entry.selection.interpreters,
                     attachments=entry.selection.attachments,
-                    retry_failed=retry_failed,
+                    retry_failed=self._retry_failed,
                     force=force,
                 )
         except Stopped as stopped:
@@ -161,7 +153,7 @@ class Suite:
     @property
     def has_failures(self) -> bool:
         """A case of any of its runs crashed, failed, timed out or was incorrect."""
-        return any(run_state(run).has_failures for run in runs_by_entry(self.path).values())
+        return any(state.has_failures for state in self._states().values())
 
     def close(self) -> str:
         """A suite of which no run has started is removed. Returns a remark for the user, or ""."""
@@ -174,15 +166,19 @@ class Suite:
             self._lock.release()
         return ""
 
-    def _give(self, attachments: Sequence[Attachment], *, retry_failed: bool) -> None:
+    def _states(self) -> dict[int, RunState]:
+        """How far the run of each entry is, by its number. Raises BadInput if one is broken."""
+        return {number: run_state(run) for number, run in runs_by_entry(self.path).items()}
+
+    def _give(self, attachments: Sequence[Attachment]) -> None:
         """To each entry those that it still looks at. Raises BadInput."""
         runs = runs_by_entry(self.path)
         names: dict[int, dict[str, str]] = {}
-        for number in self.pending(retry_failed=retry_failed):
+        for number in self.pending():
             if (run := runs.get(number)) is None:
                 names[number] = _attached(self._document["entries"][number])
             else:
-                left = pending_studies(run, read_meta(run), retry_failed=retry_failed)
+                left = Unfinished.read(run, retry_failed=self._retry_failed).left("studies")
                 names[number] = names_in(left)
         wanted = {name: option for some in names.values() for name, option in some.items()}
         given = {one.name: one for one in given_again(self.path, wanted, attachments)}

@@ -8,7 +8,6 @@ import pandas as pd
 
 from ..analysis.contrasts import against_one_head
 from ..analysis.speed import Race, alone, race, tied
-from ..analysis.winner_map import second_axis
 from ..data.exactness import meanings
 from ..data.row_groups import (
     AXES,
@@ -29,6 +28,7 @@ from ..formatting import STATUS_WORDS, length_text, list_text, number_text, plur
 ORDER = 30
 MOST_ROWS, MOST_COLUMNS, MOST_NAMES = 8, 8, 4
 Raced = tuple[Group, Race]
+USUAL_AXIS = "heads"
 
 
 def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
@@ -248,3 +248,11 @@ def _longest(contested: Sequence[Raced]) -> str:
 
 
 _SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
+
+
+def second_axis(problems: Sequence[dict[str, Any]]) -> str:
+    """The axis besides N with the most values; heads in a tie."""
+    axes = (axis for axis in AXES if axis not in ("run", "seq_len"))
+    counts = {axis: len({problem[axis] for problem in problems}) for axis in axes}
+    most = max(counts, key=lambda axis: counts[axis])
+    return USUAL_AXIS if counts[USUAL_AXIS] == counts[most] else most

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from ..analysis.growth_along import Along, growth_along, joint_finding, main_axis
-from ..analysis.speedup import baseline
+from ..data.exactness import baseline
 from ..data.row_groups import Group, axis_title, records
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure

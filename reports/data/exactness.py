@@ -3,10 +3,11 @@
 Only exact backends are ranked.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..formatting import length_text
+from .row_groups import Row, backends
 
 MARKS = {"approximate": "~", "other": "≠"}
 MEANINGS = {
@@ -63,3 +64,15 @@ def meanings(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """What the marks of these rows mean."""
     found = {row.get("exactness") for row in rows}
     return [meaning for kind, meaning in MEANINGS.items() if kind in found]
+
+
+def baseline(run: Mapping[str, Any], rows: Sequence[Row]) -> str | None:
+    """The scenario's baseline, else the first exact backend of its plan."""
+    scenario = run["scenario"]
+    named, planned = scenario.get("baseline"), scenario.get("backends")
+    known = backends(rows)
+    inexact = {row["backend"] for row in rows if not is_exact(row)}
+    exact_first = sorted(
+        [*(planned if isinstance(planned, list) else []), *known], key=lambda name: name in inexact
+    )
+    return next((name for name in [named, *exact_first] if name in known), None)

@@ -18,8 +18,8 @@ from ..data.row_groups import records
 from ..data.run_meta import Meta, by_question, run_meta
 from ..elements import Badge, Block, Card, Text, note
 from ..sections import Section, name_of, sections_of
-from ..sections._badges import badges
 from ..subjects import Subject, Teller, tell, tellers_of
+from ..subjects._badges import badges
 from .exactness_marks import marked, marked_card, marked_names
 from .run_titles import page_title, questions, run_titles
 

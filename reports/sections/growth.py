@@ -10,7 +10,7 @@ from ...harness.stats.intervals import Interval
 from ..analysis.growth import FEWEST_LENGTHS, FURTHEST, Growth, growths, interval_text, predict
 from ..analysis.growth_along import SIZES, growth_along, joint_finding
 from ..analysis.polynomial import Polynomial, bytes_over_n, coefficient_text
-from ..analysis.speedup import baseline
+from ..data.exactness import baseline
 from ..data.row_groups import (
     Group,
     Row,

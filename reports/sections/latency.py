@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from ...harness.stats.wide_intervals import says_nothing
-from ..analysis import speed, trust
+from ..analysis import speed
 from ..analysis.missing_points import missing_points
 from ..data.row_groups import Group, Row, backends, case_key, over_lengths, records
 from ..data.run_meta import Meta, caption
@@ -18,6 +18,7 @@ from ..formatting import (
     number_text,
     time_text,
 )
+from ..subjects import _trust as trust
 from ..subjects._over_n import latency_series, multiples, not_drawn, panel
 
 TITLE = "Latency"

@@ -12,7 +12,6 @@ from ..analysis import (
     max_seq_len,
     memory,
     speed,
-    trust,
     wall,
 )
 from ..comparison.devices import copies_of
@@ -34,6 +33,7 @@ from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, caution, note
 from ..formatting import STATUS_WORDS, number_text, plural, time_text
 from ..ratio import time_ratio
+from ..subjects import _trust
 
 TITLE = "Summary"
 ORDER = 10
@@ -69,10 +69,10 @@ def _of_cases(rows: list[Row], meta: Meta) -> Iterator[Block]:
     for block in _answers(rows, meta):
         # Cards are about one environment.
         yield block if len(by_environment(rows)) == 1 else replace(block, about="")
-    yield from map(caution, (*trust.warnings(rows), *trust.interpreted(rows, meta)))
+    yield from map(caution, (*_trust.warnings(rows), *_trust.interpreted(rows, meta)))
     yield from _map(rows)
     yield note(_tally(rows))
-    yield from map(note, trust.process_notes(rows))
+    yield from map(note, _trust.process_notes(rows))
 
 
 def _answers(rows: list[Row], meta: Meta) -> Iterator[Text]:

@@ -8,7 +8,7 @@ from math import exp
 from typing import Any
 
 from ...harness.rows.findings import AttentionMap, findings_of
-from ..analysis.speedup import baseline
+from ..data.exactness import baseline
 from ..data.row_groups import Row, axis_text, backends, case_key
 from ..data.run_meta import Meta, run_caption
 from ..elements import Card, Map, Maps, Table

@@ -13,7 +13,7 @@ from ..analysis.contrasts import (
     contrasts,
     setting,
 )
-from ..analysis.speedup import baseline
+from ..data.exactness import baseline
 from ..data.row_groups import Group, Row, axis_text, axis_title, backends, case_key, label
 from ..data.run_meta import Meta
 from ..elements import Block, Card, DotPlot, DotRow, Table, Text, note

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..analysis.speedup import baseline
+from ..data.exactness import baseline
 from ..data.row_groups import Group, Row, axis_text, backends, family, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Table

@@ -91,12 +91,6 @@ def text_of(page: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", body)).replace("\xa0", " ")
 
 
-def section_of(page: str, name: str) -> str:
-    found = re.search(rf'<section id="{name}".*?</section>', page, flags=re.DOTALL)
-    assert found is not None
-    return found.group()
-
-
 def openers(page: str) -> int:
     """How many scripts of a page do nothing but open a noscript."""
     return page.count(f"<script>{html.LATER}</script>")

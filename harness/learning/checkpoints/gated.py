@@ -6,7 +6,7 @@ importance (Michel et al. 2019, arXiv:1905.10650).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from torch import Tensor
 from torch.func import functional_call
@@ -14,6 +14,14 @@ from torch.func import functional_call
 from ....impls.block import Decoder
 from .. import head_metrics
 from ..head_metrics import Heads
+
+
+class Head(NamedTuple):
+    """`block`: which of the layers with attention."""
+
+    block: int
+    head: int
+
 
 Gates = Sequence[Tensor]
 """A factor for each head, [heads], of each layer with attention."""

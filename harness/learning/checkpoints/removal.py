@@ -5,6 +5,7 @@ al. 2019, arXiv:1905.10650). Nothing is trained again.
 """
 
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from ..synthetic_tasks import UNSCORED, Batch
-from .gated import Gated, Gates
+from .gated import Gated, Gates, Head
 
 MOST_S = 30.0  # for all removals of a model, if nothing else is said
 FEWEST_SEQUENCES = 4
@@ -65,7 +66,10 @@ def removed(model: Gated, batch: Batch, judged_on: Batch, most_s: float = MOST_S
         return Removed(None, None, None, 0, reason)
     few = Batch(*(one[:fitting] for one in batch))
     single = [
-        [without(model, few, closed(model, few.tokens, [(layer, head)])) for head in range(heads)]
+        [
+            without(model, few, closed(model, few.tokens, [Head(layer, head)]))
+            for head in range(heads)
+        ]
         for layer, heads in enumerate(model.heads)
     ]
     order = by_importance(model, judged_on)
@@ -80,26 +84,31 @@ def removed(model: Gated, batch: Batch, judged_on: Batch, most_s: float = MOST_S
     )
 
 
-def by_importance(model: Gated, batch: Batch) -> list[tuple[int, int]]:
-    """(layer, head), the least important first."""
+def by_importance(model: Gated, batch: Batch) -> list[Head]:
+    """All heads, the least important first."""
+    found = importance(model, batch)
+    return sorted(found, key=lambda one: found[one])
+
+
+def importance(model: Gated, batch: Batch) -> dict[Head, float]:
+    """Absolute derivative of the mean loss in nats by a factor of each head's output."""
     gates = [gate.requires_grad_() for gate in open_gates(model, batch.tokens)]
     with torch.enable_grad():
         logits = model.logits(batch.tokens, gates)
         loss = cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=UNSCORED)
         found = torch.autograd.grad(loss, gates, allow_unused=True)
-    sizes = {
-        (layer, head): 0.0 if grad is None else abs(float(grad[head]))
+    return {
+        Head(layer, head): 0.0 if grad is None else abs(float(grad[head]))
         for layer, (grad, heads) in enumerate(zip(found, model.heads, strict=True))
         for head in range(heads)
     }
-    return sorted(sizes, key=lambda one: sizes[one])
 
 
 def open_gates(model: Gated, like: Tensor) -> list[Tensor]:
     return [torch.ones(heads, device=like.device) for heads in model.heads]
 
 
-def closed(model: Gated, like: Tensor, gone: list[tuple[int, int]]) -> list[Tensor]:
+def closed(model: Gated, like: Tensor, gone: Sequence[Head]) -> list[Tensor]:
     gates = open_gates(model, like)
     for layer, head in gone:
         gates[layer][head] = 0.0

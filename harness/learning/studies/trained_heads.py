@@ -14,7 +14,8 @@ from ....impls.block import Decoder
 from ....impls.problem import Problem
 from ...stats.intervals import mean_interval
 from .. import head_metrics, pruning, smaller_layers, training
-from ..checkpoints import decoder_file, given
+from ..checkpoints import decoder_file, given, removal
+from ..checkpoints.gated import GatedDecoder
 from ..findings import TrainedHeads
 from ..synthetic_tasks import Batch, Task, task
 from ..training import held_out, one_thread, quality, seen
@@ -143,7 +144,7 @@ def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool)
     `costly`: also what the really smaller layers cost.
     """
     few = model.problem.heads <= MOST_SINGLE
-    order = pruning.by_importance(model, judged_on)
+    order = removal.by_importance(GatedDecoder(model, {}), judged_on)
     greedy = pruning.counts(len(order), GREEDY_STEPS)
     singly = len(order) <= MOST_ONE_BY_ONE
     pruned = pruning.counts(len(order), len(order)) if singly else greedy

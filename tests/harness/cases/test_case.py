@@ -143,24 +143,6 @@ def test_values_of_a_contrast_axis_are_compared_with_its_first_for_the_same_back
     assert alike == set()
 
 
-def test_problems_that_differ_in_another_way_are_not_compared_across_the_contrast():
-    known = cases(
-        ("sdpa",),
-        *(Problem(batch=b, seq_len=512, d_model=512, heads=h) for b, h in ((1, 1), (2, 8))),
-    )
-    assert reported_pairs(known, None, ("heads",)) == []
-
-
-def test_sizes_that_follow_another_one_do_not_keep_problems_apart():
-    one, eight = (Problem(batch=1, seq_len=512, d_model=512, heads=h) for h in (1, 8))
-    assert one.d_k != eight.d_k
-    assert without(one, "heads") == without(eight, "heads")
-    short, long = (
-        Problem(batch=1, seq_len=n, d_model=512, heads=8, causal=True) for n in (512, 1024)
-    )
-    assert without(short, "seq_len") == without(long, "seq_len")
-
-
 def test_sizes_that_were_set_do():
     following, own = (
         Problem(batch=1, seq_len=512, d_model=512, heads=8),

@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from attnbench.harness.store.baselines import find
+from attnbench.harness.store.names import find
 from tests.made_runs import fake_run, quickstart, read_rows
 
 Here = Callable[..., CompletedProcess[str]]

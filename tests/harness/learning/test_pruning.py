@@ -3,11 +3,10 @@
 import pytest
 import torch
 
+from attnbench.harness.learning.checkpoints.gated import GatedDecoder, Head
+from attnbench.harness.learning.checkpoints.removal import by_importance, importance
 from attnbench.harness.learning.pruning import (
-    Head,
-    by_importance,
     counts,
-    importance,
     losses_greedily,
     losses_in_order,
     removed,
@@ -50,7 +49,7 @@ def test_the_model_is_whole_again_afterwards(trained) -> None:
     model, batch = trained
     before = quality(model, batch)
     single_losses(model, batch)
-    losses_in_order(model, by_importance(model, batch), ONE_BY_ONE, batch)
+    losses_in_order(model, by_importance(GatedDecoder(model, {}), batch), ONE_BY_ONE, batch)
     losses_greedily(model, (0, 2, 4), batch, batch)
     assert quality(model, batch) == before
 
@@ -58,7 +57,7 @@ def test_the_model_is_whole_again_afterwards(trained) -> None:
 def test_importance_is_the_derivative_by_a_factor_of_the_output(trained) -> None:
     model, batch = trained
     w_o, step = model.blocks[0].attention.weights().w_o, 1e-2
-    found = importance(model, batch)
+    found = importance(GatedDecoder(model, {}), batch)
     for head in range(4):
         losses = []
         for factor in (1 + step, 1 - step):

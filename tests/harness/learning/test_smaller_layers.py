@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from attnbench.harness.learning.pruning import Head, every_head, losses_in_order, removed
+from attnbench.harness.learning.checkpoints.gated import Head
+from attnbench.harness.learning.pruning import every_head, losses_in_order, removed
 from attnbench.harness.learning.smaller_layers import FIELDS, cost, smaller_layer, smaller_layers
 from attnbench.harness.learning.synthetic_tasks import Batch, task
 from attnbench.harness.learning.training import decoder, held_out, one_thread

@@ -136,20 +136,3 @@ def test_a_gpus_clock_temperature_and_reasons_stand_beside_the_hosts(fake_nvml):
     ) == (1755, 41, 4)
     assert readings["wall_s"] > 0
     assert throttled(readings)
-
-
-@pytest.mark.long
-def test_readings_that_a_driver_lacks_are_absent_and_the_others_are_kept(fake_nvml):
-    fake_nvml.write(
-        H100 + "sm_clock_mhz unsupported\ntemperature_c 41\nevent_reasons unsupported\n"
-    )
-    readings = device_conditions(fake_nvml)
-    assert readings["temperature_c"] == 41
-    assert not {"sm_clock_mhz", "clock_event_reasons"} & set(readings)
-
-
-def test_blocks_that_nobody_could_judge_are_not_zero_flagged_ones():
-    assert conditions.count_flagged([None, None]) is None
-    assert conditions.count_flagged([]) is None
-    assert conditions.count_flagged([None, False]) == 0
-    assert conditions.count_flagged([True, None, True]) == 2

@@ -84,11 +84,6 @@ def test_without_a_mask_the_least_work_is_all_work(passes, scope):
     assert least_flops(problem) == work_flops(problem)
 
 
-def test_a_layer_may_skip_the_projections_of_padded_tokens():
-    padded = Problem(batch=4, seq_len=64, d_model=64, heads=4, scope="layer", mask="padding")
-    assert least_flops(padded) < work_flops(padded)
-
-
 def test_bytes_beyond_every_cache_are_impossible_even_if_hardly_any_flops_are_needed(two_cores):
     narrow = Problem(batch=64, seq_len=1, kv_seq_len=4096, d_model=64, heads=1, dtype="bf16")
     two_cores("avx512f amx_bf16")
@@ -124,12 +119,6 @@ def test_a_cores_flop_per_cycle_follow_its_flags(two_cores, flags, fp32, bf16):
     two_cores(flags, cores=1)
     assert cpu_flops("fp32").per_s == fp32 * 6.2e9
     assert cpu_flops("bf16").per_s == bf16 * 6.2e9
-
-
-def test_a_cpus_calibration_does_not_lower_its_limit(two_cores):
-    """It may have been measured with one thread."""
-    measured = Device("cpu", None, {"gemm_fp32_flops_per_s": 1e9})
-    assert flops_limit("fp32", measured) == flops_limit("fp32", CPU)
 
 
 def test_a_gpus_limit_is_the_lower_of_its_calibration_and_its_data_sheet():

@@ -34,14 +34,6 @@ def test_heads_are_as_wide_as_the_model_divided_by_them_unless_the_width_is_give
     assert layer_of(read(head_dim=24)).d_v == 24
 
 
-def test_a_window_that_qwen_does_not_use_is_none() -> None:
-    qwen = {"model_type": "qwen3", "head_dim": 16, "sliding_window": 8, "max_window_layers": 1}
-    assert layer_of(read(**qwen, use_sliding_window=False)).window == 0
-    layers = read(**qwen, use_sliding_window=True).layers
-    reaches = [layer.reach for layer, _ in layers if isinstance(layer, AttentionLayer)]
-    assert reaches == ["full", "sliding"]
-
-
 def test_global_layers_of_gemma_4_have_other_heads_than_local_ones() -> None:
     model = read(
         model_type="gemma4_text",
@@ -69,12 +61,6 @@ def test_layers_of_gemma_3n_that_share_a_cache_store_none() -> None:
         ("sliding", False): 1,
         ("full", False): 1,
     }
-
-
-def test_linear_layers_of_qwen3_next_are_said_and_not_measured() -> None:
-    model = read(model_type="qwen3_next", num_hidden_layers=48, linear_num_value_heads=32)
-    assert model.others() == {"linear attention": 36}
-    assert [count for _, count in model.attention()] == [12]
 
 
 def test_deepseek_has_latent_attention_whatever_its_head_dim_says() -> None:

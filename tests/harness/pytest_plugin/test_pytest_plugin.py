@@ -71,35 +71,6 @@ def test_cases_are_chosen_by_name_mark_and_option(tmp_path):
         assert done.returncode == (0 if count else 5), done.args
 
 
-NAMED = "# yaml-language-server: $schema=../schema.json\n"
-
-
-@pytest.mark.long
-def test_folders_are_searched_for_files_that_name_our_schema(tmp_path):
-    schema = subprocess.run(
-        [sys.executable, "-m", "attnbench", "schema"],
-        env=child_environment(),
-        capture_output=True,
-        check=True,
-    ).stdout
-    (tmp_path / "schema.json").write_bytes(schema)
-    named = NAMED + TINY
-    texts = {
-        "a/found.scenario.yaml": named,
-        "a/also.scenario.yml": f"# of attnbench\n{named}",
-        "a/by_url.scenario.yaml": named.replace("../schema", "https://example.org/attnbench"),
-        "a/plain.yaml": named,
-        "a/unnamed.scenario.yaml": TINY,
-        "b/by_pattern.yaml": TINY,
-    }
-    for name, text in texts.items():
-        scenario(tmp_path, text, name)
-    plain, more = sessions(tmp_path, COLLECT, (*COLLECT, "-o", "attnbench_scenarios=b/*.yaml"))
-    found = {"a/found.scenario.yaml", "a/also.scenario.yml", "a/by_url.scenario.yaml"}
-    assert {line.split("::")[0] for line in collected(plain)} == found
-    assert {line.split("::")[0] for line in collected(more)} == {*found, "b/by_pattern.yaml"}
-
-
 LOOKS = [
     (TINY, True),
     ("\ufeff" + TINY, True),

@@ -90,15 +90,6 @@ def test_more_processes_longer_budgets_and_longer_calls_take_longer() -> None:
     assert of(case(4096), plan=hasty).about_s < of(case(4096)).about_s
 
 
-def test_a_refused_case_costs_nothing_and_one_without_memory_little() -> None:
-    long = case(8192)
-    whole = of(long).about_s
-    refused = forecast([long], config(), PACE, {long.id: Foreseen(refused=True)}, {})
-    assert refused.about_s < 0.1
-    hungry = {long.id: Foreseen(peak_bytes=1 << 40)}
-    assert forecast([long], config(), PACE, hungry, {}).about_s < whole / 2
-
-
 def test_a_case_whose_calls_exceed_the_limit_is_announced() -> None:
     short, long = case(256), case(65536)
     found = of(short, long, timeout_s=5.0)

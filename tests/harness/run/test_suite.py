@@ -113,13 +113,12 @@ def new_suite(root: Path, *names: str) -> Suite:
     return Suite.create(root, "Abend suite/1", [entry(name) for name in names], 7, ["attnbench"])
 
 
-def complete(suite: Suite, **options: bool) -> list[Any]:
+def complete(suite: Suite) -> list[Any]:
     """Measure what is pending, as the command line does; a signal ends it."""
-    retry = {"retry_failed": options.get("retry_failed", False)}
     ends = []
     try:
-        for number in suite.pending(**retry):
-            ends.append(suite.measure(number, OPTIONS, **retry))
+        for number in suite.pending():
+            ends.append(suite.measure(number, OPTIONS))
             if ends[-1].signal is not None:
                 break
     finally:

@@ -104,24 +104,6 @@ def test_a_plan_by_name_and_one_that_changes_a_field(small: Path) -> None:
     assert Plan.model_validate(changed.model_dump(mode="json")) == changed
 
 
-def test_changes_lie_over_the_file(small: Path) -> None:
-    scenario = load(
-        small,
-        [
-            "limits.memory_gib=2",
-            "grid.N=[1k, 4k]",
-            "measure=[memory]",
-            "grid.cuda.h=16",
-            "baseline=naive",
-        ],
-    )
-    assert scenario.limits.memory_gib == 2
-    assert scenario.measure == ("memory",)
-    assert scenario.axes("cuda")["seq_len"] == (1024, 4096)
-    assert scenario.axes("cuda")["heads"] == (16,)
-    assert scenario.baseline == "naive"
-
-
 def test_axes_by_flags_make_a_scenario() -> None:
     scenario = from_axes(
         {

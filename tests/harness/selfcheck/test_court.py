@@ -13,10 +13,8 @@ from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.run.start import RunOptions, resume_run
 from attnbench.harness.selfcheck.court import (
     FOLDER,
-    SHIPPED,
     Conviction,
     CourtResult,
-    Finding,
     Shown,
     Suspect,
     Verdict,
@@ -137,13 +135,6 @@ def result(**ends):
 WELL = {"lies": row("incorrect", "from memory"), "hoards": row("ok", workspace_bytes=5000)}
 
 
-def test_every_case_of_the_court_has_an_id_of_its_own_and_the_suspect_goes_first():
-    groups = groups_of(tried())
-    ids = [case.id for group in groups for case in group.cases]
-    assert len(set(ids)) == len(ids) == len(groups) * (1 + len(SHIPPED))
-    assert [group.cases[0].backend for group in groups] == ["lies", "hoards", "fine"]
-
-
 def test_all_convicted_and_no_honest_one_touched_is_exit_code_0():
     found = result(**WELL)
     assert found.exit_code == 0
@@ -173,13 +164,6 @@ def test_a_court_that_tried_nobody_is_no_success():
     found = result(lies=nowhere, hoards=nowhere)
     assert (found.tried, found.exit_code) == (0, 1)
     assert "Not tried here: lies, hoards." in list(sentences(found))
-
-
-def test_the_json_has_every_case_and_no_object_that_json_lacks():
-    found = json.loads(json.dumps(result(**WELL).as_dict()))
-    assert (found["tried"], found["convicted"], found["escaped"], found["touched"]) == (2, 2, 0, 0)
-    assert len(found["findings"]) == 12
-    assert found["findings"][0].keys() == set(Finding.__dataclass_fields__)
 
 
 # ---- the whole -----------------------------------------------------------------------------------

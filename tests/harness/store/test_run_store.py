@@ -13,7 +13,7 @@ import pytest
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet, StoreError
 from attnbench.harness.files.safe_files import write_whole
 from attnbench.harness.rows.run_files import read_meta, read_rows
-from attnbench.harness.store.baselines import find_run
+from attnbench.harness.store.names import find_run
 from attnbench.harness.store.run_store import (
     Store,
     create_suite,

@@ -7,13 +7,12 @@ import pytest
 
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.rows.run_files import SUITE
-from attnbench.harness.store import baselines
-from attnbench.harness.store.baselines import find, find_run, find_runs
+from attnbench.harness.store import names
+from attnbench.harness.store.names import find, find_run, find_runs
 from attnbench.harness.store.run_store import point_latest
 from attnbench.harness.store.suites import (
     newest_finished,
     newest_started,
-    read_suite,
     suite_state,
 )
 from tests.fakes.stored_runs import case, kernel, plan, record
@@ -79,10 +78,10 @@ def test_a_baseline_is_a_finished_measuring_run(
 ) -> None:
     path = run(tmp_path, 1, rows, **meta)
     with pytest.raises(BadInput, match=f"{path.name}: {why}"):
-        baselines.save("main", path, tmp_path, force=False)
-    assert not (tmp_path / baselines.FOLDER).exists()
+        names.save("main", path, tmp_path, force=False)
+    assert not (tmp_path / names.FOLDER).exists()
     good = run(tmp_path, 2, DONE)
-    baselines.save("main", good, tmp_path, force=False)
+    names.save("main", good, tmp_path, force=False)
     assert find_run("main", tmp_path) == good
 
 
@@ -129,20 +128,3 @@ def test_one_run_of_a_suite_is_named_by_its_scenario(tmp_path: Path) -> None:
             find_run(f"{name}/absent", tmp_path)
     with pytest.raises(BadInput, match="no such run"):
         find_run("a/" * 500, tmp_path)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "[]", "{", "null", '{"schema": 1}', '{"schema": 1, "entries": [3]}'),
-        '{"schema": 1, "entries": [{"scenario": {"name": "a\\u001b"}, "source": "", "only": [],'
-        ' "within": [], "skip": []}]}',
-        "[" * 100_000,
-    ],
-)
-def test_a_broken_suite_is_one_line(tmp_path: Path, text: str) -> None:
-    path = suite(tmp_path, 1)
-    (path / SUITE).write_text(text)
-    with pytest.raises(BadInput, match=r"suite\.json: (not|empty|wanted)") as caught:
-        read_suite(path)
-    assert str(caught.value).isprintable()

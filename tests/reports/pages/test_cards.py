@@ -11,9 +11,6 @@ from attnbench.reports.elements import (
     Dot,
     DotPlot,
     DotRow,
-    Figure,
-    Panel,
-    Series,
     Table,
     WallChart,
     WallLine,
@@ -87,16 +84,6 @@ def fake_cards(backends: tuple[str, str] = ("fused", "sdpa")) -> tuple[Card, ...
             wide=True,
         ),
     )
-
-
-def figure_card() -> Card:
-    """With a picture that a section may have too."""
-    series = Series(backend="fused", kind="measured", x=(128.0, 256.0), y=(1.0, 4.0))
-    panel = Panel(x_label="N", y_label="latency", unit="ms", series=(series,))
-    figure = Figure(
-        title="Growth", caption="", description="Time over N.", panels=(panel,), table=NUMBERS
-    )
-    return Card(name="growth", title="Growth", sentence="fused grows.", picture=figure)
 
 
 def with_cards(monkeypatch: pytest.MonkeyPatch, *cards: Card) -> None:

@@ -1,11 +1,11 @@
-"""reports/analysis/trust.py: one sentence per kind of problem, and only where it occurred."""
+"""reports/subjects/_trust.py: one sentence per kind of problem, and only where it occurred."""
 
 from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis import trust
 from attnbench.reports.data.row_groups import Row
+from attnbench.reports.subjects import _trust as trust
 from tests.made_runs import case, problem
 
 META: dict[str, Any] = {"r": {"scenario": {"plan": {"precision_ratio": 0.05}}}}

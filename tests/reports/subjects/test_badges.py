@@ -1,4 +1,4 @@
-"""reports/sections/_badges.py: neither a lack of information nor a disturbance is ever good."""
+"""reports/subjects/_badges.py: neither a lack of information nor a disturbance is ever good."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Badge
-from attnbench.reports.sections._badges import badges
+from attnbench.reports.subjects._badges import badges
 from tests.made_runs import case, problem, row, write_run
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import Literal
 
-from ..analysis.trust import missed, of_timed, precision_ratio, timed_rows
 from ..comparison.devices import Copies, copies_of
 from ..comparison.devices_text import finding
 from ..data.exactness import is_exact
@@ -15,7 +14,8 @@ from ..data.row_groups import Row
 from ..data.run_meta import Meta
 from ..elements import Badge
 from ..formatting import list_text, plural
-from ..subjects.correctness import WRONG
+from ._trust import missed, of_timed, precision_ratio, timed_rows
+from .correctness import WRONG
 
 # Of the median clock: latency follows the clock, and 5 % is the resolution of a quick run.
 CLOCK_SPREAD_RATIO = 0.05

@@ -1,12 +1,12 @@
-"""harness/store/baselines.py: names of runs."""
+"""harness/store/names.py: names of runs."""
 
 import shutil
 
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.store import baselines
-from attnbench.harness.store.baselines import find_run
+from attnbench.harness.store import names
+from attnbench.harness.store.names import find_run
 from tests.made_runs import fake_run
 
 
@@ -17,7 +17,7 @@ def run(tmp_path):
 
 def test_a_run_elsewhere_is_kept_by_its_whole_path(run, tmp_path):
     root = tmp_path / "elsewhere"
-    baselines.save("main", run, root, force=False)
+    names.save("main", run, root, force=False)
     assert find_run("main", root) == run.resolve()
 
 
@@ -26,11 +26,11 @@ def test_a_run_elsewhere_is_kept_by_its_whole_path(run, tmp_path):
 )
 def test_a_bad_name_is_refused(run, name):
     with pytest.raises(BadInput, match="not a name for a baseline"):
-        baselines.save(name, run, run.parent, force=False)
+        names.save(name, run, run.parent, force=False)
 
 
 def test_a_baseline_whose_run_is_gone_says_so(run):
-    baselines.save("main", run, run.parent, force=False)
+    names.save("main", run, run.parent, force=False)
     shutil.rmtree(run)
     with pytest.raises(BadInput, match="is gone"):
         find_run("main", run.parent)
@@ -53,4 +53,4 @@ def test_a_broken_baseline_file_is_bad_input(run, text):
     with pytest.raises(BadInput):
         find_run("main", run.parent)
     with pytest.raises(BadInput):
-        baselines.saved(run.parent)
+        names.saved(run.parent)
