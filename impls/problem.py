@@ -34,8 +34,9 @@ class Axis:
     `symbol`: of a size, for people; `text`: what to say of a value of another axis, "" for nothing.
     `usual`: the value that follows from the other axes and is not said, `usual_text` its name.
     `goes_with`: the axis that it is a detail of. `in_rows`: its line in docs/format.md; without one
-    it shares that of the next axis. `earliest`: the value in rows that lack it. `type`: of a value
-    that is given, filled in below.
+    it shares that of the next axis. `opt_in`: a backend computes other values than the default only
+    if its file has the name in COMPUTES. `earliest`: the value in rows that lack it. `type`: of a
+    value that is given, filled in below.
     """
 
     meaning: str
@@ -50,6 +51,7 @@ class Axis:
     usual_text: str = ""
     goes_with: str = ""
     in_rows: str = ""
+    opt_in: bool = False
     earliest: Any = None
     type: Any = None
 
@@ -353,3 +355,5 @@ AXES: dict[str, Axis] = {
     one.name: replace(one.metadata["axis"], type=_type(one.name)) for one in fields(Problem)
 }
 """By name, in the order of their declaration, in which cases are planned."""
+OPT_IN = {one.name: one.default for one in fields(Problem) if one.metadata["axis"].opt_in}
+"""Axes that only some backends compute, with the value that all do."""

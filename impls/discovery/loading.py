@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..backend import Backend, Call, Inputs, Weights
 from ..layer import as_call, block_peak
-from ..problem import Problem
+from ..problem import OPT_IN, Problem
 from .names import Attribute, Value, parts_of, real_name
 from .registry import BUILTIN_FOLDER, defining, find, parameter_values
 from .source import EXACTNESS
@@ -109,10 +109,17 @@ class LoadedBackend:
     def why_not(self, problem: Problem, device: torch.device) -> str | None:
         function = self._function("why_not")
         masks = ("none", *getattr(self.module, "MASKS", ()))
+        computed = getattr(self.module, "COMPUTES", ())
+        others = (
+            f"does not compute {name} {getattr(problem, name)}"
+            for name, usual in OPT_IN.items()
+            if name not in computed and getattr(problem, name) != usual
+        )
         return (
             self.unavailable(device)
             or (function(problem, device) if function else None)
             or (None if problem.mask in masks else f"does not compute the mask {problem.mask}")
+            or next(others, None)
         )
 
     def why_not_under_mask(self, problem: Problem, device: torch.device) -> str | None:
