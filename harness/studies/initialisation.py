@@ -5,19 +5,19 @@ layer keeps both well scaled if the variances of its output and of the input's g
 """
 
 from collections.abc import Callable, Iterator
-from math import log, sqrt
+from math import sqrt
 
 import torch
 from torch import Generator, Tensor
 
 from ...impls.problem import Problem
 from ..rows.findings import Initialisation
+from ._repeats import mean_fields
 
 QUESTION = "Which first weights keep activations and gradients of a layer of attention well scaled?"
 WIDTHS, HEADS = (64, 256, 512), (1, 8)
 TOKENS, BATCH, REPEATS = 16, 4, 6
 SMALL_SD = 0.01
-NORMAL_95 = 1.96
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Initialisation]:
@@ -32,8 +32,8 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Initialis
                     rule=rule,
                     d_model=d_model,
                     heads=heads,
-                    **_with_interval("output_variance", outputs),
-                    **_with_interval("gradient_variance", gradients),
+                    **mean_fields("output_variance", outputs, of_logs=True),
+                    **mean_fields("gradient_variance", gradients, of_logs=True),
                 )
 
 
@@ -56,16 +56,6 @@ def _normal(sd: float) -> Callable[[int, Generator], Tensor]:
 
 def _xavier(width: int, generator: Generator) -> Tensor:
     return torch.nn.init.xavier_uniform_(torch.empty(width, width), generator=generator)
-
-
-def _with_interval(name: str, values: tuple[float, ...]) -> dict[str, float]:
-    logs = torch.tensor([log(value) for value in values], dtype=torch.float64)
-    centre, reach = logs.mean(), NORMAL_95 * logs.std() / sqrt(len(logs))
-    return {
-        name: float(centre.exp()),
-        f"{name}_low": float((centre - reach).exp()),
-        f"{name}_high": float((centre + reach).exp()),
-    }
 
 
 RULES = {

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from ...impls.problem import Problem
 from ..rows.findings import ScoreScale
+from ._repeats import mean_fields
 
 QUESTION = "What does dividing by sqrt(d_k) do to the variance of the scores and to the softmax?"
 WIDTHS = (8, 32, 64, 128, 512)
 QUERIES, KEYS, REPEATS = 64, 256, 32
-NORMAL_95 = 1.96
 FP16_MOST = 65504.0
 CERTAIN = 0.99
 
@@ -32,18 +32,15 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[ScoreScal
             scores = raw / sqrt(d_k) if scaled else raw
             # One per repeat: scores of a repeat share queries and keys.
             variances = scores.flatten(1).var(dim=1)
-            centre, reach = variances.mean(), NORMAL_95 * variances.std() / sqrt(REPEATS)
             weights = torch.softmax(scores, -1)
             by_score, by_query = _gradients(weights, k, 1 / sqrt(d_k) if scaled else 1.0)
             entropy = -(weights * weights.clamp_min(1e-300).log()).sum(-1).mean() / log(KEYS)
             yield ScoreScale(
                 d_k=d_k,
                 scaled=scaled,
-                score_variance=float(centre),
-                **_with_interval("softmax_gradient", by_score),
-                **_with_interval("query_gradient_norm", by_query),
-                score_variance_low=float(centre - reach),
-                score_variance_high=float(centre + reach),
+                **mean_fields("score_variance", variances),
+                **mean_fields("softmax_gradient", by_score),
+                **mean_fields("query_gradient_norm", by_query),
                 entropy_ratio=float(entropy),
                 certain_row_ratio=float((weights.amax(-1) > CERTAIN).double().mean()),
                 fp16_overflow_ratio=float((scores.exp() > FP16_MOST).double().mean()),
@@ -62,13 +59,3 @@ def _gradients(p: Tensor, k: Tensor, factor: float) -> tuple[Tensor, Tensor]:
     apart = (k * k).sum(-1)[:, None] - 2 * mean @ k.mT + (mean * mean).sum(-1, keepdim=True)
     by_query = factor * (p * p * apart.clamp_min(0)).sum(-1).sqrt().mean(1)
     return by_score, by_query
-
-
-def _with_interval(name: str, values: Tensor) -> dict[str, float]:
-    """The mean over repeats, which share nothing."""
-    centre, reach = values.mean(), NORMAL_95 * values.std() / sqrt(len(values))
-    return {
-        name: float(centre),
-        f"{name}_low": float(centre - reach),
-        f"{name}_high": float(centre + reach),
-    }

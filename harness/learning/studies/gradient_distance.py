@@ -8,7 +8,7 @@ are the path length and the sequential steps of Vaswani et al. 2017, table 1.
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from math import ceil, log, log2, sqrt
+from math import ceil, log, log2
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from ....impls.problem import Problem
+from ...studies._repeats import mean_fields
 from ..findings import GradientDistance
 
 QUESTION = "How far back do gradients reach, and over how many steps?"
@@ -24,7 +25,6 @@ LENGTHS = (8, 16, 32, 64)
 REPEATS = 12
 FADE_FROM = 1  # tokens: the last one's own output is no distance
 FIT_MOST = 32  # tokens: beyond, an exponential fade is near the smallest numbers of a dtype
-NORMAL_95 = 1.96
 
 Model = Callable[[list[Tensor]], Tensor]
 """From tokens, a tensor [width] each, to the last output."""
@@ -54,7 +54,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[GradientD
                         _geometric([one[distance] for one in drawn]) for distance in range(length)
                     ],
                     fitted_tokens=min(FIT_MOST, max(reached)),
-                    **_with_interval("fade_per_token", slopes),
+                    **mean_fields("fade_per_token", slopes),
                 )
 
 
@@ -171,16 +171,6 @@ def _geometric(values: list[float]) -> float:
     if min(values) == 0:
         return 0.0
     return float(torch.tensor(values, dtype=torch.float64).log().mean().exp())
-
-
-def _with_interval(name: str, values: list[float]) -> dict[str, float]:
-    found = torch.tensor(values, dtype=torch.float64)
-    centre, reach = found.mean(), NORMAL_95 * found.std() / sqrt(len(found))
-    return {
-        name: float(centre),
-        f"{name}_low": float(centre - reach),
-        f"{name}_high": float(centre + reach),
-    }
 
 
 MODELS: dict[str, Callable[[int], Model]] = {
