@@ -78,7 +78,7 @@ def test_without_scripts_everything_is_there(opened: Open) -> None:
     details.locator("summary").click()
     assert details.locator("td").first.is_visible()
     assert details.locator("td").first.inner_text().startswith("attnbench run --backends naive")
-    plain.locator("#summary table a").first.click()
+    plain.locator("#fastest table a").first.click()
     assert plain.url.endswith("#row-0")
 
 
@@ -114,7 +114,7 @@ def test_a_printed_page_is_answers_findings_and_figures_on_white(opened: Open) -
     hidden = page.locator("nav, .tools, .caption button, #rows, figure table")
     assert hidden.filter(visible=True).count() == 0
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == WHITE
-    for selector in ("h1", "#trust-list li", ".findings li", "figure svg", "#summary table"):
+    for selector in ("h1", "#trust-list li", ".findings li", "figure svg", "#fastest table"):
         assert page.locator(selector).first.is_visible(), selector
     assert len(page.pdf(format="A4")) > 50_000
 

@@ -93,7 +93,7 @@ def test_a_point_shows_its_numbers_on_hover_and_on_focus_and_escape_hides_them(
 
 def test_a_case_opens_with_its_command_and_samples_and_closes_by_escape(opened: Open) -> None:
     page = opened()
-    page.locator("#summary table a").first.click()
+    page.locator("#fastest table a").first.click()
     dialog = page.locator("dialog")
     assert dialog.locator("h2").inner_text() == "naive-b1-n512-d512-h1-fp32-forward-core"
     assert (
