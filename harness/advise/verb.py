@@ -143,7 +143,7 @@ def _print(advice: "Advice") -> None:
     from ...reports.advise.sentences import about, headline, run_commands
     from ...reports.advise.tables import blocks
     from ...reports.elements import Text
-    from ...reports.pages.terminal import render_block
+    from ...reports.pages.terminal_blocks import render_block
     from ..terminal.progress import echo, say
 
     say(headline(advice))

@@ -49,7 +49,7 @@ def audit(
     from ...impls._triton.configs import KERNELS
     from ...impls.problem import Dtype
     from ...reports.audit.cells import LEGEND
-    from ...reports.pages.terminal import render_block
+    from ...reports.pages.terminal_blocks import render_block
     from ..terminal.progress import JsonProgress, QuietProgress, echo, say
     from .architecture import parse_capabilities
     from .pool import KernelSelection

@@ -3,12 +3,17 @@ this machine can measure, and how far to believe it.
 """
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .options import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait, option
+
+if TYPE_CHECKING:
+    from ...reports.elements import Table
+    from ..doctor import Findings
 
 
 def doctor(
@@ -32,7 +37,7 @@ def doctor(
     """
     import json
 
-    from ..terminal.progress import echo
+    from .tables import show
 
     if calibrate:
         raise typer.Exit(_calibrate(device.value, out, wait=wait, as_json=as_json))
@@ -40,38 +45,47 @@ def doctor(
 
     with busy("looking at this machine", quiet=as_json):
         from ..doctor import examine
-        from .doctor_table import tables
 
         findings = examine(out)
     if as_json:
         typer.echo(json.dumps(findings.as_dict(), indent=2))
     else:
-        for number, drawn in enumerate(tables(findings)):
-            typer.echo("" if number else None, nl=bool(number))
-            echo(drawn)
+        show(_tables(findings))
     raise typer.Exit(findings.exit_code)
+
+
+def _tables(found: "Findings") -> "Iterator[Table]":
+    """One for the machine, and one for each GPU."""
+    from ...reports.elements import Table
+
+    titles = {"": ""} | {finding.gpu: finding.gpu for finding in found.findings}
+    used = {gpu["short_uuid"] for gpu in found.gpus if gpu["torch_uses"]}
+    for gpu, title in titles.items():
+        rows: list[tuple[str, ...]] = []
+        for one in (one for one in found.findings if one.gpu == gpu):
+            rows.append((one.about, one.grade, one.found))
+            if one.advice:  # below the finding: three columns fit 80 characters, four do not
+                rows.append(("", "", f"-> {one.advice}"))
+        which = ", the one that torch uses" if gpu in used else ""
+        yield Table(title=title + which, columns=("about", "", "found"), rows=tuple(rows))
 
 
 def _calibrate(device: str, out: Path, *, wait: bool, as_json: bool) -> int:
     import json
 
     from ..terminal.live_bar import Steps
-    from ..terminal.progress import echo, say
+    from .tables import show
 
     with Steps(quiet=as_json) as steps:
         steps.step("starting")
         from ..doctor.calibrate import calibrate
-        from .calibration_table import sentences, tables
+        from .calibration_text import blocks
 
         calibration = calibrate(device, out, wait=wait, step=steps.step)
     if as_json:
         typer.echo(json.dumps(calibration.as_line(), indent=2))
         return calibration.exit_code
-    for drawn in tables(calibration):
-        echo(drawn)
-        typer.echo("")
-    for sentence in sentences(calibration, out):
-        say(sentence)
+    show(blocks(calibration, out))
     return calibration.exit_code
 
 
@@ -99,8 +113,9 @@ def selfcheck(
     if court:
         raise typer.Exit(_court(device.value, out, seed, wait=wait, quiet=quiet, as_json=as_json))
     from ..selfcheck.noise import selfcheck as check
-    from ..terminal.progress import echo, progress, say
-    from .selfcheck_table import pairs_table, sentences
+    from ..terminal.progress import progress
+    from .selfcheck_text import blocks
+    from .tables import show
 
     listener = progress(quiet=quiet or as_json)
     listener.start("starting a worker")
@@ -116,9 +131,7 @@ def selfcheck(
     if as_json:
         typer.echo(json.dumps(asdict(floor) | {"false_alarms": floor.false_alarms}))
     else:
-        echo(pairs_table(floor))
-        for sentence in sentences(floor, out, floor.environment):
-            say(sentence)
+        show(blocks(floor, out))
     raise typer.Exit(floor.exit_code)
 
 
@@ -127,8 +140,9 @@ def _court(device: str, out: Path, seed: int, *, wait: bool, quiet: bool, as_jso
 
     from ..run.start import RunOptions
     from ..selfcheck.court import court
-    from ..terminal.progress import QuietProgress, echo, say
-    from .court_table import CourtProgress, sentences, verdicts_table
+    from ..terminal.progress import QuietProgress
+    from .court_text import CourtProgress, blocks
+    from .tables import show
 
     listener = QuietProgress() if quiet or as_json else CourtProgress()
     command = ["attnbench", *sys.argv[1:]]
@@ -140,8 +154,5 @@ def _court(device: str, out: Path, seed: int, *, wait: bool, quiet: bool, as_jso
     if as_json:
         typer.echo(json.dumps(result.as_dict()))
         return result.exit_code
-    echo(verdicts_table(result))
-    typer.echo("")
-    for sentence in sentences(result):
-        say(sentence)
+    show(blocks(result))
     return result.exit_code

@@ -1,11 +1,14 @@
-"""A table of plain texts for the terminal."""
+"""What verbs print: blocks, and tables of plain texts."""
 
 from collections.abc import Iterable, Sequence
 
 from rich.markup import escape
 
+from ...reports.elements import Block, Table
+from ...reports.pages.terminal_blocks import render_block
 from ...reports.pages.terminal_table import TerminalTable
 from ..cases.case import ShortNames
+from ..terminal.progress import echo
 
 
 def table(
@@ -34,3 +37,14 @@ def table(
             "; ".join(part for part in (title, common) if part),
         ),
     )
+
+
+def show(blocks: Iterable[Block]) -> None:
+    """Print them, with an empty line between a table and what follows."""
+    after_table = False
+    for block in blocks:
+        if after_table:
+            echo("")
+        for part in render_block(block):
+            echo(part)
+        after_table = isinstance(block, Table)

@@ -9,7 +9,7 @@ from ..analysis.claims.ledger import Claim, ledgers, merged, tally
 from ..data.row_groups import records
 from ..subjects.claims import tables
 from .report import Report
-from .terminal import render_block
+from .terminal_blocks import render_block
 
 SCHEMA = 1
 

@@ -1,44 +1,37 @@
 """A report in the terminal: the answers first, sentences as lines, tables by rich."""
 
 from collections.abc import Iterable, Iterator
-from typing import cast
 
 from rich.console import RenderableType
 from rich.markup import escape
 
-from ...harness.files.printable import visible
 from ..data.row_groups import records
-from ..elements import Bars, Block, Card, Figure, Maps, Table, Text, WallChart
-from ..sections import Section, name_of, sections, summary
-from ..subjects import Teller, tellers
-from .alignment import number_columns
-from .report import Part, Report
+from ..elements import Card, Table, Text
+from ..subjects import name_of, tellers
+from .report import SUMMARY, Part, Report
 from .run_titles import page_title, questions, subtitle
-from .terminal_table import TerminalTable
+from .terminal_blocks import MOST_ROWS, grid, render_block, safe
 
-USUAL = ("summary",)
-MOST_ROWS = 60
-LOOKS = {"good": "green", "bad": "red", "mixed": "yellow", "open": "dim"}  # of verdicts
+USUAL = (SUMMARY,)
 
 
 def section_names() -> list[str]:
-    every: list[Section | Teller] = [*sections(), *tellers()]
-    return [name_of(one) for one in every]
+    return [name_of(one) for one in tellers()]
 
 
 def render(report: Report, names: Iterable[str] = USUAL) -> Iterator[RenderableType]:
-    """The named sections, in the page's order.
-
-    With the summary come the answers.
-    """
+    """The named subjects, in the page's order. With the summary come the answers."""
     requested = set(names)
-    with_answers = name_of(cast(Section, summary)) in requested
+    with_answers = SUMMARY in requested
     if with_answers:
         yield from head(report)
         yield from cards(report)
-    for section in report.sections:
-        if name_of(section) in requested:
-            part = Part(section=section, blocks=tuple(report.blocks(section)))
+        lines = report.lines
+        yield from ("" for _ in lines[:1])
+        yield from map(safe, lines)
+    for one in report.subjects:
+        if name_of(one) in requested:
+            part = report.part(one)
             if part.blocks and (part.has_data or not with_answers):
                 yield from _section(part)
 
@@ -54,17 +47,17 @@ def _section(part: Part) -> Iterator[RenderableType]:
 
 def head(report: Report) -> Iterator[RenderableType]:
     """Scenario, device and date, the question, and how far to trust the numbers."""
-    yield f"[bold]{_safe(page_title(report.meta))}[/]"
+    yield f"[bold]{safe(page_title(report.meta))}[/]"
     rows = records(report.frame)
     for name, run in report.meta.items():
         about = subtitle(run, [row for row in rows if row["run"] == name])
         title = f"{report.titles[name]}: " if len(report.meta) > 1 else ""
-        yield f"[dim]{_safe(title + about)}[/]"
-    yield from (_safe(question) for question in questions(report.meta))
+        yield f"[dim]{safe(title + about)}[/]"
+    yield from (safe(question) for question in questions(report.meta))
     if report.badges:
         cautions = (f"{one.label}" for one in report.badges if one.state == "caution")
         named = ", ".join(cautions)
-        yield f"[dim]Trust: {report.trust}{f' ({_safe(named)})' if named else ''}[/]"
+        yield f"[dim]Trust: {report.trust}{f' ({safe(named)})' if named else ''}[/]"
 
 
 def cards(report: Report) -> Iterator[RenderableType]:
@@ -75,58 +68,21 @@ def cards(report: Report) -> Iterator[RenderableType]:
 
 
 def render_card(card: Card) -> Iterator[RenderableType]:
-    subtitle = f" [dim]{_safe(card.subtitle)}[/]" if card.subtitle else ""
-    yield f"[bold]{_safe(card.title)}[/]{subtitle}"
-    yield _safe(card.sentence)
+    subtitle = f" [dim]{safe(card.subtitle)}[/]" if card.subtitle else ""
+    yield f"[bold]{safe(card.title)}[/]{subtitle}"
+    yield safe(card.sentence)
     picture = card.picture
     if picture is not None:
-        yield _grid(picture if isinstance(picture, Table) else picture.table)
+        yield grid(picture if isinstance(picture, Table) else picture.table)
 
 
 def terminal_summary(report: Report) -> list[str]:
     """The sentences of the cards and of the summary, for the end of a run."""
-    texts = [block for block in report.blocks(cast(Section, summary)) if isinstance(block, Text)]
+    parts = [report.part(one) for one in report.subjects if name_of(one) == SUMMARY]
+    texts = [one for part in parts for one in part.blocks if isinstance(one, Text)]
     sentences = (
         *(card.sentence for card in report.cards),
         *report.lines,
         *(text.text for text in texts if text.kind != "note"),
     )
     return list(dict.fromkeys(sentences))
-
-
-def render_block(block: Block, *, fold: bool = False) -> Iterator[RenderableType]:
-    """One block, as lines and tables; with `fold`, a folded table is only named."""
-    if isinstance(block, Text):
-        style = {"note": "dim", "caution": "yellow"}.get(block.kind, "")
-        text = escape(visible(block.text, lines=block.kind == "log"))
-        yield f"[{style}]{text}[/]" if style else text
-    elif isinstance(block, Figure | Maps | Bars | WallChart):
-        yield _safe(block.title)
-        yield from render_block(block.table)
-    elif isinstance(block, Table) and block.folded and fold:
-        yield f"[dim]{_safe(block.title)}: {len(block.rows)} rows, in the report[/]"
-    elif isinstance(block, Table):
-        yield f"[italic]{_safe(block.title)}[/]"
-        yield _grid(block)
-
-
-def _safe(text: str) -> str:
-    return escape(visible(text))
-
-
-def _grid(table: Table) -> TerminalTable:
-    numbers = number_columns(table)
-    rows = [
-        [_cell(table, (line, place), cell) for place, cell in enumerate(row)]
-        for line, row in enumerate(table.rows[:MOST_ROWS])
-    ]
-    if len(table.rows) > MOST_ROWS:
-        more = f"{len(table.rows) - MOST_ROWS} more rows"
-        rows.append([more, *[""] * (len(table.columns) - 1)])
-    columns = [*map(visible, table.columns)]
-    return TerminalTable(columns, rows, right={columns[place] for place in numbers})
-
-
-def _cell(table: Table, place: tuple[int, int], cell: str) -> str:
-    look = "bold" if place in table.strong else LOOKS.get(table.verdicts.get(place, ""), "")
-    return f"[{look}]{_safe(cell)}[/]" if look else _safe(cell)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cli.court_table import sentences
+from attnbench.harness.cli.court_text import sentences
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.rows.record import Status
 from attnbench.harness.rows.run_files import read_rows

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cli.selfcheck_table import sentences
+from attnbench.harness.cli.selfcheck_text import sentences
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.selfcheck.noise import append, noise_floor, twins

@@ -4,18 +4,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...reports.pages.terminal_table import TerminalTable
+from ...reports.elements import Block, Table, Text
 from ..selfcheck.noise import FILE, MAX_FALSE_ALARMS, NoiseFloor
-from .tables import table
 
 COLUMNS = ("backend against itself", "ratio", "95 % interval", "told apart")
 
 
-def pairs_table(floor: NoiseFloor) -> TerminalTable:
-    """One line per backend."""
+def blocks(floor: NoiseFloor, root: Path) -> Iterator[Block]:
+    """A row per backend, and what that means."""
     from ...reports.formatting import ratio_bounds_text
 
-    rows = (
+    rows = [
         (
             pair.backend,
             f"{pair.ratio.value:.3f}",
@@ -23,8 +22,9 @@ def pairs_table(floor: NoiseFloor) -> TerminalTable:
             "yes" if pair.told_apart else "no",
         )
         for pair in floor.pairs
-    )
-    return table("", COLUMNS, rows)
+    ]
+    yield Table(title="", columns=COLUMNS, rows=tuple(rows))
+    yield from (Text(text=one) for one in sentences(floor, root, floor.environment))
 
 
 def sentences(floor: NoiseFloor, root: Path, environment: Mapping[str, Any]) -> Iterator[str]:

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from ...reports.pages.terminal_table import TerminalTable
+from ...reports.elements import Block, Table, Text
 from ..rows.record import Record, Status
 from ..selfcheck.court import SHIPPED, CourtResult, Finding, Verdict
 from ..terminal.live_bar import console
 from ..terminal.progress import LiveProgress, line_of
-from .tables import table
 
 COLUMNS = ("backend", "verdict", "what it does", "status", "reason")
 
@@ -24,11 +23,12 @@ class CourtProgress(LiveProgress):
         return None if usual else line_of(record)
 
 
-def verdicts_table(result: CourtResult) -> TerminalTable:
-    """A line per file of the court, then one per shipped backend, and one per harm done to it."""
+def blocks(result: CourtResult) -> Iterator[Block]:
+    """A line per file of the court, per shipped backend and per harm done to it; then sentences."""
     own = [one for one in result.findings if one.role != "shipped"]
     rows = [(one.backend, one.verdict, one.what, one.status, one.reason) for one in own]
-    return table("", COLUMNS, [*rows, *_shipped(result)])
+    yield Table(title="", columns=COLUMNS, rows=(*rows, *_shipped(result)))
+    yield from (Text(text=sentence) for sentence in sentences(result))
 
 
 def _shipped(result: CourtResult) -> Iterator[tuple[str, str, str, str, str]]:

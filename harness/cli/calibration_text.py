@@ -3,29 +3,27 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...reports.pages.terminal_table import TerminalTable
+from ...reports.elements import Block, Table, Text
 from ..doctor.calibrate import Calibration
 from ..doctor.peaks import Peak
 from ..machine.calibration_file import FILE
 from ..stats.intervals import latency_interval
-from .tables import table
 
+PEAKS = ("peak", "best", "typical", "95 %", "specified", "share")
 UNITS = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s"}
 PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, ""))
 
 
-def tables(calibration: Calibration) -> list[TerminalTable]:
-    """Peaks, then checks. Reasons follow as sentences, so that 80 columns are enough."""
+def blocks(calibration: Calibration, root: Path) -> Iterator[Block]:
+    """Peaks, then checks, whose reasons follow as sentences, so that 80 columns are enough."""
     peaks = [row_of(peak, calibration.specified.get(peak.name)) for peak in calibration.peaks]
+    yield Table(title="", columns=PEAKS, rows=tuple(peaks))
     checks = [
         (one.name, one.expected, "" if one.found is None else f"{one.found:.3g}", one.outcome)
         for one in calibration.checks
     ]
-    numbers = ("best", "typical", "95 %", "specified", "share")
-    return [
-        table("", ("peak", *numbers), peaks, right=numbers),
-        table("", ("check", "expected", "found", ""), checks, right=("expected", "found")),
-    ]
+    yield Table(title="", columns=("check", "expected", "found", ""), rows=tuple(checks))
+    yield from (Text(text=sentence) for sentence in sentences(calibration, root))
 
 
 def row_of(peak: Peak, stated: float | None) -> tuple[str, ...]:

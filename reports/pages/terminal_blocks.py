@@ -1,0 +1,56 @@
+"""Blocks in a terminal: sentences as lines, figures as their tables.
+
+What prints a few tables imports this file, which needs no section and no package for data.
+"""
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.markup import escape
+
+from ...harness.files.printable import visible
+from ..elements import Bars, Block, Figure, Maps, Table, Text, WallChart
+from .alignment import number_columns
+from .terminal_table import TerminalTable
+
+MOST_ROWS = 60
+LOOKS = {"good": "green", "bad": "red", "mixed": "yellow", "open": "dim"}  # of verdicts
+
+
+def render_block(block: Block, *, fold: bool = False) -> Iterator[RenderableType]:
+    """One block, as lines and tables; with `fold`, a folded table is only named."""
+    if isinstance(block, Text):
+        style = {"note": "dim", "caution": "yellow"}.get(block.kind, "")
+        text = escape(visible(block.text, lines=block.kind == "log"))
+        yield f"[{style}]{text}[/]" if style else text
+    elif isinstance(block, Figure | Maps | Bars | WallChart):
+        yield safe(block.title)
+        yield from render_block(block.table)
+    elif isinstance(block, Table) and block.folded and fold:
+        yield f"[dim]{safe(block.title)}: {len(block.rows)} rows, in the report[/]"
+    elif isinstance(block, Table):
+        if block.title:
+            yield f"[italic]{safe(block.title)}[/]"
+        yield grid(block)
+
+
+def safe(text: str) -> str:
+    return escape(visible(text))
+
+
+def grid(table: Table) -> TerminalTable:
+    numbers = number_columns(table)
+    rows = [
+        [_cell(table, (line, place), cell) for place, cell in enumerate(row)]
+        for line, row in enumerate(table.rows[:MOST_ROWS])
+    ]
+    if len(table.rows) > MOST_ROWS:
+        more = f"{len(table.rows) - MOST_ROWS} more rows"
+        rows.append([more, *[""] * (len(table.columns) - 1)])
+    columns = [*map(visible, table.columns)]
+    return TerminalTable(columns, rows, right={columns[place] for place in numbers})
+
+
+def _cell(table: Table, place: tuple[int, int], cell: str) -> str:
+    look = "bold" if place in table.strong else LOOKS.get(table.verdicts.get(place, ""), "")
+    return f"[{look}]{safe(cell)}[/]" if look else safe(cell)
