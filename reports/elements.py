@@ -19,13 +19,11 @@ class Text:
     """A paragraph.
 
     `finding`: an answer; `note`: an explanation, or why there is no data (a section of notes alone
-    has none); `caution`: a reason to doubt the numbers; `log`: the output of a program. `about`:
-    the card that says the same; pages with it leave the text out.
+    has none); `caution`: a reason to doubt the numbers; `log`: the output of a program.
     """
 
     text: str
     kind: Literal["finding", "note", "caution", "log"] = "finding"
-    about: str = ""
 
 
 def note(text: str) -> Text:

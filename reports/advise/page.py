@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
-from types import SimpleNamespace
-from typing import Literal, cast
+from typing import Literal
 
 from ..comparison.verdict import DEFAULT_MARGIN
 from ..data.load import frame
@@ -26,7 +25,6 @@ from ..formatting import bytes_text, list_text, size_text
 from ..pages.exactness_marks import marked_names
 from ..pages.html import render as page_of
 from ..pages.report import Part, Report
-from ..sections import Section
 from .answer import Advice
 from .asked import Phase
 from .choices import Choice
@@ -89,8 +87,8 @@ def _own_parts(advice: Advice) -> Iterator[Part]:
         ],
     }
     for title, some in own.items():
-        section = SimpleNamespace(__name__=f"advise.{title.split()[0].lower()}", TITLE=title)
-        yield Part(section=cast(Section, section), blocks=some)
+        name = f"advise.{title.split()[0].lower()}"
+        yield Part(name=name, title=title, blocks=some)
 
 
 def _which(advice: Advice) -> Card:

@@ -10,7 +10,7 @@ from ...harness.files.safe_files import write_output
 from ..drawing.bars import draw as draw_bars
 from ..drawing.plots import draw
 from ..elements import Bars, Block, Figure, Panel, Picture, Series, WallChart, WallLine
-from ..sections import name_of
+from ..subjects import name_of
 from .report import Report
 
 Kind = Literal["svg", "png", "pdf"]
@@ -27,10 +27,10 @@ def write_figures(
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
-    for section in report.sections:
+    for section in report.subjects:
         card = next((one for one in report.cards if one.name == name_of(section)), None)
-        pictures = [card.picture] if card and hasattr(section, "subject") else []
-        blocks = (as_figure(block) for block in (*pictures, *report.blocks(section)))
+        pictures = [card.picture] if card else []
+        blocks = (as_figure(block) for block in (*pictures, *report.part(section).blocks))
         figures = (block for block in blocks if isinstance(block, Figure | Bars))
         name = re.sub(r"[^a-z0-9]+", "-", name_of(section))
         for number, figure in enumerate(figures, start=1):

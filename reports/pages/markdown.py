@@ -11,14 +11,12 @@ from ..data.row_groups import records
 from ..elements import Block, Card, Table, Text
 from ..formatting import markdown_cell, markdown_grid
 from .alignment import number_columns
-from .report import Part, Report
+from .report import SUMMARY, Part, Report
 from .run_titles import page_title, questions, subtitle
 
 MOST_BYTES = 900_000  # GitHub drops a job summary of more than 1024 KiB
 CLOSING_BYTES = 2_000  # of these, for the names of sections that are not there
 MOST_ROWS = 200  # of one table
-OPEN = "summary"
-TOLD = ("latency", "backends")  # sections whose numbers are in the card on who is fastest
 ON_PAGE = ("method", "environment", "rows")  # for looking things up; the page has them
 
 
@@ -28,7 +26,7 @@ def render(report: Report) -> str:
     if report.cards:
         parts += ["## Answers", *_answers(report)]
     size = sum(len(part.encode()) + 2 for part in parts)
-    in_cards = {*report.answers, *(TOLD if "fastest" in report.answers else ())}
+    in_cards = set(report.answers)
     on_page, left_out = [], []
     for part in report.answered:
         text = _section(part, with_numbers=part.name not in in_cards)
@@ -96,7 +94,7 @@ def _section(part: Part, *, with_numbers: bool) -> str:
     """
     blocks = [block for block in part.blocks if not (isinstance(block, Table) and block.folded)]
     texts = [text for block in blocks for text in _block(block, with_numbers=with_numbers)]
-    if part.name == OPEN:
+    if part.name == SUMMARY:
         return _joined([f"## {markdown_cell(part.title)}", *texts])
     tables = [block for block in blocks if not isinstance(block, Text)]
     if not tables or not (with_numbers or any(isinstance(one, Table) for one in tables)):

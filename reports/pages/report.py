@@ -2,50 +2,42 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import cast
 
 import pandas as pd
 
-from ..cards import cards
 from ..data.copies import first_copies
 from ..data.load import frame
 from ..data.read import Run, read_runs
 from ..data.row_groups import records
 from ..data.run_meta import Meta, by_question, run_meta
-from ..elements import Badge, Block, Card, Text, note
-from ..sections import Section, name_of, sections_of
-from ..subjects import Subject, Teller, tell, tellers_of
+from ..elements import Badge, Block, Card, Text
+from ..subjects import Rows, Teller, cards, name_of, tellers_of
 from ..subjects._badges import badges
 from .exactness_marks import marked, marked_card, marked_names
 from .run_titles import page_title, questions, run_titles
 
 WITH_RUN_NAMES = ("environment",)  # sections that say in which folder a run is
+SUMMARY = "summary"  # the first subject: how the run went
 STATES = ("good", "caution", "unknown")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A section with what it has to say."""
+    """What stands below the first screen, subject by subject."""
 
-    section: Section | Teller
+    name: str
+    title: str
     blocks: Sequence[Block]
 
     @property
-    def name(self) -> str:
-        return name_of(self.section)
-
-    @property
-    def title(self) -> str:
-        return self.section.TITLE
-
-    @property
     def has_data(self) -> bool:
-        """Whether it has more than notes."""
-        return any(not isinstance(block, Text) or block.kind != "note" for block in self.blocks)
+        """Whether it has more than notes, which are all that a summary may need."""
+        some = (not isinstance(block, Text) or block.kind != "note" for block in self.blocks)
+        return any(some) or (self.name == SUMMARY and len(self.blocks) > 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +79,7 @@ class Report:
     def cards(self) -> Sequence[Card]:
         """The answers, in the page's order."""
         names = {**self.names, **self.titles}
-        return [marked_card(card, names) for card in cards(self.frame, self.meta)]
+        return [marked_card(card, names) for card in cards(self._rows)]
 
     @property
     def answers(self) -> list[str]:
@@ -107,66 +99,51 @@ class Report:
         return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
 
     @cached_property
-    def _first_copies(self) -> pd.DataFrame:
-        return first_copies(self.frame)
+    def _rows(self) -> Rows:
+        every, first = self.frame, first_copies(self.frame)
+        rows = records(every)
+        return Rows(
+            every=rows,
+            first=rows if first is every else records(first),
+            columns=every.columns,
+            meta=self.meta,
+        )
 
     @property
-    def sections(self) -> list[Section | Teller]:
+    def subjects(self) -> list[Teller]:
         """All that are about something in these runs, in the order of the question: the summary,
         what the cards are about, the others.
         """
-        asked = ["summary", *self.answers]
-        every: list[Section | Teller] = [*sections_of(self.meta), *tellers_of(self.meta)]
-        found = sorted(every, key=lambda one: (one.ORDER, one.__name__))
+        asked = [SUMMARY, *self.answers]
+        found = tellers_of(self.meta)
         place = {name_of(one): at for at, one in enumerate(found, start=len(asked))}
         place |= {name: at for at, name in enumerate(asked) if name in place}
         return sorted(found, key=lambda one: place[name_of(one)])
 
     @cached_property
     def parts(self) -> Sequence[Part]:
-        """Every section, in order, with its blocks."""
-        return [Part(section=one, blocks=tuple(self.blocks(one))) for one in self.sections]
+        """Every subject's details, in order."""
+        return [self.part(one) for one in self.subjects]
 
     @property
     def answered(self) -> list[Part]:
         return [part for part in self.parts if part.has_data]
 
-    def blocks(self, section: Section | Teller) -> Iterator[Block]:
-        """The blocks of a section, as they are shown: names of backends with exactness marks, runs
-        by their titles, and nothing that a card says.
+    def part(self, one: Teller) -> Part:
+        """The details, as they are shown: names of backends with exactness marks, runs by their
+        titles.
         """
-        by_title = name_of(section) not in WITH_RUN_NAMES
-        names = {**self.names, **(self.titles if by_title else {})}
-        for block in marked(self._unmarked(section), names):
-            if not (isinstance(block, Text) and block.about in self.answers):
-                yield block
+        name = name_of(one)
+        names = {**self.names, **(self.titles if name not in WITH_RUN_NAMES else {})}
+        blocks = self._rows.tell(one).details(with_card=name not in self.answers)
+        return Part(name=name, title=one.TITLE, blocks=tuple(marked(blocks, names)))
 
     @property
     def lines(self) -> list[str]:
         """Findings that no card says, a sentence each."""
-        every = [line for one in tellers_of(self.meta) for line in self._told(one).lines]
-        marked_lines = marked([Text(text=line) for line in every], {**self.names, **self.titles})
-        return [one.text for one in marked_lines if isinstance(one, Text)]
-
-    def _told(self, one: Teller) -> Subject:
-        if one.__name__ not in self._subjects:
-            table = self.frame if getattr(one, "ALL_COPIES", False) else self._first_copies
-            self._subjects[one.__name__] = tell(one, records(table), table.columns, self.meta)
-        return self._subjects[one.__name__]
-
-    @cached_property
-    def _subjects(self) -> dict[str, Subject]:
-        """Those that were told, by module."""
-        return {}
-
-    def _unmarked(self, one: Section | Teller) -> Iterable[Block]:
-        table = self.frame if getattr(one, "ALL_COPIES", False) else self._first_copies
-        lacking = [column for column in one.NEEDS if column not in table.columns]
-        if lacking:
-            return [note(f"the runs have no {', '.join(lacking)}.")]
-        if hasattr(one, "subject"):
-            return self._told(cast(Teller, one)).details(with_card=name_of(one) not in self.answers)
-        return one.render(table, self.meta)
+        every = [line for one in tellers_of(self.meta) for line in self._rows.tell(one).lines]
+        lines = marked([Text(text=line) for line in every], {**self.names, **self.titles})
+        return [one.text for one in lines if isinstance(one, Text)]
 
 
 def per_question(report: Report) -> list[Report]:

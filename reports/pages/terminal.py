@@ -1,40 +1,37 @@
 """A report in the terminal: the answers first, sentences as lines, tables by rich."""
 
 from collections.abc import Iterable, Iterator
-from typing import cast
 
 from rich.console import RenderableType
 from rich.markup import escape
 
 from ..data.row_groups import records
 from ..elements import Card, Table, Text
-from ..sections import Section, name_of, sections, summary
-from ..subjects import Teller, tellers
-from .report import Part, Report
+from ..subjects import name_of, tellers
+from .report import SUMMARY, Part, Report
 from .run_titles import page_title, questions, subtitle
 from .terminal_blocks import MOST_ROWS, grid, render_block, safe
 
-USUAL = ("summary",)
+USUAL = (SUMMARY,)
 
 
 def section_names() -> list[str]:
-    every: list[Section | Teller] = [*sections(), *tellers()]
-    return [name_of(one) for one in every]
+    return [name_of(one) for one in tellers()]
 
 
 def render(report: Report, names: Iterable[str] = USUAL) -> Iterator[RenderableType]:
-    """The named sections, in the page's order.
-
-    With the summary come the answers.
-    """
+    """The named subjects, in the page's order. With the summary come the answers."""
     requested = set(names)
-    with_answers = name_of(cast(Section, summary)) in requested
+    with_answers = SUMMARY in requested
     if with_answers:
         yield from head(report)
         yield from cards(report)
-    for section in report.sections:
-        if name_of(section) in requested:
-            part = Part(section=section, blocks=tuple(report.blocks(section)))
+        lines = report.lines
+        yield from ("" for _ in lines[:1])
+        yield from map(safe, lines)
+    for one in report.subjects:
+        if name_of(one) in requested:
+            part = report.part(one)
             if part.blocks and (part.has_data or not with_answers):
                 yield from _section(part)
 
@@ -81,7 +78,8 @@ def render_card(card: Card) -> Iterator[RenderableType]:
 
 def terminal_summary(report: Report) -> list[str]:
     """The sentences of the cards and of the summary, for the end of a run."""
-    texts = [block for block in report.blocks(cast(Section, summary)) if isinstance(block, Text)]
+    parts = [report.part(one) for one in report.subjects if name_of(one) == SUMMARY]
+    texts = [one for part in parts for one in part.blocks if isinstance(one, Text)]
     sentences = (
         *(card.sentence for card in report.cards),
         *report.lines,

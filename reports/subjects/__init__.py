@@ -6,17 +6,19 @@ A subject is a module of this folder, or of `reports/PACK/subjects/`, whose name
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
 from ..data.row_groups import Row
-from ..data.run_meta import Meta, about
+from ..data.run_meta import Meta, about, by_question, scenario_name
 from ..elements import Block, Card, Figure, Table, Text, note
 
 REPORTS = Path(__file__).parent.parent
 PACKAGE = __name__.rpartition(".")[0]
+CLAIMS = "claims"  # scenarios whose names begin with this test the claims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,36 @@ def name_of(one: Teller) -> str:
     return one.__name__.rpartition(".")[2]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """The rows of some runs, with and without further copies of a case (`--replicate`), and the
+    columns that they have; what each subject says of them is made once.
+    """
+
+    every: Sequence[Row]
+    first: Sequence[Row]
+    columns: Collection[str]
+    meta: Meta
+
+    @cached_property
+    def _told(self) -> dict[str, Subject]:
+        return {}
+
+    def of(self, runs: Meta) -> "Rows":
+        """Those of some of the runs."""
+        every, first = (
+            [row for row in rows if row["run"] in runs] for rows in (self.every, self.first)
+        )
+        return replace(self, every=every, first=first, meta=runs)
+
+    def tell(self, one: Teller) -> Subject:
+        """What the subject has to say."""
+        if one.__name__ not in self._told:
+            rows = self.every if getattr(one, "ALL_COPIES", False) else self.first
+            self._told[one.__name__] = tell(one, rows, self.columns, self.meta)
+        return self._told[one.__name__]
+
+
 def tell(one: Teller, rows: Sequence[Row], columns: Collection[str], meta: Meta) -> Subject:
     """What the subject has to say; its card has the subject's name. `columns`: of these rows."""
     missing = [column for column in one.NEEDS if column not in columns]
@@ -101,3 +133,46 @@ def tell(one: Teller, rows: Sequence[Row], columns: Collection[str], meta: Meta)
         return Subject(lacking=f"the runs have no {', '.join(missing)}.")
     told = one.subject(rows, meta)
     return told if told.card is None else replace(told, card=replace(told.card, name=name_of(one)))
+
+
+def cards(rows: Rows) -> list[Card]:
+    """The answers that these runs have, question by question, in the page's order.
+
+    With several questions every card says which scenario and question it is about, and names stay
+    unique.
+    """
+    every, questions = tellers_of(rows.meta), by_question(rows.meta)
+    if len(questions) < 2:
+        return _cards(every, rows)
+    over = {one: str(getattr(one, "OVER_QUESTIONS", "")) for one in every}
+    found = {
+        card.name: replace(card, question=asked)
+        for one, asked in over.items()
+        for card in (_cards([one], rows) if asked else ())
+    }
+    for question, runs in questions.items():
+        scenario = scenario_name(next(iter(runs.values())))
+        others = [one for one in tellers_of(runs) if not over.get(one)]
+        for card in _cards(others, rows.of(runs)):
+            name, number = card.name, 1
+            while name in found:
+                number += 1
+                name = f"{card.name}-{number}"
+            title = f"{card.title}: {scenario}"
+            found[name] = replace(card, name=name, title=title, question=question or scenario)
+    return list(found.values())
+
+
+def _cards(of: Sequence[Teller], rows: Rows) -> list[Card]:
+    below = testing_claims(rows.meta)
+    return [
+        card
+        for one in of
+        if not (below and getattr(one, "BELOW_CLAIMS", False))
+        and (card := rows.tell(one).card) is not None
+    ]
+
+
+def testing_claims(meta: Meta) -> bool:
+    """Whether every run was made to test claims."""
+    return bool(meta) and all(scenario_name(run).startswith(CLAIMS) for run in meta.values())

@@ -4,18 +4,11 @@ from collections.abc import Sequence
 
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_title, backends, case_key, family
-from ..data.run_meta import Meta, scenario_name
 from ..elements import Panel, Series, Table
 from ..formatting import time_text
 
-CLAIMS = "claims"  # scenarios whose names begin with this test the claims
 SPARSE = "sparse_"  # backends whose names begin with this compute a sparse mask only
 MOST_PANELS = 3
-
-
-def tests_claims(meta: Meta) -> bool:
-    """Whether every run was made to test claims."""
-    return bool(meta) and all(scenario_name(run).startswith(CLAIMS) for run in meta.values())
 
 
 def challenges(row: Row) -> bool:

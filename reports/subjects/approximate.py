@@ -1,11 +1,9 @@
 """Approximate attention: how far off each setting is, over its size, N and its time."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, sqrt
-from typing import Any
 
-from ...harness.rows.findings import LinformerProjection, findings_of
 from ..analysis.speed import race
 from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing, error_text, is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
@@ -15,6 +13,7 @@ from ..formatting import bytes_text, count_text, list_text, percent_text, plural
 from ..ratio import Ratio, time_ratio
 from . import Subject
 from ._crossovers import Crossover, crossover, from_text
+from ._linformer_projections import projections_kept
 from ._over_n import N_LABEL, not_drawn
 
 TITLE = "Approximate attention"
@@ -23,7 +22,6 @@ NEEDS = ("exactness", "error_l2_ratio", "latency_ms")
 BELOW_CLAIMS = True
 MOST_FIGURES = 4
 SIZES = ("rank", "features")  # names of an approximation's size in a row's configuration
-ENDS = ("", "_low", "_high")
 COMPARED = ("fused", "sdpa")  # exact backends to compare with if they were timed, else all
 
 
@@ -42,7 +40,7 @@ class Trade:
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     found = approximating(rows)
-    studied = tuple(_projections(meta))
+    studied = tuple(projections_kept(meta))
     if not found:
         if studied:
             return Subject(blocks=studied)
@@ -155,9 +153,7 @@ def approximating(rows: Sequence[Row]) -> list[Group]:
 
 
 def method(backend: str) -> str:
-    """The backend without its size: `linformer` of `linformer:64`, `linformer:pool` of
-    `linformer:pool64`.
-    """
+    """Without its size: `linformer` of `linformer:64`, `linformer:pool` of `linformer:pool64`."""
     return backend.partition("[")[0].rstrip("0123456789").rstrip(":")
 
 
@@ -177,10 +173,7 @@ def informative(group: Group) -> Group:
 
 
 def emptiness(group: Group) -> str:
-    """Which approximations have no part in a trade-off, and why; "" if all have one.
-
-    `no trade-off is drawn for linformer and linformer:64: ...`.
-    """
+    """Which approximations have no part in a trade-off, and why; "" if all have one."""
     names = empty(group)
     if not names:
         return ""
@@ -199,22 +192,6 @@ def emptiness(group: Group) -> str:
         f" exact one is at most {largest:.2g} (below {NO_INFORMATION_COSINE:g} counts as none)."
         f" Even the best multiple of such an output is off by {left} of the exact one's size or"
         f" more, about as far as zeros are, so that the time saved buys nothing.{untrained}"
-    )
-
-
-def projections(run: Mapping[str, Any]) -> list[LinformerProjection]:
-    """The findings of the study linformer_projections."""
-    return findings_of(LinformerProjection, run.get("studies"))
-
-
-def projection_texts(one: LinformerProjection) -> tuple[str, str]:
-    """Cosine and error, each with its interval."""
-    cosine, error = (
-        tuple(one[f"{name}{end}"] for end in ENDS) for name in ("output_cosine", "error_l2_ratio")
-    )
-    return (
-        f"{cosine[0]:.2f} ({cosine[1]:.2f} to {cosine[2]:.2f})",
-        f"{error_text(error[0])} ({error_text(error[1])} to {error_text(error[2])})",
     )
 
 
@@ -310,29 +287,6 @@ def _error_text(group: Group, backend: str) -> str:
 
 def _timed(row: Row) -> bool:
     return row.get("exactness") == "approximate" and row.get("latency_ms") is not None
-
-
-def _projections(meta: Meta) -> Iterator[Block]:
-    """Of the first run with the study."""
-    for run in meta.values():
-        found = projections(run)
-        if not found:
-            continue
-        first = found[0]
-        yield Table(
-            title=(
-                f"What Linformer's projections keep of attention, N = {first['seq_len']}, rank"
-                f" {first['rank']}: cosine and error on other inputs of the same kind"
-            ),
-            columns=("inputs", "projections", "cosine", "error"),
-            rows=tuple((one.inputs, one.projections, *projection_texts(one)) for one in found),
-        )
-        yield note(
-            f"Means over {first['seeds']} seeds with 95 % intervals. Trained: the two projections"
-            " alone, in a few steps, to bring the output close to the exact one. Small and random:"
-            " a trained model may keep more."
-        )
-        return
 
 
 def _of_problem(group: Group, meta: Meta) -> Iterator[Block]:

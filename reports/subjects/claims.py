@@ -11,8 +11,7 @@ from ..data.row_groups import Row
 from ..data.run_meta import Meta
 from ..elements import ASIDE, Block, Card, Table, Text, note
 from ..formatting import list_text, plural
-from . import Subject
-from ._over import tests_claims
+from . import Subject, testing_claims
 
 TITLE = "Claims"
 ORDER = 22
@@ -37,7 +36,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def _tests(name: str, meta: Meta) -> bool:
-    return tests_claims({name: meta[name]})
+    return testing_claims({name: meta[name]})
 
 
 def _card(found: dict[str, list[Claim]]) -> Card | None:

@@ -53,7 +53,10 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     if not measured:
         blocks = tuple(_kept(ran))
         return Subject(card=card, blocks=blocks, lacking="No case has measured peak bytes.")
-    return Subject(card=card, blocks=tuple(_details(measured)))
+    differing = sum(bool(disagreement(row)) for row in measured)
+    cases = plural(differing, "case")
+    lines = (f"The counts of peak bytes disagree on {cases}: see Memory of a call.",)
+    return Subject(card=card, lines=lines if differing else (), blocks=tuple(_details(measured)))
 
 
 def _details(rows: list[Row]) -> Iterator[Block]:

@@ -7,7 +7,7 @@ from ..analysis.memory_curves import families, memory_curves
 from ..analysis.wall import OUT_OF_MEMORY, memory_ends
 from ..analysis.wall import finding as ends_finding
 from ..data.exactness import is_exact
-from ..data.row_groups import Group, Row, backends, case_key, over_lengths
+from ..data.row_groups import Group, Row, backends, case_key, groups, over_lengths
 from ..data.run_meta import Meta
 from ..elements import Card, Table, WallChart
 from ..formatting import STATUS_WORDS, bytes_text, count_text, length_text, plural
@@ -32,7 +32,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     if not asked_here:
         lines += [
             group.prefixed(ends_finding(memory_ends(group)))
-            for group in over_n
+            for group in groups(rows, "seq_len")
             if any(row["status"] in OUT_OF_MEMORY for row in group.rows)
         ]
     others = (memory_card([family], meta, "wall") for family in found[1 : MOST_CHARTS + 1])

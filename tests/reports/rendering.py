@@ -9,7 +9,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row, records
 from attnbench.reports.data.run_meta import run_meta
-from attnbench.reports.elements import Block, Card, Figure, Table, Text
+from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.pages import html, markdown
 from attnbench.reports.pages.report import open_report, page_path
 from attnbench.reports.pages.terminal import terminal_summary
@@ -29,18 +29,9 @@ def rows_with_statuses(parent: Path, *cases: tuple[dict[str, Any], str]) -> list
     return rows_of(write_run(parent, [planned for planned, _ in cases], rows))
 
 
-def blocks_of(section: Any, *runs: Path) -> list[Block]:
-    """Of a section, or of a subject with what its card says."""
-    if hasattr(section, "subject"):
-        return list(subject_of(section, *runs).details(with_card=True))
-    read = [read_run(run) for run in runs]
-    return list(section.render(frame(read), run_meta(read)))
-
-
-def card_of(maker: Any, *runs: Path) -> Card | None:
-    read = [read_run(run) for run in runs]
-    found: Card | None = maker.card(frame(read), run_meta(read))
-    return found
+def blocks_of(one: Any, *runs: Path) -> list[Block]:
+    """Of a subject, with what its card says."""
+    return list(subject_of(one, *runs).details(with_card=True))
 
 
 def subject_of(one: Any, *runs: Path) -> Subject:

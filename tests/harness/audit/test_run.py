@@ -96,7 +96,7 @@ def test_a_kernel_whose_code_kills_the_reader_costs_no_other_one(tmp_path: Path)
         command, env=variables, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 1, done.stderr
-    rows = {row["config"]["block_q"]: row for row in read_rows(done.stdout.splitlines()[-1])}
+    rows = {row["config"]["block_q"]: row for row in read_rows(Path(done.stdout.splitlines()[-1]))}
     statuses = {block_q: row["status"] for block_q, row in rows.items()}
     assert statuses == {32: "ok", 64: "crashed", 16: "ok"}
     assert rows[64]["reason"] == "SIGABRT"
@@ -123,8 +123,8 @@ def test_ctrl_c_ends_it_in_order(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert {row["status"] for row in read_rows(out.splitlines()[-1])} == {"interrupted"}
-    assert len(read_rows(out.splitlines()[-1])) == 4
+    assert {row["status"] for row in read_rows(Path(out.splitlines()[-1]))} == {"interrupted"}
+    assert len(read_rows(Path(out.splitlines()[-1]))) == 4
     assert "were not reached" in out
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
@@ -209,7 +209,7 @@ def test_the_kernels_and_the_list_of_the_past_fail(tmp_path: Path) -> None:
         command, env=variables, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 1, done.stderr
-    rows = read_rows(done.stdout.splitlines()[-1])
+    rows = read_rows(Path(done.stdout.splitlines()[-1]))
     assert [row["status"] for row in rows] == ["ok"] * 10
     serialized = [row for row in rows if row["serialized"]]
     assert len(serialized) == 7

@@ -88,7 +88,7 @@ def fake_cards(backends: tuple[str, str] = ("fused", "sdpa")) -> tuple[Card, ...
 
 def with_cards(monkeypatch: pytest.MonkeyPatch, *cards: Card) -> None:
     """Reports have these cards."""
-    monkeypatch.setattr("attnbench.reports.pages.report.cards", lambda frame, meta: list(cards))
+    monkeypatch.setattr("attnbench.reports.pages.report.cards", lambda rows: list(cards))
 
 
 DRAWN = Drawn('<svg class="pic wide"></svg>', '<svg class="pic narrow"></svg>')

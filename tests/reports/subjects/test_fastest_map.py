@@ -1,4 +1,4 @@
-"""reports/sections/summary.py: the winner map has text for its colours and links to each case."""
+"""reports/subjects/fastest.py: the table of every problem says ties and paired ratios."""
 
 import re
 from pathlib import Path
@@ -6,14 +6,14 @@ from typing import Any
 
 from attnbench.reports.analysis import speed
 from attnbench.reports.elements import Table
-from attnbench.reports.sections import summary
+from attnbench.reports.subjects import fastest as subject
 from tests import made_runs
 from tests.made_runs import case, problem, write_run
-from tests.reports.rendering import blocks_of, tables_of
+from tests.reports.rendering import subject_of, tables_of
 
 
 def map_of(run: Path) -> Table:
-    (found,) = tables_of(blocks_of(summary, run))
+    (found,) = tables_of(list(subject_of(subject, run).blocks))
     return found
 
 
@@ -38,8 +38,8 @@ def test_a_cell_has_the_paired_ratio_of_the_verdict_not_that_of_the_medians() ->
 
     fastest, other = timed("fused", 1.0, 1.0), timed("sdpa", 2.0, 9.0)
     found = speed.race([fastest, other])
-    assert "×2.00" in summary.cell(other, found)
-    assert "×9" not in summary.cell(other, found)
+    assert "×2.00" in subject.beside(other, found)
+    assert "×9" not in subject.beside(other, found)
     inexact_row = other | {"exactness": "approximate"}
     alone = speed.race([fastest, inexact_row])
-    assert "×2.00" in summary.cell(inexact_row, alone)
+    assert "×2.00" in subject.beside(inexact_row, alone)

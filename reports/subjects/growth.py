@@ -1,14 +1,12 @@
 """How time and bytes grow with N and other sizes: exponents, formulas, needs at longer N."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from math import isfinite
 
-import pandas as pd
-
 from ...harness.stats.intervals import Interval
 from ..analysis.growth import FEWEST_LENGTHS, FURTHEST, Growth, growths, interval_text, predict
-from ..analysis.growth_along import SIZES, growth_along, joint_finding
+from ..analysis.growth_along import SIZES, Along, growth_along, joint_finding, main_axis
 from ..analysis.polynomial import Polynomial, bytes_over_n, coefficient_text
 from ..data.exactness import baseline
 from ..data.row_groups import (
@@ -18,16 +16,17 @@ from ..data.row_groups import (
     axis_title,
     backends,
     groups,
-    records,
     value_text,
 )
 from ..data.run_meta import Meta, caption
-from ..elements import Block, Figure, Panel, Series, Table, Text, note
+from ..elements import Block, Card, Figure, Panel, Series, Table, Text, note
 from ..formatting import bytes_text, count_text, list_text, number_text, plural, time_text
-from ..subjects._over_n import N_LABEL, not_drawn
+from . import Subject, testing_claims
+from ._over import MOST_PANELS, challenges, time_panels, time_table
+from ._over_n import N_LABEL, not_drawn
 
 TITLE = "Growth"
-ORDER = 42
+ORDER = 14
 NEEDS = ("latency_ms", "peak_bytes", "predicted_peak_bytes")
 MOST_FIGURES = 4
 MOST_PROBLEMS = 40
@@ -37,8 +36,9 @@ NOT_PREDICTED = "not predicted"
 WIDEST = 1.0  # slopes with a wider interval are not drawn
 
 
-def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    rows = records(frame)
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    """The card is about the size that a scenario varies, if that is what it asks."""
+    rows = list(rows)
     over_n = groups(rows, "seq_len")
     found = list(islice(growths(rows), MOST_PROBLEMS))
     fitted = [
@@ -46,21 +46,66 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         for group, every in found
         if (fits := [one for one in every if not one.reason])
     ]
+    axis, card = _card(rows, meta)
+    blocks: list[Block] = []
     if fitted:
-        yield from _growth_of_time(found, fitted, meta)
-    else:
-        yield note(
-            f"No growth of time is fitted: it needs one problem timed at {FEWEST_LENGTHS} lengths"
-            " or more."
+        blocks += _growth_of_time(found, fitted, meta)
+    for other in SIZES[1:]:
+        blocks += _along(rows, other, meta, told=other == axis)
+    blocks += _needs(over_n[:MOST_PROBLEMS])
+    if blocks and len(over_n) > MOST_PROBLEMS:
+        blocks.append(
+            note(
+                f"The first {MOST_PROBLEMS} of {len(over_n)} problems; attnbench.load gives the"
+                " rows of all."
+            )
         )
-    for axis in SIZES[1:]:
-        yield from _along(rows, axis, meta)
-    yield from _needs(over_n[:MOST_PROBLEMS])
-    if len(over_n) > MOST_PROBLEMS:
-        yield note(
-            f"The first {MOST_PROBLEMS} of {len(over_n)} problems; attnbench.load gives the rows of"
-            " all."
-        )
+    return Subject(
+        card=card,
+        blocks=tuple(blocks),
+        lacking=f"No growth of time is fitted: it needs one problem timed at {FEWEST_LENGTHS}"
+        " lengths or more. Bytes are not solved for N: that needs four lengths of one problem whose"
+        " bytes are known and agree.",
+    )
+
+
+# ---- the card ------------------------------------------------------------------------------------
+
+
+def _card(rows: list[Row], meta: Meta) -> tuple[str, Card | None]:
+    """With its axis; none over N, where others answer: who fits, who is faster."""
+    for name, run in meta.items():
+        mine = [row for row in rows if row["run"] == name]
+        over_n = testing_claims(meta) and any(map(challenges, mine))
+        axis = "seq_len" if over_n else main_axis(mine, run)
+        if axis and (found := growth_along(mine, axis)[:MOST_PANELS]):
+            return axis, _of_axis(found, axis, baseline(run, mine) or "", meta)
+    return "", None
+
+
+def _of_axis(found: list[tuple[Group, list[Along]]], axis: str, lead: str, meta: Meta) -> Card:
+    every = axis == "seq_len"  # the question is which of them grow
+    groups = [group for group, _ in found]
+    x = axis_title(axis)
+    text = joint_finding(found, "" if every else lead)
+    return Card(
+        name="growth",
+        title=f"Growth with {x}",
+        sentence=f"{text[0].upper()}{text[1:]}.",
+        picture=Figure(
+            title=text,
+            caption=caption(groups[0].problem, meta),
+            description=(
+                f"Latency over {x}, both logarithmic, one line per backend, with 95 % intervals as"
+                " bars. The table below has every number."
+            ),
+            panels=time_panels(groups, axis),
+            table=time_table(groups, axis),
+        ),
+        subtitle=f"latency over {x}",
+        note="x is the slope between the ends: 1 is linear, 2 quadratic. Growth has every step.",
+        wide=len(groups) > 2,
+    )
 
 
 # ---- time ----------------------------------------------------------------------------------------
@@ -243,12 +288,15 @@ def _predicted(one: Growth, n: int) -> str:
 # ---- other sizes than N --------------------------------------------------------------------------
 
 
-def _along(rows: list[Row], axis: str, meta: Meta) -> Iterator[Block]:
-    """From the smallest to the largest cache, width or batch; a figure where there is a fit."""
+def _along(rows: list[Row], axis: str, meta: Meta, *, told: bool) -> Iterator[Block]:
+    """From the smallest to the largest cache, width or batch; a figure where there is a fit.
+
+    `told`: the card has the sentence.
+    """
     found = growth_along(rows, axis)[:MOST_PROBLEMS]
     if not found:
         return
-    for name, run in meta.items():
+    for name, run in ({} if told and len(meta) == 1 else meta).items():
         if mine := [pair for pair in found if pair[0].problem["run"] == name]:
             lead = baseline(run, [row for group, _ in mine for row in group.rows]) or ""
             yield Text(text=f"{joint_finding(mine[:MOST_NAMED], lead)}.")
@@ -324,11 +372,6 @@ def _needs(over_n: list[Group]) -> Iterator[Block]:
             title="Peak bytes of a call at lengths that were not tried, in addition to its inputs",
             columns=(*first, *(f"at {_length_text(n)}" for n in LONG)),
             rows=tuple(lines),
-        )
-    else:
-        yield note(
-            "Bytes are not solved for N: that needs four lengths of one problem whose bytes are"
-            " known and agree."
         )
     if left_out:
         names = list_text(list(dict.fromkeys(left_out)))

@@ -1,15 +1,15 @@
-"""reports/cards/fastest.py: ties as ties, the winner with its time, the next with its ratio."""
+"""reports/subjects/fastest.py: ties as ties, the winner with its time, the next with its ratio."""
 
 from pathlib import Path
 
-from attnbench.reports.cards import fastest
 from attnbench.reports.elements import Card, Table
+from attnbench.reports.subjects import fastest
 from tests.made_runs import grid, row, write_run
-from tests.reports.rendering import card_of
+from tests.reports.rendering import subject_of
 
 
 def fastest_card(*runs: Path) -> Card:
-    found = card_of(fastest, *runs)
+    found = subject_of(fastest, *runs).card
     assert found is not None
     return found
 

@@ -1,19 +1,17 @@
-"""reports/cards: the cards of several runs are grouped by question, and none is lost."""
+"""reports/subjects: the cards of several runs are grouped by question, and none is lost."""
 
 from pathlib import Path
 
-from attnbench.reports.cards import cards
-from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import by_question, run_meta
 from attnbench.reports.elements import Card, Table
+from attnbench.reports.pages.report import open_report
 from tests.made_runs import decode, pruning, run_of, training
 from tests.reports.fake_claims import pruned
 
 
 def cards_of(*runs: Path) -> list[Card]:
-    read = [read_run(run) for run in runs]
-    return cards(frame(read), run_meta(read))
+    return list(open_report(runs).cards)
 
 
 def test_two_questions_have_their_own_cards_one_after_the_other(tmp_path: Path) -> None:
@@ -51,7 +49,3 @@ def test_claims_of_several_questions_are_one_answer_above_the_others(tmp_path: P
     assert "What does decode cost?" in {card.question for card in found[1:]}
     assert isinstance(first.picture, Table)
     assert [row[:2] for row in first.picture.rows] == [("C14", "depends")]
-
-
-def test_an_empty_page_has_no_cards() -> None:
-    assert cards(frame([]), {}) == []

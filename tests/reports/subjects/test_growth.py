@@ -1,9 +1,9 @@
-"""reports/sections/growth.py: exponents, formulas, and needs at longer sequences."""
+"""reports/subjects/growth.py: exponents, formulas, and needs at longer sequences."""
 
 from pathlib import Path
 
 from attnbench.reports.elements import Block, Table
-from attnbench.reports.sections import growth as section
+from attnbench.reports.subjects import growth as section
 from tests.made_runs import case, problem, row, write_run
 from tests.reports.rendering import blocks_of, tables_of
 
