@@ -18,7 +18,7 @@ from ..measure.pace import pace
 from ..rows.record import Planned
 from ..run.forecast import dtypes_of, forecast
 from ..run.packs import packs
-from ..run.start import SAFE_SHARE
+from ..run.planning import budget_bytes_of
 from ..run.worker_pool import RunConfig
 from ..scenario import Scenario
 from ..scenario.estimate import Foreseen, Pace
@@ -76,9 +76,7 @@ class DryRun:
         self.device, why = pick_device(scenario.device)
         if why:
             raise EnvironmentUnmet(f"no {scenario.device} device: {why}; try with --device cpu")
-        memory_gib = scenario.limits.memory_gib
-        free_bytes = SAFE_SHARE * available_bytes(self.device)
-        self.budget = int(memory_gib * 2**30 if memory_gib else free_bytes)
+        self.budget = budget_bytes_of(scenario, available_bytes(self.device))
         self.selected: SelectedCases = select(scenario, self.device.type, selection)
         self.environments = len(selection.interpreters)
         self.views = {one.id: self._view(one) for one in self.selected.cases}

@@ -9,7 +9,6 @@ from rich.text import Text
 from ..cases.expected_time import Forecast, duration_text
 from ..cli.dry_run import DryRun
 from ..cli.tables import table
-from ..scenario.shards import Units
 from .fan_out import COUNTS, fan_out, stored_seconds
 
 COLUMNS = ("devices", "wall time", "speed-up", "limited by")
@@ -21,7 +20,7 @@ def on_devices(
     """The plan's groups, the longest of them, and how long they take on several devices."""
     scenario, device = dry_run.scenario, dry_run.device.type
     found = fan_out(
-        Units(*dry_run.selected[:3]),
+        dry_run.selected.units,
         {name: one.about_s for name, one in expected.expected.items()},
         stored_seconds(root, scenario.resolved(device), dry_run.device_name()),
         expected.start_s,

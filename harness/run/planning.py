@@ -66,10 +66,9 @@ def new_run(
     if selected.duplicates:
         remarks = [f"{selected.duplicates} duplicate problems were left out", *remarks]
     config = _config(meta, environment, selection.interpreters, options, attached)
-    units = Units(selected.groups, selected.walls, selected.studies)
-    forecast = _forecast(units, config, devices)
+    forecast = _forecast(selected.units, config, devices)
     store = Store.create(root, scenario.name, meta)
-    return _plan(store, config, options, remarks, units, forecast)
+    return _plan(store, config, options, remarks, selected.units, forecast)
 
 
 def budget_bytes_of(scenario: Scenario, free_bytes: int) -> int:

@@ -84,6 +84,10 @@ class SelectedCases(NamedTuple):
     whole: Units
 
     @property
+    def units(self) -> Units:
+        return Units(self.groups, self.walls, self.studies)
+
+    @property
     def cases(self) -> list[Case]:
         return [case for group in self.groups for case in group.cases]
 

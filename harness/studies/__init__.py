@@ -21,6 +21,7 @@ and by no scenario (attachments.py):
 
 import ast
 import importlib
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import product
@@ -48,6 +49,7 @@ SAVING_NEEDS = ("safetensors", "checkpoint")
 """The package that writes models, and the extra that brings it."""
 HARNESS = Path(__file__).parents[1]
 HARNESS_NAME = __name__.rpartition(".")[0]
+DEFINES_RUN = re.compile(r"^def run\(", re.MULTILINE)
 
 
 class Declared(NamedTuple):
@@ -67,9 +69,10 @@ class Declared(NamedTuple):
 
 @cache
 def _files() -> Mapping[str, Path]:
-    """The files of all studies by name; those that begin with `_` are none."""
+    """The files of all studies by name: they define `run`. Those that begin with `_` are none."""
     files = (*HARNESS.glob("studies/*.py"), *HARNESS.glob("*/studies/*.py"))
-    return {file.stem: file for file in files if not file.name.startswith("_")}
+    named = (file for file in files if not file.name.startswith("_"))
+    return {file.stem: file for file in named if DEFINES_RUN.search(file.read_text("utf-8"))}
 
 
 def names() -> tuple[str, ...]:

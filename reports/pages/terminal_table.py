@@ -195,16 +195,17 @@ def _row(cells: Sequence[Text], columns: Sequence[Column], widths: Sequence[int]
 def _stacked(columns: Sequence[Column], width: int) -> Iterator[Text]:
     """The row's name, then its cells with their headers, as many on a line as fit."""
     for number, name in enumerate(columns[0].cells):
-        line = Text(f"{columns[0].header.plain} {name.plain}".strip(), "bold")
+        named = f"{columns[0].header.plain} {name.plain}".strip() if name.plain.strip() else ""
+        line = Text(named, "bold")
         for one in columns[1:]:
             if not one.cells[number].plain.strip():
                 continue
             label = f"{one.header.plain}{':' if one.is_prose else ''} ".lstrip()
             pair = Text(label, "dim") + one.cells[number]
-            if line.cell_len + len(GAP) + pair.cell_len > width:
+            if line and line.cell_len + len(GAP) + pair.cell_len > width:
                 yield from _indented(line, width)
-                line = Text()
-            line = line + GAP + pair
+                line = Text(GAP)
+            line = line + GAP + pair if line.plain.strip() else line + pair
         yield from _indented(line, width)
 
 
