@@ -67,7 +67,7 @@ def test_a_point_shows_its_numbers_on_hover_and_on_focus_and_escape_hides_them(
     opened: Open,
 ) -> None:
     page = opened()
-    point = page.locator("#latency .points circle[data-case]").first
+    point = page.locator("#fastest .points circle[data-case]").first
     assert re.fullmatch(
         r"naive at 512: \d+ μs \(\d+ μs to \d+ μs\)", point.get_attribute("aria-label")
     )
@@ -108,7 +108,7 @@ def test_a_case_opens_with_its_command_and_samples_and_closes_by_escape(opened: 
     assert dialog.locator("svg.samples").first.locator("circle").count() == 24
     page.keyboard.press("Escape")
     assert dialog.is_hidden()
-    page.locator('#summary td.x a[href^="#row-"]').first.click()
+    page.locator('#fastest td.x a[href^="#row-"]').first.click()
     assert "This case has no samples" in dialog.inner_text()
     dialog.get_by_role("button", name="Close").click()
     assert dialog.is_hidden()
@@ -135,7 +135,7 @@ def test_choices_are_in_the_address_and_restored_from_it(opened: Open) -> None:
     again.keyboard.press("Escape")
     again.locator("nav a", has_text="Latency").click()
     assert "q=sdpa" in again.url
-    assert "at=latency" in again.url
+    assert "at=fastest" in again.url
 
 
 def test_downloads_have_the_rows_shown_in_their_order(opened: Open, tmp_path: Path) -> None:
