@@ -129,13 +129,13 @@ class Report:
     def answered(self) -> list[Part]:
         return [part for part in self.parts if part.has_data]
 
-    def part(self, one: Teller) -> Part:
+    def part(self, one: Teller, *, alone: bool = False) -> Part:
         """The details, as they are shown: names of backends with exactness marks, runs by their
-        titles.
+        titles. `alone`: with what its card says, where no cards stand above.
         """
         name = name_of(one)
         names = {**self.names, **(self.titles if name not in WITH_RUN_NAMES else {})}
-        blocks = self._rows.tell(one).details(with_card=name not in self.answers)
+        blocks = self._rows.tell(one).details(with_card=alone or name not in self.answers)
         return Part(name=name, title=one.TITLE, blocks=tuple(marked(blocks, names)))
 
     @property

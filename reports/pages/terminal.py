@@ -31,7 +31,7 @@ def render(report: Report, names: Iterable[str] = USUAL) -> Iterator[RenderableT
         yield from map(safe, lines)
     for one in report.subjects:
         if name_of(one) in requested:
-            part = report.part(one)
+            part = report.part(one, alone=not with_answers)
             if part.blocks and (part.has_data or not with_answers):
                 yield from _section(part)
 

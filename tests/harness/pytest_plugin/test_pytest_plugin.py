@@ -107,10 +107,7 @@ BROKEN = [
         TINY + "description: !!python/object:os.system x\n",
         r"\.yaml:8:14: tag !!python/object:os\.system",
     ),
-    (
-        TINY + "a: &a [x, x]\nb: &b [" + "*a, " * 9 + "*a]\n" + "c: [" + "*b, " * 20000 + "*b]\n",
-        r"\.yaml:10:\d+: more than \d+ values",
-    ),
+    (TINY + "a: &a [x, x]\nb: *a\n", r"\.yaml:8:4: anchor &a"),
     (TINY + "description: \x1b[31mred\n", r"\.yaml:8:14: control character U\+001B"),
     (TINY + "#" + "x" * (1 << 20), r"\.yaml: larger than 1 MiB"),
 ]
