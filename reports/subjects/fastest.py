@@ -63,7 +63,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         *(_latencies.table(rows) if trust.timed_rows(rows) else ()),
     ]
     told = card is not None and len(by_environment(rows)) == 1  # it is about one of them
-    lines = [] if told else [f"{group.prefixed(speed.finding(group))}." for group in over_n]
+    raced = [] if told else filter(speed.longest_race, groups(rows, "seq_len"))
+    lines = [f"{group.prefixed(speed.finding(group))}." for group in raced]
     return Subject(
         card=card,
         lines=tuple(lines[:MOST_LINES]),

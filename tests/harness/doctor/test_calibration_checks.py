@@ -61,7 +61,7 @@ def test_one_block_keeps_one_sm_active():
 RUN = f"""
 import json
 from dataclasses import asdict
-from attnbench.harness.doctor import checks
+from attnbench.harness.doctor import calibration_checks as checks
 from attnbench.harness.machine.nvml import Device
 loads = dict.fromkeys({LOADS!r}, checks.IDLE)
 expected = checks.cuda_expectations(100)
