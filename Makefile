@@ -31,7 +31,7 @@ demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write t
 test: $(STAMP)  ## before each commit: the short tests of the core, which need no GPU; three minutes on two cores
 	$(BIN)/python -m pytest -m "$(SHORT)" $(IN_PARALLEL)
 
-test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of processes, and those of the packs; twelve minutes
+test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of processes, and those of the packs; half an hour
 	$(BIN)/python -m pytest -m "not nightly" $(IN_PARALLEL)
 
 nightly: $(STAMP)  ## what takes minutes each: compiled backends on every problem, all cheats, then bench and faults; an hour
