@@ -16,11 +16,9 @@ from ...impls.problem import AXES
 from .fields import (
     Checked,
     Claimed,
-    Compiled,
     Copied,
     Counted,
     Ended,
-    KernelPlan,
     Named,
     OfBackend,
     Outcome,
@@ -35,6 +33,7 @@ from .fields import (
     Watched,
     Weighed,
 )
+from .kernel_fields import Compiled, KernelPlan
 from .values import Part
 
 __all__ = ["AXES"]  # for reports, which do not import impls; what is defined here is public, too

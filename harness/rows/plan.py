@@ -4,7 +4,8 @@ from typing import Any
 
 from pydantic import Field
 
-from .fields import KernelPlan, Shape, ShapeOfWall
+from .fields import Shape, ShapeOfWall
+from .kernel_fields import KernelPlan
 from .model import LATER_VALUES, check
 from .values import Count, Int, Object, Part
 

@@ -1,4 +1,4 @@
-"""Prints the tables of docs/format.md from fields.py; a test compares them."""
+"""Prints the tables of docs/format.md from the files of fields; a test compares them."""
 
 import ast
 from functools import cache
@@ -9,14 +9,16 @@ from .model import FIELDS, KINDS, PARTS, Column
 from .values import Part
 
 SHARED = "as in a row of a case"
+FILES = ("fields.py", "kernel_fields.py")
 Line = tuple[list[Column], str]
 
 
 @cache
 def _texts() -> dict[str, dict[str, str]]:
-    """What fields.py says below each field, by class and field."""
+    """What stands below each field in its file, by class and field."""
     found: dict[str, dict[str, str]] = {}
-    for node in ast.parse((Path(__file__).parent / "fields.py").read_text()).body:
+    files = (Path(__file__).with_name(name) for name in FILES)
+    for node in (one for file in files for one in ast.parse(file.read_text()).body):
         if isinstance(node, ast.ClassDef):
             texts = found[node.name] = {}
             name = ""

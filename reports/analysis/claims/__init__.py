@@ -1,12 +1,11 @@
 """Textbook claims about attention, each with its verdict from the rows of a run.
 
-The claims of a file of this folder, or of `statements.py` of a pack (reports/learning), are its
+The claims of a file of this folder, or of a file of a pack whose name ends in `statements`, are its
 Statements (statement.py): the words of the claim, and the test that gives the evidence.
 """
 
 import re
 from importlib import import_module
-from importlib.util import find_spec
 from pkgutil import iter_modules
 
 from ... import __name__ as reports
@@ -34,6 +33,12 @@ def statements() -> dict[str, Statement]:
 
 
 def _files() -> list[str]:
-    packs = (f"{reports}.{one.name}.statements" for one in iter_modules(folders) if one.ispkg)
+    packs = (one.name for one in iter_modules(folders) if one.ispkg)
+    theirs = (
+        f"{reports}.{pack}.{file.name}"
+        for pack in packs
+        for file in iter_modules([f"{folder}/{pack}" for folder in folders])
+        if file.name.endswith("statements")
+    )
     own = (f"{__name__}.{file.name}" for file in iter_modules(__path__))
-    return [*own, *(pack for pack in packs if find_spec(pack))]
+    return [*own, *theirs]
