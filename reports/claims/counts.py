@@ -5,8 +5,8 @@ from fractions import Fraction
 from math import isnan
 from typing import Any
 
-from ..analysis.contrasts import Contrast, against_one_head, share_width
-from ..analysis.polynomial import bytes_over_n, coefficient_text
+from ..contrasts import Contrast, against_one_head, share_width
+from ..data.polynomial import bytes_over_n, coefficient_text
 from ..data.row_groups import Group, Row, backends, groups
 from ..formatting import bytes_text, number_text, plural
 from ..words import SAME_RATIO

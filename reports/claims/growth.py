@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from ...harness.stats.intervals import Interval
-from ..analysis.growth import EXPONENT_MARGIN, Growth, growths_of, interval_text
-from ..analysis.polynomial import bytes_over_n, through
+from ..growth_fit import EXPONENT_MARGIN, Growth, growths_of, interval_text
+from ..data.polynomial import bytes_over_n, through
 from ..data.exactness import RECURRENT
 from ..data.row_groups import backends, family
 from ..formatting import count_text, number_text

@@ -20,7 +20,7 @@ from ...harness.rows.findings import (
     Timed,
 )
 from ...harness.stats.intervals import Interval
-from ..analysis.growth import interval_text
+from ..growth_fit import interval_text
 from ..data.generation import complaints, flops_exponent, timed
 from ..data.noise_floor import ASSUMED_RATIO, DISTURBED_RATIO, share_text
 from ..formatting import (

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...harness.rows.findings import ProjectionEquality
 from ...harness.stats.intervals import Interval
-from ..analysis.contrasts import against_one_head, share_width
+from ..contrasts import against_one_head, share_width
 from ..data.exactness import is_exact
 from ..data.row_groups import AXES, Row, backends, groups
 from ..formatting import beyond_text, count_text, number_text
