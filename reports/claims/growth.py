@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from ...harness.stats.intervals import Interval
-from ..growth_fit import EXPONENT_MARGIN, Growth, growths_of, interval_text
-from ..data.polynomial import bytes_over_n, through
 from ..data.exactness import RECURRENT
+from ..data.polynomial import bytes_over_n, through
 from ..data.row_groups import backends, family
 from ..formatting import count_text, number_text
+from ..growth_fit import EXPONENT_MARGIN, Growth, growths_of, interval_text
 from ..words import DISTURBED
 from .statement import LINEAR, STRIDED, Measured, claim
 from .times import active_text, both_active, fewer

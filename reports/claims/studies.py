@@ -20,7 +20,6 @@ from ...harness.rows.findings import (
     Timed,
 )
 from ...harness.stats.intervals import Interval
-from ..growth_fit import interval_text
 from ..data.generation import complaints, flops_exponent, timed
 from ..data.noise_floor import ASSUMED_RATIO, DISTURBED_RATIO, share_text
 from ..formatting import (
@@ -31,6 +30,7 @@ from ..formatting import (
     percent_text,
     times_text,
 )
+from ..growth_fit import interval_text
 from .statement import Measured, Statement, claim
 from .verdict import (
     EQUAL,
