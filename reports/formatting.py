@@ -3,15 +3,12 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from math import isfinite, isnan
-from typing import Literal
 
 import humanize
 
 from ..harness.files.printable import visible
 from ..harness.rows.record import Status
 from ..harness.stats.wide_intervals import MOST_TIMES, ratio_says_nothing, says_nothing
-
-Unit = Literal["bytes", "ms", "ratio", "share", "flops_per_s", "bytes_per_s", "plain"]
 
 STATUS_WORDS = {status.value: status.value for status in Status} | {
     "ok": "measured",

@@ -14,7 +14,6 @@ from ...harness.files.printable import visible
 from ..elements import Figure, Panel, Series
 from ..formatting import (
     PREFIXED,
-    Unit,
     beyond_text,
     bytes_text,
     count_text,
@@ -23,6 +22,7 @@ from ..formatting import (
     number_text,
     ratio_bounds_text,
 )
+from ..quantity import Unit
 
 HIGHEST, STEP = 0.97, 0.07  # the first cross at the upper edge, and the step to the next one
 RADIUS = 7  # in points: large enough for a finger

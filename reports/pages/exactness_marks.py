@@ -134,7 +134,9 @@ def _figure(figure: Figure, mark: Mark) -> Figure:
 
 
 def _table(table: Table, mark: Mark) -> Table:
-    rows = tuple(tuple(map(mark, row)) for row in table.rows)
+    rows = tuple(
+        tuple(mark(cell) if type(cell) is str else cell for cell in row) for row in table.rows
+    )
     columns = tuple(map(mark, table.columns))
     return replace(table, title=mark(table.title), columns=columns, rows=rows)
 

@@ -5,7 +5,7 @@ problems: a contrast whose base is one head.
 from collections.abc import Iterator, Sequence
 from math import isfinite
 
-from ..analysis.contrasts import (
+from ..contrasts import (
     Contrast,
     against_one_head,
     asks_for,

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
+from ...contrasts import Contrast, against_one_head, share_width
+from ...data.polynomial import bytes_over_n, coefficient_text
 from ...data.row_groups import Group, Row, backends, groups
 from ...formatting import bytes_text, number_text, plural
 from ...words import SAME_RATIO
-from ..contrasts import Contrast, against_one_head, share_width
-from ..polynomial import bytes_over_n, coefficient_text
 from .claim_verdict import Evidence, agreed, first_texts
 from .statement import Measured, claim
 

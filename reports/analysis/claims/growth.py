@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from ....harness.stats.intervals import Interval
 from ...data.exactness import RECURRENT
+from ...data.polynomial import bytes_over_n, through
 from ...data.row_groups import Row, backends, family
 from ...formatting import count_text, number_text
+from ...growth_fit import EXPONENT_MARGIN, Growth, growths_of, interval_text
 from ...words import DISTURBED
-from ..growth import EXPONENT_MARGIN, Growth, growths_of, interval_text
-from ..polynomial import bytes_over_n, through
 from .claim_verdict import ClaimVerdict, Evidence, agreed, by_interval, jointly
 from .gpu_use import active_text, both_active, fewer
 from .statement import Measured, claim

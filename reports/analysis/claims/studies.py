@@ -30,7 +30,7 @@ from ...formatting import (
     percent_text,
     times_text,
 )
-from ..growth import interval_text
+from ...growth_fit import interval_text
 from .claim_verdict import (
     EQUAL,
     OPPOSITE,

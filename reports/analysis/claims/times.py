@@ -9,13 +9,13 @@ from math import isfinite
 from typing import Any
 
 from ....harness.rows.findings import ProjectionEquality
+from ...contrasts import against_one_head, share_width
 from ...data.exactness import is_exact
 from ...data.row_groups import AXES, Row, backends, groups
 from ...formatting import count_text, number_text
 from ...ratio import Ratio, disturbed, time_ratio
 from ...subjects.correctness import ALLOWED_RATIO
 from ...words import DISTURBED, Word
-from ..contrasts import against_one_head, share_width
 from .claim_verdict import (
     EQUAL,
     ClaimVerdict,

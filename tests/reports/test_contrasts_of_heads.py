@@ -1,4 +1,4 @@
-"""reports/analysis/contrasts.py, of h heads against one: counted, or by an equivalence test."""
+"""reports/contrasts.py, of h heads against one: counted, or by an equivalence test."""
 
 from pathlib import Path
 from random import Random
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis import contrasts as heads
+from attnbench.reports import contrasts as heads
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row, records

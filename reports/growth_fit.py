@@ -15,10 +15,10 @@ from math import exp, inf, isfinite, log, nan
 import numpy as np
 from numpy.typing import NDArray
 
-from ...harness.stats.intervals import CONFIDENCE, WIDENED_LEVEL, Interval
-from ..data.row_groups import Group, Row, axis_title, backends, groups
-from ..formatting import number_text, whole_text
-from ..ratio import disturbed, log_bounds, time_ratio
+from ..harness.stats.intervals import CONFIDENCE, WIDENED_LEVEL, Interval
+from .data.row_groups import Group, Row, axis_title, backends, groups
+from .formatting import number_text, whole_text
+from .ratio import disturbed, log_bounds, time_ratio
 
 Numbers = NDArray[np.float64]
 FEWEST_LENGTHS = 5  # with four, AICc can choose no formula of two terms

@@ -6,7 +6,7 @@ from attnbench.harness.cases.case import Case
 from attnbench.harness.cases.expected_time import Forecast
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run.forecast import forecast
-from attnbench.harness.run.time_left import TimeLeft
+from attnbench.harness.terminal.time_left import TimeLeft
 from attnbench.impls.problem import Problem
 from tests.harness.run.test_forecast import PACE, config
 

@@ -1,12 +1,12 @@
-"""reports/analysis/contrasts.py: two settings of one axis, on otherwise equal problems."""
+"""reports/contrasts.py: two settings of one axis, on otherwise equal problems."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis import contrasts
-from attnbench.reports.analysis.contrasts import SameTime
+from attnbench.reports import contrasts
+from attnbench.reports.contrasts import SameTime
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.subjects.contrasts import Contrasted

@@ -11,11 +11,11 @@ from functools import cached_property
 from math import isfinite, nan
 from typing import Any
 
-from ...harness.stats.intervals import equivalence
-from ..data.row_groups import WIDTHS, Group, Row, axis_text, backends, groups, value_text
-from ..formatting import STATUS_WORDS, times_text
-from ..ratio import Ratio, time_ratio
-from ..words import DISTURBED, SAME_RATIO, Word, word_of
+from ..harness.stats.intervals import equivalence
+from .data.row_groups import WIDTHS, Group, Row, axis_text, backends, groups, value_text
+from .formatting import STATUS_WORDS, times_text
+from .ratio import Ratio, time_ratio
+from .words import DISTURBED, SAME_RATIO, Word, word_of
 
 WHOLE_STEP = "forward+backward"
 NAMES = {

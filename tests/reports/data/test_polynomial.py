@@ -1,6 +1,6 @@
 """reports/analysis/polynomial.py: exact solutions, checked at the other lengths."""
 
-from attnbench.reports.analysis.polynomial import through
+from attnbench.reports.data.polynomial import through
 
 LENGTHS = tuple(2**power for power in range(7, 14))
 

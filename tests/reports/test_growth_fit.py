@@ -1,4 +1,4 @@
-"""reports/analysis/growth.py: fits of rows with a known truth, and of rows with little data."""
+"""reports/growth.py: fits of rows with a known truth, and of rows with little data."""
 
 from math import isfinite, isnan, log
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnbench.harness.stats.intervals import latency_interval
-from attnbench.reports.analysis import growth
+from attnbench.reports import growth_fit as growth
 from attnbench.reports.data.row_groups import Row
 from tests.made_runs import case, problem
 

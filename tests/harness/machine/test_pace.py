@@ -1,10 +1,10 @@
-"""harness/measure/pace.py: rates that this machine can have, without changing it for cases."""
+"""harness/machine/pace.py: rates that this machine can have, without changing it for cases."""
 
 import json
 
 import torch
 
-from attnbench.harness.measure.pace import pace
+from attnbench.harness.machine.pace import pace
 
 CPU = torch.device("cpu")
 

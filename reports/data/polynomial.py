@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ..data.row_groups import Row
+from .row_groups import Row
 
 FEWEST = 3  # lengths to solve three coefficients
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis import growth_along
+from attnbench.reports.subjects import _growth_along as growth_along
 from tests.made_runs import made, problem, run_of
 from tests.reports.rendering import rows_of
 

@@ -10,14 +10,14 @@ from math import isfinite, log, nan
 from typing import Any
 
 from ...harness.stats.intervals import Interval
+from ..contrasts import asks_for
 from ..data.exactness import baseline
 from ..data.row_groups import Group, Row, axis_text, axis_title, backends, groups, value_text
 from ..data.run_meta import Meta
 from ..formatting import number_text, ratio_bounds_text
+from ..growth_fit import EXPONENT_MARGIN, interval_text, slope
 from ..ratio import Ratio, time_ratio
 from ..words import DISTURBED
-from .contrasts import asks_for
-from .growth import EXPONENT_MARGIN, interval_text, slope
 
 SIZES = ("seq_len", "kv_seq_len", "d_model", "batch", "d_k")
 NAMES = {0.0: "constant", 1.0: "linear", 2.0: "quadratic"}

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from attnbench.reports.analysis import speed
 from attnbench.reports.data.row_groups import groups
+from attnbench.reports.subjects import _race as speed
 from tests.made_runs import case, inexact, problem, row, write_run
 from tests.reports.rendering import rows_of
 
