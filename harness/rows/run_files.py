@@ -17,6 +17,7 @@ from ..files.safe_files import open_plain
 
 Document = dict[str, Any]
 META, ROWS, SUITE = "run.json", "rows.jsonl", "suite.json"
+TELEMETRY = "telemetry.jsonl"
 # MIGRATIONS[n - 1] takes a document (run.json, or one row) of format n to format n + 1.
 MIGRATIONS: tuple[Callable[[Document], Document], ...] = ()
 SCHEMA = 1 + len(MIGRATIONS)
