@@ -91,6 +91,7 @@ def _tidy(*holders: dict[str, Any]) -> None:
     for holder in holders:
         holder["description"] = " ".join(holder["description"].split())
         for field in holder["properties"].values():
+            field["description"] = " ".join(field["description"].split())
             # An empty list or a whole model as default only means "not given".
             if field.get("default") == [] or isinstance(field.get("default"), dict):
                 del field["default"]

@@ -14,7 +14,7 @@ from ..files.errors import BadInput, shown
 from ..models.layers import Model
 from ..models.questions import PHASES, Phase, questions
 from ..models.resolve import model_of
-from .document import Document, Keys
+from .document import Document, Fields, Items, Keys
 from .fields import as_size
 
 FIELDS = ("model", "phase", "tp")
@@ -23,32 +23,34 @@ FROM_PROBLEM = tuple(name for name in AXES if name not in ("batch", "dtype", "sc
 
 
 def expand_models(document: Document) -> None:
-    """Replace each case with `model` by one for each distinct attention of it. Raises BadInput."""
+    """Replace each case with `model` by one for each distinct attention of it. Raises BadInput.
+
+    The new cases' places are those of the cases that they came from.
+    """
     cases = document.data.get("cases")
-    if not isinstance(cases, list) or not any(_names_model(case) for case in cases):
+    if not isinstance(cases, Items) or not any(_names_model(case) for case in cases):
         return
-    expanded: list[Any] = []
-    origins: list[int] = []
+    expanded = Items()
     problems: list[str] = []
     for index, case in enumerate(cases):
         try:
             new = _cases_of(document, index, case) if _names_model(case) else [case]
         except BadInput as error:
             problems += error.problems
-        else:
-            expanded += new
-            origins += [index] * len(new)
+            continue
+        for one in new:
+            expanded.at[len(expanded)] = document.place(("cases", index))
+            expanded.append(one)
     if problems:
         raise BadInput(*problems)
-    _move_places(document, origins)
     document.data["cases"] = expanded
 
 
 def _names_model(case: Any) -> bool:
-    return isinstance(case, dict) and "model" in case
+    return isinstance(case, Fields) and "model" in case
 
 
-def _cases_of(document: Document, index: int, case: dict[str, Any]) -> list[dict[str, Any]]:
+def _cases_of(document: Document, index: int, case: Fields) -> list[Fields]:
     keys: Keys = ("cases", index)
 
     def bad(name: str, text: str) -> BadInput:
@@ -74,7 +76,10 @@ def _cases_of(document: Document, index: int, case: dict[str, Any]) -> list[dict
     if model.max_context is not None and context > model.max_context:
         raise bad("seq_len", f"{context}; wanted at most the {model.max_context} of {model.name}")
     own = {name: value for name, value in case.items() if name not in (*FIELDS, "seq_len")}
-    return [{**axes_of(problem), **own} for problem in _problems(model, phase, context, bad)]
+    found = [Fields(axes_of(problem), **own) for problem in _problems(model, phase, context, bad)]
+    for one in found:
+        one.at, one.keys_at = case.at, case.keys_at
+    return found
 
 
 def _named(name: Any, origin: str) -> Model:
@@ -109,19 +114,3 @@ def axes_of(problem: Problem) -> dict[str, Any]:
     values = {name: getattr(problem, name) for name in FROM_PROBLEM}
     always = ("causal", "mask")
     return {name: value for name, value in values.items() if value or name in always}
-
-
-def _move_places(document: Document, origins: list[int]) -> None:
-    """The new cases' places are those of the cases that they came from."""
-    for places in (document.keys, document.values):
-        moved = {keys: place for keys, place in places.items() if keys[:1] != ("cases",)}
-        moved |= {keys: place for keys, place in places.items() if keys == ("cases",)}
-        for index, origin in enumerate(origins):
-            begin = ("cases", origin)
-            moved |= {
-                ("cases", index, *keys[2:]): place
-                for keys, place in places.items()
-                if keys[:2] == begin
-            }
-        places.clear()
-        places.update(moved)
