@@ -1,8 +1,8 @@
-"""reports/analysis/claims/claim_verdict.py: how verdicts are combined."""
+"""reports/claims/verdict.py: how verdicts are combined."""
 
 import pytest
 
-from attnbench.reports.analysis.claims.claim_verdict import (
+from attnbench.reports.claims.verdict import (
     ClaimVerdict,
     above,
     agreed,

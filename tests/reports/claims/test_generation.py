@@ -1,9 +1,9 @@
-"""reports/analysis/claims/studies.py: what a cache saves, by FLOPs and by time."""
+"""reports/claims/studies.py: what a cache saves, by FLOPs and by time."""
 
 from typing import Any
 
-from attnbench.reports.analysis.claims.claim_verdict import Part
-from attnbench.reports.analysis.claims.ledger import ledger
+from attnbench.reports.claims.ledger import ledger
+from attnbench.reports.claims.verdict import Evidence
 from attnbench.reports.data.generation import VALUES
 from tests.reports import fake_claims
 from tests.reports.subjects.test_generation import finding
@@ -11,7 +11,7 @@ from tests.reports.subjects.test_generation import finding
 FLOPS, FUSED = "FLOPs", "time, fused"
 
 
-def parts(*findings: Any) -> dict[str, Part]:
+def parts(*findings: Any) -> dict[str, Evidence]:
     found = [one if isinstance(one, str) else {"study": "generation", **one} for one in findings]
     return fake_claims.parts("Q16", found)
 
@@ -75,6 +75,6 @@ def test_a_backend_that_computes_something_else_with_a_cache_saves_nothing() -> 
 def test_without_the_study_or_with_broken_findings_it_is_not_run() -> None:
     assert parts() == {}
     assert parts("nonsense", over(512, 3.0) | {"tokens": "many"}) == {}
-    (claim,) = [one for one in ledger([], {"studies": []}) if one.id == "Q16"]
+    (claim,) = [one for one in ledger([], {"studies": []}) if one.of.name == "Q16"]
     assert claim.verdict == "not run"
-    assert "generation" in claim.to_run
+    assert "generation" in claim.of.needs

@@ -1,4 +1,4 @@
-"""reports/analysis/claims/times.py: verdicts follow the truth of made-up times and counters."""
+"""reports/claims/times.py: verdicts follow the truth of made-up times and counters."""
 
 from pathlib import Path
 from typing import Any

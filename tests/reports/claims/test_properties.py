@@ -1,4 +1,4 @@
-"""reports/analysis/claims/studies.py: verdicts are those of the study."""
+"""reports/claims/studies.py: verdicts are those of the study."""
 
 from typing import Any
 

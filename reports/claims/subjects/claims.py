@@ -5,13 +5,13 @@ On pages of runs that were made to test claims, or that asked for a study.
 
 from collections.abc import Iterator, Sequence
 
-from ..analysis.claims.claim_verdict import LOOKS, ClaimVerdict
-from ..analysis.claims.ledger import Claim, ledgers, merged, tally
-from ..data.row_groups import Row
-from ..data.run_meta import Meta
-from ..elements import ASIDE, Block, Card, Table, Text, note
-from ..formatting import list_text, plural
-from . import Subject, testing_claims
+from ...data.row_groups import Row
+from ...data.run_meta import Meta
+from ...elements import ASIDE, Block, Card, Table, Text, note
+from ...formatting import list_text, plural
+from ...subjects import Subject, testing_claims
+from ..ledger import Claim, ledgers, merged, tally
+from ..verdict import LOOKS, ClaimVerdict
 
 TITLE = "Claims"
 ORDER = 22
@@ -51,7 +51,7 @@ def _card(found: dict[str, list[Claim]]) -> Card | None:
         picture=Table(
             title="Claims that were tested",
             columns=("claim", "verdict", "statement"),
-            rows=tuple((claim.id, claim.verdict, _shown(claim, tested)) for claim in tested),
+            rows=tuple((claim.of.name, claim.verdict, _shown(claim, tested)) for claim in tested),
             verdicts={(place, 1): LOOKS[claim.verdict] for place, claim in enumerate(tested)},
         ),
         note=(
@@ -84,7 +84,8 @@ def tables(claims: Sequence[Claim], of: str = "") -> Iterator[Table]:
 
 def _tested(claims: Sequence[Claim], title: str) -> Table:
     rows = tuple(
-        (claim.id, claim.verdict, claim.statement, _parts(claim), claim.tested) for claim in claims
+        (claim.of.name, claim.verdict, claim.of.statement, _parts(claim), claim.of.tested)
+        for claim in claims
     )
     return Table(
         title=title,
@@ -106,7 +107,7 @@ def _parts(claim: Claim) -> str:
 
 def _not_run(claims: Sequence[Claim], title: str) -> Table:
     rows = tuple(
-        (claim.id, claim.statement, claim.to_run + (f" ({why})" if why else ""))
+        (claim.of.name, claim.of.statement, claim.of.needs + (f" ({why})" if why else ""))
         for claim in claims
         for why in [claim.unanswered]
     )
@@ -119,7 +120,7 @@ def _shown(claim: Claim, tested: Sequence[Claim]) -> str:
     `Removing heads saves cost in proportion. · fused time supported: ...; sdpa time refuted: ...`.
     """
     if len(tested) <= MOST_SPELLED_OUT:
-        return claim.statement
+        return claim.of.statement
     first = {part.verdict: part for part in reversed(claim.parts)}
     deciding: tuple[ClaimVerdict, ...] = (claim.verdict,)
     if claim.verdict == "depends":
@@ -128,7 +129,7 @@ def _shown(claim: Claim, tested: Sequence[Claim]) -> str:
     for part in [first[verdict] for verdict in deciding if verdict in first][:MOST_PARTS]:
         said = "" if part.verdict == claim.verdict else f" {part.verdict}"
         texts.append(f"{part.of}{said}" + (f": {part.numbers}" if part.numbers else ""))
-    return ASIDE.join([claim.statement, "; ".join(texts)]) if texts else claim.statement
+    return ASIDE.join([claim.of.statement, "; ".join(texts)]) if texts else claim.of.statement
 
 
 def _sentence(tested: Sequence[Claim]) -> str:
@@ -137,7 +138,7 @@ def _sentence(tested: Sequence[Claim]) -> str:
         return " ".join(_spelled_out(claim) for claim in tested)
     by_verdict: dict[str, list[str]] = {}
     for claim in tested:
-        by_verdict.setdefault(claim.verdict, []).append(claim.id)
+        by_verdict.setdefault(claim.verdict, []).append(claim.of.name)
     texts = [
         f"{verdict} {list_text(by_verdict[verdict])}" for verdict in LOOKS if verdict in by_verdict
     ]
@@ -149,7 +150,7 @@ def _spelled_out(claim: Claim) -> str:
 
     By verdict, with the numbers of the first part; those that decide nothing only if no other does.
     """
-    statement = claim.statement.split(". (")[0].rstrip(".")
+    statement = claim.of.statement.split(". (")[0].rstrip(".")
     alone = {part.verdict for part in claim.parts} == {claim.verdict}
     texts: list[str] = []
     for verdict in LOOKS:
@@ -162,4 +163,4 @@ def _spelled_out(claim: Claim) -> str:
         texts.append(f"{'' if alone else f'{verdict} '}for {names}{numbers}")
     verb = "depends" if claim.verdict == "depends" else f"is {claim.verdict}"
     colon = "" if alone else ":"
-    return f'{claim.id}, "{statement}", {verb}{colon} {"; ".join(texts)}.'
+    return f'{claim.of.name}, "{statement}", {verb}{colon} {"; ".join(texts)}.'

@@ -1,10 +1,11 @@
-"""The verdict on a claim, and how several verdicts are combined."""
+"""The verdict on a claim from numbers, and how several verdicts are combined."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from math import inf, nextafter
 from typing import Literal, NamedTuple
 
-from ...words import SAME_RATIO
+from ..ratio import Ratio
+from ..words import DISTURBED, SAME_RATIO
 
 ClaimVerdict = Literal["supported", "refuted", "depends", "inconclusive", "not run"]
 LOOKS: dict[str, Literal["good", "bad", "mixed", "open"]] = {
@@ -18,20 +19,42 @@ EQUAL = (1 / (1 + SAME_RATIO), 1 + SAME_RATIO)  # ratios that count as equal
 
 
 class Evidence(NamedTuple):
-    """Of one problem: verdict and numbers, for one backend or whatever else (`of`) is tested."""
+    """Verdict and numbers for one backend, or for whatever else the claim is tested on (`of`)."""
 
     of: str
     verdict: ClaimVerdict
     numbers: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """The verdict of all evidence for one backend, or for whatever else the claim is tested on."""
+def exactly(holds: bool) -> ClaimVerdict:
+    """Of what is counted, without noise."""
+    return "supported" if holds else "refuted"
 
-    of: str
-    verdict: ClaimVerdict
-    numbers: str
+
+def by_interval(low: float, high: float, claimed: tuple[float, float]) -> ClaimVerdict:
+    """Supported if the interval lies within the claimed range, refuted if outside.
+
+    Otherwise inconclusive, as with a NaN.
+    """
+    if claimed[0] <= low and high <= claimed[1]:
+        return "supported"
+    return "refuted" if low > claimed[1] or high < claimed[0] else "inconclusive"
+
+
+def above(low: float, high: float, bound: float) -> ClaimVerdict:
+    """Whether a value is more than a bound; a tie, of equal accuracies for example, is not more."""
+    return by_interval(low, high, (nextafter(bound, inf), inf))
+
+
+def below(low: float, high: float, bound: float) -> ClaimVerdict:
+    return above(-high, -low, -bound)
+
+
+def of_ratio(of: str, ratio: Ratio, verdict: ClaimVerdict, text: str) -> Evidence:
+    """A ratio of two times decides nothing while other work disturbs most blocks of one of them."""
+    if ratio.disturbed:
+        return Evidence(of, "inconclusive", text + DISTURBED)
+    return Evidence(of, verdict, text)
 
 
 def agreed(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
@@ -55,49 +78,12 @@ def jointly(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
     One that fails refutes it; one that is inconclusive or was not run leaves it inconclusive.
     """
     found = set(verdicts)
-    if found <= {"not run"}:
-        return "not run"
-    if "refuted" in found:
-        return "refuted"
-    if found == {"supported"}:
-        return "supported"
+    if "refuted" in found or len(found) < 2:
+        return "refuted" if "refuted" in found else next(iter(found), "not run")
     return "depends" if "depends" in found else "inconclusive"
 
 
-def by_interval(low: float, high: float, claimed: tuple[float, float]) -> ClaimVerdict:
-    """Supported if the interval lies within the claimed range, refuted if outside.
-
-    Otherwise inconclusive, as with a NaN.
-    """
-    if claimed[0] <= low and high <= claimed[1]:
-        return "supported"
-    return "refuted" if low > claimed[1] or high < claimed[0] else "inconclusive"
-
-
-def above(low: float, high: float, bound: float) -> ClaimVerdict:
-    """Whether a value is more than a bound: supported if its whole interval is, refuted if none is.
-
-    A tie, of equal accuracies for example, is not more. Inconclusive with a NaN.
-    """
-    return "supported" if low > bound else "refuted" if high <= bound else "inconclusive"
-
-
-def below(low: float, high: float, bound: float) -> ClaimVerdict:
-    """The same for less than a bound."""
-    return above(-high, -low, -bound)
-
-
-def parts(
-    evidence: Iterable[Evidence], numbers: Callable[[Sequence[Evidence]], str]
-) -> tuple[Part, ...]:
-    """All evidence for one backend, or whatever it is of, together; `numbers`: what is shown."""
-    by_name: dict[str, list[Evidence]] = {}
-    for one in evidence:
-        by_name.setdefault(one.of, []).append(one)
-    return tuple(
-        Part(of=of, verdict=agreed(one.verdict for one in some), numbers=numbers(some))
-        for of, some in by_name.items()
-    )
+# ---- which numbers are shown ---------------------------------------------------------------------
 
 
 def deciding(evidence: Sequence[Evidence]) -> str:

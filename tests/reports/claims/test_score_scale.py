@@ -1,4 +1,4 @@
-"""reports/analysis/claims/studies.py: scales of scores and of first weights."""
+"""reports/claims/studies.py: scales of scores and of first weights."""
 
 from typing import Any
 

@@ -6,14 +6,13 @@ is `not run`, with what it needs.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, get_args
 
-from ...data.row_groups import Row, by_environment
-from ...data.run_meta import Meta, device_name
-from . import statements
-from .claim_verdict import ClaimVerdict, Part, agreed
-from .statement import Measured, Statement, measured
+from ..data.row_groups import Row, by_environment
+from ..data.run_meta import Meta, device_name
+from .statement import Measured, Statement, statements
+from .verdict import ClaimVerdict, Evidence, agreed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +22,13 @@ class Claim:
     `parts`: its verdicts by backend; `unanswered`: why its study has no findings.
     """
 
-    id: str
-    statement: str
-    tested: str
-    verdict: ClaimVerdict
-    parts: tuple[Part, ...]
-    to_run: str
+    of: Statement
+    parts: tuple[Evidence, ...]
     unanswered: str
+
+    @property
+    def verdict(self) -> ClaimVerdict:
+        return agreed(part.verdict for part in self.parts)
 
 
 STATEMENTS = statements()
@@ -37,21 +36,13 @@ STATEMENTS = statements()
 
 def ledger(rows: Sequence[Row], run: Mapping[str, Any]) -> list[Claim]:
     """Every claim once, for the rows of one run and the findings of its studies."""
-    of = measured(rows, run.get("studies"))
-    return [_tested(statement, of, run) for statement in STATEMENTS.values()]
-
-
-def _tested(statement: Statement, of: Measured, run: Mapping[str, Any]) -> Claim:
-    parts = statement.parts(of)
-    return Claim(
-        id=statement.name,
-        statement=statement.statement,
-        tested=statement.tested,
-        verdict=agreed(part.verdict for part in parts),
-        parts=parts,
-        to_run=statement.needs,
-        unanswered="" if parts or not statement.study else _unanswered(run, statement.study),
-    )
+    measured = Measured(every=rows, studies=run.get("studies"))
+    found = []
+    for one in STATEMENTS.values():
+        parts = one.parts(measured)
+        why = "" if parts or not one.study else _unanswered(run, one.study)
+        found.append(Claim(of=one, parts=parts, unanswered=why))
+    return found
 
 
 def _unanswered(run: Mapping[str, Any], study: str) -> str:
@@ -87,14 +78,8 @@ def merged(ledgers: Sequence[Sequence[Claim]]) -> list[Claim]:
     for same in zip(*ledgers, strict=True):
         parts = tuple(part for claim in same for part in claim.parts)
         reasons = dict.fromkeys(claim.unanswered for claim in same if claim.unanswered)
-        claims.append(
-            replace(
-                same[0],
-                parts=parts,
-                verdict=agreed(part.verdict for part in parts),
-                unanswered="" if parts else "; ".join(reasons),
-            )
-        )
+        why = "" if parts else "; ".join(reasons)
+        claims.append(Claim(of=same[0].of, parts=parts, unanswered=why))
     return claims
 
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from math import isnan
 from typing import Any
 
-from ...contrasts import Contrast, against_one_head, share_width
-from ...data.polynomial import bytes_over_n, coefficient_text
-from ...data.row_groups import Group, Row, backends, groups
-from ...formatting import bytes_text, number_text, plural
-from ...words import SAME_RATIO
-from .claim_verdict import Evidence, agreed, first_texts
+from ..contrasts import Contrast, against_one_head, share_width
+from ..data.polynomial import bytes_over_n, coefficient_text
+from ..data.row_groups import Group, Row, backends, groups
+from ..formatting import bytes_text, number_text, plural
+from ..words import SAME_RATIO
 from .statement import Measured, claim
+from .verdict import Evidence, agreed, exactly, first_texts
 
 ITEM_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 MATERIALISING = "fused"
@@ -32,26 +33,26 @@ def score_matrix(run: Measured) -> Iterator[Evidence]:
     """Two score matrices are alive at the peak of `fused` without gradients."""
     wanted = {"backend": MATERIALISING, "passes": "forward", "causal": False, "mask": "none"}
     plain = [row for row in run.rows if all(row[name] == is_ for name, is_ in wanted.items())]
-    is_first = True
-    for group in groups(plain, "seq_len"):
-        of = group.problem
-        found = bytes_over_n(group.rows, MATERIALISING)
-        if found is None or of["kv_seq_len"] != "N" or of["dtype"] not in ITEM_BYTES:
-            continue
-        item = ITEM_BYTES[of["dtype"]]
-        claimed = 2 * of["batch"] * of["heads"] * item
+    solved = [
+        (group, found)
+        for group in groups(plain, "seq_len")
+        if (found := bytes_over_n(group.rows, MATERIALISING)) is not None
+        and group.problem["kv_seq_len"] == "N"
+        and group.problem["dtype"] in ITEM_BYTES
+    ]
+    for place, (group, found) in enumerate(solved):
+        item = ITEM_BYTES[group.problem["dtype"]]
+        claimed = 2 * group.problem["batch"] * group.problem["heads"] * item
         text = f"{coefficient_text(found.quadratic)} bytes per N², where 2 B h e is {claimed}"
         text += f" ({group.label})" if group.label else ""
         if not found.exact:
             yield Evidence(MATERIALISING, "inconclusive", f"{text}, but no fourth length agrees")
-        elif found.quadratic != claimed:
-            yield Evidence(MATERIALISING, "refuted", text)
-        else:
+            continue
+        if found.quadratic == claimed and place == 0:
             elements = f"{TEXTBOOK_N**2:,}".replace(",", "\u00a0")
             size = f"{elements} elements, {bytes_text(TEXTBOOK_N**2 * item)}"
-            more = f", so one head's matrix has {size} at N = {TEXTBOOK_N}" if is_first else ""
-            yield Evidence(MATERIALISING, "supported", text + more)
-        is_first = False
+            text += f", so one head's matrix has {size} at N = {TEXTBOOK_N}"
+        yield Evidence(MATERIALISING, exactly(found.quadratic == claimed), text)
 
 
 @claim(
@@ -70,8 +71,8 @@ def flops_of_heads(run: Measured) -> Iterator[Evidence]:
         equal = [len(set(by_heads.values())) == 1 for by_heads in counts]
         most = max(heads for by_heads in counts for heads in by_heads)
         text = f"the same count for h = 1 to {most}" if all(equal) else "the count changes with h"
-        verdict = agreed("supported" if one else "refuted" for one in equal)
-        yield Evidence("every backend", verdict, f"{text}, on {plural(len(counts), 'problem')}")
+        text += f", on {plural(len(counts), 'problem')}"
+        yield Evidence("every backend", agreed(map(exactly, equal)), text)
 
 
 @claim(
@@ -103,24 +104,19 @@ def _of_coefficients(rows: Sequence[Row], backend: str) -> Iterator[Evidence]:
     for (where, *_), by_heads in together.items():
         if 1 in by_heads and len(by_heads) > 1:
             one = by_heads.pop(1)
-            worst = max(by_heads, key=lambda heads: (by_heads[heads], heads))
+            most, heads = max((found, heads) for heads, found in by_heads.items())
             text = (
-                f"{coefficient_text(by_heads[worst])} bytes per N² with {worst} heads,"
+                f"{coefficient_text(most)} bytes per N² with {heads} heads,"
                 f" {coefficient_text(one)} with one, {where}"
             )
-            yield Evidence(backend, "refuted" if by_heads[worst] > one else "supported", text)
+            yield Evidence(backend, exactly(most <= one), text)
 
 
 def _of_peaks(compared: Sequence[tuple[Group, list[Contrast]]], backend: str) -> Iterator[Evidence]:
     for group, costs in compared:
-        mine = [
-            cost for cost in costs if cost.backend == backend and cost.peak_bytes == cost.peak_bytes
-        ]
+        mine = [one for one in costs if one.backend == backend and not isnan(one.peak_bytes)]
         if mine and share_width(group):
             worst = max(mine, key=lambda cost: cost.peak_bytes)
-            text = (
-                f"{number_text(worst.peak_bytes)} times the bytes of one head with {worst.heads} at"
-                f" {group.at}"
-            )
-            equal = worst.peak_bytes <= 1 + SAME_RATIO
-            yield Evidence(backend, "supported" if equal else "refuted", text)
+            times = f"{number_text(worst.peak_bytes)} times the bytes of one head"
+            text = f"{times} with {worst.heads} at {group.at}"
+            yield Evidence(backend, exactly(worst.peak_bytes <= 1 + SAME_RATIO), text)

@@ -1,6 +1,5 @@
-"""The claims that ratios of times answer: C3c, C4, C10, C14, C16 and Q11.
-
-A ratio of two times decides nothing while other work disturbs most blocks of one of them.
+"""The claims that ratios of times answer, C3c, C4, C10, C14, C16 and Q11, and shares of active SMs:
+C13.
 """
 
 from collections import Counter
@@ -8,15 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from typing import Any
 
-from ....harness.rows.findings import ProjectionEquality
-from ...contrasts import against_one_head, share_width
-from ...data.exactness import is_exact
-from ...data.row_groups import AXES, Row, backends, groups
-from ...formatting import count_text, number_text
-from ...ratio import Ratio, disturbed, time_ratio
-from ...subjects.correctness import ALLOWED_RATIO
-from ...words import DISTURBED, Word
-from .claim_verdict import (
+from ...harness.rows.findings import ProjectionEquality
+from ...harness.stats.intervals import Interval
+from ..contrasts import against_one_head, share_width
+from ..data.exactness import is_exact
+from ..data.row_groups import AXES, Row, backends, groups
+from ..formatting import beyond_text, count_text, number_text
+from ..ratio import Ratio, disturbed, time_ratio
+from ..subjects.correctness import ALLOWED_RATIO
+from ..subjects.utilization import observed
+from ..words import DISTURBED, Word
+from .counts import HEADS
+from .statement import Measured, claim
+from .studies import share_of_output
+from .verdict import (
     EQUAL,
     ClaimVerdict,
     Evidence,
@@ -24,12 +28,11 @@ from .claim_verdict import (
     agreed,
     below,
     by_interval,
+    deciding,
+    exactly,
     jointly,
+    of_ratio,
 )
-from .counts import HEADS
-from .growth import full_attention
-from .statement import Measured, claim
-from .studies import share_of_output
 
 LOOP, FUSED = "naive", "fused"
 HALF = 0.5  # a part of a layer that takes more of its time is a bottleneck
@@ -39,19 +42,13 @@ ANSWERS: dict[ClaimVerdict, str] = {
     "refuted": "no",
     "inconclusive": "undecided",
 }
-"""Whether two times are the same."""
-SAME_TIME: dict[Word, ClaimVerdict] = {
-    "same": "supported",
-    "more": "refuted",
-    "less": "refuted",
-    "undecided": "inconclusive",
-}
+SAME_TIME: dict[Word, ClaimVerdict] = {"same": "supported", "undecided": "inconclusive"}
 
 
-def of_ratio(of: str, ratio: Ratio, verdict: ClaimVerdict, text: str) -> Evidence:
-    if ratio.disturbed:
-        return Evidence(of, "inconclusive", text + DISTURBED)
-    return Evidence(of, verdict, text)
+def pair(rows: Sequence[Row], axis: str, one: str, other: str) -> tuple[Row, Row] | None:
+    """Two rows of one problem that differ in this, if both are there."""
+    found = {row[axis]: row for row in rows}
+    return (found[one], found[other]) if one in found and other in found else None
 
 
 # ---- heads ---------------------------------------------------------------------------------------
@@ -62,9 +59,7 @@ def _counted(evidence: Sequence[Evidence]) -> str:
     counts = Counter(one.verdict for one in evidence)
     wanted = "refuted" if counts["refuted"] else agreed(counts)
     shown = next(one.numbers for one in evidence if one.verdict == wanted)
-    texts = [
-        f"{answer} in {counts[verdict]}" for verdict, answer in ANSWERS.items() if counts[verdict]
-    ]
+    texts = [f"{word} in {counts[verdict]}" for verdict, word in ANSWERS.items() if counts[verdict]]
     return f"same time: {', '.join(texts)} of {len(evidence)}; {shown}"
 
 
@@ -83,7 +78,7 @@ def time_of_heads(run: Measured) -> Iterator[Evidence]:
         for cost in costs if share_width(group) else ():
             if (found := cost.same_time) is not None:
                 text = f"h = {cost.heads} at {group.at}: {found.text}"
-                verdict = SAME_TIME[found.word]
+                verdict = SAME_TIME.get(found.word, "refuted")
                 if disturbed(cost.row, cost.base):
                     verdict = "inconclusive"
                     text += "" if found.noise_shown else DISTURBED
@@ -105,19 +100,14 @@ def one_projection(run: Measured) -> Iterator[Evidence]:
     studied = [one.holds for one in run.of(ProjectionEquality)]
     layers = [row for row in run.rows if row["scope"] == "layer" and (row["heads"] or 0) > 1]
     for group in groups(layers, None):
-        by_backend = {row["backend"]: row for row in group.rows}
-        loop, fused = by_backend.get(LOOP), by_backend.get(FUSED)
-        ratio = time_ratio(loop, fused) if loop and fused else None
-        if ratio is None or loop is None or fused is None:
+        both = pair(group.rows, "backend", LOOP, FUSED)
+        if both is None or (ratio := time_ratio(*both)) is None:
             continue
-        errors = [row.get("error_ratio") for row in (loop, fused)]
-        known = [error for error in errors if error is not None]
-        equal: ClaimVerdict = "inconclusive"
-        if studied:
-            equal = "supported" if all(studied) else "refuted"
-        elif len(known) == 2:
-            equal = "supported" if max(known) <= ALLOWED_RATIO else "refuted"
-        said = {"supported": "yes", "refuted": "no"}.get(equal, "not shown")
+        errors = [row.get("error_ratio") for row in both]
+        held = studied or [error <= ALLOWED_RATIO for error in errors if error is not None]
+        known = bool(studied) or None not in errors
+        equal: ClaimVerdict = exactly(all(held)) if known else "inconclusive"
+        said = ANSWERS[equal] if known else "not shown"
         faster = of_ratio("", ratio, above(ratio.low, ratio.high, 1.0), "")
         text = f"loop {ratio.text} at {group.at}{faster.numbers}; equal: {said}"
         yield Evidence(f"{FUSED} against {LOOP}", jointly([equal, faster.verdict]), text)
@@ -132,21 +122,19 @@ def one_projection(run: Measured) -> Iterator[Evidence]:
 )
 def head_pruning(run: Measured) -> Iterator[Evidence]:
     """Layers of k heads of one width against the layer of all h; the share is 1 in proportion."""
-    for backend in backends(run.rows):
-        for whole, pruned in _pruned([row for row in run.rows if row["backend"] == backend]):
-            share = pruned["heads"] / whole["heads"]
-            left = f"{pruned['heads']} of {whole['heads']} heads"
-            left += f" at N = {count_text(whole['seq_len'])}"
-            claimed = f" ({number_text(share)} would be in proportion)"
-            if ratio := time_ratio(pruned, whole):
-                verdict = by_interval(ratio.low / share, ratio.high / share, EQUAL)
-                text = f"{left}: {ratio.text} the time{claimed}"
-                yield of_ratio(f"{backend}, time", ratio, verdict, text)
-            if (left_bytes := _bytes(pruned)) and (all_bytes := _bytes(whole)):
-                size = left_bytes / all_bytes
-                verdict = by_interval(size / share, size / share, EQUAL)
-                text = f"{left}: {number_text(size)} times the bytes{claimed}"
-                yield Evidence(f"{backend}, bytes", verdict, text)
+    for whole, pruned in _pruned(run.rows):
+        backend, share = whole["backend"], pruned["heads"] / whole["heads"]
+        left = f"{pruned['heads']} of {whole['heads']} heads at N = {count_text(whole['seq_len'])}"
+        claimed = f" ({number_text(share)} would be in proportion)"
+        if ratio := time_ratio(pruned, whole):
+            verdict = by_interval(ratio.low / share, ratio.high / share, EQUAL)
+            text = f"{left}: {ratio.text} the time{claimed}"
+            yield of_ratio(f"{backend}, time", ratio, verdict, text)
+        if (left_bytes := _bytes(pruned)) and (all_bytes := _bytes(whole)):
+            size = left_bytes / all_bytes
+            verdict = by_interval(size / share, size / share, EQUAL)
+            text = f"{left}: {number_text(size)} times the bytes{claimed}"
+            yield Evidence(f"{backend}, bytes", verdict, text)
 
 
 def _pruned(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
@@ -157,8 +145,8 @@ def _pruned(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
     same: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         if row["scope"] == "layer" and row["heads"] and row["kv_heads"] == row["heads"]:
-            key = tuple(row.get(axis) for axis in AXES if axis not in ("heads", "kv_heads"))
-            same.setdefault(key, []).append(row)
+            rest = (row.get(axis) for axis in AXES if axis not in ("heads", "kv_heads"))
+            same.setdefault((row["backend"], *rest), []).append(row)
     for layers in same.values():
         whole = max(layers, key=lambda row: row["heads"])
         yield from ((whole, row) for row in layers if row["heads"] < whole["heads"])
@@ -185,7 +173,7 @@ BOTH_SCOPES = "scope: [core, layer], N up to several times 2 d_model"
     needs=BOTH_SCOPES,
 )
 def core_share(run: Measured) -> Iterator[Evidence]:
-    yield from _shares(run.rows, lambda share: above(share.low, share.high, HALF))
+    return _shares(run, lambda share: above(share.low, share.high, HALF))
 
 
 @claim(
@@ -203,31 +191,28 @@ def output_share(run: Measured) -> Iterator[Evidence]:
     """
     studied = list(share_of_output(run, HALF))
     yield from studied or _shares(
-        run.rows, lambda share: "refuted" if share.low > HALF else "inconclusive"
+        run, lambda share: "refuted" if share.low > HALF else "inconclusive"
     )
 
 
-def _shares(rows: Sequence[Row], judge: Callable[[Ratio], ClaimVerdict]) -> Iterator[Evidence]:
+def _shares(run: Measured, judge: Callable[[Ratio], ClaimVerdict]) -> Iterator[Evidence]:
     """Of every backend and problem, at the longest N at which both scopes were timed."""
     longest: dict[tuple[Any, ...], tuple[int, Evidence]] = {}
-    for group in groups(full_attention(rows), "scope"):
+    for group in groups(run.quadratic, "scope"):
         rest = tuple(value for axis, value in group.problem.items() if axis != "seq_len")
         for backend in backends(group.rows):
-            by_scope = {row["scope"]: row for row in group.rows if row["backend"] == backend}
-            core, layer = by_scope.get("core"), by_scope.get("layer")
-            share = time_ratio(core, layer) if core and layer else None
-            if core is None or layer is None or share is None:
+            mine = [row for row in group.rows if row["backend"] == backend]
+            both = pair(mine, "scope", "core", "layer")
+            if both is None or (share := time_ratio(*both)) is None:
                 continue
+            core, layer = both
             if layer["seq_len"] > longest.get((backend, *rest), (0,))[0]:
                 past = layer["work_flops"] > 2 * (layer["work_flops"] - core["work_flops"])
+                text = _share_text(share, group.at)
+                text += "" if past else ", which is not past the crossover"
                 verdict = judge(share) if past else "inconclusive"
-                text = _share_text(share, group.at) + (
-                    "" if past else ", which is not past the crossover"
-                )
-                longest[backend, *rest] = (
-                    layer["seq_len"],
-                    of_ratio(backend, share, verdict, text),
-                )
+                found = of_ratio(backend, share, verdict, text)
+                longest[backend, *rest] = (layer["seq_len"], found)
     yield from (evidence for _, evidence in longest.values())
 
 
@@ -259,13 +244,55 @@ def recurrent_for_short(run: Measured) -> Iterator[Evidence]:
         at = f"at N = {n:.0f}, d = {of['d_model']:.0f}"
         if of["passes"] == "forward" and gru.get("work_flops"):
             needed = GRU_FLOPS * of["batch"] * n * of["d_model"] ** 2 / gru["work_flops"]
-            verdict: ClaimVerdict = "supported" if needed < 1 else "refuted"
             text = f"{number_text(needed)} times the FLOPs of attention {at}"
-            yield Evidence("FLOPs of a GRU", verdict, text)
+            yield Evidence("FLOPs of a GRU", exactly(needed < 1), text)
         for row in group.rows:
-            taken = time_ratio(gru, row) if row is not gru and is_exact(row) else None
-            if taken is not None:
+            if row is not gru and is_exact(row) and (taken := time_ratio(gru, row)) is not None:
                 name = f"time of a GRU against {row['backend']}"
                 text = f"{taken.text} the time of {row['backend']} {at}"
                 times.append(of_ratio(name, taken, below(taken.low, taken.high, 1.0), text))
     yield from times
+
+
+# ---- use of a GPU --------------------------------------------------------------------------------
+
+
+@claim(
+    "C13",
+    "The fused layer uses the GPU better than the loop over heads.",
+    tested="intervals of the share of active SMs do not overlap (performance counters only)",
+    needs="naive and fused, measure: [latency, utilization], on a GPU with performance counters",
+    numbers=lambda evidence: f"{deciding(evidence)}, {len(evidence)} compared",
+)
+def better_used(run: Measured) -> Iterator[Evidence]:
+    for loop, fused in both_active(run.rows, LOOP, FUSED):
+        yield Evidence(f"{FUSED} against {LOOP}", fewer(loop, fused), active_text(loop, fused))
+
+
+def both_active(rows: Sequence[Row], one: str, other: str) -> Iterator[tuple[Interval, Interval]]:
+    """The share of active SMs of two backends, for every problem with counters of both.
+
+    By performance counters only: other sources of utilization do not know it.
+    """
+    counted = [
+        row
+        for row in rows
+        if row.get("utilization_tier") == "gpm" and row["backend"] in (one, other)
+    ]
+    for group in groups(counted, None):
+        if both := pair(group.rows, "backend", one, other):
+            ours, theirs = (observed(row, "sm_active") for row in both)
+            if ours is not None and theirs is not None:
+                yield ours, theirs
+
+
+def fewer(ours: Interval, theirs: Interval) -> ClaimVerdict:
+    """Supported if our interval lies below theirs; inconclusive without intervals."""
+    if ours.high < theirs.low:
+        return "supported"
+    return "refuted" if ours.low > theirs.high else "inconclusive"
+
+
+def active_text(ours: Interval, theirs: Interval) -> str:
+    one, other = (f"{100 * each.value:.0f} %{beyond_text(each.value)}" for each in (ours, theirs))
+    return f"SMs active {one} against {other}"

@@ -1,28 +1,21 @@
 """The claims on how time grows over N, by the exponents and crossovers of fits: C2, C11, C12."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from ....harness.stats.intervals import Interval
-from ...data.exactness import RECURRENT
-from ...data.polynomial import bytes_over_n, through
-from ...data.row_groups import Row, backends, family
-from ...formatting import count_text, number_text
-from ...growth_fit import EXPONENT_MARGIN, Growth, growths_of, interval_text
-from ...words import DISTURBED
-from .claim_verdict import ClaimVerdict, Evidence, agreed, by_interval, jointly
-from .gpu_use import active_text, both_active, fewer
-from .statement import Measured, claim
+from ...harness.stats.intervals import Interval
+from ..data.exactness import RECURRENT
+from ..data.polynomial import bytes_over_n, through
+from ..data.row_groups import backends, family
+from ..formatting import count_text, number_text
+from ..growth_fit import EXPONENT_MARGIN, Growth, growths_of, interval_text
+from ..words import DISTURBED
+from .statement import LINEAR, STRIDED, Measured, claim
+from .times import active_text, both_active, fewer
+from .verdict import ClaimVerdict, Evidence, agreed, by_interval, exactly, jointly
 
-LINEAR = ("sparse_local", "sparse_random", "linformer", "performer")
-STRIDED, STRIDED_EXPONENT = "sparse_strided", 1.5
+EXPONENTS = dict.fromkeys(LINEAR, 1.0) | {STRIDED: 1.5}
 SAME_CROSSING = 2  # at twice or half the N of a crossing the smaller part is still a third
 PAST_CROSSING = 4  # times the N at which FLOPs cross: there their exponent is 1.8
-
-
-def full_attention(rows: Sequence[Row]) -> list[Row]:
-    """Without backends that compute something else: claims on quadratic growth exclude them."""
-    others = (*LINEAR, STRIDED, *RECURRENT)
-    return [row for row in rows if family(row["backend"]) not in others]
 
 
 @claim(
@@ -36,39 +29,34 @@ def full_attention(rows: Sequence[Row]) -> list[Row]:
     needs="scope: [layer], five lengths or more",
 )
 def two_regimes(run: Measured) -> Iterator[Evidence]:
-    layers = [row for row in full_attention(run.rows) if row["scope"] == "layer"]
+    layers = [row for row in run.quadratic if row["scope"] == "layer"]
     for backend in backends(layers):
         for group, found in growths_of(layers, backend):
             counts = through({row["seq_len"]: row["work_flops"] for row in group.rows})
-            if counts and counts.quadratic > 0:  # else a mask leaves no N² to be taken over by
-                crossing = float(counts.linear / counts.quadratic)  # 2 d for a plain layer
-                text = _regimes_text(found, crossing)
-                yield Evidence(backend, _regimes(found, crossing), text)
+            if not counts or counts.quadratic <= 0:
+                continue  # a mask leaves no N² to be taken over by
+            crossing = float(counts.linear / counts.quadratic)  # 2 d for a plain layer
+            text = "no crossover found"
+            if found.crossover is not None:
+                text = f"N² takes over at N = {interval_text(found.crossover)}"
+            text += f"; by FLOPs at N = {number_text(crossing)}"
+            if not found.describes:
+                n, times = found.worst
+                text += f"; the formula is off by {number_text(times)} times at N = {count_text(n)}"
+            text += DISTURBED if found.disturbed else ""
+            yield Evidence(backend, _regimes(found, crossing), text)
 
 
 def _regimes(found: Growth, crossing: float) -> ClaimVerdict:
     """Refuted also if N^2 does not show although it should."""
     if not found.describes or found.disturbed:
         return "inconclusive"
-    is_long = found.lengths[-1] >= PAST_CROSSING * crossing
-    if is_long and found.exponents[-1].high < 1.5:
+    if found.lengths[-1] >= PAST_CROSSING * crossing and found.exponents[-1].high < 1.5:
         return "refuted"
-    both = found.per_token_ms.low > 0 and found.per_pair_ms.low > 0
-    if not both or found.crossover is None:
+    if min(found.per_token_ms.low, found.per_pair_ms.low) <= 0 or found.crossover is None:
         return "inconclusive"
     where = (crossing / SAME_CROSSING, crossing * SAME_CROSSING)
     return by_interval(found.crossover.low, found.crossover.high, where)
-
-
-def _regimes_text(found: Growth, crossing: float) -> str:
-    text = "no crossover found"
-    if found.crossover is not None:
-        text = f"N² takes over at N = {interval_text(found.crossover)}"
-    text += f"; by FLOPs at N = {number_text(crossing)}"
-    if not found.describes:
-        n, times = found.worst
-        text += f"; the formula is off by {number_text(times)} times at N = {count_text(n)}"
-    return text + (DISTURBED if found.disturbed else "")
 
 
 @claim(
@@ -82,19 +70,16 @@ def _regimes_text(found: Growth, crossing: float) -> str:
     ),
 )
 def linear_growth(run: Measured) -> Iterator[Evidence]:
-    for backend in backends(run.every):
+    for backend in backends(row for row in run.every if family(row["backend"]) in EXPONENTS):
         strided = family(backend) == STRIDED
-        if not strided and family(backend) not in LINEAR:
-            continue
-        claimed = STRIDED_EXPONENT if strided else 1.0
         for group, found in growths_of(run.every, backend):
             exponent = _exponent(found, by_slope=strided)
-            verdicts = [_grows(found, exponent, claimed)]
+            verdicts = [_grows(found, exponent, EXPONENTS[family(backend)])]
             text = f"N^{interval_text(exponent)} in time at N = {count_text(found.lengths[-1])}"
             text += DISTURBED if found.disturbed else ""
             memory = None if strided else bytes_over_n(group.rows, backend)
             if memory is not None and memory.exact:
-                verdicts.append("supported" if memory.quadratic == 0 else "refuted")
+                verdicts.append(exactly(memory.quadratic == 0))
                 text += f", {'no' if memory.quadratic == 0 else 'some'} N² in bytes"
             yield Evidence(backend, jointly(verdicts), text)
 
@@ -112,22 +97,19 @@ def linear_growth(run: Measured) -> Iterator[Evidence]:
     ),
 )
 def recurrent(run: Measured) -> Iterator[Evidence]:
-    for backend in backends(run.every):
-        if family(backend) not in RECURRENT:
-            continue
-        fits = [found for _, found in growths_of(run.every, backend)]
-        exponents = [_exponent(found, by_slope=False) for found in fits]
+    for backend in backends(row for row in run.every if family(row["backend"]) in RECURRENT):
+        fits = [
+            (found, _exponent(found, by_slope=False)) for _, found in growths_of(run.every, backend)
+        ]
         pairs = [
             pair for other in ("fused", "sdpa") for pair in both_active(run.every, backend, other)
         ]
-        growth = agreed(map(_grows, fits, exponents, [1.0] * len(fits)))
-        active = agreed(fewer(ours, theirs) for ours, theirs in pairs)
         if fits or pairs:
-            texts = (
-                f"N^{interval_text(exponents[-1])} in time" if fits else "fewer than five lengths",
-                active_text(*pairs[-1]) if pairs else "no counters of a GPU",
-            )
-            yield Evidence(backend, jointly([growth, active]), ", ".join(texts))
+            grows = agreed(_grows(found, exponent, 1.0) for found, exponent in fits)
+            active = agreed(fewer(*pair) for pair in pairs)
+            time = f"N^{interval_text(fits[-1][1])} in time" if fits else "fewer than five lengths"
+            use = active_text(*pairs[-1]) if pairs else "no counters of a GPU"
+            yield Evidence(backend, jointly([grows, active]), f"{time}, {use}")
 
 
 def _exponent(found: Growth, *, by_slope: bool) -> Interval:

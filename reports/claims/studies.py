@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import inf, isfinite, nan
 
-from ....harness.rows.findings import (
+from ...harness.rows.findings import (
     AttentionFact,
     Generated,
     HeadCopy,
@@ -19,10 +19,10 @@ from ....harness.rows.findings import (
     ScoreScale,
     Timed,
 )
-from ....harness.stats.intervals import Interval
-from ...data.generation import complaints, flops_exponent, timed
-from ...data.noise_floor import ASSUMED_RATIO, DISTURBED_RATIO, share_text
-from ...formatting import (
+from ...harness.stats.intervals import Interval
+from ..data.generation import complaints, flops_exponent, timed
+from ..data.noise_floor import ASSUMED_RATIO, DISTURBED_RATIO, share_text
+from ..formatting import (
     beyond_text,
     bytes_text,
     count_text,
@@ -30,8 +30,9 @@ from ...formatting import (
     percent_text,
     times_text,
 )
-from ...growth_fit import interval_text
-from .claim_verdict import (
+from ..growth_fit import interval_text
+from .statement import Measured, Statement, claim
+from .verdict import (
     EQUAL,
     OPPOSITE,
     ClaimVerdict,
@@ -39,9 +40,9 @@ from .claim_verdict import (
     above,
     agreed,
     by_interval,
+    exactly,
     jointly,
 )
-from .statement import Measured, Statement, claim
 
 # ---- exact counts --------------------------------------------------------------------------------
 
@@ -59,7 +60,7 @@ def head_copies(run: Measured) -> Iterator[Evidence]:
             copied.setdefault(one.layout or one.backend, []).append((one.heads, one.copied_bytes))
     for of, sizes in copied.items():
         heads, most = max(sizes)
-        verdict = agreed("refuted" if size else "supported" for _, size in sizes)
+        verdict = agreed(exactly(not size) for _, size in sizes)
         yield Evidence(of, verdict, f"{bytes_text(most)} copied at h = {heads}")
 
 
@@ -76,19 +77,17 @@ def parameter_count(run: Measured) -> Iterator[Evidence]:
     for one in run.of(ParameterCount):
         counts.setdefault(one.d_k_rule, {})[one.heads] = one.parameter_count
     for rule, by_heads in counts.items():
-        heads = sorted(by_heads)
-        values = [by_heads[one] for one in heads]
-        if len(values) > 1:
+        ordered = sorted(by_heads.items())
+        if len(ordered) > 1:
+            values = [count for _, count in ordered]
             verdict: ClaimVerdict = "refuted" if len(set(values)) == 1 else "depends"
             if all(after > before for before, after in pairwise(values)):
                 verdict = "supported"
-            text = f"{values[0]} at h = {heads[0]}, {values[-1]} at h = {heads[-1]}"
-            yield Evidence(f"d_k {rule}", verdict, text)
+            texts = [f"{count} at h = {heads}" for heads, count in (ordered[0], ordered[-1])]
+            yield Evidence(f"d_k {rule}", verdict, ", ".join(texts))
 
 
 # ---- properties that hold or do not --------------------------------------------------------------
-
-RANDOM = "random cases in float64"
 
 
 def _off(one: LayerProperty | AttentionFact) -> str:
@@ -103,11 +102,11 @@ def properties(name: str, statement: str, *wanted: str) -> Statement:
         tried = [found[one] for one in wanted if one in found]
         if tried:
             verdicts: list[ClaimVerdict] = ["not run"] * (len(wanted) - len(tried))
-            verdicts += ["supported" if one.holds else "refuted" for one in tried]
+            verdicts += [exactly(one.holds) for one in tried]
             texts = [f"{one.property.replace('_', ' ')}: {_off(one)}" for one in tried]
             yield Evidence("random cases", jointly(verdicts), "; ".join(texts))
 
-    return claim(name, statement, tested=RANDOM, study=LayerProperty)(test)
+    return claim(name, statement, tested="random cases in float64", study=LayerProperty)(test)
 
 
 def facts(name: str, statement: str, tested: str, of: dict[str, str]) -> Statement:
@@ -118,7 +117,7 @@ def facts(name: str, statement: str, tested: str, of: dict[str, str]) -> Stateme
             if one.statement in of:
                 share = f"{percent_text(one.holding_ratio)}{beyond_text(one.holding_ratio)}"
                 text = f"in {share} of {one.case_count} random cases, {_off(one)}"
-                yield Evidence(of[one.statement], "supported" if one.holds else "refuted", text)
+                yield Evidence(of[one.statement], exactly(one.holds), text)
 
     return claim(name, statement, tested=tested, study=AttentionFact)(test)
 
@@ -182,7 +181,6 @@ WELL_SCALED = (0.1, 10.0)  # a variance that a layer changes by less than ten ti
 def score_scale(run: Measured) -> Iterator[Evidence]:
     for scaled, of in ((False, "without 1/sqrt(d_k)"), (True, "with 1/sqrt(d_k)")):
         found = _over_width(run, "score_variance", scaled=scaled)
-        widths = [width for width, _ in found]
         ratios = [
             [end / (1 if scaled else width) for end in (one.value, one.low, one.high)]
             for width, one in found
@@ -193,7 +191,7 @@ def score_scale(run: Measured) -> Iterator[Evidence]:
             ends = dict.fromkeys((number_text(min(values)), number_text(max(values))))
             text = (
                 f"variance over {'1' if scaled else 'd_k'}: {' to '.join(ends)} for d_k ="
-                f" {min(widths):g} to {max(widths):g}, intervals from {number_text(min(lows))} to"
+                f" {found[0][0]:g} to {found[-1][0]:g}, intervals from {number_text(min(lows))} to"
                 f" {number_text(max(highs))}"
             )
             yield Evidence(of, verdict, text)
@@ -221,10 +219,11 @@ def softmax_gradient(run: Measured) -> Iterator[Evidence]:
         scaled_first, scaled_last = scaled[0][1], scaled[-1][1]
         # The smaller derivative, at the widest head, must be the one without the factor.
         verdict = jointly(
-            (
-                by_interval(*_quotient(last, scaled_last), (0.0, 1.0)),
-                by_interval(*_quotient(last, first), (0.0, 1.0)),
-                by_interval(*_quotient(scaled_last, scaled_first), (1 - STEADY_RATIO, inf)),
+            by_interval(one.low / other.high, one.high / other.low, claimed)
+            for one, other, claimed in (
+                (last, scaled_last, (0.0, 1.0)),
+                (last, first, (0.0, 1.0)),
+                (scaled_last, scaled_first, (1 - STEADY_RATIO, inf)),
             )
         )
         text = (
@@ -244,11 +243,6 @@ def _over_width(run: Measured, name: str, *, scaled: bool) -> list[tuple[float, 
         for width, value, low, high in [known]
     ]
     return sorted(found, key=lambda pair: pair[0])
-
-
-def _quotient(one: Interval, other: Interval) -> tuple[float, float]:
-    """The least and the most that it can be within both intervals."""
-    return one.low / other.high, one.high / other.low
 
 
 @claim(
@@ -279,9 +273,6 @@ def initial_scale(run: Measured) -> Iterator[Evidence]:
 
 # ---- times of a study, which are of one process --------------------------------------------------
 
-NOT_RECORDED = " (whether other work disturbed them was not recorded)"
-"""After the times of a study in rows of earlier versions."""
-
 
 def is_disturbed(one: Timed) -> bool | None:
     """Whether other work competed for the cores in most blocks; None if nobody counted."""
@@ -299,7 +290,8 @@ def extended(one: Timed, low: float, high: float) -> tuple[float, float, str]:
     ratio = DISTURBED_RATIO if disturbed else ASSUMED_RATIO
     words = f", which allows for {share_text(ratio, 'assumed')}"
     words += " while other work disturbs them" if disturbed else ""
-    words += NOT_RECORDED if disturbed is None else ""
+    if disturbed is None:  # in rows of earlier versions
+        words += " (whether other work disturbed them was not recorded)"
     return low / (1 + ratio), high * (1 + ratio), words
 
 
@@ -359,31 +351,25 @@ def _flops(some: Sequence[Generated]) -> Evidence:
     last = max(some, key=lambda one: one.tokens)
     ratio = last.full_total_flops / last.cached_total_flops
     full, cached = (flops_exponent(some, way) for way in ("full", "cached"))
-    verdicts: list[ClaimVerdict] = ["supported" if ratio > 1 else "refuted"]
-    text = f"without a cache {number_text(ratio)} times those with it for {_tokens(last)} tokens"
+    verdicts = [exactly(ratio > 1)]
+    text = f"without a cache {number_text(ratio)} times those with it for"
+    text += f" {count_text(last.tokens)} tokens"
     if full is not None and cached is not None:
-        verdicts.append("supported" if full > cached else "refuted")
+        verdicts.append(exactly(full > cached))
         text += f"; they grow as T^{full:.1f}, with it as T^{cached:.1f}"
     return Evidence("FLOPs", jointly(verdicts), text)
 
 
 def _time(backend: str, some: Sequence[Generated]) -> Evidence:
     """`some`: by tokens."""
-    last = some[-1]
-    low, high, allows = _extended(last)
+    bounded = []
+    for one in some:  # NaN without an interval
+        ends = (one[f"full_over_cached_total_{end}_ratio"] for end in ("low", "high"))
+        bounded.append((one, *extended(one, *(nan if end is None else float(end) for end in ends))))
+    last, low, high, allows = bounded[-1]
     times = times_text(last.full_over_cached_total_ratio, low, high)
-    text = f"{_tokens(last)} tokens without a cache take {times} the time of those with it"
-    text += allows if isfinite(low) else ""
-    if slower := [one for one in some if _extended(one)[1] < 1]:
-        text += f", but {_tokens(slower[-1])} tokens take less"
+    text = f"{count_text(last.tokens)} tokens without a cache take {times} the time of those with"
+    text += f" it{allows if isfinite(low) else ''}"
+    if slower := [one for one, _, most, _ in bounded if most < 1]:
+        text += f", but {count_text(slower[-1].tokens)} tokens take less"
     return Evidence(f"time, {backend}", above(low, high, 1.0), text)
-
-
-def _extended(one: Generated) -> tuple[float, float, str]:
-    """NaN without an interval."""
-    bounds = (one[f"full_over_cached_total_{end}_ratio"] for end in ("low", "high"))
-    return extended(one, *(nan if bound is None else float(bound) for bound in bounds))
-
-
-def _tokens(one: Generated) -> str:
-    return count_text(one.tokens)

@@ -1,10 +1,10 @@
-"""reports/analysis/claims/times.py: whether removed heads save in proportion."""
+"""reports/claims/times.py: whether removed heads save in proportion."""
 
 from pathlib import Path
 
 import pytest
 
-from attnbench.reports.analysis.claims.claim_verdict import (
+from attnbench.reports.claims.verdict import (
     ClaimVerdict,
 )
 from tests.made_runs import problem

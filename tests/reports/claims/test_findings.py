@@ -1,4 +1,4 @@
-"""reports/analysis/claims/studies.py: verdicts from findings, whatever they contain."""
+"""reports/claims/studies.py: verdicts from findings, whatever they contain."""
 
 from pathlib import Path
 from typing import Any

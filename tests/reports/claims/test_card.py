@@ -1,8 +1,8 @@
-"""reports/subjects/claims.py: verdicts on claims, for runs that were made to test them."""
+"""reports/claims/subjects/claims.py: verdicts on claims, for runs that were made to test them."""
 
 from pathlib import Path
 
-from attnbench.reports.subjects import claims
+from attnbench.reports.claims.subjects import claims
 from tests.made_runs import pruning, training
 from tests.reports.rendering import subject_of
 

@@ -1,4 +1,4 @@
-"""reports/analysis/claims/times.py: what the core's share of a layer's time decides."""
+"""reports/claims/times.py: what the core's share of a layer's time decides."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""reports/analysis/claims/counts.py: verdicts from exact bytes and FLOPs."""
+"""reports/claims/counts.py: verdicts from exact bytes and FLOPs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""reports/analysis/claims/ledger.py: every claim once in every ledger."""
+"""reports/claims/ledger.py: every claim once in every ledger."""
 
 import re
 from collections.abc import Sequence
@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.claims.ledger import (
+from attnbench.reports.claims.ledger import (
     STATEMENTS,
     ledger,
     ledgers,
     merged,
 )
+from attnbench.reports.claims.subjects.claims import tables
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import Run, read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import Meta, run_meta
-from attnbench.reports.subjects.claims import tables
 from tests.conftest import ROOT
 from tests.made_runs import (
     case,
@@ -68,7 +68,7 @@ def odd(parent: Path) -> Path:
 
 def test_claims_on_attention_take_no_evidence_from_other_computations(tmp_path: Path) -> None:
     run = inexact(tmp_path)
-    claims = {claim.id: claim for claim in ledger(rows_of(run), {})}
+    claims = {claim.of.name: claim for claim in ledger(rows_of(run), {})}
     assert {part.of for part in claims["C2"].parts} == {"fused", "sdpa"}
     assert {part.of for part in claims["C11"].parts} == {"linformer", "linformer:64", "performer"}
     assert {part.of for part in claims["C12"].parts} == {"rnn"}
@@ -115,7 +115,7 @@ def test_findings_count_where_no_case_has_a_row(tmp_path: Path) -> None:
     ((name, run),) = run_meta([read_run(quickstart(tmp_path, lengths=(128,)))]).items()
     two = [{"name": one, "environment": {}} for one in ("old", "new")]
     (found,) = ledgers([], {name: {**run, "studies": COPIES, "environments": two}}).values()
-    assert {claim.id: claim.verdict for claim in found}["C6"] == "refuted"
+    assert {claim.of.name: claim.verdict for claim in found}["C6"] == "refuted"
 
 
 def lines_of(runs: Sequence[Run], meta: Meta) -> list[tuple[str, ...]]:
@@ -126,7 +126,7 @@ def lines_of(runs: Sequence[Run], meta: Meta) -> list[tuple[str, ...]]:
 def test_ledgers_of_several_runs_become_one(tmp_path: Path) -> None:
     one = ledger_of(tmp_path / "one", pruned(8, 8.0, 800), pruned(4, 4.0, 400), studies=MERGED)
     other = ledger_of(tmp_path / "other", studies=COPIES)
-    both = {claim.id: claim for claim in merged([list(one.values()), list(other.values())])}
+    both = {claim.of.name: claim for claim in merged([list(one.values()), list(other.values())])}
     assert list(both) == IDS
     assert (one["C6"].verdict, other["C6"].verdict, both["C6"].verdict) == (
         "supported",

@@ -1,4 +1,4 @@
-"""reports/analysis/claims/times.py: a GRU against attention on short sequences."""
+"""reports/claims/times.py: a GRU against attention on short sequences."""
 
 from pathlib import Path
 

@@ -1,11 +1,11 @@
-"""reports/analysis/claims: several products as one must be as right, and faster."""
+"""reports/claims: several products as one must be as right, and faster."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.claims.claim_verdict import Part
+from attnbench.reports.claims.verdict import Evidence
 from tests.reports.fake_claims import (
     Made,
     layer,
@@ -47,7 +47,7 @@ def test_one_process_decides_what_processes_cannot_explain(ratio: float, wanted:
 
 
 def test_disturbed_products_decide_only_what_disturbed_processes_cannot_explain() -> None:
-    def part(ratio: float, contended: int) -> Part:
+    def part(ratio: float, contended: int) -> Evidence:
         found = [{**product(ratio), "contended_blocks": contended, "blocks": 8}]
         return next(iter(parts("Q15", found).values()))
 
