@@ -1,11 +1,10 @@
 """Which exact backend is fastest on one problem, and whether that is more than noise."""
 
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..data.exactness import exactness_note, is_exact
-from ..data.row_groups import Group, Row, axis_text
-from ..formatting import number_text, time_text
+from ..data.exactness import is_exact
+from ..data.row_groups import Group, Row
 from ..ratio import Ratio, time_ratio
 
 
@@ -22,17 +21,25 @@ class Race:
     inexact: list[Row]
 
     @property
-    def tie(self) -> int | None:
-        """The place in `margins` of the first one that is not clearly slower."""
-        return next((place for place, margin in enumerate(self.margins) if not margin.clear), None)
+    def tied(self) -> list[Row]:
+        """The fastest, and the others that are not clearly slower; empty without a tie."""
+        pairs = zip(self.ranking[1:], self.margins, strict=True)
+        others = [row for row, margin in pairs if not margin.clear]
+        return [self.ranking[0], *others] if others else []
 
     @property
     def clear(self) -> bool:
         """The first is faster than every other by more than noise."""
-        return bool(self.margins) and self.tie is None
+        return bool(self.margins) and not self.tied
+
+    @property
+    def rival(self) -> tuple[Row, Ratio]:
+        """The next one, or the first of those that are not clearly slower."""
+        pairs = list(zip(self.ranking[1:], self.margins, strict=True))
+        return next((pair for pair in pairs if not pair[1].clear), pairs[0])
 
 
-def race(rows: list[Row]) -> Race:
+def race(rows: Sequence[Row]) -> Race:
     timed = sorted(
         (row for row in rows if row.get("latency_ms") is not None),
         key=lambda row: (row["latency_ms"], row["case"]),
@@ -43,19 +50,9 @@ def race(rows: list[Row]) -> Race:
     return Race(ranking=ranking, margins=known, inexact=[row for row in timed if not is_exact(row)])
 
 
-def tied(found: Race) -> list[Row]:
-    """The fastest, and the others that are not clearly slower; empty without a tie."""
-    others = [
-        row
-        for row, margin in zip(found.ranking[1:], found.margins, strict=True)
-        if not margin.clear
-    ]
-    return [found.ranking[0], *others] if others else []
-
-
 def tie_text(found: Race) -> str:
     """`tie: sdpa = naive`; empty without a tie."""
-    names = [row["backend"] for row in tied(found)]
+    names = [row["backend"] for row in found.tied]
     return f"tie: {' = '.join(names)}" if names else ""
 
 
@@ -65,68 +62,3 @@ def longest_race(group: Group) -> tuple[int, Race] | None:
     ran = [n for n, found in races.items() if found.ranking]
     contested = [n for n in ran if races[n].margins]
     return (max(contested or ran), races[max(contested or ran)]) if ran else None
-
-
-def finding(group: Group) -> str:
-    """One sentence on the longest N with something to compare."""
-    found = longest_race(group)
-    if found is None:
-        timed = any(row.get("latency_ms") is not None for row in group.rows)
-        return "no exact backend has a latency" if timed else "no case has a latency"
-    n, fastest = found
-    first, where = fastest.ranking[0], f"at {axis_text('seq_len', n)}"
-    time, inexact = time_text(first["latency_ms"]), _faster_inexact(fastest)
-    if not fastest.margins:
-        here = [row for row in group.rows if row["seq_len"] == n]
-        why = alone(here, fastest)
-        return f"{first['backend']} takes {time} {where}{f', the {why}' if why else ''}{inexact}"
-    rival = fastest.tie or 0
-    margin, other = fastest.margins[rival], fastest.ranking[rival + 1]["backend"]
-    if not fastest.clear:
-        return f"{tie_text(fastest)} {where} ({margin.doubt}){inexact}"
-    times = f"{number_text(margin.value)} times as long ({margin.bounds})"
-    return (
-        f"{first['backend']} is fastest {where}: {time}; {other} takes"
-        f" {times}{margin.beside}{inexact}"
-    )
-
-
-def alone(rows: list[Row], found: Race) -> str:
-    """Why there is nothing to compare the only exact backend with; "" if nothing else was tried."""
-    exact = "exact " if found.inexact else ""
-    others = {row["status"] for row in rows if row["status"] != "ok"}
-    if not others:
-        return ""
-    return f"only {exact}one that {'fits' if others <= {'oom', 'predicted_oom'} else 'ran'}"
-
-
-def _faster_inexact(found: Race) -> str:
-    """The fastest inexact backend of each kind that is clearly faster than every exact one."""
-    kinds: dict[str, str] = {}
-    for row in found.inexact:
-        ratio = time_ratio(row, found.ranking[0])
-        if ratio is not None and ratio.high < 1:
-            first = found.ranking[0]["backend"]
-            times = f"{number_text(ratio.value)} times as long as {first} ({ratio.bounds})"
-            text = f"; {row['backend']} ({exactness_note(row)}) takes {times}"
-            kinds.setdefault(row["exactness"], text)
-    return "".join(kinds.values())
-
-
-def tally(groups: list[Group]) -> str:
-    """How often each won: `At the longest N of each problem that two exact backends finished: sdpa
-    is fastest in 14 of 16`.
-    """
-    races = [found[1] for group in groups if (found := longest_race(group)) and found[1].margins]
-    if not races:
-        return "No problem has a time of two exact backends"
-    won = Counter(race.ranking[0]["backend"] for race in races if race.clear)
-    texts = [
-        f"{backend} is fastest in {count} of {len(races)}" for backend, count in won.most_common()
-    ]
-    if undecided := len(races) - won.total():
-        texts.append(f"a tie in {undecided} of {len(races)}")
-    if others := len(groups) - len(races):
-        texts.append(f"nothing to compare in {others}")
-    where = "At the longest N of each problem that two exact backends finished"
-    return f"{where}: {', '.join(texts)}"
