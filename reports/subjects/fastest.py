@@ -1,57 +1,46 @@
 """Which exact backend is fastest on each problem, with ties as ties; every latency over N."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...harness.stats.wide_intervals import says_nothing
 from ..contrasts import against_one_head
-from ..data.exactness import exactness_note, is_exact, meanings
+from ..data.exactness import meanings
 from ..data.row_groups import (
     AXES,
     Group,
     Row,
     axis_text,
     axis_title,
-    backends,
     by_environment,
     case_key,
-    distinguishing_axes,
     groups,
     label,
     over_lengths,
     value_text,
     varying_axes,
 )
-from ..data.run_meta import Meta, caption
-from ..elements import ASIDE, Block, Card, Figure, Marked, Table, caution, note, table_of
+from ..data.run_meta import Meta
+from ..elements import ASIDE, Card, Marked, Table, caution, table_of
 from ..formatting import (
     STATUS_WORDS,
-    UNCERTAIN,
-    in_brackets,
     length_text,
-    list_text,
     number_text,
     plural,
     time_text,
 )
 from ..quantity import Number
-from ..ratio import time_ratio
-from . import Subject
+from . import Subject, _latencies
 from . import _trust as trust
-from ._over import HOW_TIME, Line, by_backend, lines_over, n_text, not_drawn, panel
-from ._race import Race, longest_race, race
+from ._over import n_text, not_drawn
+from ._race import MOST_NAMES, Race, alone, finding, longest_race, race, tally, verdict
 
 TITLE = "Latency"
 ORDER = 30
 NEEDS = ("latency_ms", "latency_low_ms", "latency_high_ms")
 MOST_FIGURES = 8
-FEW_POINTS = 3  # over N: problems with as few are drawn as small multiples,
-FEWEST_MULTIPLES = 3  # if there are so many of them
 MOST_LINES = 3
 USUAL_AXIS = "heads"
-MOST_ROWS, MOST_COLUMNS, MOST_NAMES = 8, 8, 4
-MOST_PROBLEMS = 40  # of the table of all
+MOST_ROWS, MOST_COLUMNS = 8, 8
 BY_TIME = "The fastest backend, its time, and the next one's as a multiple of it"
 Raced = tuple[Group, Race]
 
@@ -69,78 +58,12 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         lines=tuple(f"{_capital(finding(group))}." for group in raced[:MOST_LINES]),
         blocks=(
             *map(caution, trust.cautions(rows, meta)),
-            *_figures(over_n[:MOST_FIGURES], meta),
+            *_latencies.figures(over_n[:MOST_FIGURES], meta),
             *not_drawn(over_n[MOST_FIGURES:]),
-            *(_every_latency(rows) if timed else ()),
+            *(_latencies.every_latency(rows) if timed else ()),
         ),
         lacking="No case has a latency.",
     )
-
-
-# ---- what is said of a race ----------------------------------------------------------------------
-
-
-def finding(group: Group) -> str:
-    """One sentence on the longest N with something to compare."""
-    found = longest_race(group)
-    if found is None:
-        timed = any(row.get("latency_ms") is not None for row in group.rows)
-        return group.prefixed(f"no {'exact backend' if timed else 'case'} has a latency")
-    n, fastest = found
-    here = [row for row in group.rows if row["seq_len"] == n]
-    where = ", ".join(filter(None, (n_text(n), group.label)))
-    return _verdict(fastest, where, here) + _faster_inexact(fastest)
-
-
-def _verdict(found: Race, where: str, rows: Sequence[Row]) -> str:
-    """`at N = 2 048, h = 8: sdpa takes 14.6 ms, naive 3.26 times as long (3.24 to 3.28)`."""
-    first = found.ranking[0]
-    at = f"at {where}: " if where else ""
-    text = f"{at}{first['backend']} takes {time_text(first['latency_ms'])}"
-    if not found.margins:
-        why = _alone(rows, found)
-        return f"{text}, the {why}" if why else text
-    other, margin = found.rival
-    if found.clear:
-        times = f"{number_text(margin.value)} times as long ({margin.bounds})"
-        return f"{text}, {other['backend']} {times}{margin.beside}"
-    names = list_text([row["backend"] for row in found.tied[1:]], MOST_NAMES)
-    return f"{text}; {names} cannot be told apart from it ({margin.doubt})"
-
-
-def _alone(rows: Sequence[Row], found: Race) -> str:
-    """Why there is nothing to compare the only exact backend with; "" if nothing else was tried."""
-    exact = "exact " if found.inexact else ""
-    others = {row["status"] for row in rows if row["status"] != "ok"}
-    if not others:
-        return ""
-    return f"only {exact}one that {'fits' if others <= {'oom', 'predicted_oom'} else 'ran'}"
-
-
-def _faster_inexact(found: Race) -> str:
-    """The fastest inexact backend of each kind that is clearly faster than every exact one."""
-    kinds: dict[str, str] = {}
-    for row in found.inexact:
-        ratio = time_ratio(row, found.ranking[0])
-        if ratio is not None and ratio.high < 1:
-            first = found.ranking[0]["backend"]
-            times = f"{number_text(ratio.value)} times as long as {first} ({ratio.bounds})"
-            text = f"; {row['backend']} ({exactness_note(row)}) takes {times}"
-            kinds.setdefault(row["exactness"], text)
-    return "".join(kinds.values())
-
-
-def _tally(races: Sequence[Race]) -> str:
-    """`sdpa is fastest in 2 of 10 and 8 are ties`, of races with somebody to beat."""
-    many = len(races)
-    won = Counter(one.ranking[0]["backend"] for one in races if one.clear)
-    ties = many - won.total()
-    texts = [f"{name} is fastest in {count} of {many}" for name, count in won.most_common()]
-    if ties == many:
-        return f"{'both' if many == 2 else f'all {many}'} problems are ties"
-    if ties:
-        texts.append(f"{ties} {'are ties' if ties > 1 else 'is a tie'}")
-    return list_text(texts)
 
 
 # ---- the card ------------------------------------------------------------------------------------
@@ -184,9 +107,9 @@ def _sentence(contested: Sequence[Raced]) -> str:
     others = label(group.problem, [axis for axis in AXES if axis in axes and axis != "seq_len"])
     n = group.problem["seq_len"]
     shown = n_text(n) if n != 1 or not others else ""  # as it is when tokens come one by one
-    verdict = _verdict(found, ", ".join(filter(None, [shown, others])), group.rows)
-    tally = f"{_capital(_tally([one for _, one in contested]))}. " if len(contested) > 1 else ""
-    return f"{tally}{_capital(verdict)}."
+    longest = verdict(found, ", ".join(filter(None, [shown, others])), group.rows)
+    won = f"{_capital(tally([one for _, one in contested]))}. " if len(contested) > 1 else ""
+    return f"{won}{_capital(longest)}."
 
 
 def _capital(text: str) -> str:
@@ -314,7 +237,7 @@ def _cell(group: Group, found: Race) -> Marked | str:
         if margin.clear
     ][:1]
     if not found.margins:
-        text = ASIDE.join(filter(None, [f"{name} {time}", _alone(group.rows, found)]))
+        text = ASIDE.join(filter(None, [f"{name} {time}", alone(group.rows, found)]))
     elif not even:
         text = ASIDE.join([f"{name} {time}", *slower])
     else:
@@ -325,126 +248,3 @@ def _cell(group: Group, found: Race) -> Marked | str:
             names += f" and {len(even) - MOST_NAMES} more"
         text = f"tie: {names}{ASIDE}{', '.join([time, *slower])}"
     return Marked(cell=text, case=case_key(first))
-
-
-# ---- over N --------------------------------------------------------------------------------------
-
-
-def _figures(over_n: Sequence[Group], meta: Meta) -> Iterator[Figure]:
-    """A figure per problem; of problems with few points one, with a panel for each."""
-    few = all(len(group.lengths) <= FEW_POINTS for group in over_n)
-    if len(over_n) < FEWEST_MULTIPLES or not few:
-        yield from (_figure([group], finding(group), meta) for group in over_n)
-        return
-    longest = [found[1] for group in over_n if (found := longest_race(group)) and found[1].margins]
-    where = "At the longest N of each problem that two exact backends finished"
-    yield _figure(over_n, f"{where}: {_tally(longest) if longest else 'none'}", meta)
-
-
-def _figure(some: Sequence[Group], title: str, meta: Meta) -> Figure:
-    first, *others = (caption(group.problem, meta).split(" · ") for group in some)
-    common = " · ".join(part for part in first if all(part in other for other in others))
-    missing = "; ".join(dict.fromkeys(text for group in some if (text := _missing(group.rows))))
-    panels_text = f"A panel for each of {len(some)} problems. " if others else ""
-    heads, lines = lines_over(some, "seq_len")
-    races = _races(lines)
-    return Figure(
-        title=title,
-        caption=common + (f". Without a point: {missing}" if missing else ""),
-        description=f"{panels_text}Latency over the sequence length N, {HOW_TIME} every number.",
-        panels=tuple(panel(group) for group in some),
-        table=by_backend(
-            "Latency, with half the width of its 95 % interval",
-            heads,
-            lines,
-            lambda row, here: _with_width(row, races[id(here)]),
-        ),
-    )
-
-
-def _missing(rows: Sequence[Row]) -> str:
-    """Which backends have no point, and why: `naive (crashed); sdpa:flash (unsupported)`."""
-    timed = backends(row for row in rows if row["latency_ms"] is not None)
-    reasons: dict[str, list[str]] = {}
-    for row in rows:
-        if row["backend"] not in timed or (row["status"] == "ok" and row["latency_ms"] is None):
-            why = "without a number" if row["status"] == "ok" else STATUS_WORDS[row["status"]]
-            reasons.setdefault(row["backend"], []).append(why)
-    return "; ".join(f"{name} ({', '.join(dict.fromkeys(why))})" for name, why in reasons.items())
-
-
-def _races(lines: Sequence[Line]) -> dict[int, Race]:
-    """By the identity of a line's rows: every cell asks for it."""
-    return {id(rows): race(rows) for _, rows in lines}
-
-
-def _with_width(row: Row, found: Race) -> Marked:
-    """Strong if it wins."""
-    low, high = row["latency_low_ms"], row["latency_high_ms"]
-    half = f" ± {number_text(100 * ((high / low) ** 0.5 - 1))} %" if low and high else ""
-    if half and says_nothing(low, high):
-        half = in_brackets(UNCERTAIN)
-    time = time_text(row["latency_ms"]) + half if row["latency_ms"] is not None else _no_time(row)
-    return Marked(cell=Number(time), strong=found.clear and row is found.ranking[0])
-
-
-def _no_time(row: Row) -> str:
-    return STATUS_WORDS[row["status"]] if row["status"] != "ok" else "not timed"
-
-
-# ---- every problem -------------------------------------------------------------------------------
-
-
-def _every_latency(rows: list[Row]) -> Iterator[Block]:
-    """The winner map: every latency as a multiple of the fastest, or why there is none."""
-    problems = groups(rows, None)
-    axes = distinguishing_axes(rows)
-    inexact = [row for row in rows if not is_exact(row)]
-
-    lines: list[Line] = [
-        (tuple(value_text(axis, group.problem[axis]) for axis in axes), group.rows)
-        for group in problems[:MOST_PROBLEMS]
-    ]
-    races = _races(lines)
-
-    def cell(row: Row, here: Sequence[Row]) -> Marked:
-        found = races[id(here)]
-        return Marked(
-            cell=beside(row, found),
-            strong=found.clear and row is found.ranking[0],
-            failed=row["status"] != "ok",
-            case=case_key(row),
-        )
-
-    yield by_backend(
-        "Who wins where: latency, and its ratio to the fastest; bold: faster by more than"
-        f" noise{' than every other exact backend' if inexact else ''}; tie: not clearly slower"
-        " than the fastest",
-        [axis_title(axis) for axis in axes],
-        lines,
-        cell,
-    )
-    if inexact:
-        yield note(f"Not ranked: {'; '.join(meanings(inexact))}.")
-    if len(problems) > MOST_PROBLEMS:
-        yield note(f"{len(problems) - MOST_PROBLEMS} more problems are in the table of all rows.")
-
-
-def beside(row: Row, found: Race) -> str:
-    """`58.7 ms · fastest`, `63.1 ms · ×1.08 · tie`, `out of memory`."""
-    if row["latency_ms"] is None:
-        return _no_time(row)
-    text, ranked = time_text(row["latency_ms"]), found.ranking
-    if not is_exact(row):
-        ratio = time_ratio(row, ranked[0]) if ranked else None
-        times = f" · ×{number_text(ratio.value)}" if ratio else ""
-        return f"{text}{times} · {exactness_note(row)}"
-    if not found.margins:
-        return f"{text} · the only {'exact ' if found.inexact else ''}one"
-    if row is ranked[0]:
-        tie = " = ".join(one["backend"] for one in found.tied)
-        return f"{text} · {'fastest' if found.clear else f'tie: {tie}'}"
-    # the paired ratio, as the card and the verdict have it; that of the medians may be far off it
-    pairs = zip(ranked[1:], found.margins, strict=True)
-    margin = next(margin for other, margin in pairs if other["case"] == row["case"])
-    return f"{text} · ×{number_text(margin.value)}{'' if margin.clear else ' · tie'}"

@@ -25,9 +25,10 @@ from ..elements import Block, Card, Marked, Table, Text, note, table_of
 from ..formatting import bytes_text, list_text, number_text, plural
 from ..quantity import Cell, Number, Quantity
 from . import Subject
+from ._memory_card import memory_card
 from ._memory_over_n import disagreement, families, other_peaks
 from ._over import by_backend
-from .wall import asked, memory_card
+from .wall import asked
 
 TITLE = "Memory of a call"
 ORDER = 31

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from attnbench.reports.elements import Table
+from attnbench.reports.subjects import _latencies
 from attnbench.reports.subjects import fastest as subject
 from attnbench.reports.subjects._race import race
 from tests import made_runs
@@ -38,8 +39,8 @@ def test_a_cell_has_the_paired_ratio_of_the_verdict_not_that_of_the_medians() ->
 
     fastest, other = timed("fused", 1.0, 1.0), timed("sdpa", 2.0, 9.0)
     found = race([fastest, other])
-    assert "×2.00" in subject.beside(other, found)
-    assert "×9" not in subject.beside(other, found)
+    assert "×2.00" in _latencies.beside(other, found)
+    assert "×9" not in _latencies.beside(other, found)
     inexact_row = other | {"exactness": "approximate"}
     alone = race([fastest, inexact_row])
-    assert "×2.00" in subject.beside(inexact_row, alone)
+    assert "×2.00" in _latencies.beside(inexact_row, alone)

@@ -1,4 +1,4 @@
-"""reports/subjects/growth.py: exponents along sizes other than N, from two values on."""
+"""reports/subjects/_growth_along.py: exponents along sizes other than N, from two values on."""
 
 from math import isnan, log2
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.subjects import growth
+from attnbench.reports.subjects import _growth_along as growth
 from tests.made_runs import made, problem, run_of
 from tests.reports.rendering import rows_of
 

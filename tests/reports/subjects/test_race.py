@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from attnbench.reports.data.row_groups import groups
-from attnbench.reports.subjects import fastest
+from attnbench.reports.subjects import _race as fastest
 from attnbench.reports.subjects._race import race
 from tests.made_runs import case, inexact, problem, row, write_run
 from tests.reports.rendering import rows_of
