@@ -80,6 +80,10 @@ class NoiseFloor:
     def exit_code(self) -> int:
         return 1 if self.false_alarms > MAX_FALSE_ALARMS else 0
 
+    def as_dict(self) -> dict[str, Any]:
+        """For --json."""
+        return asdict(self) | {"false_alarms": self.false_alarms}
+
 
 def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseFloor:
     """Measure, evaluate, and append to `root`/selfcheck.jsonl.
