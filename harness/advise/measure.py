@@ -118,7 +118,7 @@ def predicted_call_s(device: str, dtype: str) -> Callable[[Problem], float]:
     import torch
 
     from ..machine.environment import fix_threads
-    from ..measure.pace import pace
+    from ..machine.pace import pace
     from ..scenario.estimate import Pace
 
     fix_threads()

@@ -7,7 +7,6 @@ from ...reports.elements import Block, Table, Text
 from ..doctor.calibrate import Calibration
 from ..doctor.peaks import Peak
 from ..machine.calibration_file import FILE
-from ..stats.intervals import latency_interval
 
 PEAKS = ("peak", "best", "typical", "95 %", "specified", "share")
 UNITS = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s"}
@@ -31,7 +30,7 @@ def row_of(peak: Peak, stated: float | None) -> tuple[str, ...]:
     best = peak.best_per_s
     if best is None:
         return name, "not measured", "", "", rate(stated, unit), ""
-    typical = latency_interval([peak.block_ms])
+    typical = peak.typical
     share = "" if stated is None else f"{100 * best / stated:.0f} %"
     if stated is not None and best > stated:
         share += " (impossible)"

@@ -13,8 +13,8 @@ from ..cases.expected_time import Forecast
 from ..files.errors import EnvironmentUnmet
 from ..machine.cpu import cpu_name
 from ..machine.environment import fix_threads, pick_device
-from ..measure.memory_budget import available_bytes
-from ..measure.pace import pace
+from ..machine.free_memory import available_bytes
+from ..machine.pace import pace
 from ..rows.record import Planned
 from ..run.forecast import dtypes_of, forecast
 from ..run.packs import packs
@@ -24,9 +24,8 @@ from ..scenario import Scenario
 from ..scenario.estimate import Foreseen, Pace
 from ..scenario.preflight import Preflight, not_imported, preflight_outside_worker
 from ..scenario.selection import SelectedCases, Selection, select
-from ..scenario.shards import unit_ids
+from ..scenario.wall_prediction import predict
 from ..terminal.live_bar import busy
-from ..worker.wall import predict
 from .tables import table
 from .wall_table import predicted_table
 
@@ -126,7 +125,7 @@ class DryRun:
     @property
     def whole_count(self) -> int:
         """Cases, walls and studies of the plan, of which a shard has a part."""
-        return sum(map(len, unit_ids(self.selected.whole)))
+        return len(self.selected.whole.ids)
 
     def planned(self) -> list[Planned]:
         return [*self.selected.cases, *self.selected.walls, *self.selected.studies]

@@ -16,7 +16,6 @@ from ..machine.environment import fix_threads, pick_device
 from ..machine.nvml import nvml_device
 from ..measure.data_sheets import specified
 from ..process.device_lock import device_lock
-from ..stats.intervals import latency_interval
 from .calibration_checks import Check, Expectation, check_counters, loads_of
 from .peaks import Peak, Sizes, measure, peaks_of
 
@@ -127,7 +126,7 @@ def check_peak(peak: Peak, stated: float | None) -> list[Check]:
         return [Check(name=name, wanted="any", verdict="not measured", reason=peak.reason)]
     disturbed = "repeats differ: other work runs on this device, or its clock changes"
     steady = Expectation(peak.name, "half-width of repeats", 0, STEADY_RATIO, disturbed)
-    half = latency_interval([peak.block_ms]).half_width_ratio
+    half = peak.typical.half_width_ratio
     checks = [steady.check(half if isfinite(half) else None, "too few repeats")]
     if stated is not None:
         cause = (

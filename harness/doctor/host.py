@@ -10,7 +10,7 @@ import torch
 
 from ..machine.calibration_file import newest_calibration
 from ..machine.control_group import MemoryLimit, QuotaLimit, memory_limit, quota
-from ..measure.memory_budget import available_bytes
+from ..machine.free_memory import available_bytes
 from .finding import Finding, calibration_finding
 
 CROWDED_SHARE = 0.5

@@ -13,6 +13,7 @@ from statistics import median
 import torch
 
 from ..measure.clock import Call, Clock, clock_for
+from ..stats.intervals import Interval, latency_interval
 
 Make = Callable[[], tuple[float, Call]]
 """Makes inputs; returns the work of one call, in FLOPs or bytes, and the call."""
@@ -66,6 +67,11 @@ class Peak:
         if not self.block_ms:
             return None
         return self.work / (min(median(block) for block in self.block_ms) / 1e3)
+
+    @property
+    def typical(self) -> Interval:
+        """How long a call takes, ms."""
+        return latency_interval([self.block_ms])
 
 
 def peaks_of(device: torch.device) -> tuple[str, ...]:

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 from ..files.safe_files import make_folder, open_plain, write_all, write_whole
+from ..rows.run_files import TELEMETRY
 from ..run.study_files import MODELS
 from ..store.run_store import LOGS
-from ..telemetry.timeline import TELEMETRY
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,80}\.log", re.ASCII)
 MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.safetensors", re.ASCII)

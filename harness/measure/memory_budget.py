@@ -1,15 +1,14 @@
-"""A worker's memory budget, the memory that is free for it, and how to recognise out of memory."""
+"""A worker's memory budget, and how to recognise out of memory."""
 
 import re
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import ENOMEM
-from pathlib import Path
 
 import torch
 
-from ..machine.control_group import memory_limit
+from ..machine.free_memory import address_space_bytes
 from .peak_memory import release
 
 OOM_SIGNS = (
@@ -110,11 +109,6 @@ class Budget:
             resource.setrlimit(resource.RLIMIT_AS, (soft, self.hard))
 
 
-def address_space_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    return pages * resource.getpagesize()
-
-
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out: torch's CUDA error, an allocator's, the kernel's, or Python's own."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
@@ -138,18 +132,3 @@ def out_of_memory_reason(error: BaseException, budget_bytes: int) -> str:
         return f"{text[:300]} (the budget is {budget})"
     size = found[2] or humanize.naturalsize(int(found[1]), binary=True)
     return f"{size} more did not fit into the budget of {budget}"
-
-
-def available_bytes(device: torch.device) -> int:
-    """Free memory: the device's, or the host's within our control groups and `ulimit -v`."""
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    import psutil
-
-    free = [int(psutil.virtual_memory().available)]
-    if group := memory_limit():
-        free.append(group.free_bytes)
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    if hard != resource.RLIM_INFINITY:
-        free.append(max(0, hard - address_space_bytes()))
-    return min(free)

@@ -6,7 +6,7 @@ Processes are listed after the window: the driver's list takes a lock that kerne
 import os
 
 from ..machine.nvml import Device, Gpu, Reading, used_bytes
-from ..process.guard import descendants, run_pid
+from ..machine.process_tree import descendants, run_pid
 from . import Readings, Watch, gpu_window
 
 MEASURES = ("utilization",)

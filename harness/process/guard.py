@@ -11,9 +11,10 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
+
+from ..machine.process_tree import RUN, descendants
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
 END_ALL = signal.SIGUSR1
@@ -21,8 +22,6 @@ END_ALL = signal.SIGUSR1
 PARENT_DIED = signal.SIGCONT
 """If so: it arrives, and is waited for, even where the guard was stopped."""
 WATCHED = (signal.SIGCHLD, signal.SIGTERM, PARENT_DIED, END_ALL)
-RUN = "ATTNBENCH_RUN"
-"""In a worker's environment: the process of the run."""
 GIVE_UP_S = 5.0  # a process that cannot be killed (another user's, or stuck in a driver) is left
 AGAIN_S = 0.05
 
@@ -49,11 +48,6 @@ def guarded(parent: int, fds: Iterable[int]) -> None:
     for fd in range(3):
         os.dup2(null, fd)
     _end_as(_watch(worker, parent))
-
-
-def run_pid() -> int:
-    """The process that this worker works for; in another process its parent."""
-    return int(os.environ.get(RUN) or os.getppid() or os.getpid())
 
 
 def _signal_at_end_of(parent: int, number: int) -> None:
@@ -108,21 +102,6 @@ def _reap(worker: int) -> tuple[bool, int | None]:
             return True, status
         if pid == worker:
             status = found
-
-
-def descendants(root: int) -> Iterator[int]:
-    """Processes below this one, from parents to children."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError, ValueError, IndexError):
-            # The program's name stands in brackets before the state and may hold anything.
-            fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            children.setdefault(int(fields[1]), []).append(int(folder.name))
-    below = [root]
-    for pid in below:
-        found = children.get(pid, [])
-        below += found
-        yield from found
 
 
 def _end_as(status: int) -> None:

@@ -6,9 +6,9 @@ from math import isnan
 from typing import Any
 
 from ..cases.case import Case
-from ..measure.utilization_tier import utilization_ratio
 from ..rows.record import Record
 from ..rows.run_files import SCHEMA
+from ..rows.utilization import utilization_ratio
 
 SAME_NAMES = (
     *("kernel", "stop", "input_bytes", "peak_bytes", "predicted_peak_bytes", "error_ratio"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ..cases.case import Group
+from ..cases.expected_time import Forecast
 from ..files.errors import Refusal, Stopped, StoreError
 from ..rows.record import Record, Status
 from ..rows.run_files import SCHEMA, read_meta
@@ -38,13 +39,17 @@ class RunLog:
         self._listener = listener
         self.running = listener.running
         self.predicted = listener.predicted
-        self.expects = listener.expects
 
     def begin(
-        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
+        self,
+        path: Path,
+        planned: Mapping[str, int],
+        done: int,
+        remarks: Sequence[str],
+        forecast: Forecast | None = None,
     ) -> None:
         self.remarks.extend(remarks)
-        self._listener.begin(path, planned, done, remarks)
+        self._listener.begin(path, planned, done, remarks, forecast)
 
     def finished(self, record: Record) -> None:
         if record.kind == "latency":

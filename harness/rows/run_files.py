@@ -17,6 +17,7 @@ from ..files.safe_files import open_plain
 
 Document = dict[str, Any]
 META, ROWS, SUITE = "run.json", "rows.jsonl", "suite.json"
+TELEMETRY = "telemetry.jsonl"
 # MIGRATIONS[n - 1] takes a document (run.json, or one row) of format n to format n + 1.
 MIGRATIONS: tuple[Callable[[Document], Document], ...] = ()
 SCHEMA = 1 + len(MIGRATIONS)
@@ -32,7 +33,7 @@ class BadRun(BadInput):
 
 def read_meta(run: Path) -> Document:
     """run.json. Raises BadRun."""
-    from .plan import check_meta  # needs pydantic, which takes 0.1 s and is not always needed
+    from .model import check_meta  # needs pydantic, which takes 0.1 s and is not always needed
 
     path = run / META
     meta = read_document(path)

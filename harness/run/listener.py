@@ -12,15 +12,19 @@ class Listener(Protocol):
     """Each method is called once per event, in the order of the run."""
 
     def begin(
-        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
+        self,
+        path: Path,
+        planned: Mapping[str, int],
+        done: int,
+        remarks: Sequence[str],
+        forecast: Forecast | None = None,
     ) -> None:
-        """`planned`: how many cases, walls and studies; `done`: how many have a row already."""
+        """`planned`: how many cases, walls and studies; `done`: how many have a row already;
+        `forecast`: how long it will take, if that could be predicted.
+        """
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         """The walls by id, with the fields of their rows that need no trial."""
-
-    def expects(self, forecast: Forecast) -> None:
-        """How long it will take; only after `begin`, and only if that could be predicted."""
 
     def running(self, what: str, phase: str) -> None: ...
 

@@ -87,9 +87,7 @@ class RunRows:
         cases = len(self.left) - walls - studies + done
         planned = {"cases": cases, "walls": walls, "studies": studies}
         remarks = [*plan.remarks, *(expected.remarks if expected else ())]
-        plan.listener.begin(plan.store.path, planned, done, remarks)
-        if expected:
-            plan.listener.expects(expected)
+        plan.listener.begin(plan.store.path, planned, done, remarks, expected)
 
     def record(
         self, planned: Planned, status: Status, reason: str, values: Mapping[str, Any]

@@ -35,7 +35,7 @@ class Foreseen(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Rates of a machine as measure/pace.py finds them."""
+    """Rates of a machine as machine/pace.py finds them."""
 
     flops_per_s: Mapping[str, float]
     bytes_per_s: float

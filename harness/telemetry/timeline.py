@@ -9,9 +9,9 @@ from pathlib import Path
 from ..process import events
 from ..process.worker_process import WorkerFailure, WorkerProcess
 from ..rows.record import Status
+from ..rows.run_files import TELEMETRY
 
 PROGRAM = "attnbench.harness.telemetry.sampler"
-TELEMETRY = "telemetry.jsonl"
 START_S = 10.0  # opening NVML takes seconds if nothing else keeps the driver loaded
 PAUSE_S = 2.0  # a sample takes milliseconds, unless the driver blocks its caller
 CLOSE_S = 2.0

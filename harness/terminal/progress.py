@@ -24,9 +24,9 @@ from ..cases.case import ShortNames
 from ..cases.expected_time import Forecast
 from ..files.printable import file_of
 from ..rows.record import FAILURES, Record, Status
-from ..run.time_left import TimeLeft
 from ..stats.wide_intervals import MOST_TIMES
 from .live_bar import SafeConsole, clock_text, console, live_bar
+from .time_left import TimeLeft
 
 if TYPE_CHECKING:
     from ..stats.intervals import Interval
@@ -85,7 +85,12 @@ class LiveProgress:
         self._show(None, 0, what)
 
     def begin(
-        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
+        self,
+        path: Path,
+        planned: Mapping[str, int],
+        done: int,
+        remarks: Sequence[str],
+        forecast: Forecast | None = None,
     ) -> None:
         is_done = 0 < done == sum(planned.values())
         already = f", {done} of them already measured" if done else ""
@@ -106,9 +111,11 @@ class LiveProgress:
         self.total, self.done, self.found_done = sum(planned.values()), done, done
         self.since = monotonic()
         self.time_left, self.names = None, ShortNames(())
+        if forecast is not None:
+            self._expect(forecast)
         self._show(self.total, done, self.verb)
 
-    def expects(self, forecast: Forecast) -> None:
+    def _expect(self, forecast: Forecast) -> None:
         self.devices = forecast.devices
         self.time_left = TimeLeft(forecast)
         self.names = ShortNames(forecast.expected)
@@ -210,12 +217,15 @@ class QuietProgress:
     def start(self, what: str = "") -> None: ...
 
     def begin(
-        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
+        self,
+        path: Path,
+        planned: Mapping[str, int],
+        done: int,
+        remarks: Sequence[str],
+        forecast: Forecast | None = None,
     ) -> None: ...
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None: ...
-
-    def expects(self, forecast: Forecast) -> None: ...
 
     def running(self, what: str, phase: str) -> None: ...
 
@@ -233,18 +243,22 @@ class JsonProgress(QuietProgress):
         self.out = out or sys.stdout
 
     def begin(
-        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
+        self,
+        path: Path,
+        planned: Mapping[str, int],
+        done: int,
+        remarks: Sequence[str],
+        forecast: Forecast | None = None,
     ) -> None:
         counts = {**planned, "done": done}
         self._print(reason="begin", run=str(path), **counts, remarks=list(remarks))
+        if forecast is not None:
+            seconds = {"about_s": round(forecast.about_s, 1), "most_s": round(forecast.most_s, 1)}
+            self._print(reason="expects", **seconds)
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         for name, fields in walls:
             self._print(reason="predicted", case=name, **fields)
-
-    def expects(self, forecast: Forecast) -> None:
-        seconds = {"about_s": round(forecast.about_s, 1), "most_s": round(forecast.most_s, 1)}
-        self._print(reason="expects", **seconds)
 
     def running(self, what: str, phase: str) -> None:
         self._print(reason="running", case=what, phase=phase)
@@ -284,7 +298,7 @@ def line_of(record: Record, name: str = "") -> str:
     """
     from humanize import naturalsize
 
-    from ..measure.utilization_tier import headline
+    from ..rows.utilization import headline
     from ..stats.intervals import latency_interval
 
     name = escape(name or record.id)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from ..cases.case import Case
 from ..files.errors import first_line
+from ..machine.free_memory import address_space_bytes
 from ..measure.correctness import CorrectnessCheck
 from ..measure.input_values import InputValues
-from ..measure.memory_budget import address_space_bytes
 from .phases import PhaseRunner
 
 

@@ -10,9 +10,9 @@ from ... import impls
 from ..cases.case import Case, Wall
 from ..cases.costs import input_bytes
 from ..files.errors import first_line
-from ..measure.pace import pace
+from ..machine.pace import pace
 from ..scenario.preflight import HOPELESS
-from .wall import longest_within
+from ..scenario.wall_prediction import longest_within
 
 MOST_S = 0.5  # for asking backends: what was not asked by then is taken to run
 

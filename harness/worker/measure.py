@@ -29,11 +29,11 @@ from torch import Tensor
 from ...impls import load
 from ...impls.problem import Problem
 from ..cases.case import Case
+from ..machine.free_memory import available_bytes
 from ..measure.clock import Clock, Timer, clock_for, now_s
 from ..measure.conditions import conditions_for
 from ..measure.input_values import InputValues
 from ..measure.launch import launch_ms, shortest_call_ms
-from ..measure.memory_budget import available_bytes
 from ..measure.output_check import FROM_MEMORY, SAME_MEMORY, Fingerprint, improper, share_storage
 from ..measure.peak_memory import release
 from ..measure.prepared_call import PreparedCall, prepare_call

@@ -21,14 +21,15 @@ def main() -> None:
 
     from ..cases.case import case_of, wall_of
     from ..machine.environment import collect, fix_threads, pick_device
+    from ..machine.free_memory import available_bytes
     from ..machine.nvml import Device, nvml_device
-    from ..measure.memory_budget import available_bytes
     from ..measure.peak_memory import freeze_gc
+    from ..scenario.wall_prediction import predict
     from .foresee import foresee
     from .measure import Measurer
     from .phases import WorkerConfig
     from .study import run_study, try_attachment
-    from .wall import predict, try_length
+    from .wall import try_length
 
     fix_threads()
     device, why = pick_device(parent.arguments[0])

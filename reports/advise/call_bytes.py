@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..analysis.polynomial import FEWEST, Polynomial, through
+from ..data.polynomial import FEWEST, Polynomial, through
 from ..formatting import size_text
 from .asked import Fields, Implementation, Shapes, growing, key_over, length
 from .stored import Stored, StoredRows

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...harness.stats.intervals import Interval
-from ..analysis.growth import FEWEST_LENGTHS, Growth, growth, predict
 from ..data.load import frame
 from ..data.read import Run
 from ..data.row_groups import records
+from ..growth_fit import FEWEST_LENGTHS, Growth, growth, predict
 from .asked import Fields, growing, length
 from .stored import Stored
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from math import log
 from typing import Any, Literal
 
+from ..data.polynomial import Polynomial, bytes_over_n, through
 from ..data.row_groups import AXES, Group, Row, backends, over_lengths, problem
 from ..data.run_meta import Meta, budget_bytes
 from .max_seq_len import wall_groups
 from .memory import other_peaks
-from .polynomial import Polynomial, bytes_over_n, through
 from .wall import OUT_OF_MEMORY, MemoryEnd, memory_ends
 
 FEWEST_LENGTHS = 3  # two show no growth

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import isfinite
 
-from ..analysis.contrasts import Contrast
+from ..contrasts import Contrast
 from ..elements import Dot, DotRow, Table
 from ..formatting import number_text, ratio_bounds_text
 from ..words import word_of

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 
 from ...harness.stats.wide_intervals import says_nothing
-from ..analysis import speed
 from ..analysis.missing_points import missing_points
-from ..analysis.speed import Race, race
 from ..data.exactness import exactness_note, is_exact, meanings
 from ..data.row_groups import (
     Group,
@@ -28,7 +26,9 @@ from ..formatting import (
     time_text,
 )
 from ..ratio import time_ratio
+from . import _race as speed
 from ._over_n import latency_series, panel
+from ._race import Race, race
 
 MOST_TABLE_ROWS = 40
 

@@ -10,8 +10,8 @@ from ..analysis.memory_curves import (
     of_twice_the_length,
     same_for_any_heads,
 )
-from ..analysis.polynomial import Polynomial, coefficient_text
 from ..analysis.wall import OUT_OF_MEMORY
+from ..data.polynomial import Polynomial, coefficient_text
 from ..data.row_groups import Group, Row, case_key
 from ..data.run_meta import Meta, budget_bytes, caption
 from ..elements import Card, Table, WallChart, WallLine, WallPoint

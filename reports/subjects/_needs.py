@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ..analysis.polynomial import Polynomial, bytes_over_n, coefficient_text
+from ..data.polynomial import Polynomial, bytes_over_n, coefficient_text
 from ..data.row_groups import (
     Group,
     backends,

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, sqrt
 
-from ..analysis.speed import race
 from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing, error_text, is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
 from ..data.run_meta import Meta, caption
@@ -15,6 +14,7 @@ from . import Subject
 from ._crossovers import Crossover, crossover, from_text
 from ._linformer_projections import projections_kept
 from ._over_n import N_LABEL, not_drawn
+from ._race import race
 
 TITLE = "Approximate attention"
 ORDER = 18

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from ..analysis.contrasts import (
+from ..contrasts import (
     NAMES,
     WHOLE_STEP,
     Contrast,

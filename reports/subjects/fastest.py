@@ -4,9 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ..analysis import speed
-from ..analysis.contrasts import against_one_head
-from ..analysis.speed import Race, alone, race, tied
+from ..contrasts import against_one_head
 from ..data.exactness import meanings
 from ..data.row_groups import (
     AXES,
@@ -33,8 +31,10 @@ from ..formatting import (
     time_text,
 )
 from . import Subject, _latencies
+from . import _race as speed
 from . import _trust as trust
 from ._over_n import multiples, not_drawn
+from ._race import Race, alone, race, tied
 
 TITLE = "Latency"
 ORDER = 30

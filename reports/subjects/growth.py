@@ -5,8 +5,6 @@ from itertools import islice
 from math import isfinite
 
 from ...harness.stats.intervals import Interval
-from ..analysis.growth import FEWEST_LENGTHS, FURTHEST, Growth, growths, interval_text, predict
-from ..analysis.growth_along import SIZES, Along, growth_along, joint_finding, main_axis
 from ..data.exactness import baseline
 from ..data.row_groups import (
     Group,
@@ -19,7 +17,9 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Card, Figure, Panel, Series, Table, Text, note
 from ..formatting import count_text, list_text, number_text, plural, time_text
+from ..growth_fit import FEWEST_LENGTHS, FURTHEST, Growth, growths, interval_text, predict
 from . import Subject, testing_claims
+from ._growth_along import SIZES, Along, growth_along, joint_finding, main_axis
 from ._needs import LONG, NOT_PREDICTED, length_text, needs
 from ._over import MOST_PANELS, challenges, time_panels, time_table
 from ._over_n import N_LABEL, not_drawn

@@ -5,7 +5,7 @@ problems: a contrast whose base is one head.
 from collections.abc import Iterator, Sequence
 from math import isfinite
 
-from ..analysis.contrasts import (
+from ..contrasts import (
     Contrast,
     against_one_head,
     asks_for,
@@ -244,7 +244,7 @@ def _figure(group: Group, some: Sequence[Contrast], meta: Meta) -> Figure:
             Panel(
                 x_label="heads h",
                 y_label=f"{what}, ratio to h = 1",
-                unit="ratio",
+                unit="times",
                 series=tuple(
                     series
                     for name in drawn

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..analysis.memory import disagreement, kept_finding, kept_text, other_peaks
 from ..analysis.memory_curves import families
-from ..analysis.speed import race
 from ..data.exactness import is_exact
 from ..data.memory_need import clearly_outside_bytes
 from ..data.row_groups import (
@@ -27,6 +26,7 @@ from ..elements import Block, Card, Table, Text, note
 from ..formatting import bytes_text, list_text, number_text, plural
 from . import Subject
 from ._memory_over_n import memory_card
+from ._race import race
 from .wall import asked
 
 TITLE = "Memory of a call"

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..analysis.polynomial import through
 from ..data.exactness import RECURRENT, is_exact
+from ..data.polynomial import through
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, family, groups
 from ..data.run_meta import Meta
 from ..elements import Table, note

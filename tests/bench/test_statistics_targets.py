@@ -20,7 +20,6 @@ from attnbench.harness.stats.intervals import (
     latency_interval,
     ratio_interval,
 )
-from attnbench.reports.analysis.speed import race
 from attnbench.reports.comparison.case_samples import case_samples
 from attnbench.reports.comparison.verdict import Rules, case_verdicts
 from attnbench.reports.data.noise_floor import (
@@ -30,6 +29,7 @@ from attnbench.reports.data.noise_floor import (
     spread_of_medians,
 )
 from attnbench.reports.ratio import Noise, time_ratio
+from attnbench.reports.subjects._race import race
 from tests.made_runs import case, problem, row
 
 SEEDS = 1000

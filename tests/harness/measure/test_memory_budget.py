@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from attnbench.harness.machine import free_memory
 from attnbench.harness.machine.control_group import MemoryLimit
 from attnbench.harness.measure import memory_budget
 from attnbench.harness.measure.clock import captured_graph
@@ -85,7 +86,8 @@ def test_what_our_own_work_leaves_behind_counts_for_no_case_and_does_not_add_up(
     code = """
 import mmap
 import torch
-from attnbench.harness.measure.memory_budget import Budget, address_space_bytes, is_out_of_memory
+from attnbench.harness.machine.free_memory import address_space_bytes
+from attnbench.harness.measure.memory_budget import Budget, is_out_of_memory
 from attnbench.harness.worker.serve import warm_pools
 device = torch.device("cpu")
 warm_pools(device)
@@ -146,8 +148,8 @@ else:
 
 def test_what_is_left_in_the_control_group_is_what_is_free(monkeypatch):
     limit = MemoryLimit(1 << 30, 1 << 20, Path("memory.max"))
-    monkeypatch.setattr(memory_budget, "memory_limit", lambda: limit)
-    assert memory_budget.available_bytes(torch.device("cpu")) == 1 << 20
+    monkeypatch.setattr(free_memory, "memory_limit", lambda: limit)
+    assert free_memory.available_bytes(torch.device("cpu")) == 1 << 20
 
 
 @pytest.mark.parametrize(

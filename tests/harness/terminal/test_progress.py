@@ -39,8 +39,8 @@ def listener(width: int, *, terminal: bool = True) -> tuple[LiveProgress, String
 
 def begun(width: int, *, terminal: bool = True) -> tuple[LiveProgress, StringIO]:
     progress, out = listener(width, terminal=terminal)
-    progress.begin(Path("results/a-run"), {"cases": len(CASES)}, 0, [])
-    progress.expects(forecast(CASES, config(), PACE, {}, {}))
+    expected = forecast(CASES, config(), PACE, {}, {})
+    progress.begin(Path("results/a-run"), {"cases": len(CASES)}, 0, [], expected)
     return progress, out
 
 

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import pytest
 
-from attnbench.reports.analysis.contrasts import against_one_head as comparable
-from attnbench.reports.analysis.contrasts import most_heads
 from attnbench.reports.comparison.compare import compare_backends
+from attnbench.reports.contrasts import against_one_head as comparable
+from attnbench.reports.contrasts import most_heads
 from attnbench.reports.data.load import frame, load
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.data.row_groups import groups, records

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.analysis import speed
 from attnbench.reports.elements import Table
 from attnbench.reports.subjects import _latencies
+from attnbench.reports.subjects import _race as speed
 from attnbench.reports.subjects import fastest as subject
 from tests import made_runs
 from tests.made_runs import case, problem, write_run

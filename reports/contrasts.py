@@ -1,0 +1,227 @@
+"""Two settings of one axis compared on otherwise equal problems: time, bytes and counted work.
+
+Every value of an axis against its base, per backend: backward against forward, padding against no
+mask, 8 key and value heads against 32. The base is the first value in the plan; of heads that share
+d_model it is one head.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite, nan
+from typing import Any
+
+from ..harness.stats.intervals import equivalence
+from .data.row_groups import WIDTHS, Group, Row, axis_text, backends, groups, value_text
+from .formatting import STATUS_WORDS, times_text
+from .ratio import Ratio, time_ratio
+from .words import DISTURBED, SAME_RATIO, Word, word_of
+
+WHOLE_STEP = "forward+backward"
+NAMES = {
+    "passes": {"forward": "forward", "backward": "backward", WHOLE_STEP: WHOLE_STEP},
+    "mask": {"none": "no mask"},
+    "scope": {"core": "the core", "layer": "the layer", "block": "the block"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameTime:
+    """Whether two times are equal within 5 %, and the interval of their ratio that decides it."""
+
+    word: Word
+    value: float
+    low: float
+    high: float
+    ratio: Ratio
+
+    @property
+    def noise_shown(self) -> bool:
+        """Whether the text says that noise is why it is undecided."""
+        return self.word == "undecided" and bool(self.ratio.noise or self.ratio.disturbed)
+
+    @property
+    def text(self) -> str:
+        """`1.02 times (0.99 to 1.04)`; why not, if it is undecided because of noise."""
+        text = times_text(self.value, self.low, self.high) + (
+            "" if self.ratio.paired else ", unpaired"
+        )
+        if not self.noise_shown:
+            return text
+        noise = self.ratio.noise
+        return f"{text}, which allows for {noise}" if noise else f"{text}{DISTURBED}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contrast:
+    """A backend with one value of an axis (`row`) against its base.
+
+    `time`: None if either has no latency. The others are exact ratios, NaN without a number.
+    """
+
+    axis: str
+    row: Row
+    base: Row
+    time: Ratio | None
+    peak_bytes: float
+    input_bytes: float
+    work_flops: float
+    work_exps: float
+
+    @property
+    def backend(self) -> str:
+        return str(self.row["backend"])
+
+    @property
+    def heads(self) -> int:
+        return int(self.row["heads"])
+
+    @property
+    def is_known(self) -> bool:
+        """It has a time or bytes."""
+        return self.time is not None or isfinite(self.peak_bytes)
+
+    @cached_property
+    def same_time(self) -> SameTime | None:
+        """By an equivalence test; None without a ratio.
+
+        If the two were not measured in the same blocks of several processes, the interval of their
+        ratio is used, which is stricter. Times of several processes that other work disturbed
+        decide nothing; the interval of a single one allows for that.
+        """
+        ratio = self.time
+        if ratio is None:
+            return None
+        low, high, edge = ratio.low, ratio.high, 1 + SAME_RATIO
+        straddles = low < edge < high or low < 1 / edge < high
+        # The test's interval lies within the ratio's; it is slow: only if that is undecided.
+        if ratio.paired and not ratio.noise_ratio and straddles:
+            found = equivalence(self.row["block_ms"], self.base["block_ms"], SAME_RATIO)
+            low, high = found.low, found.high
+        decides = bool(ratio.noise) or not ratio.disturbed
+        return SameTime(
+            word=word_of(low, high) if decides else "undecided",
+            value=ratio.value,
+            low=low,
+            high=high,
+            ratio=ratio,
+        )
+
+    @property
+    def missing(self) -> str:
+        """Why there is no ratio of times: `out of memory with N_kv = 8k`."""
+        sides = (self.row, self.base)
+        lacking = next((side for side in sides if side.get("latency_ms") is None), None)
+        if lacking is None:
+            return ""
+        status = lacking["status"]
+        why = "not timed" if status == "ok" else STATUS_WORDS.get(status, status)
+        return f"{why} with {setting(self.axis, lacking)}"
+
+
+def contrast(axis: str, row: Row, base: Row) -> Contrast:
+    return Contrast(
+        axis=axis,
+        row=row,
+        base=base,
+        time=time_ratio(row, base),
+        peak_bytes=_quotient(_bytes(row), _bytes(base)),
+        input_bytes=_quotient(row.get("input_bytes"), base.get("input_bytes")),
+        work_flops=_quotient(row.get("work_flops"), base.get("work_flops")),
+        work_exps=_quotient(row.get("work_exps"), base.get("work_exps")),
+    )
+
+
+def contrasts(rows: Sequence[Row], axis: str) -> list[tuple[Group, list[Contrast]]]:
+    """Every problem on which some backend ran with one of two values of the axis at least."""
+    found: list[tuple[Group, list[Contrast]]] = []
+    if len({row.get(axis) for row in rows}) < 2:
+        return found
+    for group in groups(rows, axis):
+        if axis == "heads" and not of_given_width(group):
+            continue
+        if len({row[axis] for row in group.rows}) < 2:  # such as windows of one mask
+            continue
+        # a backend that ran with neither setting has nothing to compare, nor to say
+        some = [
+            one
+            for one in _against_the_first(group, axis)
+            if "ok" in (one.row["status"], one.base["status"])
+        ]
+        if some:
+            found.append((group, some))
+    return found
+
+
+def against_one_head(rows: Sequence[Row]) -> list[tuple[Group, list[Contrast]]]:
+    """Every problem on which some backend has one head and more, in order of the heads.
+
+    Problems with the most measured backends come first, then the longest.
+    """
+    found = []
+    for group in groups(rows, "heads"):
+        some = []
+        for backend in backends(group.rows):
+            by_heads = {row["heads"]: row for row in group.rows if row["backend"] == backend}
+            if one := by_heads.pop(1, None):
+                some += [contrast("heads", row, one) for _, row in sorted(by_heads.items())]
+        if most_heads(some):
+            found.append((group, some))
+    return sorted(
+        found, key=lambda pair: (-len(most_heads(pair[1])), -(pair[0].problem["seq_len"] or 0))
+    )
+
+
+def most_heads(some: Sequence[Contrast]) -> list[Contrast]:
+    """Per backend the comparison with the most heads that has a time or bytes."""
+    return list({one.backend: one for one in some if one.is_known}.values())
+
+
+def asks_for(run: Mapping[str, Any], axis: str) -> bool:
+    """Whether the run's scenario contrasts the axis."""
+    asked = run["scenario"].get("contrast")
+    return isinstance(asked, list | tuple) and axis in asked
+
+
+def of_given_width(group: Group) -> bool:
+    """Whether more heads of the problem are not narrower ones."""
+    return not any(isinstance(group.problem[width], str) for width in WIDTHS)
+
+
+def share_width(group: Group) -> bool:
+    """Heads are h slices of d_model, so more heads are narrower."""
+    return group.problem.get("d_k") == group.problem.get("d_v") == "d_model/h"
+
+
+def setting(axis: str, row: Row) -> str:
+    """A value of an axis in words: `N_kv = 8k`, `no mask`, `local mask, window 64`."""
+    value = row.get(axis)
+    named = NAMES.get(axis, {}).get(str(value))
+    if named:
+        return named
+    text = axis_text(axis, value) or value_text(axis, value)
+    window = axis_text("window", row.get("window")) if axis == "mask" else ""
+    return ", ".join(filter(None, (text, window)))
+
+
+def _against_the_first(group: Group, axis: str) -> list[Contrast]:
+    """By backend; within one, in the order of the plan."""
+    first = setting(axis, group.rows[0])
+    found = []
+    for backend in backends(group.rows):
+        by_setting = {
+            setting(axis, row): row for row in reversed(group.rows) if row["backend"] == backend
+        }
+        if base := by_setting.pop(first, None):
+            found += [contrast(axis, row, base) for row in reversed(by_setting.values())]
+    return found
+
+
+def _bytes(row: Row) -> float | None:
+    """With what is kept between calls, where that is known."""
+    needed: float | None = row.get("needed_bytes")
+    return row.get("peak_bytes") if needed is None else needed
+
+
+def _quotient(numerator: float | None, denominator: float | None) -> float:
+    return numerator / denominator if numerator is not None and denominator else nan

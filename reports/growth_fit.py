@@ -1,0 +1,357 @@
+"""How time grows with N: a fit of a + b N + c N^2, its local exponent, and where N^2 takes over.
+
+A straight line through logarithms does not work: 20 us + 20 ns N + 2 ps N^2 gives it a slope of 0.6
+over N = 128..8192. The formula is fitted to relative errors, with coefficients >= 0. Its terms are
+chosen by AICc (Hurvich and Tsai 1989). The intervals keep all three terms: with four or five
+lengths the choice is often wrong, and an interval that depends on it misses the truth.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import combinations
+from math import exp, inf, isfinite, log, nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..harness.stats.intervals import CONFIDENCE, WIDENED_LEVEL, Interval
+from .data.row_groups import Group, Row, axis_title, backends, groups
+from .formatting import number_text, whole_text
+from .ratio import disturbed, log_bounds, time_ratio
+
+Numbers = NDArray[np.float64]
+FEWEST_LENGTHS = 5  # with four, AICc can choose no formula of two terms
+FURTHEST = 4  # times the longest measured N: beyond it the formula is not used
+EXPONENT_MARGIN = 0.1  # an exponent of 1.1 doubles 7 % more than linear does
+DRAWS = 2000  # bounds of exponents with six blocks per length then differ by 0.03 between seeds
+SEED = 20261121  # the same run gives the same page
+TERMS = ("constant", "N", "N²")
+_SUBSETS = tuple(subset for count in (1, 2, 3) for subset in combinations(range(3), count))
+OFF_RATIO = 1.15  # largest difference of formula and measurement, if beyond the interval
+_NO_RESIDUAL = 1e-6  # relative; fits closer than this are equally good
+_RIDGE = 1e-14  # of columns scaled to 1: keeps a solution where columns coincide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """How the time of one backend grows with N on one problem.
+
+    Coefficients of unused terms are 0; `reason` says why there is no fit. Per length: `exponents`
+    of the formula, and `slopes` measured between the lengths before and after it (None at both
+    ends). `worst`: the length at which formula and measurement differ most, and the ratio.
+    `describes` is false if they differ by more than 1.15 and more than the latency's interval:
+    caches, kernels and clocks change with N, and the formula has no term for that. `disturbed`:
+    other work competed for the cores in most blocks of some length; it slows long calls down more
+    than those that end within a scheduler's slice, so time seems to grow faster than it does.
+    """
+
+    backend: str
+    lengths: tuple[int, ...]
+    time_ms: tuple[float, ...]
+    constant_ms: Interval
+    per_token_ms: Interval
+    per_pair_ms: Interval
+    exponents: tuple[Interval, ...]
+    slopes: tuple[Interval | None, ...]
+    crossover: Interval | None
+    worst: tuple[int, float]
+    describes: bool = False
+    disturbed: bool = False
+    reason: str = ""
+    draws: Numbers = field(repr=False, compare=False)  # [draw, coefficient]
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        return tuple(
+            term for term, found in zip(TERMS, self._coefficients, strict=True) if found.value > 0
+        )
+
+    @property
+    def _coefficients(self) -> tuple[Interval, Interval, Interval]:
+        return self.constant_ms, self.per_token_ms, self.per_pair_ms
+
+
+# ---- fits of rows --------------------------------------------------------------------------------
+
+
+def growths(rows: Sequence[Row], over: str = "seq_len") -> Iterator[tuple[Group, list[Growth]]]:
+    """Every problem with a backend timed at two or more lengths; lazy, as fits take time.
+
+    `over`: the axis that grows, N if not given. What is said of N and lengths then holds for it.
+    """
+    for group in groups(rows, over):
+        fits = [growth(group.rows, backend, over) for backend in backends(group.rows)]
+        if several := [one for one in fits if len(one.lengths) > 1]:
+            yield group, several
+
+
+def growth(rows: Sequence[Row], backend: str, over: str = "seq_len") -> Growth:
+    """The fit of one backend among the rows of one problem over N, or over another axis."""
+    of_backend = (row for row in rows if row["backend"] == backend)
+    timed = {row[over]: row for row in of_backend if row.get("latency_ms") is not None}
+    mine = [timed[n] for n in sorted(timed)]
+    lengths, times = tuple(row[over] for row in mine), tuple(row["latency_ms"] for row in mine)
+    slopes = tuple(
+        slope(mine[i - 1], mine[i + 1], over) if 0 < i < len(mine) - 1 else None
+        for i in range(len(mine))
+    )
+    if len(mine) < FEWEST_LENGTHS:
+        nothing = Interval(value=nan, low=nan, high=nan, units=0)
+        are = "is" if len(mine) == 1 else "are"
+        reason = f"{FEWEST_LENGTHS} timed lengths are needed, and there {are} {len(mine)}"
+        return Growth(
+            backend=backend,
+            lengths=lengths,
+            time_ms=times,
+            constant_ms=nothing,
+            per_token_ms=nothing,
+            per_pair_ms=nothing,
+            exponents=(),
+            slopes=slopes,
+            crossover=None,
+            worst=(0, nan),
+            reason=reason,
+            draws=np.empty((0, 3)),
+        )
+    drawn, note = _drawn(mine, over)
+    solutions = _solutions(lengths, np.concatenate([np.array([times]), drawn]))
+    chosen = _best(*solutions, len(mine), choose=True)[0]
+    draws = _best(*solutions, len(mine), choose=False)[1:]
+    formula = {n: _time(chosen, n) for n in lengths}
+    off = {n: exp(abs(log(formula[n] / time))) for n, time in zip(lengths, times, strict=True)}
+    worst = max(off, key=lambda n: off[n])
+    exponents = _exponents(np.concatenate([chosen[None], draws]), lengths)  # [length, 1 + draw]
+    bounds = _intervals(
+        [*chosen, *exponents[:, 0]], np.concatenate([draws.T, exponents[:, 1:]]), note
+    )
+    crossing = chosen[1] / chosen[2] if chosen[1] > 0 and chosen[2] > 0 else None
+    return Growth(
+        backend=backend,
+        lengths=lengths,
+        time_ms=times,
+        constant_ms=bounds[0],
+        per_token_ms=bounds[1],
+        per_pair_ms=bounds[2],
+        exponents=tuple(bounds[3:]),
+        slopes=slopes,
+        crossover=(
+            None if crossing is None else _intervals([crossing], _crossing(draws)[None], note)[0]
+        ),
+        worst=(worst, off[worst]),
+        describes=all(
+            off[row[over]] <= OFF_RATIO or _within(formula[row[over]], row) for row in mine
+        ),
+        disturbed=disturbed(*mine),
+        draws=draws,
+    )
+
+
+def predict(found: Growth, n: int) -> Interval:
+    """The time at another N; NaN with a reason without a fit, or beyond 4 times the longest N."""
+    longest = max(found.lengths, default=0)
+    reason = found.reason or (
+        f"beyond {FURTHEST} times the longest measured N" if n > FURTHEST * longest else ""
+    )
+    if reason:
+        return Interval(value=nan, low=nan, high=nan, units=0, reason=reason)
+    chosen = np.array([found.constant_ms.value, found.per_token_ms.value, found.per_pair_ms.value])
+    return _intervals(
+        [_time(chosen, n)], (found.draws @ np.array([1.0, n, float(n) * n]))[None], ""
+    )[0]
+
+
+def growths_of(rows: Sequence[Row], backend: str) -> list[tuple[Group, Growth]]:
+    """The fits of one backend, on every problem that has one."""
+    mine = groups([row for row in rows if row["backend"] == backend], "seq_len")
+    found = [(group, growth(group.rows, backend)) for group in mine]
+    return [(group, one) for group, one in found if not one.reason]
+
+
+def interval_text(found: Interval) -> str:
+    """`1.93 (1.90 to 1.97)`; an infinite bound is `no end`.
+
+    Without an empty interval: `2 (exactly)` where every draw has the same terms, and `2.00 (within
+    0.004)` where the digits would not differ.
+    """
+    if not isfinite(found.low):
+        return number_text(found.value)
+    if isfinite(found.high) and number_text(found.low) == number_text(found.high):
+        reach = max(found.high - found.value, found.value - found.low)
+        if reach <= _NO_RESIDUAL * abs(found.value):
+            return f"{whole_text(float(f'{found.value:.6g}'))} (exactly)"
+        return f"{number_text(found.value)} (within {number_text(reach)})"
+    high = number_text(found.high) if isfinite(found.high) else "no end"
+    return f"{number_text(found.value)} ({number_text(found.low)} to {high})"
+
+
+# ---- the fit -------------------------------------------------------------------------------------
+
+
+def fit(lengths: Sequence[int], times_ms: Numbers, *, choose: bool) -> Numbers:
+    """Coefficients [series, 3] >= 0 of times [series, length], by least relative squares.
+
+    All seven sets of terms are solved without the bound, and the best solution within it is taken:
+    the optimum is the unbounded fit of its own terms. `choose`: by AICc, else by residuals.
+    """
+    return _best(*_solutions(lengths, times_ms), len(lengths), choose=choose)
+
+
+def _solutions(lengths: Sequence[int], times_ms: Numbers) -> tuple[Numbers, Numbers]:
+    """Coefficients [set, series, 3] and mean squared residuals [set, series] per set of terms.
+
+    Residuals are infinite if a coefficient is negative.
+    """
+    n = np.asarray(lengths, dtype=float)
+    powers = np.stack([np.ones_like(n), n, n * n], axis=1)  # [length, 3]
+    scale = powers.max(axis=0)
+    weights = 1 / times_ms  # relative errors: every time becomes 1
+    gram = (weights**2) @ _products(powers / scale)  # [series, 9]
+    aim = weights @ (powers / scale)  # [series, 3]
+    gram = gram.reshape(-1, 3, 3)
+    size = np.sqrt(np.einsum("spp->sp", gram))
+    gram, aim = gram / size[:, :, None] / size[:, None, :], aim / size
+    coefficients = np.zeros((len(_SUBSETS), len(times_ms), 3))
+    for place, subset in enumerate(_SUBSETS):
+        terms = list(subset)
+        coefficients[place][:, terms] = _solved(gram[:, terms][:, :, terms], aim[:, terms])
+    # The fit is orthogonal to its residual.
+    residual = np.maximum(len(n) - (coefficients * aim).sum(axis=2), 0) / len(n)
+    return coefficients / size / scale, np.where((coefficients >= 0).all(axis=2), residual, inf)
+
+
+def _products(columns: Numbers) -> Numbers:
+    return np.asarray((columns[:, :, None] * columns[:, None, :]).reshape(len(columns), -1))
+
+
+def _best(coefficients: Numbers, residual: Numbers, lengths: int, *, choose: bool) -> Numbers:
+    score = residual
+    if choose:
+        # The variance of the errors is estimated too, so it counts as a parameter.
+        counts = 1 + np.array([len(subset) for subset in _SUBSETS])
+        freedom = lengths - counts - 1
+        penalty = np.where(
+            freedom > 0, 2 * counts + 2 * counts * (counts + 1) / np.maximum(freedom, 1), inf
+        )
+        score = lengths * np.log(np.maximum(residual, _NO_RESIDUAL**2)) + penalty[:, None]
+    return np.asarray(coefficients[score.argmin(axis=0), np.arange(residual.shape[1])])
+
+
+def _solved(gram: Numbers, aim: Numbers) -> Numbers:
+    """Solutions [series, unknown] of systems of one, two or three unknowns with unit columns."""
+    count = gram.shape[-1]
+    if count == 1:
+        return np.asarray(aim)
+    if count == 2:  # numpy's solver takes ten times as long
+        cosine, (first, second) = gram[:, 0, 1], aim.T
+        unscaled = np.stack([first - cosine * second, second - cosine * first], axis=1)
+        return np.asarray(unscaled / (1 - cosine**2 + _RIDGE)[:, None])
+    return np.asarray(np.linalg.solve(gram + _RIDGE * np.eye(count), aim[:, :, None])[:, :, 0])
+
+
+def _drawn(rows: Sequence[Row], over: str) -> tuple[Numbers, str]:
+    """Simulated times [draw, length]: each length's log moved by a t that reproduces its interval.
+
+    The interval of a single process includes that processes differ. Without an interval at some
+    length there are no draws, and a reason. A bootstrap of 3 to 8 units would give intervals that
+    cover the truth in 85 to 93 %, not in 95.
+    """
+    down, up = np.array([log_bounds(row) for row in rows]).T
+    if not np.isfinite(down + up).all():
+        n = rows[int(np.isnan(down + up).argmax())][over]
+        return np.empty((0, len(rows))), f"no interval of the time at {axis_title(over)} = {n}"
+    moves = _moves(tuple(max(1, _units(row) - 1) for row in rows))
+    moved = moves * np.where(moves < 0, down, up)
+    middle = np.log([row["latency_ms"] for row in rows])
+    notes = dict.fromkeys(
+        part for row in rows for part in (row.get("latency_note") or "").split("; ") if part
+    )
+    # With two units a draw may overflow.
+    return np.exp(np.clip(middle + moved, middle.mean() - 50, middle.mean() + 50)), "; ".join(notes)
+
+
+@lru_cache(maxsize=64)  # many problems have the same lengths and units
+def _moves(degrees: tuple[int, ...]) -> Numbers:
+    """Draws [draw, length] in units of an interval's half width.
+
+    A Latin hypercube: at every length each part of the distribution is drawn equally often, so that
+    few draws have its tails (McKay et al. 1979).
+    """
+    from scipy.special import stdtrit
+
+    parts = np.tile(np.arange(DRAWS), (len(degrees), 1))
+    shares = (np.random.default_rng(SEED).permuted(parts, axis=1).T + 0.5) / DRAWS
+    freedom = np.array(degrees)
+    return np.asarray(stdtrit(freedom, shares) / stdtrit(freedom, (1 + WIDENED_LEVEL) / 2))
+
+
+def _units(row: Row) -> int:
+    """The processes, or the blocks of a single one: they give the t its degrees of freedom."""
+    filled = [sum(map(bool, process)) for process in row["block_ms"] if any(process)]
+    return len(filled) if len(filled) > 1 else sum(filled)
+
+
+def _intervals(values: Sequence[float], draws: Numbers, note: str) -> list[Interval]:
+    """Percentiles of the draws [value, draw].
+
+    Extended to the value if the choice of terms put it outside.
+    """
+    count = draws.shape[1]
+    if not count:
+        return [
+            Interval(value=float(value), low=nan, high=nan, units=0, reason=note)
+            for value in values
+        ]
+    outside = int((1 - CONFIDENCE) / 2 * count)
+    ordered = np.sort(draws, axis=1)
+    return [
+        Interval(
+            value=float(value),
+            low=min(float(low), float(value)),
+            high=max(float(high), float(value)),
+            units=count,
+            reason=note,
+        )
+        for value, low, high in zip(
+            values, ordered[:, outside], ordered[:, -1 - outside], strict=True
+        )
+    ]
+
+
+def _within(time_ms: float, row: Row) -> bool:
+    low, high = row.get("latency_low_ms"), row.get("latency_high_ms")
+    return low is not None and high is not None and low <= time_ms <= high
+
+
+def _time(coefficients: Numbers, n: int) -> float:
+    return float(coefficients @ np.array([1.0, n, float(n) * n]))
+
+
+def _exponents(coefficients: Numbers, lengths: Sequence[int]) -> Numbers:
+    """Exponents [length, series]."""
+    n = np.asarray(lengths, dtype=float)[:, None]
+    linear, quadratic = coefficients[:, 1] * n, coefficients[:, 2] * n * n
+    return np.asarray(
+        (linear + 2 * quadratic) / np.maximum(coefficients[:, 0] + linear + quadratic, 1e-300)
+    )
+
+
+def _crossing(draws: Numbers) -> Numbers:
+    """b / c of every draw; infinite without N^2."""
+    linear, quadratic = draws[:, 1], draws[:, 2]
+    return np.asarray(
+        np.divide(linear, quadratic, out=np.full(len(draws), inf), where=quadratic > 0)
+    )
+
+
+def slope(before: Row, after: Row, over: str) -> Interval | None:
+    """The measured slope of log T over log N between two lengths; NaN bounds without intervals."""
+    ratio = time_ratio(after, before)
+    if ratio is None:
+        return None
+    step = log(after[over] / before[over])
+    low, high = (
+        log(bound) / step if bound > 0 and isfinite(bound) else nan
+        for bound in (ratio.low, ratio.high)
+    )
+    return Interval(value=log(ratio.value) / step, low=low, high=high, units=2)

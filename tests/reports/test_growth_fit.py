@@ -1,0 +1,220 @@
+"""reports/growth.py: fits of rows with a known truth, and of rows with little data."""
+
+from math import isfinite, isnan, log
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnbench.harness.stats.intervals import latency_interval
+from attnbench.reports import growth_fit as growth
+from attnbench.reports.data.row_groups import Row
+from tests.made_runs import case, problem
+
+LENGTHS = tuple(2**power for power in range(7, 14))
+
+
+TRUTHS = {
+    "launch, N and N²": (0.02, 2e-5, 2e-9, LENGTHS, 6, 0.02),
+    "five lengths": (0.02, 2e-5, 2e-9, LENGTHS[1:6], 6, 0.02),
+    "a layer, in processes": (0.0, 2e-3, 2e-6, LENGTHS, 5, 0.03),
+    "linear": (0.0, 2e-5, 0.0, LENGTHS, 6, 0.02),
+    "quadratic, three units": (0.0, 0.0, 2e-6, LENGTHS, 3, 0.03),
+}
+
+
+def timed(n: int, units_ms: list[float], *, processes: bool = False, **of: Any) -> Row:
+    """A row with one call per unit: blocks of one process, or processes of one block."""
+    block_ms = [[[time]] for time in units_ms] if processes else [[[time] for time in units_ms]]
+    found = latency_interval(block_ms)
+    numbers = {
+        "latency_ms": found.value,
+        "latency_low_ms": found.low,
+        "latency_high_ms": found.high,
+        "block_ms": block_ms,
+    }
+    planned = case("x", problem(n, **of))
+    return {"run": "r", "status": "ok", "session": f"s{n}", **planned, **numbers}
+
+
+def exponent(constant: float, linear: float, quadratic: float, n: int) -> float:
+    return (linear * n + 2 * quadratic * n * n) / (constant + linear * n + quadratic * n * n)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", TRUTHS)
+def test_intervals_cover_exponent_and_crossover_in_93_percent_of_runs(name: str) -> None:
+    constant, linear, quadratic, lengths, units, spread = TRUTHS[name]
+    random = np.random.default_rng(7)
+    runs, hits, crossings = 500, np.zeros(len(lengths)), 0
+    times = [constant + linear * n + quadratic * n * n for n in lengths]
+    for _ in range(runs):
+        drawn = random.lognormal(0, spread, (len(lengths), units))
+        rows = [
+            timed(n, list(time * noise), processes=units == 5)
+            for n, time, noise in zip(lengths, times, drawn, strict=True)
+        ]
+        found = growth.growth(rows, "x")
+        for place, (n, interval) in enumerate(zip(lengths, found.exponents, strict=True)):
+            hits[place] += (
+                interval.low - 1e-9
+                <= exponent(constant, linear, quadratic, n)
+                <= interval.high + 1e-9
+            )
+        if linear and quadratic:
+            crossing = found.crossover
+            crossings += (
+                crossing is not None and crossing.low <= linear / quadratic <= crossing.high
+            )
+    assert hits.min() / runs >= 0.93, hits / runs
+    if linear and quadratic and len(lengths) > 5:
+        assert crossings / runs >= 0.93
+
+
+def test_terms_that_are_not_there_are_zero_with_a_bound() -> None:
+    random = np.random.default_rng(1)
+    rows = [timed(n, list(0.02 * random.lognormal(0, 0.02, 6) + 2e-6 * n * n)) for n in LENGTHS]
+    found = growth.growth(rows, "x")
+    assert found.terms == ("constant", "N²")
+    assert found.per_token_ms.value == found.per_token_ms.low == 0
+    assert 0 < found.per_token_ms.high < 1e-3
+    assert found.crossover is None
+    assert found.describes
+
+
+def test_a_straight_line_through_logarithms_would_give_0_6() -> None:
+    """The example of the module's docstring: without noise the formula finds the true terms."""
+    rows = [timed(n, [0.02 + 2e-5 * n + 2e-9 * n * n] * 6) for n in LENGTHS]
+    slope = np.polyfit(np.log(LENGTHS), np.log([row["latency_ms"] for row in rows]), 1)[0]
+    assert 0.55 < slope < 0.68
+    found = growth.growth(rows, "x")
+    assert [
+        found.constant_ms.value,
+        found.per_token_ms.value,
+        found.per_pair_ms.value,
+    ] == pytest.approx([0.02, 2e-5, 2e-9], rel=1e-6)
+    assert found.crossover is not None
+    assert found.crossover.value == pytest.approx(1e4, rel=1e-6)
+
+
+def test_three_lengths_have_no_fit_and_a_reason() -> None:
+    found = growth.growth([timed(n, [1.0 * n] * 6) for n in LENGTHS[:3]], "x")
+    assert found.reason == "5 timed lengths are needed, and there are 3"
+    assert isnan(growth.predict(found, 256).value)
+
+
+def test_the_variance_of_the_errors_counts_as_a_parameter() -> None:
+    """AICc (Hurvich and Tsai 1989) for p terms and the variance, over five lengths."""
+    lengths = np.array([100.0, 200.0, 400.0, 800.0, 1600.0])
+    times = 1e-3 * lengths * np.array([1.04, 0.97, 1.02, 0.98, 1.01])
+    found = growth.fit([int(n) for n in lengths], times[None], choose=True)[0]
+    assert (found > 0).tolist() == [False, True, False]
+
+    def aicc(columns: list[int]) -> float:
+        weighted = np.stack([lengths**power for power in columns], axis=1) / times[:, None]
+        left = 1 - weighted @ np.linalg.lstsq(weighted, np.ones(5), rcond=None)[0]
+        k = len(columns) + 1
+        return float(5 * log(np.mean(left**2)) + 2 * k + 2 * k * (k + 1) / (5 - k - 1))
+
+    assert aicc([1]) < min(aicc([0, 1]), aicc([1, 2]))
+    # With three terms nothing is left to estimate the variance by.
+    all_terms = 0.05 + 1e-4 * lengths + 1e-7 * lengths**2
+    chosen = growth.fit([int(n) for n in lengths], all_terms[None], choose=True)[0]
+    assert (chosen > 0).sum() < 3
+
+
+def test_nothing_is_predicted_beyond_4_times_the_longest_length() -> None:
+    found = growth.growth(
+        [
+            timed(n, [0.01 + 1e-6 * n * n, 0.0101 + 1e-6 * n * n, 0.0099 + 1e-6 * n * n])
+            for n in LENGTHS
+        ],
+        "x",
+    )
+    inside, outside = (
+        growth.predict(found, 4 * LENGTHS[-1]),
+        growth.predict(found, 4 * LENGTHS[-1] + 1),
+    )
+    assert inside.value == pytest.approx(0.01 + 1e-6 * (4 * LENGTHS[-1]) ** 2, rel=1e-3)
+    assert inside.low <= inside.value <= inside.high
+    assert isnan(outside.value)
+    assert outside.reason == "beyond 4 times the longest measured N"
+
+
+def test_one_block_at_one_length_leaves_no_interval_and_names_the_length() -> None:
+    rows = [timed(n, [1e-6 * n * n] * (1 if n == 512 else 6)) for n in LENGTHS]
+    found = growth.growth(rows, "x")
+    assert not found.reason
+    assert isnan(found.exponents[0].low)
+    assert "N = 512" in found.exponents[0].reason
+
+
+def test_times_that_follow_no_such_formula_are_recognized() -> None:
+    rows = [
+        timed(n, [time, time * 1.01, time * 0.99])
+        for n in LENGTHS
+        if (time := 1e-6 * n * n * (4 if n > 1024 else 1))
+    ]
+    found = growth.growth(rows, "x")
+    assert not found.describes
+    assert found.worst[1] > 1.15
+    assert found.slopes[3] is not None
+    assert found.slopes[3].value == pytest.approx(log(16 * 4) / log(4), rel=0.02)
+
+
+@pytest.mark.parametrize("units", [[1.0], [1.0, 30.0], [1e-9, 1e9, 1.0]])
+def test_extreme_times_give_finite_numbers(units: list[float]) -> None:
+    found = growth.growth([timed(n, [unit * n for unit in units]) for n in LENGTHS], "x")
+    assert all(
+        isfinite(value)
+        for value in (
+            found.constant_ms.value,
+            found.per_token_ms.value,
+            found.per_pair_ms.value,
+            found.worst[1],
+        )
+    )
+    assert all(0 <= interval.value <= 2 for interval in found.exponents)
+
+
+def test_a_fit_without_a_negative_coefficient_is_that_of_scipy() -> None:
+    from scipy.optimize import nnls
+
+    random = np.random.default_rng(3)
+    for _ in range(100):
+        times = np.exp(random.normal(0, 2, len(LENGTHS))) + random.uniform(0, 3) * np.array(LENGTHS)
+        powers = (
+            np.stack(
+                [np.ones(len(LENGTHS)), np.array(LENGTHS, float), np.array(LENGTHS, float) ** 2],
+                axis=1,
+            )
+            / times[:, None]
+        )
+        size = np.linalg.norm(powers, axis=0)
+        _, expected = nnls(powers / size, np.ones(len(LENGTHS)))
+        (found,) = growth.fit(LENGTHS, times[None, :], choose=False)
+        assert np.linalg.norm(powers @ found - 1) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+def test_time_over_the_batch_is_fitted_like_time_over_n() -> None:
+    rows = [timed(512, [0.02 + 0.5 * batch] * 6, batch=batch) for batch in (1, 2, 4, 8, 16)]
+    ((_, (found,)),) = growth.growths(rows, "batch")
+    assert found.lengths == (1, 2, 4, 8, 16)
+    assert found.terms == ("constant", "N")
+    assert found.exponents[-1].value == pytest.approx(1, abs=0.01)
+
+
+def test_another_seed_of_the_draws_gives_the_same_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where long lengths are noisy and have few units, the bound was 1.53 to 1.89."""
+    random = np.random.default_rng(3)
+    rows = [
+        timed(n, list(2e-6 * n * n * random.lognormal(0, 0.6 if n >= 2048 else 0.02, 3)))
+        for n in LENGTHS
+    ]
+    lows = []
+    for seed in range(6):
+        monkeypatch.setattr(growth, "SEED", seed)
+        growth._moves.cache_clear()
+        lows.append(growth.growth(rows, "x").exponents[-1].low)
+    growth._moves.cache_clear()
+    assert max(lows) - min(lows) < 0.05
