@@ -3,12 +3,12 @@
 Renderers (`pages/`) decide how they look.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Literal
+from typing import Literal, TypeVar
 
-from .formatting import Unit
+from .quantity import Cell, Unit, cell_text, is_number
 from .words import Word
 
 Scale = Literal["log", "linear"]
@@ -40,7 +40,7 @@ ASIDE = " · "  # in a cell of a card: pages write what follows smaller, below
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table of text cells; the first column names the row.
+    """A table; the first column names the row. `table_of` makes one by its columns.
 
     `strong`: highlighted cells, as (row, column). `failed`: cells of cases that did not run or got
     worse. `verdicts`: cells with a colour and an icon. `cases`: the case that a cell is about
@@ -50,13 +50,74 @@ class Table:
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
     strong: frozenset[tuple[int, int]] = frozenset()
     failed: frozenset[tuple[int, int]] = frozenset()
     verdicts: Mapping[tuple[int, int], Verdict] = field(default_factory=dict)
     cases: Mapping[tuple[int, int], str] = field(default_factory=dict)
     folded: bool = False
     tools: bool = False
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """The rows as they are printed."""
+        return tuple(tuple(map(cell_text, row)) for row in self.rows)
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The columns with a number, besides the first one: every page aligns them right."""
+        return frozenset(
+            place
+            for row in self.rows
+            for place, cell in enumerate(row)
+            if place and is_number(cell)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """A cell that looks different, or is about a case; fields as in Table."""
+
+    cell: Cell
+    strong: bool = False
+    failed: bool = False
+    verdict: Verdict | None = None
+    case: str | None = None
+
+
+Item = TypeVar("Item")
+
+
+def table_of(
+    title: str,
+    items: Iterable[Item],
+    columns: Mapping[str, Callable[[Item], Cell | Marked]],
+    *,
+    case: Callable[[Item], str | None] | None = None,
+    folded: bool = False,
+) -> Table:
+    """A row per item. `columns`: by title, what makes the cell of an item.
+
+    `case`: the case that a row is about; its first cell leads there.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    looks: dict[tuple[int, int], Marked] = {}
+    for line, item in enumerate(items):
+        cells = [made(item) for made in columns.values()]
+        if case is not None:
+            looks[line, 0] = Marked(cell="", case=case(item))
+        looks |= {(line, at): cell for at, cell in enumerate(cells) if isinstance(cell, Marked)}
+        rows.append(tuple(cell.cell if isinstance(cell, Marked) else cell for cell in cells))
+    return Table(
+        title=title,
+        columns=tuple(columns),
+        rows=tuple(rows),
+        strong=frozenset(place for place, look in looks.items() if look.strong),
+        failed=frozenset(place for place, look in looks.items() if look.failed),
+        verdicts={place: look.verdict for place, look in looks.items() if look.verdict},
+        cases={place: look.case for place, look in looks.items() if look.case},
+        folded=folded,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,26 +134,3 @@ def test_paths_of_code_exist(page):
         r"(?<![\w/.])((?:harness|impls|reports|tests)/[\w/]+\.\w+)", (ROOT / page).read_text()
     )
     assert [path for path in found if path not in examples and not (ROOT / path).exists()] == []
-
-
-def test_commands_exist(attnbench):
-    known = attnbench("--help").stdout
-    text = README + BACKENDS + COOKBOOK
-    verbs = set(re.findall(r"(?:^ {4}(?:\w+=\S+ )?|`)attnbench (\w+)", text, re.MULTILINE))
-    assert {"run", "wall", "claims", "report", "compare", "doctor"} < verbs
-    for verb in verbs:
-        assert re.search(rf"^\W*{verb} ", known, re.MULTILINE), verb
-
-
-@pytest.mark.long
-def test_options_exist(attnbench):
-    """Of every command that is shown."""
-    shown: dict[str, set[str]] = {}
-    for command in re.findall(r"attnbench ([a-z].*?)(?:  #|`|$)", README + COOKBOOK, re.MULTILINE):
-        verb, *words = command.split()
-        path = verb if not words or verb not in ("list", "kernels", "baseline") else words[0]
-        name = verb if path == verb else f"{verb} {path}"
-        shown.setdefault(name, set()).update(word for word in words if word.startswith("--"))
-    for name, options in shown.items():
-        known = attnbench(*name.split(), "--help").stdout
-        assert {option for option in options if option not in known} == set(), name

@@ -8,14 +8,14 @@ from pydantic import ValidationError
 
 from ..files.errors import BadInput, shown
 from .changes import Change, add_backends, apply, expand_aliases, options_document
-from .check import problems_of, unknown_backends
-from .document import Document
+from .check import problems_of
+from .document import Document, placeless
 from .fields import Limits, Plan
-from .messages import MOST_LINES, in_order, lines
+from .messages import lines
 from .model import Scenario
 from .model_cases import expand_models
 from .names import find, summaries
-from .suite_file import Entry, SuiteFile, listed_entries
+from .suite_file import Entry, SuiteFile, entries_of
 from .yaml_text import parse_yaml, read_yaml
 
 __all__ = [
@@ -58,22 +58,14 @@ def load_entries(
     `changes` and `more_backends` as for `load`: they come after each entry's own changes.
     """
     document = read_yaml(find(path_or_name))
-    if not isinstance(document.data, list):
-        scenario = validated(document, changes, more_backends)
-        return SuiteFile(is_list=False, entries=(Entry(scenario=scenario),))
     more = tuple(changes)
-    entries: list[Entry] = []
-    problems: list[str] = []
-    for entry in listed_entries(document):
-        try:
-            scenario = validated(entry.document, (*entry.changes, *more), more_backends)
-        except BadInput as error:
-            problems += error.problems
-        else:
-            entries.append(Entry(scenario=scenario, only=entry.only, skip=entry.skip))
-    if problems:
-        raise BadInput(*dict.fromkeys(problems))
-    return SuiteFile(is_list=True, entries=tuple(entries))
+    if not isinstance(document.data, list):
+        entry = Entry(scenario=validated(document, more, more_backends))
+        return SuiteFile(is_list=False, entries=(entry,))
+    return SuiteFile(
+        is_list=True,
+        entries=entries_of(document, lambda one, own: validated(one, (*own, *more), more_backends)),
+    )
 
 
 def from_axes(
@@ -97,14 +89,7 @@ def from_text(text: str, origin: str, changes: Iterable[str] = ()) -> Scenario:
 
 def from_mapping(data: Mapping[str, Any], origin: str, changes: Iterable[str] = ()) -> Scenario:
     """A scenario from Python data; messages begin with `origin`. Raises BadInput."""
-    return validated(Document(copied(data), origin), changes)
-
-
-def copied(value: Any) -> Any:
-    """Mappings and sequences as fresh dicts and lists, which may be changed."""
-    if isinstance(value, Mapping):
-        return {key: copied(inner) for key, inner in value.items()}
-    return [copied(inner) for inner in value] if isinstance(value, list | tuple) else value
+    return validated(Document(placeless(data), origin), changes)
 
 
 def validated(
@@ -132,11 +117,7 @@ def validated(
     try:
         scenario = Scenario.model_validate(document.data)
     except ValidationError as error:
-        errors = error.errors(include_url=False)
-        found = lines(errors, document, Scenario)
-        named = any(one["loc"][0] == "backends" for one in errors)
-        more = [] if named or len(found) > MOST_LINES else unknown_backends(document)
-        raise BadInput(*(in_order(dict.fromkeys([*found, *more])) if more else found)) from None
+        raise BadInput(*lines(error.errors(include_url=False), document, Scenario)) from None
     if problems := problems_of(scenario, document):
         raise BadInput(*problems)
     scenario._source = document.origin

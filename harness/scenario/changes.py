@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...impls.discovery.names import separated
 from ..cases.axes import ALIASES, AXES, VALUE_ALIASES
 from ..files.errors import BadInput, shown
-from .document import Document, Keys
+from .document import Document, Fields, Items, Keys, value_at
 from .yaml_text import parse_yaml
 
 SEPARATOR = r"\s*,\s*|\s+"
@@ -16,17 +15,12 @@ GRID, WALL = "grid", "wall"
 """The names of scenarios that options give; runs of earlier versions are named `flags`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A field to set: `path`, such as limits.memory_gib, a value, and where it was asked for.
-
-    `inner`: the places of what the value holds.
-    """
+class Change(NamedTuple):
+    """A field to set: `path`, such as limits.memory_gib, a value, and where it was asked for."""
 
     path: str
     value: Any
     place: str
-    inner: Mapping[Keys, str] = field(default_factory=dict)
 
 
 class OptionText(str):
@@ -53,38 +47,34 @@ AXIS_HOLDERS: tuple[Keys, ...] = (("grid",), ("grid", "cpu"), ("grid", "cuda"), 
 
 def options_document(options: Mapping[str, str | bool], *, find_wall: bool) -> Document:
     """A scenario from the command line: field name to the text that was given. Raises BadInput."""
-    top = ("backends", "baseline")
-    data: dict[str, Any] = {"name": GRID, "question": "How do these cases compare?", "grid": {}}
+    data = Fields(name=GRID, question="How do these cases compare?", grid=Fields())
     if find_wall:
         question = "How long a sequence fits in memory?"
-        data |= {"name": WALL, "question": question, "find_wall": True}
+        data.update(name=WALL, question=question, find_wall=True)
+    data.at["backends"] = option("backends")
+    data["grid"].at = {name: option(name) for name in ("seq_len", "heads")}
+    data["grid"].at["d_model"] = "--d-model or --head-dim"
     document = Document(data, "command line")
-    for name in ("backends", "seq_len", "d_model", "heads"):
-        document.values[(name,) if name in top else ("grid", name)] = option(name)
-    document.values[("grid", "d_model")] = "--d-model or --head-dim"
     if "model" in options:
-        data["cases"] = model_cases(options)
-        document.values[("cases",)] = f"--model {one_line(str(options['model']))}"
-        for index in range(len(data["cases"])):
-            for name in MODEL_OPTIONS[1:]:
-                document.values[("cases", index, name)] = option(name)
+        document.replace(
+            ("cases",), model_cases(options), f"--model {one_line(str(options['model']))}"
+        )
         options = {name: text for name, text in options.items() if name not in MODEL_OPTIONS}
     for name, text in options.items():
-        keys: Keys = (name,) if name in top else ("grid", name)
-        if name == "head_dim":
-            continue
+        keys: Keys = (name,) if name in ("backends", "baseline") else ("grid", name)
         if isinstance(text, bool):
             document.replace(keys, text, option(name))
-            continue
-        given = f"{option(name)} {one_line(text)}"
-        value = text if name == "baseline" else separated(text) if name == "backends" else None
-        document.replace(keys, listed(text, given) if value is None else value, given)
+        elif name != "head_dim":
+            given = f"{option(name)} {one_line(text)}"
+            names = Items(separated(text)) if name == "backends" else text
+            value = names if len(keys) == 1 else listed(text, given)
+            document.replace(keys, value, given)
     if isinstance(width := options.get("head_dim"), str):
         add_head_dim(document, width)
     return document
 
 
-def model_cases(options: Mapping[str, str | bool]) -> list[dict[str, Any]]:
+def model_cases(options: Mapping[str, str | bool]) -> Items:
     """A case for each model and length. Raises BadInput for an axis that the model gives."""
     if wrong := [name for name in options if name in SHAPE_OPTIONS]:
         raise BadInput(
@@ -97,7 +87,10 @@ def model_cases(options: Mapping[str, str | bool]) -> list[dict[str, Any]]:
     if isinstance(text := options.get("seq_len"), str):
         lengths = [{"seq_len": one} for one in listed(text, f"--seq-len {one_line(text)}")]
     models = re.split(r"\s*,\s*", str(options["model"]).strip())
-    return [{"model": model, **length, **fixed} for model in models for length in lengths]
+    cases = Items(Fields(model=model, **length, **fixed) for model in models for length in lengths)
+    for case in cases:
+        case.at = {name: option(name) for name in MODEL_OPTIONS[1:]}
+    return cases
 
 
 def listed(text: str, given: str) -> Any:
@@ -144,12 +137,12 @@ def yaml(text: str, origin: str) -> Any:
 
 def add_backends(document: Document, more: Mapping[str, str]) -> None:
     """Append backends, name to the option that asked for it."""
-    backends = document.data.get("backends", [])
-    listed = list(backends) if isinstance(backends, list | tuple) else [backends]
+    backends = document.data.setdefault("backends", Items())
+    if not isinstance(backends, Items):
+        backends = document.data["backends"] = Items([backends])
     for name, place in more.items():
-        document.values[("backends", len(listed))] = place
-        listed.append(name)
-    document.data["backends"] = listed
+        backends.at[len(backends)] = place
+        backends.append(name)
 
 
 def expand_aliases(document: Document) -> None:
@@ -157,30 +150,23 @@ def expand_aliases(document: Document) -> None:
 
     Raises BadInput if an axis is given under both names.
     """
-    cases = document.data.get("cases")
+    cases = value_at(document.data, ("cases",))
     indices = range(len(cases)) if isinstance(cases, list) else ()
     problems: list[str] = []
-    for keys in (*AXIS_HOLDERS, *(("cases", index) for index in indices)):
-        holder = value_at(document.data, keys)
-        for short, full in ALIASES.items() if isinstance(holder, dict) else ():
-            if short in holder and full in holder:
-                place = document.place((*keys, short), of_key=True)
-                problems.append(
-                    f"{place}: {document.name((*keys, short))}: the same axis as {full}; wanted it"
-                    " once; remove one"
-                )
-            elif short in holder:
-                document.rename((*keys, short), full)
     for keys in ((), *AXIS_HOLDERS, *(("cases", index) for index in indices)):
         holder = value_at(document.data, keys)
-        for name, aliases in VALUE_ALIASES.items() if isinstance(holder, dict) else ():
-            if name in holder:
-                holder[name] = real_values(holder[name], aliases)
-    contrast = document.data.get("contrast")
-    if isinstance(contrast, list):
-        document.data["contrast"] = [
-            ALIASES.get(axis, axis) if isinstance(axis, str) else axis for axis in contrast
-        ]
+        if not isinstance(holder, Fields):
+            continue
+        for short, full in ALIASES.items() if keys else ():
+            if short in holder and full in holder:
+                label = document.label((*keys, short), of_key=True)
+                problems.append(f"{label}the same axis as {full}; wanted it once; remove one")
+            elif short in holder:
+                holder.rename(short, full)
+        for name, aliases in VALUE_ALIASES.items():
+            holder.update({name: real_values(holder[name], aliases)} if name in holder else {})
+    if "contrast" in document.data:
+        document.data["contrast"] = real_values(document.data["contrast"], ALIASES)
     if problems:
         raise BadInput(*problems)
 
@@ -188,18 +174,8 @@ def expand_aliases(document: Document) -> None:
 def real_values(value: Any, aliases: Mapping[str, str]) -> Any:
     """A value or a list of values by our names."""
     if isinstance(value, list):
-        return [real_values(one, aliases) for one in value]
+        value[:] = [real_values(one, aliases) for one in value]
     return aliases.get(value, value) if isinstance(value, str) else value
-
-
-def value_at(data: Any, keys: Keys) -> Any:
-    """The value there, or None."""
-    for key in keys:
-        if isinstance(key, int):
-            data = data[key]
-        else:
-            data = data.get(key) if isinstance(data, Mapping) else None
-    return data
 
 
 def apply(document: Document, changes: Iterable[str | Change]) -> None:
@@ -210,11 +186,12 @@ def apply(document: Document, changes: Iterable[str | Change]) -> None:
     problems: list[str] = []
     for change in changes:
         try:
-            apply_one(document, change_of(change) if isinstance(change, str) else change)
+            apply_one(document, change if isinstance(change, Change) else change_of(change))
         except BadInput as error:
             problems += error.problems
     if problems:
         raise BadInput(*problems)
+    expand_aliases(document)
 
 
 def change_of(text: str) -> Change:
@@ -226,29 +203,25 @@ def change_of(text: str) -> Change:
             f"{place}: not a change; wanted --set field=value, for example --set"
             " limits.memory_gib=2"
         )
-    return Change(path=path, value=yaml(value, place), place=place)
+    return Change(path, yaml(value, place), place)
 
 
 def apply_one(document: Document, change: Change) -> None:
+    """Raises BadInput for a field of what has none."""
     place, keys = change.place, change.path.split(".")
     if keys[0] in ("grid", "watch"):
         keys[-1] = ALIASES.get(keys[-1], keys[-1])
-    here = document.data
-    for depth, key in enumerate(keys[:-1], 1):
-        inner = here.get(key)
-        if keys[:depth] == ["plan"] and isinstance(inner, str):
-            document.replace(("plan",), {"like": inner}, document.place(("plan",)))
-        elif inner is None:
-            document.replace(tuple(keys[:depth]), {}, place)
+    if len(keys) > 1 and keys[0] == "plan" and isinstance(document.data.get("plan"), str):
+        document.replace(("plan",), Fields(like=document.data["plan"]), document.place(("plan",)))
+    for depth in range(1, len(keys)):
+        inner = value_at(document.data, above := tuple(keys[:depth]))
+        if inner is None:
+            document.replace(above, Fields(), place)
         elif not isinstance(inner, dict):
-            name = ".".join(keys[:depth])
+            name = ".".join(above)
             option = "--set " if place.startswith("--set") else ""
             raise BadInput(
                 f"{place}: {name} has no fields of its own; wanted one value for all of it; use"
                 f" {option}{name}=..."
             )
-        here = here[key]
     document.replace(tuple(keys), change.value, place)
-    for inside, where in change.inner.items():
-        document.values[(*keys, *inside)] = where
-    expand_aliases(document)

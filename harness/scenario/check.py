@@ -4,16 +4,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ...impls import Problem, names
-from ...impls.discovery.names import ALIASES, attribute_from_flag, attribute_from_name
-from ...impls.discovery.registry import unknown
+from ...impls import Problem
 from ..files.errors import shown
 from ..probes import shared_measures
-from ..studies import declared, spellings
-from ..studies import names as study_names
+from ..studies import declared
 from .document import Document, Keys
+from .fields import suggestion
 from .grid import ORDER, REQUIRED, AxisValues, Values, case_values, combinations, is_complete
-from .messages import first_lines, in_order, suggestion
+from .messages import first_lines, position
 from .model import Scenario
 
 
@@ -35,35 +33,14 @@ def problems_of(scenario: Scenario, document: Document) -> list[str]:
         for device in scenario.devices
         for finding in (*_combinations(scenario, device, document), *_cases(scenario, device))
     ]
-    return first_lines(in_order(dict.fromkeys(finding.line(document) for finding in found)))
-
-
-def unknown_backends(document: Document) -> list[str]:
-    """Of a document that is no scenario for other reasons: its backends that do not exist."""
-    given = document.data.get("backends")
-    listed = list(enumerate(given)) if isinstance(given, list) else [(0, given)]
-    known = names()
-    return [
-        finding.line(document)
-        for index, name in listed
-        if isinstance(name, str) and "[" not in name and name not in ALIASES
-        if attribute_from_name(name) is None
-        for finding in _unknown("backend", name, known, ("backends", index), ALIASES)
-    ]
+    told = dict.fromkeys(finding.line(document) for finding in found)
+    return first_lines(sorted(told, key=position))
 
 
 def _between_fields(scenario: Scenario) -> Iterator[Finding]:
-    backends, studies = names(), study_names()
-    for index, backend in enumerate(scenario.backends):
-        if attribute_from_name(backend) is None:
-            if "[" not in backend:
-                yield from _unknown("backend", backend, backends, ("backends", index), ALIASES)
-            elif why := unknown(backend):
-                yield Finding(("backends", index), why)
-    for index, study in enumerate(scenario.studies):
-        if study not in spellings():
-            yield from _unknown("study", study, studies, ("studies", index))
-    if scenario.save_models and not any(_trains(study) for study in scenario.studies):
+    if scenario.save_models and not any(
+        declared(study.partition(":")[0]).saves_models for study in scenario.studies
+    ):
         yield Finding(
             ("save_models",),
             "no study here trains models; add studies: [trained_heads], or remove save_models",
@@ -91,26 +68,6 @@ def _between_fields(scenario: Scenario) -> Iterator[Finding]:
             f" limit with --set limits.max_cases={count}",
             at_key=True,
         )
-
-
-def _trains(study: str) -> bool:
-    return study in spellings() and declared(study.partition(":")[0]).saves_models
-
-
-def _unknown(
-    what: str, name: str, known: tuple[str, ...], keys: Keys, aliases: Iterable[str] = ()
-) -> Iterator[Finding]:
-    if name not in known:
-        hint = suggestion(name, (*known, *aliases)) or _own_function(what, name, known)
-        yield Finding(keys, f"no {what} {shown(name)}; {hint}there are: {', '.join(known)}")
-
-
-def _own_function(what: str, name: str, known: tuple[str, ...]) -> str:
-    """How a function of the user's is named, for a name that looks like one."""
-    own = attribute_from_flag(name) if what == "backend" else None
-    if own is None or own.module in known:
-        return ""
-    return f"a function of yours is {own.name} here, or --backend {name} instead; "
 
 
 def _missing_axes(scenario: Scenario) -> Iterator[Finding]:

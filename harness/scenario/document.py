@@ -1,7 +1,7 @@
-"""Plain data, and where each value came from: file:line:col, or the option that set it."""
+"""Plain data that knows where each value came from: file:line:col, or the option that set it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..files.errors import shown
@@ -10,37 +10,60 @@ Keys = tuple[str | int, ...]
 """The path to a value: ("grid", "seq_len", 2)."""
 
 
+class Fields(dict[str, Any]):
+    """A mapping. `at`, `keys_at`: the places of its values and keys, also of some that it lacks."""
+
+    def __init__(self, *given: Mapping[str, Any], **fields: Any) -> None:
+        super().__init__(*given, **fields)
+        self.at: dict[str | int, str] = {}
+        self.keys_at: dict[str | int, str] = {}
+
+    def rename(self, old: str, new: str) -> None:
+        self[new] = self.pop(old)
+        for places in (self.at, self.keys_at):
+            if old in places:
+                places[new] = places.pop(old)
+
+
+class Items(list[Any]):
+    """A list. `at`: the places of its items."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.at: dict[str | int, str] = {}
+
+
 class Document:
-    """Nested dicts and lists with the places of keys and values.
+    """`data`: nested Fields and Items. `begin`: where it begins; from Python it has its origin."""
 
-    Data from Python has no places, only its origin.
-    """
-
-    def __init__(self, data: Any, origin: str) -> None:
+    def __init__(self, data: Any, origin: str, begin: str = "", nodes: int = 0) -> None:
         self.data = data
         self.origin = origin
-        self.nodes = 0  # keys and values read from text
-        self.keys: dict[Keys, str] = {}
-        self.values: dict[Keys, str] = {}
+        self.begin = begin or origin
+        self.nodes = nodes  # keys and values read from text
 
     def place(self, keys: Keys, *, of_key: bool = False) -> str:
         """The place of the value at `keys`, or of its nearest parent that has one."""
-        if of_key and keys in self.keys:
-            return self.keys[keys]
-        parents = (keys[:end] for end in range(len(keys), -1, -1))
-        return next((self.values[some] for some in parents if some in self.values), self.origin)
+        place, here = self.begin, self.data
+        for depth, key in enumerate(keys, 1):
+            if isinstance(here, Fields | Items):
+                place = here.at.get(key, place)
+            if of_key and depth == len(keys) and isinstance(here, Fields):
+                place = here.keys_at.get(key, place)
+            here = value_at(here, (key,))
+        return place
 
     def name(self, keys: Keys) -> str:
         """The field as users write it, grid.seq_len[2]; an index only if the data has a list."""
-        text, here = "", self.data
-        for key in keys:
-            if isinstance(key, int):
-                if not isinstance(here, Sequence) or isinstance(here, str) or key >= len(here):
-                    break
-                text, here = f"{text}[{key}]", here[key]
-            else:
+        text = ""
+        for depth, key in enumerate(keys):
+            if isinstance(key, str):
                 text = f"{text}.{key_word(key)}" if text else key_word(key)
-                here = here.get(key) if isinstance(here, Mapping) else None
+                continue
+            holder = value_at(self.data, keys[:depth])
+            if not isinstance(holder, list) or key >= len(holder):
+                break
+            text = f"{text}[{key}]"
         return text
 
     def label(self, keys: Keys, *, of_key: bool = False) -> str:
@@ -54,24 +77,28 @@ class Document:
         """Put a value at `keys`, making missing mappings on the way."""
         here = self.data
         for key in keys[:-1]:
-            here = here.setdefault(key, {})
+            here = here.setdefault(key, Fields())
         here[keys[-1]] = value
-        for places in (self.keys, self.values):
-            for inner in [known for known in places if known[: len(keys)] == keys]:
-                del places[inner]
-            places[keys] = place
+        here.at[keys[-1]] = here.keys_at[keys[-1]] = place
 
-    def rename(self, keys: Keys, name: str) -> None:
-        """Rename the last key, which holds a value or a list of values; its places move along."""
-        parent: Any = self.data
-        for key in keys[:-1]:
-            parent = parent[key]
-        value = parent[name] = parent.pop(keys[-1])
-        items = range(len(value)) if isinstance(value, list) else ()
-        for places in (self.keys, self.values):
-            for rest in [(), *((index,) for index in items)]:
-                if (*keys, *rest) in places:
-                    places[(*keys[:-1], name, *rest)] = places.pop((*keys, *rest))
+
+def value_at(data: Any, keys: Keys) -> Any:
+    """The value there, or None."""
+    for key in keys:
+        if isinstance(data, dict):
+            data = data.get(key)
+        elif isinstance(data, list) and isinstance(key, int) and key < len(data):
+            data = data[key]
+        else:
+            return None
+    return data
+
+
+def placeless(value: Any) -> Any:
+    """Data from Python as fresh Fields and Items."""
+    if isinstance(value, Mapping):
+        return Fields({key: placeless(inner) for key, inner in value.items()})
+    return Items(map(placeless, value)) if isinstance(value, list | tuple) else value
 
 
 def key_word(key: str) -> str:

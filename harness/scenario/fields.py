@@ -6,7 +6,8 @@ show the descriptions through scenarios/schema.json.
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -20,7 +21,19 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from ...impls import names
+from ...impls.discovery.names import (
+    ALIASES,
+    attribute_from_flag,
+    attribute_from_name,
+    each,
+    real_name,
+)
+from ...impls.discovery.registry import unknown
 from ..cases.axes import AXES
+from ..files.errors import shown
+from ..studies import names as study_names
+from ..studies import spellings
 
 DeviceKind = Literal["cpu", "cuda"]
 LARGEST_SIZE = 1 << 40
@@ -28,12 +41,18 @@ LARGEST_SIZE = 1 << 40
 RESERVED = {"con", "prn", "aux", "nul"} | {
     f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)
 }
+CLOSE = 0.7  # gpu is not a misspelt cpu
 WANTED_SIZE = "a whole number from 1 on, such as 512 or 1k"
 
 
 def wanted(what: str) -> PydanticCustomError:
     """The error for a value that is not `what`."""
     return PydanticCustomError("wanted", "{what}", {"what": what})
+
+
+def whole_message(text: str) -> PydanticCustomError:
+    """The error that says by itself what was found and wanted."""
+    return PydanticCustomError("whole_message", "{text}", {"text": text})
 
 
 def as_tuple(value: Any) -> Any:
@@ -80,12 +99,46 @@ def safe_name(name: str) -> str:
     return name
 
 
+def suggestion(value: Any, known: Iterable[str]) -> str:
+    close = get_close_matches(value, [*known], 1, CLOSE) if isinstance(value, str) else []
+    return f"did you mean {close[0]}? " if close else ""
+
+
+def existing_backend(name: str) -> str:
+    """A backend that there is here, or a name for a function of the user's."""
+    known = names()
+    if attribute_from_name(name) is not None or {name, real_name(name)} & {*known}:
+        return name
+    if "[" in name:
+        why = next(filter(None, map(unknown, each(name))), "")
+    else:
+        own = attribute_from_flag(name)
+        hint = suggestion(name, (*known, *ALIASES))
+        if not hint and own is not None and own.module not in known:
+            hint = f"a function of yours is {own.name} here, or --backend {name} instead; "
+        why = f"no backend {shown(name)}; {hint}there are: {', '.join(known)}"
+    if why:
+        raise whole_message(why)
+    return name
+
+
+def existing_study(name: str) -> str:
+    """A study, or one with a value of one of its axes."""
+    if name not in spellings():
+        known = study_names()
+        hint = suggestion(name, known)
+        raise whole_message(f"no study {shown(name)}; {hint}there are: {', '.join(known)}")
+    return name
+
+
 # Every unknown name is compared with the known ones, every watched value with those of the grid.
 AtMost = Field(max_length=256)
 AtLeastOne = Field(min_length=1, max_length=256)
 OneToMany = Field(min_length=1, max_length=1024)
 SizeInput = Annotated[int, Field(ge=1)] | Annotated[str, Field(pattern=r"^[0-9]+[kKmM]$")]
 Size = Annotated[int, BeforeValidator(as_size, json_schema_input_type=SizeInput)]
+Backend = Annotated[str, AfterValidator(existing_backend)]
+Study = Annotated[str, AfterValidator(existing_study)]
 Text = Annotated[str, AfterValidator(inert)]
 Question = Annotated[str, AfterValidator(inert_question)]
 Name = Annotated[
@@ -103,7 +156,13 @@ def one_or_list(kind: Any) -> BeforeValidator:
 class Strict(BaseModel):
     """Unknown fields are refused, types are not converted, and nothing changes afterwards."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -159,8 +218,10 @@ class Axes(Strict):
 class Grid(Axes):
     """The axes, and the values that differ on one kind of device."""
 
-    cpu: Axes | None = Field(default=None, description="Axes that take other values on a CPU.")
-    cuda: Axes | None = Field(default=None, description="Axes that take other values on a GPU.")
+    cpu: Axes | None = None
+    """Axes that take other values on a CPU."""
+    cuda: Axes | None = None
+    """Axes that take other values on a GPU."""
 
 
 @with_axes(optional)
@@ -170,9 +231,8 @@ class ExtraCase(Strict):
     An axis left out takes the grid's value, which must then be a single one.
     """
 
-    device: DeviceKind | None = Field(
-        default=None, description="Measure this case on this kind of device only."
-    )
+    device: DeviceKind | None = None
+    """Measure this case on this kind of device only."""
 
 
 PLAN_FIELDS = (
@@ -203,64 +263,28 @@ BLOCK_MS = {"cpu": 10.0, "cuda": 20.0}
 class Plan(Strict):
     """How long and how often to measure. Fields left out come from the named plan."""
 
-    like: Literal["quick", "standard", "rigorous"] = Field(
-        default="standard", description="The named plan that gives the other fields."
-    )
-    processes: int = Field(
-        default=5,
-        ge=1,
-        le=64,
-        description=(
-            "Worker processes that each measure every case; with one, run-to-run variation is not"
-            " included."
-        ),
-    )
-    min_blocks: int = Field(
-        default=2,
-        ge=1,
-        le=1000,
-        description="Fewest blocks per process; a block calls every backend in turn.",
-    )
-    max_blocks: int = Field(default=6, ge=1, le=1000, description="Most blocks per process.")
-    precision_ratio: float = Field(
-        default=0.03,
-        gt=0,
-        le=1,
-        description=(
-            "Stop once the 95 % intervals of the latency and of its ratios have this half-width:"
-            " 0.05 is 5 %."
-        ),
-    )
-    budget_s: float = Field(
-        default=10.0,
-        gt=0,
-        le=86_400,
-        description="Stop a case after this many seconds of sampling, precise or not.",
-    )
-    windows: int = Field(
-        default=3,
-        ge=1,
-        le=100,
-        description=(
-            "How often utilization and energy are measured per case; with one there is no interval."
-        ),
-    )
-    window_s: float = Field(
-        default=6.0,
-        ge=0.2,
-        le=600,
-        description=(
-            "Length of one such window. Counters are averages over 0.1 to 1 s, so short windows are"
-            " coarse."
-        ),
-    )
-    allocator: Literal["warm_heap", "default"] = Field(
-        default="warm_heap",
-        description=(
-            "On a CPU: warm_heap keeps freed memory while latency is measured, so no call pays for"
-            " page faults; default leaves the C library unchanged."
-        ),
-    )
+    like: Literal["quick", "standard", "rigorous"] = "standard"
+    """The named plan that gives the other fields."""
+    processes: int = Field(default=5, ge=1, le=64)
+    """Worker processes that each measure every case; with one, run-to-run variation is not
+    included."""
+    min_blocks: int = Field(default=2, ge=1, le=1000)
+    """Fewest blocks per process; a block calls every backend in turn."""
+    max_blocks: int = Field(default=6, ge=1, le=1000)
+    """Most blocks per process."""
+    precision_ratio: float = Field(default=0.03, gt=0, le=1)
+    """Stop once the 95 % intervals of the latency and of its ratios have this half-width: 0.05 is 5
+    %."""
+    budget_s: float = Field(default=10.0, gt=0, le=86_400)
+    """Stop a case after this many seconds of sampling, precise or not."""
+    windows: int = Field(default=3, ge=1, le=100)
+    """How often utilization and energy are measured per case; with one there is no interval."""
+    window_s: float = Field(default=6.0, ge=0.2, le=600)
+    """Length of one such window. Counters are averages over 0.1 to 1 s, so short windows are
+    coarse."""
+    allocator: Literal["warm_heap", "default"] = "warm_heap"
+    """On a CPU: warm_heap keeps freed memory while latency is measured, so no call pays for page
+    faults; default leaves the C library unchanged."""
 
     @model_validator(mode="before")
     @classmethod
@@ -279,9 +303,9 @@ class Plan(Strict):
     @model_validator(mode="after")
     def ordered(self) -> "Plan":
         if self.min_blocks > self.max_blocks:
-            found = f"min_blocks ({self.min_blocks}) is larger than max_blocks ({self.max_blocks})"
-            raise PydanticCustomError(
-                "whole_message", "{found}; wanted at most max_blocks; set both", {"found": found}
+            raise whole_message(
+                f"min_blocks ({self.min_blocks}) is larger than max_blocks ({self.max_blocks});"
+                " wanted at most max_blocks; set both"
             )
         return self
 
@@ -289,43 +313,17 @@ class Plan(Strict):
 class Limits(Strict):
     """What a case may cost before it is stopped, and how many cases a scenario may have."""
 
-    timeout_s: float = Field(
-        default=60.0,
-        gt=0,
-        le=86_400,
-        description=(
-            "Time limit of one step of a case (a call, a warm-up, a block); a case that exceeds it"
-            " is stopped, with the status timeout."
-        ),
-    )
-    memory_gib: float | None = Field(
-        default=None,
-        gt=0,
-        description=(
-            "Memory for inputs and peak together, in GiB; a safe share of what is available if not"
-            " given."
-        ),
-    )
-    wall_tolerance_ratio: float = Field(
-        default=0.003,
-        gt=0,
-        le=0.5,
-        description=(
-            "How close the search for a wall comes: it ends when the longest N that fits and the"
-            " shortest that fails differ by this share."
-        ),
-    )
-    wall_budget_s: float | None = Field(
-        default=None,
-        gt=0,
-        le=86_400,
-        description=(
-            "Time for the trials of all walls together; a wall that is not reached by then is"
-            " limited by time. No limit if not given."
-        ),
-    )
-    max_cases: int = Field(
-        default=10_000,
-        ge=1,
-        description="A scenario with more cases is refused before anything is expanded.",
-    )
+    timeout_s: float = Field(default=60.0, gt=0, le=86_400)
+    """Time limit of one step of a case (a call, a warm-up, a block); a case that exceeds it is
+    stopped, with the status timeout."""
+    memory_gib: float | None = Field(default=None, gt=0)
+    """Memory for inputs and peak together, in GiB; a safe share of what is available if not
+    given."""
+    wall_tolerance_ratio: float = Field(default=0.003, gt=0, le=0.5)
+    """How close the search for a wall comes: it ends when the longest N that fits and the shortest
+    that fails differ by this share."""
+    wall_budget_s: float | None = Field(default=None, gt=0, le=86_400)
+    """Time for the trials of all walls together; a wall that is not reached by then is limited by
+    time. No limit if not given."""
+    max_cases: int = Field(default=10_000, ge=1)
+    """A scenario with more cases is refused before anything is expanded."""

@@ -1,7 +1,7 @@
 """Pydantic's errors as lines for the user: place, field, what was found, what was wanted."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from ..cases.axes import ALIASES
 from ..files.errors import shown
 from .document import Document, Keys, key_word
-from .fields import Axes, ExtraCase, Grid, Limits, Plan
+from .fields import Axes, ExtraCase, Grid, Limits, Plan, suggestion
 
 MODELS: dict[Keys, type[BaseModel]] = {
     ("grid",): Grid,
@@ -36,7 +36,6 @@ HOLDERS: tuple[Keys, ...] = (("grid",), ("limits",), ("plan",))
 """Whose fields are taken for fields of a scenario."""
 SEVERAL = re.compile(r"[\w.+-]{1,20}(\s*,\s*[\w.+-]{1,20}){1,20}")
 MOST_LINES = 20
-CLOSE = 0.7  # gpu is not a misspelt cpu
 
 
 def lines(
@@ -48,23 +47,21 @@ def lines(
     """One line per error, the first MOST_LINES of them. `of`: what the fields are fields of."""
     # Pydantic also calls a list too short if everything in it was refused.
     found = [error for error in errors if error["type"] != "too_short" or not error["input"]]
+    found.sort(key=lambda error: position(_place(error, document)))
     # A misspelt required field is one mistake, not two.
     holders = {error["loc"][:-1] for error in found if error["type"] == "missing"}
-    misspelt = {
-        closest(error["loc"], top)
-        for error in found
-        if error["type"] == "extra_forbidden" and error["loc"][:-1] in holders
-    }
+    unknown = [error["loc"] for error in found if error["type"] == "extra_forbidden"]
+    misspelt = {closest(keys, top) for keys in unknown[:MOST_LINES] if keys[:-1] in holders}
     found = [error for error in found if error["type"] != "missing" or error["loc"] not in misspelt]
-    found.sort(key=lambda error: position(_place(error, document)))
     # Only what is shown is worded: looking for a close name takes a third of a millisecond.
     shown_lines = [line(error, document, top, of) for error in found[:MOST_LINES]]
-    return [*shown_lines, *and_more(len(found))]
+    return first_lines(shown_lines, len(found))
 
 
-def in_order(found: Iterable[str]) -> list[str]:
-    """As they stand in the file."""
-    return sorted(found, key=position)
+def first_lines(found: Sequence[str], count: int = 0) -> list[str]:
+    """The first MOST_LINES. `count`: how many there are if not all are in `found`."""
+    more = max(count, len(found)) - MOST_LINES
+    return [*found[:MOST_LINES], *([f"and {more} more; fix these first"] if more > 0 else [])]
 
 
 def position(text: str) -> tuple[int, int]:
@@ -77,14 +74,6 @@ def _place(error: Mapping[str, Any], document: Document) -> str:
     return document.place(error["loc"], of_key=error["type"] == "extra_forbidden")
 
 
-def first_lines(found: list[str]) -> list[str]:
-    return [*found[:MOST_LINES], *and_more(len(found))]
-
-
-def and_more(count: int) -> list[str]:
-    return [f"and {count - MOST_LINES} more; fix these first"] if count > MOST_LINES else []
-
-
 def line(error: Mapping[str, Any], document: Document, top: type[BaseModel], of: str) -> str:
     keys: Keys = error["loc"]
     if error["type"] == "extra_forbidden":
@@ -93,7 +82,7 @@ def line(error: Mapping[str, Any], document: Document, top: type[BaseModel], of:
     match error["type"]:
         case "missing":
             field = model_at(keys[:-1], top).model_fields[str(keys[-1])]
-            said = field.description or "a value"
+            said = " ".join((field.description or "a value").split())
             add = "" if label.startswith("--") else f" Add {name}"  # an option is named already
             return f"{label}missing; wanted: {said[0].lower()}{said[1:]}{add}"
         case "too_short":
@@ -122,11 +111,6 @@ def wanted(error: Mapping[str, Any]) -> str:
     if kind == "string_too_long":
         return f"wanted at most {context['max_length']} characters"
     return f"wanted {WANTED.get(kind) or error['msg'].replace('Input should be ', 'a number ')}"
-
-
-def suggestion(value: Any, known: Iterable[str]) -> str:
-    close = get_close_matches(value, [*known], 1, CLOSE) if isinstance(value, str) else []
-    return f"did you mean {close[0]}? " if close else ""
 
 
 def unknown_field(keys: Keys, document: Document, top: type[BaseModel], of: str) -> str:

@@ -14,6 +14,7 @@ from .fields import (
     AtLeastOne,
     AtMost,
     Axes,
+    Backend,
     DeviceKind,
     ExtraCase,
     Grid,
@@ -22,6 +23,7 @@ from .fields import (
     Plan,
     Question,
     Strict,
+    Study,
     Text,
     list_to_tuple,
     one,
@@ -48,92 +50,55 @@ else:  # names known only when the program runs
     Measure = Literal[("latency", "memory", "graphs", *measures())]
 
 
+Backends = Annotated[tuple[Backend, ...], AtLeastOne, one_or_list(str), AfterValidator(real_names)]
+
+
 @with_axes(one, scenario_wide=True)
 class Scenario(Strict):
     """One YAML file. Every backend is measured on every problem of the grid and of `cases`."""
 
-    name: Name = Field(
-        description=(
-            "Short name, used in the names of run folders: lowercase letters, digits, _ and -, at"
-            " most 64."
-        )
+    name: Name
+    """Short name, used in the names of run folders: lowercase letters, digits, _ and -, at most
+    64."""
+    question: Question = Field(max_length=500)
+    """The question that the report answers, in plain words."""
+    description: Text = Field(default="", max_length=5000)
+    """Background, for readers of the report."""
+    backends: Backends
+    """Names of backends, such as naive, fused and sdpa; see `attnbench list backends`."""
+    baseline: Annotated[str, AfterValidator(real_name)] | None = None
+    """The backend that the others are compared with; one of backends."""
+    grid: Grid = Grid()
+    """Values per axis; every combination is one problem. Single values need no list."""
+    cases: Annotated[tuple[ExtraCase, ...], BeforeValidator(list_to_tuple)] = ()
+    """Problems outside the grid; an axis left out comes from the grid."""
+    contrast: Annotated[tuple[AxisName, ...], AtMost, one_or_list(AxisName)] = ()
+    """Axes whose values are measured side by side, so that their ratios are paired."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to measure; auto takes a GPU if there is one."""
+    plan: Plan = Plan()
+    """How long and how often to measure: quick, standard, rigorous, or fields."""
+    limits: Limits = Limits()
+    """What stops a case, and how many cases are too many."""
+    measure: Annotated[tuple[Measure, ...], AtLeastOne, one_or_list(Measure)] = (
+        "latency",
+        "memory",
     )
-    question: Question = Field(
-        max_length=500, description="The question that the report answers, in plain words."
-    )
-    description: Text = Field(
-        default="", max_length=5000, description="Background, for readers of the report."
-    )
-    backends: Annotated[
-        tuple[str, ...], AtLeastOne, one_or_list(str), AfterValidator(real_names)
-    ] = Field(
-        description="Names of backends, such as naive, fused and sdpa; see"
-        " `attnbench list backends`."
-    )
-    baseline: Annotated[str, AfterValidator(real_name)] | None = Field(
-        default=None, description="The backend that the others are compared with; one of backends."
-    )
-    grid: Grid = Field(
-        default=Grid(),
-        description=(
-            "Values per axis; every combination is one problem. Single values need no list."
-        ),
-    )
-    cases: Annotated[tuple[ExtraCase, ...], BeforeValidator(list_to_tuple)] = Field(
-        default=(),
-        description="Problems outside the grid; an axis left out comes from the grid.",
-    )
-    contrast: Annotated[tuple[AxisName, ...], AtMost, one_or_list(AxisName)] = Field(
-        default=(),
-        description="Axes whose values are measured side by side, so that their ratios are paired.",
-    )
-    device: Literal["auto", "cpu", "cuda"] = Field(
-        default="auto", description="Where to measure; auto takes a GPU if there is one."
-    )
-    plan: Plan = Field(
-        default=Plan(),
-        description="How long and how often to measure: quick, standard, rigorous, or fields.",
-    )
-    limits: Limits = Field(
-        default=Limits(), description="What stops a case, and how many cases are too many."
-    )
-    measure: Annotated[tuple[Measure, ...], AtLeastOne, one_or_list(Measure)] = Field(
-        default=("latency", "memory"),
-        description=(
-            "What to measure: latency, memory, utilization (the device's counters over windows of a"
-            " steady loop), energy (over the same windows), graphs (such windows also for the call"
-            " as a CUDA graph), kernels (which kernels a call launches); `attnbench list probes`"
-            " shows the columns of each."
-        ),
-    )
-    watch: Axes = Field(
-        default=Axes(),
-        description=(
-            "Problems on which utilization, energy and kernels are measured: those whose axes have"
-            " one of these values. All problems if not given."
-        ),
-    )
-    studies: Annotated[tuple[str, ...], AtMost, one_or_list(str)] = Field(
-        default=(),
-        description=(
-            "What to examine beside the cases, on the smallest problem: names from `attnbench list"
-            " studies`; of a study in parts one value, such as trained_heads:copy."
-        ),
-    )
-    save_models: bool = Field(
-        default=False,
-        description=(
-            "Save the models that studies train, as safetensors files in the run's folder models;"
-            " --checkpoint takes them."
-        ),
-    )
-    find_wall: bool = Field(
-        default=False,
-        description=(
-            "Also find the longest N that fits, per backend and combination of the other axes; the"
-            " grid may then lack seq_len."
-        ),
-    )
+    """What to measure: latency, memory, utilization (the device's counters over windows of a steady
+    loop), energy (over the same windows), graphs (such windows also for the call as a CUDA graph),
+    kernels (which kernels a call launches); `attnbench list probes` shows the columns of each."""
+    watch: Axes = Axes()
+    """Problems on which utilization, energy and kernels are measured: those whose axes have one of
+    these values. All problems if not given."""
+    studies: Annotated[tuple[Study, ...], AtMost, one_or_list(str)] = ()
+    """What to examine beside the cases, on the smallest problem: names from `attnbench list
+    studies`; of a study in parts one value, such as trained_heads:copy."""
+    save_models: bool = False
+    """Save the models that studies train, as safetensors files in the run's folder models;
+    --checkpoint takes them."""
+    find_wall: bool = False
+    """Also find the longest N that fits, per backend and combination of the other axes; the grid
+    may then lack seq_len."""
     _source: str = PrivateAttr("")
 
     @property

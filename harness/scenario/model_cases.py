@@ -7,89 +7,97 @@ resumed where the model's configuration is not.
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import PydanticCustomError
+from pydantic import Field, ValidationError
 
 from ...impls.problem import AXES, Problem
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput
 from ..models.layers import Model
-from ..models.questions import PHASES, Phase, questions
+from ..models.questions import Phase, questions
 from ..models.resolve import model_of
-from .document import Document, Keys
-from .fields import as_size
+from .document import Document, Fields, Items, Keys
+from .fields import Size, Strict
+from .messages import lines
 
-FIELDS = ("model", "phase", "tp")
+
+class ModelCase(Strict):
+    """What a case says that names a model, beside other axes of the problem."""
+
+    model: str = Field(min_length=1)
+    """A model whose attention is measured: a name from `attnbench list models`, a config.json of
+    Hugging Face or its folder. It gives heads, widths, causal, mask and window."""
+    phase: Phase = "prefill"
+    """With model: prefill computes seq_len tokens at once, decode one token after so many, training
+    all with gradients."""
+    tp: Size = 1
+    """With model: how many devices share its heads (tensor parallelism)."""
+    seq_len: Size | None = None
+
 
 FROM_PROBLEM = tuple(name for name in AXES if name not in ("batch", "dtype", "scope"))
 
 
 def expand_models(document: Document) -> None:
-    """Replace each case with `model` by one for each distinct attention of it. Raises BadInput."""
+    """Replace each case with `model` by one for each distinct attention of it. Raises BadInput.
+
+    The new cases' places are those of the cases that they came from.
+    """
     cases = document.data.get("cases")
-    if not isinstance(cases, list) or not any(_names_model(case) for case in cases):
+    if not isinstance(cases, Items) or not any(_names_model(case) for case in cases):
         return
-    expanded: list[Any] = []
-    origins: list[int] = []
+    expanded = Items()
     problems: list[str] = []
     for index, case in enumerate(cases):
         try:
             new = _cases_of(document, index, case) if _names_model(case) else [case]
         except BadInput as error:
             problems += error.problems
-        else:
-            expanded += new
-            origins += [index] * len(new)
+            continue
+        for one in new:
+            expanded.at[len(expanded)] = document.place(("cases", index))
+            expanded.append(one)
     if problems:
         raise BadInput(*problems)
-    _move_places(document, origins)
     document.data["cases"] = expanded
 
 
 def _names_model(case: Any) -> bool:
-    return isinstance(case, dict) and "model" in case
+    return isinstance(case, Fields) and "model" in case
 
 
-def _cases_of(document: Document, index: int, case: dict[str, Any]) -> list[dict[str, Any]]:
+def _cases_of(document: Document, index: int, case: Fields) -> list[Fields]:
     keys: Keys = ("cases", index)
 
     def bad(name: str, text: str) -> BadInput:
         return BadInput(f"{document.label((*keys, name))}{text}")
 
-    phase = case.get("phase", "prefill")
-    if phase not in PHASES:
-        raise bad("phase", f"found {shown(phase)}; wanted one of {', '.join(PHASES)}")
     if wrong := [name for name in case if name in FROM_PROBLEM and name != "seq_len"]:
         raise bad(wrong[0], "the model says it; remove it, or name no model")
-    parts = _size(case.get("tp", 1), bad, "tp")
+    given = {name: case[name] for name in ModelCase.model_fields if name in case}
     try:
-        model = _named(case["model"], document.origin).divided(parts)
+        asked = ModelCase.model_validate(given)
+    except ValidationError as error:
+        moved = [{**one, "loc": (*keys, *one["loc"])} for one in error.errors(include_url=False)]
+        raise BadInput(*lines(moved, document, ModelCase)) from None
+    beside = Path(document.origin).parent / asked.model  # from the scenario's folder
+    try:
+        model = model_of(str(beside) if "/" in asked.model and beside.exists() else asked.model)
+        model = model.divided(asked.tp)
     except BadInput as error:
         raise BadInput(*(f"{document.place(keys)}: {one}" for one in error.problems)) from None
+    context = asked.seq_len
     lengths = {layer.seq_len for layer, _ in model.attention()}
-    if "seq_len" in case:
-        context = _size(case["seq_len"], bad, "seq_len")
-    elif lengths and 0 not in lengths:
+    if context is None and lengths and 0 not in lengths:
         context = max(lengths)
-    else:
+    elif context is None:
         raise bad("seq_len", f"not given; wanted the context of {model.name}, in tokens")
     if model.max_context is not None and context > model.max_context:
         raise bad("seq_len", f"{context}; wanted at most the {model.max_context} of {model.name}")
-    own = {name: value for name, value in case.items() if name not in (*FIELDS, "seq_len")}
-    return [{**axes_of(problem), **own} for problem in _problems(model, phase, context, bad)]
-
-
-def _named(name: Any, origin: str) -> Model:
-    """A relative path starts from the scenario's folder."""
-    if not isinstance(name, str) or not name:
-        raise BadInput(f"model: {shown(name)}; wanted a name or a path of a model")
-    beside = Path(origin).parent / name
-    return model_of(str(beside) if "/" in name and beside.exists() else name)
-
-
-def _size(value: Any, bad: Any, name: str) -> int:
-    try:
-        return int(as_size(value))
-    except PydanticCustomError as error:
-        raise bad(name, f"found {shown(value)}; wanted {error.message()}") from None
+    own = {name: value for name, value in case.items() if name not in given}
+    problems = _problems(model, asked.phase, context, bad)
+    found = [Fields(axes_of(problem), **own) for problem in problems]
+    for one in found:
+        one.at, one.keys_at = case.at, case.keys_at
+    return found
 
 
 def _problems(model: Model, phase: Phase, context: int, bad: Any) -> list[Problem]:
@@ -109,19 +117,3 @@ def axes_of(problem: Problem) -> dict[str, Any]:
     values = {name: getattr(problem, name) for name in FROM_PROBLEM}
     always = ("causal", "mask")
     return {name: value for name, value in values.items() if value or name in always}
-
-
-def _move_places(document: Document, origins: list[int]) -> None:
-    """The new cases' places are those of the cases that they came from."""
-    for places in (document.keys, document.values):
-        moved = {keys: place for keys, place in places.items() if keys[:1] != ("cases",)}
-        moved |= {keys: place for keys, place in places.items() if keys == ("cases",)}
-        for index, origin in enumerate(origins):
-            begin = ("cases", origin)
-            moved |= {
-                ("cases", index, *keys[2:]): place
-                for keys, place in places.items()
-                if keys[:2] == begin
-            }
-        places.clear()
-        places.update(moved)

@@ -18,7 +18,7 @@ from ..process.interpreter import Interpreter
 from ..studies import SAVING_NEEDS, parts_of, takes
 from ..studies.attachments import Attachment
 from . import Scenario
-from .shards import Shard, Units, of_shard, unit_count
+from .shards import Shard, Units, of_shard, units_of
 
 MOST_NAMED = 6
 
@@ -105,7 +105,7 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
         return SelectedCases(*whole, duplicates, whole)
     part = of_shard(whole, shard, scenario.plan, device)
     if part.is_empty:
-        units = unit_count(whole)
+        units = len(units_of(whole))
         raise NothingSelected(
             f"--shard {shard}: empty: {scenario.name} has {units}"
             f" {'part' if units == 1 else 'parts'} that can be measured apart; nothing is missing"

@@ -5,10 +5,7 @@ accept a repeated key. Anchors, aliases and tags are refused: a scenario has not
 """
 
 import errno
-import os
 import re
-import stat
-from collections.abc import Iterator
 from math import isinf
 from pathlib import Path
 from typing import Any
@@ -27,25 +24,33 @@ from ruamel.yaml.reader import ReaderError
 
 from ..files.errors import BadInput, shown
 from ..files.printable import visible
-from .document import Document, Keys
+from .document import Document, Fields, Items
 
 MAX_BYTES = 1 << 20
 # counted before parsing: the parser looks 1024 characters ahead, quadratic in open brackets
 MAX_OPEN_BRACKETS = 256
 MAX_DEPTH = 64
 MAX_DIGITS = 18  # any such number fits 64 bits
-# Limits of work: ruamel.yaml takes about 15 us per value, and what follows a few of them.
+# Limit of work: ruamel.yaml takes about 15 us per value, and what follows a few of them.
 MAX_NODES = 50_000  # keys and values: 5 000 explicit cases of four fields
-MAX_KEYS = 500  # of one mapping; a scenario's largest has about thirty
 MAX_PROBLEMS = 20  # as many as anyone reads before the first is fixed
 # The core schema of YAML 1.2: no `yes`, no `1:30`, no octal without 0o.
-NULL = {"", "~", "null", "Null", "NULL"}
-BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+WORDS = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
 DECIMAL = re.compile(r"[-+]?[0-9]+")
 BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 TOO_DEEP = f"more than {MAX_DEPTH} levels of nesting; wanted a scenario, which has four"
+REASONS = {
+    errno.ENOENT: "no such file; check the path, or see `attnbench list scenarios`",
+    errno.ENOTDIR: "a part of this path is not a directory; check the path",
+    errno.ELOOP: "symbolic links that go in a circle; wanted a file",
+    errno.EACCES: "may not be read; check its permissions",
+}
+"""Why a file is not read, by the system's error."""
 
 
 def read_yaml(path: Path) -> Document:
@@ -57,25 +62,17 @@ def read_yaml(path: Path) -> Document:
 def read_bytes(path: Path, name: str) -> bytes:
     """A regular file's bytes, at most MAX_BYTES. Never waits: a FIFO is refused."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        known = {
-            errno.ENOENT: "no such file; check the path, or see `attnbench list scenarios`",
-            errno.ENOTDIR: "a part of this path is not a directory; check the path",
-            errno.ELOOP: "symbolic links that go in a circle; wanted a file",
-            errno.EACCES: "may not be read; check its permissions",
-        }
-        code = error.errno if isinstance(error, OSError) else None
-        reason = known.get(code or 0, f"cannot be opened: {error}; wanted a readable file")
-        raise BadInput(f"{name}: {reason}") from None
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(descriptor)
-        kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe"}
-        kind = kinds.get(stat.S_IFMT(mode), "a special file")
-        raise BadInput(f"{name}: {kind}; wanted a file")
-    with os.fdopen(descriptor, "rb") as file:
-        content = file.read(MAX_BYTES + 1)
+        if path.exists() and not path.is_file():
+            kinds = {"a directory": path.is_dir(), "a pipe": path.is_fifo(), "a special file": True}
+            kind = next(one for one, is_so in kinds.items() if is_so)
+            raise BadInput(f"{name}: {kind}; wanted a file")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except BadInput:
+        raise
+    except (OSError, ValueError) as error:  # a ValueError for a NUL byte
+        reason = f"cannot be opened: {error}; wanted a readable file"
+        raise BadInput(f"{name}: {REASONS.get(getattr(error, 'errno', 0), reason)}") from None
     if len(content) > MAX_BYTES:
         raise BadInput(f"{name}: larger than 1 MiB; wanted a scenario, which takes a few KiB")
     return content
@@ -83,13 +80,6 @@ def read_bytes(path: Path, name: str) -> bytes:
 
 def decode(content: bytes, origin: str) -> str:
     """UTF-8 text. Raises BadInput at the line and column of the first bad byte."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise BadInput(
-            f"{origin}:1:1: UTF-16 text; wanted UTF-8; convert it with `iconv -f UTF-16 -t UTF-8`"
-        )
-    if b"\0" in content:
-        where = place(origin, content[: content.index(0)].decode(errors="replace"))
-        raise BadInput(f"{where}: a NUL byte; wanted UTF-8 text")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -110,7 +100,7 @@ def parse_yaml(text: str, origin: str, *, lines: bool = True) -> Document:
     Raises BadInput.
     """
     refuse_open_brackets(text, origin)
-    builder = Builder(YAML(typ="safe", pure=True).parse(text), origin, lines=lines)
+    builder = Builder(text, origin, lines=lines)
     try:
         document = builder.build()
     except BadInput as error:
@@ -160,18 +150,19 @@ def explained(error: MarkedYAMLError) -> str:
 class Builder:
     """Turns parser events into data with places; collects problems until a fatal one."""
 
-    def __init__(self, events: Iterator[Any], origin: str, *, lines: bool) -> None:
-        self.events = events
+    def __init__(self, text: str, origin: str, *, lines: bool) -> None:
+        self.events = YAML(typ="safe", pure=True).parse(text)
+        self.origin = origin
         self.lines = lines
-        self.document = Document(None, origin)
         self.problems: list[str] = []
-        self.count = 0  # keys and values
+        self.nodes = 0  # keys and values
 
     def at(self, mark: StringMark | None) -> str:
-        origin = self.document.origin
-        return f"{origin}:{mark.line + 1}:{mark.column + 1}" if self.lines and mark else origin
+        where = f":{mark.line + 1}:{mark.column + 1}" if self.lines and mark else ""
+        return f"{self.origin}{where}"
 
     def build(self) -> Document:
+        document = Document(None, self.origin)
         starts = (event for event in self.events if isinstance(event, DocumentStartEvent))
         for number, start in enumerate(starts):
             if number:
@@ -179,9 +170,10 @@ class Builder:
                     f"{self.at(start.start_mark)}: a second document starts here; one document"
                     " expected; use one file for each"
                 )
-            self.document.data = self.value(next(self.events), ())
-        self.document.nodes = self.count
-        return self.document
+            event = next(self.events)
+            begin = self.at(event.start_mark)
+            document = Document(self.value(event, begin, 0), self.origin, begin, self.nodes)
+        return document
 
     def problem(self, text: str) -> None:
         """Collect a problem. Raises BadInput if it is one of too many."""
@@ -189,53 +181,43 @@ class Builder:
             raise BadInput("and more; fix these first")
         self.problems.append(text)
 
-    def value(self, event: Any, keys: Keys) -> Any:
-        """The value that starts with `event`."""
-        where = self.at(event.start_mark)
-        self.document.values.setdefault(keys, where)
-        self.node(event, where, "value")
-        if len(keys) > MAX_DEPTH:
+    def value(self, event: Any, where: str, depth: int) -> Any:
+        """The value that starts with `event`. A repeated key keeps its first value."""
+        self.count(event, where, "value")
+        if depth > MAX_DEPTH:
             raise BadInput(f"{where}: {TOO_DEEP}")
         if isinstance(event, ScalarEvent):
             return event.value if event.style else self.plain(event.value, where)
-        if not isinstance(event, SequenceStartEvent):
-            return self.mapping(keys)
-        value: list[Any] = []
-        while not isinstance(item := next(self.events), SequenceEndEvent):
-            value.append(self.value(item, (*keys, len(value))))
-        return value
-
-    def mapping(self, keys: Keys) -> dict[str, Any]:
-        """The entries up to the end of a mapping. A repeated key keeps its first value."""
-        mapping: dict[str, Any] = {}
-        count = 0  # repeated keys too
+        if isinstance(event, SequenceStartEvent):
+            items = Items()
+            while not isinstance(event := next(self.events), SequenceEndEvent):
+                where = items.at[len(items)] = self.at(event.start_mark)
+                items.append(self.value(event, where, depth + 1))
+            return items
+        fields = Fields()
         while not isinstance(event := next(self.events), MappingEndEvent):
             where = self.at(event.start_mark)
-            count += 1
-            if count > MAX_KEYS:
-                raise BadInput(
-                    f"{where}: more than {MAX_KEYS} keys in one mapping; wanted a smaller scenario"
-                )
             if not isinstance(event, ScalarEvent):
                 raise BadInput(f"{where}: a key that is not a word; wanted `field: value`")
-            self.node(event, where, "key")
-            path = (*keys, event.value)
-            if event.value in mapping:
+            key = event.value
+            self.count(event, where, "key")
+            if key in fields:
                 self.problem(
-                    f"{where}: key {shown(event.value)} given twice, first at"
-                    f" {self.document.keys[path]}; wanted it once; remove one"
+                    f"{where}: key {shown(key)} given twice, first at {fields.keys_at[key]}; wanted"
+                    " it once; remove one"
                 )
-            self.document.keys.setdefault(path, where)
-            value = next(self.events)
-            if isinstance(value, ScalarEvent) and not value.value and not value.style:
-                self.document.values.setdefault(path, where)  # an empty value has no place
-            mapping.setdefault(event.value, self.value(value, path))
-        return mapping
+            fields.keys_at.setdefault(key, where)
+            event = next(self.events)
+            if not isinstance(event, ScalarEvent) or event.value or event.style:
+                where = self.at(event.start_mark)  # an empty value has no place
+            fields.at.setdefault(key, where)
+            fields.setdefault(key, self.value(event, where, depth + 1))
+        return fields
 
-    def node(self, event: Any, where: str, what: str) -> None:
+    def count(self, event: Any, where: str, what: str) -> None:
         """Count a key or a value. Raises BadInput for an alias, an anchor or too many of them."""
-        self.count += 1
-        if self.count > MAX_NODES:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
             raise BadInput(f"{where}: more than {MAX_NODES} values; wanted a smaller scenario")
         if event.anchor is not None:
             sign = "alias *" if isinstance(event, AliasEvent) else "anchor &"
@@ -249,10 +231,8 @@ class Builder:
 
     def plain(self, text: str, where: str) -> Any:
         """A scalar without quotes, by the core schema."""
-        if text in NULL:
-            return None
-        if text in BOOL:
-            return BOOL[text]
+        if text in WORDS:
+            return WORDS[text]
         if DECIMAL.fullmatch(text) or BASED.fullmatch(text):
             if len(text) <= MAX_DIGITS:
                 return int(text, 10 if DECIMAL.fullmatch(text) else 0)

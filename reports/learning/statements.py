@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from ...harness.learning.findings import TrainedHeads
 from ...harness.stats.intervals import Interval, mean_interval
-from ..analysis.claims.claim_verdict import (
+from ..claims.statement import Measured, Statement, claim
+from ..claims.verdict import (
     ClaimVerdict,
     Evidence,
     above,
     by_interval,
     jointly,
 )
-from ..analysis.claims.statement import Measured, Statement, claim
 from ..formatting import list_text, number_text, plural, range_text
 from .trained import (
     MARGIN_RATIO,

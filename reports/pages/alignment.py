@@ -22,7 +22,9 @@ def number_columns(table: Table) -> frozenset[int]:
 
 
 def _is_of_numbers(table: Table, column: int) -> bool:
-    cells = [row[column] for row in table.rows if row[column]]
+    if column in table.numbers:
+        return True
+    cells = [row[column] for row in table.texts if row[column]]
     numbers = [
         cell
         for cell in cells

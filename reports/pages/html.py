@@ -138,7 +138,7 @@ def aligned(table: Table) -> str:
 
 def names_em(table: Table) -> float:
     """A width for the first column: the others then share the rest evenly."""
-    longest = max((len(row[0]) for row in (*table.rows, table.columns) if row), default=0)
+    longest = max((len(row[0]) for row in (*table.texts, table.columns) if row), default=0)
     return min(0.7 * longest + 1.5, WIDEST_NAME_EM)
 
 
@@ -234,7 +234,7 @@ def transposed(table: Table) -> Table:
 
     return replace(
         table,
-        columns=(table.columns[0], *(row[0] for row in table.rows)),
+        columns=(table.columns[0], *(row[0] for row in table.texts)),
         rows=tuple((name, *row) for name, row in zip(table.columns[1:], rows, strict=True)),
         strong=frozenset(turned(place) for place in table.strong if place[1]),
         failed=frozenset(turned(place) for place in table.failed if place[1]),

@@ -142,7 +142,7 @@ def _block(block: Block, *, with_numbers: bool) -> list[str]:
 
 
 def _table(table: Table, title: str = "") -> str:
-    rows = [[markdown_cell(cell) for cell in row] for row in table.rows[:MOST_ROWS]]
+    rows = [[markdown_cell(cell) for cell in row] for row in table.texts[:MOST_ROWS]]
     for row, column in table.strong:
         if row < len(rows):
             rows[row][column] = f"**{rows[row][column] or ' '}**"

@@ -42,7 +42,7 @@ def grid(table: Table) -> TerminalTable:
     numbers = number_columns(table)
     rows = [
         [_cell(table, (line, place), cell) for place, cell in enumerate(row)]
-        for line, row in enumerate(table.rows[:MOST_ROWS])
+        for line, row in enumerate(table.texts[:MOST_ROWS])
     ]
     if len(table.rows) > MOST_ROWS:
         more = f"{len(table.rows) - MOST_ROWS} more rows"

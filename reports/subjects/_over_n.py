@@ -8,7 +8,8 @@ from typing import Any
 
 from ..data.row_groups import Group, Row, case_key
 from ..elements import Block, Figure, Panel, Series, Table, note
-from ..formatting import Unit, plural
+from ..formatting import plural
+from ..quantity import Cell, Unit
 
 N_LABEL = "sequence length N (1k = 1024)"
 FEW_POINTS = 3  # over N: figures with as few are drawn as small multiples,
@@ -68,7 +69,7 @@ def _points(figure: Figure) -> int:
 def _joined(tables: Sequence[tuple[str, Table]]) -> Table:
     """One table, with the problem in its first column; columns are matched by their titles."""
     columns = list(dict.fromkeys(name for _, table in tables for name in table.columns))
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[Cell, ...]] = []
     strong: set[tuple[int, int]] = set()
     cases: dict[tuple[int, int], str] = {}
     for label, table in tables:

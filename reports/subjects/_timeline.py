@@ -11,7 +11,8 @@ from ..data.row_groups import Row
 from ..data.run_meta import Meta, run_caption
 from ..data.telemetry import telemetry, telemetry_files
 from ..elements import Block, Figure, Panel, Series, Table, note
-from ..formatting import Unit, beyond_text, number_text, percent_text, plural
+from ..formatting import beyond_text, number_text, percent_text, plural
+from ..quantity import Unit
 
 MOST_POINTS = 400  # per line, breaks included
 GAP_PERIODS = 3  # of the sampler: a longer gap breaks the line

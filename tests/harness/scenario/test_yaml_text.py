@@ -34,8 +34,8 @@ def test_values_follow_the_core_schema_of_yaml_1_2() -> None:
 def test_every_key_and_value_has_its_place() -> None:
     document = parse_yaml("a:\n  b: [1,\n      2]\nempty:\n", "f.yaml")
     assert document.data == {"a": {"b": [1, 2]}, "empty": None}
-    assert document.keys[("a", "b")] == "f.yaml:2:3"
-    assert document.values[("a", "b", 1)] == "f.yaml:3:7"
+    assert document.place(("a", "b"), of_key=True) == "f.yaml:2:3"
+    assert document.place(("a", "b", 1)) == "f.yaml:3:7"
     assert document.place(("a", "b", 7, "nothing", "here")) == "f.yaml:2:6"
     assert document.place(("empty",)) == "f.yaml:4:1"
 
@@ -79,9 +79,9 @@ def test_what_is_wrong_is_said_with_its_place_and_at_once(text: str) -> None:
 
 
 ENCODINGS = {
-    "NUL": (b"a: 1\nb: \0", ":2:4: a NUL byte"),
+    "NUL": (b"a: 1\nb: \0", ":2:4: control character U+0000"),
     "invalid UTF-8": (b"a: 1\nb: \xff", ":2:4: byte 0xff is not UTF-8"),
-    "UTF-16": ("a: 1".encode("utf-16"), ":1:1: UTF-16 text"),
+    "UTF-16": ("a: 1".encode("utf-16"), ":1:1: byte 0xff is not UTF-8"),
     "20 MB": (b"a: 1\n" * 4_000_000, ": larger than 1 MiB"),
 }
 
@@ -123,10 +123,10 @@ def test_a_circle_of_links_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_may_not_be_read_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> int:  # root may read everything, so the system's answer is played
+    def refuse(*_: object) -> None:  # root may read everything, so the system's answer is played
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     assert (
         file_refusal(tmp_path / "secret.yaml") == "f.yaml: may not be read; check its permissions"
     )

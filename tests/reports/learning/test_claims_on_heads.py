@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.claims.ledger import Claim, ledger
+from attnbench.reports.claims.ledger import Claim, ledger
 from tests.reports.fake_trainings import training, trainings
 
 SURE = [0.97, 0.98, 0.99, 0.98, 0.97]
@@ -14,7 +14,7 @@ COUNTS = (1, 2, 4, 8, 16, 32, 64)
 
 def claims(findings: list[Any]) -> dict[str, Claim]:
     studied = [{"study": "trained_heads", **one} for one in findings]
-    return {one.id: one for one in ledger([], {"studies": studied})}
+    return {one.of.name: one for one in ledger([], {"studies": studied})}
 
 
 def verdict(name: str, findings: list[Any]) -> str:
