@@ -76,7 +76,7 @@ class Dispatch:
     def __init__(self, plan: RunPlan, fleet: Fleet, signals: Signals, shipping: Shipping) -> None:
         self.queue = work_of(plan, len(fleet.opened))
         if plan.forecast is not None:
-            units = [[one.id for one in work.units.planned] for work in self.queue]
+            units = [work.units.ids for work in self.queue]
             shared = replace(plan.forecast, devices=len(fleet.opened), units=units)
             plan = replace(plan, forecast=shared)
         self.plan = plan
