@@ -7,6 +7,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
+from ...harness.files.errors import BadInput, EnvironmentUnmet, NothingSelected
 from ...harness.files.printable import visible
 from ..data.noise_floor import (
     ASSUMED,
@@ -37,15 +38,15 @@ COMPARED = ("git", "attnbench")
 Folder = str | Path
 
 
-class NotComparable(ValueError):
+class NotComparable(BadInput):
     """One line: there is nothing to compare, or not what was requested."""
 
 
-class DifferentDevices(ValueError):
+class DifferentDevices(EnvironmentUnmet, ValueError):
     """One line: the runs were measured on different devices."""
 
 
-class NoCaseLeft(ValueError):
+class NoCaseLeft(NothingSelected, ValueError):
     """One line: no case matches what was selected."""
 
 
