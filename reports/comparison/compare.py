@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ...harness.files.errors import BadInput, EnvironmentUnmet, NothingSelected
 from ...harness.files.printable import visible
 from ..data.noise_floor import NoiseFloor, newest_noise_floor, spread_of_medians
 from ..data.read import BadRun, Document, Run, read_run, results_folders
@@ -32,15 +33,15 @@ Pair = tuple[CaseSamples | None, CaseSamples | None]
 """Base and new."""
 
 
-class NotComparable(ValueError):
+class NotComparable(BadInput):
     """One line: there is nothing to compare, or not what was requested."""
 
 
-class DifferentDevices(ValueError):
+class DifferentDevices(EnvironmentUnmet, ValueError):
     """One line: the runs were measured on different devices."""
 
 
-class NoCaseLeft(ValueError):
+class NoCaseLeft(NothingSelected, ValueError):
     """One line: no case matches what was selected."""
 
 
