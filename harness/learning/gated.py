@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol
 from torch import Tensor
 from torch.func import functional_call
 
-from ....impls.block import Decoder
-from .. import head_metrics
-from ..head_metrics import Heads
+from ...impls.block import Decoder
+from . import head_metrics
+from .head_metrics import Heads
 
 
 class Head(NamedTuple):
@@ -62,7 +62,7 @@ class Gated(Protocol):
 class GatedDecoder:
     """A decoder of impls/block.py. A factor scales a head's columns of W_O."""
 
-    def __init__(self, model: Decoder, trained: dict[str, str]) -> None:
+    def __init__(self, model: Decoder, trained: dict[str, str] | None = None) -> None:
         self.model, problem = model, model.problem
         self.heads = [problem.heads] * len(model.own_blocks)
         self.about = About(
@@ -74,7 +74,7 @@ class GatedDecoder:
             parameter_count=sum(one.numel() for one in model.parameters()),
             layers=tuple(range(len(self.heads))),
             longest=problem.seq_len,
-            trained=trained,
+            trained=trained or {},
         )
 
     def logits(self, tokens: Tensor, gates: Gates | None = None) -> Tensor:
