@@ -1,7 +1,7 @@
 """Numbers, sizes and statuses as text, and foreign text in Markdown."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import isfinite, isnan
 
 import humanize
@@ -84,14 +84,6 @@ def bandwidth_text(bytes_per_s: float | None) -> str:
     return "" if bytes_per_s is None else humanize.metric(bytes_per_s, "B/s")
 
 
-PREFIXED: Mapping[str, Callable[[float], str]] = {
-    "ms": time_text,
-    "flops_per_s": rate_text,
-    "bytes_per_s": bandwidth_text,
-}
-"""By unit: numbers with a prefix of powers of ten."""
-
-
 def number_text(value: float | None) -> str:
     """Three significant digits, two below 1, without an exponent unless it is needed."""
     if value is None or not isfinite(value):
@@ -142,9 +134,7 @@ def kernel_text(kernel: str | None, generation: str | None) -> str:
 
 def range_text(low: float | None, high: float | None) -> str:
     """` (2.05 to 2.16)`, to append to a value that is no ratio; "" without an interval."""
-    if low is None or high is None or not (isfinite(low) and isfinite(high)):
-        return ""
-    return f" ({number_text(low)} to {number_text(high)})"
+    return in_brackets(bounds_text(low, high, number_text))
 
 
 UNCERTAIN = f"uncertain by more than {MOST_TIMES:.0f} times"
@@ -157,22 +147,23 @@ def ratio_bounds_text(
     """The interval of a ratio, wherever one is written: `2.05 to 2.16`, or that it is too wide to
     decide anything; "" without an interval.
     """
-    return _bounds_text(low, high, text, ratio_says_nothing)
+    return bounds_text(low, high, text, ratio_says_nothing)
 
 
 def measured_bounds_text(
     low: float | None, high: float | None, text: Callable[[float], str] = number_text
 ) -> str:
     """The same of a time or a rate, which has no 1 to be beside."""
-    return _bounds_text(low, high, text, says_nothing)
+    return bounds_text(low, high, text, says_nothing)
 
 
-def _bounds_text(
+def bounds_text(
     low: float | None,
     high: float | None,
     text: Callable[[float], str],
-    is_too_wide: Callable[[float, float], bool],
+    is_too_wide: Callable[[float, float], bool] = lambda low, high: False,
 ) -> str:
+    """The same of what may be 0 or less."""
     if low is None or high is None or isnan(low) or isnan(high):
         return ""
     if is_too_wide(low, high):

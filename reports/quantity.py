@@ -2,23 +2,24 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import isfinite, isnan
+from math import isfinite
 from typing import TYPE_CHECKING, Literal
 
 import humanize
 
-from ..harness.stats.wide_intervals import ratio_says_nothing, says_nothing
 from .formatting import (
-    UNCERTAIN,
     bandwidth_text,
+    bounds_text,
     bytes_text,
     count_text,
     flops_text,
     in_brackets,
     length_text,
+    measured_bounds_text,
     number_text,
     percent_text,
     rate_text,
+    ratio_bounds_text,
     time_text,
 )
 
@@ -57,7 +58,8 @@ _BARE: Mapping[Unit, Callable[[float], str]] = {
     "times": number_text,
 }
 """In an interval, whose value has the unit already."""
-POSITIVE = ("ms", "flops", "flops_per_s", "bytes_per_s", "j", "share")
+PREFIXED = ("ms", "flops", "flops_per_s", "bytes_per_s", "j")  # by powers of ten
+POSITIVE = (*PREFIXED, "share")
 RATIOS = ("times", "ratio")
 
 
@@ -93,15 +95,12 @@ class Quantity:
     @property
     def bounds(self) -> str:
         """`2.05 to 2.16`, or that the interval is too wide to say anything; "" without one."""
-        low, high = self.low, self.high
-        if low is None or high is None or isnan(low) or isnan(high):
-            return ""
-        if self.unit in RATIOS and ratio_says_nothing(low, high):
-            return UNCERTAIN
-        if self.unit in POSITIVE and says_nothing(low, high):
-            return UNCERTAIN
         text = _BARE.get(self.unit) or _TEXTS.get(self.unit, number_text)
-        return f"{text(low)} to {text(high)}" if isfinite(low) and isfinite(high) else ""
+        if self.unit in RATIOS:
+            return ratio_bounds_text(self.low, self.high, text)
+        if self.unit in POSITIVE:
+            return measured_bounds_text(self.low, self.high, text)
+        return bounds_text(self.low, self.high, text)
 
 
 class Number(str):

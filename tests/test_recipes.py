@@ -76,7 +76,7 @@ SHOWN = (
     "harness/probes/mine.py",
     "harness/studies/mine.py",
     "reports/subjects/mine.py",
-    "reports/analysis/claims/mine.py",
+    "reports/claims/mine.py",
 )
 """Files that CONTRIBUTING.md shows whole."""
 
@@ -135,12 +135,7 @@ def run(house: Path) -> Path:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("what", "name"),
-    [
-        ("backends", "halves"),
-        ("scenarios", "five_files"),
-        ("studies", "mine"),
-        ("probes", "wait_count"),
-    ],
+    [("backends", "halves"), ("probes", "wait_count")],
 )
 def test_a_new_file_is_listed(house: Path, what: str, name: str) -> None:
     assert name in attnbench(house, "list", what)
@@ -192,7 +187,7 @@ def test_a_new_format_exports(house: Path, run: Path) -> None:
         (
             "tests/reports/exports/test_every_format.py",
             "tests/reports/subjects",
-            "tests/reports/analysis/claims",
+            "tests/reports/claims",
         ),
         ("tests/impls/test_agreement.py", "tests/impls/test_canary.py", "-k", "halves"),
         ("tests/impls/discovery", "tests/harness/cli/test_cli.py"),

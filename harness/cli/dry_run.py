@@ -24,7 +24,6 @@ from ..scenario import Scenario
 from ..scenario.estimate import Foreseen, Pace
 from ..scenario.preflight import Preflight, not_imported, preflight_outside_worker
 from ..scenario.selection import SelectedCases, Selection, select
-from ..scenario.shards import unit_ids
 from ..scenario.wall_prediction import predict
 from ..terminal.live_bar import busy
 from .tables import table
@@ -126,7 +125,7 @@ class DryRun:
     @property
     def whole_count(self) -> int:
         """Cases, walls and studies of the plan, of which a shard has a part."""
-        return sum(map(len, unit_ids(self.selected.whole)))
+        return len(self.selected.whole.ids)
 
     def planned(self) -> list[Planned]:
         return [*self.selected.cases, *self.selected.walls, *self.selected.studies]

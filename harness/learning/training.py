@@ -4,11 +4,12 @@ AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with a linear warm-up and a
 One thread: the tensors are small, and sums have one order, so that equal seeds give equal losses.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from functools import partial
 from math import cos, pi
 from time import perf_counter
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Generator, Tensor, nn
@@ -25,19 +26,18 @@ BACKEND = "fused"
 BATCH = 16
 RATE, WARM_UP_SHARE, WEIGHT_DECAY = 5e-3, 0.1, 0.01
 HELD_OUT = 256  # sequences
+B = TypeVar("B")
 DRAWS = 7_919  # between the seeds of models, batches and held-out sequences, a prime
 
 
-@dataclass(slots=True, kw_only=True)
-class Trained:
-    """A decoder after training, and every step of it. `peak_bytes`: of one step, see `step_bytes`.
+class Fit(NamedTuple):
+    """Of every step: the loss in nats per scored token before it, and its time.
 
-    Losses in nats per scored token, before the step.
+    `peak_bytes`: of one step, see `step_bytes`.
     """
 
-    model: Decoder
-    losses: list[float] = field(default_factory=list)
-    step_ms: list[float] = field(default_factory=list)
+    losses: list[float]
+    step_ms: list[float]
     peak_bytes: int | None = None
 
 
@@ -75,36 +75,64 @@ def decoder(
     )
 
 
-def train(model: Decoder, task: Task, steps: int, seed: int) -> Trained:
-    """`model` is changed. Equal seeds see equal batches, whatever the model."""
-    device = next(model.parameters()).device
-    generator = Generator().manual_seed(DRAWS + seed)
-    optimizer = optimizer_of(model)
-    clock, trained = clock_for(device), Trained(model=model)
-    trained.peak_bytes = step_bytes(model, _moved(task.draw(generator, BATCH), device))
+def fit(
+    model: nn.Module,
+    steps: int,
+    draw: Callable[[], B],
+    loss_of: Callable[[B], Tensor],
+) -> Fit:
+    """`model` is changed. `loss_of`: of a batch that was drawn; drawing is no part of a step."""
+    weights = [*model.parameters()]
+    optimizer = torch.optim.AdamW(weights, lr=RATE, weight_decay=WEIGHT_DECAY, fused=True)
+    clock, done = clock_for(weights[0].device), Fit([], [])
     for step in range(steps):
-        batch = _moved(task.draw(generator, BATCH), device)
+        batch = draw()
         optimizer.param_groups[0]["lr"] = RATE * _share(step, steps)
         clock.finish()
         begun = perf_counter()
-        loss = training_step(model, batch, optimizer)
+        loss = loss_of(batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
         clock.finish()
-        trained.step_ms.append((perf_counter() - begun) * 1e3)
-        trained.losses.append(float(loss))
-    return trained
+        done.step_ms.append((perf_counter() - begun) * 1e3)
+        done.losses.append(float(loss.detach()))
+    return done
 
 
-def optimizer_of(model: nn.Module) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=WEIGHT_DECAY, fused=True)
+def train(model: Decoder, task: Task, steps: int, seed: int) -> Fit:
+    """`model` is changed. Equal seeds see equal batches, whatever the model."""
+    device, generator = next(model.parameters()).device, Generator().manual_seed(DRAWS + seed)
+
+    def draw() -> Batch:
+        return _moved(task.draw(generator, BATCH), device)
+
+    peak_bytes = step_bytes(model, draw())
+    return fit(model, steps, draw, partial(_loss, model))._replace(peak_bytes=peak_bytes)
 
 
-def training_step(model: Decoder, batch: Batch, optimizer: torch.optim.Optimizer) -> Tensor:
-    """Forward, loss, backward and the optimizer's step; the loss before it."""
-    loss = loss_of(model(batch.tokens)[0], batch.targets)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
+def learnt(
+    name: str, task: Task, model: Decoder, done: Fit, seed: int, tested: Batch
+) -> dict[str, Any]:
+    """What every finding of a training on a task has. `tested`: on new sequences."""
+    loss, accuracy = quality(model, tested)
+    return {
+        "task": name,
+        "heads": model.problem.heads,
+        "train_seed": seed,
+        "d_model": D_MODEL,
+        "depth": task.depth,
+        "tokens": tested.tokens.shape[1],
+        "batch": BATCH,
+        "vocabulary": task.vocabulary,
+        "parameter_count": sum(one.numel() for one in model.parameters() if one.requires_grad),
+        "steps": len(done.losses),
+        "loss_nats": loss,
+        "accuracy_ratio": accuracy,
+        "step_loss_nats": done.losses,
+        "step_ms": done.step_ms,
+        "step_peak_bytes": done.peak_bytes,
+    }
 
 
 def step_bytes(model: Decoder, batch: Batch) -> int | None:
@@ -113,12 +141,9 @@ def step_bytes(model: Decoder, batch: Batch) -> int | None:
     Gradients count; what the optimizer keeps, twice the parameters, does not depend on the heads.
     """
 
-    def step(_: object) -> None:
-        loss_of(model(batch.tokens)[0], batch.targets).backward()
-
-    found = peak(lambda: None, step, batch.tokens.device).peak_bytes
+    found = peak(lambda: None, lambda _: _loss(model, batch).backward(), batch.tokens.device)
     model.zero_grad()
-    return found
+    return found.peak_bytes
 
 
 def held_out(task: Task, seed: int, device: torch.device) -> Batch:
@@ -150,6 +175,10 @@ def quality(model: Decoder, batch: Batch, noise: float = 0.0) -> tuple[float, fl
 
 def loss_of(logits: Tensor, targets: Tensor) -> Tensor:
     return cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=UNSCORED)
+
+
+def _loss(model: Decoder, batch: Batch) -> Tensor:
+    return loss_of(model(batch.tokens)[0], batch.targets)
 
 
 def _share(step: int, steps: int) -> float:

@@ -9,16 +9,15 @@ import sys
 from typing import Any
 
 from ..files.errors import BadInput, shown
-from .decoder import LINEAR, REACHES
-from .fields import unknown_names
-from .layers import AttentionLayer, Layer, Model, OtherLayer, Reach, counted
-from .plain import DECODERS, FAMILIES, LATENT, SINKS
-from .plain import model as plain_model
+from . import plain
+from .layers import AttentionLayer, Layer, Model, OtherLayer, counted
 
-SINK_TYPES = {"gpt_oss"}  # whose scores have a learned extra column, which no field says
-BIASED_TYPES = {"bloom", "mpt"}
+SINKS, ALIBI = "attention sinks", "a bias by distance (ALiBi)"
+OF_TYPES = {"gpt_oss": SINKS, "bloom": ALIBI, "mpt": ALIBI}
+"""What scores have by their model type alone; no field says it."""
 LATENT_FIELDS = ("kv_lora_rank", "qk_nope_head_dim")
 SOFTCAPS = ("attn_logit_softcapping", "attn_logit_softcap")
+WINDOWS = {"full": "", "sliding": "sliding_window", "chunked": "attention_chunk_size"}
 # What is read here, or by transformers when it makes layers of a configuration.
 READ = {
     *("num_attention_heads", "num_key_value_heads", "head_dim", "layer_types", "alibi"),
@@ -35,11 +34,12 @@ READ = {
 def model(data: dict[str, Any], name: str, place: str) -> Model:
     """The model of a configuration. Raises BadInput; ImportError without transformers."""
     from transformers import __version__
+    from transformers.cache_utils import get_layer_types_and_kwargs
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     kind = data.get("model_type")
-    if kind in FAMILIES:  # their layers are all alike, which transformers has no words for
-        return plain_model(data, name, place)
+    if kind in plain.OTHERS:
+        return plain.model(data, name, place)
     if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
         raise BadInput(
             f"{place}: model_type: {shown(kind)}; wanted one that transformers {__version__} knows;"
@@ -54,111 +54,91 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
             f"{place}: {kind}: transformers {__version__} refuses it: {shown(reason[-1])}"
         ) from None
     decodes = "past_key_values" in getattr(text, "keys_to_ignore_at_inference", ())
-    if config.is_encoder_decoder or not (decodes or text.model_type in DECODERS):
+    known = (*plain.DECODERS, *OF_TYPES)
+    if config.is_encoder_decoder or not (decodes or text.model_type in known):
         raise BadInput(
             f"{place}: model_type: {kind}; wanted a decoder that keeps keys and values, or one of"
-            f" {', '.join(sorted(FAMILIES))}"
+            f" {', '.join(sorted(plain.OTHERS))}"
         )
     named = {*READ, *(text.attribute_map[name] for name in READ & text.attribute_map.keys())}
-    if unknown := unknown_names(text.to_dict(), named):
+    if unknown := plain.unknown_names(text.to_dict(), named):
         raise BadInput(
             f"{place}: {kind}: {unknown}: may change attention; wanted fields that attnbench knows"
         )
-    own = Resolved(text, kind, place)
+    kinds, _ = get_layer_types_and_kwargs(text)  # of one that reads another's cache: dummy
+    given = getattr(text, "layer_types", None) or kinds
+    shared = getattr(text, "kv_sharing_modes", None) or [None] * len(kinds)
+    try:
+        d_model = _number(text, "hidden_size")
+        layers = [
+            _layer(one, named if mode == "reuse" else found, kind, reuses=mode == "reuse")
+            for one, found, named, mode in zip(
+                text.per_layer_config, kinds, given, shared, strict=True
+            )
+        ]
+    except ValueError as error:
+        raise BadInput(
+            f"{place}: {kind}: {error}; attnbench cannot tell this model's attention"
+        ) from None
     dtype = text.dtype or config.dtype
     return Model(
         name=name,
         model_type=kind,
-        d_model=own.number(text, "hidden_size"),
-        layers=counted(own.layers()),
+        d_model=d_model,
+        layers=counted(layers),
         max_context=getattr(text, "max_position_embeddings", None),
         dtype=None if dtype is None else str(dtype).removeprefix("torch."),
         read_by=f"transformers {__version__}",
     )
 
 
-class Resolved:
-    """The layers of a decoder's configuration object."""
+def _number(config: Any, name: str) -> int:
+    value = getattr(config, name, None)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name}: {shown(value)}; wanted a whole number from 1 on")
+    return value
 
-    def __init__(self, config: Any, kind: str, place: str) -> None:
-        self.config, self.kind, self.place = config, kind, place
 
-    def number(self, config: Any, name: str) -> int:
-        """Raises BadInput."""
-        value = getattr(config, name, None)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise BadInput(
-                f"{self.place}: {self.kind}: {name}: {shown(value)}; wanted a whole number from 1"
-                " on; attnbench cannot tell this model's attention"
-            )
-        return value
-
-    def layers(self) -> list[Layer]:
-        from transformers.cache_utils import get_layer_types_and_kwargs
-
-        kinds, _ = get_layer_types_and_kwargs(self.config)
-        given = getattr(self.config, "layer_types", None) or kinds
-        shared = getattr(self.config, "kv_sharing_modes", None) or [None] * len(kinds)
-        return [
-            self.layer(config, named if mode == "reuse" else kind, reuses=mode == "reuse")
-            for config, kind, named, mode in zip(
-                self.config.per_layer_config, kinds, given, shared, strict=True
-            )
-        ]
-
-    def layer(self, config: Any, kind: str, *, reuses: bool) -> Layer:
-        if kind == "dummy":
-            return OtherLayer(what="no attention")
-        if kind == "linear_attention":
-            return LINEAR
-        if kind not in REACHES:
-            return OtherLayer(what=kind.replace("_", " "))
-        if any(getattr(config, name, None) is not None for name in LATENT_FIELDS):
-            return LATENT
-        reach: Reach = REACHES[kind]
-        window = {"sliding": "sliding_window", "chunked": "attention_chunk_size"}.get(reach)
-        heads = self.number(config, "num_attention_heads")
-        if getattr(config, "head_dim", None) is None:
-            width = self.number(config, "hidden_size") // heads
-        else:
-            width = self.number(config, "head_dim")
-        has_kv = getattr(config, "num_key_value_heads", None) is not None
-        return AttentionLayer(
-            stack="decoder",
-            heads=heads,
-            kv_heads=self.number(config, "num_key_value_heads") if has_kv else heads,
-            d_k=width,
-            d_v=width,
-            causal=getattr(config, "is_causal", True) is not False,
-            reach=reach,
-            window=self.number(config, window) if window else 0,
-            stores_cache=not reuses,
-            also=self.also(config),
-        )
-
-    def also(self, config: Any) -> tuple[str, ...]:
-        """What happens to scores beside the scale and the mask."""
-        found = []
-        if self.kind in SINK_TYPES:
-            found.append(SINKS)
-        if self.kind in BIASED_TYPES or getattr(config, "alibi", False):
-            found.append("a bias by distance (ALiBi)")
-        for name in SOFTCAPS:
-            if cap := getattr(config, name, None):
-                found.append(f"scores capped by tanh at {cap:g}")
-        return tuple(found)
+def _layer(config: Any, kind: str, of: str, *, reuses: bool) -> Layer:
+    """A layer of its own configuration, in a model of type `of`. Raises ValueError."""
+    if kind == "dummy":
+        return OtherLayer(what="no attention")
+    if kind not in plain.REACHES:
+        return OtherLayer(what=kind.replace("_attention", " attention").replace("_", " "))
+    if any(getattr(config, name, None) is not None for name in LATENT_FIELDS):
+        return OtherLayer(what="multi-head latent attention")
+    heads = _number(config, "num_attention_heads")
+    if getattr(config, "head_dim", None) is None:
+        width = _number(config, "hidden_size") // heads
+    else:
+        width = _number(config, "head_dim")
+    has_kv = getattr(config, "num_key_value_heads", None) is not None
+    reach = plain.REACHES[kind]
+    window = WINDOWS[reach]
+    also = [OF_TYPES[of]] if of in OF_TYPES else [ALIBI] if getattr(config, "alibi", False) else []
+    caps = (getattr(config, name, None) for name in SOFTCAPS)
+    return AttentionLayer(
+        stack="decoder",
+        heads=heads,
+        kv_heads=_number(config, "num_key_value_heads") if has_kv else heads,
+        d_k=width,
+        d_v=width,
+        causal=getattr(config, "is_causal", True) is not False,
+        reach=reach,
+        window=_number(config, window) if window else 0,
+        stores_cache=not reuses,
+        also=(*also, *(f"scores capped by tanh at {cap:g}" for cap in caps if cap)),
+    )
 
 
 def main() -> None:
     """Reads {"data", "name", "place"} and writes a model or its problems, as JSON."""
-    from .kept import as_json
-
     asked = json.load(sys.stdin)
     try:
-        found = as_json(model(asked["data"], asked["name"], asked["place"]))
+        text = model(asked["data"], asked["name"], asked["place"]).as_json()
     except BadInput as error:
-        found = {"problems": list(error.problems)}
-    json.dump(found, sys.stdout)
+        text = json.dumps({"problems": list(error.problems)})
+    sys.stdout.write(text)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from pydantic import RootModel
+
 from ..files.errors import BadInput
 
 Stack = Literal["decoder", "encoder", "cross"]
@@ -103,6 +105,14 @@ class Model:
     dtype: str | None
     read_by: str
     weight_bytes: int | None = None
+
+    def as_json(self) -> str:
+        return RootModel[Model](self).model_dump_json()
+
+    @classmethod
+    def of_json(cls, text: str | bytes) -> "Model":
+        """What `as_json` made. Raises ValueError for anything else."""
+        return RootModel[Model].model_validate_json(text, strict=True).root
 
     def attention(self) -> Iterator[tuple[AttentionLayer, int]]:
         """The layers that compute attention."""

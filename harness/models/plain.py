@@ -5,217 +5,270 @@ it is if it is not given. It refuses model types that it does not know, and fiel
 attention and are not read, by name.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..files.errors import BadInput, shown
-from .decoder import Decoder, Found, head_width
-from .fields import Fields
-from .layers import AttentionLayer, Layer, Model, OtherLayer, counted
+from .layers import AttentionLayer, Layer, Model, Reach, counted
 
-LATENT = OtherLayer(what="multi-head latent attention")
-SINKS = "attention sinks"
 READ_BY = "attnbench"
+INSTALL = "install transformers, which knows more: pip install 'attnbench[hf]'"
+REACHES: dict[str, Reach] = {
+    "full_attention": "full",
+    "sliding_attention": "sliding",
+    "chunked_attention": "chunked",
+}
+# What may say something about attention: an unknown field of such a name is refused.
+ABOUT_ATTENTION = re.compile(
+    r"attn|attention|head|window|layer_type|sink|chunk|lora_rank|softcap|(^|_)kv(_|$)|multi_query|alibi|per_layer_conf"
+)
+HARMLESS = {
+    # how it is computed or trained, not what
+    *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
+    *("attention_dropout", "attn_pdrop", "attention_probs_dropout_prob", "attention_bias"),
+    *("encoder_layerdrop", "activation_dropout", "output_attentions"),
+    # scales and norms before the scores, and the model's outputs
+    *("query_pre_attn_scalar", "scale_attn_weights", "scale_attn_by_inverse_layer_idx"),
+    *("reorder_and_upcast_attn", "attention_multiplier", "use_qk_norm", "qk_layernorm"),
+    *("attn_scale", "attn_temperature_tuning", "_sliding_window_pattern"),
+    *("final_logit_softcapping", "lm_head_bias", "prune_heads", "pruned_heads"),
+    *("chunk_size_feed_forward", "classifier_proj_size"),
+}
+
+Size = Annotated[int, Field(ge=1, le=1 << 40)]
+Sides = Size | Annotated[list[Size], Field(min_length=2, max_length=2)]
+
+
+class Config(BaseModel):
+    """What is read of a configuration; other fields are kept, to be refused by name."""
+
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+
+    hidden_size: Size
+    num_hidden_layers: Size
+    num_attention_heads: Size
+    max_position_embeddings: Size = 512
+
+    @property
+    def width(self) -> int:
+        """Of a head. Raises ValueError."""
+        return divided(self.hidden_size, self.num_attention_heads)
+
+    @property
+    def longest(self) -> int:
+        """The longest context that it takes, in tokens."""
+        return self.max_position_embeddings
+
+    def layers(self) -> list[Layer]:
+        """As an encoder's: every token sees every other. Raises ValueError."""
+        return self.alike(stack="encoder", causal=False, stores_cache=False)
+
+    def alike(self, **layer: Any) -> list[Layer]:
+        """Every layer with as many heads of keys and values as of queries."""
+        heads, width = self.num_attention_heads, self.width
+        one = AttentionLayer(heads=heads, kv_heads=heads, d_k=width, d_v=width, **layer)
+        return [one] * self.num_hidden_layers
+
+
+def divided(columns: int, heads: int) -> int:
+    """The width of a head. Raises ValueError."""
+    if columns % heads:
+        raise ValueError(
+            f"num_attention_heads: {heads} heads for {columns} columns; wanted a divisor"
+        )
+    return columns // heads
+
+
+class Decoder(Config):
+    """The usual names. `use_sliding_window`, `max_window_layers`: which layers have the window. A
+    `sliding_window_pattern` of n makes every n-th layer full where no `layer_types` are given.
+    """
+
+    num_key_value_heads: Size | None = None
+    head_dim: Size | None = None
+    sliding_window: Size | None = None
+    sliding_window_pattern: Size | None = None
+    use_sliding_window: bool = True
+    max_window_layers: Annotated[int, Field(ge=0)] = 0
+    layer_types: list[str] | None = None
+
+    @property
+    def width(self) -> int:
+        return self.head_dim or super().width
+
+    def layers(self) -> list[Layer]:
+        heads, count = self.num_attention_heads, self.num_hidden_layers
+        kv_heads = self.num_key_value_heads or heads
+        if heads % kv_heads:
+            raise ValueError(f"num_key_value_heads: {kv_heads} for {heads} heads; wanted a divisor")
+        width, window = self.width, self.sliding_window if self.use_sliding_window else None
+        full = AttentionLayer(
+            stack="decoder", heads=heads, kv_heads=kv_heads, d_k=width, d_v=width, causal=True
+        )
+        local = replace(full, reach="sliding", window=window or 0)
+        if self.layer_types is not None:
+            made = {"full_attention": full} | ({"sliding_attention": local} if window else {})
+            if len(self.layer_types) != count or set(self.layer_types) - made.keys():
+                raise ValueError(
+                    f"layer_types: {shown(self.layer_types)}; wanted {' or '.join(made)} for each"
+                    f" of {count} layers; for others {INSTALL}"
+                )
+            return [made[kind] for kind in self.layer_types]
+        if window and (every := self.sliding_window_pattern):
+            return [local if (index + 1) % every else full for index in range(count)]
+        first = self.max_window_layers if window else count
+        return [local if index >= first else full for index in range(count)]
+
+
+class Gpt2(Decoder):
+    hidden_size: Size = Field(alias="n_embd")
+    num_hidden_layers: Size = Field(alias="n_layer")
+    num_attention_heads: Size = Field(alias="n_head")
+    max_position_embeddings: Size = Field(1024, alias="n_positions")
+    add_cross_attention: Literal[False] = False
+
+
+class Bert(Config):
+    is_decoder: Literal[False] = False
+    add_cross_attention: Literal[False] = False
+
+
+class Vit(Config):
+    """A class token and one token for each patch of the image; that is all that it takes."""
+
+    image_size: Sides = 224
+    patch_size: Sides = 16
+
+    def layers(self) -> list[Layer]:
+        return self.alike(stack="encoder", causal=False, stores_cache=False, seq_len=self.longest)
+
+    @property
+    def longest(self) -> int:
+        (high, wide), (down, across) = (
+            side if isinstance(side, list) else (side, side)
+            for side in (self.image_size, self.patch_size)
+        )
+        return 1 + (high // down) * (wide // across)
+
+
+class Whisper(Config):
+    """An encoder of fixed length, and a decoder that also attends to the encoder's outputs."""
+
+    hidden_size: Size = Field(alias="d_model")
+    num_hidden_layers: Size = Field(alias="encoder_layers")
+    num_attention_heads: Size = Field(alias="encoder_attention_heads")
+    decoder_layers: Size
+    decoder_attention_heads: Size
+    max_source_positions: Size = 1500
+    max_position_embeddings: Size = Field(448, alias="max_target_positions")
+
+    def layers(self) -> list[Layer]:
+        heard = self.max_source_positions
+        encoder = self.alike(stack="encoder", causal=False, stores_cache=False, seq_len=heard)
+        heads = self.decoder_attention_heads
+        width = divided(self.hidden_size, heads)
+        own = AttentionLayer(
+            stack="decoder", heads=heads, kv_heads=heads, d_k=width, d_v=width, causal=True
+        )
+        cross = replace(own, stack="cross", causal=False, kv_seq_len=heard)
+        return [*encoder, *[own] * self.decoder_layers, *[cross] * self.decoder_layers]
+
+
+QWEN = {
+    "num_key_value_heads": 32,
+    "max_position_embeddings": 32768,
+    "sliding_window": 4096,
+    "use_sliding_window": False,
+    "max_window_layers": 28,
+}
+Family = tuple[type[Config], dict[str, Any]]
+"""What reads a configuration, and the defaults of its own."""
+DECODERS: dict[str, Family] = {
+    "gpt2": (Gpt2, {}),
+    "llama": (Decoder, {"max_position_embeddings": 2048}),
+    "mistral": (
+        Decoder,
+        {"num_key_value_heads": 8, "sliding_window": 4096, "max_position_embeddings": 131072},
+    ),
+    "qwen2": (Decoder, QWEN),
+    "qwen3": (Decoder, {**QWEN, "head_dim": 128}),
+    "gemma3_text": (
+        Decoder,
+        {
+            "num_key_value_heads": 4,
+            "head_dim": 256,
+            "max_position_embeddings": 131072,
+            "sliding_window": 4096,
+            "sliding_window_pattern": 6,
+        },
+    ),
+}
+OTHERS: dict[str, Family] = {"bert": (Bert, {}), "vit": (Vit, {}), "whisper": (Whisper, {})}
+"""Of which transformers has no words for the layers."""
+WITH_TEXT = {"gemma3": "gemma3_text"}  # whose decoder is described by text_config
+OF_SOME = {"sliding_window", "sliding_window_pattern", "use_sliding_window", "max_window_layers"}
+"""Fields that only those read whose defaults have them."""
 
 
 def model(data: Mapping[str, Any], name: str, place: str) -> Model:
     """The model of a configuration. Raises BadInput."""
-    outer = Fields(data, place)
-    kind = outer.get("model_type")
-    if not isinstance(kind, str):
+    kind = data.get("model_type")
+    known_types = {**DECODERS, **OTHERS}
+    family, defaults = known_types.get(WITH_TEXT.get(str(kind), str(kind)), (None, {}))
+    if family is None or not isinstance(kind, str):
+        known = ", ".join(sorted((*known_types, *WITH_TEXT)))
         found = "not given" if kind is None else shown(kind)
-        raise outer.bad("model_type", found, "the name of a model of transformers")
-    fields = outer.inner("text_config") if kind in WITH_TEXT else outer
-    family = {**FAMILIES, **DECODERS}.get(WITH_TEXT.get(kind, kind))
-    if family is None:
-        known = ", ".join(sorted((*FAMILIES, *DECODERS, *WITH_TEXT)))
+        raise BadInput(f"{place}: model_type: {found}; wanted one of {known}; or {INSTALL}")
+    fields = data.get("text_config") if kind in WITH_TEXT else data
+    if not isinstance(fields, Mapping):
+        raise BadInput(f"{place}: text_config: {shown(fields)}; wanted an object")
+    # null stands for what is not given, but for a window, where it says that there is none
+    given = {key: it for key, it in fields.items() if it is not None or key == "sliding_window"}
+    try:
+        config = family.model_validate({**defaults, **given})
+        layers = config.layers()
+    except ValidationError as error:
+        first = error.errors()[0]
+        found = "not given" if first["type"] == "missing" else shown(first["input"])
+        where = ".".join(map(str, first["loc"]))
+        wanted = first["msg"].replace("Input should be", "wanted")
+        raise BadInput(f"{place}: {where}: {found}; {wanted}") from None
+    except ValueError as error:
+        raise BadInput(f"{place}: {error}") from None
+    names = {field.alias or own for own, field in family.model_fields.items()}
+    read = names - (OF_SOME - defaults.keys())
+    if unknown := unknown_names(given, read):
         raise BadInput(
-            f"{place}: model_type: {shown(kind)}; wanted one of {known}; for others install"
-            " transformers: pip install 'attnbench[hf]'"
+            f"{place}: {unknown}: not known for this model_type, and may change its attention;"
+            f" {INSTALL}"
         )
-    made = family(fields)
-    fields.refuse_unknown()
+    dtypes = (one.get(key) for one in (fields, data) for key in ("dtype", "torch_dtype"))
+    dtype = next(filter(None, dtypes), None)
+    if dtype is not None and (not isinstance(dtype, str) or not dtype.isprintable()):
+        raise BadInput(f"{place}: dtype: {shown(dtype)}; wanted a name such as bfloat16")
     return Model(
         name=name,
         model_type=kind,
-        d_model=made.d_model,
-        layers=counted(made.layers),
-        max_context=made.max_context,
-        dtype=fields.dtype() or outer.dtype(),
+        d_model=config.hidden_size,
+        layers=counted(layers),
+        max_context=config.longest,
+        dtype=None if dtype is None else dtype.removeprefix("torch."),
         read_by=READ_BY,
     )
 
 
-def latent(fields: Fields) -> Found:
-    """DeepSeek V2 and V3: keys and values of all heads come from one short vector.
-
-    head_dim there is the part with positions alone, so it is not the width of a head.
-    """
-    for name in ("head_dim", "num_attention_heads", "num_key_value_heads", "q_lora_rank"):
-        fields.get(name)
-    for name in ("qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim", "qk_head_dim"):
-        fields.get(name)
-    fields.size("kv_lora_rank", 512)
-    return Found(
-        d_model=fields.size("hidden_size"),
-        layers=[LATENT] * fields.size("num_hidden_layers"),
-        max_context=fields.size("max_position_embeddings", 4096),
-    )
-
-
-def gpt2(fields: Fields) -> Found:
-    if fields.is_set("add_cross_attention"):
-        raise fields.bad("add_cross_attention", "true", "a decoder without an encoder")
-    d_model, heads = fields.size("n_embd"), fields.size("n_head")
-    width = head_width(fields, "", d_model, heads, None)
-    layer = AttentionLayer(
-        stack="decoder", heads=heads, kv_heads=heads, d_k=width, d_v=width, causal=True
-    )
-    return Found(
-        d_model=d_model,
-        layers=[layer] * fields.size("n_layer"),
-        max_context=fields.size("n_positions", 1024),
-    )
-
-
-def encoder(fields: Fields, *, seq_len: int = 0) -> list[Layer]:
-    """Layers in which every token sees every other; nothing is kept between calls."""
-    d_model, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
-    width = head_width(fields, "", d_model, heads, None)
-    layer = AttentionLayer(
-        stack="encoder",
-        heads=heads,
-        kv_heads=heads,
-        d_k=width,
-        d_v=width,
-        causal=False,
-        seq_len=seq_len,
-        stores_cache=False,
-    )
-    return [layer] * fields.size("num_hidden_layers")
-
-
-def bert(fields: Fields) -> Found:
-    for name in ("is_decoder", "add_cross_attention"):
-        if fields.is_set(name):
-            raise fields.bad(name, "true", "an encoder, as BERT is")
-    return Found(
-        d_model=fields.size("hidden_size"),
-        layers=encoder(fields),
-        max_context=fields.size("max_position_embeddings", 512),
-    )
-
-
-def vit(fields: Fields) -> Found:
-    """A class token and one token for each patch of the image."""
-    image, patch = _sides(fields, "image_size", 224), _sides(fields, "patch_size", 16)
-    tokens = 1 + (image[0] // patch[0]) * (image[1] // patch[1])
-    return Found(
-        d_model=fields.size("hidden_size"),
-        layers=encoder(fields, seq_len=tokens),
-        max_context=tokens,
-    )
-
-
-def _sides(fields: Fields, name: str, default: int) -> tuple[int, int]:
-    value = fields.get(name)
-    if isinstance(value, list):
-        if len(value) != 2 or not all(type(side) is int and side > 0 for side in value):
-            raise fields.bad(name, shown(value), "one whole number, or two")
-        return value[0], value[1]
-    side = fields.size(name, default)
-    return side, side
-
-
-def whisper(fields: Fields) -> Found:
-    """An encoder of fixed length, and a decoder that also attends to the encoder's outputs."""
-    d_model = fields.size("d_model")
-    heard = fields.size("max_source_positions", 1500)
-    layers: list[Layer] = []
-    for stack in ("encoder", "decoder"):
-        heads = fields.size(f"{stack}_attention_heads")
-        width = head_width(fields, "", d_model, heads, None)
-        encodes = stack == "encoder"
-        own = AttentionLayer(
-            stack="encoder" if encodes else "decoder",
-            heads=heads,
-            kv_heads=heads,
-            d_k=width,
-            d_v=width,
-            causal=not encodes,
-            seq_len=heard if encodes else 0,
-            stores_cache=not encodes,
-        )
-        count = fields.size(f"{stack}_layers")
-        layers += [own] * count
-        if not encodes:
-            layers += [replace(own, stack="cross", causal=False, kv_seq_len=heard)] * count
-    return Found(
-        d_model=d_model, layers=layers, max_context=fields.size("max_target_positions", 448)
-    )
-
-
-DECODERS: dict[str, Callable[[Fields], Found]] = {
-    "llama": Decoder(max_context=2048),
-    "mistral": Decoder(kv_heads=8, window=4096, max_context=131072),
-    "qwen2": Decoder(kv_heads=32, window=4096, gated=True, max_context=32768),
-    "qwen3": Decoder(kv_heads=32, head_dim=128, window=4096, gated=True, max_context=32768),
-    "gemma2": Decoder(
-        kv_heads=4,
-        head_dim=256,
-        window=4096,
-        pattern=2,
-        softcap=50.0,
-        caps_scores=True,
-        max_context=8192,
-    ),
-    "gemma3_text": Decoder(
-        kv_heads=4,
-        head_dim=256,
-        window=4096,
-        pattern=6,
-        pattern_field="sliding_window_pattern",
-        caps_scores=True,
-        max_context=131072,
-    ),
-    "gemma3n_text": Decoder(
-        kv_heads=2, head_dim=256, window=512, pattern=5, shared_layers=15, max_context=32768
-    ),
-    "gemma4_text": Decoder(
-        kv_heads=4,
-        head_dim=256,
-        window=512,
-        pattern=6,
-        shared_layers=0,
-        global_head_dim=512,
-        max_context=131072,
-    ),
-    "gpt_oss": Decoder(
-        kv_heads=8, head_dim=64, window=128, pattern=2, also=(SINKS,), max_context=131072
-    ),
-    "qwen3_next": Decoder(
-        kv_heads=2,
-        head_dim=256,
-        pattern=4,
-        pattern_field="full_attention_interval",
-        rest="linear_attention",
-        max_context=32768,
-        not_attention=(
-            "linear_key_head_dim",
-            "linear_value_head_dim",
-            "linear_num_key_heads",
-            "linear_num_value_heads",
-        ),
-    ),
-}
-FAMILIES: dict[str, Callable[[Fields], Found]] = {
-    "gpt2": gpt2,
-    "bert": bert,
-    "vit": vit,
-    "whisper": whisper,
-    "deepseek_v2": latent,
-    "deepseek_v3": latent,
-}
-# those whose decoder is described by text_config
-WITH_TEXT = {"gemma3": "gemma3_text", "gemma3n": "gemma3n_text", "gemma4": "gemma4_text"}
+def unknown_names(data: Mapping[str, Any], read: Collection[str]) -> str:
+    """Fields that may change attention and were not read, for a message; "" if there are none."""
+    unknown = [
+        name
+        for name, value in data.items()
+        if name not in read
+        and name not in HARMLESS
+        and not (value is None or value is False or value in ([], {}, 0))
+        and ABOUT_ATTENTION.search(name)
+    ]
+    return ", ".join(shown(name) for name in sorted(unknown)[:5])

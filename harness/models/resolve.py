@@ -1,15 +1,24 @@
-"""From what a user names to a model: where its layers and its weights are read."""
+"""From what a user names to a model: where its layers and its weights are read.
 
+What transformers took seconds to resolve is kept, in a file per configuration.
+"""
+
+import hashlib
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
+from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from ..files.errors import BadInput, shown
 from ..files.printable import visible
-from . import config_file, kept, plain, weights
+from ..files.safe_files import write_whole
+from ..files.user_cache import cache_folder
+from . import config_file, plain, weights
 from .layers import Model
 
 RESOLVER = f"{__package__}.by_transformers"
@@ -31,43 +40,50 @@ def model_of(path_or_name: str) -> Model:
     installed = find_spec("transformers") is not None
     read = _by_transformers if installed else plain.model
     model = read(data, name, place)
-    _check(model, place)
-    return replace(model, weight_bytes=weights.weight_bytes(path.parent))
-
-
-def _check(model: Model, place: str) -> None:
-    """transformers takes what cannot be computed. Raises BadInput."""
     for layer, _ in model.attention():
-        if layer.heads % layer.kv_heads:
+        if layer.heads % layer.kv_heads:  # transformers takes what cannot be computed
             raise BadInput(
                 f"{place}: num_attention_heads {layer.heads}, num_key_value_heads"
                 f" {layer.kv_heads}; wanted a multiple of it"
             )
+    return replace(model, weight_bytes=weights.weight_bytes(path.parent))
 
 
 def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:
     """Asked in a child process, so that this one imports no torch, and kept. Raises BadInput."""
-    digest = kept.digest(data)
-    if (found := kept.load(digest)) is not None:
-        return replace(found, name=name)
+    file = cache_folder() / "models" / f"{_digest(data)[:32]}.json"
+    with suppress(OSError, ValueError):
+        return replace(Model.of_json(file.read_bytes()), name=name)
     asked = json.dumps({"data": data, "name": name, "place": place})
     command = [sys.executable, "-P", "-m", RESOLVER]
     try:
         done = subprocess.run(
             command, input=asked, capture_output=True, text=True, timeout=RESOLVE_S, check=True
         )
-        answer = json.loads(done.stdout.splitlines()[-1])
-        if "problems" in answer:
-            raise BadInput(*map(str, answer["problems"]))
-        model = kept.of_json(answer)
     except subprocess.TimeoutExpired:
         raise BadInput(f"{place}: transformers did not answer within {RESOLVE_S:.0f} s") from None
     except subprocess.CalledProcessError as error:
         last = (error.stderr.strip().splitlines() or ["no message"])[-1]
         raise BadInput(f"{place}: transformers could not read it: {shown(last)}") from None
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        if isinstance(error, BadInput):
-            raise
+    answer = "".join(done.stdout.splitlines()[-1:])
+    if answer.startswith('{"problems"'):
+        raise BadInput(*json.loads(answer)["problems"])
+    try:
+        model = Model.of_json(answer)
+    except ValueError:
         raise BadInput(f"{place}: transformers gave no answer that can be read") from None
-    kept.keep(digest, model)
+    with suppress(OSError):  # a home that cannot be written costs seconds next time
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, model.as_json())
     return model
+
+
+def _digest(data: dict[str, Any]) -> str:
+    """Of all that a resolved model depends on."""
+    ours = sorted(Path(__file__).parent.glob("*.py"))
+    facts = {
+        "data": data,
+        "transformers": version("transformers"),
+        "files": [hashlib.sha256(path.read_bytes()).hexdigest() for path in ours],
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

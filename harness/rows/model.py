@@ -34,7 +34,7 @@ from .fields import (
     Weighed,
 )
 from .kernel_fields import Compiled, KernelPlan
-from .values import Part
+from .values import Count, Int, Object, Part
 
 __all__ = ["AXES"]  # for reports, which do not import impls; what is defined here is public, too
 
@@ -177,3 +177,56 @@ def some_of(kind: str) -> type[BaseModel]:
     }
     config = ConfigDict(strict=True, extra="forbid")
     return create_model(f"SomeOf{kind.title()}", __config__=config, **fields)
+
+
+# ---- what run.json must hold for its run to be read --------------------------------------------
+
+
+class Planned(Part):
+    case: str
+    python: str | None = None
+    replica: Int | None = None
+    replica_of: Int | None = None
+
+
+class PlannedCase(Planned, Shape):
+    backend: str
+
+
+class PlannedWall(Planned, ShapeOfWall):
+    backend: str
+
+
+class PlannedStudy(Planned):
+    study: str
+
+
+class PlannedKernel(Planned, KernelPlan):
+    pass
+
+
+class Environment(Part):
+    name: str
+    path: str
+    environment: Object
+
+
+class Meta(Part):
+    run: str
+    device: str
+    scenario: Object
+    environment: Object
+    memory_bytes: Count | None = None
+    cases: list[PlannedCase]
+    walls: list[PlannedWall] = Field([])
+    studies: list[PlannedStudy] = Field([])
+    kernels: list[PlannedKernel] = Field([])
+    environments: list[Environment] = Field([])
+
+
+def check_meta(meta: dict[str, Any]) -> None:
+    """Fields that the first version did not have get their later values. Raises ValueError."""
+    check(meta, Meta)
+    for one in (*meta["cases"], *meta.get("walls", ())):
+        for name, value in LATER_VALUES.items():
+            one.setdefault(name, value)

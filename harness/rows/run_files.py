@@ -33,7 +33,7 @@ class BadRun(BadInput):
 
 def read_meta(run: Path) -> Document:
     """run.json. Raises BadRun."""
-    from .plan import check_meta  # needs pydantic, which takes 0.1 s and is not always needed
+    from .model import check_meta  # needs pydantic, which takes 0.1 s and is not always needed
 
     path = run / META
     meta = read_document(path)

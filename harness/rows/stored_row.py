@@ -14,9 +14,6 @@ OF_THE_PLAN = (
 )
 """What is computed of a case before it runs, and of an absurd one is beyond 64 bits."""
 MOST_CHARACTERS = 4096  # of a reason, a log tail or a traceback
-TEXT = frozenset((str,))
-SCALARS = frozenset((str, int, float, bool, type(None)))
-MOST_DEPTH = 20  # of lists in lists; the reader's limit is beyond
 OF_AN_ERROR = ("started_utc", "spent_s", "phase", "exactness", "log_tail")
 """What the row of an error keeps, besides fields that every row has."""
 
@@ -53,38 +50,30 @@ def _field_in(error: ValueError) -> str:
 
 def _line(record: Record) -> bytes:
     """Raises ValueError: `field: what was found, what was wanted`."""
-    from .model import check_document  # needs pydantic, which takes 0.1 s: not to start a command
-
     row = record.row()
-    try:
-        line = (json.dumps(row, allow_nan=False) + "\n").encode()
-    except (TypeError, ValueError, RecursionError):
-        raise ValueError(_not_json(record)) from None
+    texts = {name: _json(name, value) for name, value in row.items()}
+    line = ("{" + ", ".join(f'"{name}": {text}' for name, text in texts.items()) + "}\n").encode()
     if len(line) > LINE_CAP_BYTES:
-        name, size = max(_sizes(record).items(), key=lambda one: one[1])
+        name = max(texts, key=lambda one: len(texts[one]))
         raise ValueError(
-            f"{name}: found {size} bytes, wanted a row of at most {LINE_CAP_BYTES >> 20} MiB"
+            f"{name}: found {len(texts[name])} bytes, wanted a row of at most"
+            f" {LINE_CAP_BYTES >> 20} MiB"
         )
-    if is_plain(row):  # what reading the line would give: half the time of a row
-        check_document(row)
-    else:
-        parsed_row(line)
+    parsed_row(line)
     return line
 
 
-def is_plain(value: Any, depth: int = MOST_DEPTH) -> bool:
-    """Whether what JSON can hold comes back as it was: no tuples, no keys that are not text, no
-    types of ours or of numpy that only look like a number or text.
-    """
-    if type(value) is dict:
-        if not TEXT.issuperset(map(type, value)):
-            return False
-        value = value.values()
-    elif type(value) is not list:
-        return type(value) in SCALARS
-    if SCALARS.issuperset(map(type, value)):
-        return True
-    return depth > 0 and all(is_plain(one, depth - 1) for one in value)
+def _json(name: str, value: Any) -> str:
+    """Raises ValueError, as `_line`."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        why = f"not JSON ({error}); wanted null where there is no number"
+    except TypeError:
+        why = f"found {type(value).__name__}, wanted what JSON has"
+    except RecursionError:
+        why = "found lists in lists too deep to store, wanted flat ones"
+    raise ValueError(f"{name}: {why}")
 
 
 def _bounded(record: Record) -> Record:
@@ -102,27 +91,3 @@ def _bounded(record: Record) -> Record:
 
 def _is_beyond(value: Any) -> bool:
     return type(value) is int and value >= 1 << 63
-
-
-def _not_json(record: Record) -> str:
-    for name, value in record.row().items():
-        if why := _why_not_json(value):
-            return f"{name}: {why}"
-    return "its fields are nested too deep"
-
-
-def _why_not_json(value: Any) -> str:
-    """Why a value cannot be stored as JSON; "" if it can."""
-    try:
-        json.dumps(value, allow_nan=False)
-    except ValueError as error:
-        return f"not JSON ({error}); wanted null where there is no number"
-    except TypeError:
-        return f"found {type(value).__name__}, wanted what JSON has"
-    except RecursionError:
-        return "found lists in lists too deep to store, wanted flat ones"
-    return ""
-
-
-def _sizes(record: Record) -> dict[str, int]:
-    return {name: len(json.dumps(value)) for name, value in record.row().items()}

@@ -1,33 +1,11 @@
 """Prints the tables of docs/format.md from the files of fields; a test compares them."""
 
-import ast
-from functools import cache
-from pathlib import Path
-
 from .fields import ShapeOfWall
 from .model import FIELDS, KINDS, PARTS, Column
 from .values import Part
 
 SHARED = "as in a row of a case"
-FILES = ("fields.py", "kernel_fields.py")
 Line = tuple[list[Column], str]
-
-
-@cache
-def _texts() -> dict[str, dict[str, str]]:
-    """What stands below each field in its file, by class and field."""
-    found: dict[str, dict[str, str]] = {}
-    files = (Path(__file__).with_name(name) for name in FILES)
-    for node in (one for file in files for one in ast.parse(file.read_text()).body):
-        if isinstance(node, ast.ClassDef):
-            texts = found[node.name] = {}
-            name = ""
-            for one in node.body:
-                if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
-                    name = one.target.id
-                elif name and isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):
-                    texts[name] = " ".join(str(one.value.value).split())
-    return found
 
 
 def lines(kind: str) -> list[Line]:
@@ -45,8 +23,8 @@ def lines(kind: str) -> list[Line]:
                 found.append(([column], SHARED))
         else:
             waiting.append(column)
-            if text := _texts().get(part.__name__, {}).get(name) or field.description:
-                found.append((waiting, text))
+            if text := part.model_fields[name].description:
+                found.append((waiting, " ".join(text.split())))
                 waiting = []
         last_part = part
     return found

@@ -10,7 +10,7 @@ INT64 = 1 << 63  # what a data frame holds
 
 
 class Part(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
+    model_config = ConfigDict(strict=True, extra="ignore", use_attribute_docstrings=True)
 
 
 class OpenPart(BaseModel):

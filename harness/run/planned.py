@@ -5,7 +5,7 @@ from typing import Any
 
 from ..cases.case import Group
 from ..scenario.selection import SelectedCases
-from ..scenario.shards import Shard, unit_ids
+from ..scenario.shards import Shard
 
 
 def planned_fields(selected: SelectedCases, shard: Shard | None) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def planned_fields(selected: SelectedCases, shard: Shard | None) -> dict[str, An
         return plan
     for name in ("walls", "studies"):
         plan[name] = [{"place": place, **one} for place, one in enumerate(plan[name])]
-    own = {one for unit in unit_ids(selected.units) for one in unit}
+    own = set(selected.units.ids)
     elsewhere = {
         name: [one for one in planned if one["case"] not in own] for name, planned in plan.items()
     }

@@ -5,43 +5,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from ..cases.axes import ALIASES
-from ..models.questions import PHASES
 from .fields import PLANS, Plan
+from .model_cases import ModelCase
 from .suite_file import MOST_ENTRIES, SuiteEntry
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TITLE = "attnbench scenario"
 """By this the pytest plugin knows the schema that a file names."""
-
-# model_cases.py replaces them by axes before a scenario is checked
-MODEL_FIELDS: dict[str, Any] = {
-    "model": {
-        "type": "string",
-        "minLength": 1,
-        "description": (
-            "A model whose attention is measured: a name from `attnbench list models`, a"
-            " config.json of Hugging Face or its folder. It gives heads, widths, causal, mask and"
-            " window."
-        ),
-        "title": "Model",
-    },
-    "phase": {
-        "enum": list(PHASES),
-        "default": "prefill",
-        "description": (
-            "With model: prefill computes seq_len tokens at once, decode one token after so many,"
-            " training all with gradients."
-        ),
-        "title": "Phase",
-    },
-    "tp": {
-        "type": "integer",
-        "minimum": 1,
-        "default": 1,
-        "description": "With model: how many devices share its heads (tensor parallelism).",
-        "title": "Tp",
-    },
-}
 
 
 def schema_of(scenario: type[BaseModel]) -> dict[str, Any]:
@@ -53,7 +23,10 @@ def schema_of(scenario: type[BaseModel]) -> dict[str, Any]:
         fields = made["$defs"][holder]["properties"]
         for short, full in ALIASES.items():
             fields[short] = {**fields[full], "description": f"Short for {full}.", "title": short}
-    made["$defs"]["ExtraCase"]["properties"] |= MODEL_FIELDS
+    of_models = ModelCase.model_json_schema()["properties"]
+    made["$defs"]["ExtraCase"]["properties"] |= {
+        name: of_models[name] for name in ("model", "phase", "tp")
+    }
     made["properties"]["plan"] = {
         "description": made["properties"]["plan"]["description"],
         "default": "standard",

@@ -7,17 +7,31 @@ resumed where the model's configuration is not.
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import PydanticCustomError
+from pydantic import Field, ValidationError
 
 from ...impls.problem import AXES, Problem
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput
 from ..models.layers import Model
-from ..models.questions import PHASES, Phase, questions
+from ..models.questions import Phase, questions
 from ..models.resolve import model_of
 from .document import Document, Fields, Items, Keys
-from .fields import as_size
+from .fields import Size, Strict
+from .messages import lines
 
-FIELDS = ("model", "phase", "tp")
+
+class ModelCase(Strict):
+    """What a case says that names a model, beside other axes of the problem."""
+
+    model: str = Field(min_length=1)
+    """A model whose attention is measured: a name from `attnbench list models`, a config.json of
+    Hugging Face or its folder. It gives heads, widths, causal, mask and window."""
+    phase: Phase = "prefill"
+    """With model: prefill computes seq_len tokens at once, decode one token after so many, training
+    all with gradients."""
+    tp: Size = 1
+    """With model: how many devices share its heads (tensor parallelism)."""
+    seq_len: Size | None = None
+
 
 FROM_PROBLEM = tuple(name for name in AXES if name not in ("batch", "dtype", "scope"))
 
@@ -56,45 +70,34 @@ def _cases_of(document: Document, index: int, case: Fields) -> list[Fields]:
     def bad(name: str, text: str) -> BadInput:
         return BadInput(f"{document.label((*keys, name))}{text}")
 
-    phase = case.get("phase", "prefill")
-    if phase not in PHASES:
-        raise bad("phase", f"found {shown(phase)}; wanted one of {', '.join(PHASES)}")
     if wrong := [name for name in case if name in FROM_PROBLEM and name != "seq_len"]:
         raise bad(wrong[0], "the model says it; remove it, or name no model")
-    parts = _size(case.get("tp", 1), bad, "tp")
+    given = {name: case[name] for name in ModelCase.model_fields if name in case}
     try:
-        model = _named(case["model"], document.origin).divided(parts)
+        asked = ModelCase.model_validate(given)
+    except ValidationError as error:
+        moved = [{**one, "loc": (*keys, *one["loc"])} for one in error.errors(include_url=False)]
+        raise BadInput(*lines(moved, document, ModelCase)) from None
+    beside = Path(document.origin).parent / asked.model  # from the scenario's folder
+    try:
+        model = model_of(str(beside) if "/" in asked.model and beside.exists() else asked.model)
+        model = model.divided(asked.tp)
     except BadInput as error:
         raise BadInput(*(f"{document.place(keys)}: {one}" for one in error.problems)) from None
+    context = asked.seq_len
     lengths = {layer.seq_len for layer, _ in model.attention()}
-    if "seq_len" in case:
-        context = _size(case["seq_len"], bad, "seq_len")
-    elif lengths and 0 not in lengths:
+    if context is None and lengths and 0 not in lengths:
         context = max(lengths)
-    else:
+    elif context is None:
         raise bad("seq_len", f"not given; wanted the context of {model.name}, in tokens")
     if model.max_context is not None and context > model.max_context:
         raise bad("seq_len", f"{context}; wanted at most the {model.max_context} of {model.name}")
-    own = {name: value for name, value in case.items() if name not in (*FIELDS, "seq_len")}
-    found = [Fields(axes_of(problem), **own) for problem in _problems(model, phase, context, bad)]
+    own = {name: value for name, value in case.items() if name not in given}
+    problems = _problems(model, asked.phase, context, bad)
+    found = [Fields(axes_of(problem), **own) for problem in problems]
     for one in found:
         one.at, one.keys_at = case.at, case.keys_at
     return found
-
-
-def _named(name: Any, origin: str) -> Model:
-    """A relative path starts from the scenario's folder."""
-    if not isinstance(name, str) or not name:
-        raise BadInput(f"model: {shown(name)}; wanted a name or a path of a model")
-    beside = Path(origin).parent / name
-    return model_of(str(beside) if "/" in name and beside.exists() else name)
-
-
-def _size(value: Any, bad: Any, name: str) -> int:
-    try:
-        return int(as_size(value))
-    except PydanticCustomError as error:
-        raise bad(name, f"found {shown(value)}; wanted {error.message()}") from None
 
 
 def _problems(model: Model, phase: Phase, context: int, bad: Any) -> list[Problem]:

@@ -15,11 +15,10 @@ from ...impls.problem import Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, shown
 from ..process.interpreter import Interpreter
-from ..rows.record import Planned
 from ..studies import SAVING_NEEDS, parts_of, takes
 from ..studies.attachments import Attachment
 from . import Scenario
-from .shards import Shard, Units, of_shard, unit_count
+from .shards import Shard, Units, of_shard, units_of
 
 MOST_NAMED = 6
 
@@ -94,19 +93,10 @@ class SelectedCases(NamedTuple):
 
 def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCases:
     """The selected cases in their groups, walls and studies. Raises NothingSelected."""
-    (groups, walls, studies), duplicates = _planned(scenario, device, selection)
-    whole = Units(
-        tuple(
-            replace(group, cases=cases)
-            for group in groups
-            if (cases := tuple(filter(selection.takes, group.cases)))
-        ),
-        tuple(filter(selection.takes, walls)),
-        tuple(filter(selection.takes, studies)),
-    )
+    every, duplicates = _planned(scenario, device, selection)
+    whole = every.where(selection.takes)
     if whole.is_empty:
-        planned: list[Planned] = [case for group in groups for case in group.cases]
-        example = next((one.id for one in (*planned, *walls, *studies)), "none")
+        example = next((one.id for one in every.planned), "none")
         raise NothingSelected(
             f"--only and --skip leave no case of {scenario.name}; they match parts of case ids such"
             f" as {example}"
@@ -115,7 +105,7 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
         return SelectedCases(*whole, duplicates, whole)
     part = of_shard(whole, shard, scenario.plan, device)
     if part.is_empty:
-        units = unit_count(whole)
+        units = len(units_of(whole))
         raise NothingSelected(
             f"--shard {shard}: empty: {scenario.name} has {units}"
             f" {'part' if units == 1 else 'parts'} that can be measured apart; nothing is missing"

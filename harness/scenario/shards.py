@@ -5,12 +5,14 @@ of one problem. Units are never split. Every machine computes the same shards: n
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from itertools import chain
 from typing import NamedTuple
 
 from ...impls.problem import ITEM_BYTES
-from ..cases.case import Group, PlannedStudy, Wall, without
+from ..cases.case import Case, Group, PlannedStudy, Wall, without
 from ..files.errors import BadInput, shown
 from . import Plan
 from .estimate import CaseWork, Pace
@@ -21,6 +23,9 @@ BYTES_PER_S, STEP_S = {"cpu": 1e10, "cuda": 2e12}, 1e-5
 WALL_S = 30.0
 STUDY_S = 0.5
 SHARD = re.compile(r"\s*([0-9]{1,6})\s*/\s*([0-9]{1,6})\s*", re.ASCII)
+
+
+Unit = Case | Wall | PlannedStudy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,25 @@ class Units(NamedTuple):
     def is_empty(self) -> bool:
         return not (self.groups or self.walls or self.studies)
 
+    @property
+    def planned(self) -> list[Unit]:
+        cases = (case for group in self.groups for case in group.cases)
+        return [*cases, *self.walls, *self.studies]
+
+    def where(self, takes: Callable[[Unit], bool]) -> "Units":
+        """What it takes; groups without a case are left out."""
+        groups = (replace(group, cases=tuple(filter(takes, group.cases))) for group in self.groups)
+        return Units(
+            tuple(group for group in groups if group.cases),
+            tuple(filter(takes, self.walls)),
+            tuple(filter(takes, self.studies)),
+        )
+
+    @property
+    def ids(self) -> list[str]:
+        """Of all cases, walls and studies."""
+        return [one.id for one in self.planned]
+
 
 def read_shard(text: str) -> Shard:
     """`2/8` is the second of eight. Raises BadInput."""
@@ -68,28 +92,28 @@ def split(whole: Units, count: int, plan: Plan, device: str) -> list[Units]:
     shortest possible time). Copies of a group are in different shards, as long as there are shards.
     Shards beyond the number of units are empty.
     """
-    walls = _wall_units(whole.walls)
-    weights = [weight_of(unit, plan, device) for unit in units_of(whole)]
-    originals = [group.original for group in whole.groups]
-    places = iter(assign(weights, count, originals))
-    of_groups = [next(places) for _ in whole.groups]
-    of_walls = {wall.id: place for unit in walls for place in [next(places)] for wall in unit}
-    of_studies = [next(places) for _ in whole.studies]
+    units = units_of(whole)
+    weights = [weight_of(unit, plan, device) for unit in units]
+    places = assign(weights, count, [group.original for group in whole.groups])
+    shards: list[list[Units]] = [[] for _ in range(count)]
+    for unit, place in zip(units, places, strict=True):
+        shards[place].append(unit)
     return [
-        Units(
-            tuple(one for one, at in zip(whole.groups, of_groups, strict=True) if at == place),
-            tuple(wall for wall in whole.walls if of_walls[wall.id] == place),
-            tuple(one for one, at in zip(whole.studies, of_studies, strict=True) if at == place),
-        )
-        for place in range(min(count, len(weights)))
-    ] + [Units((), (), ())] * max(0, count - len(weights))
+        Units(*(tuple(chain.from_iterable(same)) for same in zip(*shard, strict=True)))
+        if shard
+        else Units((), (), ())
+        for shard in shards
+    ]
 
 
 def units_of(whole: Units) -> list[Units]:
     """Each unit apart, in the order of the plan."""
+    walls: dict[object, list[Wall]] = {}  # of one problem: of all backends, in all environments
+    for wall in whole.walls:
+        walls.setdefault((without(wall.problem, "seq_len"), wall.kv_seq_len), []).append(wall)
     return [
         *(Units((group,), (), ()) for group in whole.groups),
-        *(Units((), tuple(unit), ()) for unit in _wall_units(whole.walls)),
+        *(Units((), tuple(unit), ()) for unit in walls.values()),
         *(Units((), (), (study,)) for study in whole.studies),
     ]
 
@@ -113,18 +137,9 @@ def of_shard(whole: Units, shard: Shard, plan: Plan, device: str) -> Units:
     return split(whole, shard.of, plan, device)[place]
 
 
-def unit_count(whole: Units) -> int:
-    """More shards than that are empty."""
-    return len(whole.groups) + len(_wall_units(whole.walls)) + len(whole.studies)
-
-
 def unit_ids(whole: Units) -> list[list[str]]:
     """The ids of the cases, walls or studies of each unit."""
-    return [
-        *([case.id for case in group.cases] for group in whole.groups),
-        *([wall.id for wall in unit] for unit in _wall_units(whole.walls)),
-        *([one.id] for one in whole.studies),
-    ]
+    return [unit.ids for unit in units_of(whole)]
 
 
 def assign(weights: Sequence[float], count: int, originals: Sequence[int] = ()) -> list[int]:
@@ -133,8 +148,6 @@ def assign(weights: Sequence[float], count: int, originals: Sequence[int] = ()) 
     `originals`: of the first weights. Those with equal ones get different places, as long as there
     are places without one.
     """
-    from heapq import heapify, heappop, heappush
-
     loads = [(0.0, 0, place) for place in range(min(count, max(1, len(weights))))]
     heapify(loads)
     places = [0] * len(weights)
@@ -152,11 +165,3 @@ def assign(weights: Sequence[float], count: int, originals: Sequence[int] = ()) 
         copies.add(place)
         places[number] = place
     return places
-
-
-def _wall_units(walls: Iterable[Wall]) -> list[list[Wall]]:
-    """The walls of one problem: of all backends, in all environments."""
-    units: dict[object, list[Wall]] = {}
-    for wall in walls:
-        units.setdefault((without(wall.problem, "seq_len"), wall.kv_seq_len), []).append(wall)
-    return list(units.values())

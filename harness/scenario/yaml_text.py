@@ -80,13 +80,6 @@ def read_bytes(path: Path, name: str) -> bytes:
 
 def decode(content: bytes, origin: str) -> str:
     """UTF-8 text. Raises BadInput at the line and column of the first bad byte."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise BadInput(
-            f"{origin}:1:1: UTF-16 text; wanted UTF-8; convert it with `iconv -f UTF-16 -t UTF-8`"
-        )
-    if b"\0" in content:
-        where = place(origin, content[: content.index(0)].decode(errors="replace"))
-        raise BadInput(f"{where}: a NUL byte; wanted UTF-8 text")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

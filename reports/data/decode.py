@@ -11,15 +11,8 @@ from math import isfinite, nan
 from typing import Any
 
 from ...harness.stats.intervals import Interval
-from ..formatting import (
-    bandwidth_text,
-    beyond_whole,
-    in_brackets,
-    measured_bounds_text,
-    number_text,
-    percent_text,
-    size_text,
-)
+from ..formatting import beyond_whole, number_text, size_text
+from ..quantity import Quantity
 from .exactness import is_exact
 from .peaks import is_calibrated, memory_bytes_per_s, memory_doubt, peaks
 from .run_meta import finite_number
@@ -79,14 +72,12 @@ class Rate:
     @property
     def share_text(self) -> str:
         """`61.0 % (58.2 to 63.9)`; "" without a measured bandwidth."""
-        share = self.share
-        return "" if share is None else share_text(share.value, share.low, share.high)
+        return "" if self.share is None else str(Quantity.of(self.share, "share"))
 
     @property
     def rate_text(self) -> str:
         """`9.80 GB/s (9.41 GB/s to 10.2 GB/s)`; "" without a rate."""
-        rate = self.bytes_per_s
-        return rate_text(rate.value, rate.low, rate.high)
+        return str(Quantity.of(self.bytes_per_s, "bytes_per_s"))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -143,21 +134,6 @@ def traffic(row: Mapping[str, Any], run: Mapping[str, Any]) -> Traffic | None:
         fits_in_cache=cached,
         beyond="" if cached else f"above 100 %: {_why_beyond(row, run)}",
     )
-
-
-def rate_text(value: float | None, low: float | None, high: float | None) -> str:
-    """`9.80 GB/s (9.41 GB/s to 10.2 GB/s)`; "" without a rate."""
-    if value is None or not isfinite(value):
-        return ""
-    return f"{bandwidth_text(value)}{in_brackets(measured_bounds_text(low, high, bandwidth_text))}"
-
-
-def share_text(value: float | None, low: float | None, high: float | None) -> str:
-    """`61.0 % (58.2 to 63.9)`; "" without a share. More than 100 % is possible, and not marked."""
-    if value is None or not isfinite(value):
-        return ""
-    low, high = (None if bound is None else 100 * bound for bound in (low, high))
-    return f"{percent_text(value)}{in_brackets(measured_bounds_text(low, high))}"
 
 
 def _fits_in_cache(row: Mapping[str, Any], run: Mapping[str, Any]) -> bool | None:

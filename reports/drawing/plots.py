@@ -15,7 +15,8 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNL
 
 from ...harness.files.printable import visible
 from ..elements import Figure, Panel, Series
-from ..formatting import PREFIXED, bytes_text, count_text, length_text
+from ..formatting import count_text, length_text
+from ..quantity import PREFIXED, Quantity, Unit
 from .canvas import GREY, LETTER_IN, TITLE_IN, inline, save, styled, svg_text
 from .svg_minify import INK, minify
 from .tooltips import HIGHEST, STEP, overlay
@@ -163,7 +164,7 @@ def _limits(panels: Sequence[Panel]) -> tuple[float, float]:
         if y is not None and isfinite(y) and (is_linear or y > 0)
     ]
     ys += [panel.line[0] for panel in panels if panel.line is not None]
-    ys += [0.6, 1.8] if panels[0].unit == "ratio" else []
+    ys += [0.6, 1.8] if panels[0].unit == "times" else []
     low, high = (min(ys), max(ys)) if ys else (0.5, 2.0)
     if is_linear:
         return max(-MOST, min(0.0, low)), min(MOST, high + 0.1 * (high - min(0.0, low) or 1))
@@ -340,12 +341,9 @@ def _legend(canvas: Canvas, figure: Figure, backends: Sequence[str]) -> None:
         )
 
 
-def _tick_text(tick: float, unit: str) -> str:
-    if unit == "bytes":
-        return bytes_text(tick)
-    if unit in PREFIXED:
-        text = PREFIXED[unit](tick)
-        return text.replace(".00 ", " ").replace(".0 ", " ")
+def _tick_text(tick: float, unit: Unit) -> str:
+    if unit == "bytes" or unit in PREFIXED:
+        return str(Quantity(tick, unit)).replace(".00 ", " ").replace(".0 ", " ")
     if unit == "share":
         return f"{length_text(int(100 * tick))} %" if tick >= 10 else f"{100 * tick:g} %"
     return f"{tick:g}"

@@ -12,17 +12,8 @@ from matplotlib.figure import Figure as Canvas
 
 from ...harness.files.printable import visible
 from ..elements import Figure, Panel, Series
-from ..formatting import (
-    PREFIXED,
-    beyond_text,
-    bytes_text,
-    count_text,
-    in_brackets,
-    measured_bounds_text,
-    number_text,
-    ratio_bounds_text,
-)
-from ..quantity import Unit
+from ..formatting import beyond_text, count_text, number_text
+from ..quantity import Quantity
 
 HIGHEST, STEP = 0.97, 0.07  # the first cross at the upper edge, and the step to the next one
 RADIUS = 7  # in points: large enough for a finger
@@ -86,38 +77,12 @@ def _tooltip(panel: Panel, series: Series, place: int) -> str:
     """`sdpa at 1k: 3.2 ms (3.1 ms to 3.3 ms)`."""
     x, y = series.x[place], series.y[place]
     where = f"{series.backend} at {count_text(x) if x == int(x) else number_text(x)}"
-    value = "" if y is None else value_text(y, panel.unit)
-    if series.kind == "failed":
-        what = "out of memory" if panel.unit == "bytes" else "did not run"
-        return f"{where}: {what}" + (f", drawn at {value}" if value else "")
     low, high = (
         bounds[place] if place < len(bounds) else None for bounds in (series.low, series.high)
     )
-    return f"{where}: {value}{in_brackets(_bounds(low, high, panel.unit))}"
-
-
-def _bounds(low: float | None, high: float | None, unit: Unit) -> str:
-    def text(bound: float) -> str:
-        return value_text(bound, unit)
-
-    if unit == "ratio":
-        return ratio_bounds_text(low, high, text)
-    if unit in PREFIXED:
-        return measured_bounds_text(low, high, text)
-    return "" if low is None or high is None else f"{text(low)} to {text(high)}"
-
-
-def value_text(value: float, unit: str) -> str:
-    if not isfinite(value):
-        return "unknown"
-    if unit == "bytes":
-        return bytes_text(value)
-    if unit in PREFIXED:
-        return PREFIXED[unit](value)
-    return (
-        f"{100 * value:.3g} %{beyond_text(value)}"
-        if unit == "share"
-        else f"{number_text(value)} times"
-        if unit == "ratio"
-        else number_text(value)
-    )
+    beyond = beyond_text(y) if y is not None and panel.unit == "share" else ""
+    value = Quantity(y, panel.unit, low, high, note=beyond)
+    if series.kind == "failed":
+        what = "out of memory" if panel.unit == "bytes" else "did not run"
+        return f"{where}: {what}" + (f", drawn at {value}" if y is not None else "")
+    return f"{where}: {value}"

@@ -9,12 +9,12 @@ from itertools import pairwise
 from math import gcd, inf
 
 from ...harness.learning.findings import GradientDistance, TrainedGradients
-from ..analysis.claims.claim_verdict import (
+from ..claims.statement import Measured, claim
+from ..claims.verdict import (
     ClaimVerdict,
     Evidence,
     by_interval,
 )
-from ..analysis.claims.statement import Measured, claim
 from ..formatting import list_text, number_text, percent_text, range_text
 from .gradients import trained_models
 

@@ -1,32 +1,26 @@
 """Names as pages show them: inexact backends with a mark (`linformer ~`, `rnn ≠`), runs by title.
 
-They are set on finished blocks, in one place, so that no section can forget them.
+They are set on finished blocks and cards, in one place, so that no subject can forget them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import is_dataclass, replace
+from typing import Any, TypeVar, cast
 
 import pandas as pd
 
 from ..data.exactness import MARKS
 from ..data.run_meta import Meta
-from ..elements import (
-    Block,
-    Card,
-    DotPlot,
-    DotRow,
-    Figure,
-    Maps,
-    Panel,
-    Picture,
-    Table,
-    Text,
-    WallChart,
-)
+from ..elements import Text
+from ..quantity import Quantity
 
-Mark = Callable[[str], str]
+Shown = TypeVar("Shown")
+FIELDS = (
+    *("title", "subtitle", "caption", "description", "text", "sentence", "note", "picture"),
+    *("table", "columns", "rows", "panels", "series", "lines", "backend", "group", "label"),
+)
+"""What people read of blocks and cards, and what holds it."""
 
 
 def marked_names(table: pd.DataFrame, meta: Meta) -> dict[str, str]:
@@ -48,99 +42,28 @@ def pattern_of(names: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w:/.-])(?:{longest_first})(?!:?[\w-])")
 
 
-def marked(blocks: Iterable[Block], names: Mapping[str, str]) -> Iterator[Block]:
-    """The blocks with `names` as they are shown; logs are not changed."""
-    mark = _mark(names)
-    return iter(blocks) if mark is None else (_block(block, mark) for block in blocks)
+def marked(shown: Shown, names: Mapping[str, str]) -> Shown:
+    """A text, a block or a card, or a tuple of them, with `names` as they are shown.
 
-
-def marked_card(card: Card, names: Mapping[str, str]) -> Card:
-    mark = _mark(names)
-    if mark is None:
-        return card
-    return replace(
-        card,
-        title=mark(card.title),
-        sentence=mark(card.sentence),
-        subtitle=mark(card.subtitle),
-        note=mark(card.note),
-        picture=None if card.picture is None else _picture(card.picture, mark),
-    )
-
-
-def _mark(names: Mapping[str, str]) -> Mark | None:
-    """None if every name is shown as it is."""
-    changed = {name: shown for name, shown in names.items() if shown != name}
+    Logs are not changed.
+    """
+    changed = {name: text for name, text in names.items() if text != name}
     if not changed:
-        return None
-    return partial(pattern_of(changed).sub, lambda found: changed[found.group()])
-
-
-def _block(block: Block, mark: Mark) -> Block:
-    if isinstance(block, Text):
-        return block if block.kind == "log" else replace(block, text=mark(block.text))
-    if isinstance(block, Table):
-        return _table(block, mark)
-    if isinstance(block, Figure):
-        return _figure(block, mark)
-    if isinstance(block, WallChart):
-        return _wall(block, mark)
-    if isinstance(block, Maps):
-        caption = mark(block.caption)
-        table = _table(block.table, mark)
-        return replace(block, title=mark(block.title), caption=caption, table=table)
-    return block
-
-
-def _picture(picture: Picture, mark: Mark) -> Picture:
-    match picture:
-        case Table():
-            return _table(picture, mark)
-        case Figure():
-            return _figure(picture, mark)
-        case DotPlot():
-            table, description = _table(picture.table, mark), mark(picture.description)
-            rows = tuple(_dot_row(row, mark) for row in picture.rows)
-            return replace(picture, rows=rows, table=table, description=description)
-        case WallChart():
-            return _wall(picture, mark)
-
-
-def _wall(chart: WallChart, mark: Mark) -> WallChart:
-    return replace(
-        chart,
-        title=mark(chart.title),
-        panels=tuple(
-            (mark(title), tuple(replace(line, backend=mark(line.backend)) for line in lines))
-            for title, lines in chart.panels
-        ),
-        table=_table(chart.table, mark),
-        description=mark(chart.description),
+        return shown
+    pattern = pattern_of(changed)
+    return cast(
+        Shown, _marked(shown, lambda text: pattern.sub(lambda found: changed[found.group()], text))
     )
 
 
-def _dot_row(row: DotRow, mark: Mark) -> DotRow:
-    return replace(row, group=mark(row.group), label=mark(row.label))
-
-
-def _figure(figure: Figure, mark: Mark) -> Figure:
-    return replace(
-        figure,
-        title=mark(figure.title),
-        caption=mark(figure.caption),
-        panels=tuple(_panel(panel, mark) for panel in figure.panels),
-        table=_table(figure.table, mark),
-    )
-
-
-def _table(table: Table, mark: Mark) -> Table:
-    rows = tuple(
-        tuple(mark(cell) if type(cell) is str else cell for cell in row) for row in table.rows
-    )
-    columns = tuple(map(mark, table.columns))
-    return replace(table, title=mark(table.title), columns=columns, rows=rows)
-
-
-def _panel(panel: Panel, mark: Mark) -> Panel:
-    series = (replace(series, backend=mark(series.backend)) for series in panel.series)
-    return replace(panel, title=mark(panel.title), series=tuple(series))
+def _marked(shown: Any, mark: Callable[[str], str]) -> Any:
+    if type(shown) is str:
+        return mark(shown)
+    if isinstance(shown, tuple):
+        return tuple(_marked(one, mark) for one in shown)
+    if not is_dataclass(shown) or isinstance(shown, Quantity | type):
+        return shown
+    if isinstance(shown, Text) and shown.kind == "log":
+        return shown
+    parts = {name: getattr(shown, name) for name in FIELDS if hasattr(shown, name)}
+    return replace(shown, **{name: _marked(part, mark) for name, part in parts.items()})

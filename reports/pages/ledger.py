@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 
-from ..analysis.claims.ledger import Claim, ledgers, merged, tally
+from ..claims.ledger import Claim, ledgers, merged, tally
+from ..claims.subjects.claims import tables
 from ..data.row_groups import records
-from ..subjects.claims import tables
 from .report import Report
 from .terminal_blocks import render_block
 
@@ -30,15 +30,12 @@ def as_json(claims: Sequence[Claim]) -> str:
     """The format is described in docs/format.md."""
     documents = [
         {
-            "id": claim.id,
-            "statement": claim.statement,
-            "tested_by": claim.tested,
+            "id": claim.of.name,
+            "statement": claim.of.statement,
+            "tested_by": claim.of.tested,
             "verdict": claim.verdict,
-            "parts": [
-                {"of": part.of, "verdict": part.verdict, "numbers": part.numbers}
-                for part in claim.parts
-            ],
-            "needs": claim.to_run if claim.verdict == "not run" else None,
+            "parts": [part._asdict() for part in claim.parts],
+            "needs": claim.of.needs if claim.verdict == "not run" else None,
             "reason": claim.unanswered or None,
         }
         for claim in claims

@@ -17,7 +17,7 @@ from ..data.run_meta import Meta, by_question, run_meta
 from ..elements import Badge, Block, Card, Text
 from ..subjects import Rows, Teller, cards, name_of, tellers_of
 from ..subjects._badges import badges
-from .exactness_marks import marked, marked_card, marked_names
+from .exactness_marks import marked, marked_names
 from .run_titles import page_title, questions, run_titles
 
 WITH_RUN_NAMES = ("environment",)  # sections that say in which folder a run is
@@ -79,7 +79,7 @@ class Report:
     def cards(self) -> Sequence[Card]:
         """The answers, in the page's order."""
         names = {**self.names, **self.titles}
-        return [marked_card(card, names) for card in cards(self._rows)]
+        return marked(tuple(cards(self._rows)), names)
 
     @property
     def answers(self) -> list[str]:
@@ -136,14 +136,13 @@ class Report:
         name = name_of(one)
         names = {**self.names, **(self.titles if name not in WITH_RUN_NAMES else {})}
         blocks = self._rows.tell(one).details(with_card=alone or name not in self.answers)
-        return Part(name=name, title=one.TITLE, blocks=tuple(marked(blocks, names)))
+        return Part(name=name, title=one.TITLE, blocks=marked(tuple(blocks), names))
 
     @property
     def lines(self) -> list[str]:
         """Findings that no card says, a sentence each."""
-        every = [line for one in tellers_of(self.meta) for line in self._rows.tell(one).lines]
-        lines = marked([Text(text=line) for line in every], {**self.names, **self.titles})
-        return [one.text for one in lines if isinstance(one, Text)]
+        every = (line for one in tellers_of(self.meta) for line in self._rows.tell(one).lines)
+        return list(marked(tuple(every), {**self.names, **self.titles}))
 
 
 def per_question(report: Report) -> list[Report]:

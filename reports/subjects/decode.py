@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from string import ascii_lowercase
 
-from ..data.decode import NEXT, is_decode, rate_text, share_text
+from ..data.decode import NEXT, is_decode
 from ..data.peaks import memory_bytes_per_s
 from ..data.row_groups import (
     Group,
@@ -69,13 +69,15 @@ def own_text(row: Row) -> str:
 def own_share(row: Row) -> str:
     """`61.0 % (58.2 to 63.9)`; "" if no bandwidth was measured."""
     names = ("decode_bandwidth_ratio", "decode_bandwidth_low_ratio", "decode_bandwidth_high_ratio")
-    return share_text(*(row.get(name) for name in names))
+    value, low, high = (row.get(name) for name in names)
+    return str(Quantity(value, "share", low, high))
 
 
 def own_rate(row: Row) -> str:
     """`9.80 GB/s (9.41 GB/s to 10.2 GB/s)`."""
     names = ("decode_bytes_per_s", "decode_low_bytes_per_s", "decode_high_bytes_per_s")
-    return rate_text(*(row.get(name) for name in names))
+    value, low, high = (row.get(name) for name in names)
+    return str(Quantity(value, "bytes_per_s", low, high))
 
 
 def notes(row: Row) -> list[str]:

@@ -244,7 +244,7 @@ def _figure(group: Group, some: Sequence[Contrast], meta: Meta) -> Figure:
             Panel(
                 x_label="heads h",
                 y_label=f"{what}, ratio to h = 1",
-                unit="ratio",
+                unit="times",
                 series=tuple(
                     series
                     for name in drawn

@@ -30,7 +30,7 @@ import json, resource, sys, time
 start = time.process_time()  # of the processor: what else runs on the machine is not ours
 from attnbench.reports import growth_fit as growth
 from attnbench.reports.subjects import energy, roofline
-from attnbench.reports.analysis.claims import ledger
+from attnbench.reports.claims import ledger
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run

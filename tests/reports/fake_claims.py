@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.analysis.claims.claim_verdict import Part
-from attnbench.reports.analysis.claims.ledger import Claim, ledger
+from attnbench.reports.claims.ledger import Claim, ledger
+from attnbench.reports.claims.verdict import Evidence
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
@@ -19,17 +19,19 @@ def ledger_of(parent: Path, *pairs: Made, studies: Any = (), **meta: Any) -> dic
         write_run(parent, [planned for planned, _ in pairs], [one for _, one in pairs], **meta)
     )
     (run,) = run_meta([read]).values()
-    return {claim.id: claim for claim in ledger(records(frame([read])), run | {"studies": studies})}
+    return {
+        claim.of.name: claim for claim in ledger(records(frame([read])), run | {"studies": studies})
+    }
 
 
 def verdict(name: str, findings: list[Any]) -> str:
     """On the claim of this name, from findings alone."""
-    return {one.id: one for one in ledger([], {"studies": findings})}[name].verdict
+    return {one.of.name: one for one in ledger([], {"studies": findings})}[name].verdict
 
 
-def parts(name: str, findings: list[Any]) -> dict[str, Part]:
+def parts(name: str, findings: list[Any]) -> dict[str, Evidence]:
     """The verdicts on the claim of this name, from findings alone, by what they are of."""
-    found = {one.id: one for one in ledger([], {"studies": findings})}[name].parts
+    found = {one.of.name: one for one in ledger([], {"studies": findings})}[name].parts
     return {part.of: part for part in found}
 
 

@@ -20,8 +20,8 @@ from ...files.errors import BadInput, shown
 from ...files.printable import visible
 from ...files.safe_files import open_plain
 from ...models import config_file
+from ..gated import About, Gates
 from ..head_metrics import Heads
-from .gated import About, Gates
 from .given import TOKENIZER, weight_files
 
 IMPLEMENTATION = "attnbench_heads"

@@ -17,10 +17,10 @@ from torch.nn.functional import pad
 
 from ...files.errors import BadInput, shown
 from ...files.safe_files import NotPlain, open_plain
+from ..gated import About
 from ..synthetic_tasks import UNSCORED, Batch, task
 from ..training import held_out
 from . import hugging_face
-from .gated import About
 
 REPEATED = 24  # random tokens, which are then said again
 SEQUENCES = 16

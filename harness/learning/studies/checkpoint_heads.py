@@ -10,11 +10,11 @@ from ...files.errors import BadInput
 from ...studies.attachments import Tried
 from .. import head_metrics
 from ..checkpoints import decoder_file, hugging_face
-from ..checkpoints.gated import Gated, GatedDecoder
-from ..checkpoints.removal import MOST_S, Removed, removed, whole
 from ..checkpoints.sequences import Sequences, sequences_for
 from ..findings import CheckpointHeads
+from ..gated import Gated, GatedDecoder
 from ..head_metrics import Heads
+from ..removal import MOST_S, Removed, removed, whole
 
 QUESTION = "What do the heads of a model look at, and which of them can be removed?"
 PART_S = 30.0

@@ -13,10 +13,10 @@ import torch
 from ....impls.block import Decoder
 from ....impls.problem import Problem
 from ...stats.intervals import mean_interval
-from .. import head_metrics, pruning, smaller_layers, training
-from ..checkpoints import decoder_file, given, removal
-from ..checkpoints.gated import GatedDecoder
+from .. import head_metrics, removal, smaller_layers, training
+from ..checkpoints import decoder_file, given
 from ..findings import TrainedHeads
+from ..gated import GatedDecoder
 from ..synthetic_tasks import Batch, Task, task
 from ..training import held_out, one_thread, quality, seen
 
@@ -99,22 +99,10 @@ def trained(
         about: dict[str, str | int] = {"task": name, "train_seed": seed, "steps": STEPS[name]}
         decoder_file.save(model, file, about)
     after = head_metrics.heads_of(model, looked_at.tokens)
-    loss, accuracy = quality(model, tested)
     noisy = {level: quality(model, tested, level) for level in NOISE_LEVELS}
     drawn = maps and heads <= MOST_DRAWN
     return TrainedHeads(
-        task=name,
-        heads=heads,
-        train_seed=seed,
-        d_model=training.D_MODEL,
-        depth=of.depth,
-        tokens=tested.tokens.shape[1],
-        batch=training.BATCH,
-        vocabulary=of.vocabulary,
-        parameter_count=sum(one.numel() for one in model.parameters()),
-        steps=STEPS[name],
-        loss_nats=loss,
-        accuracy_ratio=accuracy,
+        **training.learnt(name, of, model, done, seed, tested),
         seen_loss_nats=quality(model, known)[0],
         noise_ratio=NOISE_RATIO,
         noisy_loss_nats=noisy[NOISE_RATIO][0],
@@ -122,9 +110,6 @@ def trained(
         noise_levels_ratio=list(NOISE_LEVELS),
         noise_levels_loss_nats=[of_level for of_level, _ in noisy.values()],
         noise_levels_accuracy_ratio=[right for _, right in noisy.values()],
-        step_loss_nats=done.losses,
-        step_ms=done.step_ms,
-        step_peak_bytes=done.peak_bytes,
         **_named(head_metrics.metrics(before, looked_at.tokens), "before"),
         **_named(head_metrics.metrics(after, looked_at.tokens), "after"),
         **_pruned(model, looked_at, judged_on, costly=maps and heads == COSTED),
@@ -143,21 +128,22 @@ def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool)
 
     `costly`: also what the really smaller layers cost.
     """
-    few = model.problem.heads <= MOST_SINGLE
-    order = removal.by_importance(GatedDecoder(model, {}), judged_on)
-    greedy = pruning.counts(len(order), GREEDY_STEPS)
+    gated, loss = GatedDecoder(model), removal.mean
+    order = removal.by_importance(gated, judged_on)
+    greedy = removal.counts(len(order), GREEDY_STEPS)
     singly = len(order) <= MOST_ONE_BY_ONE
-    pruned = pruning.counts(len(order), len(order)) if singly else greedy
+    pruned = [*range(len(order) + 1)] if singly else greedy
     in_groups = len(order) > GREEDY_STEPS
     chosen_on = _first(judged_on, GREEDY_SEQUENCES) if in_groups else judged_on
+    few = model.problem.heads <= MOST_SINGLE
     return {
         "whole_loss_nats": quality(model, looked_at)[0],
-        "single_loss_nats": pruning.single_losses(model, looked_at) if few else None,
+        "single_loss_nats": removal.single(gated, looked_at, loss) if few else None,
         "pruned_heads": [list(one) for one in order],
         "pruned_removed_heads": pruned,
-        "pruned_loss_nats": pruning.losses_in_order(model, order, pruned, looked_at),
+        "pruned_loss_nats": removal.in_order(gated, order, pruned, looked_at, loss),
         "greedy_removed_heads": greedy,
-        "greedy_loss_nats": pruning.losses_greedily(model, greedy, looked_at, chosen_on),
+        "greedy_loss_nats": removal.greedily(gated, greedy, looked_at, chosen_on, loss),
         **(
             smaller_layers.cost(model, order, looked_at)
             if costly

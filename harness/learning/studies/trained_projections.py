@@ -16,7 +16,7 @@ from .. import training
 from ..findings import TrainedProjections
 from ..projected_attention import KINDS, project
 from ..synthetic_tasks import task as task_of
-from ..training import held_out, one_thread, quality
+from ..training import held_out, one_thread
 
 QUESTION = "What does a model learn with Linformer's projections in place of exact attention?"
 PARTS = {"task": ("recall", "two_relations"), "seed_number": (0, 1, 2, 3, 4)}
@@ -46,24 +46,8 @@ def trained(name: str, attention: str, device: torch.device, seed: int) -> Train
     if not is_exact:
         project(model, attention, RANK, seed)
     done = training.train(model, of, STEPS[name], seed)
-    loss, accuracy = quality(model, held_out(of, seed, device))
-    learnt = [one for one in model.parameters() if one.requires_grad]
     return TrainedProjections(
-        task=name,
+        **training.learnt(name, of, model, done, seed, held_out(of, seed, device)),
         attention=attention,
         rank=None if is_exact else RANK,
-        heads=HEADS,
-        train_seed=seed,
-        d_model=training.D_MODEL,
-        depth=of.depth,
-        tokens=TOKENS,
-        batch=training.BATCH,
-        vocabulary=of.vocabulary,
-        parameter_count=sum(one.numel() for one in learnt),
-        steps=STEPS[name],
-        loss_nats=loss,
-        accuracy_ratio=accuracy,
-        step_loss_nats=done.losses,
-        step_ms=done.step_ms,
-        step_peak_bytes=done.peak_bytes,
     )

@@ -10,7 +10,7 @@ from attnbench.harness.cli.claims import PREFIX
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.names import shipped
 from attnbench.harness.studies import names as studies
-from attnbench.reports.analysis.claims.ledger import STATEMENTS
+from attnbench.reports.claims.ledger import STATEMENTS
 from tests.conftest import command_line, environment
 
 pytestmark = pytest.mark.long

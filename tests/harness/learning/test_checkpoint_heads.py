@@ -9,13 +9,14 @@ import pytest
 import torch
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.learning.checkpoints import removal
-from attnbench.harness.learning.checkpoints.gated import GatedDecoder
+from attnbench.harness.learning import removal
 from attnbench.harness.learning.checkpoints.sequences import sequences_for
+from attnbench.harness.learning.gated import GatedDecoder, Head
 from attnbench.harness.learning.studies import checkpoint_heads, trained_heads
+from attnbench.harness.learning.synthetic_tasks import Batch
 from attnbench.harness.learning.training import one_thread
 from attnbench.impls.problem import Problem
-from tests.harness.learning.test_checkpoint_files import HEADS, decoder
+from tests.harness.learning.test_checkpoint_files import decoder
 
 pytest.importorskip("safetensors.torch")
 transformers = pytest.importorskip("transformers")
@@ -94,20 +95,11 @@ def test_without_a_head_is_the_model_with_its_columns_of_the_output_projection_z
     with torch.no_grad():
         plain.model.layers[1].self_attn.o_proj.weight[:, 16:24] = 0
         wanted = plain(TOKENS).logits
-    gates = removal.closed(model, TOKENS, [(1, 2)])
-    torch.testing.assert_close(model.logits(TOKENS, gates), wanted, atol=1e-5, rtol=1e-5)
-    open_ = model.logits(TOKENS, removal.open_gates(model, TOKENS))
-    torch.testing.assert_close(open_, model.logits(TOKENS))
-
-
-def test_a_head_that_does_nothing_goes_first() -> None:
-    model = GatedDecoder(decoder(), {})
-    with torch.no_grad():
-        model.model.own_blocks[1].attention.w_o[:, :4] = 0
-    sequences = sequences_for(model.about, Path("x"), None, 0, CPU)
-    order = removal.by_importance(model, sequences.judged_on)
-    assert order[0] == (1, 0)
-    assert len(order) == len(set(order)) == 2 * HEADS
+    batch = Batch(TOKENS, TOKENS)
+    found = removal.without(model, [Head(1, 2)], batch, lambda logits, _: logits)
+    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+    found = removal.without(model, [], batch, lambda logits, _: logits)
+    torch.testing.assert_close(found, model.logits(TOKENS))
 
 
 # ---- a finding -----------------------------------------------------------------------------------
@@ -154,7 +146,7 @@ def test_a_saved_decoder_is_looked_at_on_new_sequences_of_its_task(
 )
 def test_tokens_that_the_model_does_not_have_are_refused(tmp_path: Path, text: str) -> None:
     (file := tmp_path / "t.json").write_text(text)
-    model = GatedDecoder(decoder(), {})
+    model = GatedDecoder(decoder())
     with pytest.raises(BadInput, match=r"--tokens .*; wanted"):
         sequences_for(model.about, tmp_path, file, 0, CPU)
 

@@ -14,8 +14,9 @@ transformers = pytest.importorskip("transformers")
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: E402
 
 from attnbench.harness.models import by_transformers  # noqa: E402
+from attnbench.harness.models.by_transformers import SINKS  # noqa: E402
 
-TYPES = sorted({*plain.DECODERS, *plain.FAMILIES, *plain.WITH_TEXT} & set(CONFIG_MAPPING))
+TYPES = sorted({*plain.DECODERS, *plain.OTHERS, *plain.WITH_TEXT} & set(CONFIG_MAPPING))
 
 
 def both(data: dict[str, Any]) -> tuple[Model, Model]:
@@ -45,22 +46,65 @@ def test_its_own_default_configurations_have_the_same_layers_for_both(kind: str)
     [
         {"model_type": "qwen3", "use_sliding_window": True, "max_window_layers": 3},
         {"model_type": "mistral", "sliding_window": None},
-        {"model_type": "gemma4_text", "num_kv_shared_layers": 4, "num_hidden_layers": 12},
-        {"model_type": "gemma4_text", "attention_k_eq_v": True, "num_global_key_value_heads": 1},
         {"model_type": "gemma3_text", "sliding_window_pattern": 3, "layer_types": None},
-        {"model_type": "qwen3_next", "full_attention_interval": 3, "layer_types": None},
-        {"model_type": "gemma2", "attn_logit_softcapping": None},
-        {"model_type": "llama", "per_layer_config": {"1": {"num_key_value_heads": 4}}},
     ],
     ids=lambda change: "-".join(map(str, change)),
 )
-def test_what_gates_windows_heads_and_caches_is_understood_alike(change: dict[str, Any]) -> None:
+def test_what_gates_windows_is_understood_alike(change: dict[str, Any]) -> None:
     data = defaults(change["model_type"])
-    data.pop("per_layer_config", None)
-    if "num_hidden_layers" in change or change["model_type"] == "qwen3":
+    if change["model_type"] == "qwen3":
         data.pop("layer_types", None)
     ours, theirs = both({**data, **change})
     assert ours == theirs
+
+
+def of(kind: str, **changes: Any) -> list[tuple[Any, ...]]:
+    """How many layers attend so: reach, heads for keys, width, whether they keep a cache, more."""
+    data = {name: it for name, it in defaults(kind).items() if name != "per_layer_config"}
+    found = by_transformers.model({**data, **changes}, kind, "config.json")
+    return [
+        (count, one.reach, one.kv_heads, one.d_k, one.stores_cache, *one.also)
+        for one, count in found.attention()
+    ] + [(count, what) for what, count in found.others().items()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "layers"),
+    [
+        (
+            "gemma4_text",
+            {
+                "num_hidden_layers": 6, "layer_types": None, "head_dim": 16,
+                "global_head_dim": 32, "num_global_key_value_heads": 1,
+                "attention_k_eq_v": True, "num_kv_shared_layers": 0,
+            },
+            [(5, "sliding", 4, 16, True), (1, "full", 1, 32, True)],
+        ),
+        (
+            "gemma3n_text",
+            {
+                "num_hidden_layers": 6, "num_kv_shared_layers": 2, "intermediate_size": 64,
+                "activation_sparsity_pattern": [0.0] * 6,
+                "layer_types": ["sliding_attention", "full_attention"] * 3,
+            },
+            [
+                *[(2, "sliding", 2, 256, True), (2, "full", 2, 256, True)],
+                *[(1, "sliding", 2, 256, False), (1, "full", 2, 256, False)],
+            ],
+        ),
+        ("deepseek_v3", {}, [(61, "multi-head latent attention")]),
+        ("gpt_oss", {"layer_types": ["full_attention"] * 36}, [(36, "full", 8, 64, True, SINKS)]),
+        ("gemma2", {"attn_logit_softcapping": None, "layer_types": ["full_attention"] * 26},
+         [(26, "full", 4, 256, True)]),
+        ("llama", {"per_layer_config": {"1": {"num_key_value_heads": 4}}},
+         [(31, "full", 32, 128, True), (1, "full", 4, 128, True)]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_windows_heads_and_caches_are_those_that_it_resolves(
+    kind: str, changes: dict[str, Any], layers: list[tuple[Any, ...]]
+) -> None:
+    assert of(kind, **changes) == layers
 
 
 def test_models_that_only_it_knows_are_resolved() -> None:

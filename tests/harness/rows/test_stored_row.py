@@ -4,17 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from attnbench.harness.audit.kernel_row import PlannedKernel
 from attnbench.harness.cases.case import Case, PlannedStudy, Wall
 from attnbench.harness.rows.model import FIELDS
 from attnbench.harness.rows.record import Planned, Record, Status
 from attnbench.harness.rows.run_files import parsed_row
-from attnbench.harness.rows.stored_row import MOST_CHARACTERS, is_plain, stored
+from attnbench.harness.rows.stored_row import MOST_CHARACTERS, stored
 from attnbench.harness.store.run_store import Store
 from attnbench.impls.problem import Problem
 from attnbench.reports.data.read import read_run
@@ -137,36 +134,6 @@ def test_a_run_with_such_rows_is_read_and_counts_them_as_errors(tmp_path: Path) 
     store.close()
     assert [one.status for one in kept] == ["ok", "error", "error"]
     assert [row["status"] for row in read_run(store.path).rows] == ["ok", "error", "error"]
-
-
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-)
-
-
-@pytest.mark.long
-@given(value=VALUES)
-def test_what_is_plain_comes_back_from_json_as_it_was(value: Any) -> None:
-    assert is_plain(value)
-    back = json.loads(json.dumps(value, allow_nan=False))
-    assert repr(back) == repr(value)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        *((1, 2), {1: 2}, {"a": (1,)}, [[(1,)]], {"a": {None: 1}}, {1.5}),
-        *(Status.OK, [Status.OK], np.float64(1.5), {"a": [np.float64(1.5)]}),
-        *([[[[[[[[[[[[[[[[[[[[[[1.0]]]]]]]]]]]]]]]]]]]]]],),
-    ],
-)
-def test_what_json_changes_or_nests_deep_is_not_plain(value: Any) -> None:
-    assert not is_plain(value)
 
 
 def test_a_tuple_is_stored_as_the_list_that_the_reader_finds() -> None:

@@ -55,13 +55,16 @@ def test_phase_and_tensor_parallelism_change_the_shape() -> None:
     ("case", "said"),
     [
         ("{model: gpt9}", "no model 'gpt9'; did you mean gpt2?"),
-        ("{model: 3, seq_len: 8}", "model: 3; wanted a name"),
+        ("{model: 3, seq_len: 8}", "model: found 3; wanted text"),
         ("{model: gpt2}", "cases[0].seq_len: not given; wanted the context of gpt2"),
         ("{model: gpt2, seq_len: 2k}", "cases[0].seq_len: 2048; wanted at most the 1024 of gpt2"),
         ("{model: gpt2, seq_len: some}", "cases[0].seq_len: found 'some'"),
         ("{model: gpt2, seq_len: 8, heads: 3}", "cases[0].heads: the model says it"),
         ("{model: gpt2, seq_len: 8, tp: 5}", "12 heads cannot be divided by 5"),
-        ("{model: gpt2, seq_len: 8, phase: late}", "cases[0].phase: found 'late'; wanted one of"),
+        (
+            "{model: gpt2, seq_len: 8, phase: late}",
+            "cases[0].phase: found 'late'; wanted prefill",
+        ),
         ("{model: vit-l, phase: decode}", "vit-l has no attention in phase decode"),
         ("{model: gpt2, seq_len: 8, colour: red}", "colour"),
     ],

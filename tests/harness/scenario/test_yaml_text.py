@@ -79,9 +79,9 @@ def test_what_is_wrong_is_said_with_its_place_and_at_once(text: str) -> None:
 
 
 ENCODINGS = {
-    "NUL": (b"a: 1\nb: \0", ":2:4: a NUL byte"),
+    "NUL": (b"a: 1\nb: \0", ":2:4: control character U+0000"),
     "invalid UTF-8": (b"a: 1\nb: \xff", ":2:4: byte 0xff is not UTF-8"),
-    "UTF-16": ("a: 1".encode("utf-16"), ":1:1: UTF-16 text"),
+    "UTF-16": ("a: 1".encode("utf-16"), ":1:1: byte 0xff is not UTF-8"),
     "20 MB": (b"a: 1\n" * 4_000_000, ": larger than 1 MiB"),
 }
 

@@ -1,0 +1,91 @@
+"""The claims ledger: textbook statements on multi-head attention, with tests and verdicts.
+
+C: what attention costs; Q: what heads and attention do. docs/theory.md describes each test.
+A verdict comes from an interval, or from exact bytes or FLOPs. A claim that the run does not test
+is `not run`, with what it needs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from ..data.row_groups import Row, by_environment
+from ..data.run_meta import Meta, device_name
+from .statement import Measured, Statement, statements
+from .verdict import ClaimVerdict, Evidence, agreed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One line of the ledger.
+
+    `parts`: its verdicts by backend; `unanswered`: why its study has no findings.
+    """
+
+    of: Statement
+    parts: tuple[Evidence, ...]
+    unanswered: str
+
+    @property
+    def verdict(self) -> ClaimVerdict:
+        return agreed(part.verdict for part in self.parts)
+
+
+STATEMENTS = statements()
+
+
+def ledger(rows: Sequence[Row], run: Mapping[str, Any]) -> list[Claim]:
+    """Every claim once, for the rows of one run and the findings of its studies."""
+    measured = Measured(every=rows, studies=run.get("studies"))
+    found = []
+    for one in STATEMENTS.values():
+        parts = one.parts(measured)
+        why = "" if parts or not one.study else _unanswered(run, one.study)
+        found.append(Claim(of=one, parts=parts, unanswered=why))
+    return found
+
+
+def _unanswered(run: Mapping[str, Any], study: str) -> str:
+    """Why a requested study has no findings; "" if it has, or was not requested."""
+    for one in run.get("unanswered") or []:
+        if one.get("study") == study:
+            return f"the study found nothing: {one.get('reason') or one.get('status')}"
+    return ""
+
+
+def ledgers(rows: Sequence[Row], meta: Meta) -> dict[str, list[Claim]]:
+    """The ledger of each kind of device and each environment, over all runs there.
+
+    By what it is about, for titles: ` in torch-2.11 on AMD EPYC (cpu)`; of a lone one, "".
+    """
+    found: dict[tuple[str, str | None], list[list[Claim]]] = {}
+    for name, run in meta.items():
+        studied = next((one["name"] for one in run.get("environments") or []), None)
+        for python, mine in by_environment(row for row in rows if row["run"] == name).items():
+            # None: the only environment, or no case has a row
+            of = run if python in (None, studied) else {**run, "studies": [], "unanswered": []}
+            found.setdefault((device_name(run), python), []).append(ledger(mine, of))
+    several = len({device for device, _ in found}) > 1
+    return {
+        (f" in {python}" if python else "") + (f" on {device}" if several else ""): merged(some)
+        for (device, python), some in found.items()
+    }
+
+
+def merged(ledgers: Sequence[Sequence[Claim]]) -> list[Claim]:
+    """The ledgers of several runs as one, with the parts of all runs."""
+    claims = []
+    for same in zip(*ledgers, strict=True):
+        parts = tuple(part for claim in same for part in claim.parts)
+        reasons = dict.fromkeys(claim.unanswered for claim in same if claim.unanswered)
+        why = "" if parts else "; ".join(reasons)
+        claims.append(Claim(of=same[0].of, parts=parts, unanswered=why))
+    return claims
+
+
+def tally(claims: Sequence[Claim]) -> str:
+    """`18 statements: 4 supported, 2 refuted, 1 depends, 2 inconclusive, 9 not run`."""
+    order: tuple[ClaimVerdict, ...] = get_args(ClaimVerdict)
+    counts = [(verdict, sum(claim.verdict == verdict for claim in claims)) for verdict in order]
+    texts = (f"{count} {verdict}" for verdict, count in counts if count)
+    return f"{len(claims)} statements: {', '.join(texts)}"

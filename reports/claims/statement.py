@@ -1,0 +1,123 @@
+"""A claim before it is tested: its words, and the test that gives the evidence."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...harness.rows.findings import Finding, findings_of
+from ..data.exactness import RECURRENT, is_exact
+from ..data.row_groups import Row, family
+from .verdict import Evidence, agreed, deciding
+
+F = TypeVar("F", bound=Finding)
+NAME = re.compile(r"([A-Z])(\d+)([a-z]?)")
+REPORTS = Path(__file__).parent.parent
+LINEAR = ("sparse_local", "sparse_random", "linformer", "performer")
+STRIDED = "sparse_strided"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What claims are tested on: the rows of a run, and the findings of its studies.
+
+    `every` has approximations and recurrent layers too.
+    """
+
+    every: Sequence[Row]
+    studies: Any
+
+    @property
+    def rows(self) -> list[Row]:
+        """Of exact attention."""
+        return [row for row in self.every if is_exact(row)]
+
+    @property
+    def quadratic(self) -> list[Row]:
+        """Those that claims on quadratic growth are about: no sparse pattern."""
+        others = (*LINEAR, STRIDED, *RECURRENT)
+        return [row for row in self.rows if family(row["backend"]) not in others]
+
+    def of(self, study: type[F]) -> list[F]:
+        """What this study found, by the model of its findings."""
+        return findings_of(study, self.studies)
+
+
+Test = Callable[[Measured], Iterable[Evidence]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """`tested`: how. `needs`: what a run needs for it. `study`: the one that it reads, if any.
+
+    `test`: the evidence, none if the run does not test it; `numbers`: which of it is shown.
+    """
+
+    name: str
+    statement: str
+    tested: str
+    needs: str
+    study: str
+    numbers: Callable[[Sequence[Evidence]], str]
+    test: Test
+
+    def parts(self, run: Measured) -> tuple[Evidence, ...]:
+        """All evidence for one backend, or whatever it is of, together."""
+        by_name: dict[str, list[Evidence]] = {}
+        for one in self.test(run):
+            by_name.setdefault(one.of, []).append(one)
+        return tuple(
+            Evidence(of, agreed(one.verdict for one in some), self.numbers(some))
+            for of, some in by_name.items()
+        )
+
+
+def claim(
+    name: str,
+    statement: str,
+    *,
+    tested: str,
+    needs: str = "",
+    study: type[Finding] | None = None,
+    numbers: Callable[[Sequence[Evidence]], str] = deciding,
+) -> Callable[[Test], Statement]:
+    """The statement that a test decides, to write above it; `needs` is the study by default."""
+    read = study.STUDY if study else ""
+    return lambda test: Statement(
+        name=name,
+        statement=statement,
+        tested=tested,
+        needs=needs or f"studies: [{read}]",
+        study=read,
+        numbers=numbers,
+        test=test,
+    )
+
+
+def statements() -> dict[str, Statement]:
+    """Those of all files, in the order C1, C3a, C3b, C16, Q1.
+
+    They are in this folder, or in a file of a pack whose name ends in `statements`.
+    """
+    found: dict[tuple[str, int, str], Statement] = {}
+    for file in _files():
+        for one in vars(import_module(file)).values():
+            if not isinstance(one, Statement):
+                continue
+            known = NAME.fullmatch(one.name)
+            place = (known[1], int(known[2]), known[3]) if known else None
+            if place is None or place in found:
+                wrong = "is in another file too" if place else "is not a name such as C3a"
+                raise ValueError(f"{file}: the claim {one.name} {wrong}")
+            found[place] = one
+    return {one.name: one for _, one in sorted(found.items())}
+
+
+def _files() -> Iterator[str]:
+    package = __name__.rsplit(".", 2)[0]
+    for file in sorted(REPORTS.glob("*/[a-z]*.py")):
+        folder = file.parent.name
+        if folder == "claims" or file.stem.endswith("statements"):
+            yield f"{package}.{folder}.{file.stem}"

@@ -1,0 +1,109 @@
+"""The verdict on a claim from numbers, and how several verdicts are combined."""
+
+from collections.abc import Iterable, Sequence
+from math import inf, nextafter
+from typing import Literal, NamedTuple
+
+from ..ratio import Ratio
+from ..words import DISTURBED, SAME_RATIO
+
+ClaimVerdict = Literal["supported", "refuted", "depends", "inconclusive", "not run"]
+LOOKS: dict[str, Literal["good", "bad", "mixed", "open"]] = {
+    "supported": "good",
+    "refuted": "bad",
+    "depends": "mixed",
+    "inconclusive": "open",
+}  # of those that were tested, in the order of sentences
+OPPOSITE: dict[ClaimVerdict, ClaimVerdict] = {"supported": "refuted", "refuted": "supported"}
+EQUAL = (1 / (1 + SAME_RATIO), 1 + SAME_RATIO)  # ratios that count as equal
+
+
+class Evidence(NamedTuple):
+    """Verdict and numbers for one backend, or for whatever else the claim is tested on (`of`)."""
+
+    of: str
+    verdict: ClaimVerdict
+    numbers: str = ""
+
+
+def exactly(holds: bool) -> ClaimVerdict:
+    """Of what is counted, without noise."""
+    return "supported" if holds else "refuted"
+
+
+def by_interval(low: float, high: float, claimed: tuple[float, float]) -> ClaimVerdict:
+    """Supported if the interval lies within the claimed range, refuted if outside.
+
+    Otherwise inconclusive, as with a NaN.
+    """
+    if claimed[0] <= low and high <= claimed[1]:
+        return "supported"
+    return "refuted" if low > claimed[1] or high < claimed[0] else "inconclusive"
+
+
+def above(low: float, high: float, bound: float) -> ClaimVerdict:
+    """Whether a value is more than a bound; a tie, of equal accuracies for example, is not more."""
+    return by_interval(low, high, (nextafter(bound, inf), inf))
+
+
+def below(low: float, high: float, bound: float) -> ClaimVerdict:
+    return above(-high, -low, -bound)
+
+
+def of_ratio(of: str, ratio: Ratio, verdict: ClaimVerdict, text: str) -> Evidence:
+    """A ratio of two times decides nothing while other work disturbs most blocks of one of them."""
+    if ratio.disturbed:
+        return Evidence(of, "inconclusive", text + DISTURBED)
+    return Evidence(of, verdict, text)
+
+
+def agreed(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
+    """The verdict of tests of a general statement: problems of a backend, backends, rules, runs.
+
+    "depends" if they contradict each other, else "refuted" if one refutes it, else "inconclusive"
+    if one is. Tests that were not run do not count.
+    """
+    found = {verdict for verdict in verdicts if verdict != "not run"}
+    if "depends" in found or {"supported", "refuted"} <= found:
+        return "depends"
+    for verdict in ("refuted", "inconclusive", "supported"):
+        if verdict in found:
+            return verdict
+    return "not run"
+
+
+def jointly(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
+    """The verdict of the parts of one claim, which must all hold.
+
+    One that fails refutes it; one that is inconclusive or was not run leaves it inconclusive.
+    """
+    found = set(verdicts)
+    if "refuted" in found or len(found) < 2:
+        return "refuted" if "refuted" in found else next(iter(found), "not run")
+    return "depends" if "depends" in found else "inconclusive"
+
+
+# ---- which numbers are shown ---------------------------------------------------------------------
+
+
+def deciding(evidence: Sequence[Evidence]) -> str:
+    """The numbers of the last problem with the verdict that all have together.
+
+    Of "depends" those of the last that supports and of the last that refutes, with these words.
+    """
+    last = {one.verdict: one.numbers for one in evidence}
+    verdict = agreed(last)
+    if verdict in last:
+        return last[verdict]
+    return "; ".join(f"{one}: {last[one]}" for one in ("supported", "refuted") if one in last)
+
+
+def first_texts(evidence: Sequence[Evidence]) -> str:
+    """Up to three different texts, or two and the number of the others; first what decides."""
+    verdict = agreed(one.verdict for one in evidence)
+    first = {one.verdict: one.numbers for one in reversed(evidence)}
+    decide = ("supported", "refuted") if verdict == "depends" else (verdict,)
+    ordered = [first[one] for one in decide if one in first]
+    texts = list(dict.fromkeys([*ordered, *(one.numbers for one in evidence)]))
+    more = f"; and {len(texts) - 2} more" if len(texts) > 3 else ""
+    return "; ".join(texts[: 2 if more else 3]) + more

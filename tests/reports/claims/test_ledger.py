@@ -1,0 +1,139 @@
+"""reports/claims/ledger.py: every claim once in every ledger."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.claims.ledger import (
+    STATEMENTS,
+    ledger,
+    ledgers,
+    merged,
+)
+from attnbench.reports.claims.subjects.claims import tables
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import Run, read_run
+from attnbench.reports.data.row_groups import records
+from attnbench.reports.data.run_meta import Meta, run_meta
+from tests.conftest import ROOT
+from tests.made_runs import (
+    case,
+    head_sweep,
+    inexact,
+    many_problems,
+    problem,
+    quickstart,
+    row,
+    write_run,
+)
+from tests.reports.fake_claims import COPIES, LENGTHS, MERGED, ledger_of, pruned
+from tests.reports.rendering import rows_of
+
+IDS = list(STATEMENTS)
+
+
+def empty(parent: Path) -> Path:
+    return write_run(parent, [], [])
+
+
+def failed(parent: Path) -> Path:
+    cases = [
+        case(backend, problem(n, h))
+        for n in LENGTHS
+        for h in (1, 8)
+        for backend in ("naive", "fused")
+    ]
+    return write_run(parent, cases, [row(one, "crashed") for one in cases])
+
+
+def one_backend(parent: Path) -> Path:
+    cases = [case("fused", problem(n, 8)) for n in LENGTHS]
+    return write_run(parent, cases, [row(one) for one in cases])
+
+
+def odd(parent: Path) -> Path:
+    """Layers without a number, and windows without a counter."""
+    cases = [
+        case(backend, problem(n, h, scope="layer"))
+        for n in LENGTHS
+        for h in (1, 8)
+        for backend in ("naive", "fused", "rnn")
+    ]
+    nothing = {"peak_bytes": None, "error_ratio": None, "session": None, "work_flops": 0}
+    return write_run(parent, cases, [row(one, block_ms=[[[1.0]]], **nothing) for one in cases])
+
+
+def test_claims_on_attention_take_no_evidence_from_other_computations(tmp_path: Path) -> None:
+    run = inexact(tmp_path)
+    claims = {claim.of.name: claim for claim in ledger(rows_of(run), {})}
+    assert {part.of for part in claims["C2"].parts} == {"fused", "sdpa"}
+    assert {part.of for part in claims["C11"].parts} == {"linformer", "linformer:64", "performer"}
+    assert {part.of for part in claims["C12"].parts} == {"rnn"}
+
+
+def test_the_ledger_has_the_claims_of_the_theory() -> None:
+    """The other direction is left to the author: one new file is enough for a claim."""
+    theory = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    described = re.findall(r"^\| ([CQ]\d+[a-z]?) \|", theory, re.MULTILINE)
+    assert len(described) >= 38
+    assert [name for name in IDS if name in described] == described
+
+
+@pytest.mark.parametrize(
+    "made", [empty, failed, one_backend, odd, quickstart, head_sweep, many_problems]
+)
+def test_every_claim_is_once_in_every_ledger_and_no_number_is_nan(
+    tmp_path: Path, made: Any
+) -> None:
+    read = read_run(made(tmp_path))
+    lines = lines_of([read], run_meta([read]))
+    assert sorted(line[0] for line in lines) == sorted(IDS)
+    text = " ".join(cell for line in lines for cell in line)
+    assert not re.search(r"\b(nan|None|inf|NaN|<NA>)\b", text)
+
+
+def test_runs_of_one_device_share_a_ledger_and_another_device_has_its_own(tmp_path: Path) -> None:
+    runs = [read_run(quickstart(tmp_path / name, lengths=(128, 256, 512, 1024))) for name in "ab"]
+    meta = run_meta(runs)
+    assert sorted(line[0] for line in lines_of(runs, meta)) == sorted(IDS)
+    first, second = meta.values()
+    elsewhere = {**second, "environment": {**second["environment"], "cpu": "Another CPU"}}
+    meta = {name: first if of is first else elsewhere for name, of in meta.items()}
+    assert sorted(line[0] for line in lines_of(runs, meta)) == sorted(2 * IDS)
+    twins = {
+        name: {**of, "device": "cuda", "environment": of["environment"] | {"device_uuid": name}}
+        for name, of in meta.items()
+    }
+    assert sorted(line[0] for line in lines_of(runs, twins)) == sorted(IDS)
+    assert " on Another CPU (cpu)" in ledgers(records(frame(runs)), meta)
+
+
+def test_findings_count_where_no_case_has_a_row(tmp_path: Path) -> None:
+    ((name, run),) = run_meta([read_run(quickstart(tmp_path, lengths=(128,)))]).items()
+    two = [{"name": one, "environment": {}} for one in ("old", "new")]
+    (found,) = ledgers([], {name: {**run, "studies": COPIES, "environments": two}}).values()
+    assert {claim.of.name: claim.verdict for claim in found}["C6"] == "refuted"
+
+
+def lines_of(runs: Sequence[Run], meta: Meta) -> list[tuple[str, ...]]:
+    found = ledgers(records(frame(runs)), meta)
+    return [line for claims in found.values() for table in tables(claims) for line in table.rows]
+
+
+def test_ledgers_of_several_runs_become_one(tmp_path: Path) -> None:
+    one = ledger_of(tmp_path / "one", pruned(8, 8.0, 800), pruned(4, 4.0, 400), studies=MERGED)
+    other = ledger_of(tmp_path / "other", studies=COPIES)
+    both = {claim.of.name: claim for claim in merged([list(one.values()), list(other.values())])}
+    assert list(both) == IDS
+    assert (one["C6"].verdict, other["C6"].verdict, both["C6"].verdict) == (
+        "supported",
+        "refuted",
+        "depends",
+    )
+    assert both["C14"] == one["C14"]
+    assert {claim.verdict for name, claim in both.items() if name not in ("C6", "C14")} == {
+        "not run"
+    }
