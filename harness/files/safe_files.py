@@ -83,7 +83,7 @@ def make_folder(path: Path) -> None:
         raise NotPlain(errno.ENOTDIR, what)
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes | memoryview) -> None:
     """A write may be short, as with a file size limit."""
     view = memoryview(data)
     while view:
@@ -112,7 +112,7 @@ def sync_folder(path: Path) -> None:
 # ---- writing -------------------------------------------------------------------------------------
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+def write_whole(path: Path, content: str | bytes | memoryview) -> None:
     """Replace a file in one step: after a crash it has the old content or the new, never a part.
 
     A link at this place is replaced, not followed. Raises OSError; NotPlain for a pipe or a device.

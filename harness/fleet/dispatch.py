@@ -5,16 +5,16 @@ there; if that is lost too, its rows say so.
 """
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 
 from ..cases.case import Group
-from ..files.errors import BadInput, EnvironmentUnmet, first_line
+from ..files.errors import BadInput, EnvironmentUnmet
 from ..process.death import signal_name
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted
-from ..rows.record import Planned, Record, Status
+from ..rows.record import Record, Status
 from ..run.environments import unlike
 from ..run.run_rows import RunPlan, RunRows
 from ..run.schedule import MAX_CASES, schedule_parts
@@ -22,21 +22,17 @@ from ..run.session import HINT
 from ..scenario.shards import Units, units_of, weight_of
 from .node_files import NodeFiles
 from .remote import (
-    Back,
     Done,
     File,
     Fleet,
     Gone,
-    Joined,
     Lost,
     Message,
-    Model,
     Opened,
     Predicted,
+    Ready,
     Remark,
-    Row,
     Running,
-    facts_of,
 )
 from .shipping import Shipping
 
@@ -53,13 +49,6 @@ class Work:
     units: Units
     weight: float
     lost_on: tuple[str, ...] = ()
-
-    @property
-    def planned(self) -> Iterator[Planned]:
-        for group in self.units.groups:
-            yield from group.cases
-        yield from self.units.walls
-        yield from self.units.studies
 
 
 def run_on(
@@ -87,7 +76,7 @@ class Dispatch:
     def __init__(self, plan: RunPlan, fleet: Fleet, signals: Signals, shipping: Shipping) -> None:
         self.queue = work_of(plan, len(fleet.opened))
         if plan.forecast is not None:
-            units = [[one.id for one in work.planned] for work in self.queue]
+            units = [work.units.ids for work in self.queue]
             shared = replace(plan.forecast, devices=len(fleet.opened), units=units)
             plan = replace(plan, forecast=shared)
         self.plan = plan
@@ -103,12 +92,11 @@ class Dispatch:
         self._running: dict[int, str] = {}
         # by the number of the original: the device of each copy of a group
         self._copies: dict[int, dict[int, int]] = {}
-        self._walls = len(plan.walls)
         self._files = NodeFiles(plan.store.path)
 
     def complete(self) -> None:
         """Raises Interrupted, EnvironmentUnmet."""
-        self.fleet.configure(self.plan.config)
+        self.fleet.configure(self.plan.config, self.plan.attempts)
         self.rows.begin()
         while self.queue or self.busy:
             self._assign()
@@ -120,11 +108,9 @@ class Dispatch:
 
     def stop(self, why: str) -> None:
         """End early: what was not measured to the end gets rows that say so."""
-        running = [
-            one for work in self.busy.values() for one in work.planned if one.id in self.rows.left
-        ]
         reason = f"{why}; {HINT}"
-        self.rows.keep(*(self._lost_row(one, Status.INTERRUPTED, reason) for one in running))
+        for work in self.busy.values():
+            self._fail(work, Status.INTERRUPTED, reason)
         if self.rows.left:
             self.rows.not_reached(reason)
 
@@ -137,15 +123,13 @@ class Dispatch:
         """Whether the device measures it now; else it has rows that say why not."""
         if why := self.shipping.send(number, work.units):
             opened = self.devices[number]
-            reason = f"{opened.host}: {why}"
-            left = [one for one in work.planned if one.id in self.rows.left]
-            self.rows.keep(*(self._lost_row(one, Status.ERROR, reason, opened) for one in left))
+            self._fail(work, Status.ERROR, f"{opened.host}: {why}", opened)
             return False
         self.idle.remove(number)
         self.busy[number] = work
         for group in work.units.groups:
             self._copies.setdefault(group.original, {})[group.number] = number
-        share = len(work.units.walls) / self._walls if self._walls else 1.0
+        share = len(work.units.walls) / max(1, len(self.plan.units.walls))
         self.fleet.start(number, work.units, share, every=bool(work.lost_on))
         return True
 
@@ -183,15 +167,13 @@ class Dispatch:
             case Running(what, phase):
                 self._running[number] = what
                 listener.running(what, phase)
-            case Row():
-                self._keep(number, message)
+            case Record():
+                if message.id in self.rows.left:  # a row that came twice is one
+                    self.rows.keep(message)
             case Predicted(walls, spent_s):
                 listener.predicted(walls, spent_s)
             case File(name, data):
                 if remark := self._files.add(number, name, data):
-                    listener.remark(remark)
-            case Model(name, data):
-                if remark := self._files.keep_model(name, data):
                     listener.remark(remark)
             case Remark(text):
                 listener.remark(text)
@@ -200,10 +182,8 @@ class Dispatch:
                 self.idle.append(number)
             case Lost():
                 self._lose(number, message)
-            case Back(opened):
-                self._take_back(number, opened)
-            case Joined(opened):
-                self._join(number, opened)
+            case Ready(opened):
+                self._admit(number, opened)
             case Gone(reason):
                 self.lost.discard(number)
                 self.gone.add(number)
@@ -211,19 +191,6 @@ class Dispatch:
                     f"{self.devices[number].host} is gone ({reason}); its work is measured by"
                     " the other devices"
                 )
-
-    def _keep(self, number: int, row: Row) -> None:
-        """A row that came twice is one: what it is about has left `left`."""
-        planned = self.rows.left.get(row.case)
-        if planned is None:
-            return
-        try:
-            record = self.rows.record(planned, Status(row.status), row.reason, row.values)
-        except ValueError as error:
-            where = self.devices[number].where
-            reason = f"bad reply of {self.devices[number].host}: {first_line(error)}"
-            record = self.rows.without_measuring(planned, Status.ERROR, reason, where)
-        self.rows.keep(record)
 
     def _lose(self, number: int, lost: Lost) -> None:
         """What the device had measured is kept; the rest is measured once more, or fails."""
@@ -240,55 +207,47 @@ class Dispatch:
             # Every step was said this time, so it is known which one it was.
             reason = f"the memory of {opened.host} ran out: {lost.reason}"
             case = self.rows.left[running]
-            self.rows.keep(self._lost_row(case, Status.OOM, reason, opened))
+            self.rows.keep(self.rows.without_measuring(case, Status.OOM, reason, opened.where))
             hosts = (opened.host,)
-        left = [one for one in work.planned if one.id in self.rows.left]
-        if len(hosts) > 1:
-            reason = f"{hosts[-1]} was lost while it was measured, and {hosts[0]} before"
-            reason = f"{reason}: {lost.reason}"
-            self.rows.keep(*(self._lost_row(one, Status.CRASHED, reason, opened) for one in left))
-        else:
-            self.queue[:0] = _again(work, {one.id for one in left}, hosts)
-
-    def _take_back(self, number: int, opened: Opened) -> None:
-        self.lost.discard(number)
-        if self._is_like(number, self.devices[number], opened, "came back"):
-            self.plan.listener.remark(f"{opened.host} is back")
-            self.devices[number] = opened
-            self.idle.append(number)
-
-    def _join(self, number: int, opened: Opened) -> None:
-        first = next(iter(self.devices.values()))
-        self.devices[number] = opened
-        if not self._is_like(number, first, opened, "joined"):
+        if len(hosts) == 1:
+            self.queue[:0] = _again(work, self.rows.left.keys(), hosts)
             return
-        self.plan.listener.remark(f"{opened.host} joined; devices now: {len(self._usable)}")
-        self.idle.append(number)
-        try:
-            self.plan.store.add_devices([facts_of(opened)])
-        except BadInput as error:
-            self.plan.listener.remark(f"{opened.host} is not in run.json: {error}")
+        reason = f"{hosts[-1]} was lost while it was measured, and {hosts[0]} before: {lost.reason}"
+        self._fail(work, Status.CRASHED, reason, opened)
 
-    def _is_like(self, number: int, before: Opened, opened: Opened, came: str) -> bool:
-        """Else it is not used, and a remark says why."""
-        if found := unlike(before.environments, opened.environments):
-            one = found[0]
+    def _admit(self, number: int, opened: Opened) -> None:
+        """A device that is back, or has joined; a remark says why it is not used if it is not."""
+        listener, is_back = self.plan.listener, number in self.devices
+        before = self.devices[number if is_back else next(iter(self.devices))]
+        self.lost.discard(number)
+        self.devices[number] = opened
+        for one in unlike(before.environments, opened.environments)[:1]:
             self.gone.add(number)
-            self.plan.listener.remark(
+            came, more = ("came back", " more") if is_back else ("joined", "")
+            listener.remark(
                 f"{opened.host} {came} with {one.name} {one.now!r}, the run has {one.then!r};"
-                " it measures nothing" + (" more" if came == "came back" else "")
+                f" it measures nothing{more}"
             )
-        return not found
+            return
+        self.idle.append(number)
+        if is_back:
+            listener.remark(f"{opened.host} is back")
+            return
+        listener.remark(f"{opened.host} joined; devices now: {len(self._usable)}")
+        try:
+            self.plan.store.add_devices([opened.facts])
+        except BadInput as error:
+            listener.remark(f"{opened.host} is not in run.json: {error}")
 
     @property
     def _usable(self) -> set[int]:
         return self.devices.keys() - self.gone - self.lost
 
-    def _lost_row(
-        self, one: Planned, status: Status, reason: str, opened: Opened | None = None
-    ) -> Record:
+    def _fail(self, work: Work, status: Status, reason: str, opened: Opened | None = None) -> None:
+        """Rows of what is left of work."""
         where = opened.where if opened else self.plan.config.measured_on
-        return self.rows.without_measuring(one, status, reason, where)
+        left = [one for one in work.units.planned if one.id in self.rows.left]
+        self.rows.keep(*(self.rows.without_measuring(one, status, reason, where) for one in left))
 
 
 def work_of(plan: RunPlan, devices: int) -> list[Work]:
@@ -298,26 +257,22 @@ def work_of(plan: RunPlan, devices: int) -> list[Work]:
     there would be too few parts for the devices.
     """
     config = plan.config
-    cases = sum(len(group.cases) for group in plan.groups)
+    cases = sum(len(group.cases) for group in plan.units.groups)
     most = min(MAX_CASES, ceil(cases / (PARTS_PER_DEVICE * max(1, devices))))
     copies: dict[int | None, list[Group]] = {}
-    for group in plan.groups:  # a part must not hold two copies of a group
+    for group in plan.units.groups:  # a part must not hold two copies of a group
         copies.setdefault(group.cases[0].replica, []).append(group)
     parts = (part for some in copies.values() for part in schedule_parts(some, config.plan, most))
     found = [Units(part, (), ()) for part in parts]
-    found += units_of(Units((), plan.walls, plan.studies))
+    found += units_of(plan.units._replace(groups=()))
     works = [Work(one, weight_of(one, config.plan, config.device)) for one in found]
     return sorted(works, key=lambda work: -work.weight)
 
 
-def _again(work: Work, left: set[str], hosts: tuple[str, ...]) -> Iterator[Work]:
+def _again(work: Work, left: Collection[str], hosts: tuple[str, ...]) -> Iterator[Work]:
     """What is left of lost work, each group apart."""
-    for group in work.units.groups:
-        cases = tuple(case for case in group.cases if case.id in left)
-        if cases:
-            one = Units((replace(group, cases=cases),), (), ())
-            yield Work(one, work.weight, hosts)
-    walls = tuple(wall for wall in work.units.walls if wall.id in left)
-    studies = tuple(study for study in work.units.studies if study.id in left)
-    if walls or studies:
-        yield Work(Units((), walls, studies), work.weight, hosts)
+    rest = work.units.where(lambda one: one.id in left)
+    for group in rest.groups:
+        yield Work(Units((group,), (), ()), work.weight, hosts)
+    if rest.walls or rest.studies:
+        yield Work(rest._replace(groups=()), work.weight, hosts)

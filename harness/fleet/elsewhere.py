@@ -17,9 +17,8 @@ from ..run.run_rows import RunPlan, RunRows
 from ..run.study_files import Told
 from .dispatch import run_on
 from .node_device import settings_here
-from .parts import shipped
-from .remote import Cluster, Fleet, NodeWanted, Opened, facts_of
-from .shipping import Shipping
+from .remote import Cluster, Fleet, NodeWanted, Opened
+from .shipping import Shipping, refuse_unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class Elsewhere:
     @contextmanager
     def open(self, wanted: Wanted, options: RunOptions) -> Iterator["DevicesElsewhere"]:
         """With signals under control. Raises Refusal."""
-        files = list(map(shipped, wanted.attachments))  # one that cannot be read asks no device
+        refuse_unreadable(wanted.attachments)
         node_wanted = NodeWanted(
             device=wanted.device,
             interpreters=wanted.interpreters,
@@ -44,7 +43,7 @@ class Elsewhere:
             try:
                 with self.cluster.open(node_wanted, signals.check) as fleet:
                     refuse_unlike(list(fleet.opened.values()))
-                    yield DevicesElsewhere(fleet, signals, Shipping(fleet, files))
+                    yield DevicesElsewhere(fleet, signals, Shipping(fleet, wanted.attachments))
             except Interrupted:  # while devices were opened: a run that has begun takes it itself
                 raise Stopped(signals.received or signal.SIGINT) from None
 
@@ -75,7 +74,7 @@ class DevicesElsewhere:
 
     @property
     def listed(self) -> Sequence[Mapping[str, Any]]:
-        return [facts_of(one) for one in self.opened]
+        return [one.facts for one in self.opened]
 
     def changes(self, meta: Mapping[str, Any]) -> list[Change]:
         """A run may go on on other devices of one kind, wherever its rows were measured."""
@@ -97,8 +96,7 @@ class DevicesElsewhere:
 
 def own_files_remarks(plan: RunPlan) -> list[str]:
     """What to say of backends that are not attnbench's: their files stay where they are."""
-    names = [case.backend for group in plan.groups for case in group.cases]
-    names += [wall.backend for wall in plan.walls]
+    names = (one.backend for one in plan.units.planned if one.kind != "study")
     own = [name for name in dict.fromkeys(names) if not is_ours(name)]
     if not own:
         return []

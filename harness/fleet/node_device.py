@@ -1,22 +1,22 @@
-"""One device of this host, for a run that is driven elsewhere: locked, with workers, until closed.
-
-Knows no engine. Everything but `look` must be called in one thread, which lives as long as the
-process: workers end with the thread that started them (process/guard.py).
-"""
+"""One device of this host, for a run that is driven elsewhere: locked, with workers."""
 
 import os
 import platform
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 from ...impls.discovery.registry import FOLDERS_VARIABLE
-from ..files.errors import EnvironmentUnmet
+from ..files.errors import EnvironmentUnmet, Refusal
 from ..files.printable import visible
 from ..files.safe_files import sweep, temporary
 from ..machine.cpu import cpu_name
@@ -28,7 +28,7 @@ from ..process.gpu_users import users
 from ..process.interpreter import Interpreter
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S
-from ..rows.record import Planned, Record
+from ..rows.record import Planned
 from ..run.device_run import DeviceRun, foresee
 from ..run.environments import environments_of, first_of, first_workers, measured_on
 from ..run.study_files import MODELS, Told, tried
@@ -36,14 +36,19 @@ from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
 from ..store.run_store import LOGS
 from ..studies.attachments import Tried
-from .parts import Part, ShippedFolder
-from .remote import File, Model, NodeWanted, Opened, Predicted, Remark, Row, Running, Said
+from .remote import File, NodeWanted, Opened, Predicted, Remark, Running, Said
+from .shipping import Content, ShippedFolder
 
+T = TypeVar("T")
 SAID_EVERY_S = 1.0  # messages are work beside what is measured
 
 
 class NodeDevice:
-    """`look`, `open`, `configure`, then `measure` as often as there is work, and `close`."""
+    """`look`, `open`, `configure`, then `measure` as often as there is work, and `close`.
+
+    Everything but `look` and `keep` must be called in one thread, which lives as long as the
+    process: workers end with the thread that started them (process/guard.py).
+    """
 
     def __init__(self, say: Callable[[Said], None]) -> None:
         """`say`: called in the measuring thread."""
@@ -84,7 +89,8 @@ class NodeDevice:
                 )
         _set(wanted.settings)
         self._interpreters = wanted.interpreters
-        workers = self._stack.enter_context(
+        enter = self._stack.enter_context
+        self._workers = enter(
             first_workers(
                 wanted.device,
                 self._signals,
@@ -92,33 +98,29 @@ class NodeDevice:
                 allow_import=wanted.allow_import,
             )
         )
-        worker = first_of(workers)
+        worker = first_of(self._workers)
         environment = worker.ready["environment"]
-        uuid = environment["device_uuid"]
-        if uuid is not None:
-            refuse_shared(uuid)
-        name = uuid or worker.ready["device"]
+        if (name := environment["device_uuid"]) is not None:
+            refuse_shared(name)
+        name = name or worker.ready["device"]
         if wanted.shared_cores:
             name = f"{name}-{os.getpid()}"
-        check = self._signals.check
-        self._stack.enter_context(device_lock(name, wait=wanted.wait, check=check))
-        self._workers = workers
-        folder = Path(tempfile.gettempdir())
-        sweep(folder)  # of processes that were killed
-        self._folder = self._stack.enter_context(temporary(folder, is_folder=True))[0]
+        enter(device_lock(name, wait=wanted.wait, check=self._signals.check))
+        place = Path(tempfile.gettempdir())
+        sweep(place)  # of processes that were killed
+        self._folder, given = (enter(temporary(place, is_folder=True))[0] for _ in range(2))
         (self._folder / LOGS).mkdir()
-        given = self._stack.enter_context(temporary(folder, is_folder=True))[0]
         self._given = ShippedFolder(given)
         return Opened(
             device=worker.ready["device"],
             where=measured_on(environment),
-            environments=environments_of(workers),
+            environments=environments_of(self._workers),
             free_bytes=worker.ask({"op": "free"}, "free", ANSWER_S)["available_bytes"],
         )
 
-    def keep(self, part: Part) -> str:
-        """A part of a file that the driver sends; why it cannot be kept, or "". In any thread."""
-        return self._given.keep(part)
+    def keep(self, name: str, content: Content) -> str:
+        """A file that the driver sends; why it cannot be kept, or "". In any thread."""
+        return self._given.keep(name, content)
 
     def try_attachments(self, attached: Mapping[str, tuple[str, Told]], budget_bytes: int) -> Tried:
         """Open attachments of which all files were sent, each for its study. Raises
@@ -133,7 +135,7 @@ class NodeDevice:
         )
         return Tried(*(list(map(self._given.named, some)) for some in found))
 
-    def configure(self, config: RunConfig) -> None:
+    def configure(self, config: RunConfig, attempts: Mapping[str, int]) -> None:
         """What all cases are measured with; files are of this device. Raises WorkerFailure."""
         config = replace(
             config,
@@ -141,13 +143,9 @@ class NodeDevice:
             attached={name: self._given.here(one) for name, one in config.attached.items()},
             save_to=None if config.save_to is None else self._folder / MODELS,
         )
+        wake_fd = self._signals.wake_fd
         self._device = DeviceRun(
-            config,
-            self._workers,
-            self._folder,
-            self._signals.wake_fd,
-            {},  # the driver counts attempts
-            self._running,
+            config, self._workers, self._folder, wake_fd, attempts, self._running
         )
         self._stack.callback(self._device.close)
         self._device.begin()
@@ -156,7 +154,7 @@ class NodeDevice:
         return foresee(first_of(self._workers), left, budget_bytes)
 
     def measure(self, work: Units, wall_share: float, *, every: bool) -> None:
-        """Say each result as soon as it is final, then what was printed meanwhile.
+        """Say each record as soon as it is final, then what was printed meanwhile.
 
         `wall_share`: of the time for walls. `every`: say each step, not one per second.
         """
@@ -164,19 +162,13 @@ class NodeDevice:
         assert device is not None
         self._every = every
         for record in device.groups(work.groups) if work.groups else ():
-            self._say(row_of(record))
+            self._say(record)
         if work.walls:
             device.pool.close()  # walls are searched in processes that nothing else has used
-            since = time.monotonic()
-            predicted = device.predict(work.walls, wall_share)
-            self._say(Predicted(predicted, time.monotonic() - since))
-            for record in device.walls(work.walls):
-                self._say(row_of(record))
-        for study in work.studies:
-            row = row_of(device.study(study))
+        for record in device.apart(work, lambda *found: self._say(Predicted(*found)), wall_share):
             for saved in self._models():
                 self._say(saved)
-            self._say(row._replace(reason=self._given.named(row.reason)))
+            self._say(replace(record, reason=self._given.named(record.reason)))
         for file in self._files():
             self._say(file)
         for loss in device.losses:
@@ -198,36 +190,96 @@ class NodeDevice:
             self._say(Remark(f"{platform.node()}: {loss}"))
 
     def _files(self) -> Iterator[File]:
-        """What was added to each file since it was sent last."""
+        """What was added to each log and to the telemetry since it was sent last."""
         if not (self._folder / LOGS).is_dir():
             self._say_once(f"{self._folder} was removed there; logs and telemetry are lost")
         for path in sorted([*self._folder.glob("*.jsonl"), *(self._folder / LOGS).glob("*.log")]):
-            try:
-                with path.open("rb") as file:
-                    file.seek(self._sent.get(path, 0))
-                    data = file.read()
-                    self._sent[path] = file.tell()
-            except OSError as error:
-                self._say_once(f"{path.name}: cannot be read ({error.strerror}); it is lost")
-                continue
+            data = self._read(path, self._sent.get(path, 0))
+            self._sent[path] = self._sent.get(path, 0) + len(data)
             if data:
                 yield File(path.name, data)
 
-    def _models(self) -> Iterator[Model]:
+    def _models(self) -> Iterator[File]:
         """What studies have saved since it was sent last."""
         for path in sorted((self._folder / MODELS).glob("*.safetensors")):
+            if data := self._read(path):
+                yield File(path.name, data)
+                with suppress(OSError):  # then it is sent again, and kept once
+                    path.unlink()
+
+    def _read(self, path: Path, begin: int = 0) -> bytes:
+        try:
+            with path.open("rb") as file:
+                file.seek(begin)
+                return file.read()
+        except OSError as error:
+            self._say_once(f"{path.name}: cannot be read ({error.strerror}); it is lost")
+            return b""
+
+
+class DeviceActor:
+    """What an engine starts beside a device: a NodeDevice, called from the thread in which the
+    engine calls us, working in one of its own.
+    """
+
+    def __init__(self) -> None:
+        self._said: SimpleQueue[Said | None] = SimpleQueue()
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
+        self._device = NodeDevice(self._said.put)
+        # A daemon: it must not keep a process alive that the engine wants to end.
+        threading.Thread(target=self._work, name="measuring", daemon=True).start()
+
+    def look(self, device: str) -> dict[str, Any]:
+        return NodeDevice.look(device)
+
+    def open(
+        self, wanted: NodeWanted, given: tuple[RunConfig, Mapping[str, int]] | None = None
+    ) -> Opened | str:
+        """Also configured, if it is `given` what for; or why it cannot be opened."""
+
+        def opened() -> Opened:
+            found = self._device.open(wanted)
+            if given is not None:
+                self._device.configure(*given)
+            return found
+
+        try:
+            return self._asked(opened).result()
+        except Refusal as refusal:
+            return str(refusal)
+
+    def keep(self, name: str, content: Content) -> dict[str, str]:
+        """`why` it could not be kept, if so."""
+        why = self._device.keep(name, content)
+        return {"why": why} if why else {}
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """A method of the NodeDevice, in the measuring thread."""
+        return self._asked(partial(getattr(self._device, method), *arguments)).result()
+
+    def measure(self, work: Units, wall_share: float, *, every: bool) -> Iterator[Said]:
+        """What the device says, as it says it."""
+
+        measure = partial(self._device.measure, work, wall_share, every=every)
+        measured = self._asked(measure)
+        measured.add_done_callback(lambda _: self._said.put(None))
+        while (said := self._said.get()) is not None:
+            yield said
+        measured.result()
+
+    def _asked(self, call: Callable[[], T]) -> Future[T]:
+        """In the measuring thread."""
+        answer: Future[T] = Future()
+        self._calls.put((answer, call))
+        return answer
+
+    def _work(self) -> None:
+        while True:
+            answer, call = self._calls.get()
             try:
-                data = path.read_bytes()
-            except OSError as error:
-                self._say_once(f"{path.name}: cannot be read ({error.strerror}); it is lost")
-                continue
-            yield Model(path.name, data)
-            with suppress(OSError):  # then it is sent again, and kept once
-                path.unlink()
-
-
-def row_of(record: Record) -> Row:
-    return Row(record.id, str(record.status), record.reason, dict(record.values))
+                answer.set_result(call())
+            except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+                answer.set_exception(error)
 
 
 def _set(settings: Mapping[str, str]) -> None:

@@ -47,7 +47,7 @@ def foreseen(
     **_: object,
 ) -> "Iterator[RenderableType]":
     """How long the run takes on several devices, if a number of them is given."""
-    from .fan_out_tables import on_devices
+    from .fan_out import on_devices
 
     if devices:
         yield from on_devices(dry_run, devices, forecast, root)

@@ -1,14 +1,12 @@
 """A Ray cluster that runs already: connect to it, choose devices, open them."""
 
 import logging
+import os
 import socket
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
-from io import StringIO
-from typing import Any, TextIO, cast
+from pathlib import Path
 
 import ray
 
@@ -41,9 +39,8 @@ class RayCluster:
             seats = seats_of(nodes, wanted.device)
             wanted = replace(
                 wanted,
-                device="cuda"
-                if seats[0].gpus
-                else "cpu",  # nothing is left to Ray's hiding of GPUs
+                # nothing is left to Ray's hiding of GPUs
+                device="cuda" if seats[0].gpus else "cpu",
                 shared_cores=self.shared_cores,
             )
             fleet = RayFleet(wanted, check, [node["NodeID"] for node in nodes])
@@ -56,26 +53,12 @@ class RayCluster:
                 fleet.close()
 
 
-class OneThread:
-    """A stream to which only the thread that made this can write."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._thread = threading.get_ident()
-
-    def write(self, text: str) -> int:
-        return self._stream.write(text) if threading.get_ident() == self._thread else len(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
 @contextmanager
 def connected(address: str) -> Iterator[None]:
     """Be a driver of the cluster. Raises Refusal.
 
-    A thread of Ray's prints what it hears of the cluster to stdout, where our results are, and
-    Ray's shutdown prints the rest.
+    Ray prints what it hears of the cluster to stdout, where our results are, from a thread of its
+    own and when it ends.
     """
     if address.startswith("ray://"):
         raise BadInput(
@@ -84,13 +67,13 @@ def connected(address: str) -> Iterator[None]:
         )
     if address != "auto":
         _refuse_unreachable(address)
-    with redirect_stdout(cast(TextIO, OneThread(sys.stdout))):
+    # Listeners write to the stdout that was there when they were made.
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
         _connect(address)
         try:
             yield
         finally:
-            with redirect_stdout(StringIO()):
-                ray.shutdown()
+            ray.shutdown()
 
 
 def _refuse_unreachable(address: str) -> None:

@@ -1,10 +1,10 @@
 """Devices of a Ray cluster: one actor beside each, and what comes back from it."""
 
+import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 import ray
@@ -28,38 +28,42 @@ from ..run.study_files import OPEN_S, Told
 from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
 from ..studies.attachments import Tried
-from .parts import Part
-from .ray_actor import MEMORY_MONITOR, DeviceActor, Kept
+from .node_device import DeviceActor
 from .ray_seats import RESOURCE, Looked, Seat, refuse_other_code, seats_of
-from .remote import Back, Done, Gone, Joined, Lost, Message, NodeWanted, Opened, Remark, Said
+from .remote import Done, Gone, Lost, Message, NodeWanted, Opened, Ready, Remark
+from .shipping import Content
 
 PLACED_S = 60.0  # until Ray has started a process beside a device
 BACK_S = 60.0  # until a device that was lost is open again, or given up
 MOST_DEVICES = 100_000
 LOOK_EVERY_S = 5.0  # for nodes that have joined the cluster
-SENT_S = 120.0  # until a part of a file is kept
+SENT_S = 600.0  # until a file is kept
 CLOSE_S = 5.0
 POLL_S = 0.25
 MOST_MESSAGES = 1000  # before the driver does something else
+MEMORY_MONITOR = "RAY_memory_monitor_refresh_ms"
 NODE = ("node has died", "node died", "node failure", "node is dead", "Node is dead")
 
+Dialogue = Generator[tuple[Any, float], Any, Message]
+"""Yields what was asked and how many seconds it may take; gets the answer, or in words why there
+is none; returns what follows from it.
+"""
 
-class Step(StrEnum):
-    """What a device is asked before it measures: a method of DeviceActor."""
 
-    LOOK = "look"
-    OPEN = "open"
-    CONFIGURE = "configure"
+class RayActor(DeviceActor):
+    def look(self, device: str) -> dict[str, Any]:
+        """And whether Ray's memory monitor is on, if that is known."""
+        monitor = os.environ.get(MEMORY_MONITOR, "") != "0"
+        return {**super().look(device), "memory_monitor": monitor}
 
 
 class Opening(NamedTuple):
     """A device that is being opened while others measure. `is_new`: it was not there before."""
 
     number: int
-    step: Step
     until: float
+    dialogue: Dialogue
     is_new: bool
-    opened: Opened | None = None
 
 
 class RayFleet:
@@ -75,10 +79,10 @@ class RayFleet:
             self.remarks.append("devices share the cores of a host: no time of this run counts")
         self._wanted = wanted
         self._check = check
-        self._config: RunConfig | None = None
+        self._given: Any = None  # config and attempts, in Ray's memory
         self._seats: dict[int, Seat] = {}
         self._actors: dict[int, Any] = {}
-        self._streams: dict[int, Any] = {}  # of what is measured now
+        self._streams: dict[Any, int] = {}  # of what is measured now
         self._opening: dict[Any, Opening] = {}  # by the awaited answer
         self._known = set(nodes)
         self._kind, self._most = "", 0
@@ -87,17 +91,12 @@ class RayFleet:
     def look(self, seats: Sequence[Seat]) -> list[Looked]:
         """Start a process beside each device; what it sees. Raises EnvironmentUnmet."""
         self._seats = dict(enumerate(seats))
-        for number, seat in self._seats.items():
-            self._actors[number] = start_actor(seat)
-        device = self._wanted.device
-        asked = {number: actor.look.remote(device) for number, actor in self._actors.items()}
-        answers = self._wait(asked, PLACED_S)
-        found = []
-        for number, seat in self._seats.items():
-            facts = answers[number]
-            if isinstance(facts, str):
-                raise EnvironmentUnmet(f"{seat.host}: {facts}")
-            found.append(Looked(number=number, **facts))
+        self._actors = {number: start_actor(seat) for number, seat in self._seats.items()}
+        answers = self._all("look", self._wanted.device, timeout_s=PLACED_S)
+        found = [
+            Looked(number=number, **self._useful(number, facts))
+            for number, facts in answers.items()
+        ]
         if on := {one.host for one in found if one.memory_monitor}:
             some = ", ".join(sorted(on)[:3])
             self.remarks.append(
@@ -113,68 +112,56 @@ class RayFleet:
         left. Raises EnvironmentUnmet.
         """
         self._kind, self._most = chosen[0].kind, count or MOST_DEVICES
-        kept = {one.number for one in chosen}
-        for number in self._actors.keys() - kept:
+        for number in self._actors.keys() - {one.number for one in chosen}:
             self._kill(number)
-        self._seats = {number: self._seats[number] for number in sorted(kept)}
-        asked = {number: self._actors[number].open.remote(self._wanted) for number in self._seats}
-        answers = self._wait(asked, READY_S)
-        refused = {number: one for number, one in answers.items() if isinstance(one, str)}
-        reasons = [f"{self._seats[number].host}: {reason}" for number, reason in refused.items()]
-        if refused and (count is not None or len(refused) == len(asked)):
+        answers = self._all("open", self._wanted, timeout_s=READY_S)
+        self.opened = {number: one for number, one in answers.items() if isinstance(one, Opened)}
+        refused = answers.keys() - self.opened.keys()
+        reasons = [f"{self._seats[number].host}: {answers[number]}" for number in sorted(refused)]
+        if refused and (count is not None or not self.opened):
             raise EnvironmentUnmet("\n".join(reasons))
         for number in refused:
             self._kill(number)
         self.remarks += [f"left out: {reason}" for reason in reasons]
-        self.opened = {number: one for number, one in answers.items() if not isinstance(one, str)}
 
     @property
     def is_growing(self) -> bool:
         return any(one.is_new for one in self._opening.values())
 
-    def send(self, number: int, parts: Iterable[Part]) -> str:
-        """One part after the other, so that Ray's memory holds one of them."""
-        for part in parts:
-            asked = self._actors[number].keep.remote(part)
-            answer = self._wait({number: asked}, SENT_S)[number]
-            if not isinstance(answer, Kept):  # it is lost, which its next answer says
-                return ""
-            if answer.why:
-                return answer.why
-        return ""
+    def send(self, number: int, name: str, content: Content) -> str:
+        """Through Ray's memory, which moves it to the node."""
+        asked = self._actors[number].keep.remote(name, content)
+        answer = self._wait({number: asked}, SENT_S)[number]
+        return answer.get("why", "") if isinstance(answer, dict) else ""  # its next one says it
 
     def try_attachments(
         self, number: int, attached: Mapping[str, tuple[str, Told]], budget_bytes: int
     ) -> Tried:
-        asked = self._actors[number].try_attachments.remote(attached, budget_bytes)
+        asked = self._actors[number].call.remote("try_attachments", attached, budget_bytes)
         found = self._wait({number: asked}, READY_S + OPEN_S * len(attached))[number]
-        if not isinstance(found, Tried):
-            raise EnvironmentUnmet(f"{self.opened[number].host}: {found}")
-        return found
+        return Tried(*self._useful(number, found))
 
-    def configure(self, config: RunConfig) -> None:
-        self._config = config
-        asked = {number: self._actors[number].configure.remote(config) for number in self.opened}
-        for number, answer in self._wait(asked, ANSWER_S).items():
-            if isinstance(answer, str):
-                raise EnvironmentUnmet(f"{self.opened[number].host}: {answer}")
+    def configure(self, config: RunConfig, attempts: Mapping[str, int]) -> None:
+        self._given = (config, attempts)
+        answers = self._all("call", "configure", *self._given, timeout_s=ANSWER_S)
+        for number, answer in answers.items():
+            self._useful(number, answer)
 
     def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:
         first = next(iter(self.opened))
-        asked = {first: self._actors[first].foresee.remote(left, budget_bytes)}
-        answer = self._wait(asked, ANSWER_S)[first]
+        asked = self._actors[first].call.remote("foresee", left, budget_bytes)
+        answer = self._wait({first: asked}, ANSWER_S)[first]
         return None if isinstance(answer, str) else answer
 
     def start(self, number: int, work: Units, wall_share: float, *, every: bool) -> None:
-        measure = self._actors[number].measure
-        self._streams[number] = measure.remote(work, wall_share, every=every)
+        stream = self._actors[number].measure.remote(work, wall_share, every=every)
+        self._streams[stream] = number
 
     def messages(self, timeout_s: float) -> Iterator[tuple[int, Message]]:
         """Raises RuntimeError for a bug of ours in a device's process."""
         self._look_for_more()
         for _ in range(MOST_MESSAGES):
-            numbers = {stream: number for number, stream in self._streams.items()}
-            waiting = [*numbers, *self._opening]
+            waiting = [*self._streams, *self._opening]
             if not waiting:
                 time.sleep(timeout_s)
                 return
@@ -182,51 +169,43 @@ class RayFleet:
             timeout_s = 0.0
             if not ready:
                 break
-            one = ready[0]
-            if one in self._opening:
-                number = self._opening[one].number
-                if (message := self._answered(one)) is not None:
-                    yield number, message
+            if ready[0] in self._opening:
+                yield from self._answered(ready[0])
             else:
-                yield numbers[one], self._next(numbers[one], one)
-        yield from self._overdue()
+                yield self._streams[ready[0]], self._next(ready[0])
+        for asked, one in list(self._opening.items()):
+            if time.monotonic() > one.until:
+                yield from self._answered(asked, "it did not answer in time")
 
     def close(self) -> None:
         """Idle devices end in order, the others at once."""
-        busy = {*self._streams, *(one.number for one in self._opening.values())}
+        busy = {*self._streams.values(), *(one.number for one in self._opening.values())}
         idle = [number for number in self._actors if number not in busy]
         with suppress(RayError, OSError):
-            asked = [self._actors[number].close.remote() for number in idle]
+            asked = [self._actors[number].call.remote("close") for number in idle]
             ray.wait(asked, num_returns=len(asked), timeout=CLOSE_S) if asked else None
         for number in list(self._actors):
             self._kill(number)
 
     # ---- of one device ---------------------------------------------------------------------------
 
-    def _next(self, number: int, stream: Any) -> Message:
+    def _next(self, stream: Any) -> Message:
+        number = self._streams[stream]
         try:
-            said: Said = ray.get(next(stream))
+            said: Message = ray.get(next(stream))
         except StopIteration:
-            del self._streams[number]
+            del self._streams[stream]
             return Done()
         except RayTaskError as error:
             raise RuntimeError(
                 f"in the process beside {self._seats[number].host}:\n{error}"
             ) from None
         except RayError as error:
-            del self._streams[number]
+            del self._streams[stream]
             self._kill(number)
-            self._reopen(number)
+            self._begin(number, self._back(number), is_new=False)
             return lost_by(error)
         return said
-
-    def _reopen(self, number: int) -> None:
-        """On its node only: Ray has no process there if the node is dead. The lock may still be
-        held by what is ending.
-        """
-        self._actors[number] = start_actor(self._seats[number])
-        opening = Opening(number, Step.OPEN, time.monotonic() + BACK_S, is_new=False)
-        self._ask(opening, replace(self._wanted, wait=True))
 
     def _look_for_more(self) -> None:
         """Begin to open the devices of nodes that have joined, as many as are wanted."""
@@ -243,38 +222,48 @@ class RayFleet:
                     if len(self._actors) >= self._most:
                         return
                     number = 1 + max(self._seats)
-                    self._seats[number], self._actors[number] = seat, start_actor(seat)
-                    opening = Opening(number, Step.LOOK, now + PLACED_S, is_new=True)
-                    self._ask(opening, self._wanted.device)
+                    self._seats[number] = seat
+                    self._begin(number, self._joined(number), is_new=True)
 
-    def _ask(self, opening: Opening, argument: object) -> None:
-        asked = getattr(self._actors[opening.number], opening.step).remote(argument)
-        self._opening[asked] = opening
+    def _begin(self, number: int, dialogue: Dialogue, *, is_new: bool) -> None:
+        self._actors[number] = start_actor(self._seats[number])
+        asked, most_s = next(dialogue)
+        self._opening[asked] = Opening(number, time.monotonic() + most_s, dialogue, is_new)
 
-    def _answered(self, asked: Any) -> Message | None:
-        """What follows from an answer of a device that is being opened: the next question, or
-        what is said of it.
+    def _back(self, number: int) -> Dialogue:
+        """On its node only: Ray has no process there if the node is dead. The lock may still be
+        held by what is ending.
         """
-        one, now = self._opening.pop(asked), time.monotonic()
+        wanted = replace(self._wanted, wait=True)
+        opened = yield self._actors[number].open.remote(wanted, self._given), BACK_S
+        return Ready(opened) if isinstance(opened, Opened) else Gone(opened)
+
+    def _joined(self, number: int) -> Dialogue:
+        actor = self._actors[number]
+        answer = yield actor.look.remote(self._wanted.device), PLACED_S
+        if not isinstance(answer, str):
+            answer = self._unfit(Looked(number=number, **answer))
+        if not answer:
+            answer = yield actor.open.remote(self._wanted, self._given), READY_S
+        if isinstance(answer, Opened):
+            return Ready(answer)
+        host = self._seats[number].host
+        return Remark(f"{host} joined the cluster and is not used: {answer}")
+
+    def _answered(self, asked: Any, why: str = "") -> Iterator[tuple[int, Message]]:
+        """Go on with the dialogue; `why` there is no answer."""
+        number, _, dialogue, is_new = self._opening.pop(asked)
         try:
-            answer = ray.get(asked)
-        except RayError as error:
-            return self._not_opened(one, reason_of(error))
-        if one.step is Step.LOOK and not isinstance(answer, str):
-            answer = self._unfit(Looked(number=one.number, **answer))
-            if not answer:
-                next_one = one._replace(step=Step.OPEN, until=now + READY_S)
-                self._ask(next_one, self._wanted)
-                return None
-        if isinstance(answer, str):
-            return self._not_opened(one, answer)
-        if one.step is Step.OPEN:
-            next_one = one._replace(step=Step.CONFIGURE, until=now + ANSWER_S, opened=answer)
-            self._ask(next_one, self._config)
-            return None
-        assert one.opened is not None
-        self.opened[one.number] = one.opened
-        return Joined(one.opened) if one.is_new else Back(one.opened)
+            answered = dialogue.send(why or answer_of(asked, 0.0))
+        except StopIteration as end:
+            if isinstance(end.value, Ready):
+                self.opened[number] = end.value.opened
+            else:
+                self._kill(number)
+            yield number, end.value
+            return
+        asked, most_s = answered
+        self._opening[asked] = Opening(number, time.monotonic() + most_s, dialogue, is_new)
 
     def _unfit(self, looked: Looked) -> str:
         """Why a device that has joined the cluster cannot measure for this run, or ""."""
@@ -286,23 +275,19 @@ class RayFleet:
             return str(refusal)
         return ""
 
-    def _not_opened(self, one: Opening, why: str) -> Message:
-        self._kill(one.number)
-        if not one.is_new:
-            return Gone(why)
-        return Remark(f"{self._seats[one.number].host} joined the cluster and is not used: {why}")
-
-    def _overdue(self) -> Iterator[tuple[int, Message]]:
-        for asked, one in list(self._opening.items()):
-            if time.monotonic() > one.until:
-                del self._opening[asked]
-                yield one.number, self._not_opened(one, "it did not answer in time")
-
     def _kill(self, number: int) -> None:
         actor = self._actors.pop(number, None)
         if actor is not None:
             with suppress(RayError, ValueError):
                 ray.kill(actor)
+
+    def _all(self, method: str, *arguments: Any, timeout_s: float) -> dict[int, Any]:
+        """What every actor answers, by number."""
+        asked = {
+            number: getattr(actor, method).remote(*arguments)
+            for number, actor in self._actors.items()
+        }
+        return self._wait(asked, timeout_s)
 
     def _wait(self, asked: Mapping[int, Any], timeout_s: float) -> dict[int, Any]:
         """The answers, or in words why there is none. Raises what `check` raises."""
@@ -312,13 +297,19 @@ class RayFleet:
             _, left = ray.wait(left, num_returns=len(left), timeout=POLL_S)
         return {number: answer_of(one, timeout_s) for number, one in asked.items()}
 
+    def _useful(self, number: int, answer: Any) -> Any:
+        """Raises EnvironmentUnmet for words in place of an answer."""
+        if isinstance(answer, str):
+            raise EnvironmentUnmet(f"{self._seats[number].host}: {answer}")
+        return answer
+
 
 def start_actor(seat: Seat) -> Any:
     """A process beside a device. It is never started again by Ray, nor anything asked of it: what
     a lost process was doing is for the driver to decide.
     """
     return (
-        ray.remote(DeviceActor)
+        ray.remote(RayActor)
         .options(
             num_cpus=seat.cpus,
             num_gpus=seat.gpus,

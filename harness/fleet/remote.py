@@ -4,19 +4,21 @@ The engine starts a process beside each device, which has a NodeDevice (node_dev
 work and brings back what it says. It decides nothing: dispatch.py does.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..process.interpreter import Interpreter
-from ..rows.record import Planned
+from ..rows.record import Planned, Record
 from ..run.environments import Environments
 from ..run.study_files import Told
 from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
 from ..studies.attachments import Tried
-from .parts import Part
+
+if TYPE_CHECKING:
+    from .shipping import Content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +53,12 @@ class Opened:
         return self.where["host"] or "a host without a name"
 
     @property
-    def environment(self) -> Mapping[str, Any]:
-        """Of the first environment."""
-        return next(iter(self.environments.values()))
+    def facts(self) -> dict[str, Any]:
+        """As an entry of `devices` in run.json."""
+        return {**self.where, "environment": dict(next(iter(self.environments.values())))}
 
 
-def facts_of(opened: Opened) -> dict[str, Any]:
-    """As an entry of `devices` in run.json."""
-    return {**opened.where, "environment": dict(opened.environment)}
-
-
-# ---- what comes back -----------------------------------------------------------------------------
+# ---- what comes back: a Record is final, and the driver keeps one of each ------------------------
 
 
 class Running(NamedTuple):
@@ -69,15 +66,6 @@ class Running(NamedTuple):
 
     what: str
     phase: str
-
-
-class Row(NamedTuple):
-    """What is final of something planned: the driver makes a row of it."""
-
-    case: str
-    status: str
-    reason: str
-    values: Mapping[str, Any]
 
 
 class Predicted(NamedTuple):
@@ -88,14 +76,9 @@ class Predicted(NamedTuple):
 
 
 class File(NamedTuple):
-    """What was added to a log or to the telemetry of a device."""
-
-    name: str
-    data: bytes
-
-
-class Model(NamedTuple):
-    """A file of a model that a study saved, whole. It comes before the row of its study."""
+    """What was added to a log or to the telemetry of a device; or a model that a study saved,
+    whole, before the row of its study.
+    """
 
     name: str
     data: bytes
@@ -120,8 +103,8 @@ class Lost(NamedTuple):
     out_of_memory: bool = False
 
 
-class Back(NamedTuple):
-    """A device that was lost is open again."""
+class Ready(NamedTuple):
+    """A device that was lost, or was not there when the run began, is open and configured."""
 
     opened: Opened
 
@@ -132,15 +115,9 @@ class Gone(NamedTuple):
     reason: str
 
 
-class Joined(NamedTuple):
-    """A device that was not there when the run began is open and configured."""
-
-    opened: Opened
-
-
-Said = Running | Row | Predicted | File | Model | Remark
+Said = Running | Record | Predicted | File | Remark
 """What a NodeDevice says while it works."""
-Message = Said | Done | Lost | Back | Gone | Joined
+Message = Said | Done | Lost | Ready | Gone
 
 
 class Fleet(Protocol):
@@ -157,8 +134,8 @@ class Fleet(Protocol):
     def is_growing(self) -> bool:
         """Whether a device is being opened that was not there when the run began."""
 
-    def send(self, number: int, parts: Iterable[Part]) -> str:
-        """Put files into a device's folder, as NodeDevice.keep; why they cannot be there, or "".
+    def send(self, number: int, name: str, content: "Content") -> str:
+        """Put a file into a device's folder; why it cannot be there, or "".
 
         A device that is lost meanwhile says so when it is asked for something next.
         """
@@ -168,7 +145,7 @@ class Fleet(Protocol):
     ) -> Tried:
         """As NodeDevice.try_attachments. Raises EnvironmentUnmet."""
 
-    def configure(self, config: RunConfig) -> None:
+    def configure(self, config: RunConfig, attempts: Mapping[str, int]) -> None:
         """For every device, also for those that come back or join. Raises Refusal."""
 
     def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:

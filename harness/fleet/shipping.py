@@ -1,27 +1,47 @@
-"""Files of the user's on their way to devices elsewhere, and which device has which."""
+"""Files of the user's on their way to devices elsewhere, and which device has which.
 
+Imports no torch: the process that drives a run reads them, the one beside the device writes them.
+"""
+
+import os
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 
-from ..files.errors import EnvironmentUnmet
+import numpy as np
+from numpy.typing import NDArray
+
+from ..files.errors import BadInput, EnvironmentUnmet, shown
+from ..files.safe_files import make_folder, open_plain, write_whole
 from ..run.study_files import Told
 from ..scenario.shards import Units
-from ..studies.attachments import attached_to, refuse_problems
-from .parts import Shipped, parts_of
+from ..studies import takes
+from ..studies.attachments import Attachment, attached_to, refuse_problems
 from .remote import Fleet
+
+MOST_PLACES = 4  # NAME/tokens/FILE has three
+
+Content = NDArray[np.uint8]
+"""Of a file: an engine moves an array without copying it."""
+
+
+def content_of(path: Path) -> Content:
+    """Raises OSError."""
+    with os.fdopen(open_plain(path.resolve()), "rb") as file:
+        return np.fromfile(file, dtype=np.uint8)
 
 
 class Shipping:
     """A device that was lost has lost its files too."""
 
-    def __init__(self, fleet: Fleet, attachments: Sequence[Shipped] = ()) -> None:
+    def __init__(self, fleet: Fleet, attachments: Sequence[Attachment] = ()) -> None:
         self._fleet = fleet
-        self._attachments = {one.name: one for one in attachments}
+        self._attachments = {one.name: (one.study, one.sent()) for one in attachments}
         self._there: dict[int, set[str]] = {}
 
     @property
     def told(self) -> Mapping[str, Told]:
         """What workers are told of each, within the folder of a device."""
-        return {name: one.request for name, one in self._attachments.items()}
+        return {name: sent.request for name, (_, sent) in self._attachments.items()}
 
     def refuse_bad(self, budget_bytes: int) -> list[str]:
         """Let the first device open every attachment; remarks on them for the user.
@@ -32,12 +52,13 @@ class Shipping:
             return []
         number = min(self._fleet.opened)
         host = self._fleet.opened[number].host
+        options = [takes(study) for study, _ in self._attachments.values()]
         if why := self._send(number, self._attachments):
-            option = next(iter(self._attachments.values())).option
-            raise EnvironmentUnmet(f"--{option}: {host}: {why}")
-        attached = {name: (one.study, one.request) for name, one in self._attachments.items()}
+            raise EnvironmentUnmet(f"--{options[0]}: {host}: {why}")
+        attached = {
+            name: (study, sent.request) for name, (study, sent) in self._attachments.items()
+        }
         found = self._fleet.try_attachments(number, attached, budget_bytes)
-        options = [one.option for one in self._attachments.values()]
         refuse_problems(found.problems, options, f"{host}: ")
         return found.remarks
 
@@ -58,11 +79,57 @@ class Shipping:
 
     def _send(self, number: int, names: Collection[str]) -> str:
         for name in sorted(names):
-            for file in self._attachments[name].files:
+            for file, path in self._attachments[name][1].files.items():
                 try:
-                    if why := self._fleet.send(number, parts_of(file)):
-                        return why
+                    content = content_of(path)
                 except OSError as error:
-                    return f"{file.name}: cannot be read any more ({error.strerror})"
+                    return f"{file}: cannot be read any more ({error.strerror})"
+                if why := self._fleet.send(number, file, content):
+                    return why
             self._there.setdefault(number, set()).add(name)
         return ""
+
+
+def refuse_unreadable(attachments: Sequence[Attachment]) -> None:
+    """Raises BadInput: what cannot be sent asks no device."""
+    for one in attachments:
+        for path in one.sent().files.values():
+            try:
+                os.close(open_plain(path.resolve()))
+            except OSError as error:
+                raise BadInput(
+                    f"--{takes(one.study)} {shown(str(path))}: cannot be read ({error.strerror});"
+                    " wanted a file that can, to send it to the devices of --on"
+                ) from None
+
+
+class ShippedFolder:
+    """Where a device keeps what it was sent: a file is there whole, or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._names: set[PurePosixPath] = set()
+
+    def keep(self, name: str, content: Content) -> str:
+        """Why it cannot be kept, or ""."""
+        place = PurePosixPath(name)
+        if place.is_absolute() or ".." in place.parts or not 1 < len(place.parts) < MOST_PLACES:
+            return f"{shown(name)}: not a name of a file in an attachment's folder"
+        try:
+            for folder in reversed(place.parents[:-1]):
+                make_folder(self.path / folder)
+            write_whole(self.path / place, content.data)
+        except OSError as error:
+            return f"{name}: cannot be written there ({error.strerror})"
+        self._names |= {place, *place.parents[:-1]}
+        return ""
+
+    def here(self, request: Told) -> dict[str, str | None]:
+        """What is told of an attachment, with the places that files have here."""
+        return {what: name and str(self.path / name) for what, name in request.items()}
+
+    def named(self, text: str) -> str:
+        """A message without where this folder is; long paths are shortened in messages."""
+        for name in sorted(map(str, self._names), key=len, reverse=True):
+            text = text.replace(shown(str(self.path / name)), shown(name))
+        return text.replace(f"{self.path}{os.sep}", "")

@@ -69,13 +69,13 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
     given = getattr(text, "layer_types", None) or kinds
     shared = getattr(text, "kv_sharing_modes", None) or [None] * len(kinds)
     try:
+        d_model = _number(text, "hidden_size")
         layers = [
             _layer(one, named if mode == "reuse" else found, kind, reuses=mode == "reuse")
             for one, found, named, mode in zip(
                 text.per_layer_config, kinds, given, shared, strict=True
             )
         ]
-        d_model = _number(text, "hidden_size")
     except ValueError as error:
         raise BadInput(
             f"{place}: {kind}: {error}; attnbench cannot tell this model's attention"

@@ -4,13 +4,15 @@ session.py has one, in the process of the run. A run on several devices has one 
 a process there (node_device.py).
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..cases.case import Case, Group, PlannedStudy, Wall
+from ..cases.case import Case, Group, Wall
 from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
 from ..rows.record import Planned, Record, Status
+from ..scenario.shards import Units
 from ..store.run_store import LOGS
 from ..telemetry.timeline import Timeline
 from .environments import Workers, first_of
@@ -20,6 +22,7 @@ from .studies import StudyRunner
 from .wall_runner import WallRunner
 from .worker_pool import RunConfig, RunContext, WorkerPool
 
+Predicted = Callable[[Sequence[tuple[str, Mapping[str, Any]]], float], None]
 MOST_FORESEEN = 1000  # cases that a worker is asked about before a run
 
 
@@ -86,18 +89,18 @@ class DeviceRun:
         """The groups of one part of the schedule, measured together."""
         return self._schedule.records([group.cases for group in part])
 
-    def predict(
-        self, walls: Sequence[Wall], share: float = 1.0
-    ) -> list[tuple[str, dict[str, Any]]]:
-        """What is known of walls, by id, before the first trial; `share`: of the time for walls."""
-        return [(wall.id, fields) for wall, fields in self._walls.predict(walls, share)]
-
-    def walls(self, walls: Sequence[Wall]) -> Iterator[Record]:
-        for wall in self._walls.in_order(walls):
-            yield self._walls.record(wall)
-
-    def study(self, study: PlannedStudy) -> Record:
-        return self._studies.record(study)
+    def apart(self, units: Units, predicted: Predicted, share: float = 1.0) -> Iterator[Record]:
+        """Walls, then studies, one at a time. `predicted` hears what is known of walls, by id,
+        before the first trial, and how long that took; `share`: of the time for walls.
+        """
+        if units.walls:
+            since = time.monotonic()
+            found = [(one.id, fields) for one, fields in self._walls.predict(units.walls, share)]
+            predicted(found, time.monotonic() - since)
+            for wall in self._walls.in_order(units.walls):
+                yield self._walls.record(wall)
+        for study in units.studies:
+            yield self._studies.record(study)
 
     def unfinished(self, status: Status, reason: str) -> list[Record]:
         """Records of what was being measured when the run was stopped."""

@@ -11,7 +11,6 @@ from ...impls import is_ours
 from ..cases.expected_time import Forecast
 from ..machine.calibration_file import newest_calibration, why_unreadable
 from ..process.interpreter import Interpreter
-from ..rows.record import Planned
 from ..scenario import Scenario
 from ..scenario.selection import Selection, select
 from ..scenario.shards import Units
@@ -137,10 +136,8 @@ def _config(
 
 def _forecast(left: Units, config: RunConfig, devices: Devices) -> Forecast | None:
     """How long it will take; None if no worker can say how fast its machine is."""
-    planned: list[Planned] = [case for group in left.groups for case in group.cases]
-    planned += [*left.walls, *left.studies]
-    found = devices.foresee(planned, config.budget_bytes)
-    return None if found is None else forecast_of(planned, config, found)
+    found = devices.foresee(left.planned, config.budget_bytes)
+    return None if found is None else forecast_of(left.planned, config, found)
 
 
 def _plan(
@@ -160,9 +157,7 @@ def _plan(
         listener=options.listener,
         remarks=remarks,
         previous=previous,
-        groups=left.groups,
-        walls=left.walls,
-        studies=left.studies,
+        units=left,
         forecast=forecast,
     )
 

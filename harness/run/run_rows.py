@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..cases.case import Case, Group, PlannedStudy, Wall
+from ..cases.case import Case, Wall
 from ..cases.costs import known_costs
 from ..cases.expected_time import Forecast
 from ..rows.record import FAILURES, Planned, Record, Status
+from ..scenario.shards import Units
 from ..store.run_store import Store
 from .listener import Listener
 from .wall_runner import known_of_wall
@@ -49,9 +50,7 @@ class RunPlan:
     listener: Listener
     remarks: Sequence[str]
     previous: Mapping[str, PreviousRow]
-    groups: tuple[Group, ...]
-    walls: tuple[Wall, ...]
-    studies: tuple[PlannedStudy, ...]
+    units: Units
     forecast: Forecast | None = None
 
     @property
@@ -67,9 +66,7 @@ class RunRows:
         self.plan = plan
         self.result = RunResult(path=plan.store.path)
         self._attempts = plan.attempts
-        cases = (case for group in plan.groups for case in group.cases)
-        planned: list[Planned] = [*cases, *plan.walls, *plan.studies]
-        self.left = {one.id: one for one in planned}
+        self.left: dict[str, Planned] = {one.id: one for one in plan.units.planned}
         done = (row.status for case, row in plan.previous.items() if case not in self.left)
         self.result.statuses.update(done)
 
@@ -83,7 +80,7 @@ class RunRows:
         """Tell the listener what will be measured, and how long that may take."""
         plan, done = self.plan, self.result.statuses.total()
         expected = plan.forecast
-        walls, studies = len(plan.walls), len(plan.studies)
+        walls, studies = len(plan.units.walls), len(plan.units.studies)
         cases = len(self.left) - walls - studies + done
         planned = {"cases": cases, "walls": walls, "studies": studies}
         remarks = [*plan.remarks, *(expected.remarks if expected else ())]

@@ -1,7 +1,6 @@
 """A run from its first case to its last: what is measured when, every row on disk at once."""
 
 import signal
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -9,7 +8,7 @@ from ..cases.case import Group
 from ..process.death import signal_name
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted
-from ..rows.record import Record, Status
+from ..rows.record import Status
 from .device_run import DeviceRun
 from .environments import Workers
 from .run_rows import RunPlan, RunResult, RunRows
@@ -45,7 +44,7 @@ class RunSession:
         config, folder = plan.config, plan.store.path
         self.plan = plan
         self.signals = signals
-        self.parts = tuple(schedule_parts(plan.groups, config.plan))
+        self.parts = tuple(schedule_parts(plan.units.groups, config.plan))
         self.rows = RunRows(plan)
         self._device = DeviceRun(
             config, workers, folder, signals.wake_fd, plan.attempts, plan.listener.running
@@ -76,14 +75,9 @@ class RunSession:
             self.measure(part)
         if self.parts:
             self.pool.close()  # walls are searched in processes that nothing else has used
-        if self.plan.walls:
-            since = time.monotonic()
-            predicted = self._device.predict(self.plan.walls)
-            self.plan.listener.predicted(predicted, time.monotonic() - since)
-        for record in self._device.walls(self.plan.walls):
-            self._keep(record)
-        for study in self.plan.studies:
-            self._keep(self._device.study(study))
+        for record in self._device.apart(self.plan.units, self.plan.listener.predicted):
+            self.rows.keep(record)
+            self.signals.check()
 
     def measure(self, part: Sequence[Group]) -> None:
         """Measure the groups of one part of the schedule."""
@@ -107,7 +101,3 @@ class RunSession:
     def report_losses(self) -> None:
         for loss in self._device.losses:
             self.plan.listener.remark(loss)
-
-    def _keep(self, record: Record) -> None:
-        self.rows.keep(record)
-        self.signals.check()

@@ -15,7 +15,6 @@ from ...impls.problem import Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, shown
 from ..process.interpreter import Interpreter
-from ..rows.record import Planned
 from ..studies import SAVING_NEEDS, parts_of, takes
 from ..studies.attachments import Attachment
 from . import Scenario
@@ -94,19 +93,10 @@ class SelectedCases(NamedTuple):
 
 def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCases:
     """The selected cases in their groups, walls and studies. Raises NothingSelected."""
-    (groups, walls, studies), duplicates = _planned(scenario, device, selection)
-    whole = Units(
-        tuple(
-            replace(group, cases=cases)
-            for group in groups
-            if (cases := tuple(filter(selection.takes, group.cases)))
-        ),
-        tuple(filter(selection.takes, walls)),
-        tuple(filter(selection.takes, studies)),
-    )
+    every, duplicates = _planned(scenario, device, selection)
+    whole = every.where(selection.takes)
     if whole.is_empty:
-        planned: list[Planned] = [case for group in groups for case in group.cases]
-        example = next((one.id for one in (*planned, *walls, *studies)), "none")
+        example = next((one.id for one in every.planned), "none")
         raise NothingSelected(
             f"--only and --skip leave no case of {scenario.name}; they match parts of case ids such"
             f" as {example}"

@@ -5,16 +5,15 @@ of one problem. Units are never split. Every machine computes the same shards: n
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import NamedTuple
 
 from ...impls.problem import ITEM_BYTES
-from ..cases.case import Group, PlannedStudy, Wall, without
+from ..cases.case import Case, Group, PlannedStudy, Wall, without
 from ..files.errors import BadInput, shown
-from ..rows.record import Planned
 from . import Plan
 from .estimate import CaseWork, Pace
 
@@ -24,6 +23,9 @@ BYTES_PER_S, STEP_S = {"cpu": 1e10, "cuda": 2e12}, 1e-5
 WALL_S = 30.0
 STUDY_S = 0.5
 SHARD = re.compile(r"\s*([0-9]{1,6})\s*/\s*([0-9]{1,6})\s*", re.ASCII)
+
+
+Unit = Case | Wall | PlannedStudy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +54,23 @@ class Units(NamedTuple):
         return not (self.groups or self.walls or self.studies)
 
     @property
+    def planned(self) -> list[Unit]:
+        cases = (case for group in self.groups for case in group.cases)
+        return [*cases, *self.walls, *self.studies]
+
+    def where(self, takes: Callable[[Unit], bool]) -> "Units":
+        """What it takes; groups without a case are left out."""
+        groups = (replace(group, cases=tuple(filter(takes, group.cases))) for group in self.groups)
+        return Units(
+            tuple(group for group in groups if group.cases),
+            tuple(filter(takes, self.walls)),
+            tuple(filter(takes, self.studies)),
+        )
+
+    @property
     def ids(self) -> list[str]:
         """Of all cases, walls and studies."""
-        cases = [case.id for group in self.groups for case in group.cases]
-        others: list[Planned] = [*self.walls, *self.studies]
-        return [*cases, *(one.id for one in others)]
+        return [one.id for one in self.planned]
 
 
 def read_shard(text: str) -> Shard:

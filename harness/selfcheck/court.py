@@ -39,6 +39,7 @@ from ..run.start import SAFE_SHARE, RunOptions
 from ..run.worker_pool import RunConfig
 from ..scenario import Plan, Scenario
 from ..scenario.fields import Limits
+from ..scenario.shards import Units
 from ..store.run_store import Store
 
 FOLDER = Path(__file__).parents[2] / "cheats"  # a link in a checkout, a folder once installed
@@ -231,11 +232,9 @@ def court(
             listener=options.listener,
             remarks=(),
             previous={},
-            groups=groups,
-            walls=(),
-            studies=(),
+            units=Units(groups, (), ()),
         )
-        planned = [case for group in groups for case in group.cases]
+        planned = plan.units.planned
         if found := foresee(first_of(workers), planned, memory_bytes):
             plan = replace(plan, forecast=forecast_of(planned, plan.config, found))
         with open_session(plan, workers, signals) as session:

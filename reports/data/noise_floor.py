@@ -119,13 +119,15 @@ def process_noise(runs: Sequence[Run], of: Run) -> tuple[ProcessNoise, NoiseFloo
         floor = newest_noise_floor(results_folders(of.path), identity)
     except BadRun:  # a file beside the run must not break its report
         floor = None
+    rows = (row for run in runs if device_identity(run.meta) == identity for row in run.rows)
+    return process_noise_of(floor, None if floor else spread_of_rows(rows)), floor
+
+
+def process_noise_of(floor: NoiseFloor | None, learnt: Spread | None) -> ProcessNoise:
+    """By the check, else as `learnt` from rows, else assumed."""
     if floor is not None:
-        return ProcessNoise(spread=floor.process, source="selfcheck"), floor
-    rows = [row for run in runs if device_identity(run.meta) == identity for row in run.rows]
-    learnt = spread_of_rows(rows)
-    if learnt is not None:
-        return ProcessNoise(spread=learnt, source="rows"), None
-    return ASSUMED, None
+        return ProcessNoise(spread=floor.process, source="selfcheck")
+    return ASSUMED if learnt is None else ProcessNoise(spread=learnt, source="rows")
 
 
 DISTURBED = assumed_spread(DISTURBED_RATIO)

@@ -1,13 +1,13 @@
 """Devices elsewhere that measure nothing: they answer what a test says, and die when it wants."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.fleet.parts import Part
-from attnbench.harness.fleet.remote import Back, Done, Gone, Lost, Message, Opened, Row, Running
-from attnbench.harness.rows.record import Planned
+from attnbench.harness.fleet.remote import Done, Gone, Lost, Message, Opened, Ready, Running
+from attnbench.harness.fleet.shipping import Content
+from attnbench.harness.rows.record import Planned, Record, Status
 from attnbench.harness.run.study_files import Told
 from attnbench.harness.run.worker_pool import RunConfig
 from attnbench.harness.scenario.shards import Units
@@ -31,11 +31,11 @@ def opened(number: int, **facts: Any) -> Opened:
     )
 
 
-def row(one: Planned, number: int) -> Row:
+def row(one: Planned, number: int) -> Record:
     values: dict[str, Any] = {"host": f"host{number}", "device_name": "fake"}
     if isinstance(one, Case):
         values |= {"block_ms": [[[1.0]]], "exactness": "exact", "spent_s": 1.0}
-    return Row(one.id, "ok", "", values)
+    return Record(planned=one, device="cpu", attempt=1, status=Status.OK, values=values)
 
 
 class FakeFleet:
@@ -61,8 +61,8 @@ class FakeFleet:
 
     is_growing = False
 
-    def send(self, number: int, parts: Iterable[Part]) -> str:
-        self.sent.append((number, {part.name for part in parts}.pop()))
+    def send(self, number: int, name: str, content: Content) -> str:
+        self.sent.append((number, name))
         return self.refuses
 
     def try_attachments(
@@ -70,7 +70,7 @@ class FakeFleet:
     ) -> Tried:
         return Tried([], [])
 
-    def configure(self, config: RunConfig) -> None:
+    def configure(self, config: RunConfig, attempts: Mapping[str, int]) -> None:
         self.config = config
 
     def foresee(self, left: Sequence[Planned], budget_bytes: int) -> None:
@@ -79,12 +79,11 @@ class FakeFleet:
     def start(self, number: int, work: Units, wall_share: float, *, every: bool) -> None:
         self.started.append((number, work))
         self.said_every.append(every)
-        planned = [case for group in work.groups for case in group.cases]
-        for one in (*planned, *work.walls, *work.studies):
+        for one in work.planned:
             self._queue.append((number, Running(one.id, "latency")))
             if (lost := self._dies(number, one)) is not None:
                 self._queue.append((number, lost))
-                again = Back(self.opened[number]) if self._back else Gone("its Ray node died")
+                again = Ready(self.opened[number]) if self._back else Gone("its Ray node died")
                 self._queue.append((number, again))
                 return
             self._queue.append((number, row(one, number)))

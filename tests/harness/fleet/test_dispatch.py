@@ -11,8 +11,7 @@ from attnbench.harness.cases.case import Case
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.fleet.dispatch import run_on, work_of
 from attnbench.harness.fleet.elsewhere import DevicesElsewhere
-from attnbench.harness.fleet.parts import shipped
-from attnbench.harness.fleet.remote import Joined, Lost
+from attnbench.harness.fleet.remote import Lost, Ready
 from attnbench.harness.fleet.shipping import Shipping
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.rows.record import Planned
@@ -46,7 +45,7 @@ def plan(
         0,
         Selection(copies=copies, attachments=tuple(attachments)),
         RunOptions(command=["attnbench"], listener=heard),
-        DevicesElsewhere(fleet, Signals(), Shipping(fleet, list(map(shipped, attachments)))),
+        DevicesElsewhere(fleet, Signals(), Shipping(fleet, attachments)),
     )
 
 
@@ -152,7 +151,7 @@ def test_a_signal_ends_the_run_and_every_case_has_a_row(tmp_path: Path) -> None:
 # ---- devices that join ---------------------------------------------------------------------------
 
 
-def joining(fleet: FakeFleet, *joined: Joined) -> FakeFleet:
+def joining(fleet: FakeFleet, *joined: Ready) -> FakeFleet:
     """Devices that come as soon as something is measured."""
     messages, left = fleet.messages, list(enumerate(joined, start=len(fleet.opened)))
 
@@ -169,7 +168,7 @@ def joining(fleet: FakeFleet, *joined: Joined) -> FakeFleet:
 def test_a_device_that_joins_measures_too_and_stands_in_run_json(measured) -> None:
     lengths = [64 * number for number in range(1, 31)]
     grid = {"seq_len": lengths, "d_model": 64, "heads": [1]}
-    rows = measured(joining(FakeFleet(1), Joined(opened(1))), grid=grid, contrast=[])
+    rows = measured(joining(FakeFleet(1), Ready(opened(1))), grid=grid, contrast=[])
     assert Counter(row["host"] for row in rows.values())["host1"] > 10
     hosts = [one["host"] for one in read_meta(measured.path)["devices"]]
     assert hosts == ["host0", "host1"]

@@ -11,8 +11,8 @@ import pytest
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.fleet import node_device
 from attnbench.harness.fleet.node_device import NodeDevice, settings_here
-from attnbench.harness.fleet.parts import Shipped, parts_of, shipped
 from attnbench.harness.fleet.remote import NodeWanted
+from attnbench.harness.fleet.shipping import content_of
 from attnbench.harness.learning.checkpoints import decoder_file
 from attnbench.harness.learning.checkpoints.given import Checkpoint
 from attnbench.harness.run.study_files import Told
@@ -82,8 +82,8 @@ def test_a_package_that_is_missing_there_is_one_line_before_anything_starts() ->
     )
 
 
-def told(one: Shipped) -> tuple[str, Told]:
-    return one.study, one.request
+def told(one: Checkpoint) -> tuple[str, Told]:
+    return one.study, one.sent().request
 
 
 @pytest.mark.long
@@ -100,9 +100,10 @@ def test_a_node_opens_what_it_was_sent_and_says_what_is_wrong_without_its_own_fo
     device.open(replace(wanted(), shared_cores=True))
     try:
         folder = device._given.path
-        models = [shipped(Checkpoint(name=path.stem, path=path)) for path in (good, bad)]
+        models = [Checkpoint(name=path.stem, path=path) for path in (good, bad)]
         for one in models:
-            assert {device.keep(part) for file in one.files for part in parts_of(file)} == {""}
+            files = one.sent().files.items()
+            assert {device.keep(name, content_of(path)) for name, path in files} == {""}
         found = device.try_attachments({one.name: told(one) for one in models}, 1 << 30)
         (problem,) = found.problems
         assert problem.startswith("'a_name_that_is_long")

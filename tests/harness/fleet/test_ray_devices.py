@@ -18,8 +18,8 @@ from attnbench.harness.fleet.ray_devices import (  # noqa: E402
 )
 from attnbench.harness.fleet.ray_seats import RESOURCE, Seat  # noqa: E402
 from attnbench.harness.fleet.remote import (  # noqa: E402
-    Joined,
     NodeWanted,
+    Ready,
     Remark,
 )
 from attnbench.harness.process.fingerprint import fingerprint  # noqa: E402
@@ -62,7 +62,6 @@ class FakeRay:
         self.answers = {
             "look": {"host": "b", "kind": "EPYC", "fingerprint": fingerprint()},
             "open": opened(1),
-            "configure": None,
             **answers,
         }
         self.answers["look"]["memory_monitor"] = False  # type: ignore[index]
@@ -105,15 +104,15 @@ def heard(made: RayFleet, times: int = 4) -> list:
     return [one for _ in range(times) for one in made.messages(0.0)]
 
 
-def test_a_node_that_joins_is_looked_at_opened_and_configured_in_this_order(monkeypatch) -> None:
+def test_a_node_that_joins_is_looked_at_and_opened_in_this_order(monkeypatch) -> None:
     ray_now = FakeRay(monkeypatch)
     made = ray_now.fleet()
     assert heard(made) == []
     ray_now.nodes += [node("b"), node("head", CPU=8.0), {**node("dead"), "Alive": False}]
     made._look_for_more()
     assert made.is_growing
-    assert heard(made) == [(1, Joined(opened(1)))]
-    assert ray_now.asked == ["look", "open", "configure"]
+    assert heard(made) == [(1, Ready(opened(1)))]
+    assert ray_now.asked == ["look", "open"]
     assert not made.is_growing
     assert heard(made) == [], "once"
 

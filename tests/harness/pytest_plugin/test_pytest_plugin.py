@@ -190,7 +190,6 @@ def test_a_session_without_scenarios_imports_next_to_nothing_of_ours(tmp_path):
         "attnbench",
         "attnbench.harness",
         PLUGIN,
-        f"{PLUGIN}.session",
     }
 
 
