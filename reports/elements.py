@@ -65,12 +65,16 @@ class Table:
 
     @property
     def numbers(self) -> frozenset[int]:
-        """The columns with a number, besides the first one: every page aligns them right."""
+        """The columns of numbers, besides the first one: every page aligns them right.
+
+        At least half of their cells have a number; others say why there is none.
+        """
+        columns = enumerate(zip(*self.rows, strict=True))
+        filled = {at: [cell for cell in column if cell_text(cell)] for at, column in columns if at}
         return frozenset(
-            place
-            for row in self.rows
-            for place, cell in enumerate(row)
-            if place and is_number(cell)
+            at
+            for at, cells in filled.items()
+            if cells and 2 * sum(map(is_number, cells)) >= len(cells)
         )
 
 

@@ -10,6 +10,13 @@ from ..harness.files.printable import visible
 from ..harness.rows.record import Status
 from ..harness.stats.wide_intervals import MOST_TIMES, ratio_says_nothing, says_nothing
 
+
+class Number(str):
+    """A number as text: columns of a table that hold it are aligned as numbers."""
+
+    __slots__ = ()
+
+
 STATUS_WORDS = {status.value: status.value for status in Status} | {
     "ok": "measured",
     "oom": "out of memory",
@@ -38,81 +45,81 @@ def markdown_grid(
     return "\n".join(f"| {' | '.join(cell or ' ' for cell in line)} |" for line in lines)
 
 
-def count_text(count: float) -> str:
+def count_text(count: float) -> Number:
     """8192 as 8k, 1000 as 1000."""
     whole = int(count)
-    return f"{whole // K}k" if whole and whole % K == 0 else str(whole)
+    return Number(f"{whole // K}k" if whole and whole % K == 0 else str(whole))
 
 
-def length_text(count: int) -> str:
+def length_text(count: int) -> Number:
     """2848 as 2 848, with a thin space."""
-    return f"{count:,}".replace(",", "\u202f")
+    return Number(f"{count:,}".replace(",", "\u202f"))
 
 
-def bytes_text(size_bytes: float | None) -> str:
+def bytes_text(size_bytes: float | None) -> Number:
     if size_bytes is None:
-        return ""
+        return Number("")
     text = humanize.naturalsize(size_bytes, binary=True)
-    return text.replace(".0 ", " ").replace("Bytes", "B").replace("Byte", "B")
+    return Number(text.replace(".0 ", " ").replace("Bytes", "B").replace("Byte", "B"))
 
 
-def size_text(size_bytes: float | None) -> str:
+def size_text(size_bytes: float | None) -> Number:
     """For sentences: `65 MiB`, `4 GiB`, `1.5 GiB`."""
     if size_bytes is None:
-        return ""
+        return Number("")
     size, units = float(size_bytes), iter(BINARY_UNITS)
     unit = next(units)
     while size >= K - 0.5 and (larger := next(units, "")):  # 1023.7 KiB is written as 1 MiB
         size, unit = size / K, larger
-    return f"{size:.0f} {unit}" if size >= 10 else f"{size:.1f} {unit}".replace(".0 ", " ")
+    return Number(f"{size:.0f} {unit}" if size >= 10 else f"{size:.1f} {unit}".replace(".0 ", " "))
 
 
-def time_text(time_ms: float | None) -> str:
-    return "" if time_ms is None else humanize.metric(time_ms / 1000, "s")
+def time_text(time_ms: float | None) -> Number:
+    return Number("" if time_ms is None else humanize.metric(time_ms / 1000, "s"))
 
 
-def flops_text(work_flops: float | None) -> str:
-    return "" if work_flops is None else humanize.metric(work_flops, "FLOP")
+def flops_text(work_flops: float | None) -> Number:
+    return Number("" if work_flops is None else humanize.metric(work_flops, "FLOP"))
 
 
-def rate_text(flops_per_s: float | None) -> str:
-    return "" if flops_per_s is None else humanize.metric(flops_per_s, "FLOP/s")
+def rate_text(flops_per_s: float | None) -> Number:
+    return Number("" if flops_per_s is None else humanize.metric(flops_per_s, "FLOP/s"))
 
 
-def bandwidth_text(bytes_per_s: float | None) -> str:
+def bandwidth_text(bytes_per_s: float | None) -> Number:
     """Powers of ten, as data sheets have it: `9.81 GB/s`."""
-    return "" if bytes_per_s is None else humanize.metric(bytes_per_s, "B/s")
+    return Number("" if bytes_per_s is None else humanize.metric(bytes_per_s, "B/s"))
 
 
-def number_text(value: float | None) -> str:
+def number_text(value: float | None) -> Number:
     """Three significant digits, two below 1, without an exponent unless it is needed."""
     if value is None or not isfinite(value):
-        return ""
+        return Number("")
     size = abs(float(f"{value:.3g}"))  # as written: 9.996 is 10.0
     if 0 < size < 0.001 or size >= 1e6:
-        return f"{value:.2e}"
+        return Number(f"{value:.2e}")
     digits = ".0f" if size >= 100 else ".1f" if size >= 10 else ".2f" if size >= 0.1 else ".2g"
-    return f"{value:{digits}}"
+    return Number(f"{value:{digits}}")
 
 
-def whole_text(value: float | None) -> str:
+def whole_text(value: float | None) -> Number:
     """`3` for a whole number, three significant digits for any other."""
     if value is None or not isfinite(value) or value != int(value):
         return number_text(value)
-    return str(int(value))
+    return Number(str(int(value)))
 
 
-def percent_text(share: float) -> str:
-    return f"{number_text(100 * share)} %"
+def percent_text(share: float) -> Number:
+    return Number(f"{number_text(100 * share)} %")
 
 
-def share_text(share: float, of: str = "") -> str:
+def share_text(share: float, of: str = "") -> Number:
     """A part of a whole, which cannot be more than 100 %: `81.0 %`, `130 % (impossible)`.
 
     `of` says for what more is impossible, if something else explains it: `130 % (impossible for the
     memory alone)`.
     """
-    return percent_text(share) + beyond_text(share, of)
+    return Number(percent_text(share) + beyond_text(share, of))
 
 
 def beyond_text(share: float, of: str = "") -> str:
@@ -168,7 +175,7 @@ def bounds_text(
         return ""
     if is_too_wide(low, high):
         return UNCERTAIN
-    return f"{text(low)} to {text(high)}" if isfinite(low) and isfinite(high) else ""
+    return Number(f"{text(low)} to {text(high)}") if isfinite(low) and isfinite(high) else ""
 
 
 def ratio_range_text(low: float | None, high: float | None) -> str:
@@ -181,11 +188,11 @@ def in_brackets(text: str) -> str:
     return f" ({text})" if text else ""
 
 
-def times_text(value: float | None, low: float | None = None, high: float | None = None) -> str:
+def times_text(value: float | None, low: float | None = None, high: float | None = None) -> Number:
     """A ratio with its interval, if it has one: `2.10 times (2.05 to 2.16)`."""
     if value is None or not isfinite(value):
-        return ""
-    return f"{number_text(value)} times{ratio_range_text(low, high)}"
+        return Number("")
+    return Number(f"{number_text(value)} times{ratio_range_text(low, high)}")
 
 
 def list_text(items: Sequence[str], most: int | None = None) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import humanize
 
 from .formatting import (
+    Number,
     bandwidth_text,
     bounds_text,
     bytes_text,
@@ -22,6 +23,8 @@ from .formatting import (
     ratio_bounds_text,
     time_text,
 )
+
+__all__ = ["PREFIXED", "Cell", "Number", "Quantity", "Unit", "cell_text", "is_number"]
 
 if TYPE_CHECKING:
     from ..harness.stats.intervals import Interval  # needs numpy, which plain tables do without
@@ -38,8 +41,8 @@ Unit = Literal[
 """
 
 
-def joules_text(energy_j: float) -> str:
-    return humanize.metric(energy_j, "J")
+def joules_text(energy_j: float) -> Number:
+    return Number(humanize.metric(energy_j, "J"))
 
 
 _TEXTS: Mapping[Unit, Callable[[float], str]] = {
@@ -103,12 +106,6 @@ class Quantity:
         return bounds_text(self.low, self.high, text)
 
 
-class Number(str):
-    """A number that something else has written: `1.20 ms ± 2 %`. Cells with it are aligned so."""
-
-    __slots__ = ()
-
-
 Cell = str | int | float | Quantity | None
 """What a cell of a table holds. An int is written whole, a float with three digits."""
 
@@ -116,8 +113,8 @@ Cell = str | int | float | Quantity | None
 def cell_text(cell: Cell) -> str:
     if cell is None or isinstance(cell, str):
         return cell or ""
-    return number_text(cell) if isinstance(cell, float) else str(cell)
+    return number_text(cell) if isinstance(cell, float) else Number(cell)
 
 
 def is_number(cell: Cell) -> bool:
-    return isinstance(cell, int | float | Quantity | Number)
+    return isinstance(cell, int | float | Quantity | Number) or cell_text(cell).isdigit()

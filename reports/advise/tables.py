@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ..elements import Block, Table, Text
-from ..formatting import bytes_text, ratio_range_text, size_text
+from ..formatting import Number, bytes_text, ratio_range_text, size_text
 from .answer import Advice
 from .choices import Choice, Decision
 from .memory import Longest
@@ -61,7 +61,7 @@ def choice_cells(decision: Decision, one: Choice) -> tuple[str, ...]:
         verdict = "undecided" if one.against.verdict == "faster" else one.against.verdict
     return (
         name,
-        interval_text(one.total_ms) + (" (fitted)" if one.fitted else ""),
+        Number(interval_text(one.total_ms) + (" (fitted)" if one.fitted else "")),
         ratio,
         verdict,
         ", ".join(one.kernels) or "not seen",
@@ -145,7 +145,7 @@ def longest_table(advice: Advice) -> Table | None:
 def _tokens(one: Longest) -> str:
     if one.context is None:
         return "not known"
-    return f"{'at least ' if one.at_least else ''}{one.context:,}"
+    return Number(f"{'at least ' if one.at_least else ''}{one.context:,}")
 
 
 def layer_table(advice: Advice) -> Table | None:
@@ -161,7 +161,7 @@ def layer_table(advice: Advice) -> Table | None:
                     str(cell.asked.count),
                     question(decision),
                     cell.implementation.name,
-                    time + (" (fitted)" if cell.fitted else ""),
+                    Number(time + (" (fitted)" if cell.fitted else "")),
                     bytes_text(cell.peak_bytes),
                 )
             )

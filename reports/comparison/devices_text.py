@@ -5,7 +5,7 @@ from math import isfinite
 from ...harness.stats.intervals import Interval
 from ...harness.stats.wide_intervals import ratio_says_nothing
 from ..data.row_groups import label, problem, varying_axes
-from ..formatting import UNCERTAIN, list_text, number_text, plural, ratio_bounds_text
+from ..formatting import UNCERTAIN, Number, list_text, number_text, plural, ratio_bounds_text
 from .devices import MARGIN_RATIO, CaseRatio, Copies, DevicePair, Repeats
 
 
@@ -50,7 +50,7 @@ def interval_text(ratio: Interval) -> str:
 def ratio_text(ratio: Interval) -> str:
     """`1.034 (1.029 to 1.040)`: devices differ by so little that two digits are too few."""
     said = ratio_bounds_text(ratio.low, ratio.high, _ratio) or ratio.reason
-    return f"{_ratio(ratio.value)} ({said})"
+    return Number(f"{_ratio(ratio.value)} ({said})")
 
 
 def repeats_text(found: Repeats) -> str:

@@ -6,7 +6,7 @@ from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
 from ...harness.rows.model import AXES as PROBLEM_AXES
-from ..quantity import Cell, Quantity, cell_text
+from ..formatting import Number, count_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,16 +188,11 @@ def axis_title(axis: str) -> str:
 
 
 def value_text(axis: str, value: Any) -> str:
-    return cell_text(axis_cell(axis, value))
-
-
-def axis_cell(axis: str, value: Any) -> Cell:
-    """For a table."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, int):
         return str(value)
-    return Quantity(value, "count") if axis in ("seq_len", "kv_seq_len") else value
+    return count_text(value) if axis in ("seq_len", "kv_seq_len") else Number(value)
 
 
 def unusual(of: dict[str, Any]) -> dict[str, Any]:

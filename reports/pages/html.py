@@ -28,7 +28,6 @@ from ..elements import (
     WallChart,
 )
 from ..subjects.rows import MOST_ROWS
-from .alignment import number_columns
 from .exactness_marks import pattern_of
 from .page_data import page_data
 from .report import Part, Report
@@ -132,7 +131,7 @@ def _environment(cases: Mapping[str, int], backends: Sequence[str]) -> Environme
 
 def aligned(table: Table) -> str:
     """The classes that align columns of numbers right: `r2 r5`."""
-    places = sorted(place + 1 for place in number_columns(table))
+    places = sorted(place + 1 for place in table.numbers)
     return " ".join(f"r{place}" for place in places if place <= MOST_COLUMNS)
 
 

@@ -10,7 +10,6 @@ from itertools import groupby
 from ..data.row_groups import records
 from ..elements import Block, Card, Table, Text
 from ..formatting import markdown_cell, markdown_grid
-from .alignment import number_columns
 from .report import SUMMARY, Part, Report
 from .run_titles import page_title, questions, subtitle
 
@@ -147,6 +146,6 @@ def _table(table: Table, title: str = "") -> str:
         if row < len(rows):
             rows[row][column] = f"**{rows[row][column] or ' '}**"
     columns = list(map(markdown_cell, table.columns))
-    text = markdown_grid(columns, rows, right=number_columns(table))
+    text = markdown_grid(columns, rows, right=table.numbers)
     more = f"\n\n{len(table.rows) - MOST_ROWS} more rows." if len(table.rows) > MOST_ROWS else ""
     return f"{title}{text}{more}"

@@ -10,7 +10,6 @@ from rich.markup import escape
 
 from ...harness.files.printable import visible
 from ..elements import Bars, Block, Figure, Maps, Table, Text, WallChart
-from .alignment import number_columns
 from .terminal_table import TerminalTable
 
 MOST_ROWS = 60
@@ -39,7 +38,7 @@ def safe(text: str) -> str:
 
 
 def grid(table: Table) -> TerminalTable:
-    numbers = number_columns(table)
+    numbers = table.numbers
     rows = [
         [_cell(table, (line, place), cell) for place, cell in enumerate(row)]
         for line, row in enumerate(table.texts[:MOST_ROWS])

@@ -8,7 +8,7 @@ from ...harness.stats.intervals import Interval, mean_interval
 from ..data.row_groups import Group, Row, backends, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Table, Text, note
-from ..formatting import beyond_text, list_text, number_text
+from ..formatting import Number, beyond_text, list_text, number_text
 from . import Subject, _probe_tables, _timeline
 from ._probe_tables import ENDINGS, Ending, column_title
 
@@ -322,7 +322,7 @@ def value_text(found: Interval, unit: str) -> str:
         scale, unit = 1e3, "mJ"
     half = half_width(found)
     text = "" if half is None else f" ± {number_text(half * scale)}"
-    return f"{number_text(found.value * scale)}{text} {unit}".rstrip()
+    return Number(f"{number_text(found.value * scale)}{text} {unit}".rstrip())
 
 
 def shortened(names: list[str]) -> list[str]:

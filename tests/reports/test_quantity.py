@@ -5,7 +5,8 @@ from math import inf, nan
 import pytest
 
 from attnbench.reports.elements import Marked, table_of
-from attnbench.reports.quantity import Number, Quantity, Unit, cell_text
+from attnbench.reports.formatting import Number
+from attnbench.reports.quantity import Quantity, Unit, cell_text
 
 
 @pytest.mark.parametrize(
