@@ -27,7 +27,7 @@ from ..formatting import (
 from ..words import SAME_RATIO, Word
 from . import Subject
 from ._dots import counted, dot_table, timed
-from ._over_n import not_drawn
+from ._over import not_drawn
 
 TITLE = "Cost of heads"
 ORDER = 20

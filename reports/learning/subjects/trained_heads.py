@@ -3,19 +3,21 @@
 From the study trained_heads. What it says is limited to the tasks and sizes of that study.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from statistics import fmean
 from typing import Any
 
 from ....harness.learning.findings import TrainedHeads
 from ...data.row_groups import Row
 from ...data.run_meta import Meta, run_caption
-from ...elements import Block, Card, Figure, Maps, Series, Table, note
-from ...formatting import bytes_text, list_text, number_text, plural
+from ...elements import Block, Card, Figure, Maps, Series, Table, note, table_of
+from ...formatting import list_text, number_text, plural
+from ...quantity import Cell, Number, Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed
-from ..maps import READING, back_text, cells, favourite, mean_attended, named, side_by_side
-from ..seeds import line, percent, percents, right_answers, times, with_range
+from ..maps import READING, back_text, favourite, looked_at, mean_attended, named, side_by_side
+from ..seeds import bounded, line, percent, percents, right_answers
 from ..trained import ASKS, LOCAL_SHARE, MARGIN_RATIO, HeadCount, TaskResult, When, results
 from ._fewer_heads import fewer
 from ._noise import noisy
@@ -54,13 +56,22 @@ def _card(found: Sequence[TaskResult]) -> Card:
         title="How many heads",
         subtitle="by task, after training",
         sentence=_sentence(found),
-        picture=Table(
-            title="The fewest heads that are enough",
-            columns=(
-                *("task", "enough", "right answers", "with 1 head", "with the most"),
-                *("time of a step", "memory of a step"),
-            ),
-            rows=tuple(map(_enough, found)),
+        picture=table_of(
+            "The fewest heads that are enough",
+            found,
+            {
+                "task": lambda one: one.task,
+                "enough": lambda one: Number(plural(one.enough.heads, "head")),
+                "right answers": lambda one: percent(one.enough.accuracy.value),
+                "with 1 head": lambda one: (
+                    percent(count.accuracy.value) if (count := one.exactly(1)) else ""
+                ),
+                "with the most": lambda one: Number(
+                    f"{percent(one.counts[-1].accuracy.value)} ({one.counts[-1].heads})"
+                ),
+                "time of a step": lambda one: _over_first(one, lambda count: count.step.value),
+                "memory of a step": lambda one: _over_first(one, lambda count: count.peak_bytes),
+            },
         ),
         note=(
             f"Enough: no other number of heads is better by {100 * MARGIN_RATIO:g} points of"
@@ -88,26 +99,12 @@ def _sentence(found: Sequence[TaskResult]) -> str:
     return f"{'; '.join(parts)}.{worse}"
 
 
-def _enough(one: TaskResult) -> tuple[str, ...]:
-    first, enough, last = one.counts[0], one.enough, one.counts[-1]
-    steps = (one.step.value for one in (enough, last, first))
-    peaks = (one.peak_bytes for one in (enough, last, first))
-    return (
-        one.task,
-        plural(enough.heads, "head"),
-        percent(enough.accuracy.value),
-        percent(first.accuracy.value) if first.heads == 1 else "",
-        f"{percent(last.accuracy.value)} ({last.heads})",
-        _over_first(*steps),
-        _over_first(*peaks),
-    )
-
-
-def _over_first(enough: float | None, last: float | None, first: float | None) -> str:
-    """`× 2.22, × 3.98`; "" if one is not known."""
-    if enough is None or last is None or first is None or not first > 0:
-        return ""
-    return f"× {number_text(enough / first)}, × {number_text(last / first)}"
+def _over_first(one: TaskResult, number: Callable[[HeadCount], float | None]) -> Number:
+    """With enough heads and with the most: `× 2.22, × 3.98`; "" if one is not known."""
+    first, *others = map(number, (one.counts[0], one.enough, one.counts[-1]))
+    if not first or not first > 0 or None in others:
+        return Number()
+    return Number(", ".join(f"× {number_text(value / first)}" for value in others if value))
 
 
 def answer(one: TaskResult) -> str:
@@ -155,7 +152,7 @@ def _of_run(found: Sequence[TaskResult], run: Mapping[str, Any], name: str) -> I
 
 
 def _sizes(found: Sequence[TaskResult]) -> str:
-    counts = [count for one in found for count in one.counts]
+    counts = _counts(found)
     one, seeds = counts[0].trainings[0], [len(count.trainings) for count in counts]
     few, many = min(seeds), max(seeds)
     depths = sorted({f"{count.trainings[0].depth}" for count in counts})
@@ -175,34 +172,30 @@ def _quality(found: Sequence[TaskResult], caption: str) -> Figure:
             " intervals over seeds. The table has every number."
         ),
         panels=tuple(
-            right_answers(one.task, "heads", [_over_heads(one)], over_heads=True) for one in found
+            right_answers(
+                one.task, "heads", _accuracy({c.heads: c for c in one.counts}), x_scale="log"
+            )
+            for one in found
         ),
-        table=Table(
-            title="Quality and cost over the number of heads",
-            columns=(
-                *("task, heads", "right answers", "loss, nats", "against the best"),
-                *("time per step", "memory of a step", "worth its time"),
-            ),
-            rows=tuple(
-                (
-                    f"{one.task}, {count.heads}",
-                    percents(count.accuracy),
-                    with_range(count.loss, least=0.0),
-                    STANDINGS[count.standing],
-                    times(count.step),
-                    bytes_text(count.peak_bytes),
-                    "yes" if count.is_worth else "no",
-                )
-                for one in found
-                for count in one.counts
-            ),
+        table=table_of(
+            "Quality and cost over the number of heads",
+            _counts(found),
+            {
+                "task, heads": lambda one: one.label,
+                "right answers": lambda one: percents(one.accuracy),
+                "loss, nats": lambda one: bounded(one.loss, least=0.0),
+                "against the best": lambda one: STANDINGS[one.standing],
+                "time per step": lambda one: bounded(one.step, "ms"),
+                "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
+                "worth its time": lambda one: "yes" if one.is_worth else "no",
+            },
         ),
     )
 
 
 def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
     """The Pareto picture: each point a number of heads."""
-    worth = {one.task: [count for count in one.counts if count.is_worth] for one in found}
+    worth = {one.task: [str(c.heads) for c in one.counts if c.is_worth] for one in found}
     return Figure(
         title="What quality costs in time: up is better, left is cheaper",
         caption=f"{caption} · a point per number of heads, from left to right in order of time",
@@ -213,64 +206,63 @@ def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
         ),
         panels=tuple(
             right_answers(
-                f"{one.task}: worth it {list_text([str(c.heads) for c in worth[one.task]])}",
+                f"{one.task}: worth it {list_text(worth[one.task])}",
                 "ms per training step",
-                [_over_time(one)],
+                _accuracy({c.step.value: c for c in one.counts if c.step.units}),
             )
             for one in found
         ),
-        table=Table(
-            title="Numbers of heads that are surely more accurate than every faster one",
-            columns=("task", "heads", "time per step", "right answers"),
-            rows=tuple(
-                (task, f"{count.heads}", times(count.step), percents(count.accuracy))
-                for task, counts in worth.items()
-                for count in counts
-            ),
+        table=table_of(
+            "Numbers of heads that are surely more accurate than every faster one",
+            [one for one in _counts(found) if one.is_worth],
+            {
+                "task": lambda one: one.task,
+                "heads": lambda one: one.heads,
+                "time per step": lambda one: bounded(one.step, "ms"),
+                "right answers": lambda one: percents(one.accuracy),
+            },
             folded=True,
         ),
     )
 
 
-def _over_heads(one: TaskResult) -> Series:
-    return line("accuracy", {c.heads: c.accuracy for c in one.counts}, of_shares=True)
+def _counts(found: Sequence[TaskResult]) -> list[HeadCount]:
+    return [count for one in found for count in one.counts]
 
 
-def _over_time(one: TaskResult) -> Series:
-    timed = sorted((c for c in one.counts if c.step.units), key=lambda count: count.step.value)
-    return line("accuracy", {c.step.value: c.accuracy for c in timed}, of_shares=True)
+def _accuracy(counts: Mapping[float, HeadCount]) -> list[Series]:
+    points = {x: count.accuracy for x, count in sorted(counts.items())}
+    return [line("accuracy", points, of_shares=True)]
 
 
 def _metrics(found: Sequence[TaskResult]) -> Table:
-    return Table(
-        title="Heads before and after training, means over heads",
-        columns=(
-            *("task, heads, when", "entropy, nats", "distance, tokens"),
-            "nearest to farthest head, tokens",
-            *("previous-token heads", "induction heads", "difference of patterns, bits"),
-            *("similarity of outputs", "rank of outputs"),
-        ),
-        rows=tuple(
-            (f"{one.task}, {count.heads}, {when}", *_metrics_of(count, when))
-            for one in found
-            for count in one.counts
-            for when in ("before", "after")
-        ),
+    Metric = Callable[[tuple[HeadCount, When]], Cell]
+
+    def mean(metric: str) -> Metric:
+        return lambda of: bounded(of[0].over_heads(metric, of[1], fmean))
+
+    def local(metric: str) -> Metric:
+        return lambda of: percents(of[0].over_heads(metric, of[1], _local_share))
+
+    whens: tuple[When, ...] = ("before", "after")
+    return table_of(
+        "Heads before and after training, means over heads",
+        product(_counts(found), whens),
+        {
+            "task, heads, when": lambda of: f"{of[0].label}, {of[1]}",
+            "entropy, nats": mean("entropy_nats"),
+            "distance, tokens": mean("distance_tokens"),
+            "nearest to farthest head, tokens": lambda of: bounded(
+                of[0].over_heads("distance_tokens", of[1], spread, fewest=2)
+            ),
+            "previous-token heads": local("previous_share"),
+            "induction heads": local("induction_share"),
+            "difference of patterns, bits": mean("pattern_difference"),
+            "similarity of outputs": mean("output_similarity"),
+            "rank of outputs": mean("output_rank"),
+        },
         folded=True,
     )
-
-
-def _metrics_of(count: HeadCount, when: When) -> Iterator[str]:
-    def mean(metric: str) -> str:
-        return with_range(count.over_heads(metric, when, fmean))
-
-    def local(metric: str) -> str:
-        return percents(count.over_heads(metric, when, _local_share))
-
-    yield from (mean("entropy_nats"), mean("distance_tokens"))
-    yield with_range(count.over_heads("distance_tokens", when, spread, fewest=2))
-    yield from (local("previous_share"), local("induction_share"))
-    yield from (mean("pattern_difference"), mean("output_similarity"), mean("output_rank"))
 
 
 def spread(values: list[float]) -> float:
@@ -318,15 +310,13 @@ def _before_and_after(count: HeadCount, one: TrainedHeads, caption: str) -> Maps
             for when, maps in (("before", before), ("after", after))
             for name, rows in maps
         ],
-        Table(
-            title=f"Heads of {count.task}",
-            columns=(
-                *("head", "tokens attended to", "most weight"),
-                *("before: attended", "before: most weight"),
-            ),
-            rows=tuple(
-                (name, *cells(rows), *cells(start))
-                for (name, rows), (_, start) in zip(after, before, strict=False)
-            ),
+        table_of(
+            f"Heads of {count.task}",
+            list(zip(after, before, strict=False)),
+            {
+                "head": lambda one: one[0][0],
+                **looked_at(lambda one: one[0][1]),
+                **looked_at(lambda one: one[1][1], "before: "),
+            },
         ),
     )
