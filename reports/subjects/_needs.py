@@ -3,10 +3,7 @@
 from collections.abc import Iterator
 
 from ..data.polynomial import Polynomial, bytes_over_n, coefficient_text
-from ..data.row_groups import (
-    Group,
-    backends,
-)
+from ..data.row_groups import Group, backends
 from ..elements import Block, Table, note
 from ..formatting import bytes_text, count_text, list_text
 

@@ -1,6 +1,6 @@
 """Utilization: how much of the device was in use, energy per call, and the kernels of a call."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple, TypeGuard
 
@@ -9,7 +9,7 @@ from ..data.row_groups import Group, Row, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Table, Text, note, table_of
 from ..formatting import beyond_text, list_text, number_text
-from ..quantity import Cell, Number
+from ..quantity import Number
 from . import Subject, _probe_tables, _timeline
 from ._probe_tables import ENDINGS, Ending, column_title
 
@@ -259,21 +259,19 @@ def _other_readings(rows: list[Row]) -> Iterator[Block]:
     ]
     if not lines:
         return
-    columns: dict[str, Callable[[tuple[str, str, str, Reading]], Cell]] = {
-        "problem": lambda line: line[0],
-        "backend": lambda line: line[1],
-        "launched": lambda line: line[2],
-        "reading": lambda line: line[3].title,
-        "mean": lambda line: Number(line[3].mean),
-        "lowest to highest": lambda line: Number(line[3].span),
-        "windows": lambda line: line[3].windows,
-    }
-    needless = [] if any(group.label for group in found) else ["problem"]
-    needless += [] if len(modes) > 1 else ["launched"]
     yield table_of(
         "All other readings, with half the width of their 95 % interval over the windows",
         lines[:MOST_READINGS],
-        {name: cell for name, cell in columns.items() if name not in needless},
+        {
+            "problem": lambda line: line[0],
+            "backend": lambda line: line[1],
+            "launched": lambda line: line[2] if len(modes) > 1 else "",
+            "reading": lambda line: line[3].title,
+            "mean": lambda line: Number(line[3].mean),
+            "lowest to highest": lambda line: Number(line[3].span),
+            "windows": lambda line: line[3].windows,
+        },
+        optional=("problem", "launched"),
         folded=True,
     )
     if len(lines) > MOST_READINGS:
