@@ -14,7 +14,7 @@ from ..ratio import Ratio, time_ratio
 from . import Subject
 from ._crossovers import Crossover, crossover, from_text
 from ._linformer_projections import projections_kept
-from ._over_n import N_LABEL, not_drawn
+from ._over import N_LABEL, not_drawn
 from ._race import race
 
 TITLE = "Approximate attention"

@@ -13,16 +13,16 @@ from ....harness.learning.findings import CheckpointHeads
 from ....harness.rows.findings import findings_of
 from ....harness.stats.intervals import Interval, mean_interval
 from ...data.row_groups import Row
-from ...data.run_meta import Meta, run_caption
+from ...data.run_meta import Meta
 from ...elements import Block, Card, Figure, Maps, Table, note, table_of
 from ...formatting import list_text, number_text, plural, range_text
 from ...quantity import Number
 from ...subjects import Subject
 from ...subjects._studies import failed
+from ..figures import bounded, by_run, figure, line, percent
 from ..maps import READING, Rows, head_name, looked_at, mean_attended, side_by_side
-from ..seeds import bounded, percent
 from ..trained import LOCAL_SHARE
-from ._fewer_heads import loss_over_left
+from ._fewer_heads import LOSS, ordered
 
 TITLE = "Heads of given models"
 ORDER = 12
@@ -133,12 +133,8 @@ def _rise(without: Sequence[float] | None, whole: Sequence[float]) -> Interval:
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the first run that looked at models."""
-    found = {name: some for name, run in meta.items() if (some := models(run.get("studies")))}
-    blocks = [
-        block
-        for name, some in found.items()
-        for block in _of_run(some, run_caption(meta[name], name if len(meta) > 1 else ""))
-    ]
+    found = by_run(meta, models)
+    blocks = [block for caption, some in found.items() for block in _of_run(some, caption)]
     return Subject(
         card=next(map(_card, found.values()), None),
         lines=tuple(answer(one) for some in found.values() for one in some),
@@ -260,15 +256,12 @@ def _maps(one: Model, caption: str) -> Maps:
 
 
 def _fewer(found: Sequence[Model], caption: str) -> Figure:
-    return Figure(
-        title="Given models: loss over the heads that are left; the least important go first",
-        caption=f"{caption} · importance by gradient; bars are 95 % intervals over sequences",
-        description=(
-            "The loss over how many heads of the whole model are left, one panel per model. The"
-            " table has every number."
-        ),
-        panels=tuple(loss_over_left(one.name, {"loss": one.left}) for one in found),
-        table=table_of(
+    return figure(
+        "Given models: loss over the heads that are left; the least important go first",
+        f"{caption} · importance by gradient; bars are 95 % intervals over sequences",
+        {one.name: [line("loss", ordered(one.left))] for one in found},
+        LOSS,
+        table_of(
             "Given models with fewer heads, loss in nats",
             [
                 (f"{one.name}, {left}", bounded(loss, least=0.0))
@@ -278,6 +271,7 @@ def _fewer(found: Sequence[Model], caption: str) -> Figure:
             {"model, heads left": lambda one: one[0], "loss": lambda one: one[1]},
             folded=True,
         ),
+        about="a panel per model",
         same_y=False,
     )
 
