@@ -305,25 +305,18 @@ def _measure(
     the caller's own handler.
     """
     from .run.start import RunOptions
-    from .terminal.progress import progress
+    from .terminal.progress import progress, started
 
     listener = progress(quiet=quiet)
-    listener.start("starting a worker")
+    options = RunOptions(
+        command=[command], listener=listener, wait=wait, embedded=True, allow_import=allow_import
+    )
     try:
-        options = RunOptions(
-            command=[command],
-            listener=listener,
-            wait=wait,
-            embedded=True,
-            allow_import=allow_import,
-        )
-        with _as_arguments():
+        with started(listener), _as_arguments():
             result = job(options)
     except Stopped as stopped:
         signal.raise_signal(stopped.exit_code - 128)
         raise
-    finally:
-        listener.end()
     # it still leads there when the caller changes the working directory
     path = result.path.resolve()
     if (

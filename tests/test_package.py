@@ -14,6 +14,7 @@ import pytest
 
 import attnbench
 from tests.conftest import ROOT
+from tests.harness.run.small_runs import QUICK, axes
 from tests.search_path import searched
 
 CHEATS = {path.name for path in (ROOT / "tests" / "fakes" / "cheats").glob("*.py")}
@@ -74,23 +75,7 @@ def test_the_sdist_holds_the_files_of_the_court(built):
 @pytest.mark.long
 def test_the_installed_wheel_runs_without_the_checkout(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
-    flags = [
-        "--backends",
-        "fused",
-        "--batch",
-        "1",
-        "--seq-len",
-        "32",
-        "--d-model",
-        "16",
-        "--heads",
-        "2",
-        "--device",
-        "cpu",
-        "--plan",
-        "quick",
-    ]
-    command = [sys.executable, "-m", "attnbench", "run", *flags, "--quiet"]
+    command = [sys.executable, "-m", "attnbench", "run", *axes("fused"), *QUICK, "--quiet"]
     done = subprocess.run(
         command,
         cwd=tmp_path,

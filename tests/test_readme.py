@@ -1,13 +1,15 @@
 """What README, docs/backends.md and docs/cookbook.md show is so."""
 
-import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from attnbench import impls
 from tests.conftest import ROOT
+from tests.harness.run.small_runs import QUICK, axes
+from tests.made_runs import read_rows
 
 README = (ROOT / "README.md").read_text()
 BACKENDS = (ROOT / "docs" / "backends.md").read_text()
@@ -23,37 +25,19 @@ def test_the_layer_and_its_mask_work_as_shown():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("scope", ["core", "layer"])
-def test_the_file_of_a_backend_works(attnbench, tmp_path, scope):
+def test_the_file_of_a_backend_works(attnbench, tmp_path):
     (tmp_path / "my_backends").mkdir()
     code = re.search(r"```python\n(# my_backends/mine.py\n.*?)```", BACKENDS, re.DOTALL)
     assert code is not None
     (tmp_path / "my_backends" / "mine.py").write_text(code[1])
-    flags = (
-        "--batch",
-        "1",
-        "--seq-len",
-        "64",
-        "--d-model",
-        "32",
-        "--heads",
-        "2",
-        "--scope",
-        scope,
-        "--device",
-        "cpu",
-        "--plan",
-        "quick",
-    )
     done = attnbench(
-        "run", "--backends", "mine,sdpa", *flags, env={"ATTNBENCH_BACKENDS": "my_backends"}
+        *("run", *axes("mine,sdpa", scope="core,layer"), *QUICK),
+        env={"ATTNBENCH_BACKENDS": "my_backends"},
     )
     assert done.returncode == 0, done.stderr
-    rows = [
-        json.loads(line)
-        for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
-    ]
-    assert {row["backend"]: row["status"] for row in rows} == {"mine": "ok", "sdpa": "ok"}
+    rows = read_rows(Path(done.stdout.strip()))
+    assert Counter(row["backend"] for row in rows) == {"mine": 2, "sdpa": 2}
+    assert {row["status"] for row in rows} == {"ok"}
 
 
 FLASH_ATTN = """
@@ -77,14 +61,9 @@ def test_functions_are_backends(attnbench, tmp_path, flags):
     command = re.search(r"`attnbench (run --backend my_attention:attend .*?)`", README)
     assert command is not None
     asked = command[1].replace("1k", "64").replace("512", "32").split()
-    done = attnbench(
-        *asked, "--backend", "my_flash:attend", *flags, "--device", "cpu", "--plan", "quick"
-    )
+    done = attnbench(*asked, "--backend", "my_flash:attend", *flags, *QUICK)
     assert done.returncode == 0, done.stderr
-    rows = [
-        json.loads(line)
-        for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
-    ]
+    rows = read_rows(Path(done.stdout.strip()))
     assert {row["backend"]: row["status"] for row in rows} == {
         "attend@my_attention": "ok",
         "attend@my_flash": "ok",

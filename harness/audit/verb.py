@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from ..cli.options import DEFAULT_ROOT, AsJson, Quiet, Root, argument, option
-from ..cli.verbs import Verb, Verbs
+from ..cli.options import DEFAULT_ROOT, AsJson, Quiet, Root, argument, own_option
+from ..cli.verbs import Verbs, command
 from ..files.errors import BadInput
 
 if TYPE_CHECKING:
@@ -25,15 +25,13 @@ def kernels() -> None:
     """Look at our Triton kernels without a GPU."""
 
 
-@kernels_app.command("audit", cls=Verb)
+@command(kernels_app)
 def audit(
-    arch: Annotated[
-        str, option("--arch", "Compute capabilities, as 80,90,100 or 8.6.")
-    ] = "80,90,100",
-    dtype: Annotated[str | None, option("--dtype", "fp32, bf16, fp16; all by default.")] = None,
-    kernel: Annotated[
-        str | None, option("--kernel", "forward, grad_q, grad_kv; all by default.")
-    ] = None,
+    arch: str = own_option(
+        "--arch", "Compute capabilities, as 80,90,100 or 8.6.", default="80,90,100"
+    ),
+    dtype: str | None = own_option("--dtype", "fp32, bf16, fp16; all by default."),
+    kernel: str | None = own_option("--kernel", "forward, grad_q, grad_kv; all by default."),
     out: Root = DEFAULT_ROOT,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -50,7 +48,7 @@ def audit(
     from ...impls.problem import Dtype
     from ...reports.audit.cells import LEGEND
     from ...reports.pages.terminal_blocks import render_block
-    from ..terminal.progress import JsonProgress, QuietProgress, echo, say
+    from ..terminal.progress import JsonProgress, QuietProgress, echo, say, started
     from .architecture import parse_capabilities
     from .pool import KernelSelection
     from .run import audit as audit_kernels
@@ -62,11 +60,8 @@ def audit(
         kernels=_chosen("--kernel", kernel, KERNELS, KERNELS),
     )
     progress = JsonProgress() if as_json else QuietProgress() if quiet else AuditProgress()
-    progress.start("starting compilers")
-    try:
+    with started(progress, "starting compilers"):
         audited = audit_kernels(selection, out, ["attnbench", *sys.argv[1:]], progress)
-    finally:
-        progress.end()
     sentences = [verdict.sentence for verdict in audited.verdicts]
     if as_json:
         end = {"reason": "end", "run": str(audited.path), "verdicts": sentences}
@@ -85,7 +80,7 @@ def audit(
     raise typer.Exit(audited.exit_code)
 
 
-@kernels_app.command("keep", cls=Verb)
+@command(kernels_app)
 def keep(
     runs: Annotated[list[str], argument("RUN", "Runs of the backend triton on a GPU.")],
     out: Root = DEFAULT_ROOT,

@@ -6,7 +6,6 @@ Heavy packages are imported inside the verbs, so that help and listings answer a
 import json
 import os
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Annotated
 
@@ -16,19 +15,20 @@ from ... import __version__
 from ..files.errors import BadInput
 from ..run.packs import packs
 from . import completion
-from . import machine as machine_verbs
-from . import report as report_verbs
 from .claims import claims
 from .compare import baseline_app, compare
 from .exit_code import exit_code
 from .gate import gate
 from .lists import list_app
-from .options import argument, expanded, option
+from .machine import doctor, selfcheck
+from .options import argument, option, switch
 from .output import lasting_output, make_streams_safe
+from .report import export, report, show
 from .run import run
-from .verbs import FILES, MACHINE, MEASURE, READ, Verb, Verbs, examples, unfolded
+from .verbs import FILES, MACHINE, MEASURE, READ, Verbs, command, examples
 from .wall import wall
 
+FILES_OR_NAMES = "YAML files of scenarios or suites, or shipped names."
 app = typer.Typer(
     cls=Verbs,
     help=(
@@ -53,17 +53,6 @@ def print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-def verb(panel: str, *lines: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator: a function as a verb, in a group of the help and with examples."""
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        settings = {"rich_help_panel": panel, "help": unfolded(function), "cls": Verb}
-        typed = expanded(function)
-        return app.command(**settings, epilog=examples(*lines))(typed)  # type: ignore[arg-type]
-
-    return decorate
-
-
 @app.callback()
 def top(
     version: Annotated[
@@ -73,73 +62,74 @@ def top(
     pass
 
 
-verb(
-    MEASURE,
-    "attnbench run quickstart",
-    "attnbench run memory_wall --memory-gib 2 --plan quick",
-    "attnbench run --backends fused,sdpa --seq-len 512,2k --heads 32 --kv-heads 8"
-    " --head-dim 128 --dtype bf16 --causal",
-    "attnbench run my.yaml --set grid.seq_len=[512,1k] --dry-run",
-    "attnbench run --model llama-3-8b --seq-len 512,2k --backends fused,sdpa",
-    "attnbench run --checkpoint my_model/",
-    "attnbench run --resume latest",
-    "attnbench run quickstart --on ray --devices 8",
-)(run)
-verb(
-    MEASURE,
-    "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
-    "attnbench wall --backends naive,fused --heads 8 --d-model 512 --memory-gib 1"
-    " --tolerance 0.1% --budget 600",
-    "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16 --dry-run",
-)(wall)
-verb(MEASURE, "attnbench claims", "attnbench claims --run latest")(claims)
-verb(
-    MEASURE,
-    "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
-    "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
-)(gate)
-verb(READ, "attnbench show", "attnbench show quickstart --sections memory,heads")(report_verbs.show)
-verb(
-    READ,
-    "attnbench report latest --open",
-    "attnbench report quickstart memory_wall -o page.html",
-    "attnbench report latest --format md --figures plots",
-)(report_verbs.report)
-verb(
-    READ,
-    "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",
-    "attnbench compare latest --baseline fused --only sdpa",
-    "attnbench compare latest@old latest@new",
-    "attnbench compare base/ head/ --turns --format md",
-)(compare)
-app.add_typer(baseline_app, name="baseline", rich_help_panel=READ)
-verb(
-    READ,
-    "attnbench export latest -o cases.csv",
-    "attnbench export latest --format parquet -o cases.parquet",
-)(report_verbs.export)
-app.add_typer(list_app, name="list", rich_help_panel=READ)
-verb(MACHINE, "attnbench doctor", "attnbench doctor --calibrate --device cuda")(
-    machine_verbs.doctor
+VERBS = (
+    (
+        MEASURE,
+        run,
+        "attnbench run quickstart",
+        "attnbench run memory_wall --memory-gib 2 --plan quick",
+        "attnbench run --backends fused,sdpa --seq-len 512,2k --heads 32 --kv-heads 8"
+        " --head-dim 128 --dtype bf16 --causal",
+        "attnbench run my.yaml --set grid.seq_len=[512,1k] --dry-run",
+        "attnbench run --model llama-3-8b --seq-len 512,2k --backends fused,sdpa",
+        "attnbench run --checkpoint my_model/",
+        "attnbench run --resume latest",
+        "attnbench run quickstart --on ray --devices 8",
+    ),
+    (
+        MEASURE,
+        wall,
+        "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
+        "attnbench wall --backends naive,fused --heads 8 --d-model 512 --memory-gib 1"
+        " --tolerance 0.1% --budget 600",
+        "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16 --dry-run",
+    ),
+    (MEASURE, claims, "attnbench claims", "attnbench claims --run latest"),
+    (
+        MEASURE,
+        gate,
+        "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
+        "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
+    ),
+    (READ, show, "attnbench show", "attnbench show quickstart --sections memory,heads"),
+    (
+        READ,
+        report,
+        "attnbench report latest --open",
+        "attnbench report quickstart memory_wall -o page.html",
+        "attnbench report latest --format md --figures plots",
+    ),
+    (
+        READ,
+        compare,
+        "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",
+        "attnbench compare latest --baseline fused --only sdpa",
+        "attnbench compare latest@old latest@new",
+        "attnbench compare base/ head/ --turns --format md",
+    ),
+    (READ, baseline_app, "baseline"),
+    (
+        READ,
+        export,
+        "attnbench export latest -o cases.csv",
+        "attnbench export latest --format parquet -o cases.parquet",
+    ),
+    (READ, list_app, "list"),
+    (MACHINE, doctor, "attnbench doctor", "attnbench doctor --calibrate --device cuda"),
+    (MACHINE, selfcheck, "attnbench selfcheck", "attnbench selfcheck --court --device cpu"),
 )
-verb(MACHINE, "attnbench selfcheck", "attnbench selfcheck --court --device cpu")(
-    machine_verbs.selfcheck
-)
-for one in (one for pack in packs() for one in pack.verbs):
-    if isinstance(one.command, typer.Typer):
-        app.add_typer(one.command, name=one.name, rich_help_panel=one.panel)
+"""In the order of the help: group, verb and examples; or group, verbs and their common name."""
+MORE = [(one.panel, one.command, *(one.examples or [one.name])) for p in packs() for one in p.verbs]
+for panel, verb, *words in (*VERBS, *MORE):
+    if isinstance(verb, typer.Typer):
+        app.add_typer(verb, name=words[0], rich_help_panel=panel)
     else:
-        verb(one.panel, *one.examples)(one.command)
+        command(app, *words, panel=panel)(verb)
 
 
-@verb(FILES, "attnbench validate my.yaml")
+@command(app, "attnbench validate my.yaml", panel=FILES)
 def validate(
-    scenarios: Annotated[
-        list[str],
-        argument(
-            "SCENARIO", "YAML files of scenarios or suites, or shipped names.", completion.scenarios
-        ),
-    ],
+    scenarios: Annotated[list[str], argument("SCENARIO", FILES_OR_NAMES, completion.scenarios)],
 ) -> None:
     """Check scenario and suite files; every mistake is named with its place."""
     from ..scenario import load_entries
@@ -160,8 +150,13 @@ def validate(
         raise BadInput(*problems)
 
 
-@verb(FILES, "attnbench schema > schema.json", "attnbench schema --suite > suite_schema.json")
-def schema(suite: Annotated[bool, option("--suite", "Of suite files.")] = False) -> None:
+@command(
+    app,
+    "attnbench schema > schema.json",
+    "attnbench schema --suite > suite_schema.json",
+    panel=FILES,
+)
+def schema(suite: bool = switch("--suite", "Of suite files.")) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from ..scenario import schema as scenario_schema
 

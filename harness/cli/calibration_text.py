@@ -18,7 +18,7 @@ def blocks(calibration: Calibration, root: Path) -> Iterator[Block]:
     peaks = [row_of(peak, calibration.specified.get(peak.name)) for peak in calibration.peaks]
     yield Table(title="", columns=PEAKS, rows=tuple(peaks))
     checks = [
-        (one.name, one.expected, "" if one.found is None else f"{one.found:.3g}", one.outcome)
+        (one.name, one.wanted, "" if one.found is None else f"{one.found:.3g}", one.verdict)
         for one in calibration.checks
     ]
     yield Table(title="", columns=("check", "expected", "found", ""), rows=tuple(checks))
@@ -64,8 +64,8 @@ def rate(value: float | None, unit: str) -> str:
 def sentences(calibration: Calibration, root: Path) -> Iterator[str]:
     """What may be wrong, and where the numbers are."""
     for check in calibration.checks:
-        if check.outcome != "ok":
-            yield f"{check.outcome}: {check.name}: {check.reason}"
+        if check.verdict != "ok":
+            yield f"{check.verdict}: {check.name}: {check.reason}"
     for peak in calibration.peaks:
         stated = calibration.specified.get(peak.name)
         if stated is not None and peak.best_per_s is not None and peak.best_per_s > stated:
@@ -75,7 +75,7 @@ def sentences(calibration: Calibration, root: Path) -> Iterator[str]:
                 " are specified: the device is another one than its data sheet's, or the clock is"
                 " wrong."
             )
-    off = sum(check.outcome == "off" for check in calibration.checks)
+    off = sum(check.verdict == "off" for check in calibration.checks)
     device = calibration.device_name or calibration.device
     if off:
         yield (

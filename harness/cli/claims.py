@@ -1,14 +1,25 @@
 """`attnbench claims`: measure the scenarios claims_* and print each claim with its verdict."""
 
-import sys
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from ..files.errors import BadInput
 from . import completion
-from .options import DEFAULT_ROOT, EARLIER, PlanName, Quiet, Root, Timeout, Wait, Where, option
+from .measuring import run_options
+from .options import (
+    DEFAULT_ROOT,
+    EARLIER,
+    PlanName,
+    Quiet,
+    Root,
+    Texts,
+    Timeout,
+    Wait,
+    Where,
+    own_option,
+    switch,
+)
 from .texts import as_changes
 
 PREFIX = "claims_"
@@ -16,19 +27,16 @@ PREFIX = "claims_"
 
 
 def claims(
-    runs: Annotated[
-        list[str] | None,
-        option(
-            "--run RUN", "Use this run instead of measuring; repeatable.", EARLIER, completion.runs
-        ),
-    ] = None,
+    runs: Texts = own_option(
+        "--run RUN", "Use this run instead of measuring; repeatable.", EARLIER, completion.runs
+    ),
     device: Where = None,
     plan: PlanName = None,
     out: Root = DEFAULT_ROOT,
     timeout: Timeout = None,
     wait: Wait = False,
     quiet: Quiet = False,
-    as_json: Annotated[bool, option("--json", "The ledger as one JSON object.")] = False,
+    as_json: bool = switch("--json", "The ledger as one JSON object."),
 ) -> None:
     """Test what textbooks say about attention: measure the scenarios claims_*, print every
     claim with its verdict, and write one page of all.
@@ -67,22 +75,18 @@ def claims(
 
 def _measure(changes: list[str], out: Path, *, wait: bool, quiet: bool) -> tuple[list[Path], int]:
     """Run folders and the worst exit code. A signal also skips the remaining scenarios."""
-    from ..run.start import RunOptions, start_run
+    from ..run.start import start_run
     from ..scenario import load
     from ..scenario.names import shipped
     from ..scenario.selection import Selection
-    from ..terminal.progress import progress
+    from ..terminal.progress import progress, started
 
     scenarios = [load(name, changes) for name in shipped() if name.startswith(PREFIX)]
-    listener = progress(quiet=quiet)
+    options = run_options(progress(quiet=quiet), wait=wait)
     folders, worst = [], 0
     for scenario in scenarios:
-        options = RunOptions(command=["attnbench", *sys.argv[1:]], listener=listener, wait=wait)
-        listener.start("starting a worker")
-        try:
+        with started(options.listener):
             result = start_run(scenario, out, 0, Selection(), options)
-        finally:
-            listener.end()
         folders.append(result.path)
         worst = max(worst, result.exit_code)
         if result.signal is not None:

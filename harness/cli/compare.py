@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected
+from ..files.errors import BadInput
 from . import completion
 from .lists import print_table
-from .options import DEFAULT_ROOT, OUTPUT, Root, Salvage, argument, option
-from .verbs import Verb, Verbs
+from .options import DEFAULT_ROOT, OUTPUT, Root, Salvage, Texts, argument, own, own_option, switch
+from .verbs import Verbs, command
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
@@ -29,6 +29,10 @@ baseline_app = typer.Typer(
 
 
 COMPARED, GATE = "What is compared", "Gate"
+BASE = (
+    "Run that is compared with: folder, name, 'latest', a baseline's name; RUN@NAME: one --python"
+    " of it."
+)
 
 
 class Shape(StrEnum):
@@ -41,35 +45,21 @@ class Shape(StrEnum):
 class Pairs:
     """What is held against what."""
 
-    base: Annotated[
-        str,
-        argument(
-            "BASE",
-            "Run that is compared with: folder, name, 'latest', a baseline's name; RUN@NAME:"
-            " one --python of it.",
-            completion.runs,
-        ),
-    ]
-    new: Annotated[
-        str | None, argument("NEW", "Run that is judged. Without it: --baseline.", completion.runs)
-    ] = None
-    baseline: Annotated[
-        str | None,
-        option(
-            "--baseline BACKEND",
-            "Within one run: the other backends against this one.",
-            COMPARED,
-            completion.one_backend,
-        ),
-    ] = None
-    turns: Annotated[
-        bool,
-        option(
-            "--turns",
-            "BASE and NEW are folders of runs that were measured in turns: one of each, and again.",
-            COMPARED,
-        ),
-    ] = False
+    base: Annotated[str, argument("BASE", BASE, completion.runs)]
+    new: str | None = own(
+        argument("NEW", "Run that is judged. Without it: --baseline.", completion.runs)
+    )
+    baseline: str | None = own_option(
+        "--baseline BACKEND",
+        "Within one run: the other backends against this one.",
+        COMPARED,
+        completion.one_backend,
+    )
+    turns: bool = switch(
+        "--turns",
+        "BASE and NEW are folders of runs that were measured in turns: one of each, and again.",
+        COMPARED,
+    )
 
     def __post_init__(self) -> None:
         if self.new is not None and self.baseline is not None:
@@ -84,42 +74,33 @@ class Pairs:
 class Narrowed:
     """Which cases of them, and how strictly they are read."""
 
-    only: Annotated[
-        list[str] | None,
-        option(
-            "--only PATTERN",
-            "Compare only cases whose id or backend matches; repeatable.",
-            COMPARED,
-        ),
-    ] = None
-    allow_different_devices: Annotated[
-        bool, option("--allow-different-devices", "Compare runs of different devices.", COMPARED)
-    ] = False
+    only: Texts = own_option(
+        "--only PATTERN", "Compare only cases whose id or backend matches; repeatable.", COMPARED
+    )
+    allow_different_devices: bool = switch(
+        "--allow-different-devices", "Compare runs of different devices.", COMPARED
+    )
     salvage: Salvage = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateOptions:
-    gate: Annotated[
-        str | None,
-        option(
-            "--gate FILE|EXPR",
-            "Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise, or a"
-            " YAML file of these. Exit 6 if it decided nothing.",
-            GATE,
-        ),
-    ] = None
-    fail_on_undecided: Annotated[
-        bool,
-        option("--fail-on-undecided", "With --gate: exit 3 also if a case is undecided.", GATE),
-    ] = False
+    gate: str | None = own_option(
+        "--gate FILE|EXPR",
+        "Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise, or a YAML file"
+        " of these. Exit 6 if it decided nothing.",
+        GATE,
+    )
+    fail_on_undecided: bool = switch(
+        "--fail-on-undecided", "With --gate: exit 3 also if a case is undecided.", GATE
+    )
 
 
 def compare(
     pairs: Pairs,
     narrowed: Narrowed,
     gate: GateOptions,
-    format_: Annotated[Shape, option("--format", "table, md or json.", OUTPUT)] = Shape.TABLE,
+    format_: Shape = own_option("--format", "table, md or json.", OUTPUT, default=Shape.TABLE),
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Compare two runs, two environments of a run (RUN@old RUN@new), or its backends: faster,
@@ -131,19 +112,10 @@ def compare(
     if gate.fail_on_undecided and gate.gate is None:
         raise BadInput("--fail-on-undecided belongs to --gate")
 
-    from ...reports.comparison.compare import DifferentDevices, NoCaseLeft, NotComparable
-
     # large runs are millions of objects without a cycle among them; looking for one takes 40 % of
     # the time
     gc.disable()
-    try:
-        comparison, remark = _compared(pairs, narrowed, gate, out)
-    except NotComparable as error:
-        raise BadInput(str(error)) from None
-    except DifferentDevices as error:
-        raise EnvironmentUnmet(str(error)) from None
-    except NoCaseLeft as error:
-        raise NothingSelected(str(error)) from None
+    comparison, remark = _compared(pairs, narrowed, gate, out)
     print_comparison(comparison, format_)
     if remark:
         typer.echo(f"note: {remark}", err=True)
@@ -238,13 +210,13 @@ def print_comparison(found: "Comparison", shape: Shape) -> None:
         echo(escape(sentence))
 
 
-@baseline_app.command("save", cls=Verb)
+@command(baseline_app)
 def save(
     name: Annotated[str, argument("NAME", "Letters, digits, ., _ and -.")],
     run: Annotated[
         str, argument("RUN", "Run folder, or its name under --out; 'latest' finished last.")
     ] = "latest",
-    force: Annotated[bool, option("--force", "Replace a baseline of this name.")] = False,
+    force: bool = switch("--force", "Replace a baseline of this name."),
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Name a run; `attnbench compare NAME latest` then compares with it. Prints the file that keeps
@@ -263,7 +235,7 @@ def save(
         say(f"note: {cases} no time to compare with: {counts(others)}", stderr=True)
 
 
-@baseline_app.command("list", cls=Verb)
+@command(baseline_app, name="list")
 def listed(out: Root = DEFAULT_ROOT) -> None:
     """Baselines: name, run, when saved."""
     from ..store import names

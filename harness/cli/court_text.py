@@ -6,7 +6,7 @@ from ...reports.elements import Block, Table, Text
 from ..rows.record import Record, Status
 from ..selfcheck.court import SHIPPED, CourtResult, Finding, Verdict
 from ..terminal.live_bar import console
-from ..terminal.progress import LiveProgress, line_of
+from ..terminal.progress import LiveProgress, QuietProgress, line_of
 
 COLUMNS = ("backend", "verdict", "what it does", "status", "reason")
 
@@ -21,6 +21,10 @@ class CourtProgress(LiveProgress):
         fields = record.planned.fields()
         usual = fields["backend"] in SHIPPED and record.status is Status.OK
         return None if usual else line_of(record)
+
+
+def court_progress(*, quiet: bool) -> LiveProgress | QuietProgress:
+    return QuietProgress() if quiet else CourtProgress()
 
 
 def blocks(result: CourtResult) -> Iterator[Block]:

@@ -11,34 +11,22 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ..files.errors import BadInput, EnvironmentUnmet, Refusal, shown
 from ..process.interpreter import SAFE_PATH
-from .options import (
-    DEFAULT_ROOT,
-    HOW,
-    WHAT,
-    Device,
-    PlanName,
-    Quiet,
-    argument,
-    device_option,
-    option,
-)
+from .options import DEFAULT_ROOT
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
+    from ...reports.comparison.gate import Gate
+    from .gate import Checkouts, Settings
 
-JUDGING = "Judging"
-MARGINS = "latency: 5%, peak_bytes: 0%"
-STEPS = MEASURE, JUDGE = "measure", "judge"
 VERDICTS = {0: "passed", 3: "failed", 6: "undecided"}
 ENDING = signal.SIGTERM, signal.SIGHUP
 SUMMARY_BYTES = 1_000_000  # GitHub discards a summary of more than 1024 KiB
@@ -49,102 +37,10 @@ def new_folder() -> Path:
     return DEFAULT_ROOT / f"gate-{stamp}-{secrets.token_hex(4)}"  # two starts never share one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How both are measured and judged. `baseline`: an earlier run, if no base was measured."""
-
-    turns: Annotated[
-        int,
-        option(
-            "--turns",
-            "How often each is measured; fewer than 3 can hardly decide anything.",
-            HOW,
-            min=1,
-            max=1000,
-        ),
-    ] = 5
-    plan: PlanName = None
-    device: Annotated[
-        Device | None, device_option("Where to measure, instead of where the scenario says.")
-    ] = None
-    calibrate: Annotated[
-        bool,
-        option("--calibrate", "Run attnbench selfcheck first, so that a margin can be noise.", HOW),
-    ] = False
-    margins: Annotated[
-        str, option("--gate FILE|EXPR", "The margins, as for attnbench compare --gate.", JUDGING)
-    ] = MARGINS
-    fail_on_undecided: Annotated[
-        bool, option("--fail-on-undecided", "Exit 3 also if a case is undecided.", JUDGING)
-    ] = False
-    baseline: Annotated[
-        str | None,
-        option(
-            "--baseline RUN",
-            "Instead of BASE: a run that was measured earlier on this machine.",
-            JUDGING,
-        ),
-    ] = None
-    quiet: Quiet = False
-
-    @property
-    def options(self) -> list[str]:
-        given = {"--plan": self.plan, "--device": self.device}
-        return [word for name, value in given.items() if value for word in (name, value)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkouts:
-    """What is measured; `base`: "" for none."""
-
-    base: Annotated[
-        str,
-        argument(
-            "BASE",
-            "Checkout to compare with: a folder, or a commit, branch or tag of HEAD's"
-            " repository. Empty: HEAD alone.",
-        ),
-    ]
-    head: Annotated[Path, argument("HEAD", "Checkout that is judged.")] = Path()
-    code: Annotated[
-        str | None,
-        option(
-            "--code DIR",
-            "Folder below each checkout for PYTHONPATH, if the code is not installed.",
-            WHAT,
-        ),
-    ] = None
-    backend_dir: Annotated[
-        str | None,
-        option(
-            "--backend-dir DIR",
-            "Folder below each checkout with your own backends (ATTNBENCH_BACKENDS).",
-            WHAT,
-        ),
-    ] = None
-    python: Annotated[str, option("--python PATH", "Interpreter that measures.", HOW)] = (
-        sys.executable
-    )
-    base_python: Annotated[
-        str | None,
-        option("--base-python PATH", "Another one for BASE, to compare versions of packages.", HOW),
-    ] = None
-
-    def environment(self, checkout: Path) -> dict[str, str]:
-        """Of a process that measures with a checkout's code and backends."""
-        environment = dict(os.environ)
-        if self.code:
-            paths = [str(checkout.resolve() / self.code), environment.get("PYTHONPATH", "")]
-            environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-        if self.backend_dir:
-            environment["ATTNBENCH_BACKENDS"] = str(checkout.resolve() / self.backend_dir)
-        return environment
-
-
 # ---- measure -------------------------------------------------------------------------------------
 
 
-def measure(scenario: str, checkouts: Checkouts, settings: Settings, out: Path) -> None:
+def measure(scenario: str, checkouts: "Checkouts", settings: "Settings", out: Path) -> None:
     """Into out/head and out/base: base, head, head, base, base, head, ...
 
     A turn is one run of each, directly after each other, so that slow drift of the machine affects
@@ -153,19 +49,21 @@ def measure(scenario: str, checkouts: Checkouts, settings: Settings, out: Path) 
     if not checkouts.head.is_dir():
         raise BadInput(f"{checkouts.head}: no such folder; wanted the checkout that is judged")
     _refuse_used(out)
+    given = {"--device": settings.device, "--plan": settings.plan}
+    device, plan = ([name, value] if value else [] for name, value in given.items())
     with _ended_by_signals(), base_folder(checkouts, out) as base, _only_writer(out):
-        if settings.calibrate:
-            _selfcheck(checkouts, settings, out)
         sides = {"head": (checkouts.head, checkouts.python)}
-        if base is None:
-            _run("head", *sides["head"], 0, scenario, checkouts, settings, out)
-            return
-        sides["base"] = (base, checkouts.base_python or checkouts.python)
-        for turn in range(settings.turns):
-            for side in ("head", "base") if turn % 2 else ("base", "head"):
-                if not settings.quiet:
+        if base is not None:
+            sides = {"base": (base, checkouts.base_python or checkouts.python), **sides}
+        if settings.calibrate:
+            _measured("head", *sides["head"], ["selfcheck", *device], checkouts, out)
+        for turn in range(settings.turns if base is not None else 1):
+            for side in reversed(sides) if turn % 2 else sides:
+                if base is not None and not settings.quiet:
                     typer.echo(f"turn {turn + 1} of {settings.turns}: {side}", err=True)
-                _run(side, *sides[side], turn, scenario, checkouts, settings, out)
+                words = ["run", scenario, *plan, *device, "--seed", str(turn)]
+                code = _measured(side, *sides[side], words, checkouts, out)
+                (out / f"{side}.code").write_text(f"{code}\n")
 
 
 @contextmanager
@@ -212,36 +110,26 @@ def _refuse_used(out: Path) -> None:
         )
 
 
-def _run(
-    side: str,
-    checkout: Path,
-    python: str,
-    turn: int,
-    scenario: str,
-    checkouts: Checkouts,
-    settings: Settings,
-    out: Path,
-) -> None:
-    """One run of one side. A failed case (exit code 1) has a row, which the comparison reads."""
-    words = ["run", scenario, "--quiet", *settings.options]
-    words += ["--seed", str(turn), "--out", str(out / side)]
-    code = _attnbench(python, words, checkouts.environment(checkout))
+def _measured(
+    side: str, checkout: Path, python: str, words: list[str], checkouts: "Checkouts", out: Path
+) -> int:
+    """By the checkout's code and backends. 1 is no failure of a side: a failed case has a row, and
+    equals that selfcheck told apart are noise, which the comparison reads.
+    """
+    environment = dict(os.environ)
+    if checkouts.code:
+        paths = [str(checkout.resolve() / checkouts.code), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    if checkouts.backend_dir:
+        environment["ATTNBENCH_BACKENDS"] = str(checkout.resolve() / checkouts.backend_dir)
+    code = _attnbench(python, [*words, "--quiet", "--out", str(out / side)], environment)
     if code not in (0, 1):
         typer.echo(
             f"{checkout}: {side} could not be measured; see the message above (exit code {code})",
             err=True,
         )
         raise typer.Exit(code)
-    (out / f"{side}.code").write_text(f"{code}\n")
-
-
-def _selfcheck(checkouts: Checkouts, settings: Settings, out: Path) -> None:
-    """A noise floor for margins. 1: equals were told apart; what it found still counts."""
-    words = ["selfcheck", "--quiet", "--out", str(out / "head")]
-    words += ["--device", settings.device] if settings.device else []
-    code = _attnbench(checkouts.python, words, checkouts.environment(checkouts.head))
-    if code not in (0, 1):
-        raise typer.Exit(code)
+    return code
 
 
 def _attnbench(python: str, words: list[str], environment: Mapping[str, str]) -> int:
@@ -260,7 +148,7 @@ def _attnbench(python: str, words: list[str], environment: Mapping[str, str]) ->
 
 
 @contextmanager
-def base_folder(checkouts: Checkouts, out: Path) -> Iterator[Path | None]:
+def base_folder(checkouts: "Checkouts", out: Path) -> Iterator[Path | None]:
     """BASE as a folder: itself, or a worktree of the commit it names, removed afterwards."""
     base, head = checkouts.base, checkouts.head
     if not base or Path(base).is_dir():
@@ -298,67 +186,63 @@ def _git(folder: Path, *words: str) -> str | None:
 # ---- judge ---------------------------------------------------------------------------------------
 
 
-def judge(settings: Settings, out: Path) -> int:
+def judge(settings: "Settings", out: Path) -> int:
     """Compare, and write summary.md, compare.json, report.md and report.html into `out`.
 
     In a job of GitHub (GITHUB_STEP_SUMMARY, GITHUB_OUTPUT) summary and verdict go there, else the
     comparison goes to stdout. Returns the exit code. Raises BadInput.
     """
+    from ...reports.comparison.gate import Gate
+    from .compare import EXIT_CODES, Shape, print_comparison
+    from .margins import read_margins
+
     run = out / "head" / "latest"
     if not run.exists():
         raise BadInput(f"{out}: has no run of HEAD; measure first, without --step judge")
-    found, code = _compared(settings, out, run)
-    texts = _written(found, out, run)
-    in_job = os.environ.get("GITHUB_STEP_SUMMARY")
-    if in_job:
-        with Path(in_job).open("a") as file:
-            file.write(texts)
-    elif found is not None:
-        from .compare import Shape, print_comparison
-
-        print_comparison(found, Shape.TABLE)
-    if not in_job:
+    gate = Gate(
+        margins=read_margins(settings.margins), fail_on_undecided=settings.fail_on_undecided
+    )
+    found, verdict = None, "none"
+    try:
+        found = _compared(gate, settings.baseline, out, run)
+    except Refusal as error:
+        typer.echo(error, err=True)
+        code = error.exit_code
+    else:  # without anything to compare with, that of the run
+        code = int((out / "head.code").read_text()) if found is None else 0
+    if found is not None and found.gate_result is not None:
+        code = EXIT_CODES[found.gate_result.outcome]
+        verdict = VERDICTS[code]
+    summary = _written(found, out, run)
+    if in_job := os.environ.get("GITHUB_STEP_SUMMARY"):
+        _append(in_job, summary)
+    else:
+        if found is not None:
+            print_comparison(found, Shape.TABLE)
         typer.echo(f"{out / 'summary.md'} {out / 'report.html'}")
-    verdict = VERDICTS.get(code, "none") if found is not None else "none"
     if in_output := os.environ.get("GITHUB_OUTPUT"):
-        with Path(in_output).open("a") as file:
-            file.write(f"code={code}\nverdict={verdict}\nreport={out / 'report.html'}\n")
+        _append(in_output, f"code={code}\nverdict={verdict}\nreport={out / 'report.html'}\n")
     _annotate(verdict, settings.margins)
     return code
 
 
-def _compared(settings: Settings, out: Path, run: Path) -> tuple["Comparison | None", int]:
-    """The comparison and its exit code; without anything to compare with, that of the run."""
-    from ...reports.comparison.compare import (
-        DifferentDevices,
-        NotComparable,
-        compare_interleaved,
-        compare_runs,
-    )
-    from ...reports.comparison.gate import Gate
-    from ..store.names import find_run
-    from .compare import EXIT_CODES, runs_in
-    from .margins import read_margins
+def _append(path: str, text: str) -> None:
+    with Path(path).open("a") as file:
+        file.write(text)
 
-    gate = Gate(
-        margins=read_margins(settings.margins), fail_on_undecided=settings.fail_on_undecided
-    )
-    try:
-        if (out / "base").exists():
-            sides = runs_in(str(out / "base")), runs_in(str(out / "head"))
-            found = compare_interleaved(*sides, gate)
-        elif settings.baseline:
-            found = compare_runs(find_run(settings.baseline, DEFAULT_ROOT), run, gate)
-        else:
-            return None, int((out / "head.code").read_text())
-    except (NotComparable, BadInput) as error:
-        typer.echo(error, err=True)
-        return None, BadInput.exit_code
-    except (DifferentDevices, Refusal) as error:
-        typer.echo(error, err=True)
-        return None, EnvironmentUnmet.exit_code
-    assert found.gate_result is not None
-    return found, EXIT_CODES[found.gate_result.outcome]
+
+def _compared(gate: "Gate", baseline: str | None, out: Path, run: Path) -> "Comparison | None":
+    """None if there is nothing to compare with. Raises Refusal."""
+    from ...reports.comparison.compare import compare_interleaved, compare_runs
+    from ..store.names import find_run
+    from .compare import runs_in
+
+    if (out / "base").exists():
+        sides = runs_in(str(out / "base")), runs_in(str(out / "head"))
+        return compare_interleaved(*sides, gate)
+    if baseline:
+        return compare_runs(find_run(baseline, DEFAULT_ROOT), run, gate)
+    return None
 
 
 def _written(found: "Comparison | None", out: Path, run: Path) -> str:

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ..files.errors import BadInput
-from .options import DEFAULT_ROOT, Device, PickedDevice, Root, option
-from .verbs import Verb, Verbs, examples
+from .options import DEFAULT_ROOT, Device, PickedDevice, Root, switch
+from .verbs import Verbs, command, examples
 
 if TYPE_CHECKING:
     from ..store.suites import RunState
@@ -51,12 +51,10 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
     typer.echo("\nmore: attnbench list backends, models, studies, probes or runs")
 
 
-@list_app.command("backends", cls=Verb)
+@command(list_app, name="backends")
 def list_backends(
     device: PickedDevice = Device.AUTO,
-    refresh: Annotated[
-        bool, option("--refresh", "Ask every backend again; else only if a file changed.")
-    ] = False,
+    refresh: bool = switch("--refresh", "Ask every backend again; else only if a file changed."),
 ) -> None:
     """Backends, and the reason if one cannot run here."""
     from ... import impls
@@ -71,7 +69,7 @@ def list_backends(
         typer.echo(sentence, err=True)
 
 
-@list_app.command("scenarios", cls=Verb)
+@command(list_app, name="scenarios")
 def list_scenarios() -> None:
     """Shipped scenarios, and the question that each answers."""
     from ..scenario import summaries
@@ -79,7 +77,7 @@ def list_scenarios() -> None:
     print_table(("scenario", "question"), [(name, question) for name, _, question in summaries()])
 
 
-@list_app.command("models", cls=Verb)
+@command(list_app, name="models")
 def list_models() -> None:
     """Shipped models, and what their layers compute."""
     from ..models.config_file import shipped
@@ -94,7 +92,7 @@ def list_models() -> None:
     print_table(("model", "attention", "longest context"), rows)
 
 
-@list_app.command("studies", cls=Verb)
+@command(list_app, name="studies")
 def list_studies() -> None:
     """Studies, which time nothing, and the question that each answers."""
     from ..studies import load, names, takes, taking_files
@@ -104,7 +102,7 @@ def list_studies() -> None:
     print_table(("study", "question"), rows)
 
 
-@list_app.command("probes", cls=Verb)
+@command(list_app, name="probes")
 def list_probes() -> None:
     """Probes: the columns that each reads while a backend runs, and its names in `measure`."""
     from ..probes import load, names
@@ -119,7 +117,7 @@ def list_probes() -> None:
     print_table(("probe", "measure", "column", "meaning"), rows)
 
 
-@list_app.command("runs", cls=Verb)
+@command(list_app, name="runs")
 def list_runs(out: Root = DEFAULT_ROOT) -> None:
     """Runs and suites in a folder: name, device, and how the cases ended; of a broken one, why it
     cannot be read.

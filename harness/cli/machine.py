@@ -2,59 +2,54 @@
 this machine can measure, and how far to believe it.
 """
 
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from .options import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait, option
+from .measuring import run_options
+from .options import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait, switch
 
 if TYPE_CHECKING:
-    from ...reports.elements import Table
+    from ...reports.elements import Block
     from ..doctor import Findings
 
 
 def doctor(
-    calibrate: Annotated[
-        bool,
-        option(
-            "--calibrate",
-            "Check counters against known work, measure this device's peaks, and keep both in"
-            " --out.",
-        ),
-    ] = False,
+    calibrate: bool = switch(
+        "--calibrate",
+        "Check counters against known work, measure this device's peaks, and keep both in --out.",
+    ),
     device: PickedDevice = Device.AUTO,
     out: Root = DEFAULT_ROOT,
     wait: Wait = False,
-    as_json: Annotated[bool, option("--json", "As JSON.")] = False,
+    as_json: bool = switch("--json", "As JSON."),
 ) -> None:
     """Say what this machine can measure, and what stands in the way. Exit code 4 where a GPU is
     there but no run on it could be trusted.
 
     With --calibrate exit code 1 where a check is off.
     """
-    import json
-
-    from .tables import show
+    from ..terminal.live_bar import Steps, busy
 
     if calibrate:
-        raise typer.Exit(_calibrate(device.value, out, wait=wait, as_json=as_json))
-    from ..terminal.live_bar import busy
+        with Steps(quiet=as_json) as steps:
+            steps.step("starting")
+            from ..doctor.calibrate import calibrate as measured
+            from .calibration_text import blocks
 
+            found = measured(device.value, out, wait=wait, step=steps.step)
+        _end(found.exit_code, blocks(found, out), found.as_line() if as_json else None, indent=2)
     with busy("looking at this machine", quiet=as_json):
         from ..doctor import examine
 
         findings = examine(out)
-    if as_json:
-        typer.echo(json.dumps(findings.as_dict(), indent=2))
-    else:
-        show(_tables(findings))
-    raise typer.Exit(findings.exit_code)
+    document = findings.as_dict() if as_json else None
+    _end(findings.exit_code, _tables(findings), document, indent=2)
 
 
-def _tables(found: "Findings") -> "Iterator[Table]":
+def _tables(found: "Findings") -> "Iterator[Block]":
     """One for the machine, and one for each GPU."""
     from ...reports.elements import Table
 
@@ -70,89 +65,49 @@ def _tables(found: "Findings") -> "Iterator[Table]":
         yield Table(title=title + which, columns=("about", "", "found"), rows=tuple(rows))
 
 
-def _calibrate(device: str, out: Path, *, wait: bool, as_json: bool) -> int:
-    import json
-
-    from ..terminal.live_bar import Steps
-    from .tables import show
-
-    with Steps(quiet=as_json) as steps:
-        steps.step("starting")
-        from ..doctor.calibrate import calibrate
-        from .calibration_text import blocks
-
-        calibration = calibrate(device, out, wait=wait, step=steps.step)
-    if as_json:
-        typer.echo(json.dumps(calibration.as_line(), indent=2))
-        return calibration.exit_code
-    show(blocks(calibration, out))
-    return calibration.exit_code
-
-
 def selfcheck(
     device: PickedDevice = Device.AUTO,
     out: Root = DEFAULT_ROOT,
     wait: Wait = False,
     seed: Seed = 0,
     quiet: Quiet = False,
-    as_json: Annotated[bool, option("--json", "The result as JSON on stdout.")] = False,
-    court: Annotated[
-        bool, option("--court", "Measure backends that cheat, beside honest ones: who is caught?")
-    ] = False,
+    as_json: bool = switch("--json", "The result as JSON on stdout."),
+    court: bool = switch(
+        "--court", "Measure backends that cheat, beside honest ones: who is caught?"
+    ),
 ) -> None:
     """Measure backends against themselves and print this machine's noise floor. Exit code 1 where
     equals are told apart.
 
     With --court exit code 1 where a cheat escapes or an honest backend is convicted.
     """
-    import json
-    from dataclasses import asdict
+    from ..terminal.progress import progress, started
 
-    from ..run.start import RunOptions
-
+    options = run_options(progress(quiet=quiet or as_json), wait=wait)
     if court:
-        raise typer.Exit(_court(device.value, out, seed, wait=wait, quiet=quiet, as_json=as_json))
+        from ..selfcheck.court import court as tried
+        from .court_text import blocks, court_progress
+
+        options = run_options(court_progress(quiet=quiet or as_json), wait=wait)
+        with started(options.listener):
+            result = tried(device.value, out, seed, options)
+        _end(result.exit_code, blocks(result), result.as_dict() if as_json else None)
     from ..selfcheck.noise import selfcheck as check
-    from ..terminal.progress import progress
-    from .selfcheck_text import blocks
+    from .selfcheck_text import blocks as said
+
+    with started(options.listener):
+        floor = check(device.value, out, seed, options)
+    _end(floor.exit_code, said(floor, out), floor.as_dict() if as_json else None)
+
+
+def _end(
+    code: int, blocks: "Iterable[Block]", document: Mapping[str, Any] | None, **how: Any
+) -> NoReturn:
+    """Print what was found: the document as JSON, if there is one, else the blocks."""
     from .tables import show
 
-    listener = progress(quiet=quiet or as_json)
-    listener.start("starting a worker")
-    try:
-        floor = check(
-            device.value,
-            out,
-            seed,
-            RunOptions(command=["attnbench", *sys.argv[1:]], listener=listener, wait=wait),
-        )
-    finally:
-        listener.end()
-    if as_json:
-        typer.echo(json.dumps(asdict(floor) | {"false_alarms": floor.false_alarms}))
+    if document is not None:
+        typer.echo(json.dumps(document, **how))
     else:
-        show(blocks(floor, out))
-    raise typer.Exit(floor.exit_code)
-
-
-def _court(device: str, out: Path, seed: int, *, wait: bool, quiet: bool, as_json: bool) -> int:
-    import json
-
-    from ..run.start import RunOptions
-    from ..selfcheck.court import court
-    from ..terminal.progress import QuietProgress
-    from .court_text import CourtProgress, blocks
-    from .tables import show
-
-    listener = QuietProgress() if quiet or as_json else CourtProgress()
-    command = ["attnbench", *sys.argv[1:]]
-    listener.start("starting a worker")
-    try:
-        result = court(device, out, seed, RunOptions(command=command, listener=listener, wait=wait))
-    finally:
-        listener.end()
-    if as_json:
-        typer.echo(json.dumps(result.as_dict()))
-        return result.exit_code
-    show(blocks(result))
-    return result.exit_code
+        show(blocks)
+    raise typer.Exit(code)

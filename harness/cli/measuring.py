@@ -5,27 +5,37 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ..files.errors import BadInput, shown
 from .options import (
     DEFAULT_ROOT,
-    AllowImport,
+    OUTPUT,
+    SHAPE,
+    WHAT,
     AsJson,
     Axes,
     Backends,
-    DryRun,
-    HeadDim,
-    Imported,
     Quiet,
     Root,
     Seed,
+    Texts,
     Threads,
     Wait,
+    own_option,
+    switch,
 )
-from .texts import given, separated
+from .texts import separated
+
+if TYPE_CHECKING:
+    from ..run.run_rows import RunResult
+    from ..run.start import RunOptions
+    from ..run.suite import SuiteEntry
+
+GIVEN = ("backends", "head_dim", "model", "phase", "tp", "baseline")
+"""Options of a grid beside those of the axes of a problem, by the names of a scenario's fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +43,27 @@ class Grid:
     """Cases given by options."""
 
     backends: Backends = None
-    backend: Imported = None
-    allow_import: AllowImport = False
+    backend: Texts = own_option(
+        "--backend MODULE:ATTRIBUTE",
+        "Also this callable or module of yours; needs --allow-import. Repeatable.",
+        WHAT,
+    )
+    allow_import: bool = switch(
+        "--allow-import", "Let workers import and run the modules that --backend names.", WHAT
+    )
     axes: Axes = field(default_factory=dict)
-    head_dim: HeadDim = None
+    head_dim: str | None = own_option(
+        "--head-dim WIDTH",
+        "Width of one head; d_model / heads if not given. Without --d-model: d_model is heads"
+        " times this.",
+        SHAPE,
+    )
 
     @property
     def values(self) -> dict[str, Any]:
         """What was given, by the names of a scenario's fields."""
-        backends, head_dim = given({"backends": self.backends}), given({"head_dim": self.head_dim})
-        return {**backends, **self.axes, **head_dim}
+        own = {name: getattr(self, name, None) for name in GIVEN}
+        return {**{name: str(one) for name, one in own.items() if one is not None}, **self.axes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,24 +72,27 @@ class Session:
 
     threads: Threads = None
     out: Root = DEFAULT_ROOT
-    dry_run: DryRun = False
+    dry_run: bool = switch(
+        "--dry-run -n", "Show every case with its predicted bytes; measure nothing.", OUTPUT
+    )
     wait: Wait = False
     seed: Seed = 0
     quiet: Quiet = False
     as_json: AsJson = False
 
-    def listening(self, *, allow_import: bool) -> tuple[Any, Any]:
-        """The progress that is asked for, and how to run with it."""
-        from ..run.start import RunOptions
+    def options(self, *, allow_import: bool) -> "RunOptions":
+        """How to run, with the progress that is asked for."""
         from ..terminal.progress import progress
 
         listener = progress(quiet=self.quiet, as_json=self.as_json)
-        return listener, RunOptions(
-            command=["attnbench", *sys.argv[1:]],
-            listener=listener,
-            wait=self.wait,
-            allow_import=allow_import,
-        )
+        return run_options(listener, wait=self.wait, allow_import=allow_import)
+
+
+def run_options(listener: Any, **settings: Any) -> "RunOptions":
+    """Of the command that was given."""
+    from ..run.start import RunOptions
+
+    return RunOptions(command=["attnbench", *sys.argv[1:]], listener=listener, **settings)
 
 
 def read_scenarios(
@@ -99,7 +123,9 @@ def read_scenarios(
     return read_entries(scenarios, changes, more_backends)
 
 
-def print_dry_run(planned: Sequence[Any], root: Path, of_packs: Mapping[str, Any] = {}) -> None:
+def print_dry_run(
+    planned: "Sequence[SuiteEntry]", root: Path, of_packs: Mapping[str, Any] = {}
+) -> None:
     """What is known before anything runs, on stdout; `of_packs`: the values of packs' options."""
     from ..process.interpreter import check_interpreters
     from ..terminal.live_bar import busy
@@ -114,35 +140,21 @@ def print_dry_run(planned: Sequence[Any], root: Path, of_packs: Mapping[str, Any
             echo(table)
 
 
-def measure_all(
-    jobs: Sequence[Callable[[Any], Any]], progress: Any, options: Any, session: Session
+def measure(
+    job: "Callable[[RunOptions], RunResult]", options: "RunOptions", session: Session
 ) -> None:
-    """Do one run after the other; exit with the worst exit code."""
-    worst = 0
-    for job in jobs:
-        progress.start("starting a worker")
-        try:
-            result = job(options)
-        finally:
-            progress.end()
-        print_result(result, quiet=session.quiet, as_json=session.as_json)
-        worst = max(worst, result.exit_code)
-        if result.signal is not None:
-            break
-    raise typer.Exit(worst)
+    """Do a run, print its folder on stdout, and a summary on stderr; exit with its exit code."""
+    from ..terminal import live_bar
+    from ..terminal import progress as terminal
 
-
-def print_result(result: Any, *, quiet: bool, as_json: bool) -> None:
-    """Print the run folder on stdout, and a summary on stderr."""
-    if as_json:
+    with terminal.started(options.listener):
+        result = job(options)
+    if session.as_json:
         end = {"reason": "end", "run": str(result.path), "statuses": dict(result.statuses)}
         typer.echo(json.dumps(end))
-        return
+        raise typer.Exit(result.exit_code)
     typer.echo(result.path)
-    if not quiet:
-        from ..terminal import live_bar
-        from ..terminal import progress as terminal
-
+    if not session.quiet:
         with live_bar.busy("reading the results"):
             from ...reports.pages.report import open_report
             from ...reports.pages.terminal import terminal_summary
@@ -150,3 +162,4 @@ def print_result(result: Any, *, quiet: bool, as_json: bool) -> None:
 
             answers = terminal_summary(open_report([result.path]))
         terminal.print_summary(result.statuses, answers, found_table(result.path), result.path)
+    raise typer.Exit(result.exit_code)

@@ -3,7 +3,7 @@
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -27,7 +27,8 @@ WHAT, SHAPE, HOW, LIMITS, EARLIER, OUTPUT = (
 )
 FILES = (".csv", ".htm", ".html", ".json", ".md", ".parquet", ".pdf", ".png", ".svg", ".txt")
 MOST_THREADS = 4096
-MOST_COPIES = 64
+OWN = "declared"
+Texts = list[str] | None
 
 
 def option(
@@ -54,6 +55,22 @@ def option(
 
 def argument(metavar: str, text: str, complete: Callable[..., Any] | None = None) -> Any:
     return typer.Argument(metavar=metavar, help=text, autocompletion=complete)
+
+
+def own(declared: Any, default: Any = None) -> Any:
+    """In place of the default of a parameter, or of a field of a group: an option or an argument
+    that no other verb takes. See `expanded`.
+    """
+    return field(default=default, metadata={OWN: declared})
+
+
+def own_option(names: str, *about: Any, default: Any = None, **settings: Any) -> Any:
+    return own(option(names, *about, **settings), default)
+
+
+def switch(names: str, text: str, panel: str | None = None) -> Any:
+    """An option without a value."""
+    return own(option(names, text, panel), False)
 
 
 # ---- what options are parsed into ----------------------------------------------------------------
@@ -106,11 +123,6 @@ Root = Annotated[
         is_eager=True,
     ),
 ]
-RUN = (
-    "Folder of a run or a suite, or its name under --out; 'latest' finished last, a scenario's name"
-    " is its newest run."
-)
-RunName = Annotated[str, argument("RUN", RUN, completion.runs)]
 RUNS = "Folders of runs or suites, or names under --out; 'latest' finished last."
 RunNames = Annotated[list[str], argument("RUN", RUNS, completion.runs)]
 Salvage = Annotated[
@@ -119,103 +131,11 @@ Salvage = Annotated[
 
 # ---- what to measure -----------------------------------------------------------------------------
 
-SCENARIOS = "Names of shipped scenarios, YAML files, or a suite file, which lists scenarios."
-Scenarios = Annotated[list[str] | None, argument("SCENARIO", SCENARIOS, completion.scenarios)]
-Imported = Annotated[
-    list[str] | None,
-    option(
-        "--backend MODULE:ATTRIBUTE",
-        "Also this callable or module of yours; needs --allow-import. Repeatable.",
-        WHAT,
-    ),
-]
-AllowImport = Annotated[
-    bool,
-    option("--allow-import", "Let workers import and run the modules that --backend names.", WHAT),
-]
 Backends = Annotated[
     str | None,
     option("--backends A,B", "Backends, as naive,fused,sdpa.", WHAT, completion.backends),
 ]
-Baseline = Annotated[
-    str | None,
-    option(
-        "--baseline BACKEND",
-        "Backend that ratios are taken against; the first if not given.",
-        WHAT,
-        completion.one_backend,
-    ),
-]
-Only = Annotated[
-    list[str] | None,
-    option("--only PATTERN", "Measure only cases whose id matches; repeatable.", WHAT),
-]
-Skip = Annotated[
-    list[str] | None,
-    option("--skip PATTERN", "Leave out cases whose id matches; repeatable.", WHAT),
-]
-Sets = Annotated[
-    list[str] | None, option("--set A.B=C", "Change a field of the scenario; repeatable.", WHAT)
-]
-InShard = Annotated[
-    str | None,
-    option(
-        "--shard I/N",
-        "Measure only the I-th of N parts of the plan, for N devices or jobs; attnbench merge"
-        " makes one run of them.",
-        WHAT,
-    ),
-]
-Replicate = Annotated[
-    int | None,
-    option(
-        "--replicate COUNT",
-        "Measure every group of cases so many times, to see how much devices of one kind"
-        " differ: with --shard or --on ray on different ones, else on this one.",
-        WHAT,
-        min=2,
-        max=MOST_COPIES,
-    ),
-]
 
-# ---- shape of the problem ------------------------------------------------------------------------
-
-HeadDim = Annotated[
-    str | None,
-    option(
-        "--head-dim WIDTH",
-        "Width of one head; d_model / heads if not given. Without --d-model: d_model is"
-        " heads times this.",
-        SHAPE,
-    ),
-]
-OfModel = Annotated[
-    str | None,
-    option(
-        "--model MODEL",
-        "The attention of a model: a name from attnbench list models, a config.json of"
-        " Hugging Face, or its folder. In place of heads and widths.",
-        SHAPE,
-        completion.models,
-    ),
-]
-OfPhase = Annotated[
-    str | None,
-    option(
-        "--phase prefill|decode|training",
-        "With --model: --seq-len tokens at once, one token after so many, or all with gradients.",
-        SHAPE,
-    ),
-]
-Tp = Annotated[
-    int | None,
-    option(
-        "--tp COUNT",
-        "With --model: devices that share its heads (tensor parallelism).",
-        SHAPE,
-        min=1,
-    ),
-]
 
 # ---- how to measure, and limits ------------------------------------------------------------------
 
@@ -251,14 +171,6 @@ Threads = Annotated[
         callback=set_threads,
     ),
 ]
-Pythons = Annotated[
-    list[str] | None,
-    option(
-        "--python NAME=PATH",
-        "Measure in this interpreter; two or more are interleaved and compared.",
-        HOW,
-    ),
-]
 Wait = Annotated[bool, option("--wait", "Wait for another run on this device to end.", HOW)]
 Seed = Annotated[int, option("--seed", "Of the inputs and of the order of measuring.", HOW)]
 Timeout = Annotated[
@@ -280,12 +192,8 @@ MemoryGib = Annotated[
 
 # ---- output --------------------------------------------------------------------------------------
 
-Quiet = Annotated[bool, option("--quiet -q", "No progress and no summary.", OUTPUT)]
 AsJson = Annotated[bool, option("--json", "Progress as JSON lines on stdout.", OUTPUT)]
-DryRun = Annotated[
-    bool,
-    option("--dry-run -n", "Show every case with its predicted bytes; measure nothing.", OUTPUT),
-]
+Quiet = Annotated[bool, option("--quiet -q", "No progress and no summary.", OUTPUT)]
 
 # ---- groups --------------------------------------------------------------------------------------
 
@@ -321,7 +229,8 @@ WallAxes = Annotated[Mapping[str, Any], _axes("seq_len")]
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """A command with groups of options as parameters, as typer takes it: with an option for each.
 
-    A group is a frozen dataclass, whose fields are options or groups, or `Several`.
+    A group is a frozen dataclass, whose fields are options or groups, or `Several`. Its fields and
+    the parameters have annotated types, or are their `own`.
     """
     signature = inspect.signature(command)
 
@@ -343,7 +252,7 @@ def _options(group: inspect.Parameter) -> Iterator[inspect.Parameter]:
         for one in _fields(group):
             yield from _options(one)
     else:
-        yield group.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        yield _parameter(group.name, group.annotation, group.default)
 
 
 def _taken(group: inspect.Parameter, values: Mapping[str, Any]) -> Any:
@@ -362,10 +271,14 @@ def _several(group: inspect.Parameter) -> Mapping[str, Any]:
 
 def _fields(group: inspect.Parameter) -> Iterator[inspect.Parameter]:
     for one in fields(group.annotation):
-        default = inspect.Parameter.empty if one.default is MISSING else one.default
-        yield _parameter(one.name, one.type, default)
+        yield _parameter(one.name, one.type, one)
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    """`default`: of a parameter; a field, also one in place of a default, gives its own."""
+    if isinstance(default, Field):
+        if OWN in default.metadata:
+            annotation = Annotated[annotation, default.metadata[OWN]]
+        default = inspect.Parameter.empty if default.default is MISSING else default.default
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)

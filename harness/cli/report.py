@@ -13,29 +13,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
-from ..files.errors import BadInput, EnvironmentUnmet
-from ..rows.run_files import shown_path
+from ..files.errors import BadInput
 from . import completion
-from .options import DEFAULT_ROOT, Root, RunName, RunNames, Salvage, option
+from .options import DEFAULT_ROOT, Root, RunNames, Salvage, argument, own_option, switch
 
 if TYPE_CHECKING:
     from ...reports.pages.report import Report
 
 STDOUT = "-"
+RUN = (
+    "Folder of a run or a suite, or its name under --out; 'latest' finished last, a scenario's name"
+    " is its newest run."
+)
+FORMATS = f"{', '.join(names())}. Without it: what FILE ends in, else csv."
 
 
 class Pages(StrEnum):
     HTML = "html"
     MD = "md"
-
-
-Output = Annotated[
-    Path | None,
-    option(
-        "--output -o FILE",
-        "Default: report.html in the run folder or beside several runs; md goes to stdout.",
-    ),
-]
 
 
 @contextmanager
@@ -54,15 +49,17 @@ def written_to(path: Path, flag: str) -> Iterator[None]:
 def report(
     runs: RunNames,
     out: Root = DEFAULT_ROOT,
-    output: Output = None,
-    format_: Annotated[
-        Pages, option("--format", "html, or md for pull requests and job summaries.")
-    ] = Pages.HTML,
-    figures: Annotated[
-        Path | None,
-        option("--figures DIR", "Also write every figure into this folder, as SVG and PNG."),
-    ] = None,
-    open_it: Annotated[bool, option("--open", "Open it in a browser.")] = False,
+    output: Path | None = own_option(
+        "--output -o FILE",
+        "Default: report.html in the run folder or beside several runs; md goes to stdout.",
+    ),
+    format_: Pages = own_option(
+        "--format", "html, or md for pull requests and job summaries.", default=Pages.HTML
+    ),
+    figures: Path | None = own_option(
+        "--figures DIR", "Also write every figure into this folder, as SVG and PNG."
+    ),
+    open_it: bool = switch("--open", "Open it in a browser."),
     salvage: Salvage = False,
 ) -> None:
     """Write the report of one run or of several, one self-contained file, and print its path."""
@@ -103,6 +100,8 @@ def report(
 
 def say_notes(opened: "Report") -> None:
     """What was left out when the runs were read, on stderr."""
+    from ..rows.run_files import shown_path
+
     for run in opened.runs:
         for note in run.notes:
             typer.echo(f"note: {shown_path(run.path)}: {note}", err=True)
@@ -125,13 +124,11 @@ def _run_paths(names: list[str], out: Path) -> list[Path]:
 
 
 def show(
-    run: RunName = "latest",
-    sections: Annotated[
-        str, option("--sections NAME[,NAME]", "Which; by default the answers.")
-    ] = "",
-    everything: Annotated[
-        bool, option("--all", "All sections, with the tables behind the answers.")
-    ] = False,
+    run: Annotated[str, argument("RUN", RUN, completion.runs)] = "latest",
+    sections: str = own_option(
+        "--sections NAME[,NAME]", "Which; by default the answers.", default=""
+    ),
+    everything: bool = switch("--all", "All sections, with the tables behind the answers."),
     salvage: Salvage = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
@@ -160,25 +157,20 @@ def show(
 
 def export(
     runs: RunNames,
-    format_: Annotated[
-        str | None,
-        option(
-            "--format FORMAT",
-            f"{', '.join(names())}. Without it: what FILE ends in, else csv.",
-            complete=completion.export_formats,
-        ),
-    ] = None,
-    output: Annotated[
-        str, option("--output -o FILE|-", "Written whole or not at all; - is stdout, the default.")
-    ] = STDOUT,
+    format_: str | None = own_option("--format FORMAT", FORMATS, None, completion.export_formats),
+    output: str = own_option(
+        "--output -o FILE|-",
+        "Written whole or not at all; - is stdout, the default.",
+        default=STDOUT,
+    ),
     salvage: Salvage = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Hand runs to other programs: as a tidy table with one row per case, or in a format of theirs.
     docs/exports.md has the formats.
     """
-    from ...reports.exports import NotExportable, PackageMissing
     from ...reports.exports import export as exported
+    from ...reports.exports import load
     from ..files.safe_files import write_output
 
     notes: list[str] = []
@@ -189,16 +181,13 @@ def export(
             notes.append(
                 f".{ending} names no format, so it is csv; --format takes {', '.join(names())}"
             )
-    if format_ not in names():
-        raise BadInput(f"export: no format {format_!r}; there are: {', '.join(names())}")
-    try:
-        done = exported(_run_paths(runs, out), format_, salvage=salvage)
-    except NotExportable as error:
-        raise BadInput(f"export: {error}") from None
-    except PackageMissing as error:
-        raise EnvironmentUnmet(str(error)) from None
+    load(format_)  # another one is refused before a run is read
+    done = exported(_run_paths(runs, out), format_, salvage=salvage)
     if output == STDOUT:
-        _refuse_bytes_in_terminal(done.content, format_)
+        if isinstance(done.content, bytes) and sys.stdout.isatty():
+            raise BadInput(
+                f"{format_}: bytes, which a terminal cannot show; name a file with --output FILE"
+            )
         typer.echo(done.content, nl=False)
     else:
         with written_to(Path(output), "--output FILE"):
@@ -207,10 +196,3 @@ def export(
             typer.echo(output)
     for note in (*notes, *done.notes):
         typer.echo(f"note: {note}", err=True)
-
-
-def _refuse_bytes_in_terminal(content: str | bytes, format_: str) -> None:
-    if isinstance(content, bytes) and sys.stdout.isatty():
-        raise BadInput(
-            f"{format_}: bytes, which a terminal cannot show; name a file with --output FILE"
-        )

@@ -8,33 +8,36 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ..files.errors import BadInput
 from ..run.packs import opted, run_options, selected
 from . import completion
-from .measuring import Grid, Session, measure_all, print_dry_run, read_scenarios
+from .measuring import Grid, Session, measure, print_dry_run, read_scenarios
 from .options import (
     EARLIER,
-    Baseline,
-    InShard,
+    HOW,
+    SHAPE,
+    WHAT,
     MemoryGib,
-    OfModel,
-    OfPhase,
-    Only,
     PlanName,
-    Pythons,
-    Replicate,
-    Scenarios,
-    Sets,
     Several,
-    Skip,
+    Texts,
     Timeout,
-    Tp,
     Where,
-    option,
+    argument,
+    own,
+    own_option,
+    switch,
 )
-from .texts import as_changes, given
+from .texts import as_changes
 
 if TYPE_CHECKING:
+    from ..run.start import RunOptions
     from ..run.suite import SuiteEntry
     from ..scenario.selection import Selection
 
+MOST_COPIES = 64
+SCENARIOS = argument(
+    "SCENARIO",
+    "Names of shipped scenarios, YAML files, or a suite file, which lists scenarios.",
+    completion.scenarios,
+)
 OfPacks = Annotated[Mapping[str, Any], Several(run_options())]
 
 
@@ -42,27 +45,61 @@ OfPacks = Annotated[Mapping[str, Any], Several(run_options())]
 class ModelGrid(Grid):
     """A grid, also of a model's attention."""
 
-    model: OfModel = None
-    phase: OfPhase = None
-    tp: Tp = None
-    baseline: Baseline = None
-
-    @property
-    def values(self) -> dict[str, Any]:
-        tp = None if self.tp is None else str(self.tp)
-        words = {"model": self.model, "phase": self.phase, "tp": tp, "baseline": self.baseline}
-        return {**super(ModelGrid, self).values, **given(words)}
+    model: str | None = own_option(
+        "--model MODEL",
+        "The attention of a model: a name from attnbench list models, a config.json of Hugging"
+        " Face, or its folder. In place of heads and widths.",
+        SHAPE,
+        completion.models,
+    )
+    phase: str | None = own_option(
+        "--phase prefill|decode|training",
+        "With --model: --seq-len tokens at once, one token after so many, or all with gradients.",
+        SHAPE,
+    )
+    tp: int | None = own_option(
+        "--tp COUNT",
+        "With --model: devices that share its heads (tensor parallelism).",
+        SHAPE,
+        min=1,
+    )
+    baseline: str | None = own_option(
+        "--baseline BACKEND",
+        "Backend that ratios are taken against; the first if not given.",
+        WHAT,
+        completion.one_backend,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """Which cases, and in which interpreters."""
 
-    only: Only = None
-    skip: Skip = None
-    shard: InShard = None
-    replicate: Replicate = None
-    pythons: Pythons = None
+    only: Texts = own_option(
+        "--only PATTERN", "Measure only cases whose id matches; repeatable.", WHAT
+    )
+    skip: Texts = own_option(
+        "--skip PATTERN", "Leave out cases whose id matches; repeatable.", WHAT
+    )
+    shard: str | None = own_option(
+        "--shard I/N",
+        "Measure only the I-th of N parts of the plan, for N devices or jobs; attnbench merge makes"
+        " one run of them.",
+        WHAT,
+    )
+    replicate: int | None = own_option(
+        "--replicate COUNT",
+        "Measure every group of cases so many times, to see how much devices of one kind differ:"
+        " with --shard or --on ray on different ones, else on this one.",
+        WHAT,
+        min=2,
+        max=MOST_COPIES,
+    )
+    pythons: Texts = own_option(
+        "--python NAME=PATH",
+        "Measure in this interpreter; two or more are interleaved and compared.",
+        HOW,
+    )
 
     def selection(self) -> "Selection":
         """Raises BadInput."""
@@ -83,7 +120,7 @@ class Part:
 class Changed:
     """Fields of the scenario that are set."""
 
-    sets: Sets = None
+    sets: Texts = own_option("--set A.B=C", "Change a field of the scenario; repeatable.", WHAT)
     device: Where = None
     timeout: Timeout = None
     memory_gib: MemoryGib = None
@@ -99,23 +136,17 @@ class Changed:
 class Earlier:
     """A run that is resumed."""
 
-    resume: Annotated[
-        str | None,
-        option("--resume RUN", "Measure what this run still lacks.", EARLIER, completion.runs),
-    ] = None
-    retry_failed: Annotated[
-        bool,
-        option(
-            "--retry-failed", "With --resume: crashed, failed and timed-out cases again.", EARLIER
-        ),
-    ] = False
-    force: Annotated[
-        bool, option("--force", "With --resume: even in another environment.", EARLIER)
-    ] = False
+    resume: str | None = own_option(
+        "--resume RUN", "Measure what this run still lacks.", EARLIER, completion.runs
+    )
+    retry_failed: bool = switch(
+        "--retry-failed", "With --resume: crashed, failed and timed-out cases again.", EARLIER
+    )
+    force: bool = switch("--force", "With --resume: even in another environment.", EARLIER)
 
 
 def run(
-    scenarios: Scenarios = None,
+    scenarios: Texts = own(SCENARIOS),
     *,
     grid: ModelGrid,
     part: Part,
@@ -138,19 +169,19 @@ def run(
         )
     if earlier.resume is None and (earlier.retry_failed or earlier.force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
-    progress, options = session.listening(allow_import=grid.allow_import)
+    options = session.options(allow_import=grid.allow_import)
     options = opted(options, of_packs, dry_run=session.dry_run)
     selection = selected(part.selection(), of_packs)
     if earlier.resume is not None:
-        return _resume(earlier, selection, session, progress, options)
+        return _resume(earlier, earlier.resume, selection, session, options)
     entries, is_suite = _planned(scenarios or [], grid, changed.changes, selection)
     if session.dry_run:
         return print_dry_run(entries, session.out, of_packs)
-    return _measure(entries, scenarios or [], session, progress, options, is_suite=is_suite)
+    return _measure(entries, scenarios or [], session, options, is_suite=is_suite)
 
 
 def _resume(
-    earlier: Earlier, selection: "Selection", session: Session, progress: Any, options: Any
+    earlier: Earlier, run: str, selection: "Selection", session: Session, options: "RunOptions"
 ) -> None:
     from ..run.start import resume_run
     from ..run.suite import Suite
@@ -158,15 +189,14 @@ def _resume(
     from ..store.suites import is_suite
     from .suite import measure_suite
 
-    path = find(earlier.resume or "", session.out, unfinished=True)
+    path = find(run, session.out, unfinished=True)
     pythons, attachments = selection.interpreters, selection.attachments
+    retry_failed, force = earlier.retry_failed, earlier.force
     if is_suite(path):
-        suite = Suite(path, pythons, attachments, retry_failed=earlier.retry_failed)
-        measure = partial(measure_suite, force=earlier.force)
-        return measure(suite, options, progress, session)
-    job = partial(resume_run, path, interpreters=pythons, force=earlier.force)
-    job = partial(job, attachments=attachments, retry_failed=earlier.retry_failed)
-    return measure_all([job], progress, options, session)
+        suite = Suite(path, pythons, attachments, retry_failed=retry_failed)
+        return measure_suite(suite, options, session, force=force)
+    job = partial(resume_run, path, interpreters=pythons, attachments=attachments, force=force)
+    return measure(partial(job, retry_failed=retry_failed), options, session)
 
 
 def _planned(
@@ -194,8 +224,7 @@ def _measure(
     planned: "list[SuiteEntry]",
     scenarios: list[str],
     session: Session,
-    progress: Any,
-    options: Any,
+    options: "RunOptions",
     *,
     is_suite: bool,
 ) -> None:
@@ -209,7 +238,8 @@ def _measure(
     out, seed = session.out, session.seed
     if is_suite:
         suite = Suite.create(out, suite_name(scenarios), planned, seed, options.command)
-        return measure_suite(suite, options, progress, session)
+        return measure_suite(suite, options, session)
     (one,) = planned
-    job = partial(start_run, one.scenario, out, seed, one.selection)
-    return measure_all([job], progress, options, session)
+    return measure(
+        lambda how: start_run(one.scenario, out, seed, one.selection, how), options, session
+    )

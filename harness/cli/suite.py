@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
     from ..run.start import RunOptions
     from ..run.suite import EntryEnd, Suite, SuiteEntry
-    from ..scenario import Entry
+    from ..scenario import Entry, Scenario
     from ..scenario.selection import Selection
     from ..store.suites import SuiteState
     from .measuring import Session
@@ -65,34 +65,25 @@ def suite_name(names: Sequence[str]) -> str:
 
 
 def measure_suite(
-    suite: "Suite",
-    options: "RunOptions",
-    progress: Any,
-    session: "Session",
-    *,
-    force: bool = False,
+    suite: "Suite", options: "RunOptions", session: "Session", *, force: bool = False
 ) -> None:
     """Measure what a suite lacks; print its folder. Exits with the worst exit code."""
     from ..terminal import live_bar
     from ..terminal import progress as terminal
 
-    quiet, as_json = session.quiet, session.as_json
     ends: list[EntryEnd] = []
     try:
         for number in suite.pending():
             scenario = suite.entries[number].scenario
-            _say_which(number, len(suite.entries), scenario, quiet=quiet, as_json=as_json)
-            progress.start("starting a worker")
-            try:
+            _say_which(number, len(suite.entries), scenario, session)
+            with terminal.started(options.listener):
                 end = suite.measure(number, options, force=force)
-            finally:
-                progress.end()
             ends.append(end)
             if end.result is not None:  # what took the device meanwhile must not skip the rest
                 options = replace(options, wait=True)
-            if end.refusal is not None and not as_json:
+            if end.refusal is not None and not session.as_json:
                 typer.echo(f"{scenario.name}: {end.refusal}", err=True)
-            elif end.result is not None and not as_json and not quiet:
+            elif end.result is not None and not session.as_json and not session.quiet:
                 live_bar.console().print(terminal.counts(end.result.statuses))
             if end.signal is not None:
                 break
@@ -101,46 +92,41 @@ def measure_suite(
         if remark := suite.close():
             options.listener.remark(remark)
     if suite.path.exists():
-        print_end(suite.path, quiet=quiet, as_json=as_json)
+        print_end(suite.path, session)
     raise typer.Exit(code)
 
 
-def _say_which(number: int, count: int, scenario: Any, *, quiet: bool, as_json: bool) -> None:
+def _say_which(number: int, count: int, scenario: "Scenario", session: "Session") -> None:
     from rich.markup import escape
 
     from ..terminal.live_bar import console
 
-    if as_json:
+    if session.as_json:
         entry = {"reason": "entry", "number": number, "of": count, "scenario": scenario.name}
         typer.echo(json.dumps(entry))
-    elif not quiet:
+    elif not session.quiet:
         what = f"[bold]{number + 1} of {count}: {escape(scenario.name)}:[/]"
         console().print(f"\n{what} {escape(scenario.question)}")
 
 
-def print_end(path: Path, *, quiet: bool, as_json: bool) -> None:
+def print_end(path: Path, session: "Session") -> None:
     """Print the suite's folder on stdout, and an answer per question on stderr."""
     from ..store.suites import suite_state
 
     state = suite_state(path)
-    statuses: Counter[str] = Counter()
-    for entry in state.entries:
-        statuses.update(entry.state.statuses if entry.state else {})
-    if as_json:
-        entries = [
-            {
-                "scenario": one.scenario,
-                "ended": one.ended,
-                "run": str(one.state.path) if one.state else None,
-            }
-            for one in state.entries
-        ]
-        end = {"reason": "end", "suite": str(path), "entries": entries, "statuses": dict(statuses)}
-        typer.echo(json.dumps(end))
+    if not session.as_json:
+        typer.echo(path)
+        if not session.quiet:
+            _print_summary(state)
         return
-    typer.echo(path)
-    if not quiet:
-        _print_summary(state)
+    statuses: Counter[str] = Counter()
+    entries = []
+    for one in state.entries:
+        statuses.update(one.state.statuses if one.state else {})
+        run = str(one.state.path) if one.state else None
+        entries.append({"scenario": one.scenario, "ended": one.ended, "run": run})
+    end = {"reason": "end", "suite": str(path), "entries": entries, "statuses": dict(statuses)}
+    typer.echo(json.dumps(end))
 
 
 def _print_summary(state: "SuiteState") -> None:

@@ -1,7 +1,7 @@
 """What options say in words: as fields of a scenario, or why they cannot be meant."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import nan
 from typing import get_args
 
@@ -12,10 +12,6 @@ from .options import Device
 
 MOST_TOLERANCE_RATIO = 0.5
 SIZE = re.compile(r"[0-9]+[kKmM]?")
-
-
-def given(options: Mapping[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def as_changes(

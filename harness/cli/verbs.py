@@ -8,6 +8,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from .options import expanded
+
 MEASURE, READ, MACHINE, FILES = "Measure", "Read and compare", "This machine", "Files"
 """The groups of verbs in the help."""
 # Its classes are not in typer's own names, and their module differs between versions.
@@ -63,9 +65,25 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["Examples:", *(line.replace("[", r"\[") for line in lines)])
 
 
-def unfolded(function: Callable[..., None]) -> str:
-    """A docstring whose paragraphs are lines, which the terminal folds."""
-    return folded(inspect.getdoc(function) or "")
+def command(
+    app: typer.Typer, *lines: str, panel: str | None = None, name: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator: a function as a verb, with groups of options as parameters (options.expanded).
+
+    `lines`: examples. `panel`: its group in the help.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        app.command(
+            name,
+            cls=Verb,
+            rich_help_panel=panel,
+            help=inspect.getdoc(function) or "",
+            epilog=examples(*lines) if lines else None,
+        )(expanded(function))
+        return function
+
+    return decorate
 
 
 def folded(text: str) -> str:

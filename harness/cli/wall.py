@@ -2,14 +2,22 @@
 
 import sys
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Annotated
 
 import typer
 
 from ..files.errors import BadInput, shown
-from .measuring import Grid, Session, measure_all, print_dry_run
-from .options import LIMITS, Backends, MemoryGib, OwnWhere, Timeout, WallAxes, option
+from .measuring import Grid, Session, measure, print_dry_run
+from .options import (
+    LIMITS,
+    Backends,
+    MemoryGib,
+    OwnWhere,
+    Texts,
+    Timeout,
+    WallAxes,
+    own,
+    own_option,
+)
 from .texts import as_changes, ratio_of, separated
 
 USUAL_BACKENDS = "naive,fused,sdpa"
@@ -25,28 +33,24 @@ class WallGrid(Grid):
 
 
 def wall(
-    words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    words: Texts = own(typer.Argument(hidden=True)),
     *,
     grid: WallGrid,
     memory_gib: MemoryGib = None,
     device: OwnWhere = None,
     session: Session,
-    tolerance: Annotated[
-        str,
-        option(
-            "--tolerance PERCENT",
-            "How close to the wall is close enough: between what fits and what fails.",
-            LIMITS,
-        ),
-    ] = "2%",
-    budget: Annotated[
-        float,
-        option(
-            "--budget SECONDS",
-            "For the trials of all walls; what is not tried by then stays as predicted.",
-            LIMITS,
-        ),
-    ] = WALL_BUDGET_S,
+    tolerance: str = own_option(
+        "--tolerance PERCENT",
+        "How close to the wall is close enough: between what fits and what fails.",
+        LIMITS,
+        default="2%",
+    ),
+    budget: float = own_option(
+        "--budget SECONDS",
+        "For the trials of all walls; what is not tried by then stays as predicted.",
+        LIMITS,
+        default=WALL_BUDGET_S,
+    ),
     timeout: Timeout = None,
 ) -> None:
     """Find the longest sequence that fits into memory: predicted at once, then tried.
@@ -76,6 +80,8 @@ def wall(
     )
     if session.dry_run:
         return print_dry_run([SuiteEntry(scenario=scenario, selection=Selection())], session.out)
-    job = partial(start_run, scenario, session.out, session.seed, Selection())
-    progress, options = session.listening(allow_import=grid.allow_import)
-    return measure_all([job], progress, options, session)
+    return measure(
+        lambda how: start_run(scenario, session.out, session.seed, Selection(), how),
+        session.options(allow_import=grid.allow_import),
+        session,
+    )

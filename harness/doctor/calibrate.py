@@ -1,7 +1,7 @@
 """Calibrate a device: check its counters under known loads, measure its peaks, keep both."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
@@ -42,7 +42,7 @@ class Calibration:
 
     @property
     def exit_code(self) -> int:
-        return 1 if any(check.outcome == "off" for check in self.checks) else 0
+        return 1 if any(check.verdict == "off" for check in self.checks) else 0
 
     def as_line(self) -> dict[str, Any]:
         """A line of calibration.jsonl.
@@ -58,7 +58,7 @@ class Calibration:
             "torch": self.torch,
             "peaks": {peak.name: peak.best_per_s for peak in self.peaks},
             "specified": {peak.name: self.specified.get(peak.name) for peak in self.peaks},
-            "checks": [check.as_dict() for check in self.checks],
+            "checks": [asdict(check) for check in self.checks],
             "samples": {
                 peak.name: {"work": peak.work, "block_ms": peak.block_ms}
                 for peak in self.peaks
@@ -123,7 +123,7 @@ def check_peak(peak: Peak, stated: float | None) -> list[Check]:
     best = peak.best_per_s
     if best is None:
         name = f"{peak.name}: repeats"
-        return [Check(name=name, expected="any", outcome="not measured", reason=peak.reason)]
+        return [Check(name=name, wanted="any", verdict="not measured", reason=peak.reason)]
     disturbed = "repeats differ: other work runs on this device, or its clock changes"
     steady = Expectation(peak.name, "half-width of repeats", 0, STEADY_RATIO, disturbed)
     half = peak.typical.half_width_ratio

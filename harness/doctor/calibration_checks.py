@@ -34,20 +34,10 @@ class Check:
     """
 
     name: str
-    expected: str
+    wanted: str
     found: float | None = None
-    outcome: Outcome
+    verdict: Outcome
     reason: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """As in calibration.jsonl."""
-        return {
-            "name": self.name,
-            "wanted": self.expected,
-            "found": self.found,
-            "verdict": self.outcome,
-            "reason": self.reason,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +59,9 @@ class Expectation:
         low, high = f"{self.low:.3g}", f"{self.high:.3g}"
         return Check(
             name=f"{self.subject}: {self.quantity}",
-            expected=f"{low} to {high}" if self.low > 0 else f"at most {high}",
+            wanted=f"{low} to {high}" if self.low > 0 else f"at most {high}",
             found=found,
-            outcome="not measured" if found is None else "ok" if good else "off",
+            verdict="not measured" if found is None else "ok" if good else "off",
             reason=missing if found is None else "" if good else self.cause,
         )
 

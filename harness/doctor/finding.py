@@ -39,18 +39,18 @@ class Findings:
         return {"findings": findings, "environment": self.environment, "gpus": list(self.gpus)}
 
 
-def calibration_finding(newest: dict[str, Any] | None) -> Finding:
+def calibration_finding(newest: dict[str, Any] | None, gpu: str = "") -> Finding:
     """`newest`: the device's last line of calibration.jsonl; None if it has none."""
     if newest is None:
         advice = "attnbench doctor --calibrate measures the peaks that utilization is a share of"
-        return Finding("calibration", "none yet", advice=advice)
+        return Finding("calibration", "none yet", "ok", advice, gpu)
     outcomes = Counter(check["verdict"] for check in newest["checks"])
     counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
     found = f"of {newest['utc']}: {counts}"
     if not outcomes["off"]:
-        return Finding("calibration", found)
+        return Finding("calibration", found, gpu=gpu)
     advice = (
         "counters or peaks cannot be trusted here: repeat attnbench doctor --calibrate with nothing"
         " else on this device"
     )
-    return Finding("calibration", found, "note", advice)
+    return Finding("calibration", found, "note", advice, gpu)

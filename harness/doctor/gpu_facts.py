@@ -41,13 +41,13 @@ class GpuFacts:
     """A GPU or an instance. `reasons`: why a value is None. `tier`: a run's kind of utilization."""
 
     uuid: str | None
-    calibration: dict[str, Any] | None
-    instance_of: str | None
-    torch_uses: bool
-    tier: Tier
     values: dict[str, Any]
     reasons: dict[str, str]
-    users: Users | None
+    calibration: dict[str, Any] | None = None
+    instance_of: str | None = None
+    torch_uses: bool = False
+    tier: Tier = "host"
+    users: Users | None = None
 
     @property
     def short_uuid(self) -> str:
@@ -143,16 +143,8 @@ def without_handle(number: int, reason: str) -> GpuFacts:
     """A GPU that the driver does not open; not even its UUID is known."""
     names = [*FACTS, *gpm.COLUMNS, "kernel_busy_ratio"]
     why = f"number {number} in the driver's order: {reason}"
-    return GpuFacts(
-        uuid=None,
-        instance_of=None,
-        torch_uses=False,
-        tier="host",
-        calibration=None,
-        values=dict.fromkeys(names),
-        reasons=dict.fromkeys([*names, "uuid", "processes"], why),
-        users=None,
-    )
+    reasons = dict.fromkeys([*names, "uuid", "processes"], why)
+    return GpuFacts(uuid=None, values=dict.fromkeys(names), reasons=reasons)
 
 
 def uuid_of(gpu: Gpu) -> str | None:
@@ -172,44 +164,52 @@ def memory(member: str) -> Callable[[Gpu], Reading]:
 
 
 def of_board(
-    function: str, convert: Callable[[Any], Any] = int, *, constants: tuple[str, ...] = ()
+    function: str, *constants: str, to: Callable[[Any], Any] = int
 ) -> Callable[[Gpu], Reading]:
     """Query the whole board, with pynvml's constants of these names as further arguments."""
-    return lambda gpu: gpu.board.query(
-        function, *(getattr(gpu.nvml, name) for name in constants)
-    ).map(convert)
+
+    def read(gpu: Gpu) -> Reading:
+        return gpu.board.query(function, *(getattr(gpu.nvml, name) for name in constants)).map(to)
+
+    return read
+
+
+def thousandth(value: int) -> float:
+    return value / 1e3
+
+
+def first_is_on(modes: tuple[int, ...]) -> bool:
+    return bool(modes[0])
+
+
+def mode_name(mode: int) -> str:
+    return COMPUTE_MODES[mode] if 0 <= mode < len(COMPUTE_MODES) else f"unknown ({mode})"
 
 
 FACTS: dict[str, Callable[[Gpu], Reading]] = {
     "name": lambda gpu: gpu.query("nvmlDeviceGetName").map(text),
-    "compute_capability": of_board(
-        "nvmlDeviceGetCudaComputeCapability", lambda pair: f"{pair[0]}.{pair[1]}"
-    ),
+    "compute_capability": of_board("nvmlDeviceGetCudaComputeCapability", to="{0[0]}.{0[1]}".format),
     "memory_total_bytes": memory("total"),
     "memory_free_bytes": memory("free"),
     "memory_used_bytes": memory("used"),
     "sm_clock_mhz": sm_clock_mhz,
-    "max_sm_clock_mhz": of_board("nvmlDeviceGetMaxClockInfo", constants=("NVML_CLOCK_SM",)),
+    "max_sm_clock_mhz": of_board("nvmlDeviceGetMaxClockInfo", "NVML_CLOCK_SM"),
     "memory_clock_mhz": memory_clock_mhz,
-    "max_memory_clock_mhz": of_board("nvmlDeviceGetMaxClockInfo", constants=("NVML_CLOCK_MEM",)),
+    "max_memory_clock_mhz": of_board("nvmlDeviceGetMaxClockInfo", "NVML_CLOCK_MEM"),
     "clock_event_mask": clock_event_mask,
     "temperature_c": temperature_c,
     "temperature_limit_c": of_board(
-        "nvmlDeviceGetTemperatureThreshold", constants=("NVML_TEMPERATURE_THRESHOLD_SLOWDOWN",)
+        "nvmlDeviceGetTemperatureThreshold", "NVML_TEMPERATURE_THRESHOLD_SLOWDOWN"
     ),
     "power_w": power_w,
-    "power_limit_w": of_board("nvmlDeviceGetEnforcedPowerLimit", lambda limit_mw: limit_mw / 1e3),
-    "energy_j": of_board("nvmlDeviceGetTotalEnergyConsumption", lambda energy_mj: energy_mj / 1e3),
-    "ecc_enabled": of_board("nvmlDeviceGetEccMode", lambda modes: bool(modes[0])),
+    "power_limit_w": of_board("nvmlDeviceGetEnforcedPowerLimit", to=thousandth),
+    "energy_j": of_board("nvmlDeviceGetTotalEnergyConsumption", to=thousandth),
+    "ecc_enabled": of_board("nvmlDeviceGetEccMode", to=first_is_on),
     "uncorrected_ecc_count": of_board(
-        "nvmlDeviceGetTotalEccErrors",
-        constants=("NVML_MEMORY_ERROR_TYPE_UNCORRECTED", "NVML_VOLATILE_ECC"),
+        "nvmlDeviceGetTotalEccErrors", "NVML_MEMORY_ERROR_TYPE_UNCORRECTED", "NVML_VOLATILE_ECC"
     ),
-    "persistence_enabled": of_board("nvmlDeviceGetPersistenceMode", bool),
-    "compute_mode": of_board(
-        "nvmlDeviceGetComputeMode",
-        lambda mode: COMPUTE_MODES[mode] if 0 <= mode < len(COMPUTE_MODES) else f"unknown ({mode})",
-    ),
-    "mig_enabled": of_board("nvmlDeviceGetMigMode", lambda modes: bool(modes[0])),
+    "persistence_enabled": of_board("nvmlDeviceGetPersistenceMode", to=bool),
+    "compute_mode": of_board("nvmlDeviceGetComputeMode", to=mode_name),
+    "mig_enabled": of_board("nvmlDeviceGetMigMode", to=first_is_on),
 }
 """Clocks, power, temperature and errors are the board's also for an instance."""

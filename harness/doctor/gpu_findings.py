@@ -1,10 +1,10 @@
-"""Grades the facts about one GPU: a function per question, from facts to a Finding.
+"""Grades the facts about one GPU: a function per question, from facts to what is said of it.
 
 A refusal by the driver is a finding too.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from typing import NamedTuple
 
 from humanize import naturalsize
 
@@ -29,48 +29,62 @@ EVENTS = {  # nvml.h, nvmlClocksEventReasons
     0x80: "power brake by the power supply",
     0x100: "clocks of a display",
 }
-HOT = 0x8 | 0x20 | 0x40
+REMEDIES = {
+    0x8 | 0x20 | 0x40: "let it cool; check fans and airflow",
+    0x4: "wait for other work on it, or raise its limit (nvidia-smi -pl, as root)",
+    0x80: "check the power supply",
+}
+
+
+class Said(NamedTuple):
+    """A finding without what it is about."""
+
+    found: str
+    grade: Grade = "ok"
+    advice: str = ""
 
 
 def gpu_findings(facts: GpuFacts) -> list[Finding]:
     """All findings on one GPU; a lost one has a single finding."""
+    gpu = facts.short_uuid
     if facts.lost:
-        found = [lost(facts)]
-    else:
-        found = [question(facts) for question in QUESTIONS]
-        found += [calibration_finding(facts.calibration)] if facts.torch_uses else []
-    return [replace(one, gpu=facts.short_uuid) for one in found]
+        return [Finding("gpu", *lost(facts), gpu=gpu)]
+    found = []
+    for about, needed, question in QUESTIONS:
+        if needed and facts.values[needed] is None:  # the driver does not give it
+            grade: Grade = "ok" if about in OPTIONAL else "note"
+            found.append(Finding(about, unknown(facts, needed), grade, gpu=gpu))
+        else:
+            found.append(Finding(about, *question(facts), gpu=gpu))
+    if facts.torch_uses:
+        found.append(calibration_finding(facts.calibration, gpu))
+    return found
 
 
-def lost(facts: GpuFacts) -> Finding:
+def lost(facts: GpuFacts) -> Said:
     found = "lost" if facts.uuid else f"lost ({facts.reasons['uuid']})"
     advice = "restart the machine; Xid 79 in dmesg means that it has fallen off the bus"
-    return Finding("gpu", found, "bad", advice)
+    return Said(found, "bad", advice)
 
 
-def identity(facts: GpuFacts) -> Finding:
-    total, capability = facts.values["memory_total_bytes"], facts.values["compute_capability"]
+def identity(facts: GpuFacts) -> Said:
+    name, total = facts.values["name"], facts.values["memory_total_bytes"]
+    capability = facts.values["compute_capability"]
     parts = [
-        facts.values["name"] or f"name {unknown(facts, 'name')}",
-        (
-            f"memory {unknown(facts, 'memory_total_bytes')}"
-            if total is None
-            else f"{total / 2**30:.1f} GiB"
-        ),
+        name or f"name {unknown(facts, 'name')}",
+        f"{total / 2**30:.1f} GiB" if total else f"memory {unknown(facts, 'memory_total_bytes')}",
         *([f"compute capability {capability}"] if capability else []),
         *([f"instance of {facts.instance_of}"] if facts.instance_of else []),
     ]
-    return Finding("gpu", ", ".join(parts))
+    return Said(", ".join(parts))
 
 
-def memory(facts: GpuFacts) -> Finding:
+def memory(facts: GpuFacts) -> Said:
     free, used = facts.values["memory_free_bytes"], facts.values["memory_used_bytes"]
-    if free is None:
-        return refused(facts, "memory", "memory_free_bytes")
-    return Finding("memory", f"{free / 2**30:.1f} GiB free, {naturalsize(used, binary=True)} used")
+    return Said(f"{free / 2**30:.1f} GiB free, {naturalsize(used, binary=True)} used")
 
 
-def utilization(facts: GpuFacts) -> Finding:
+def utilization(facts: GpuFacts) -> Said:
     """The kind that a run would have, and what the counters read now."""
     names = {
         "kernel_busy_ratio": "busy",
@@ -82,42 +96,40 @@ def utilization(facts: GpuFacts) -> Finding:
     shown = ", ".join(f"{word} {100 * value:.0f} %" for word, value in values if value is not None)
     found = f"{facts.tier}: {MEANING[facts.tier]}" + (f"; now {shown}" if shown else "")
     if facts.tier == "gpm":
-        return Finding("utilization", found)
+        return Said(found)
     why = without_function(facts.reasons["sm_active_ratio"])
     advice = []
     if ERROR_TEXTS["NVML_ERROR_FUNCTION_NOT_FOUND"] in why:
         advice.append("a newer driver has them, for Hopper and newer GPUs")
     if facts.tier == "host":
         advice.append("attnbench doctor --calibrate measures peaks to derive it from")
-    found = f"{found}; no hardware counters: {why}"
-    return Finding("utilization", found, "note", "; ".join(advice))
+    return Said(f"{found}; no hardware counters: {why}", "note", "; ".join(advice))
 
 
-def others(facts: GpuFacts) -> Finding:
+def others(facts: GpuFacts) -> Said:
     """Work of others would be measured with ours."""
     users = facts.users
     busy = [facts.values.get(name) for name in ("kernel_busy_ratio", "sm_active_ratio")]
     busiest = max((value for value in busy if value is not None), default=0.0)
     working = busiest > BUSY_SHARE
     share = f"; the GPU is busy {100 * busiest:.0f} % of the time" if working else ""
-    grade: Grade = "bad" if working else "note"
-    advice = "wait for it to end, or choose another GPU with CUDA_VISIBLE_DEVICES"
+    if users is not None and users.known and not users.foreign:
+        return Said(f"none{share}", "note" if working else "ok")
+    idle = ""
     if users is None:
         found = unknown(facts, "processes")
-    elif not users.known:
-        listed = (
-            f"{len(users.processes)} with the host's process numbers"
-            if users.processes
-            else "none, or hides them"
-        )
-        found = f"unknown inside this container: the driver lists {listed}"
-        advice = advice if working else "run nvidia-smi on the host"
-    elif users.foreign:
+    elif users.known:
         found = ", ".join(map(described, users.foreign))
-        advice = advice if working else "idle now, but may become busy at any time"
+        idle = "idle now, but may become busy at any time"
     else:
-        found, advice, grade = "none", "", "note" if working else "ok"
-    return Finding("other processes", f"{found}{share}", grade, advice)
+        count = len(users.processes)
+        listed = f"{count} with the host's process numbers" if count else "none, or hides them"
+        found = f"unknown inside this container: the driver lists {listed}"
+        idle = "run nvidia-smi on the host"
+    advice = "wait for it to end, or choose another GPU with CUDA_VISIBLE_DEVICES"
+    return Said(
+        f"{found}{share}", "bad" if working else "note", advice if working else idle or advice
+    )
 
 
 def described(process: Process) -> str:
@@ -127,115 +139,85 @@ def described(process: Process) -> str:
     return f"process {process.pid}{name}{held}"
 
 
-def clocks(facts: GpuFacts) -> Finding:
-    values = facts.values
-    if values["sm_clock_mhz"] is None:
-        return refused(facts, "clocks", "sm_clock_mhz")
+def clocks(facts: GpuFacts) -> Said:
     parts = []
     for word, name in (("SM", "sm_clock_mhz"), ("memory", "memory_clock_mhz")):
-        now, most = values[name], values[f"max_{name}"]
+        now, most = facts.values[name], facts.values[f"max_{name}"]
         if now is not None:
             parts.append(f"{word} {now} of {'?' if most is None else most} MHz")
-    return Finding("clocks", ", ".join(parts))
+    return Said(", ".join(parts))
 
 
-def throttling(facts: GpuFacts) -> Finding:
+def throttling(facts: GpuFacts) -> Said:
     mask = facts.values["clock_event_mask"]
-    if mask is None:
-        return refused(facts, "throttling", "clock_event_mask")
     events = "; ".join(text for bit, text in EVENTS.items() if mask & bit)
     found = events or (f"mask {mask:#x}" if mask else "none")
     if not mask & NVML_THROTTLED:
-        return Finding("throttling", found)
-    advice = {
-        HOT: "let it cool; check fans and airflow",
-        0x4: "wait for other work on it, or raise its limit (nvidia-smi -pl, as root)",
-        0x80: "check the power supply",
-    }
-    said = "; ".join(text for bits, text in advice.items() if mask & bits)
-    return Finding("throttling", found, "bad", said)
+        return Said(found)
+    return Said(found, "bad", "; ".join(text for bits, text in REMEDIES.items() if mask & bits))
 
 
-def temperature(facts: GpuFacts) -> Finding:
+def temperature(facts: GpuFacts) -> Said:
     now, limit = facts.values["temperature_c"], facts.values["temperature_limit_c"]
-    if now is None:
-        return refused(facts, "temperature", "temperature_c")
-    found = f"{now} °C" + (f", slows down at {limit} °C" if limit is not None else "")
-    if limit is not None and now > limit - NEAR_LIMIT_C:
-        return Finding("temperature", found, "note", "let it cool before a run")
-    return Finding("temperature", found)
+    if limit is None:
+        return Said(f"{now} °C")
+    found = f"{now} °C, slows down at {limit} °C"
+    near = now > limit - NEAR_LIMIT_C
+    return Said(found, "note", "let it cool before a run") if near else Said(found)
 
 
-def power(facts: GpuFacts) -> Finding:
+def power(facts: GpuFacts) -> Said:
     now, limit = facts.values["power_w"], facts.values["power_limit_w"]
-    if now is None:
-        return refused(facts, "power", "power_w")
-    most = f" of at most {limit:.0f} W" if limit is not None else ""
-    return Finding("power", f"{now:.0f} W{most}")
+    return Said(f"{now:.0f} W" + (f" of at most {limit:.0f} W" if limit is not None else ""))
 
 
-def ecc(facts: GpuFacts) -> Finding:
-    enabled, errors = facts.values["ecc_enabled"], facts.values["uncorrected_ecc_count"]
-    if enabled is None:
-        return refused(facts, "ecc", "ecc_enabled", grade="ok")
-    if not enabled:
-        return Finding("ecc", "off")
+def ecc(facts: GpuFacts) -> Said:
+    errors = facts.values["uncorrected_ecc_count"]
+    if not facts.values["ecc_enabled"]:
+        return Said("off")
     if errors is None:
-        return Finding("ecc", f"on; errors {unknown(facts, 'uncorrected_ecc_count')}", "note")
+        return Said(f"on; errors {unknown(facts, 'uncorrected_ecc_count')}", "note")
     if not errors:
-        return Finding("ecc", "on, no uncorrected errors")
+        return Said("on, no uncorrected errors")
     advice = (
         "results may be wrong: reset the GPU (nvidia-smi -r, as root); replace it if they come back"
     )
-    found = f"on, {errors} uncorrected errors since the driver was loaded"
-    return Finding("ecc", found, "bad", advice)
+    return Said(f"on, {errors} uncorrected errors since the driver was loaded", "bad", advice)
 
 
-def persistence(facts: GpuFacts) -> Finding:
-    enabled = facts.values["persistence_enabled"]
-    if enabled is None:
-        return refused(facts, "persistence", "persistence_enabled")
-    if enabled:
-        return Finding("persistence", "on")
+def persistence(facts: GpuFacts) -> Said:
+    if facts.values["persistence_enabled"]:
+        return Said("on")
     advice = (
         "the first process waits until the GPU is initialized, and clocks start low: nvidia-smi"
         " -pm 1, as root"
     )
-    return Finding("persistence", "off", "note", advice)
+    return Said("off", "note", advice)
 
 
-def compute_mode(facts: GpuFacts) -> Finding:
+def compute_mode(facts: GpuFacts) -> Said:
     mode = facts.values["compute_mode"]
-    if mode is None:
-        return refused(facts, "compute mode", "compute_mode")
     if mode == "prohibited":
-        advice = "no program may use this GPU: nvidia-smi -c 0, as root"
-        return Finding("compute mode", mode, "bad", advice)
-    if mode.startswith("exclusive"):
-        advice = (
-            "a run has several processes, and only one may use the GPU: --set plan.processes=1, or"
-            " nvidia-smi -c 0"
-        )
-        return Finding("compute mode", mode, "note", advice)
-    return Finding("compute mode", mode)
+        return Said(mode, "bad", "no program may use this GPU: nvidia-smi -c 0, as root")
+    if not mode.startswith("exclusive"):
+        return Said(mode)
+    advice = (
+        "a run has several processes, and only one may use the GPU: --set plan.processes=1, or"
+        " nvidia-smi -c 0"
+    )
+    return Said(mode, "note", advice)
 
 
-def mig(facts: GpuFacts) -> Finding:
-    enabled = facts.values["mig_enabled"]
+def mig(facts: GpuFacts) -> Said:
     if facts.instance_of is not None:
         advice = "clocks, power and temperature are those of the whole GPU, which others may use"
-        return Finding("mig", "this is an instance, a part of a GPU", "note", advice)
-    if enabled is None:
-        return refused(facts, "mig", "mig_enabled", grade="ok")
-    if enabled:
-        advice = "name one in CUDA_VISIBLE_DEVICES (MIG-...)"
-        return Finding("mig", "on: programs run on instances of it", "note", advice)
-    return Finding("mig", "off")
-
-
-def refused(facts: GpuFacts, about: str, name: str, grade: Grade = "note") -> Finding:
-    """The driver does not give the value `name`."""
-    return Finding(about, unknown(facts, name), grade)
+        return Said("this is an instance, a part of a GPU", "note", advice)
+    if facts.values["mig_enabled"] is None:
+        return Said(unknown(facts, "mig_enabled"))
+    if not facts.values["mig_enabled"]:
+        return Said("off")
+    advice = "name one in CUDA_VISIBLE_DEVICES (MIG-...)"
+    return Said("on: programs run on instances of it", "note", advice)
 
 
 def unknown(facts: GpuFacts, name: str) -> str:
@@ -243,17 +225,20 @@ def unknown(facts: GpuFacts, name: str) -> str:
     return f"unknown: {without_function(facts.reasons[name])}"
 
 
-QUESTIONS: tuple[Callable[[GpuFacts], Finding], ...] = (
-    identity,
-    memory,
-    utilization,
-    others,
-    clocks,
-    throttling,
-    temperature,
-    power,
-    ecc,
-    persistence,
-    compute_mode,
-    mig,
+QUESTIONS: tuple[tuple[str, str, Callable[[GpuFacts], Said]], ...] = (
+    ("gpu", "", identity),
+    ("memory", "memory_free_bytes", memory),
+    ("utilization", "", utilization),
+    ("other processes", "", others),
+    ("clocks", "sm_clock_mhz", clocks),
+    ("throttling", "clock_event_mask", throttling),
+    ("temperature", "temperature_c", temperature),
+    ("power", "power_w", power),
+    ("ecc", "ecc_enabled", ecc),
+    ("persistence", "persistence_enabled", persistence),
+    ("compute mode", "compute_mode", compute_mode),
+    ("mig", "", mig),
 )
+"""What a finding is about, the value that it needs ("" for none), and what is said of it."""
+OPTIONAL = ("ecc",)
+"""What a GPU may well lack."""

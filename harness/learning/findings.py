@@ -31,7 +31,10 @@ Maps = Annotated[list[list[Square]], Field(min_length=1)]
 
 
 class Trained(Finding):
-    """One seed's training, and what the model answers on new sequences."""
+    """One seed's training, and what the model answers on new sequences.
+
+    `step_peak_bytes`: above parameters and batch.
+    """
 
     train_seed: int
     accuracy_ratio: Ratio
@@ -40,10 +43,12 @@ class Trained(Finding):
     batch: int | None = None
     parameter_count: int | None = None
     step_loss_nats: Losses | None = None
+    step_ms: Samples | None = None
+    step_peak_bytes: int | None = None
 
 
 class OnTask(Trained):
-    """Of a small decoder (training.py). `step_peak_bytes`: above parameters and batch."""
+    """Of a small decoder (training.py)."""
 
     task: str
     heads: Count
@@ -51,8 +56,6 @@ class OnTask(Trained):
     depth: int | None = None
     tokens: int | None = None
     vocabulary: int | None = None
-    step_ms: Samples | None = None
-    step_peak_bytes: int | None = None
 
 
 class TrainedHeads(OnTask):
@@ -203,4 +206,8 @@ class CheckpointHeads(Finding):
     def _has_heads(self) -> "CheckpointHeads":
         if not sum(self.layer_heads):
             raise ValueError("wanted a head")
+        told = (self.pruned_heads_left, self.drawn_heads)
+        found = (self.pruned_sequence_loss_nats, self.weight_rows)
+        if any(len(of or ()) != len(one or ()) for of, one in zip(told, found, strict=True)):
+            raise ValueError("wanted a map of each head and a loss of each step")
         return self

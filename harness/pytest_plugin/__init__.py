@@ -1,8 +1,7 @@
 """The pytest plugin: scenario files become tests, reported by pytest-benchmark (docs/pytest.md).
 
-This file and session.py are loaded in every pytest session of an environment that has attnbench, so
-they import nothing but the standard library and pytest. The rest is imported with the first
-scenario file.
+This file is loaded in every pytest session of an environment that has attnbench, so it imports
+nothing but the standard library and pytest. The rest is imported with the first scenario file.
 """
 
 import re
@@ -14,11 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .session import NOT_UNDER_XDIST, runs_key
-
 if TYPE_CHECKING:
     from .items import ScenarioFile, ScenarioItem
+    from .runs import Runs
 
+NOT_UNDER_XDIST = (
+    "attnbench measures nothing under xdist: parallel processes would measure each other; run"
+    " scenarios with -n 0"
+)
+runs_key: "pytest.StashKey[Runs]" = pytest.StashKey()
+"""What the plugin keeps during a session."""
 ENTRY_POINT = "attnbench"  # in the group pytest11 of pyproject.toml
 OWN_SUFFIXES = (".scenario.yaml", ".scenario.yml")
 MAX_BYTES = 1 << 20  # of a scenario

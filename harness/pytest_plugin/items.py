@@ -17,9 +17,9 @@ from ..files.printable import visible
 from ..rows.record import Record, Status
 from ..scenario import Scenario, load
 from ..scenario.selection import group_cases, walls_of
+from . import NOT_UNDER_XDIST, runs_key
 from .replay import ReplayClock, extra_info, parameters, samples_ms, shape
 from .runs import FileRun, Runs
-from .session import NOT_UNDER_XDIST, runs_key
 from .settings import Settings, settings_of, with_pytest_options
 
 # Of NVIDIA's cards and its boards with a GPU on the chip, of AMD, of Windows' subsystem for Linux;
@@ -115,7 +115,7 @@ class ScenarioItem(pytest.Function):
         if self.config.getoption("setuponly", False):
             return
         run = self.file.run
-        if self.case.id in run.log.records:
+        if self.case.id in run.records:
             return
         self.config.stash[runs_key].finish_others(run)
         try:

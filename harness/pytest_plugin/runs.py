@@ -30,15 +30,32 @@ FACTS = (
 """Of the environment, for readers of pytest-benchmark's JSON."""
 
 
-class RunLog:
-    """Keeps a run's records and remarks, and passes what it hears on to another listener."""
+class FileRun:
+    """The run of one scenario file: opened for its first test, closed after its last.
 
-    def __init__(self, listener: Listener) -> None:
+    It keeps the records and remarks of its run, and passes what it hears on to another listener.
+    `refusal`: why it measures nothing more.
+    """
+
+    def __init__(
+        self, scenario: Scenario, settings: Settings, command: Sequence[str], listener: Listener
+    ) -> None:
         self.records: dict[str, Record] = {}
         self.remarks: list[str] = []
         self._listener = listener
         self.running = listener.running
         self.predicted = listener.predicted
+        self.refusal: Refusal | None = None
+        self.path: Path | None = None
+        self.statuses: Counter[str] = Counter()
+        self._scenario = scenario
+        self._settings = settings
+        self._command = command
+        self._session: RunSession | None = None
+        self._stack = ExitStack()
+        self._waiting: set[str] = set()
+        self._done: set[str] = set()
+        self._part_of: dict[str, tuple[Group, ...]] = {}
 
     def begin(
         self,
@@ -59,29 +76,6 @@ class RunLog:
     def remark(self, text: str) -> None:
         self.remarks.append(text)
 
-
-class FileRun:
-    """The run of one scenario file: opened for its first test, closed after its last.
-
-    `refusal`: why it measures nothing more.
-    """
-
-    def __init__(
-        self, scenario: Scenario, settings: Settings, command: Sequence[str], listener: Listener
-    ) -> None:
-        self.log = RunLog(listener)
-        self.refusal: Refusal | None = None
-        self.path: Path | None = None
-        self.statuses: Counter[str] = Counter()
-        self._scenario = scenario
-        self._settings = settings
-        self._command = command
-        self._session: RunSession | None = None
-        self._stack = ExitStack()
-        self._waiting: set[str] = set()
-        self._done: set[str] = set()
-        self._part_of: dict[str, tuple[Group, ...]] = {}
-
     def open(self, case_id: str, selected: Iterable[str], *, timed: bool) -> None:
         """Open the run for a case and the other selected ones, unless it is open. Raises Refusal.
 
@@ -100,7 +94,7 @@ class FileRun:
         self._waiting = set(selected) - self._done | {case_id}
         selection = Selection(ids=frozenset(self._waiting))
         options = RunOptions(
-            command=self._command, listener=self.log, wait=self._settings.wait, embedded=True
+            command=self._command, listener=self, wait=self._settings.wait, embedded=True
         )
         try:
             with warnings.catch_warnings():
@@ -126,12 +120,12 @@ class FileRun:
 
     def record(self, case_id: str) -> Record:
         """The result of a case; the first case of a part has all of it measured. Raises Refusal."""
-        if case_id not in self.log.records:
+        if case_id not in self.records:
             session = self._session
             if session is None or case_id not in self._part_of:
                 raise self.refusal or Refusal("its run began without it")
             self._step(lambda: session.measure(self._part_of[case_id]))
-        return self.log.records[case_id]
+        return self.records[case_id]
 
     def case_done(self, case_id: str) -> None:
         """The test of a case has ended, with whatever result."""
@@ -149,51 +143,43 @@ class FileRun:
 
     def close(self) -> None:
         """End the run. Planned cases that were not reached get rows that say so."""
-        session, self._session = self._session, None
-        if session is None:
+        if (session := self._session) is None:
             return
         self.refusal = Refusal("its run has ended")
         session.signals.listen()
-        try:
-            session.stop("its test did not run")
-        except StoreError as error:
-            self.log.remark(str(error))
-        finally:
-            self._stack.close()
+        self._end(session, "its test did not run")
         if session.signals.received is not None:
             raise_signal(session.signals.received)
 
     def _step(self, step: Callable[[], None]) -> None:
         """One step of the run, during which the run handles signals."""
-        assert self._session is not None
-        self._session.signals.listen()
+        session = self._session
+        assert session is not None
+        session.signals.listen()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("default")
                 step()
-        except BaseException as error:
-            self._abort(error)
+        except BaseException as error:  # a signal's, a full disk, a time limit of pytest's, our bug
+            name = type(error).__name__
+            ended = Refusal(f"its run ended early, by {name}")
+            self.refusal = error if isinstance(error, Refusal) else ended
+            self._end(session, f"pytest ended it by {name}", error)
             raise
-        self._session.signals.ignore()
+        session.signals.ignore()
 
-    def _abort(self, error: BaseException) -> None:
-        """End the run for an exception in a step.
-
-        It may be a signal's Interrupted, a full disk, a time limit of pytest's, or our own bug.
-        """
+    def _end(self, session: "RunSession", why: str, error: BaseException | None = None) -> None:
+        """Close the run; a signal that ended it is delivered."""
         from ..process.worker_process import Interrupted
 
-        session, self._session = self._session, None
-        assert session is not None
-        name = type(error).__name__
-        ended = Refusal(f"its run ended early, by {name}")
-        self.refusal = error if isinstance(error, Refusal) else ended
-        if not isinstance(error, Interrupted | StoreError):
-            try:
-                session.stop(f"pytest ended it by {name}")
-            except StoreError as failure:  # those rows are missing then, as after a crash
-                self.log.remark(str(failure))
-        self._stack.__exit__(type(error), error, error.__traceback__)
+        self._session = None
+        try:
+            if not isinstance(error, Interrupted | StoreError):
+                session.stop(why)
+        except StoreError as failure:  # those rows are missing then, as after a crash
+            self.remark(str(failure))
+        finally:
+            self._stack.__exit__(type(error) if error else None, error, None)
         if isinstance(error, Interrupted):
             raise_signal(session.result.signal or signal.SIGINT)
 
@@ -245,7 +231,7 @@ class Runs:
                 lines.append(
                     f"{counts(run.statuses)}; next: attnbench {verb} {shlex.quote(str(path))}"
                 )
-                lines += [f"note: {remark}" for remark in run.log.remarks]
+                lines += [f"note: {remark}" for remark in run.remarks]
         return [*lines, *(f"note: {note}" for note in self.notes)]
 
     def origins(self) -> dict[str, Any] | None:

@@ -35,9 +35,7 @@ __all__ = [
 
 
 def load(
-    path_or_name: str | Path,
-    changes: Iterable[str] = (),
-    more_backends: Mapping[str, str] = {},
+    path_or_name: str | Path, changes: Iterable[str] = (), more_backends: Mapping[str, str] = {}
 ) -> Scenario:
     """The scenario in a file, or a shipped one by name. Raises BadInput.
 
@@ -49,9 +47,7 @@ def load(
 
 
 def load_entries(
-    path_or_name: str,
-    changes: Iterable[str] = (),
-    more_backends: Mapping[str, str] = {},
+    path_or_name: str, changes: Iterable[str] = (), more_backends: Mapping[str, str] = {}
 ) -> SuiteFile:
     """The entries of a suite file, a YAML list, or the one scenario of another. Raises BadInput.
 

@@ -28,7 +28,7 @@ from ..run.schedule import Schedule
 from ..run.start import SAFE_SHARE, RunOptions
 from ..run.worker_pool import RunConfig, RunContext, WorkerPool
 from ..scenario import Plan
-from ..stats.intervals import Interval, ratio_interval
+from ..stats.intervals import Interval, log_ratios, ratio_interval
 
 BACKENDS = ("naive", "fused", "sdpa")
 FILE = "selfcheck.jsonl"
@@ -79,6 +79,10 @@ class NoiseFloor:
     @property
     def exit_code(self) -> int:
         return 1 if self.false_alarms > MAX_FALSE_ALARMS else 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For --json."""
+        return asdict(self) | {"false_alarms": self.false_alarms}
 
 
 def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseFloor:
@@ -163,11 +167,13 @@ def noise_floor(device: str, started_utc: str, records: Sequence[Record]) -> Noi
 
 def pair_of(backend: str, one: Blocks, other: Blocks) -> Pair:
     """Log-ratios within a process have mean 0 by design; their size is the root mean square."""
-    logs = [
-        [[log(median(block)) for block in process] for process in blocks] for blocks in (one, other)
+    # A twin that other work slowed down, until the budget was spent, has fewer blocks.
+    within = [median(ratios) for ratios in log_ratios(one, other) if ratios]
+    levels = [
+        [median(log(median(block)) for block in process) for process in blocks if process]
+        for blocks in (one, other)
     ]
-    within = [median(a - b for a, b in zip(*pair, strict=True)) for pair in zip(*logs, strict=True)]
-    between = [stdev(map(median, processes)) for processes in logs if len(processes) > 1]
+    between = [stdev(processes) for processes in levels if len(processes) > 1]
     return Pair(
         backend=backend,
         ratio=ratio_interval(one, other),

@@ -7,7 +7,8 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import expm1, log
 from pathlib import Path
 from time import monotonic
@@ -278,6 +279,16 @@ def progress(*, quiet: bool, as_json: bool = False) -> LiveProgress | QuietProgr
     if as_json:
         return JsonProgress()
     return QuietProgress() if quiet else LiveProgress(console())
+
+
+@contextmanager
+def started(listener: Any, what: str = "starting a worker") -> Iterator[None]:
+    """`listener`: one of these. What is asked for is seen at once; at the end nothing is left."""
+    listener.start(what)
+    try:
+        yield
+    finally:
+        listener.end()
 
 
 def line_of(record: Record, name: str = "") -> str:

@@ -21,9 +21,9 @@ from difflib import get_close_matches
 from errno import ENOENT
 from functools import cache
 from importlib.machinery import PathFinder
-from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..problem import Problem
 from .names import (
@@ -37,6 +37,9 @@ from .names import (
 )
 from .source import NOTHING, TYPES, BadBackend, Declared, declared
 
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, EntryPoint
+
 BUILTIN_FOLDER = Path(__file__).parent.parent
 FOLDERS_VARIABLE = "ATTNBENCH_BACKENDS"
 GROUP = "attnbench.backends"
@@ -49,7 +52,7 @@ ENTRY_POINT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(:[A-Za-z0-9_.-]+)?")
 class Source:
     """Where a backend is defined and what its file declares; `broken` says why it is unusable."""
 
-    origin: Path | EntryPoint | Attribute
+    origin: "Path | EntryPoint | Attribute"
     declared: Declared = NOTHING
     broken: str = ""
 
@@ -112,9 +115,9 @@ def third_party(name: str) -> str | None:
     the user's folders. Third-party code runs in workers only.
     """
     origin = find(name).origin
-    if isinstance(origin, EntryPoint):
-        return _package_of(origin)
-    return None if isinstance(origin, Path) else f"the module {origin.module}"
+    if isinstance(origin, Path):
+        return None
+    return f"the module {origin.module}" if isinstance(origin, Attribute) else _package_of(origin)
 
 
 def is_ours(name: str) -> bool:
@@ -278,8 +281,10 @@ def _user_files() -> list[Path]:
 
 
 @cache
-def package_entry_points() -> tuple[EntryPoint, ...]:
+def package_entry_points() -> "tuple[EntryPoint, ...]":
     """Looked up once per process: it reads the metadata of every installed package."""
+    from importlib.metadata import distributions, entry_points  # slow, and help needs neither
+
     try:
         return tuple(entry_points(group=GROUP))
     except MALFORMED:
@@ -290,6 +295,8 @@ def package_entry_points() -> tuple[EntryPoint, ...]:
 @cache
 def unreadable_packages() -> tuple[str, ...]:
     """A sentence for each installed package whose entry points cannot be read."""
+    from importlib.metadata import distributions, entry_points
+
     try:
         entry_points(group=GROUP)
     except MALFORMED:
@@ -299,7 +306,7 @@ def unreadable_packages() -> tuple[str, ...]:
     return ()
 
 
-def _points(dist: Distribution) -> list[EntryPoint] | None:
+def _points(dist: "Distribution") -> "list[EntryPoint] | None":
     """Those of our group; None if the file that lists them is malformed."""
     try:
         return list(dist.entry_points.select(group=GROUP))
@@ -313,7 +320,7 @@ def _packages() -> dict[str, Source]:
     for point in package_entry_points():
         first = found.get(point.name)
         if first is not None:
-            assert isinstance(first.origin, EntryPoint)
+            assert not isinstance(first.origin, Path | Attribute)
             both = f"{_package_of(first.origin)} and {_package_of(point)}"
             broken = f"defined twice, by {both}; uninstall one"
             found[point.name] = Source(origin=first.origin, broken=broken)
@@ -322,7 +329,7 @@ def _packages() -> dict[str, Source]:
     return found
 
 
-def _package_source(point: EntryPoint) -> Source:
+def _package_source(point: "EntryPoint") -> Source:
     if not _is_well_formed(point):
         reason = f"{_package_of(point)} names {point.value!r}; wanted a module, or module:attribute"
         return Source(origin=point, broken=reason)
@@ -336,7 +343,7 @@ def _package_source(point: EntryPoint) -> Source:
     return Source(origin=point, declared=in_file)
 
 
-def _is_well_formed(point: EntryPoint) -> bool:
+def _is_well_formed(point: "EntryPoint") -> bool:
     try:
         parts = [*point.module.split("."), *(point.attr or "x").split(".")]
     except MALFORMED:
@@ -344,12 +351,12 @@ def _is_well_formed(point: EntryPoint) -> bool:
     return all(part.isidentifier() for part in parts)
 
 
-def _package_of(point: EntryPoint) -> str:
+def _package_of(point: "EntryPoint") -> str:
     """The package and its version, as text."""
     return _named(point.dist) if point.dist else "an installed package"
 
 
-def _named(dist: Distribution) -> str:
+def _named(dist: "Distribution") -> str:
     try:
         return f"the package {dist.name} {dist.version}"
     except MALFORMED:

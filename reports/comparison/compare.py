@@ -3,23 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from math import sqrt
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ...harness.files.errors import BadInput, EnvironmentUnmet, NothingSelected
 from ...harness.files.printable import visible
-from ..data.noise_floor import (
-    ASSUMED,
-    NoiseFloor,
-    ProcessNoise,
-    newest_noise_floor,
-    spread_of_medians,
-)
+from ..data.noise_floor import NoiseFloor, newest_noise_floor, spread_of_medians
 from ..data.read import BadRun, Document, Run, read_run, results_folders
 from ..data.row_groups import problem
 from ..data.run_meta import allocator, device_identity, device_name
 from ..formatting import plural
-from ..ratio import Noise
 from .case_samples import CaseSamples, case_samples, not_started
 from .environments import environments
 from .gate import Gate, GateResult, apply
@@ -35,27 +29,31 @@ ALLOCATOR = "plan.allocator"
 COMPARED = ("git", "attnbench")
 """Facts that may differ: a comparison of two versions shows them, and does not warn."""
 Folder = str | Path
+Pair = tuple[CaseSamples | None, CaseSamples | None]
+"""Base and new."""
 
 
-class NotComparable(ValueError):
+class NotComparable(BadInput):
     """One line: there is nothing to compare, or not what was requested."""
 
 
-class DifferentDevices(ValueError):
+class DifferentDevices(EnvironmentUnmet, ValueError):
     """One line: the runs were measured on different devices."""
 
 
-class NoCaseLeft(ValueError):
+class NoCaseLeft(NothingSelected, ValueError):
     """One line: no case matches what was selected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A run, or one environment of it (`python`), with its run.json."""
+class Side:
+    """A run, or one environment of it (`python`), without its samples."""
 
     name: str
     path: Path
     meta: Document
+    cases: Sequence[CaseSamples]
+    notes: Sequence[str]
     python: str | None = None
 
     @property
@@ -63,14 +61,11 @@ class Source:
         """The name, safe to print."""
         return visible(self.name)[:120]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """One side of a comparison."""
-
-    source: Source
-    cases: Sequence[CaseSamples]
-    notes: Sequence[str]
+    @property
+    def by_id(self) -> dict[str, CaseSamples]:
+        """By the ids by which cases are matched: without an environment, if one was selected."""
+        end = "" if self.python is None else f"-{self.python}"
+        return {case.case.removesuffix(end): case for case in self.cases}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,37 +77,40 @@ class Difference:
     new: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matched:
-    """The pairs to compare, as (base, new).
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The verdicts on pairs of cases.
 
     `baseline`: the backend that the others of one run are compared with. `turns`: the number of
-    runs on each side if they were measured alternately. `same_run`: both sides are parts of one
-    run, its backends or its environments. `left_out`: how many pairs `only` did not take.
+    runs on each side if they were measured alternately. `left_out`: how many pairs `only` did not
+    take.
     """
 
-    base: Source
-    new: Source
-    pairs: Sequence[tuple[CaseSamples | None, CaseSamples | None]]
-    baseline: str | None = None
-    turns: int | None = None
-    same_run: bool = False
-    differences: Sequence[Difference] = ()
-    notes: Sequence[str] = ()
-    left_out: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """`mean` is the geometric mean of all latency ratios, `means` those by backend."""
-
-    matched: Matched
+    base: Side
+    new: Side
     verdicts: Sequence[CaseVerdict]
-    mean: GeometricMean | None
-    means: Mapping[str, GeometricMean]
     rules: Rules
     noise_floor: NoiseFloor | None
     gate_result: GateResult | None
+    baseline: str | None
+    turns: int | None
+    differences: Sequence[Difference]
+    notes: Sequence[str]
+    left_out: int
+
+    @cached_property
+    def mean(self) -> GeometricMean | None:
+        """Of all latency ratios."""
+        return geometric_mean(self.verdicts)
+
+    @cached_property
+    def means(self) -> Mapping[str, GeometricMean]:
+        """Those by backend."""
+        by_backend: dict[str, list[CaseVerdict]] = {}
+        for one in self.verdicts:
+            by_backend.setdefault(one.shown.backend, []).append(one)
+        found = {backend: geometric_mean(some) for backend, some in by_backend.items()}
+        return {backend: mean for backend, mean in found.items() if mean is not None}
 
 
 def compare_runs(
@@ -135,13 +133,9 @@ def compare_runs(
         _side(path, python, salvage=salvage)
         for path, python in zip((base, new), pythons, strict=True)
     )
-    if before.source.name == now.source.name and before.source.path != now.source.path:
-        before, now = (
-            replace(one, source=replace(one.source, name=str(one.source.path)))
-            for one in (before, now)
-        )
-    matched = _matched(before, now, allow_different_devices=allow_different_devices)
-    return _compared(matched, gate, only)
+    if before.name == now.name and before.path != now.path:
+        before, now = (replace(one, name=str(one.path)) for one in (before, now))
+    return _of_sides(before, now, gate, only, allow=allow_different_devices)
 
 
 def compare_interleaved(
@@ -162,48 +156,46 @@ def compare_interleaved(
             f"base has {plural(len(base), 'run')} and new {len(new)}; wanted as many: a turn is one"
             " run of each"
         )
-    sides = []
-    for paths in (base, new):
-        runs = [_side(path, salvage=salvage) for path in paths]
-        for other in runs[1:]:
-            _refuse_other_device(runs[0].source, other.source, allow=False)
-        source = runs[0].source
-        if len(runs) > 1:
-            name = f"{len(runs)} runs, {source.name} to {runs[-1].source.name}"
-            source = replace(source, name=name)
-        notes = [note for run in runs for note in _notes(run)]
-        sides.append(
-            Side(source=source, cases=merge_runs([run.cases for run in runs]), notes=notes)
-        )
-    matched = _matched(*sides, allow_different_devices=allow_different_devices)
-    return _compared(replace(matched, turns=len(base)), gate, only)
+    before, now = (
+        _in_turns([_side(path, salvage=salvage) for path in some]) for some in (base, new)
+    )
+    return _of_sides(before, now, gate, only, allow=allow_different_devices, turns=len(base))
 
 
-def _matched(before: Side, now: Side, *, allow_different_devices: bool) -> Matched:
+def _in_turns(runs: Sequence[Side]) -> Side:
+    """The runs of one side as one."""
+    for other in runs[1:]:
+        _refuse_other_device(runs[0], other)
+    name = f"{len(runs)} runs, {runs[0].name} to {runs[-1].name}"
+    return replace(
+        runs[0],
+        name=name if len(runs) > 1 else runs[0].name,
+        cases=merge_runs([run.cases for run in runs]),
+        notes=[f"{run.shown}: {note}" for run in runs for note in run.notes],
+    )
+
+
+def _of_sides(
+    base: Side,
+    new: Side,
+    gate: Gate | None,
+    only: Sequence[str],
+    *,
+    allow: bool,
+    turns: int | None = None,
+) -> Comparison:
     """Pairs by case id."""
-    base, new = before.source, now.source
-    _refuse_other_device(base, new, allow=allow_different_devices)
-    same_run = None not in (base.python, new.python) and base.path == new.path
-    old = {_case_id(case, base): case for case in before.cases}
-    fresh = {_case_id(case, new): case for case in now.cases}
+    if not allow:
+        _refuse_other_device(base, new)
+    old, fresh = base.by_id, new.by_id
     if not old.keys() & fresh.keys():
         raise NotComparable(
             f"{new.shown} and {base.shown} have no case in common; compare runs of the same"
             " scenario"
         )
-    return Matched(
-        base=base,
-        new=new,
-        pairs=[(old.get(name), case) for name, case in fresh.items()]
-        + [(case, None) for name, case in old.items() if name not in fresh],
-        same_run=same_run,
-        differences=_differences(base.meta, new.meta, every=same_run),
-        notes=[*_notes(before), *_notes(now)],
-    )
-
-
-def _notes(side: Side) -> list[str]:
-    return [f"{side.source.shown}: {note}" for note in side.notes]
+    pairs = [(old.get(name), case) for name, case in fresh.items()]
+    gone = [(case, None) for name, case in old.items() if name not in fresh]
+    return _compared(base, new, [*pairs, *gone], gate, only, turns=turns)
 
 
 def compare_backends(
@@ -218,99 +210,90 @@ def compare_backends(
 
     Raises BadRun, NotComparable and NoCaseLeft.
     """
-    side = _side(path, salvage=salvage)
-    run = side.source
-    known = list(dict.fromkeys(case.backend for case in side.cases))
+    run = _side(path, salvage=salvage)
+    known = list(dict.fromkeys(case.backend for case in run.cases))
     if baseline not in known:
         raise NotComparable(
             f"--baseline: no backend {visible(repr(baseline))} in {run.shown}; there are:"
             f" {visible(', '.join(known))}"
         )
-    bases = {_problem_of(case): case for case in reversed(side.cases) if case.backend == baseline}
-    pairs = [
-        (bases.get(_problem_of(case)), case) for case in side.cases if case.backend != baseline
-    ]
+    bases = {_problem_of(case): case for case in reversed(run.cases) if case.backend == baseline}
+    pairs = [(bases.get(_problem_of(case)), case) for case in run.cases if case.backend != baseline]
     if not any(base is not None for base, _ in pairs):
         raise NotComparable(f"{run.shown} has no other backend on a problem of {visible(baseline)}")
-    matched = Matched(
-        base=run, new=run, baseline=baseline, pairs=pairs, same_run=True, notes=side.notes
-    )
-    return _compared(matched, gate, only)
+    return _compared(run, run, pairs, gate, only, baseline=baseline)
 
 
-def _selected(matched: Matched, only: Sequence[str]) -> Matched:
+def _selected(pairs: Sequence[Pair], only: Sequence[str]) -> Sequence[Pair]:
     """The pairs that the patterns take, as `attnbench run --only` does."""
     if not only:
-        return matched
-    pairs = [
-        (base, new)
-        for base, new in matched.pairs
-        if any(_matches(side, pattern) for side in (new or base,) if side for pattern in only)
+        return pairs
+    found = [
+        pair
+        for pair in pairs
+        if (one := pair[1] or pair[0]) and any(_matches(one, p) for p in only)
     ]
-    if not pairs:
-        example = next((side.case for pair in matched.pairs for side in pair if side), "none")
+    if not found:
+        example = next((side.case for pair in pairs for side in pair if side), "none")
         raise NoCaseLeft(
             f"--only: no compared case matches {visible(', '.join(only))[:120]}; wanted backends,"
             f" or parts of case ids such as {visible(example)[:120]}"
         )
-    return replace(matched, pairs=pairs, left_out=len(matched.pairs) - len(pairs))
+    return found
 
 
 def _matches(case: CaseSamples, pattern: str) -> bool:
     return pattern in (case.case, case.backend) or fnmatchcase(case.case, f"*{pattern}*")
 
 
-def _compared(whole: Matched, gate: Gate | None, only: Sequence[str]) -> Comparison:
-    matched = _selected(whole, only)
-    folders = (*results_folders(matched.base.path), *results_folders(matched.new.path))
-    floor = newest_noise_floor(folders, device_identity(matched.new.meta))
-    run_noise_ratio = floor.run_noise_ratio if floor else 0.0
-    paired_noise_ratio = floor.paired_noise_ratio if floor else 0.0
-    if matched.turns:
-        # The two values of a turn come from two processes; the mean over turns is less noisy.
-        paired_noise_ratio = run_noise_ratio / sqrt(matched.turns)
-    rules = Rules(
+def _compared(
+    base: Side,
+    new: Side,
+    every: Sequence[Pair],
+    gate: Gate | None,
+    only: Sequence[str],
+    *,
+    baseline: str | None = None,
+    turns: int | None = None,
+) -> Comparison:
+    """`every` pair tells how much processes differ; those that `only` takes are compared."""
+    pairs = _selected(every, only)
+    of_backends = baseline is not None
+    same_run = of_backends or (None not in (base.python, new.python) and base.path == new.path)
+    differences = [] if of_backends else _differences(base.meta, new.meta, every=same_run)
+    folders = (*results_folders(base.path), *results_folders(new.path))
+    floor = newest_noise_floor(folders, device_identity(new.meta))
+    # In turns, a process stands for a run.
+    samples = (side.block_ms for pair in every for side in pair if side and not turns)
+    rules = Rules.on(
+        floor,
+        None if floor else spread_of_medians(samples),
+        turns=turns,
         given=gate.given if gate else {},
-        paired_floor_ratio=paired_noise_ratio,
-        unpaired_floor_ratio=run_noise_ratio,
-        same_run=matched.same_run,
-        backends=matched.baseline is not None,
-        own_processes=matched.same_run and matched.baseline is None,
-        interleaved=matched.turns is not None,
-        environment_differs=not matched.same_run
-        and any(one.fact not in COMPARED for one in matched.differences),
-        noise=Noise(
-            process=_process_noise(floor, whole),
-            between_runs=floor.between_runs if floor else None,
-        ),
+        same_run=same_run,
+        backends=of_backends,
+        own_processes=same_run and not of_backends,
+        environment_differs=not same_run and any(one.fact not in COMPARED for one in differences),
     )
-    verdicts = case_verdicts(matched.pairs, rules)
-    by_backend: dict[str, list[CaseVerdict]] = {}
-    for one in verdicts:
-        by_backend.setdefault(one.shown.backend, []).append(one)
-    means = {backend: geometric_mean(some) for backend, some in by_backend.items()}
+    verdicts = case_verdicts(pairs, rules)
     try:
         gate_result = apply(gate, verdicts) if gate else None
     except ValueError as error:
         raise NotComparable(f"--gate: {error}") from None
+    notes = [f"{side.shown}: {note}" for side in (base, new) for note in side.notes]
     return Comparison(
-        matched=matched,
+        base=base,
+        new=new,
         verdicts=verdicts,
-        mean=geometric_mean(verdicts),
-        means={backend: mean for backend, mean in means.items() if mean is not None},
         rules=rules,
         noise_floor=floor,
         gate_result=gate_result,
+        baseline=baseline,
+        turns=turns,
+        differences=differences,
+        notes=base.notes if of_backends else notes,
+        left_out=len(every) - len(pairs),
     )
-
-
-def _process_noise(floor: NoiseFloor | None, matched: Matched) -> ProcessNoise:
-    if floor is not None:
-        return ProcessNoise(spread=floor.process, source="selfcheck")
-    sides = [side for pair in matched.pairs for side in pair if side is not None]
-    # In turns, a process stands for a run.
-    learnt = None if matched.turns else spread_of_medians(side.block_ms for side in sides)
-    return ASSUMED if learnt is None else ProcessNoise(spread=learnt, source="rows")
 
 
 def _side(path: Folder, python: str | None = None, *, salvage: bool) -> Side:
@@ -326,8 +309,7 @@ def _side(path: Folder, python: str | None = None, *, salvage: bool) -> Side:
         meta["environment"] = _environment(run, python)
         name = f"{name}@{python}"
         cases = [case for case in cases if case.problem["python"] == python]
-    source = Source(name=name, path=run.path, meta=meta, python=python)
-    return Side(source=source, cases=cases, notes=run.notes)
+    return Side(name=name, path=run.path, meta=meta, cases=cases, notes=run.notes, python=python)
 
 
 def _environment(run: Run, python: str) -> Document:
@@ -343,11 +325,6 @@ def _environment(run: Run, python: str) -> Document:
             f" {there_are}"
         )
     return known[python]
-
-
-def _case_id(case: CaseSamples, source: Source) -> str:
-    """The id by which cases are matched: without its environment, if one was selected."""
-    return case.case if source.python is None else case.case.removesuffix(f"-{source.python}")
 
 
 def _cases(run: Run) -> list[CaseSamples]:
@@ -367,10 +344,10 @@ def _problem_of(case: CaseSamples) -> tuple[Any, ...]:
     return (*problem(case.problem).values(), case.replica)
 
 
-def _refuse_other_device(base: Source, new: Source, *, allow: bool) -> None:
+def _refuse_other_device(base: Side, new: Side) -> None:
     before, now = device_identity(base.meta), device_identity(new.meta)
     for fact in sorted(before.keys() & now.keys()):
-        if before[fact] != now[fact] and not allow:
+        if before[fact] != now[fact]:
             other, this = (device_name(one.meta) for one in (base, new))
             by = f"; {fact} differs" if other == this else ""
             raise DifferentDevices(

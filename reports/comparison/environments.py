@@ -3,24 +3,17 @@
 They were measured alternately in the same blocks, so their ratios are paired.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..data.noise_floor import (
-    ASSUMED,
-    NoiseFloor,
-    ProcessNoise,
-    newest_noise_floor,
-    spread_of_rows,
-)
+from ..data.noise_floor import NoiseFloor, newest_noise_floor, spread_of_rows
 from ..data.read import BadRun, results_folders
 from ..data.row_groups import Row, label, problem, varying_axes
 from ..data.run_meta import Meta, device_identity
 from ..formatting import plural, times_text
-from ..ratio import Noise
 from .case_samples import CaseSamples, case_samples
 from .verdict import (
     UNDECIDED,
@@ -31,13 +24,12 @@ from .verdict import (
     geometric_mean,
 )
 from .verdict_text import (
-    HINTS,
     TITLES,
     counts_text,
+    doubt_lines,
+    ended_lines,
     mean_text,
-    reason_text,
     severity,
-    value_text,
 )
 
 AXIS = "python"
@@ -88,26 +80,22 @@ def compare_environments(rows: Sequence[Row], meta: Meta) -> list[EnvironmentCom
     found = []
     for name, run in meta.items():
         base, *others = list(environments(run)) or [""]
-        floor = _noise_floor(run) if others else None
         mine = [row for row in rows if row["run"] == name]
-        rules = Rules(
-            paired_floor_ratio=floor.paired_noise_ratio if floor else 0.0,
-            unpaired_floor_ratio=floor.run_noise_ratio if floor else 0.0,
-            same_run=True,
-            own_processes=True,
-            noise=Noise(
-                process=_process_noise(floor, mine) if others else ASSUMED,
-                between_runs=floor.between_runs if floor else None,
-            ),
-        )
         before = _by_case(mine, base)
+        floor = _noise_floor(run) if others else None
+        learnt = spread_of_rows(mine) if others and floor is None else None
+        rules = Rules.on(floor, learnt, same_run=True, own_processes=True)
         for new in others:
             now = _by_case(mine, new)
             pairs = [(before.get(case), now.get(case)) for case in dict.fromkeys([*now, *before])]
-            verdicts = case_verdicts(pairs, rules)
             found.append(
                 EnvironmentComparison(
-                    run=name, base=base, new=new, verdicts=verdicts, noise_floor=floor, rules=rules
+                    run=name,
+                    base=base,
+                    new=new,
+                    verdicts=case_verdicts(pairs, rules),
+                    noise_floor=floor,
+                    rules=rules,
                 )
             )
     return found
@@ -121,13 +109,6 @@ def _noise_floor(run: Mapping[str, Any]) -> NoiseFloor | None:
         return newest_noise_floor(results_folders(Path(run["path"])), device_identity(run))
     except BadRun:  # a file beside the run must not break its report
         return None
-
-
-def _process_noise(floor: NoiseFloor | None, rows: Sequence[Row]) -> ProcessNoise:
-    if floor is not None:
-        return ProcessNoise(spread=floor.process, source="selfcheck")
-    learnt = spread_of_rows(rows)
-    return ASSUMED if learnt is None else ProcessNoise(spread=learnt, source="rows")
 
 
 def _by_case(rows: Sequence[Row], python: str) -> dict[tuple[Any, ...], CaseSamples]:
@@ -151,59 +132,31 @@ def _case(row: Row) -> CaseSamples:
 def finding(found: EnvironmentComparison) -> str:
     """One sentence on latency: how many cases are slower, faster, the same; the geometric mean."""
     if not found.of_latency:
-        return f"{found.new} against {found.base}: no case has a latency in both"
+        return f"{found.new} against {found.base}: no case has a latency in both."
     mean = f"; geometric mean {mean_text(found.mean)}" if found.mean else ""
-    return f"{found.new} against {found.base}: {counts_text(found.of_latency)}{mean}"
+    return f"{found.new} against {found.base}: {counts_text(found.of_latency)}{mean}."
 
 
-def exceptions(found: EnvironmentComparison) -> list[str]:
-    """A sentence on each latency that changed, worst first, and on everything else that changed.
-
-    On bytes and energy if any changed; on each case that broke or was mended; on the main reason
-    for undecided verdicts.
-    """
-    sentences = []
+def exceptions(found: EnvironmentComparison) -> Iterator[str]:
+    """A sentence on each latency that changed, worst first, and on everything else that changed."""
     changed = sorted((one for one in found.of_latency if one.worse or one.better), key=severity)
     for one in changed[:MOST_NAMED]:
         times = times_text(one.ratio, one.low, one.high)
-        sentences.append(
-            f"{one.verdict} in {found.new}: {place(one, found)} takes {times} as long as in"
-            f" {found.base}"
-        )
+        said = f"{one.verdict} in {found.new}: {place(one, found)} takes {times} as long as in"
+        yield f"{said[0].upper() + said[1:]} {found.base}."
     if len(changed) > MOST_NAMED:
         more = plural(len(changed) - MOST_NAMED, "more case is", "more cases are")
-        sentences.append(f"{more} slower or faster in {found.new}")
+        yield f"{more} slower or faster in {found.new}."
     for metric in ("peak_bytes", "energy_per_call"):
         some = [one for one in found.verdicts if one.metric == metric]
         if any(one.worse or one.better for one in some):
-            sentences.append(
-                f"{TITLES[metric]} in {found.new} against {found.base}: {counts_text(some)}"
+            yield (
+                f"{TITLES[metric].capitalize()} in {found.new} against {found.base}:"
+                f" {counts_text(some)}."
             )
-    ended = [one for one in found.verdicts if one.metric == "status" and (one.worse or one.better)]
-    for one in ended[:MOST_NAMED]:
-        side = one.new if one.worse else one.base
-        why = f" ({side.reason})" if side is not None and side.reason else ""
-        now, before = value_text(one, is_new=True), value_text(one, is_new=False)
-        sentences.append(
-            f"{one.verdict} in {found.new}: {place(one, found)}: {now}, in {found.base}"
-            f" {before}{why}"
-        )
-    if len(ended) > MOST_NAMED:
-        sentences.append(
-            f"{len(ended) - MOST_NAMED} more cases are broken or mended in {found.new}"
-        )
-    undecided = (one for one in found.of_latency if one.verdict == UNDECIDED)
-    counts = Counter(reason for one in undecided for reason in one.reasons)
-    sentences += [
-        f"undecided in {count}: {reason_text(reason, found.rules)}{hint(reason)}"
-        for reason, count in counts.most_common(1)
-    ]
-    return sentences
-
-
-def hint(reason: str) -> str:
-    """What would help to decide."""
-    return f"; {HINTS[reason]}" if reason in HINTS else ""
+    yield from ended_lines(found.verdicts, lambda one: place(one, found))
+    undecided = [one for one in found.of_latency if one.verdict == UNDECIDED]
+    yield from islice(doubt_lines(undecided, found.rules), 1)
 
 
 def place(one: CaseVerdict, of: EnvironmentComparison) -> str:

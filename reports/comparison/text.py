@@ -13,25 +13,21 @@ from ..data.run_meta import device_name
 from ..formatting import list_text, markdown_cell, markdown_grid, plural
 from . import decode
 from .case_samples import UNFINISHED, CaseSamples
-from .compare import Comparison, Matched
+from .compare import Comparison
 from .gate import GateResult
-from .verdict import (
-    DEFAULT_MARGIN,
-    MOST_RAISED_RATIO,
-    SAME,
-    UNDECIDED,
-    CaseVerdict,
-    GeometricMean,
-    Rules,
-)
+from .verdict import SAME, UNDECIDED, CaseVerdict, GeometricMean
 from .verdict_text import (
-    HINTS,
     TITLES,
+    clipped,
     counts_text,
+    doubt_lines,
+    ended_lines,
+    fact_text,
+    margin_lines,
+    margin_text,
     mean_text,
     nothing_decided_text,
     ratio_text,
-    reason_text,
     severity,
     value_text,
     verdict_text,
@@ -41,8 +37,8 @@ from .verdict_text import (
 SCHEMA = 1
 MOST_ROWS = 100
 """Rows of a table; JSON has all. GitHub drops summaries of more than 1024 KiB; this is far less."""
-MOST_CHARACTERS = 60
 MOST_NAMED = 4
+MOST_OF_A_LINE = 300
 UNITS = {"latency": "ms", "peak_bytes": "bytes", "energy_per_call": "J"}
 
 
@@ -76,11 +72,11 @@ def table(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]
 def sentences(comparison: Comparison) -> Iterator[str]:
     """The result, and its limits."""
     verdicts = comparison.verdicts
-    if left_out := comparison.matched.left_out:
+    if left_out := comparison.left_out:
         yield f"{plural(left_out, 'case')} left out by --only."
     if (more := sum(map(worth_a_line, verdicts)) - MOST_ROWS) > 0:
         yield f"{more} more lines are left out, the least bad ones; --format json has all."
-    yield from _heading(comparison.matched)
+    yield from _heading(comparison)
     for metric in ("latency", "peak_bytes", "energy_per_call"):
         some = [one for one in verdicts if one.metric == metric]
         if some:
@@ -96,11 +92,13 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     if inexact := list(dict.fromkeys(one.shown.backend for one in verdicts if one.shown.note)):
         yield f"Not exact attention, so not the same result: {clipped_line(list_text(inexact))}."
     yield from decode.sentences(verdicts)
-    yield from _statuses(verdicts, comparison.matched.baseline)
-    yield from _doubts(verdicts, comparison.rules)
+    yield from map(clipped_line, ended_lines(verdicts))
+    yield from _statuses(verdicts, comparison.baseline)
+    yield from doubt_lines(verdicts, comparison.rules)
     yield from _between_runs(comparison)
-    yield from _margins(comparison)
-    yield from map(clipped_line, comparison.matched.notes)
+    yield from margin_lines(verdicts, comparison.rules, comparison.noise_floor)
+    yield from _differences(comparison)
+    yield from map(clipped_line, comparison.notes)
     if comparison.gate_result:
         yield _gate(comparison.gate_result)
 
@@ -115,21 +113,21 @@ def markdown(comparison: Comparison) -> str:
 
 def as_json(comparison: Comparison) -> str:
     """One object, a line per case and metric."""
-    matched, floor, result = comparison.matched, comparison.noise_floor, comparison.gate_result
+    floor, result = comparison.noise_floor, comparison.gate_result
     process = comparison.rules.noise.process
     head = {
         "schema": SCHEMA,
         **{
             name: {
-                "run": run.meta["run"] if matched.turns is None else run.name,
+                "run": run.meta["run"] if comparison.turns is None else run.name,
                 "path": str(run.path),
                 "device": run.meta["device"],
                 "environment": run.python,
             }
-            for name, run in (("base", matched.base), ("new", matched.new))
+            for name, run in (("base", comparison.base), ("new", comparison.new))
         },
-        "baseline": matched.baseline,
-        "turns": matched.turns,
+        "baseline": comparison.baseline,
+        "turns": comparison.turns,
         "geometric_mean": {
             "all": _mean_fields(comparison.mean),
             "backends": {name: _mean_fields(m) for name, m in comparison.means.items()},
@@ -147,7 +145,7 @@ def as_json(comparison: Comparison) -> str:
         ),
         "process_noise": {"ratio": process.spread.ratio, "source": process.source},
         "environment_differences": [
-            {"fact": one.fact, "base": one.base, "new": one.new} for one in matched.differences
+            {"fact": one.fact, "base": one.base, "new": one.new} for one in comparison.differences
         ],
         "gate": (
             None
@@ -168,95 +166,57 @@ def as_json(comparison: Comparison) -> str:
                 "undecided": len(result.undecided),
             }
         ),
-        "notes": list(matched.notes),
+        "notes": list(comparison.notes),
     }
     cases = ",\n".join(json.dumps(_fields(found), allow_nan=False) for found in comparison.verdicts)
     return json.dumps(head, allow_nan=False)[:-1] + f', "cases": [\n{cases}\n]}}\n'
 
 
-def clipped(text: str) -> str:
-    safe = visible(text)
-    return safe if len(safe) <= MOST_CHARACTERS else f"{safe[: MOST_CHARACTERS - 3]}..."
-
-
 def clipped_line(text: str) -> str:
-    return visible(text)[: 5 * MOST_CHARACTERS]
+    return visible(text)[:MOST_OF_A_LINE]
 
 
 def _backend(case: CaseSamples) -> str:
     return f"{case.backend} ({case.note})" if case.note else case.backend
 
 
-def _heading(matched: Matched) -> Iterator[str]:
-    new, base = (
-        f"{clipped_line(one.name)} ({clipped(device_name(one.meta))})"
-        for one in (matched.new, matched.base)
-    )
-    if matched.baseline is not None:
-        run, baseline = clipped_line(matched.new.name), clipped(matched.baseline)
+def _heading(found: Comparison) -> Iterator[str]:
+    if found.baseline is not None:
+        run, baseline = clipped_line(found.new.name), clipped(found.baseline)
         yield f"Run {run}: every backend against {baseline}."
         return
+    new, base = (
+        f"{clipped_line(one.name)} ({clipped(device_name(one.meta))})"
+        for one in (found.new, found.base)
+    )
     yield f"New: {new}."
-    turns = "" if matched.turns is None else f", of {plural(matched.turns, 'turn')} of one run each"
+    turns = "" if found.turns is None else f", of {plural(found.turns, 'turn')} of one run each"
     yield f"Base: {base}. A ratio is new over base{turns}."
 
 
 def _statuses(verdicts: Sequence[CaseVerdict], baseline: str | None) -> Iterator[str]:
     """Cases without a number on one side or on both."""
     some = [one for one in verdicts if one.metric == "status"]
-    changed = [one for one in some if one.worse or one.better]
-    for one in changed[:MOST_NAMED]:
-        side = one.new if one.worse else one.base
-        assert side is not None
-        why = f": {clipped_line(side.reason)}" if side.reason else ""
-        before, now = value_text(one, is_new=False), value_text(one, is_new=True)
-        case = clipped(one.shown.case)
-        yield f"{one.verdict.capitalize()}: {case}, {before} before, {now} now{why}"
-    if len(changed) > MOST_NAMED:
-        yield f"{len(changed) - MOST_NAMED} more broken or mended."
     base = "base" if baseline is None else clipped(baseline)
     absent = Counter(
         base if one.base is None else "new" for one in some if one.base is None or one.new is None
     )
-    counts = [
-        (sum(one.verdict == SAME for one in some), "failed in the same way on both sides"),
-        (
-            sum("status_differs" in one.reasons and one.verdict == UNDECIDED for one in some),
-            "ended with a different status",
-        ),
-        *((count, f"absent from {side}") for side, count in sorted(absent.items())),
-        (
-            sum(
-                side is not None and side.status in UNFINISHED
-                for one in some
-                for side in (one.base, one.new)
-            ),
-            "not reached or interrupted",
-        ),
-    ]
-    if texts := [f"{plural(count, 'case')} {what}" for count, what in counts if count]:
+    differ = sum("status_differs" in one.reasons and one.verdict == UNDECIDED for one in some)
+    sides = (side for one in some for side in (one.base, one.new) if side is not None)
+    counts = {
+        "failed in the same way on both sides": sum(one.verdict == SAME for one in some),
+        "ended with a different status": differ,
+        **{f"absent from {side}": count for side, count in sorted(absent.items())},
+        "not reached or interrupted": sum(side.status in UNFINISHED for side in sides),
+    }
+    if texts := [f"{plural(count, 'case')} {what}" for what, count in counts.items() if count]:
         yield f"Without a ratio: {list_text(texts)}."
-
-
-def _doubts(verdicts: Sequence[CaseVerdict], rules: Rules) -> Iterator[str]:
-    """Reasons for undecided verdicts with what would help, and reasons that limit the others."""
-    numbers = [one for one in verdicts if one.metric != "status"]
-    for what, some in (
-        ("Undecided", [one for one in numbers if one.verdict == UNDECIDED]),
-        ("Decided", [one for one in numbers if one.verdict != UNDECIDED]),
-    ):
-        counts = Counter(reason for one in some for reason in one.reasons)
-        for reason, count in counts.most_common():
-            if reason == "environment_differs":
-                continue
-            hint = f"; {HINTS[reason]}" if reason in HINTS and what == "Undecided" else ""
-            yield f"{what} in {count}, {reason}: {reason_text(reason, rules)}{hint}."
 
 
 def _between_runs(comparison: Comparison) -> Iterator[str]:
     """What the intervals of two stored runs allow for."""
     floor, unpaired = comparison.noise_floor, [one for one in comparison.verdicts if not one.paired]
-    if floor is None or floor.between_runs is None or comparison.matched.same_run or not unpaired:
+    if floor is None or floor.between_runs is None or comparison.rules.same_run or not unpaired:
         return
     over = (
         f"{floor.span_s / 3600:.1f} hours"
@@ -270,44 +230,14 @@ def _between_runs(comparison: Comparison) -> Iterator[str]:
     )
 
 
-def _margins(comparison: Comparison) -> Iterator[str]:
-    margins: dict[str, set[float]] = {}
-    for one in comparison.verdicts:
-        if isfinite(one.margin_ratio):
-            margins.setdefault(one.metric, set()).add(one.margin_ratio)
-    texts = [
-        f"{TITLES[metric]} {' or '.join(map(margin_text, sorted(some)))}"
-        for metric, some in margins.items()
-    ]
-    if texts:
-        floor, given = comparison.noise_floor, comparison.rules.given
-        raised = any(
-            metric not in given and max(some) > DEFAULT_MARGIN[metric]
-            for metric, some in margins.items()
-        )
-        twice = f"twice the A/A noise floor of {clipped(floor.started_utc)}" if floor else ""
-        source = (
-            f"; the default is raised to {twice}, {margin_text(MOST_RAISED_RATIO)} at most"
-            if raised
-            else ""
-        )
-        yield f"Changes that count as the same: {', '.join(texts)}{source}."
-    if differences := comparison.matched.differences:
+def _differences(comparison: Comparison) -> Iterator[str]:
+    if comparison.differences:
         texts = [
-            f"{one.fact} {_fact(one.base)} before, {_fact(one.new)} now" for one in differences
+            f"{one.fact} {clipped(fact_text(one.base))} before, {clipped(fact_text(one.new))} now"
+            for one in comparison.differences
         ]
         intended = "" if comparison.rules.environment_differs else " (what is compared)"
         yield f"The environments differ{intended}: {'; '.join(texts)}."
-
-
-def _fact(value: Any) -> str:
-    if value is None:
-        return "unknown"
-    return clipped(value if isinstance(value, str) else json.dumps(value))
-
-
-def margin_text(ratio: float) -> str:
-    return f"{float(f'{100 * ratio:.3g}'):g} %"
 
 
 def _gate(result: GateResult) -> str:

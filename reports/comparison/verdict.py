@@ -5,22 +5,23 @@ A ratio is new / base, so above 1 is worse. docs/method.md, Comparing, has the r
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, inf, isfinite, nan
+from math import exp, inf, isfinite, log, nan, sqrt
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal
 
 from ...harness.stats.contrasts import (
     Contrast,
+    Spread,
     holm,
     paired_contrast,
     pooled,
     unpaired_contrast,
 )
 from ...harness.stats.intervals import CONFIDENCE
-from ..ratio import Noise
+from ..data.noise_floor import NoiseFloor, process_noise_of
+from ..ratio import Noise, in_most
 from ..words import word_of
 from .case_samples import UNFINISHED, CaseSamples
-from .disturbances import disturbances
 
 Metric = Literal["latency", "peak_bytes", "energy_per_call"]
 BETTER_WORSE: dict[str, tuple[str, str]] = {
@@ -52,6 +53,7 @@ REASONS = {
 DEFAULT_MARGIN = {"latency": 0.03, "peak_bytes": 0.0, "energy_per_call": 0.03}
 # Noise never raises a margin above this: a noisier machine must be made quiet first.
 MOST_RAISED_RATIO = 0.25
+CLOCK_STEP_RATIO = 0.02  # a GPU's clock moves in steps of about 1 %
 ALPHA = 1 - CONFIDENCE
 
 
@@ -75,6 +77,34 @@ class Rules:
     interleaved: bool = False
     environment_differs: bool = False
     noise: Noise = field(default_factory=Noise)
+
+    @classmethod
+    def on(
+        cls,
+        floor: NoiseFloor | None,
+        learnt: Spread | None,
+        *,
+        turns: int | None = None,
+        **how: Any,
+    ) -> "Rules":
+        """As noisy as a self-check found this device, or as processes differ in the rows.
+
+        `learnt`: from the rows. `how`: the other fields.
+        """
+        run_noise_ratio = floor.run_noise_ratio if floor else 0.0
+        paired = floor.paired_noise_ratio if floor else 0.0
+        # The two values of a turn come from two processes; the mean over turns is less noisy.
+        paired = run_noise_ratio / sqrt(turns) if turns else paired
+        return cls(
+            paired_floor_ratio=paired,
+            unpaired_floor_ratio=run_noise_ratio,
+            interleaved=bool(turns),
+            noise=Noise(
+                process=process_noise_of(floor, learnt),
+                between_runs=floor.between_runs if floor else None,
+            ),
+            **how,
+        )
 
     def margin_ratio(self, metric: Metric, *, paired: bool) -> float:
         if metric in self.given:
@@ -227,11 +257,35 @@ def _latency(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
         paired = together is not None
         # Of one process each, nothing shows how differently the two were disturbed.
         alike = paired and not (rules.own_processes and "one_process" in reasons)
-        if disturbed := disturbances(slow, fast, paired=paired, alike=alike):
+        if disturbed := _disturbances(slow, fast, paired=paired, alike=alike):
             verdict, reasons = UNDECIDED, [*reasons, *disturbed]
     if together is None and rules.same_run:
         reasons.append("unpaired")
     return replace(found, verdict=verdict, reasons=tuple(reasons))
+
+
+def _disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool, alike: bool) -> list[str]:
+    """Reasons that alone could explain why the slow side is slow.
+
+    `paired`: a lower clock is no reason, since a backend may cause it itself. `alike`: blocks that
+    were measured alternately are disturbed alike, and only what disturbed one side and not the
+    other is a reason.
+    """
+
+    def disturbed(blocks: str) -> bool:
+        is_slow, is_fast = (in_most(getattr(case, blocks), case.blocks) for case in (slow, fast))
+        return is_slow and not (alike and is_fast)
+
+    codes = ["contended"] if disturbed("contended_blocks") else []
+    codes += ["throttled"] if disturbed("throttled_blocks") else []
+    if (
+        not paired
+        and slow.clock_mhz
+        and fast.clock_mhz
+        and log(fast.clock_mhz / slow.clock_mhz) > CLOCK_STEP_RATIO
+    ):
+        codes.append("clocks_differ")
+    return codes
 
 
 def _energy(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:

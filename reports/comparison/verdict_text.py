@@ -1,9 +1,13 @@
 """Verdicts as text, for comparisons of runs and of the environments of one run."""
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf, isfinite, log
+from typing import Any
 
+from ...harness.files.printable import visible
+from ..data.noise_floor import NoiseFloor
 from ..formatting import (
     STATUS_WORDS,
     bytes_text,
@@ -14,8 +18,20 @@ from ..formatting import (
     time_text,
     times_text,
 )
-from .verdict import BETTER_WORSE, REASONS, SAME, UNDECIDED, CaseVerdict, GeometricMean, Rules
+from .verdict import (
+    BETTER_WORSE,
+    DEFAULT_MARGIN,
+    MOST_RAISED_RATIO,
+    REASONS,
+    SAME,
+    UNDECIDED,
+    CaseVerdict,
+    GeometricMean,
+    Rules,
+)
 
+MOST_CHARACTERS = 60
+MOST_NAMED = 4
 TITLES = {
     "latency": "latency",
     "peak_bytes": "peak bytes",
@@ -124,3 +140,71 @@ def mean_text(mean: GeometricMean | None) -> str:
         return ""
     text = f"{times_text(mean.ratio, mean.low, mean.high)} over {plural(mean.cases, 'case')}"
     return text if isfinite(mean.low) else f"{text}, without an interval"
+
+
+def ended_lines(
+    verdicts: Iterable[CaseVerdict], name: Callable[[CaseVerdict], str] | None = None
+) -> Iterator[str]:
+    """The cases that broke or were mended, by name: what they were before, what they are now."""
+    changed = [one for one in verdicts if one.metric == "status" and (one.worse or one.better)]
+    for one in changed[:MOST_NAMED]:
+        side = one.new if one.worse else one.base
+        why = f": {side.reason}" if side is not None and side.reason else ""
+        before, now = value_text(one, is_new=False), value_text(one, is_new=True)
+        case = name(one) if name else clipped(one.shown.case)
+        yield f"{one.verdict.capitalize()}: {case}, {before} before, {now} now{why}"
+    if len(changed) > MOST_NAMED:
+        yield f"{len(changed) - MOST_NAMED} more broken or mended."
+
+
+def doubt_lines(verdicts: Iterable[CaseVerdict], rules: Rules) -> Iterator[str]:
+    """Reasons for undecided verdicts with what would help, and reasons that limit the others."""
+    counts: dict[str, Counter[str]] = {"Undecided": Counter(), "Decided": Counter()}
+    for one in verdicts:
+        if one.metric != "status":
+            counts["Undecided" if one.verdict == UNDECIDED else "Decided"].update(one.reasons)
+    for what, reasons in counts.items():
+        for reason, count in reasons.most_common():
+            if reason != "environment_differs":
+                hint = f"; {HINTS[reason]}" if reason in HINTS and what == "Undecided" else ""
+                yield f"{what} in {count}, {reason}: {reason_text(reason, rules)}{hint}."
+
+
+def margin_lines(
+    verdicts: Iterable[CaseVerdict], rules: Rules, floor: NoiseFloor | None
+) -> Iterator[str]:
+    """How much change counts as the same, and whether noise raised that."""
+    margins: dict[str, set[float]] = {}
+    for one in verdicts:
+        if isfinite(one.margin_ratio):
+            margins.setdefault(one.metric, set()).add(one.margin_ratio)
+    if not margins:
+        return
+    texts = [
+        f"{TITLES[metric]} {' or '.join(map(margin_text, sorted(some)))}"
+        for metric, some in margins.items()
+    ]
+    raised = any(
+        metric not in rules.given and max(some) > DEFAULT_MARGIN[metric]
+        for metric, some in margins.items()
+    )
+    twice = f"twice the A/A noise floor of {clipped(floor.started_utc)}" if floor else ""
+    most = margin_text(MOST_RAISED_RATIO)
+    source = f"; the default is raised to {twice}, {most} at most" if raised else ""
+    yield f"Changes that count as the same: {', '.join(texts)}{source}."
+
+
+def margin_text(ratio: float) -> str:
+    return f"{float(f'{100 * ratio:.3g}'):g} %"
+
+
+def fact_text(value: Any) -> str:
+    """Of an environment."""
+    if value is None:
+        return "unknown"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def clipped(text: str) -> str:
+    safe = visible(text)
+    return safe if len(safe) <= MOST_CHARACTERS else f"{safe[: MOST_CHARACTERS - 3]}..."

@@ -9,17 +9,19 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from ..data.read import Run, read_runs
-from ..formatting import list_text
+from ...harness.files.errors import BadInput, EnvironmentUnmet
+
+if TYPE_CHECKING:
+    from ..data.read import Run
 
 
-class NotExportable(ValueError):
+class NotExportable(BadInput):
     """One line: no such format, or the runs cannot be written in it."""
 
 
-class PackageMissing(ImportError):
+class PackageMissing(EnvironmentUnmet, ImportError):
     """One line: which package is missing, and how to install it."""
 
 
@@ -36,7 +38,7 @@ class Format(Protocol):
 
     MEANING: str
 
-    def export(self, runs: Sequence[Run]) -> Exported:
+    def export(self, runs: "Sequence[Run]") -> Exported:
         """Raises NotExportable and PackageMissing."""
 
 
@@ -52,7 +54,7 @@ def names() -> list[str]:
 def load(name: str) -> Format:
     """Raises NotExportable."""
     if name not in names():
-        raise NotExportable(f"no format {name!r}; there are: {list_text(names())}")
+        raise NotExportable(f"no format {name!r}; there are: {', '.join(names())}")
     return cast(Format, import_module(f"{__name__}.{name.replace('-', '_')}"))
 
 
@@ -61,6 +63,8 @@ def export(run: str | Path | Sequence[str | Path], name: str, *, salvage: bool =
 
     Raises BadRun, NotExportable and PackageMissing.
     """
+    from ..data.read import read_runs
+
     form = load(name)
     runs = read_runs([run] if isinstance(run, str | Path) else run, salvage=salvage)
     done = form.export(runs)

@@ -1,11 +1,15 @@
 """Attention maps of trained heads: what a head looks at, and the texts about it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import exp, log
 from statistics import fmean
+from typing import TypeVar
 
 from ..elements import Map, Maps, Table
 from ..formatting import number_text, plural
+from ..quantity import Cell
+
+Item = TypeVar("Item")
 
 Rows = Sequence[Sequence[float]]
 """Of a causal map: weights, [query][key]."""
@@ -47,10 +51,17 @@ def back_text(places: int) -> str:
     return f"{plural(places, 'place')} back" if places else "at its own token"
 
 
-def cells(rows: Rows) -> tuple[str, str]:
-    """Tokens attended to, and `1 place back: 92 %`."""
-    back, share = favourite(rows)
-    return number_text(tokens_attended(rows)), f"{back_text(back)}: {100 * share:.0f} %"
+def looked_at(rows: Callable[[Item], Rows], when: str = "") -> dict[str, Callable[[Item], Cell]]:
+    """Columns of a table: tokens attended to, and `1 place back: 92 %`."""
+
+    def most(one: Item) -> str:
+        back, share = favourite(rows(one))
+        return f"{back_text(back)}: {100 * share:.0f} %"
+
+    return {
+        f"{when}attended" if when else "tokens attended to": lambda one: tokens_attended(rows(one)),
+        f"{when}most weight": most,
+    }
 
 
 def named(blocks: Sequence[Sequence[Rows]]) -> list[tuple[str, Rows]]:

@@ -10,7 +10,7 @@ from statistics import fmean, median, variance
 from typing import NamedTuple
 
 from ...harness.learning.findings import TrainedHeads
-from ...harness.stats.intervals import Interval, mean_interval
+from ...harness.stats.intervals import Interval
 from ..claims.statement import Measured, Statement, claim
 from ..claims.verdict import (
     ClaimVerdict,
@@ -26,10 +26,10 @@ from .trained import (
     Order,
     Standing,
     TaskResult,
+    accuracy,
     by_removed_heads,
-    more,
-    more_accurate,
     of_heads,
+    over_seeds,
     overfit,
     points_lost,
     results,
@@ -56,7 +56,7 @@ def on_tasks(
     def tested_by(on_task: Callable[[TaskResult], Found | None]) -> Statement:
         def test(run: Measured) -> Iterator[Evidence]:
             for result in results(run.studies):
-                if found := on_task(result):
+                if (found := on_task(result)) and found.by.units:
                     sizes, seeds = found.of.trainings[0], plural(found.by.units, "seed")
                     where = f" (d_model {sizes.d_model}, {seeds})"
                     yield Evidence(result.task, found.verdict, found.text + where)
@@ -72,32 +72,12 @@ def on_tasks(
     return tested_by
 
 
-def exactly(result: TaskResult, heads: int) -> HeadCount | None:
-    return next((one for one in result.counts if one.heads == heads), None)
-
-
-def at_most(result: TaskResult, heads: int) -> HeadCount | None:
-    """With so many heads, else with the most below, if they are two at least."""
-    fits = [one for one in result.counts if 2 <= one.heads <= heads]
-    return fits[-1] if fits else None
-
-
-def over_seeds(
-    count: HeadCount | None, number: Callable[[TrainedHeads], float | None]
-) -> tuple[HeadCount, list[float]] | None:
-    """A number of every training that has it; None if none has."""
-    found = [
-        value for one in (count.trainings if count else ()) if (value := number(one)) is not None
-    ]
-    return (count, found) if count and found else None
-
-
 def bounded(one: Interval, unit: str) -> str:
     """`0.21 bits (0.18 to 0.24)`."""
     return f"{number_text(one.value)} {unit}{range_text(one.low, one.high)}"
 
 
-def bounded_percent(one: Interval, digits: int = 1) -> str:
+def percents(one: Interval, digits: int = 1) -> str:
     return f"{100 * one.value:.{digits}f} %{range_text(100 * one.low, 100 * one.high)}"
 
 
@@ -114,7 +94,7 @@ VARIES_TIMES = 10  # variance between heads over that within them, from which he
     " patterns both grow by training, over seeds",
 )
 def different_patterns(result: TaskResult) -> Found | None:
-    count = at_most(result, HEADS)
+    count = result.at_most(HEADS)
     if count is None:
         return None
     spread = _change(count, "distance_tokens", lambda values: max(values) - min(values))
@@ -150,16 +130,15 @@ def _change(count: HeadCount, metric: str, summary: Callable[[list[float]], floa
     " above 0.9, in every seed",
 )
 def similar_patterns(result: TaskResult) -> Found | None:
-    known = over_seeds(at_most(result, 2 * HEADS), _twins)
-    if known is None:
+    if (count := result.at_most(2 * HEADS)) is None:
         return None
-    count, shares = known
-    found = mean_interval(shares, "seed")
+    found = count.mean(_twins)
+    shares = [share for one in count.trainings if (share := _twins(one)) is not None]
     verdict: ClaimVerdict = "inconclusive"
-    if isfinite(found.low) and (min(shares) > 0 or max(shares) == 0):
-        verdict = "supported" if min(shares) > 0 else "refuted"
+    if isfinite(found.low) and (all(shares) or not any(shares)):
+        verdict = "supported" if all(shares) else "refuted"
     text = (
-        f"{bounded_percent(found, 0)} of {count.heads} heads have a twin, some in"
+        f"{percents(found, 0)} of {count.heads} heads have a twin, some in"
         f" {sum(share > 0 for share in shares)} of {plural(len(shares), 'seed')}"
     )
     return Found(verdict, text, count, found)
@@ -182,11 +161,9 @@ def _twins(one: TrainedHeads) -> float | None:
     " least 10 times",
 )
 def heads_vary(result: TaskResult) -> Found | None:
-    known = over_seeds(at_most(result, HEADS), _varies)
-    if known is None:
+    if (count := result.at_most(HEADS)) is None:
         return None
-    count, ratios = known
-    found = mean_interval(ratios, "seed")
+    found = count.mean(_varies)
     text = (
         f"the variance of the distance between {count.heads} heads is"
         f" {number_text(found.value)} times{range_text(found.low, found.high)} that of a head"
@@ -216,14 +193,13 @@ LIMITED_SHARE = 0.1  # of what all heads are worth, that a removed head may cost
     " without any head",
 )
 def single_heads(result: TaskResult) -> Found | None:
-    count = at_most(result, HEADS)
-    shares = [lost for one in (count.trainings if count else ()) if (lost := _lost(one))]
-    if count is None or not shares:
+    if (count := result.at_most(HEADS)) is None:
         return None
-    usual, worst = (mean_interval([pick(one) for one in shares], "seed") for pick in (median, max))
+    shares = [lost for one in count.trainings if (lost := _lost(one))]
+    usual, worst = (over_seeds(map(pick, shares)) for pick in (median, max))
     text = (
-        f"the median of {count.heads} heads per block is {bounded_percent(usual)} of what all"
-        f" are worth, the most important one {bounded_percent(worst, 0)}"
+        f"the median of {count.heads} heads per block is {percents(usual)} of what all"
+        f" are worth, the most important one {percents(worst, 0)}"
     )
     return Found(by_interval(usual.low, usual.high, (-inf, LIMITED_SHARE)), text, count, usual)
 
@@ -244,14 +220,12 @@ def _lost(one: TrainedHeads) -> list[float]:
 )
 def half_the_heads(result: TaskResult) -> Found | None:
     """They are chosen by trial; in rows without that, by the gradient."""
-    count = at_most(result, HEADS)
-    shares = [] if count is None else _lost_by_half(count)
-    if count is None or not shares:
+    if (count := result.at_most(HEADS)) is None:
         return None
-    found = mean_interval(shares, "seed")
+    found = over_seeds(_lost_by_half(count))
     text = (
         f"without half of {count.heads} heads per block the loss rises by"
-        f" {bounded_percent(found)} of what all are worth"
+        f" {percents(found)} of what all are worth"
     )
     return Found(by_interval(found.low, found.high, (-inf, LIMITED_SHARE)), text, count, found)
 
@@ -311,13 +285,13 @@ def _all_worse(standings: set[Standing], yes: ClaimVerdict, no: ClaimVerdict) ->
     " seed",
 )
 def one_head_averages(result: TaskResult) -> Found | None:
-    one, many = exactly(result, 1), exactly(result, RELATIONS.get(result.task, 0))
+    one, many = result.exactly(1), result.exactly(RELATIONS.get(result.task, 0))
     if one is None or many is None:
         return None
-    gain = more_accurate(many, one)
+    gain = many.more(one, accuracy)
     text = (
         f"{100 * one.accuracy.value:.1f} % of the answers with one head,"
-        f" {100 * many.accuracy.value:.1f} % with {many.heads}, {bounded_percent(gain)} more"
+        f" {100 * many.accuracy.value:.1f} % with {many.heads}, {percents(gain)} more"
     )
     return Found(by_interval(gain.low, gain.high, (MARGIN_RATIO, inf)), text, many, gain)
 
@@ -330,10 +304,10 @@ def one_head_averages(result: TaskResult) -> Found | None:
 )
 def noise(result: TaskResult) -> Found | None:
     """Who answers little without noise has little to lose."""
-    one, many = exactly(result, 1), exactly(result, HEADS)
+    one, many = result.exactly(1), result.exactly(HEADS)
     if one is None or many is None:
         return None
-    gap = more_accurate(many, one)
+    gap = many.more(one, accuracy)
     lost = [count.mean(points_lost) for count in (one, many)]
     if not lost[0].units or not lost[1].units:
         return None
@@ -343,7 +317,7 @@ def noise(result: TaskResult) -> Found | None:
     )
     if not (gap.low >= -MARGIN_RATIO and gap.high <= MARGIN_RATIO):
         return Found("inconclusive", f"{text}, but they may differ without it", many, gap)
-    saved = more(one, many, points_lost)
+    saved = one.more(many, points_lost)
     text += f", {bounded(saved, 'points')} fewer"
     return Found(above(saved.low, saved.high, 0.0), text, many, saved)
 
@@ -354,18 +328,12 @@ def noise(result: TaskResult) -> Found | None:
     "loss on new text less that on known text, the most heads against one, seed by seed",
 )
 def too_many_overfit(result: TaskResult) -> Found | None:
-    one, most = exactly(result, 1), result.counts[-1]
+    one, most = result.exactly(1), result.counts[-1]
     if result.task not in FINITE or one is None or most is one:
         return None
-    grows = more(most, one, overfit)
-    if not grows.units:
-        return None
+    grows = most.more(one, overfit)
     text = (
         f"new less known text: {number_text(one.mean(overfit).value)} nats with one head,"
         f" {number_text(most.mean(overfit).value)} with {most.heads}, {bounded(grows, 'nats')} more"
     )
     return Found(above(grows.low, grows.high, 0.0), text, most, grows)
-
-
-"""The change of ln of the gradient per token of distance, that a model is said to have."""
-"""How the path between two tokens is said to grow over their distance."""

@@ -1,17 +1,18 @@
-"""What trained heads are worth: quality over their number, with intervals over seeds, and cost.
+"""Trainings over seeds, and what trained heads are worth: quality over their number, and cost.
 
-From the findings of the study trained_heads, one per training. Trainings of one seed saw the same
-batches whatever their heads, so two numbers of heads are compared seed by seed.
+A finding is one training. Trainings of one seed saw the same batches whatever their heads, so two
+numbers of heads are compared seed by seed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from math import isfinite
 from statistics import fmean
-from typing import Literal
+from typing import Generic, Literal, NamedTuple, TypeVar
 
-from ...harness.learning.findings import TrainedHeads
+from ...harness.learning.findings import Trained, TrainedHeads
 from ...harness.rows.findings import findings_of
 from ...harness.stats.intervals import Interval, latency_interval, mean_interval
 
@@ -32,9 +33,57 @@ ASKS = {
 """In the order in which tasks are shown; others follow."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadCount:
-    """The trainings of one task with one number of heads. `standing`: against the best number.
+T = TypeVar("T", bound=Trained)
+N = TypeVar("N")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trainings(Generic[T]):
+    """Trainings that differ in their seed only, at least one."""
+
+    trainings: tuple[T, ...]
+
+    @cached_property
+    def accuracy(self) -> Interval:
+        """The share of right answers."""
+        return self.mean(lambda one: one.accuracy_ratio)
+
+    @cached_property
+    def step(self) -> Interval:
+        """The time of a training step in ms."""
+        return latency_interval([[one.step_ms] for one in self.trainings if one.step_ms])
+
+    @property
+    def peak_bytes(self) -> float | None:
+        known = (one.step_peak_bytes for one in self.trainings)
+        return max(filter(None, known), default=None)
+
+    def mean(self, number: Callable[[T], float | None]) -> Interval:
+        """Of a number of each training, over the seeds that have it."""
+        return over_seeds(map(number, self.trainings))
+
+    def pairs(self, other: "Trainings[T]") -> list[tuple[T, T]]:
+        """The trainings of both with equal seeds, which saw the same batches."""
+        theirs = {one.train_seed: one for one in other.trainings}
+        return [(one, theirs[one.train_seed]) for one in self.trainings if one.train_seed in theirs]
+
+    def more(self, other: "Trainings[T]", number: Callable[[T], float | None]) -> Interval:
+        """By how much a number of this is above that of the other, seed by seed."""
+        found = ((number(one), number(another)) for one, another in self.pairs(other))
+        return over_seeds(None if a is None or b is None else a - b for a, b in found)
+
+
+def over_seeds(values: Iterable[float | None]) -> Interval:
+    return mean_interval([one for one in values if one is not None], "seed")
+
+
+def accuracy(one: Trained) -> float:
+    return one.accuracy_ratio
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadCount(Trainings[TrainedHeads]):
+    """One task with one number of heads. `standing`: against the best number.
 
     `is_worth`: surely more accurate than every number of heads that takes less time: a point of the
     Pareto front.
@@ -42,25 +91,23 @@ class HeadCount:
 
     task: str
     heads: int
-    trainings: tuple[TrainedHeads, ...]
-    accuracy: Interval
-    loss: Interval
-    step: Interval
-    peak_bytes: float | None
     standing: Standing = "undecided"
     is_worth: bool = False
 
-    def mean(self, number: Callable[[TrainedHeads], float | None]) -> Interval:
-        """Of a number of each training, over the seeds that have it."""
-        found = map(number, self.trainings)
-        return mean_interval([value for value in found if value is not None], "seed")
+    @property
+    def label(self) -> str:
+        return f"{self.task}, {self.heads}"
+
+    @cached_property
+    def loss(self) -> Interval:
+        return self.mean(lambda one: one.loss_nats)
 
     def over_heads(
         self, metric: str, when: When, summary: Callable[[list[float]], float], fewest: int = 1
     ) -> Interval:
         """Of a summary of all heads of a training, which takes so many heads."""
         values = (of_heads(one, metric, when) for one in self.trainings)
-        return mean_interval([summary(some) for some in values if len(some) >= fewest], "seed")
+        return over_seeds(summary(some) if len(some) >= fewest else None for some in values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,70 +126,60 @@ class TaskResult:
         """The fewest heads that are as accurate as the best within the margin."""
         return next(one for one in self.counts if one.standing in ("best", "equal"))
 
+    def exactly(self, heads: int) -> HeadCount | None:
+        return next((one for one in self.counts if one.heads == heads), None)
+
+    def at_most(self, heads: int) -> HeadCount | None:
+        """With so many heads, else with the most below, if they are two at least."""
+        return next((one for one in self.counts[::-1] if 2 <= one.heads <= heads), None)
+
     def of(self, standing: Standing) -> list[int]:
         return [one.heads for one in self.counts if one.standing == standing]
 
 
+def by(found: Iterable[T], name: Callable[[T], N]) -> dict[N, tuple[T, ...]]:
+    """The trainings by what they have in common, in order."""
+    some: dict[N, list[T]] = {}
+    for one in found:
+        some.setdefault(name(one), []).append(one)
+    return {of: tuple(each) for of, each in some.items()}
+
+
 def results(studies: object) -> list[TaskResult]:
     """By task, from the findings of a run's studies."""
-    by_task: dict[str, dict[int, list[TrainedHeads]]] = {}
-    for one in findings_of(TrainedHeads, studies):
-        by_task.setdefault(one.task, {}).setdefault(one.heads, []).append(one)
+    by_task = by(findings_of(TrainedHeads, studies), lambda one: one.task)
     order = [*(task for task in ASKS if task in by_task), *(set(by_task) - ASKS.keys())]
     return [_task(task, by_task[task]) for task in order]
 
 
-def _task(task: str, by_heads: dict[int, list[TrainedHeads]]) -> TaskResult:
-    counts = [_count(task, heads, by_heads[heads]) for heads in sorted(by_heads)]
+def _task(task: str, found: Iterable[TrainedHeads]) -> TaskResult:
+    by_heads = sorted(by(found, lambda one: one.heads).items())
+    counts = [HeadCount(task=task, heads=heads, trainings=some) for heads, some in by_heads]
     best = max(counts, key=lambda one: (one.accuracy.value, -one.loss.value))
     return TaskResult(
         task=task,
         counts=tuple(
-            replace(one, standing=_standing(one, best), is_worth=_is_worth(one, counts))
+            replace(
+                one,
+                standing=_standing(one, best),
+                is_worth=all(
+                    one.more(other, accuracy).low > 0
+                    for other in counts
+                    if other.step.value < one.step.value
+                ),
+            )
             for one in counts
         ),
-    )
-
-
-def _count(task: str, heads: int, found: Sequence[TrainedHeads]) -> HeadCount:
-    return HeadCount(
-        task=task,
-        heads=heads,
-        trainings=tuple(found),
-        accuracy=mean_interval([one.accuracy_ratio for one in found], "seed"),
-        loss=mean_interval([one.loss_nats for one in found], "seed"),
-        step=latency_interval([[one.step_ms] for one in found if one.step_ms]),
-        peak_bytes=max((one.step_peak_bytes for one in found if one.step_peak_bytes), default=None),
     )
 
 
 def _standing(one: HeadCount, best: HeadCount) -> Standing:
     if one is best:
         return "best"
-    behind = more_accurate(best, one)
-    if not isfinite(behind.low):
-        return "undecided"
-    if behind.high <= MARGIN_RATIO:
+    behind = best.more(one, accuracy)
+    if behind.high <= MARGIN_RATIO and isfinite(behind.low):
         return "equal"
     return "worse" if behind.low > MARGIN_RATIO else "undecided"
-
-
-def _is_worth(one: HeadCount, counts: Sequence[HeadCount]) -> bool:
-    faster = [other for other in counts if other.step.value < one.step.value]
-    return all(more_accurate(one, other).low > 0 for other in faster)
-
-
-def more(
-    one: HeadCount, other: HeadCount, number: Callable[[TrainedHeads], float | None]
-) -> Interval:
-    """By how much a number of one is above that of the other, seed by seed."""
-    theirs = {training.train_seed: number(training) for training in other.trainings}
-    pairs = ((number(training), theirs.get(training.train_seed)) for training in one.trainings)
-    return mean_interval([a - b for a, b in pairs if a is not None and b is not None], "seed")
-
-
-def more_accurate(one: HeadCount, other: HeadCount) -> Interval:
-    return more(one, other, lambda training: training.accuracy_ratio)
 
 
 def of_heads(one: TrainedHeads, metric: str, when: When) -> list[float]:
@@ -186,24 +223,20 @@ def losses_over_left(count: HeadCount, order: Order) -> dict[float, Interval]:
     if not found or any(values.keys() != found[0].keys() for values in found):
         return {}
     heads = max(found[0])
-    return {
-        heads - gone: mean_interval([values[gone] for values in found], "seed") for gone in found[0]
-    }
+    return {heads - gone: over_seeds(values[gone] for values in found) for gone in found[0]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftCost:
+class LeftCost(NamedTuple):
     """Of all attention layers of a decoder with so many heads left, in one forward pass.
 
-    `time_ratio` and `peak_share` are of those with all heads; `peak_bytes`: above its input, of the
-    layer that takes most; None if it was not counted.
+    `time_ratio` is over those with all heads; `peak_bytes`: above its input, of the layer that
+    takes most; None if it was not counted.
     """
 
     left: int
     time_ms: float
     time_ratio: Interval
     peak_bytes: int | None
-    peak_share: float | None
     weight_bytes: int
 
 
@@ -217,18 +250,12 @@ def costs_over_left(count: HeadCount) -> list[LeftCost]:
         )
         columns = [values for values in lists if values is not None]
         if len(columns) == len(lists) and len({len(values) for values in columns}) == 1:
-            rows = list(zip(*columns, strict=True))
-            whole = rows[0][4]
+            rows = [*zip(*columns, strict=True)]
             return [
-                LeftCost(
-                    left=len(rows) - 1 - gone,
-                    time_ms=ms,
-                    time_ratio=Interval(value=value, low=low, high=high, units=2),
-                    peak_bytes=peak,
-                    peak_share=peak / whole if peak is not None and whole else None,
-                    weight_bytes=weight,
+                LeftCost(left, ms, Interval(value=value, low=low, high=high, units=2), peak, weight)
+                for left, (ms, value, low, high, peak, weight) in zip(
+                    reversed(range(len(rows))), rows, strict=True
                 )
-                for gone, (ms, value, low, high, peak, weight) in enumerate(rows)
             ]
     return []
 
@@ -259,7 +286,7 @@ def accuracy_over_noise(count: HeadCount) -> dict[float, Interval]:
     if not shared:
         return {}
     return {0.0: count.accuracy} | {
-        level: mean_interval([levels[level] for levels in found], "seed") for level in shared
+        level: over_seeds(levels[level] for levels in found) for level in shared
     }
 
 

@@ -1,17 +1,18 @@
 """Did another environment change the speed? Each environment of a run against the first one."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, Literal
 
 from ..comparison import environments
-from ..comparison.environments import EnvironmentComparison, hint, place
+from ..comparison.environments import EnvironmentComparison, place
 from ..comparison.verdict import SAME, UNDECIDED, CaseVerdict
 from ..comparison.verdict_text import (
     TITLES,
+    doubt_lines,
+    fact_text,
+    margin_lines,
     ratio_text,
-    reason_text,
     severity,
     value_text,
     verdict_text,
@@ -20,7 +21,7 @@ from ..comparison.verdict_text import (
 from ..data.row_groups import Row, case_key
 from ..data.run_meta import Meta
 from ..elements import Block, Card, Dot, DotPlot, DotRow, Table, note
-from ..formatting import number_text, plural
+from ..formatting import plural
 from . import Subject
 
 TITLE = "Between environments"
@@ -42,22 +43,16 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         line
         for one in found
         if one.verdicts
-        for line in (*([] if one in timed else [_finding(one)]), *_exceptions(one))
+        for line in (
+            *([] if one in timed else [environments.finding(one)]),
+            *environments.exceptions(one),
+        )
     ]
     return Subject(
         card=_card(timed) if timed else None,
         lines=tuple(lines),
         blocks=tuple(_blocks(found, meta)),
     )
-
-
-def _finding(between: EnvironmentComparison) -> str:
-    return f"{environments.finding(between)}."
-
-
-def _exceptions(between: EnvironmentComparison) -> Iterator[str]:
-    for sentence in environments.exceptions(between):
-        yield f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _card(found: Sequence[EnvironmentComparison]) -> Card:
@@ -69,7 +64,7 @@ def _card(found: Sequence[EnvironmentComparison]) -> Card:
     return Card(
         name="environments",
         title=f"Against {base}",
-        sentence=" ".join(map(_finding, found)),
+        sentence=" ".join(map(environments.finding, found)),
         picture=DotPlot(
             rows=tuple(_dot_row(between, one) for between, one in dots),
             x_label=f"time over that in {base}",
@@ -187,19 +182,9 @@ def _line(one: CaseVerdict, between: EnvironmentComparison, *, of_what: bool) ->
 
 def _doubts(between: EnvironmentComparison) -> Iterator[Block]:
     """What the reasons for undecided verdicts mean, and how much change counts as the same."""
-    undecided = (one for one in between.verdicts if one.verdict == UNDECIDED)
-    for reason in dict.fromkeys(reason for one in undecided for reason in one.reasons):
-        yield note(f"Undecided, {reason}: {reason_text(reason, between.rules)}{hint(reason)}.")
-    margins = {one.margin_ratio for one in between.of_latency}
-    known = sorted(margin for margin in margins if margin == margin)
-    if known:
-        raised = (
-            ", raised by the noise that attnbench selfcheck found here"
-            if between.noise_floor and max(known) > 0.03
-            else ""
-        )
-        percents = " or ".join(f"{number_text(100 * margin)} %" for margin in known)
-        yield note(f"Times that differ by up to {percents} count as the same{raised}.")
+    undecided = [one for one in between.verdicts if one.verdict == UNDECIDED]
+    yield from map(note, doubt_lines(undecided, between.rules))
+    yield from map(note, margin_lines(between.of_latency, between.rules, between.noise_floor))
 
 
 def _facts(run: Mapping[str, Any], of: str) -> Block:
@@ -210,13 +195,7 @@ def _facts(run: Mapping[str, Any], of: str) -> Block:
             f"No recorded fact differs between the environments{of}: versions, settings and device"
             " are the same."
         )
-    rows = tuple((fact, *map(_fact, values)) for fact, values in differing.items())
+    rows = tuple((fact, *map(fact_text, values)) for fact, values in differing.items())
     return Table(
         title=f"Differences between the environments{of}", columns=("fact", *names), rows=rows
     )
-
-
-def _fact(value: Any) -> str:
-    if value is None:
-        return "unknown"
-    return value if isinstance(value, str) else json.dumps(value)

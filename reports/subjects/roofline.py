@@ -28,7 +28,7 @@ from ..formatting import (
     share_text,
 )
 from . import Subject
-from ._over_n import not_drawn
+from ._over import not_drawn
 
 TITLE = "Roofline"
 ORDER = 46

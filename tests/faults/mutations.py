@@ -19,6 +19,7 @@ ODD_NUMBERS = (
     *(0, 1, -1, 2, 1.5, -0.0, 2**31, 2**53 + 1, 2**63, 2**70, -(2**70), 10**400),
     *(1e308, 5e-324, float("nan"), float("inf"), float("-inf")),
 )
+MOST_BYTES = 1 << 20  # of a file that is changed a second time
 Change = Callable[[Random, Path], str]
 
 
@@ -47,7 +48,7 @@ def break_folder(random: Random, run: Path, elsewhere: Path) -> str:
 
 def bytes_changed(random: Random, run: Path, _: Path) -> str:
     path = run / random.choice(FILES)
-    if not path.is_file() or path.is_symlink():
+    if not can_be_changed(path) or path.is_symlink():
         return "nothing"
     data = bytearray(path.read_bytes())
     place, end = sorted((random.randrange(len(data) + 1), random.randrange(len(data) + 1)))
@@ -80,6 +81,11 @@ def bytes_changed(random: Random, run: Path, _: Path) -> str:
     return f"{path.name} {way}"
 
 
+def can_be_changed(path: Path) -> bool:
+    """A regular file that an earlier change did not make huge."""
+    return path.is_file() and path.stat().st_size <= MOST_BYTES
+
+
 def flipped(random: Random, data: bytearray) -> bytes:
     changed = bytearray(data)
     for _ in range(random.choice((1, 1, 5, 50))):
@@ -91,7 +97,7 @@ def flipped(random: Random, data: bytearray) -> bytes:
 def json_changed(random: Random, run: Path, _: Path) -> str:
     path = run / random.choice(FILES)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        lines = path.read_text(encoding="utf-8").splitlines() if can_be_changed(path) else []
         whole = path.name == "run.json"
         documents = [json.loads("\n".join(lines))] if whole else [json.loads(one) for one in lines]
         document = random.choice(documents)

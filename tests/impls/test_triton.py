@@ -3,7 +3,6 @@
 tests/impls/_triton checks the kernels without a GPU.
 """
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from attnbench.harness.measure.prepared_call import leaves
 from attnbench.impls import Problem, load, make_inputs
 from attnbench.impls._triton.configs import KERNELS, candidates
 from tests.conftest import environment
+from tests.harness.run.small_runs import QUICK, axes, by_backend
 from tests.impls._triton.conftest import needs_triton
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -80,11 +80,9 @@ def test_problems_that_the_kernels_cannot_compute_are_refused(
 def test_without_a_gpu_the_row_is_unavailable_and_the_run_complete(
     attnbench: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    sizes = "--batch 1 --seq-len 64 --d-model 32 --heads 2 --device cpu --plan quick"
-    done = attnbench("run", "--backends", "triton,sdpa", *sizes.split())
+    done = attnbench("run", *axes("triton,sdpa"), *QUICK)
     assert done.returncode == 0, done.stderr
-    lines = (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
-    rows = {row["backend"]: row for row in map(json.loads, lines)}
+    rows = by_backend(Path(done.stdout.strip()))
     status = {name: row["status"] for name, row in rows.items()}
     assert status == {"triton": "unavailable", "sdpa": "ok"}
     reason = impls.missing("triton") or "needs a CUDA device; this is cpu"

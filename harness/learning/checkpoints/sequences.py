@@ -9,9 +9,10 @@ random tokens, said twice                for every other model: who has inductio
 import json
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
+from pydantic import StrictInt, TypeAdapter
 from torch import Generator, Tensor
 from torch.nn.functional import pad
 
@@ -26,6 +27,7 @@ REPEATED = 24  # random tokens, which are then said again
 SEQUENCES = 16
 LONGEST = 48  # tokens of a sequence of the user's
 MAX_BYTES = 1 << 20
+ROWS = TypeAdapter(list[list[StrictInt]])
 MAX_LABEL = 12  # characters of a token's name
 TASKS = ("recall", "copy", "majority", "two_relations", "six_relations", "text")
 
@@ -94,29 +96,27 @@ def _given(about: About, path: Path, file: Path, device: torch.device) -> Sequen
         raise BadInput(f"{place}: not JSON; wanted a list of token ids for this model")
     if read is None:
         read = hugging_face.token_ids(path, text)
-    rows: list[Any] = read if read and isinstance(read[0], list) else [read]
     longest = min(LONGEST, about.longest or LONGEST)
-    if len(rows) == 1 and isinstance(rows[0], list):  # one long text, as sequences of one length
-        count = max(1, len(rows[0]) // longest)
-        size = longest if count > 1 else min(longest, len(rows[0]))
-        rows = [rows[0][start : start + size] for start in range(0, count * size, size)]
-    rows = [row[:longest] if isinstance(row, list) else row for row in rows[: 2 * SEQUENCES]]
-    known = all(
-        isinstance(row, list)
-        and len(row) == len(rows[0])
-        and all(type(one) is int and 0 <= one < about.vocabulary for one in row)
-        for row in rows
-    )
-    if not known or not rows or len(rows[0]) < 2:
+    try:
+        rows = ROWS.validate_python(read if read and isinstance(read[0], list) else [read])
+        if len(rows) == 1:  # one long text, as sequences of one length
+            words, size = rows[0], min(longest, len(rows[0]))
+            rows = [words[at : at + size] for at in range(0, len(words) - size + 1, size)]
+        tokens = torch.tensor([row[:longest] for row in rows[: 2 * SEQUENCES]])
+        if (
+            tokens.shape[1] < 2
+            or not 0 <= int(tokens.min()) <= int(tokens.max()) < about.vocabulary
+        ):
+            raise ValueError
+    except ValueError:
         raise BadInput(
             f"{place}: not sequences of this model's tokens; wanted one list, or lists of one"
             f" length, of 2 or more whole numbers from 0 to {about.vocabulary - 1}"
-        )
-    tokens = torch.tensor(rows)
+        ) from None
     batch = Batch(tokens.to(device), _next(tokens).to(device))
     count, size = tokens.shape
     what = f"{count} sequence{'s' if count > 1 else ''} of {size} tokens from {file.name}"
-    labels, unnamed = _labels(about, path, rows[0])
+    labels, unnamed = _labels(about, path, tokens[0].tolist())
     return Sequences(*_halves(batch), labels, what, unnamed)
 
 
@@ -126,10 +126,7 @@ def _halves(batch: Batch) -> tuple[Batch, Batch]:
     if count < 4:
         return batch, batch
     half = min(count // 2, SEQUENCES)
-    return (
-        Batch(batch.tokens[:half], batch.targets[:half]),
-        Batch(batch.tokens[half : 2 * half], batch.targets[half : 2 * half]),
-    )
+    return Batch(*(one[:half] for one in batch)), Batch(*(one[half : 2 * half] for one in batch))
 
 
 def _next(tokens: Tensor) -> Tensor:
@@ -144,11 +141,7 @@ def _labels(about: About, path: Path, tokens: list[int]) -> tuple[list[str], str
             named = hugging_face.token_names(path, tokens)
         except hugging_face.UnreadableTokenizer as error:
             unnamed = f"{error}, so tokens are called by their numbers"
-    labels = [
-        f"{number}" if named is None else _label(named[place], number)
-        for place, number in enumerate(tokens)
-    ]
-    return labels, unnamed
+    return [*map(_label, named or map(str, tokens), tokens)], unnamed
 
 
 def _label(name: str, number: int) -> str:

@@ -4,7 +4,7 @@ From the study checkpoint_heads. A removal is judged sequence by sequence: the l
 less the loss with all heads, of the same tokens. Intervals are over sequences.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
@@ -13,15 +13,16 @@ from ....harness.learning.findings import CheckpointHeads
 from ....harness.rows.findings import findings_of
 from ....harness.stats.intervals import Interval, mean_interval
 from ...data.row_groups import Row
-from ...data.run_meta import Meta, run_caption
-from ...elements import Block, Card, Figure, Maps, Table, note
+from ...data.run_meta import Meta
+from ...elements import Block, Card, Figure, Maps, Table, note, table_of
 from ...formatting import list_text, number_text, plural, range_text
+from ...quantity import Number
 from ...subjects import Subject
 from ...subjects._studies import failed
-from ..maps import READING, Rows, cells, head_name, mean_attended, side_by_side
-from ..seeds import percent, with_range
+from ..figures import bounded, by_run, figure, line, percent
+from ..maps import READING, Rows, head_name, looked_at, mean_attended, side_by_side
 from ..trained import LOCAL_SHARE
-from ._fewer_heads import loss_over_left
+from ._fewer_heads import LOSS, ordered
 
 TITLE = "Heads of given models"
 ORDER = 12
@@ -29,10 +30,15 @@ NEEDS = ()
 UNIT = "sequence"
 MOST_NAMED = 4  # heads in a sentence
 INDUCTION, PREVIOUS = "induction_share", "previous_share"
-METRICS = (
-    *("entropy_nats", "distance_tokens", PREVIOUS, INDUCTION),
-    *("pattern_difference", "output_similarity", "output_rank"),
-)
+TITLES = {
+    "entropy_nats": "entropy, nats",
+    "distance_tokens": "distance, tokens",
+    PREVIOUS: "on the token before",
+    INDUCTION: "on what followed before",
+    "pattern_difference": "difference of patterns, bits",
+    "output_similarity": "similarity of outputs",
+    "output_rank": "rank of outputs",
+}
 LOOKS_AT = {PREVIOUS: "the token before", INDUCTION: "what followed the same token before"}
 
 
@@ -90,46 +96,36 @@ def _model(one: CheckpointHeads) -> Model:
         for place, (layer, count) in enumerate(zip(layers, sizes, strict=True))
         for head in range(count)
     }
-    heads = [
-        Head(
-            label=label,
-            metrics={
-                name: value for name in METRICS if (value := _at(one[name], *place)) is not None
-            },
-            rise=_rise(_at(one.single_sequence_loss_nats, *place), one.sequence_loss_nats),
-        )
-        for place, label in labels.items()
-    ]
-    places = [(layer, head) for layer, head in one.drawn_heads or ()]
-    maps = one.weight_rows or []
-    are_known = len(maps) == len(places) and all(place in labels for place in places)
-    losses = one.pruned_sequence_loss_nats or []
-    left = one.pruned_heads_left or []
+    drawn = zip(map(tuple, one.drawn_heads or ()), one.weight_rows or (), strict=False)
+    left = zip(one.pruned_heads_left or (), one.pruned_sequence_loss_nats or (), strict=False)
     return Model(
         found=one,
-        heads=tuple(heads),
-        left={
-            count: mean_interval(values, UNIT)
-            for count, values in zip(left, losses, strict=False)
-            if values and len(left) == len(losses)
-        },
-        maps=tuple((labels[place], rows) for place, rows in zip(places, maps, strict=False))
-        if are_known
-        else (),
+        heads=tuple(
+            Head(
+                label=label,
+                metrics={
+                    name: value for name in TITLES if (value := _at(one[name], *place)) is not None
+                },
+                rise=_rise(_at(one.single_sequence_loss_nats, *place), one.sequence_loss_nats),
+            )
+            for place, label in labels.items()
+        ),
+        left={count: mean_interval(values, UNIT) for count, values in left if values},
+        maps=tuple((labels[place], rows) for place, rows in drawn if place in labels),
     )
 
 
 def _at(values: Any, layer: int, head: int) -> Any:
     """None if it is not there."""
-    if values is None or layer >= len(values) or head >= len(values[layer]):
+    try:
+        return None if values is None else values[layer][head]
+    except IndexError:
         return None
-    return values[layer][head]
 
 
 def _rise(without: Sequence[float] | None, whole: Sequence[float]) -> Interval:
     pairs = zip(without or (), whole, strict=False)
-    known = without is not None and len(without) <= len(whole)
-    return mean_interval([fewer - every for fewer, every in pairs] if known else [], UNIT)
+    return mean_interval([fewer - every for fewer, every in pairs], UNIT)
 
 
 # ---- what is said --------------------------------------------------------------------------------
@@ -137,12 +133,8 @@ def _rise(without: Sequence[float] | None, whole: Sequence[float]) -> Interval:
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the first run that looked at models."""
-    found = {name: some for name, run in meta.items() if (some := models(run.get("studies")))}
-    blocks = [
-        block
-        for name, some in found.items()
-        for block in _of_run(some, run_caption(meta[name], name if len(meta) > 1 else ""))
-    ]
+    found = by_run(meta, models)
+    blocks = [block for caption, some in found.items() for block in _of_run(some, caption)]
     return Subject(
         card=next(map(_card, found.values()), None),
         lines=tuple(answer(one) for some in found.values() for one in some),
@@ -157,18 +149,17 @@ def _card(found: Sequence[Model]) -> Card:
         title=TITLE,
         subtitle="what they look at, and which are missed",
         sentence=" ".join(map(_sentence, found)),
-        picture=Table(
-            title=TITLE,
-            columns=("model", "surely missed", "previous-token heads", "induction heads"),
-            rows=tuple(
-                (
-                    one.name,
-                    f"{len(one.missed)} of {len(one.heads)}" if one.most_missed else "",
-                    f"{len(one.that(PREVIOUS))}",
-                    f"{len(one.that(INDUCTION))}",
-                )
-                for one in found
-            ),
+        picture=table_of(
+            TITLE,
+            found,
+            {
+                "model": lambda one: one.name,
+                "surely missed": lambda one: Number(
+                    f"{len(one.missed)} of {len(one.heads)}" if one.most_missed else ""
+                ),
+                "previous-token heads": lambda one: len(one.that(PREVIOUS)),
+                "induction heads": lambda one: len(one.that(INDUCTION)),
+            },
         ),
         note=(
             "Missed: the loss is surely higher without the head, by an interval over sequences; on"
@@ -201,7 +192,7 @@ def answer(one: Model) -> str:
     found, loss = one.found, mean_interval(one.found.sequence_loss_nats, UNIT)
     blocks, heads = plural(len(found.layer_heads), "block"), plural(len(one.heads), "head")
     text = f"{one.name} ({found.model_type or 'model'}, {blocks}, {heads}):"
-    text += f" loss {with_range(loss, least=0.0)} nats,"
+    text += f" loss {bounded(loss, least=0.0)} nats,"
     text += f" {percent(found.accuracy_ratio)} right on {found.token_source}."
     if one.most_missed is not None:
         usual = median(head.rise.value for head in one.heads if head.rise.units)
@@ -240,7 +231,7 @@ def _of_run(found: Sequence[Model], caption: str) -> Iterator[Block]:
 
 
 def _maps(one: Model, caption: str) -> Maps:
-    rises = {head.label: with_range(head.rise) for head in one.heads}
+    rises = {head.label: bounded(head.rise) for head in one.heads}
     finding = f"a query of these heads attends to {mean_attended(one.maps)} tokens"
     if labels := one.that(INDUCTION):
         finding = f"{_named(labels)} continue{'s' * (len(labels) == 1)} what was said before"
@@ -252,83 +243,82 @@ def _maps(one: Model, caption: str) -> Maps:
         "The heads are those that are missed most. The table has for each how many tokens it"
         " attends to on average, and at which distance it has most weight.",
         one.maps,
-        Table(
-            title=f"Heads of {one.name} that are drawn",
-            columns=("head", "tokens attended to", "most weight", "loss without it rises by, nats"),
-            rows=tuple((label, *cells(rows), rises[label]) for label, rows in one.maps),
+        table_of(
+            f"Heads of {one.name} that are drawn",
+            one.maps,
+            {
+                "head": lambda drawn: drawn[0],
+                **looked_at(lambda drawn: drawn[1]),
+                "loss without it rises by, nats": lambda drawn: rises[drawn[0]],
+            },
         ),
     )
 
 
 def _fewer(found: Sequence[Model], caption: str) -> Figure:
-    return Figure(
-        title="Given models: loss over the heads that are left; the least important go first",
-        caption=f"{caption} · importance by gradient; bars are 95 % intervals over sequences",
-        description=(
-            "The loss over how many heads of the whole model are left, one panel per model. The"
-            " table has every number."
-        ),
-        panels=tuple(loss_over_left(one.name, {"loss": one.left}) for one in found),
-        table=Table(
-            title="Given models with fewer heads, loss in nats",
-            columns=("model, heads left", "loss"),
-            rows=tuple(
-                (f"{one.name}, {left}", with_range(loss, least=0.0))
+    return figure(
+        "Given models: loss over the heads that are left; the least important go first",
+        f"{caption} · importance by gradient; bars are 95 % intervals over sequences",
+        {one.name: [line("loss", ordered(one.left))] for one in found},
+        LOSS,
+        table_of(
+            "Given models with fewer heads, loss in nats",
+            [
+                (f"{one.name}, {left}", bounded(loss, least=0.0))
                 for one in found
                 for left, loss in sorted(one.left.items(), reverse=True)
-            ),
+            ],
+            {"model, heads left": lambda one: one[0], "loss": lambda one: one[1]},
             folded=True,
         ),
+        about="a panel per model",
         same_y=False,
     )
 
 
 def _metrics(found: Sequence[Model]) -> Table:
-    return Table(
-        title="Given models, means over heads (least to most)",
-        columns=(
-            *("model", "parameters", "entropy, nats", "distance, tokens"),
-            *("on the token before", "on what followed before", "difference of patterns, bits"),
-            *("similarity of outputs", "rank of outputs"),
-        ),
-        rows=tuple(
-            (
-                one.name,
-                "" if one.found.parameter_count is None else f"{one.found.parameter_count:,}",
-                *(_over_heads(one.heads, name) for name in METRICS),
-            )
-            for one in found
-        ),
+    def over_heads(name: str) -> Callable[[Model], Number]:
+        return lambda one: _least_to_most(name, [head.metrics.get(name) for head in one.heads])
+
+    return table_of(
+        "Given models, means over heads (least to most)",
+        found,
+        {
+            "model": lambda one: one.name,
+            "parameters": lambda one: Number(
+                "" if (count := one.found.parameter_count) is None else f"{count:,}"
+            ),
+            **{TITLES[name]: over_heads(name) for name in TITLES},
+        },
     )
 
 
-def _over_heads(heads: Sequence[Head], name: str) -> str:
-    values = [one.metrics[name] for one in heads if name in one.metrics]
-    if not values:
-        return ""
-    mean, low, high = (_metric(name, one) for one in (fmean(values), min(values), max(values)))
-    return f"{mean} ({low} to {high})"
+def _least_to_most(name: str, values: Sequence[float | None]) -> Number:
+    known = [value for value in values if value is not None]
+    if not known:
+        return Number()
+    mean, low, high = (_metric(name, one) for one in (fmean(known), min(known), max(known)))
+    return Number(f"{mean} ({low} to {high})")
 
 
-def _metric(name: str, value: float | None) -> str:
-    return percent(value) if name in LOOKS_AT else number_text(value)
+def _metric(name: str, value: float | None) -> Number:
+    return percent(value) if name in LOOKS_AT else Number(number_text(value))
 
 
 def _heads(one: Model) -> Table:
-    return Table(
-        title=f"Every head of {one.name}",
-        columns=(
-            *("head", "loss without it rises by, nats", "missed", "entropy, nats"),
-            *("distance, tokens", "on the token before", "on what followed before"),
-        ),
-        rows=tuple(
-            (
-                head.label,
-                with_range(head.rise),
-                ("yes" if head.is_missed else "not surely") if head.rise.units else "",
-                *(_metric(name, head.metrics.get(name)) for name in METRICS[:4]),
-            )
-            for head in one.heads
-        ),
+    def metric(name: str) -> Callable[[Head], Number]:
+        return lambda head: _metric(name, head.metrics.get(name))
+
+    return table_of(
+        f"Every head of {one.name}",
+        one.heads,
+        {
+            "head": lambda head: head.label,
+            "loss without it rises by, nats": lambda head: bounded(head.rise),
+            "missed": lambda head: (
+                ("yes" if head.is_missed else "not surely") if head.rise.units else ""
+            ),
+            **{TITLES[name]: metric(name) for name in [*TITLES][:4]},
+        },
         folded=True,
     )

@@ -3,19 +3,20 @@
 From the study trained_heads. What it says is limited to the tasks and sizes of that study.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from statistics import fmean
-from typing import Any
 
 from ....harness.learning.findings import TrainedHeads
 from ...data.row_groups import Row
-from ...data.run_meta import Meta, run_caption
-from ...elements import Block, Card, Figure, Maps, Series, Table, note
-from ...formatting import bytes_text, list_text, number_text, plural
+from ...data.run_meta import Meta
+from ...elements import Block, Card, Figure, Maps, Series, Table, note, table_of
+from ...formatting import list_text, number_text, plural
+from ...quantity import Cell, Number, Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed
-from ..maps import READING, back_text, cells, favourite, mean_attended, named, side_by_side
-from ..seeds import line, percent, percents, right_answers, times, with_range
+from ..figures import bounded, by_run, figure, line, percent, percents, right_answers
+from ..maps import READING, back_text, favourite, looked_at, mean_attended, named, side_by_side
 from ..trained import ASKS, LOCAL_SHARE, MARGIN_RATIO, HeadCount, TaskResult, When, results
 from ._fewer_heads import fewer
 from ._noise import noisy
@@ -30,13 +31,9 @@ STANDINGS = {"best": "the best", "equal": "as good", "worse": "worse", "undecide
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the first run that trained several numbers of heads."""
-    trained = {name: found for name, run in meta.items() if (found := results(run.get("studies")))}
+    trained = by_run(meta, results)
     over_heads = [[one for one in found if len(one.counts) > 1] for found in trained.values()]
-    blocks = [
-        block
-        for name, found in trained.items()
-        for block in _of_run(found, meta[name], name if len(meta) > 1 else "")
-    ]
+    blocks = [block for caption, found in trained.items() for block in _of_run(found, caption)]
     return Subject(
         card=next((_card(found) for found in over_heads if found), None),
         lines=tuple(answer(one) for found in trained.values() for one in found),
@@ -54,13 +51,22 @@ def _card(found: Sequence[TaskResult]) -> Card:
         title="How many heads",
         subtitle="by task, after training",
         sentence=_sentence(found),
-        picture=Table(
-            title="The fewest heads that are enough",
-            columns=(
-                *("task", "enough", "right answers", "with 1 head", "with the most"),
-                *("time of a step", "memory of a step"),
-            ),
-            rows=tuple(map(_enough, found)),
+        picture=table_of(
+            "The fewest heads that are enough",
+            found,
+            {
+                "task": lambda one: one.task,
+                "enough": lambda one: Number(plural(one.enough.heads, "head")),
+                "right answers": lambda one: percent(one.enough.accuracy.value),
+                "with 1 head": lambda one: (
+                    percent(count.accuracy.value) if (count := one.exactly(1)) else ""
+                ),
+                "with the most": lambda one: Number(
+                    f"{percent(one.counts[-1].accuracy.value)} ({one.counts[-1].heads})"
+                ),
+                "time of a step": lambda one: _over_first(one, lambda count: count.step.value),
+                "memory of a step": lambda one: _over_first(one, lambda count: count.peak_bytes),
+            },
         ),
         note=(
             f"Enough: no other number of heads is better by {100 * MARGIN_RATIO:g} points of"
@@ -88,26 +94,12 @@ def _sentence(found: Sequence[TaskResult]) -> str:
     return f"{'; '.join(parts)}.{worse}"
 
 
-def _enough(one: TaskResult) -> tuple[str, ...]:
-    first, enough, last = one.counts[0], one.enough, one.counts[-1]
-    steps = (one.step.value for one in (enough, last, first))
-    peaks = (one.peak_bytes for one in (enough, last, first))
-    return (
-        one.task,
-        plural(enough.heads, "head"),
-        percent(enough.accuracy.value),
-        percent(first.accuracy.value) if first.heads == 1 else "",
-        f"{percent(last.accuracy.value)} ({last.heads})",
-        _over_first(*steps),
-        _over_first(*peaks),
-    )
-
-
-def _over_first(enough: float | None, last: float | None, first: float | None) -> str:
-    """`× 2.22, × 3.98`; "" if one is not known."""
-    if enough is None or last is None or first is None or not first > 0:
-        return ""
-    return f"× {number_text(enough / first)}, × {number_text(last / first)}"
+def _over_first(one: TaskResult, number: Callable[[HeadCount], float | None]) -> Number:
+    """With enough heads and with the most: `× 2.22, × 3.98`; "" if one is not known."""
+    first, *others = map(number, (one.counts[0], one.enough, one.counts[-1]))
+    if not first or not first > 0 or None in others:
+        return Number()
+    return Number(", ".join(f"× {number_text(value / first)}" for value in others if value))
 
 
 def answer(one: TaskResult) -> str:
@@ -135,8 +127,8 @@ def _are(heads: int) -> str:
 # ---- the details ---------------------------------------------------------------------------------
 
 
-def _of_run(found: Sequence[TaskResult], run: Mapping[str, Any], name: str) -> Iterator[Block]:
-    caption = f"{run_caption(run, name)} · {_sizes(found)}"
+def _of_run(found: Sequence[TaskResult], of_run: str) -> Iterator[Block]:
+    caption = f"{of_run} · {_sizes(found)}"
     yield note(
         "The models differ in their number of heads only: width, parameters, steps and batches are"
         " the same, and so is d_model = heads × d_k. A number of heads is as good as the best if"
@@ -146,7 +138,7 @@ def _of_run(found: Sequence[TaskResult], run: Mapping[str, Any], name: str) -> I
     )
     yield _quality(found, caption)
     yield _quality_over_time(found, caption)
-    if maps := [figure for one in found for figure in _maps(one, run_caption(run, name))]:
+    if maps := [figure for one in found for figure in _maps(one, of_run)]:
         yield note(READING)
         yield from maps
     yield _metrics(found)
@@ -155,7 +147,7 @@ def _of_run(found: Sequence[TaskResult], run: Mapping[str, Any], name: str) -> I
 
 
 def _sizes(found: Sequence[TaskResult]) -> str:
-    counts = [count for one in found for count in one.counts]
+    counts = _counts(found)
     one, seeds = counts[0].trainings[0], [len(count.trainings) for count in counts]
     few, many = min(seeds), max(seeds)
     depths = sorted({f"{count.trainings[0].depth}" for count in counts})
@@ -167,110 +159,93 @@ def _sizes(found: Sequence[TaskResult]) -> str:
 
 def _quality(found: Sequence[TaskResult], caption: str) -> Figure:
     needs = [f"{one.task} {one.enough.heads}" for one in found]
-    return Figure(
-        title=f"The fewest heads that are enough: {list_text(needs)}",
-        caption=f"{caption} · new sequences; bars are 95 % intervals over seeds",
-        description=(
-            "The share of right answers over the number of heads, one panel per task, with"
-            " intervals over seeds. The table has every number."
+    return figure(
+        f"The fewest heads that are enough: {list_text(needs)}",
+        f"{caption} · new sequences; bars are 95 % intervals over seeds",
+        {one.task: _accuracy({c.heads: c for c in one.counts}) for one in found},
+        right_answers("heads", "log"),
+        table_of(
+            "Quality and cost over the number of heads",
+            _counts(found),
+            {
+                "task, heads": lambda one: one.label,
+                "right answers": lambda one: percents(one.accuracy),
+                "loss, nats": lambda one: bounded(one.loss, least=0.0),
+                "against the best": lambda one: STANDINGS[one.standing],
+                "time per step": lambda one: bounded(one.step, "ms"),
+                "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
+                "worth its time": lambda one: "yes" if one.is_worth else "no",
+            },
         ),
-        panels=tuple(
-            right_answers(one.task, "heads", [_over_heads(one)], over_heads=True) for one in found
-        ),
-        table=Table(
-            title="Quality and cost over the number of heads",
-            columns=(
-                *("task, heads", "right answers", "loss, nats", "against the best"),
-                *("time per step", "memory of a step", "worth its time"),
-            ),
-            rows=tuple(
-                (
-                    f"{one.task}, {count.heads}",
-                    percents(count.accuracy),
-                    with_range(count.loss, least=0.0),
-                    STANDINGS[count.standing],
-                    times(count.step),
-                    bytes_text(count.peak_bytes),
-                    "yes" if count.is_worth else "no",
-                )
-                for one in found
-                for count in one.counts
-            ),
-        ),
+        about="a panel per task, with intervals over seeds",
     )
 
 
 def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
     """The Pareto picture: each point a number of heads."""
-    worth = {one.task: [count for count in one.counts if count.is_worth] for one in found}
-    return Figure(
-        title="What quality costs in time: up is better, left is cheaper",
-        caption=f"{caption} · a point per number of heads, from left to right in order of time",
-        description=(
-            "The share of right answers over the time of a training step, one panel per task, one"
-            " point per number of heads. A number of heads is worth its time if it is surely more"
-            " accurate than every faster one, seed by seed. The table has every number."
-        ),
-        panels=tuple(
-            right_answers(
-                f"{one.task}: worth it {list_text([str(c.heads) for c in worth[one.task]])}",
-                "ms per training step",
-                [_over_time(one)],
+    worth = {one.task: [str(c.heads) for c in one.counts if c.is_worth] for one in found}
+    return figure(
+        "What quality costs in time: up is better, left is cheaper",
+        f"{caption} · a point per number of heads, from left to right in order of time",
+        {
+            f"{one.task}: worth it {list_text(worth[one.task])}": _accuracy(
+                {c.step.value: c for c in one.counts if c.step.units}
             )
             for one in found
-        ),
-        table=Table(
-            title="Numbers of heads that are surely more accurate than every faster one",
-            columns=("task", "heads", "time per step", "right answers"),
-            rows=tuple(
-                (task, f"{count.heads}", times(count.step), percents(count.accuracy))
-                for task, counts in worth.items()
-                for count in counts
-            ),
+        },
+        right_answers("ms per training step"),
+        table_of(
+            "Numbers of heads that are surely more accurate than every faster one",
+            [one for one in _counts(found) if one.is_worth],
+            {
+                "task": lambda one: one.task,
+                "heads": lambda one: one.heads,
+                "time per step": lambda one: bounded(one.step, "ms"),
+                "right answers": lambda one: percents(one.accuracy),
+            },
             folded=True,
         ),
+        about="a panel per task; worth it: surely more accurate than every faster number",
     )
 
 
-def _over_heads(one: TaskResult) -> Series:
-    return line("accuracy", {c.heads: c.accuracy for c in one.counts}, of_shares=True)
+def _counts(found: Sequence[TaskResult]) -> list[HeadCount]:
+    return [count for one in found for count in one.counts]
 
 
-def _over_time(one: TaskResult) -> Series:
-    timed = sorted((c for c in one.counts if c.step.units), key=lambda count: count.step.value)
-    return line("accuracy", {c.step.value: c.accuracy for c in timed}, of_shares=True)
+def _accuracy(counts: Mapping[float, HeadCount]) -> list[Series]:
+    points = {x: count.accuracy for x, count in sorted(counts.items())}
+    return [line("accuracy", points, of_shares=True)]
 
 
 def _metrics(found: Sequence[TaskResult]) -> Table:
-    return Table(
-        title="Heads before and after training, means over heads",
-        columns=(
-            *("task, heads, when", "entropy, nats", "distance, tokens"),
-            "nearest to farthest head, tokens",
-            *("previous-token heads", "induction heads", "difference of patterns, bits"),
-            *("similarity of outputs", "rank of outputs"),
-        ),
-        rows=tuple(
-            (f"{one.task}, {count.heads}, {when}", *_metrics_of(count, when))
-            for one in found
-            for count in one.counts
-            for when in ("before", "after")
-        ),
+    Metric = Callable[[tuple[HeadCount, When]], Cell]
+
+    def mean(metric: str) -> Metric:
+        return lambda of: bounded(of[0].over_heads(metric, of[1], fmean))
+
+    def local(metric: str) -> Metric:
+        return lambda of: percents(of[0].over_heads(metric, of[1], _local_share))
+
+    whens: tuple[When, ...] = ("before", "after")
+    return table_of(
+        "Heads before and after training, means over heads",
+        product(_counts(found), whens),
+        {
+            "task, heads, when": lambda of: f"{of[0].label}, {of[1]}",
+            "entropy, nats": mean("entropy_nats"),
+            "distance, tokens": mean("distance_tokens"),
+            "nearest to farthest head, tokens": lambda of: bounded(
+                of[0].over_heads("distance_tokens", of[1], spread, fewest=2)
+            ),
+            "previous-token heads": local("previous_share"),
+            "induction heads": local("induction_share"),
+            "difference of patterns, bits": mean("pattern_difference"),
+            "similarity of outputs": mean("output_similarity"),
+            "rank of outputs": mean("output_rank"),
+        },
         folded=True,
     )
-
-
-def _metrics_of(count: HeadCount, when: When) -> Iterator[str]:
-    def mean(metric: str) -> str:
-        return with_range(count.over_heads(metric, when, fmean))
-
-    def local(metric: str) -> str:
-        return percents(count.over_heads(metric, when, _local_share))
-
-    yield from (mean("entropy_nats"), mean("distance_tokens"))
-    yield with_range(count.over_heads("distance_tokens", when, spread, fewest=2))
-    yield from (local("previous_share"), local("induction_share"))
-    yield from (mean("pattern_difference"), mean("output_similarity"), mean("output_rank"))
 
 
 def spread(values: list[float]) -> float:
@@ -318,15 +293,13 @@ def _before_and_after(count: HeadCount, one: TrainedHeads, caption: str) -> Maps
             for when, maps in (("before", before), ("after", after))
             for name, rows in maps
         ],
-        Table(
-            title=f"Heads of {count.task}",
-            columns=(
-                *("head", "tokens attended to", "most weight"),
-                *("before: attended", "before: most weight"),
-            ),
-            rows=tuple(
-                (name, *cells(rows), *cells(start))
-                for (name, rows), (_, start) in zip(after, before, strict=False)
-            ),
+        table_of(
+            f"Heads of {count.task}",
+            list(zip(after, before, strict=False)),
+            {
+                "head": lambda one: one[0][0],
+                **looked_at(lambda one: one[0][1]),
+                **looked_at(lambda one: one[1][1], "before: "),
+            },
         ),
     )

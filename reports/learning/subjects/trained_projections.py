@@ -9,14 +9,16 @@ from dataclasses import dataclass
 
 from ....harness.learning.findings import TrainedProjections
 from ....harness.rows.findings import findings_of
-from ....harness.stats.intervals import Interval, latency_interval, mean_interval, ratio_interval
+from ....harness.stats.intervals import Interval, ratio_interval
 from ...data.row_groups import Row
-from ...data.run_meta import Meta, run_caption
-from ...elements import Figure, Table, note
-from ...formatting import bytes_text, list_text
+from ...data.run_meta import Meta
+from ...elements import Figure, note, table_of
+from ...formatting import list_text
+from ...quantity import Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed
-from ..seeds import line, percents, right_answers, times, with_range
+from ..figures import bounded, by_run, figure, line, percents, right_answers
+from ..trained import Trainings, by
 
 TITLE = "Linformer in trained models"
 ORDER = 46
@@ -30,86 +32,66 @@ NAMES = {
     "random": "random",
 }
 """In the order in which attentions are shown; others follow."""
+REMARK = (
+    "These models see the whole sequence. A causal model cannot have such projections: a projected"
+    " key is a mixture of all keys, later ones too. So only tasks are asked whose answer is not in"
+    " the tokens themselves; the next token of a text is not one of them. Small models, one size"
+    " and one rank: nothing follows for large ones."
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attention:
-    """The trainings of one task with one attention. `less`: points of accuracy below the exact one,
-    seed by seed; `time_ratio`: of a step, over the exact one; both None for the exact one itself.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Attention(Trainings[TrainedProjections]):
+    """One task with one attention. `exact`: the exact one; None for itself, or without one."""
 
     task: str
     attention: str
-    trainings: tuple[TrainedProjections, ...]
-    accuracy: Interval
-    step: Interval
-    peak_bytes: float | None
-    less: Interval | None
-    time_ratio: Interval | None
+    exact: Trainings[TrainedProjections] | None
 
     @property
     def name(self) -> str:
         return NAMES.get(self.attention, self.attention)
 
+    @property
+    def less(self) -> Interval | None:
+        """Points of accuracy below the exact one, seed by seed."""
+        exact = self.exact
+        return exact.more(self, lambda one: 100 * one.accuracy_ratio) if exact else None
+
+    @property
+    def time_ratio(self) -> Interval | None:
+        """Of a step, over the exact one."""
+        pairs = self.pairs(self.exact) if self.exact else []
+        own, others = ([[pair[at].step_ms or []] for pair in pairs] for at in (0, 1))
+        return ratio_interval(own, others) if pairs else None
+
 
 def trained_attentions(studies: object) -> dict[str, list[Attention]]:
     """By task."""
-    found: dict[str, dict[str, list[TrainedProjections]]] = {}
-    for one in findings_of(TrainedProjections, studies):
-        found.setdefault(one.task, {}).setdefault(one.attention, []).append(one)
-    return {
-        task: [
-            _attention(task, attention, some[attention], some.get(EXACT, []))
-            for attention in (*NAMES, *sorted(some.keys() - NAMES.keys()))
-            if attention in some
+    found = {}
+    for task, some in by(findings_of(TrainedProjections, studies), lambda one: one.task).items():
+        trainings = by(some, lambda one: one.attention)
+        exact = Trainings(trainings=trainings[EXACT]) if EXACT in trainings else None
+        found[task] = [
+            Attention(
+                task=task,
+                attention=attention,
+                trainings=trainings[attention],
+                exact=None if attention == EXACT else exact,
+            )
+            for attention in (*NAMES, *sorted(trainings.keys() - NAMES.keys()))
+            if attention in trainings
         ]
-        for task, some in found.items()
-    }
-
-
-def _attention(
-    task: str,
-    attention: str,
-    found: Sequence[TrainedProjections],
-    exact: Sequence[TrainedProjections],
-) -> Attention:
-    by_seed = {one.train_seed: one for one in exact}
-    pairs = [(one, by_seed[one.train_seed]) for one in found if one.train_seed in by_seed]
-    less = time_ratio = None
-    if attention != EXACT and pairs:
-        points = [100 * (other.accuracy_ratio - one.accuracy_ratio) for one, other in pairs]
-        less = mean_interval(points, "seed")
-        own, others = ([[each.step_ms] for each in some] for some in zip(*pairs, strict=True))
-        time_ratio = ratio_interval(own, others)
-    return Attention(
-        task=task,
-        attention=attention,
-        trainings=tuple(found),
-        accuracy=mean_interval([one.accuracy_ratio for one in found], "seed"),
-        step=latency_interval([[one.step_ms] for one in found]),
-        peak_bytes=max((one.step_peak_bytes for one in found if one.step_peak_bytes), default=None),
-        less=less,
-        time_ratio=time_ratio,
-    )
+    return found
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """Of the first run with the study."""
-    for name, run in meta.items():
-        if found := trained_attentions(run.get("studies")):
-            return Subject(
-                lines=tuple(map(_answer, found.values())),
-                blocks=(
-                    _quality_and_time(found, run_caption(run, name if len(meta) > 1 else "")),
-                    note(
-                        "These models see the whole sequence. A causal model cannot have such"
-                        " projections: a projected key is a mixture of all keys, later ones too. So"
-                        " only tasks are asked whose answer is not in the tokens themselves; the"
-                        " next token of a text is not one of them. Small models, one size and one"
-                        " rank: nothing follows for large ones."
-                    ),
-                ),
-            )
+    for caption, found in by_run(meta, trained_attentions).items():
+        return Subject(
+            lines=tuple(map(_answer, found.values())),
+            blocks=(_quality_and_time(found, caption), note(REMARK)),
+        )
     return Subject(
         blocks=tuple(failed(meta, TrainedProjections.STUDY)),
         lacking=f"No model. A scenario requests them with studies: [{TrainedProjections.STUDY}].",
@@ -129,42 +111,27 @@ def _answer(found: Sequence[Attention]) -> str:
 def _quality_and_time(found: dict[str, list[Attention]], caption: str) -> Figure:
     every = [one for some in found.values() for one in some]
     sizes = every[0].trainings[0]
-    return Figure(
-        title=f"Linformer in trained models, {list_text([*found])}: up is better, left is cheaper",
-        caption=(
-            f"{caption} · {sizes.heads} heads, d_model {sizes.d_model},"
-            f" {len(every[0].trainings)} seeds; bars are 95 % intervals over seeds"
-        ),
-        description=(
-            "The share of right answers over the time of a training step, one panel per task, a"
-            " point for exact attention and one for each way to project keys and values. The table"
-            " has every number."
-        ),
-        panels=tuple(
-            right_answers(
-                task,
-                "ms per training step",
-                [line(one.name, {one.step.value: one.accuracy}, of_shares=True) for one in some],
-            )
+    return figure(
+        f"Linformer in trained models, {list_text([*found])}: up is better, left is cheaper",
+        f"{caption} · {sizes.heads} heads, d_model {sizes.d_model},"
+        f" {len(every[0].trainings)} seeds; bars are 95 % intervals over seeds",
+        {
+            task: [line(one.name, {one.step.value: one.accuracy}, of_shares=True) for one in some]
             for task, some in found.items()
+        },
+        right_answers("ms per training step"),
+        table_of(
+            "Exact attention and Linformer's projections in trained models",
+            every,
+            {
+                "task, attention": lambda one: f"{one.task}, {one.name}",
+                "right answers": lambda one: percents(one.accuracy),
+                "points below exact": lambda one: bounded(one.less),
+                "time per step": lambda one: bounded(one.step, "ms"),
+                "times that of exact": lambda one: bounded(one.time_ratio),
+                "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
+            },
         ),
-        table=Table(
-            title="Exact attention and Linformer's projections in trained models",
-            columns=(
-                *("task, attention", "right answers", "points below exact"),
-                *("time per step", "times that of exact", "memory of a step"),
-            ),
-            rows=tuple(
-                (
-                    f"{one.task}, {one.name}",
-                    percents(one.accuracy),
-                    with_range(one.less),
-                    times(one.step),
-                    with_range(one.time_ratio),
-                    bytes_text(one.peak_bytes),
-                )
-                for one in every
-            ),
-        ),
-        names=tuple(dict.fromkeys(NAMES[one.attention] for one in every if one.attention in NAMES)),
+        about="a panel per task, a point per way to project keys and values",
+        names=dict.fromkeys(one.name for one in every if one.attention in NAMES),
     )

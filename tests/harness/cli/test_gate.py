@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from attnbench.harness.cli import gate_steps
-from attnbench.harness.cli.gate_steps import Checkouts, Settings
+from attnbench.harness.cli.gate import Checkouts, Settings
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.store import run_store as store
 from tests.conftest import command_line, environment

@@ -19,6 +19,6 @@ def made(**changes):
         "torch": "2.11",
         "peaks": [PEAK],
         "specified": specified(GPU),
-        "checks": [Check(name="a", expected="b", found=1.0, outcome="ok")],
+        "checks": [Check(name="a", wanted="b", found=1.0, verdict="ok")],
     }
     return Calibration(**values | changes)

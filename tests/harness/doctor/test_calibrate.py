@@ -23,7 +23,7 @@ def test_a_cpu_is_calibrated(tmp_path):
         "copy_bytes_per_s",
     ]
     assert all(peak.best_per_s > 1e6 and len(peak.block_ms) >= 3 for peak in found.peaks)
-    assert {check.name: check.outcome for check in found.checks}["idle: host_busy_cores"] == "ok"
+    assert {check.name: check.verdict for check in found.checks}["idle: host_busy_cores"] == "ok"
     assert len(found.checks) == 5
     line = newest_calibration(tmp_path, None, found.device_name)
     assert line == json.loads(json.dumps(found.as_line()))
@@ -35,7 +35,7 @@ def test_a_cpu_is_calibrated(tmp_path):
 @pytest.mark.parametrize(("stated", "outcome"), [(1e12, "ok"), (0.9e12, "off"), (4e12, "off")])
 def test_a_peak_is_checked_against_the_data_sheet(stated, outcome):
     peak = Peak(name="gemm_bf16_flops_per_s", work=1e9, block_ms=[[1.0]] * 4)
-    assert check_peak(peak, stated)[-1].outcome == outcome
+    assert check_peak(peak, stated)[-1].verdict == outcome
 
 
 @pytest.mark.gpu

@@ -30,8 +30,8 @@ LOADS = ("idle", "one block", "half the time", "large bf16 product")
 )
 def test_a_check_has_the_expected_range_and_a_reason_if_it_failed(found, outcome, reason):
     check = Expectation("x", "y", 0.4, 0.6, "something runs").check(found, "no such counter")
-    assert (check.name, check.expected) == ("x: y", "0.4 to 0.6")
-    assert (check.outcome, check.reason) == (outcome, reason)
+    assert (check.name, check.wanted) == ("x: y", "0.4 to 0.6")
+    assert (check.verdict, check.reason) == (outcome, reason)
 
 
 def test_a_part_that_exceeds_its_whole_is_disorder():
@@ -55,7 +55,7 @@ def test_one_block_keeps_one_sm_active():
     )
     for ratio, outcome in ((1 / 132, "ok"), (1.0, "off")):
         readings = Readings({"sm_active_ratio": ratio}, {})
-        assert check_reading(one_block, readings).outcome == outcome
+        assert check_reading(one_block, readings).verdict == outcome
 
 
 RUN = f"""
@@ -82,7 +82,7 @@ def outcomes(fake, script):
         check=False,
     )
     assert not done.returncode, done.stderr
-    return {check["name"]: (check["outcome"], check["reason"]) for check in json.loads(done.stdout)}
+    return {check["name"]: (check["verdict"], check["reason"]) for check in json.loads(done.stdout)}
 
 
 def test_counters_are_read_through_the_driver(fake_nvml):

@@ -70,9 +70,9 @@ def test_a_file_is_saved_whole_and_in_a_new_folder(tmp_path: Path) -> None:
         (lambda tensors, about: about.update(heads="0"), "heads '0'"),
         (lambda tensors, about: about.update(heads="9" * 5000), "heads"),
         (lambda tensors, about: about.pop("heads"), "heads ''"),
-        (lambda tensors, about: tensors.pop("norm.weight"), "'norm.weight': no such tensor"),
+        (lambda tensors, about: tensors.pop("norm.weight"), "norm.weight"),
         (lambda tensors, about: tensors.pop("position.weight"), "position.weight"),
-        (lambda tensors, about: tensors.update(extra=torch.ones(1)), "'extra': shape [1]"),
+        (lambda tensors, about: tensors.update(extra=torch.ones(1)), "extra"),
         (lambda tensors, about: tensors.update({"blocks.9999.x": torch.ones(1)}), "blocks."),
         (
             lambda tensors, about: tensors.update({"norm.weight": torch.full((16,), torch.nan)}),

@@ -29,19 +29,6 @@ def rows_of(done) -> dict[str, dict]:
 
 
 @pytest.mark.long
-def test_a_model_alone_is_one_row_and_one_answer(attnbench, saved):
-    done = attnbench("run", "--checkpoint", saved, "--device", "cpu")
-    assert done.returncode == 0, done.stderr
-    (row,) = rows_of(done).values()
-    assert row["case"] == "study-checkpoint_heads-mine"
-    assert row["part"] == {"checkpoint": "mine"}
-    assert row["findings"][0]["layer_heads"] == [4, 4]
-    assert "Of the 8 heads of mine" in done.stderr
-    run = Path(done.stdout.strip())
-    assert str(saved) not in json.dumps(json.loads((run / "run.json").read_text())["studies"])
-
-
-@pytest.mark.long
 def test_a_bad_file_is_one_line_and_leaves_no_run(attnbench, saved, tmp_path):
     saved.write_bytes(saved.read_bytes()[:-8])
     out = tmp_path / "out"
@@ -79,6 +66,13 @@ def test_models_that_a_scenario_saves_can_be_looked_at(attnbench):
     models = sorted((Path(done.stdout.strip()) / "models").iterdir())
     assert models[0].name == "majority-heads2-seed0.safetensors"
     assert len(models) >= 5
-    looked = attnbench(*ALONE, "--checkpoint", models[0])
+    looked = attnbench("run", "--checkpoint", f"mine={models[0]}", "--device", "cpu")
+    assert looked.returncode == 0, looked.stderr
     (row,) = rows_of(looked).values()
+    assert row["case"] == "study-checkpoint_heads-mine"
+    assert row["part"] == {"checkpoint": "mine"}
     assert row["findings"][0]["token_source"] == "new sequences of its task, majority"
+    assert row["findings"][0]["layer_heads"] == [2]
+    assert "Of the 2 heads of mine" in looked.stderr
+    run = Path(looked.stdout.strip())
+    assert str(models[0]) not in json.dumps(json.loads((run / "run.json").read_text())["studies"])

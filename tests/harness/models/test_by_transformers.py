@@ -83,7 +83,8 @@ def of(kind: str, **changes: Any) -> list[tuple[Any, ...]]:
         (
             "gemma3n_text",
             {
-                "num_hidden_layers": 6, "num_kv_shared_layers": 2,
+                "num_hidden_layers": 6, "num_kv_shared_layers": 2, "intermediate_size": 64,
+                "activation_sparsity_pattern": [0.0] * 6,
                 "layer_types": ["sliding_attention", "full_attention"] * 3,
             },
             [

@@ -51,6 +51,18 @@ def test_noise_that_favours_no_twin_is_a_floor_and_no_alarm():
     assert any("contended" in sentence for sentence in sentences(floor, Path("x"), {}))
 
 
+@pytest.mark.parametrize("kept", [[3, 3, 3, 3], [3, 3, 3, 3, 1], [3, 2, 3, 0, 3]])
+def test_a_twin_with_fewer_blocks_is_compared_by_those_that_both_have(kept):
+    made = records(lambda backend, process: 0.02 * (-1) ** process)
+    blocks = made[1]["block_ms"]
+    made[1].values["block_ms"] = [
+        process[:count] for process, count in zip(blocks, kept, strict=False)
+    ]
+    floor = noise_floor("cpu", "now", made)
+    assert floor.blocks == 90 - 15 + sum(kept)
+    assert floor.paired_noise_ratio == pytest.approx(math.exp(1.96 * 0.02) - 1, rel=0.1)
+
+
 def test_starts_of_the_check_are_counted_until_they_tell_how_much_runs_differ(tmp_path):
     said = []
     for start in range(3):

@@ -85,7 +85,7 @@ def test_a_cpu_and_a_gpu_are_different_devices(run):
 
 def test_another_commit_is_told_and_is_no_other_environment(run):
     found = compare_runs(run, retold(fake_run(run.parent, 2, 1.5), git="abc"), None)
-    assert [one.fact for one in found.matched.differences] == ["git"]
+    assert [one.fact for one in found.differences] == ["git"]
     assert not any("environment_differs" in one.reasons for one in found.verdicts)
     found = compare_runs(run, retold(fake_run(run.parent, 3, 1.5), torch="3.0"), None)
     assert all(

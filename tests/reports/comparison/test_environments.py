@@ -64,7 +64,7 @@ def test_the_page_and_the_command_have_the_same_verdicts(tmp_path: Path) -> None
     run = two_environments(tmp_path, RATIOS)
     (found,) = comparisons(run)
     verb = compare_runs(run, run, None, pythons=("old", "new"))
-    assert verb.matched.same_run
+    assert verb.rules.same_run
     expected = {
         (one.shown.case, one.metric): (one.verdict, one.ratio, one.low, one.high, one.margin_ratio)
         for one in found.verdicts
@@ -74,7 +74,7 @@ def test_the_page_and_the_command_have_the_same_verdicts(tmp_path: Path) -> None
         for one in verb.verdicts
     }
     assert verb.mean == found.mean
-    assert [(one.fact, one.base, one.new) for one in verb.matched.differences] == [
+    assert [(one.fact, one.base, one.new) for one in verb.differences] == [
         ("torch", "2.11.0", "2.13.0")
     ]
     assert not verb.rules.environment_differs, "it is what is compared"
@@ -124,10 +124,8 @@ def test_a_case_that_fails_in_one_environment_is_broken_there_and_a_missing_one_
         if one.metric == "status"
     }
     assert statuses == {("sdpa", 256): "broken", ("sdpa", 512): "undecided"}
-    assert (
-        "broken in new: sdpa at N\u00a0=\u00a0256: crashed, in old measured (SIGSEGV)"
-        in exceptions(found)
-    )
+    (ended,) = [line for line in exceptions(found) if line.startswith("Broken: sdpa")]
+    assert "measured before, crashed now: SIGSEGV" in ended
 
 
 def test_rows_of_other_sessions_are_compared_unpaired_with_a_remark(tmp_path: Path) -> None:
@@ -149,10 +147,7 @@ def test_one_process_each_decides_only_what_processes_cannot_explain(tmp_path: P
     verdicts = {one.shown.backend: one.verdict for one in timed}
     assert verdicts == {"naive": "undecided", "fused": "undecided", "sdpa": "slower"}
     assert all("one_process" in one.reasons for one in timed)
-    assert exceptions(found)[-1] == (
-        "undecided in 4: one process: the interval allows for the 30 % that processes may differ;"
-        " a standard run (--plan standard) has several processes"
-    )
+    assert "allows for the 30 % that processes may differ" in [*exceptions(found)][-1]
 
 
 def test_facts_that_differ_are_named_and_no_others(tmp_path: Path) -> None:
@@ -178,7 +173,7 @@ def test_environments_of_two_runs_are_compared_by_case(tmp_path: Path) -> None:
     base = two_environments(tmp_path / "a", {})
     new = two_environments(tmp_path / "b", {"naive": 2.0})
     found = compare_runs(base, new, None, pythons=("new", "new"))
-    assert not found.matched.same_run
+    assert not found.rules.same_run
     assert len([one for one in found.verdicts if one.metric == "latency"]) == 6
     with pytest.raises(
         NotComparable, match="no environment 'never' in this run; there are: old, new"

@@ -17,28 +17,24 @@ def fade(model: str, per_token: float, seq_len: int = 64) -> dict[str, Any]:
     return {**of, "fade_per_token": per_token, **bounds}
 
 
-def test_trained_models_decide_too_if_they_learnt_the_task() -> None:
-    untrained = [fade("attention", 0.0), fade("gru", -0.4)]
-    trained = [*gradients("attention", 0.0), *gradients("gru")]
-    assert verdict("Q9", [*untrained, *trained]) == "supported"
-    assert verdict("Q9", gradients("gru", 0.0)) == "refuted"
-    unlearnt = gradients("gru", 0.0, accuracy_ratio=0.5)
-    assert verdict("Q9", [*untrained, *unlearnt]) == "inconclusive"
-    assert verdict("Q9", gradients("dilated convolutions")) == "not run"
+UNTRAINED = [fade("attention", 0.0), fade("gru", -0.4)]
 
 
 @pytest.mark.parametrize(
-    ("attention", "gru", "wanted"),
-    [(0.0, -0.5, "supported"), (-0.5, -0.5, "depends"), (0.0, 0.0, "depends")],
+    ("found", "wanted"),
+    [
+        (UNTRAINED, "supported"),
+        ([fade("attention", -0.5), fade("gru", -0.5)], "depends"),
+        ([fade("attention", 0.0), fade("gru", 0.0)], "depends"),
+        ([fade("attention", 0.0), fade("attention", -0.5, 8)], "supported"),  # the longest decides
+        ([*UNTRAINED, *gradients("attention", 0.0), *gradients("gru")], "supported"),
+        (gradients("gru", 0.0), "refuted"),
+        ([*UNTRAINED, *gradients("gru", 0.0, accuracy_ratio=0.5)], "inconclusive"),  # not learnt
+        (gradients("dilated convolutions"), "not run"),
+    ],
 )
-def test_gradients_fade_through_the_recurrent_layer_only(
-    attention: float, gru: float, wanted: str
-) -> None:
-    assert verdict("Q9", [fade("attention", attention), fade("gru", gru)]) == wanted
-
-
-def test_the_longest_sequence_decides() -> None:
-    assert verdict("Q9", [fade("attention", 0.0), fade("attention", -0.5, 8)]) == "supported"
+def test_gradients_fade_through_the_recurrent_layer_only(found: list[Any], wanted: str) -> None:
+    assert verdict("Q9", found) == wanted
 
 
 @pytest.mark.parametrize(

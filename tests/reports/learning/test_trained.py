@@ -1,6 +1,6 @@
-"""reports/learning/trained.py: how many heads are enough, by intervals over seeds."""
+"""reports/learning: what is computed from trainings over seeds."""
 
-from math import isnan, log
+from math import isnan
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -12,40 +12,58 @@ from attnbench.harness.rows.findings import findings_of
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Figure
+from attnbench.reports.learning.gradients import trained_models
 from attnbench.reports.learning.maps import favourite, tokens_attended
 from attnbench.reports.learning.subjects.trained_heads import subject
+from attnbench.reports.learning.subjects.trained_projections import trained_attentions
 from attnbench.reports.learning.trained import (
+    HeadCount,
+    accuracy,
+    accuracy_over_noise,
     by_removed_heads,
+    levels_of,
     losses_over_left,
-    more_accurate,
-    of_heads,
     overfit,
+    points_lost,
     results,
     rises,
 )
-from tests.reports.fake_trainings import CLEAR, N, shifted, training, trainings, with_trainings
+from tests.reports.fake_trainings import (
+    CLEAR,
+    N,
+    gradients,
+    projected,
+    shifted,
+    training,
+    trainings,
+    with_trainings,
+)
+
+ONE_LEVEL = {"noise_levels_ratio": None, "noise_levels_accuracy_ratio": None}
 
 
-def studied(findings: list[Any]) -> list[Any]:
+def studied(*findings: dict[str, Any]) -> list[Any]:
     return [{"study": "trained_heads", **one} for one in findings]
 
 
 def of(accuracies: dict[int, list[float]]) -> Any:
-    (found,) = results(studied(trainings({"recall": accuracies})))
+    (found,) = results(studied(*trainings({"recall": accuracies})))
     return found
 
 
+def count_of(*findings: dict[str, Any]) -> HeadCount:
+    (found,) = results(studied(*findings))
+    return found.counts[0]
+
+
 def test_the_fewest_heads_within_two_points_of_the_best_are_enough() -> None:
-    found = {one.task: one for one in results(studied(CLEAR))}
+    found = {one.task: one for one in results(studied(*CLEAR))}
     assert found["recall"].enough.heads == 1
     assert found["six_relations"].enough.heads == 8
     assert found["six_relations"].of("worse") == [1, 2]
-
-
-def test_what_the_intervals_do_not_decide_is_said() -> None:
-    found = of({1: [0.90, 0.99, 0.80, 0.99, 0.99], 2: [0.99] * 5})
-    assert found.of("undecided") == [1]
-    assert found.enough.heads == 2
+    unclear = of({1: [0.90, 0.99, 0.80, 0.99, 0.99], 2: [0.99] * 5})
+    assert unclear.of("undecided") == [1]
+    assert unclear.enough.heads == 2
 
 
 def test_numbers_of_heads_are_compared_seed_by_seed() -> None:
@@ -53,9 +71,8 @@ def test_numbers_of_heads_are_compared_seed_by_seed() -> None:
     easy = [0.5, 0.6, 0.7, 0.8, 0.9]
     found = of({1: [one - 0.05 for one in easy], 2: easy})
     assert found.of("worse") == [1]
-    behind = more_accurate(found.best, found.counts[0])
+    behind = found.best.more(found.counts[0], accuracy)
     assert (behind.low, behind.high) == (pytest.approx(0.05), pytest.approx(0.05))
-    assert more_accurate(found.best, found.best).value == 0
 
 
 def test_one_seed_decides_nothing() -> None:
@@ -69,50 +86,30 @@ def test_a_number_of_heads_is_worth_its_time_if_it_is_surely_better_than_every_f
     assert [one.heads for one in found.counts if one.is_worth] == [1, 4]
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"task": 3},
-        {"heads": "8"},
-        {"heads": 0},
-        {"train_seed": None},
-        {"accuracy_ratio": None},
-        {"accuracy_ratio": 1.5},
-        {"loss_nats": "low"},
-    ],
-)
+@pytest.mark.parametrize("broken", [{"task": 3}, {"heads": 0}, {"accuracy_ratio": 1.5}])
 def test_findings_that_lack_something_are_left_out(broken: dict[str, Any]) -> None:
-    assert results(studied([training("recall", 1, 0, 0.5) | broken])) == []
+    assert results(studied(training("recall", 1, 0, 0.5) | broken)) == []
     assert results("none") == []
 
 
-@pytest.mark.parametrize("heads", [{"step_ms": []}, {"step_ms": None}])
-def test_quality_without_times_is_still_quality(heads: dict[str, Any]) -> None:
-    (found,) = results(studied([training("recall", 1, seed, 0.5) | heads for seed in range(5)]))
-    assert found.best.step.units == 0
-    assert found.best.accuracy.value == 0.5
+def test_quality_without_times_is_still_quality() -> None:
+    best = count_of(*(training("recall", 1, seed, 0.5, step_ms=None) for seed in range(5)))
+    assert best.step.units == 0
+    assert best.accuracy.value == 0.5
 
 
 def test_metrics_are_means_over_heads_and_intervals_over_seeds() -> None:
-    found = of({2: [0.9] * 5, 8: [0.9] * 5})
-    two, eight = found.counts
+    two, eight = of({2: [0.9] * 5, 8: [0.9] * 5}).counts
     assert two.over_heads("entropy_nats", "before", fmean).value == 2.5
     assert eight.over_heads("entropy_nats", "after", fmean).value == 4.0
     assert two.over_heads("entropy_nats", "after", max, fewest=3).units == 0
-    assert of_heads(two.trainings[0], "nearest_similarity", "after") == []
 
 
 def test_removing_heads_is_judged_by_the_rise_of_the_loss() -> None:
     four = of({4: [0.9] * 5}).counts[0]
     assert rises(four.trainings[0]) == pytest.approx([0, 0.1, 0.2, 0.3])
-    left = losses_over_left(four, "pruned")
-    assert {heads: round(one.value, 3) for heads, one in left.items()} == {
-        4: 0.1,
-        3: 0.2,
-        2: 0.3,
-        1: 0.4,
-        0: 0.5,
-    }
+    left = {heads: one.value for heads, one in losses_over_left(four, "pruned").items()}
+    assert left == pytest.approx({4: 0.1, 3: 0.2, 2: 0.3, 1: 0.4, 0: 0.5})
     assert overfit(four.trainings[0]) == pytest.approx(0.01)
 
 
@@ -122,7 +119,7 @@ def test_removing_heads_is_judged_by_the_rise_of_the_loss() -> None:
 )
 def test_a_loss_is_of_so_many_removed_heads(removed: Any, wanted: dict[int, float]) -> None:
     made = training("copy", 4, 0, 0.9, pruned_loss_nats=[0.1, 0.2], pruned_removed_heads=removed)
-    (one,) = findings_of(TrainedHeads, studied([made]))
+    (one,) = findings_of(TrainedHeads, studied(made))
     assert by_removed_heads(one, "pruned") == wanted
 
 
@@ -134,16 +131,73 @@ def test_bounds_of_shares_stay_between_nothing_and_all(tmp_path: Path) -> None:
         assert all(0 <= bound <= 1 for bound in (*series.low, *series.high) if bound is not None)
 
 
-def test_a_map_is_judged_by_the_queries_that_have_something_to_look_back_at() -> None:
-    """The first queries see themselves only, as where a task asks them nothing."""
-    rows = shifted(0)[: N - 2] + shifted(3)[N - 2 :]
-    assert favourite(rows) == (3, 1.0)
-
-
 def test_a_map_looks_where_most_of_its_weight_is() -> None:
     assert favourite(shifted(2)) == (2, 1.0)
-    back, share = favourite(shifted(1, 0.6))
-    assert (back, share) == (1, pytest.approx(0.6))
+    assert favourite(shifted(1, 0.6)) == (1, pytest.approx(0.6))
+    # The first queries see themselves only, as where a task asks them nothing.
+    assert favourite(shifted(0)[: N - 2] + shifted(3)[N - 2 :]) == (3, 1.0)
     assert tokens_attended(shifted(1)) == 1
-    uniform = [[1 / N] * N] * N
-    assert log(tokens_attended(uniform)) == pytest.approx(log(N))
+    assert tokens_attended([[1 / N] * N] * N) == pytest.approx(N)
+
+
+# ---- noise ---------------------------------------------------------------------------------------
+
+
+def test_levels_of_noise_come_in_order_and_begin_without_it() -> None:
+    shuffled = {"noise_levels_ratio": [2.0, 0.5], "noise_levels_accuracy_ratio": [0.1, 0.6]}
+    count = count_of(*(training("copy", 2, seed, 0.9, **shuffled) for seed in range(5)))
+    found = {level: one.value for level, one in accuracy_over_noise(count).items()}
+    assert list(found) == [0.0, 0.5, 2.0]
+    assert found == pytest.approx({0.0: 0.9, 0.5: 0.6, 2.0: 0.1})
+    assert count.mean(points_lost).value == pytest.approx(55)
+
+
+def test_rows_of_one_level_are_read_and_share_it_with_others() -> None:
+    old, several = training("copy", 2, 0, 0.9, **ONE_LEVEL), training("copy", 2, 1, 0.8)
+    assert levels_of(count_of(old).trainings[0]) == {0.5: 0.45}
+    assert list(accuracy_over_noise(count_of(old, several))) == [0.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"noise_levels_ratio": [0.5], "noise_levels_accuracy_ratio": [0.5, 0.6]},
+        {**ONE_LEVEL, "noise_ratio": None},
+        {**ONE_LEVEL, "noisy_accuracy_ratio": None},
+    ],
+)
+def test_noise_that_is_not_whole_is_not_known(broken: dict[str, Any]) -> None:
+    count = count_of(training("copy", 2, 0, 0.8, **broken))
+    assert levels_of(count.trainings[0]) == accuracy_over_noise(count) == {}
+    assert points_lost(count.trainings[0]) is None
+
+
+# ---- gradients and projections -------------------------------------------------------------------
+
+
+def test_models_have_their_fades_and_norms_over_seeds() -> None:
+    attention, gru = trained_models([*gradients("attention", 0.0), *gradients("gru")])
+    assert (attention.model, len(attention.trainings)) == ("attention", 5)
+    fade, norms = gru.fade("after"), gru.norms()
+    assert fade.value == pytest.approx(-0.1)
+    assert fade.low < fade.value < fade.high < 0
+    values = [norm.value for norm in norms.values() if norm]
+    assert values == pytest.approx([1.0, 0.9, 0.8], abs=1e-3)
+    (dead,) = trained_models(gradients("gru", gradient_norms_after=[1.0, 0.0]))
+    assert dead.norms()[2] is None, "a norm of zero has no geometric mean"
+
+
+def test_attentions_are_compared_with_the_exact_one_seed_by_seed() -> None:
+    """The seeds differ by more than the attentions do, and the difference is the same for each."""
+    given = [("newer", 0.5, 1.0), ("trained", 0.8, 2.0), ("exact", 0.9, 4.0)]
+    found = trained_attentions([made for one in given for made in projected(*one)])["recall"]
+    exact, trained, _ = found
+    assert [one.name for one in found] == ["exact", "trained, from means", "newer"]
+    assert trained.less
+    assert trained.time_ratio
+    assert (trained.less.low, trained.less.high) == (pytest.approx(10), pytest.approx(10))
+    assert trained.time_ratio.value == pytest.approx(0.5)
+    assert exact.less is exact.time_ratio is None
+    ((alone,),) = trained_attentions(projected("pooled", 0.5, 1.0)).values()
+    assert alone.less is None
+    assert alone.peak_bytes == 1 << 20

@@ -6,8 +6,8 @@ from typing import Any
 
 from attnbench.reports.elements import Table
 from attnbench.reports.subjects import _latencies
-from attnbench.reports.subjects import _race as speed
 from attnbench.reports.subjects import fastest as subject
+from attnbench.reports.subjects._race import race
 from tests import made_runs
 from tests.made_runs import case, problem, write_run
 from tests.reports.rendering import subject_of, tables_of
@@ -38,9 +38,9 @@ def test_a_cell_has_the_paired_ratio_of_the_verdict_not_that_of_the_medians() ->
         return made | {"latency_ms": latency_ms}
 
     fastest, other = timed("fused", 1.0, 1.0), timed("sdpa", 2.0, 9.0)
-    found = speed.race([fastest, other])
+    found = race([fastest, other])
     assert "×2.00" in _latencies.beside(other, found)
     assert "×9" not in _latencies.beside(other, found)
     inexact_row = other | {"exactness": "approximate"}
-    alone = speed.race([fastest, inexact_row])
+    alone = race([fastest, inexact_row])
     assert "×2.00" in _latencies.beside(inexact_row, alone)

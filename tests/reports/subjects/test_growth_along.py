@@ -1,4 +1,4 @@
-"""reports/analysis/growth_along.py: exponents along sizes other than N, from two values on."""
+"""reports/subjects/_growth_along.py: exponents along sizes other than N, from two values on."""
 
 from math import isnan, log2
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.subjects import _growth_along as growth_along
+from attnbench.reports.subjects import _growth_along as growth
 from tests.made_runs import made, problem, run_of
 from tests.reports.rendering import rows_of
 
@@ -29,7 +29,7 @@ def test_the_exponent_along_every_size_is_measured_from_two_values(
         made("fused", problem(1024, **SIZES[axis][place]), (1, ratio)[place]) for place in (1, 0)
     ]
     rows = rows_of(run_of(tmp_path, *pairs))
-    ((_, (one,)),) = growth_along.growth_along(rows, axis)
+    ((_, (one,)),) = growth.growth_along(rows, axis)
     assert one.last == 2 * one.first
     assert one.exponent.low < log2(ratio) + 1e-9 or ratio == 1
     assert one.exponent.value == pytest.approx(log2(ratio), abs=0.05)
@@ -41,10 +41,10 @@ def test_disturbed_times_have_an_exponent_and_no_name(tmp_path: Path) -> None:
         made("fused", problem(1024, batch=batch), float(batch), contended_blocks=99)
         for batch in (1, 2)
     ]
-    found = growth_along.growth_along(rows_of(run_of(tmp_path, *pairs)), "batch")
+    found = growth.growth_along(rows_of(run_of(tmp_path, *pairs)), "batch")
     ((_, (one,)),) = found
     assert one.name == ""
-    text = growth_along.joint_finding(found)
+    text = growth.joint_finding(found)
     assert text.count("while other work disturbed most blocks") == 1
     assert "linear" not in text
 
@@ -55,7 +55,7 @@ def test_one_value_and_failed_values_have_no_growth(tmp_path: Path) -> None:
         made("fused", problem(1024, batch=1), 1.0),
         made("fused", problem(1024, batch=2), None),
     )
-    assert growth_along.growth_along(rows_of(run), "batch") == []
+    assert growth.growth_along(rows_of(run), "batch") == []
 
 
 def test_bytes_that_are_not_known_have_no_exponent(tmp_path: Path) -> None:
@@ -64,5 +64,5 @@ def test_bytes_that_are_not_known_have_no_exponent(tmp_path: Path) -> None:
         made("fused", problem(1024, batch=1), 1.0, peak_bytes=None),
         made("fused", problem(1024, batch=2), 2.0),
     )
-    ((_, (one,)),) = growth_along.growth_along(rows_of(run), "batch")
+    ((_, (one,)),) = growth.growth_along(rows_of(run), "batch")
     assert isnan(one.bytes_exponent)

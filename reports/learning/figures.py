@@ -1,0 +1,99 @@
+"""Intervals over seeds, or over sequences: in cells of tables, and figures of them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf, isnan
+from typing import NamedTuple, TypeVar
+
+from ...harness.stats.intervals import Interval
+from ..data.run_meta import Meta, run_caption
+from ..elements import Figure, Panel, Scale, Series, Table
+from ..quantity import Number, Quantity, Unit
+
+F = TypeVar("F")
+
+
+def known(value: float, least: float = -inf, most: float = inf) -> float | None:
+    """A bound, where Student's t may pass what the quantity cannot; None without one."""
+    return None if isnan(value) else min(most, max(least, value))
+
+
+def percent(share: float | None) -> Number:
+    """With one digit, as accuracies have it."""
+    return Number("" if share is None or isnan(share) else f"{100 * share:.1f} %")
+
+
+def percents(one: Interval) -> Number:
+    """`98.9 % (98.1 to 99.7)`, which ends at 0 and 100; "" without readings."""
+    low, high = known(one.low, 0, 1), known(one.high, 0, 1)
+    bounds = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
+    return Number(percent(one.value) + bounds)
+
+
+def bounded(one: Interval | None, unit: Unit = "plain", least: float = -inf) -> Quantity:
+    """`0.12 (0.11 to 0.14)`. `least`: what the quantity cannot fall below."""
+    if one is None:
+        return Quantity(None)
+    return Quantity(one.value, unit, known(one.low, least), one.high)
+
+
+def line(name: str, points: Mapping[float, Interval | None], *, of_shares: bool = False) -> Series:
+    """Points with their intervals as bars, by x. `of_shares`: bars end at 0 and 1."""
+    ends = (0, 1) if of_shares else (-inf, inf)
+    values = points.values()
+    return Series(
+        backend=name,
+        kind="measured",
+        x=tuple(float(x) for x in points),
+        y=tuple(None if one is None else known(one.value) for one in values),
+        low=tuple(None if one is None else known(one.low, *ends) for one in values),
+        high=tuple(None if one is None else known(one.high, *ends) for one in values),
+    )
+
+
+class Axes(NamedTuple):
+    """Of all panels of a figure; `unit`: of y."""
+
+    x_label: str
+    y_label: str
+    unit: Unit = "plain"
+    x_scale: Scale = "linear"
+    y_scale: Scale = "linear"
+
+
+def right_answers(x_label: str, x_scale: Scale = "linear") -> Axes:
+    return Axes(x_label, "right answers", "share", x_scale)
+
+
+def figure(
+    title: str,
+    caption: str,
+    panels: Mapping[str, Sequence[Series]],
+    axes: Axes,
+    table: Table,
+    *,
+    about: str,
+    names: Iterable[str] = (),
+    same_y: bool = True,
+) -> Figure:
+    """`panels`: by title. `about`: what a reader of the screen should know beside the axes."""
+    return Figure(
+        title=title,
+        caption=caption,
+        description=f"{axes.y_label} over {axes.x_label}: {about}. The table has every number.",
+        panels=tuple(
+            Panel(**axes._asdict(), title=each, series=tuple(series))
+            for each, series in panels.items()
+        ),
+        table=table,
+        names=tuple(names),
+        same_y=same_y,
+    )
+
+
+def by_run(meta: Meta, read: Callable[[object], F]) -> dict[str, F]:
+    """What `read` finds among the findings of each run, if anything, by the run's caption."""
+    return {
+        run_caption(run, name if len(meta) > 1 else ""): found
+        for name, run in meta.items()
+        if (found := read(run.get("studies")))
+    }
