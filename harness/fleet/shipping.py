@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..files.errors import BadInput, EnvironmentUnmet, shown
 from ..files.safe_files import make_folder, open_plain, write_whole
-from ..run.study_files import Told
+from ..run.studies import Told
 from ..scenario.shards import Units
 from ..studies import takes
 from ..studies.attachments import Attachment, attached_to, refuse_problems

@@ -21,10 +21,9 @@ from ..measure.peak_memory import Peak, freeze_gc, peak, release, saved_bytes
 from ..measure.prepared_call import PreparedCall, prepare_call
 from ..rows.record import Status
 from ..scenario.preflight import Preflight, preflight
-from .exact_results import ExactResults, exact_results
+from .exact_results import ExactResults, by_inputs, exact_results
 from .kernel import observed
 from .phases import PhaseRunner
-from .shared_inputs import by_inputs
 
 
 class Checker:

@@ -42,10 +42,9 @@ from ..measure.warm_heap import WarmHeap
 from ..measure.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
 from ..rows.record import Status
 from .check import Checker, source_file
-from .exact_results import ExactResults, exact_results
+from .exact_results import ExactResults, by_inputs, exact_results
 from .phases import PhaseRunner, Say, WorkerConfig
 from .recheck import recheck
-from .shared_inputs import by_inputs
 from .warm_up import call_until_stationary
 from .window import Watched, profile_kernels, watch_window
 

@@ -11,15 +11,9 @@ from ...harness.rows.findings import AttentionMap, findings_of
 from ..data.exactness import baseline
 from ..data.row_groups import Row, axis_text, backends, case_key
 from ..data.run_meta import Meta, run_caption
-from ..elements import Card, Map, Maps, Table
-from ..formatting import (
-    bytes_text,
-    in_brackets,
-    list_text,
-    measured_bounds_text,
-    number_text,
-    time_text,
-)
+from ..elements import Card, Map, Maps, Table, table_of
+from ..formatting import list_text, number_text
+from ..quantity import Number, Quantity
 from . import Subject
 from ._studies import failed
 
@@ -89,29 +83,28 @@ def _cards(
             )
 
 
-def _time(row: Row) -> str:
+def _time(row: Row) -> Number:
     """`21.5 μs (20.1 to 23.0 μs)`."""
-    low, high = row.get("latency_low_ms"), row.get("latency_high_ms")
-    known = in_brackets(measured_bounds_text(low, high, time_text))
-    return f"{time_text(row['latency_ms'])}{known or ' (no interval)'}"
+    found = Quantity(row["latency_ms"], "ms", row.get("latency_low_ms"), row.get("latency_high_ms"))
+    return Number(found if found.bounds else f"{found} (no interval)")
 
 
 def _table(timed: Sequence[Row]) -> Table:
-    shown = [row for name in backends(timed) for row in timed if row["backend"] == name]
-    return Table(
-        title="Time and peak bytes of a call",
-        columns=("backend", "scope", "time (95 % interval)", "peak bytes"),
-        rows=tuple(
-            (row["backend"], row["scope"], _time(row), bytes_text(row.get("peak_bytes")))
-            for row in shown
-        ),
-        cases={(place, 0): case_key(row) for place, row in enumerate(shown)},
+    return table_of(
+        "Time and peak bytes of a call",
+        [row for name in backends(timed) for row in timed if row["backend"] == name],
+        {
+            "backend": lambda row: str(row["backend"]),
+            "scope": lambda row: str(row["scope"]),
+            "time (95 % interval)": _time,
+            "peak bytes": lambda row: Quantity(row.get("peak_bytes"), "bytes"),
+        },
+        case=case_key,
     )
 
 
 def _maps(found: Sequence[AttentionMap], run: Mapping[str, Any], name: str) -> Maps:
     tokens = len(found[0].weight_rows)
-    rows = tuple((str(one.head), *_numbers(one)) for one in found)
     return Maps(
         title=finding(found),
         caption=f"{run_caption(run, name)} · {tokens} tokens, drawn at random, nothing trained",
@@ -126,12 +119,13 @@ def _maps(found: Sequence[AttentionMap], run: Mapping[str, Any], name: str) -> M
         maps=tuple(
             Map(label=f"head {one.head}", rows=tuple(map(tuple, one.weight_rows))) for one in found
         ),
-        table=Table(
-            title="Heads", columns=("head", "tokens attended to", "largest weight"), rows=rows
+        table=table_of(
+            "Heads",
+            found,
+            {
+                "head": lambda one: str(one.head),
+                "tokens attended to": lambda one: Number(attended(one)),
+                "largest weight": lambda one: max(map(max, one.weight_rows)),
+            },
         ),
     )
-
-
-def _numbers(one: AttentionMap) -> tuple[str, str]:
-    """Tokens attended to, and the largest weight."""
-    return attended(one), number_text(max(max(row) for row in one.weight_rows))

@@ -9,8 +9,9 @@ from ...harness.files.printable import visible
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
 from ..data.run_meta import Meta
-from ..elements import Card, Table
+from ..elements import Card, Marked, Table, table_of
 from ..formatting import STATUS_WORDS, number_text, plural, time_text
+from ..quantity import Quantity
 from ..ratio import Ratio, time_ratio
 from . import Subject
 
@@ -39,7 +40,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     if not names:
         return Subject(lacking="No backend is the reader's own.")
     raced = {name: races(name, rows) for name in names}
-    found = [(name, race) for name, some in raced.items() for race in some]
+    found = [race for some in raced.values() for race in some]
     several, left = len(names) > 1, len(found) - MOST_ROWS
     table = _table(found, several=several)
     card = Card(
@@ -53,25 +54,26 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     return Subject(card=card, blocks=(table,) if left > 0 else ())
 
 
-def _table(found: Sequence[tuple[str, Race]], *, several: bool) -> Table:
-    lines, cases, failed = [], {}, set()
-    for place, (name, race) in enumerate(found):
-        row, ok = race.mine, race.mine["status"] == "ok"
-        time = time_text(row["latency_ms"]) if row.get("latency_ms") is not None else ""
-        over = "" if race.ratio is None else f"{race.ratio.text}, {race.best}"
-        where = race.group.label or axis_text("seq_len", row["seq_len"])
-        result = time if ok else STATUS_WORDS[row["status"]]
-        lines.append((*([name] if several else []), where, result, over))
-        cases[place, len(lines[-1]) - 2] = case_key(row)
-        if not ok:
-            failed.add((place, len(lines[-1]) - 2))
-    return Table(
-        title="Your backend, case by case",
-        columns=(*(["backend"] if several else []), "problem", "result", "\u00d7 the best other"),
-        rows=tuple(lines),
-        cases=cases,
-        failed=frozenset(failed),
+def _table(found: Sequence[Race], *, several: bool) -> Table:
+    return table_of(
+        "Your backend, case by case",
+        found,
+        {
+            "backend": lambda race: str(race.mine["backend"]) if several else "",
+            "problem": lambda race: race.group.label or axis_text("seq_len", race.mine["seq_len"]),
+            "result": _result,
+            "\u00d7 the best other": lambda race: (
+                f"{race.ratio.text}, {race.best}" if race.ratio is not None else ""
+            ),
+        },
+        optional=("backend",),
     )
+
+
+def _result(race: Race) -> Marked:
+    row, ok = race.mine, race.mine["status"] == "ok"
+    cell = Quantity(row.get("latency_ms"), "ms") if ok else STATUS_WORDS[row["status"]]
+    return Marked(cell=cell, failed=not ok, case=case_key(row))
 
 
 def own_backends(rows: Sequence[Row], meta: Meta) -> list[str]:
@@ -79,12 +81,7 @@ def own_backends(rows: Sequence[Row], meta: Meta) -> list[str]:
 
     run.json names them; runs of earlier versions do not, and have only `attribute@module`.
     """
-    known = {
-        name
-        for run in meta.values()
-        for name in run.get("own_backends") or ()
-        if isinstance(name, str)
-    }
+    known = [name for run in meta.values() for name in run.get("own_backends") or ()]
     return [name for name in backends(rows) if "@" in name or name in known]
 
 

@@ -14,7 +14,7 @@ from ..data.row_groups import (
     value_text,
 )
 from ..data.run_meta import Meta
-from ..elements import Block, Table, note
+from ..elements import Block, Table, note, table_of
 from ..formatting import STATUS_WORDS, kernel_text
 from . import Subject
 from ._reproduce import command
@@ -47,7 +47,12 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def readable(rows: Sequence[Row]) -> tuple[list[str], tuple[str, ...], list[tuple[str, ...]]]:
     """What is equal in all rows, the titles of the other columns, and their cells."""
-    rows = [row | problem(row) | {"kernel": _kernel(row)} for row in rows]
+    rows = [
+        row
+        | problem(row)
+        | {"kernel": kernel_text(row.get("kernel"), row.get("kernel_generation")) or None}
+        for row in rows
+    ]
     constant = [
         key
         for key in _KEYS
@@ -57,10 +62,6 @@ def readable(rows: Sequence[Row]) -> tuple[list[str], tuple[str, ...], list[tupl
     same = [text for key in constant if rows and (text := _equal_text(key, rows[0].get(key)))]
     cells = [tuple(_cell(key, row.get(key)) for key in columns) for row in rows]
     return same, tuple(map(_title, columns)), cells
-
-
-def _kernel(row: Row) -> str | None:
-    return kernel_text(row.get("kernel"), row.get("kernel_generation")) or None
 
 
 def _equal_text(key: str, value: Any) -> str:
@@ -93,12 +94,11 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
     same, columns, lines = readable(known)
     if same:
         yield note(f"Equal in all rows: {', '.join(same)}.")
-    cases = {(place, 0): case_key(row) for place, row in enumerate(known)}
     yield Table(
         title="All cases",
         columns=columns,
         rows=tuple(lines),
-        cases=cases,
+        cases={(place, 0): case_key(row) for place, row in enumerate(known)},
         failed=frozenset(
             (place, columns.index("status"))
             for place, row in enumerate(known)
@@ -111,15 +111,16 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
             "A case whose id ends in the name of an environment is measured again by the attnbench"
             " of that environment."
         )
-    several = len(meta) > 1
-    yield Table(
-        title="Command to measure each case again, alone, under the same plan and limits",
-        columns=("case", *(["run"] if several else []), "command"),
-        rows=tuple(
-            (row["case"], *([row["run"]] if several else []), command(row, meta[row["run"]]))
-            for row in known
-        ),
-        cases=cases,
+    yield table_of(
+        "Command to measure each case again, alone, under the same plan and limits",
+        known,
+        {
+            "case": lambda row: str(row["case"]),
+            "run": lambda row: str(row["run"]) if len(meta) > 1 else "",
+            "command": lambda row: command(row, meta[row["run"]]),
+        },
+        case=case_key,
+        optional=("run",),
         folded=True,
     )
     if len(rows) > MOST_ROWS:

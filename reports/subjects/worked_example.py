@@ -28,8 +28,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def _steps(one: WorkedExample) -> Iterator[Block]:
-    width = len(one.query_rows[0])
-    tokens = len(one.query_rows)
+    width, tokens = len(one.query_rows[0]), len(one.query_rows)
     yield Text(
         text=(
             f"Attention on {tokens} tokens by hand. Each score is the scalar product of a query and"
@@ -38,25 +37,18 @@ def _steps(one: WorkedExample) -> Iterator[Block]:
             " weights."
         )
     )
+    names = ("query", "key", "value", "score", "weight", "output")
     yield Table(
         title="Step by step, without a mask",
         columns=("token", "query", "key", "value", "scores", "weights", "output"),
-        rows=tuple(
-            (str(token), *map(_row, rows))
-            for token, rows in enumerate(
-                zip(
-                    one.query_rows,
-                    one.key_rows,
-                    one.value_rows,
-                    one.score_rows,
-                    one.weight_rows,
-                    one.output_rows,
-                    strict=True,
-                ),
-                start=1,
-            )
-        ),
+        rows=tuple(_lines(one, *names)),
     )
+
+
+def _lines(one: WorkedExample, *names: str) -> Iterator[tuple[str, ...]]:
+    """A line per token, with its number and these rows of the example."""
+    rows = zip(*(one[f"{name}_rows"] for name in names), strict=True)
+    return ((str(token), *map(_row, of)) for token, of in enumerate(rows, start=1))
 
 
 def _masks(found: Sequence[WorkedExample]) -> Iterator[Block]:
@@ -66,11 +58,7 @@ def _masks(found: Sequence[WorkedExample]) -> Iterator[Block]:
         title="The same tokens under masks",
         columns=("mask", "token", "scores", "weights", "output"),
         rows=tuple(
-            (one.mask, str(token), *map(_row, rows))
-            for one in found
-            for token, rows in enumerate(
-                zip(one.score_rows, one.weight_rows, one.output_rows, strict=True), start=1
-            )
+            (one.mask, *line) for one in found for line in _lines(one, "score", "weight", "output")
         ),
     )
     yield note(

@@ -55,7 +55,7 @@ def test_heads_are_compared_with_one_head_of_the_same_backend(tmp_path: Path) ->
     rows = rows_of(head_sweep(tmp_path))
     ((group, costs),) = heads.against_one_head(rows)
     assert [cost.heads for cost in costs if cost.backend == "sdpa"] == [2, 4, 8, 16, 32, 64]
-    assert {cost.work_flops for cost in costs} == {1.0}
+    assert {cost.counted("work_flops") for cost in costs} == {1.0}
     fused = next(cost for cost in costs if cost.backend == "fused" and cost.heads == 8)
     assert (
         fused.peak_bytes
@@ -88,8 +88,8 @@ def test_equal_times_need_evidence_of_equivalence(
 def answered(of: heads.Contrast) -> str:
     found = of.same_time
     assert found is not None
-    assert found.low <= found.value <= found.high
-    assert f"({number_text(found.low)} to {number_text(found.high)})" in found.text
+    assert found.ratio.low <= found.ratio.value <= found.ratio.high
+    assert f"({number_text(found.ratio.low)} to {number_text(found.ratio.high)})" in found.text
     return found.word
 
 

@@ -15,7 +15,7 @@ from attnbench.harness.fleet.remote import NodeWanted
 from attnbench.harness.fleet.shipping import content_of
 from attnbench.harness.learning.checkpoints import decoder_file
 from attnbench.harness.learning.checkpoints.given import Checkpoint
-from attnbench.harness.run.study_files import Told
+from attnbench.harness.run.studies import Told
 from tests.conftest import environment
 from tests.fakes.nvml.driver import H100, UUID
 from tests.harness.learning.test_checkpoint_files import decoder

@@ -163,7 +163,7 @@ def test_a_crash_in_one_environment_is_one_row_and_the_other_goes_on(attnbench, 
 
 
 def test_an_interrupted_run_is_finished_by_resume_with_each_case_once(venvs, tmp_path, attnbench):
-    flags = [*pythons(venvs, old="soon", new="late"), "--set", "grid.seq_len=[32,64,96,128]"]
+    flags = [*pythons(venvs, old="soon", new="late"), "--set", "grid.seq_len=[32,64]"]
     command = [
         str(venvs["soon"]),
         "-m",
@@ -193,7 +193,7 @@ def test_an_interrupted_run_is_finished_by_resume_with_each_case_once(venvs, tmp
     assert process.wait(60) == 130
     run = found[0].parent
     before = rows_of(run)
-    assert len(before) == 8
+    assert len(before) == 4
     assert "interrupted" in {row["status"] for row in before.values()}
     done = attnbench("run", "--resume", run, *pythons(venvs, new="late", old="soon"))
     assert done.returncode == 0, done.stderr

@@ -25,8 +25,8 @@ def test_disturbed_times_of_several_processes_are_undecided(tmp_path: Path) -> N
         contrast=("mask",),
     )
     card = card_of(run)
-    assert ", undecided" in card.sentence
-    assert card.sentence.endswith("; other work disturbed most blocks.")
+    assert "Time: undecided for fused (×3.0" in card.sentence
+    assert "Undecided: other work disturbed most blocks." in card.note
 
 
 def test_a_setting_that_failed_is_named_in_place_of_its_dot(tmp_path: Path) -> None:

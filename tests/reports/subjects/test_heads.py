@@ -51,10 +51,10 @@ def test_64_heads_of_one_run_stay_beside_8_heads_of_longer_problems_of_another(
     (figure,) = figures_of(list(told.blocks))
     assert "64 heads" in figure.title
     (table,) = tables_of(list(told.blocks))
-    assert {line[2] for line in table.rows} == {"1", "2", "4", "8", "16", "32", "64"}
+    assert {line[2] for line in table.rows} == {1, 2, 4, 8, 16, 32, 64}
 
 
 def test_the_unpruned_layer_is_among_its_pruned_ones(tmp_path: Path) -> None:
     """8 * 64 = d_model, which once gave the whole layer another problem than its pruned ones."""
     (table,) = tables_of(list(subject_of(heads, pruning(tmp_path)).blocks))
-    assert [line[2] for line in table.rows] == ["1", "4", "8"]
+    assert [line[2] for line in table.rows] == [1, 4, 8]

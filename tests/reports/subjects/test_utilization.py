@@ -122,7 +122,7 @@ def test_a_reading_has_its_mean_its_range_and_its_number_of_windows(tmp_path: Pa
     windows = [window("naive", fan_ratio=value) for value in values]
     found = readings(tmp_path, windows=windows)["fan"]
     assert found.mean.startswith("50.0 % ± ")
-    assert found.cells[2:] == ("25.0 % to 75.0 %", "3")
+    assert found[2:] == ("25.0 % to 75.0 %", 3)
 
 
 def test_one_window_has_a_mean_without_an_interval(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_column_that_reports_do_not_know_is_a_folded_line(tmp_path: Path) -> N
     found = table(blocks_of(utilization, run), READINGS)
     assert found.folded
     assert found.columns == ("backend", "reading", "mean", "lowest to highest", "windows")
-    assert found.rows[:2] == (
+    assert found.texts[:2] == (
         ("naive", "fan speed", "25.0 % ± 0 %", "25.0 %", "3"),
         ("naive", "link mask", "", "0x5", "3"),
     )
@@ -187,7 +187,7 @@ def test_a_table_of_a_probe_that_reports_do_not_know_has_its_keys_as_columns(
     found = table(blocks_of(utilization, run), "Hop table of naive")
     assert found.folded
     assert found.columns == ("hop", "moved", "busy", "spent", "lanes", "up")
-    assert found.rows == (
+    assert found.texts == (
         ("a", "2 KiB", "", "", "", ""),
         ("b", "", "50.0 %", "3.00 ms", "1 × 2", "yes"),
     )
