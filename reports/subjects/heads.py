@@ -3,6 +3,7 @@ problems: a contrast whose base is one head.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import isfinite
 
 from ..contrasts import (
@@ -12,9 +13,9 @@ from ..contrasts import (
     most_heads,
     of_given_width,
 )
-from ..data.row_groups import Group, Row, backends, case_key
+from ..data.row_groups import Group, Row, backends
 from ..data.run_meta import Meta, caption
-from ..elements import Card, Figure, Panel, Series, note
+from ..elements import Card, Figure, note
 from ..words import SAME_RATIO
 from . import Subject
 from ._contrasts import (
@@ -27,7 +28,7 @@ from ._contrasts import (
     table,
     why_undecided,
 )
-from ._over import n_text, not_drawn
+from ._over import n_text, not_drawn, panel
 
 TITLE = "Cost of heads"
 ORDER = 20
@@ -69,9 +70,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     return Subject(
         card=_card(narrower) if narrower else None,
         lines=tuple(  # the card is about one run in one environment
-            f"For {group.at}: {_headline(some)}."
-            for group, some in first.values()
-            if len(first) > 1
+            f"For {group.at}: {_headline(some)}" for group, some in first.values() if len(first) > 1
         ),
         blocks=(
             how,
@@ -139,6 +138,7 @@ def _common(found: Problems) -> tuple[Group, list[Contrast]]:
 
 def _figure(group: Group, some: Sequence[Contrast], meta: Meta) -> Figure:
     drawn = [one.backend for one in most_heads(some)]
+    rows = [row for name in drawn for row in _rows([one for one in some if one.backend == name])]
     left = sorted({one.backend for one in some} - set(drawn))
     return Figure(
         title=group.prefixed(_headline(some)),
@@ -150,45 +150,36 @@ def _figure(group: Group, some: Sequence[Contrast], meta: Meta) -> Figure:
             " heads for free. A cross at the upper edge of the time marks a failed case. The table"
             " below has every number."
         ),
-        panels=(_panel("time", drawn, some), _panel("peak bytes", drawn, some)),
+        panels=tuple(
+            replace(
+                panel(
+                    replace(group, rows=rows, label=""),
+                    "heads",
+                    column,
+                    y_label=f"{what}, ratio to h = 1",
+                    unit="ratio",
+                    line=(1, ""),
+                ),
+                x_label="heads h",
+            )
+            for what, column in (("time", "time_{}ratio"), ("peak bytes", "bytes_{}ratio"))
+        ),
         table=table(TABLE, "heads", lines([(group, some)]), folded=True),
     )
 
 
-def _panel(what: str, drawn: Sequence[str], some: Sequence[Contrast]) -> Panel:
-    every = ([one for one in some if one.backend == name] for name in drawn)
-    return Panel(
-        x_label="heads h",
-        y_label=f"{what}, ratio to h = 1",
-        unit="ratio",
-        series=tuple(series for mine in every for series in _series(mine, what)),
-        line=(1, ""),
-    )
-
-
-def _series(mine: Sequence[Contrast], what: str) -> Iterator[Series]:
-    """Of one backend: ratios from one head on, and failed cases in the panel of times."""
-    backend, base, is_time = mine[0].backend, mine[0].base, what == "time"
-    points: list[tuple[int, float, float | None, float | None, str]] = []
-    if base.get("latency_ms" if is_time else "peak_bytes") is not None:
-        points.append((1, 1.0, None, None, case_key(base)))
+def _rows(mine: Sequence[Contrast]) -> Iterator[Row]:
+    """Of one backend: its ratios from one head on, 1 for one head itself."""
+    base = mine[0].base
+    known = {"time_ratio": base.get("latency_ms"), "bytes_ratio": base.get("peak_bytes")}
+    yield base | {name: None if value is None else 1.0 for name, value in known.items()}
     for one in mine:
-        if is_time and (time := one.time) is not None:
-            points.append((one.heads, time.value, time.low, time.high, case_key(one.row)))
-        elif not is_time and isfinite(one.peak_bytes):
-            points.append((one.heads, one.peak_bytes, None, None, case_key(one.row)))
-    if len(points) > 1:
-        x, y, low, high, cases = zip(*points, strict=True)
-        yield Series(backend=backend, kind="measured", x=x, y=y, low=low, high=high, cases=cases)
-    rows = [base, *(one.row for one in mine)]
-    if failed := [row for row in rows if is_time and row["status"] != "ok"]:
-        yield Series(
-            backend=backend,
-            kind="failed",
-            x=tuple(row["heads"] for row in failed),
-            y=(None,) * len(failed),
-            cases=tuple(map(case_key, failed)),
-        )
+        time = {
+            f"time_{part}ratio": one.time and getattr(one.time, of)
+            for part, of in (("", "value"), ("low_", "low"), ("high_", "high"))
+        }
+        bytes_ratio = one.peak_bytes if isfinite(one.peak_bytes) else None
+        yield one.row | time | {"bytes_ratio": bytes_ratio}
 
 
 def _headline(some: Sequence[Contrast]) -> str:

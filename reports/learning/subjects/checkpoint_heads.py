@@ -96,6 +96,7 @@ def _model(one: CheckpointHeads) -> Model:
         for place, (layer, count) in enumerate(zip(layers, sizes, strict=True))
         for head in range(count)
     }
+    whole = one.sequence_loss_nats
     drawn = zip(map(tuple, one.drawn_heads or ()), one.weight_rows or (), strict=False)
     left = zip(one.pruned_heads_left or (), one.pruned_sequence_loss_nats or (), strict=False)
     return Model(
@@ -106,7 +107,15 @@ def _model(one: CheckpointHeads) -> Model:
                 metrics={
                     name: value for name in TITLES if (value := _at(one[name], *place)) is not None
                 },
-                rise=_rise(_at(one.single_sequence_loss_nats, *place), one.sequence_loss_nats),
+                rise=mean_interval(
+                    [
+                        fewer - every
+                        for fewer, every in zip(
+                            _at(one.single_sequence_loss_nats, *place) or (), whole, strict=False
+                        )
+                    ],
+                    UNIT,
+                ),
             )
             for place, label in labels.items()
         ),
@@ -121,11 +130,6 @@ def _at(values: Any, layer: int, head: int) -> Any:
         return None if values is None else values[layer][head]
     except IndexError:
         return None
-
-
-def _rise(without: Sequence[float] | None, whole: Sequence[float]) -> Interval:
-    pairs = zip(without or (), whole, strict=False)
-    return mean_interval([fewer - every for fewer, every in pairs], UNIT)
 
 
 # ---- what is said --------------------------------------------------------------------------------
