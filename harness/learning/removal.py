@@ -80,7 +80,7 @@ def removed(model: Gated, batch: Batch, judged_on: Batch, most_s: float = MOST_S
             f" {most_s:.0f} s, half of the time limit; raise it with --timeout"
         )
         return Removed(None, None, None, 0, reason)
-    few = Batch(*(one[:fitting] for one in batch))
+    few = batch.part(0, fitting)
     order = by_importance(model, judged_on)
     steps = min(len(order), MOST_STEPS)
     gone = sorted({round(len(order) * step / steps) for step in range(steps + 1)})

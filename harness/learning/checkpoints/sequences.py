@@ -81,7 +81,7 @@ def _repeated(about: About, path: Path, seed: int, device: torch.device) -> Sequ
     tokens = once.repeat(1, 2)
     targets = _next(tokens)
     targets[:, : half - 1] = UNSCORED  # nobody can know what was drawn
-    batch = Batch(tokens.to(device), targets.to(device))
+    batch = Batch(tokens, targets).to(device)
     labels, unnamed = _labels(about, path, tokens[0].tolist())
     return Sequences(*_halves(batch), labels, f"{half} random tokens, said twice", unnamed)
 
@@ -113,7 +113,7 @@ def _given(about: About, path: Path, file: Path, device: torch.device) -> Sequen
             f"{place}: not sequences of this model's tokens; wanted one list, or lists of one"
             f" length, of 2 or more whole numbers from 0 to {about.vocabulary - 1}"
         ) from None
-    batch = Batch(tokens.to(device), _next(tokens).to(device))
+    batch = Batch(tokens, _next(tokens)).to(device)
     count, size = tokens.shape
     what = f"{count} sequence{'s' if count > 1 else ''} of {size} tokens from {file.name}"
     labels, unnamed = _labels(about, path, tokens[0].tolist())
@@ -126,7 +126,7 @@ def _halves(batch: Batch) -> tuple[Batch, Batch]:
     if count < 4:
         return batch, batch
     half = min(count // 2, SEQUENCES)
-    return Batch(*(one[:half] for one in batch)), Batch(*(one[half : 2 * half] for one in batch))
+    return batch.part(0, half), batch.part(half, 2 * half)
 
 
 def _next(tokens: Tensor) -> Tensor:
