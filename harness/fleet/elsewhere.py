@@ -18,7 +18,7 @@ from ..run.studies import Told
 from .dispatch import run_on
 from .node_device import settings_here
 from .remote import Fleet, NodeWanted, Opened, OpenFleet
-from .shipping import Shipping, refuse_unreadable
+from .shipping import Shipping, shipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Elsewhere:
     @contextmanager
     def open(self, wanted: Wanted, options: RunOptions) -> Iterator["DevicesElsewhere"]:
         """With signals under control. Raises Refusal."""
-        refuse_unreadable(wanted.attachments)
+        files = list(map(shipped, wanted.attachments))
         node_wanted = NodeWanted(
             device=wanted.device,
             interpreters=wanted.interpreters,
@@ -43,7 +43,7 @@ class Elsewhere:
             try:
                 with self.cluster(node_wanted, signals.check) as fleet:
                     refuse_unlike(list(fleet.opened.values()))
-                    yield DevicesElsewhere(fleet, signals, Shipping(fleet, wanted.attachments))
+                    yield DevicesElsewhere(fleet, signals, Shipping(fleet, files))
             except Interrupted:  # while devices were opened: a run that has begun takes it itself
                 raise Stopped(signals.received or signal.SIGINT) from None
 

@@ -40,6 +40,13 @@ class Batch(NamedTuple):
     tokens: Tensor
     targets: Tensor
 
+    def to(self, device: torch.device) -> "Batch":
+        return Batch(self.tokens.to(device), self.targets.to(device))
+
+    def part(self, first: int, end: int) -> "Batch":
+        """Some of the sequences."""
+        return Batch(self.tokens[first:end], self.targets[first:end])
+
 
 class Task(NamedTuple):
     """`vocabulary`: of tokens and of targets. `depth`: blocks that it needs. `draw`: a batch of so

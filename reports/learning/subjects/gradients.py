@@ -13,7 +13,7 @@ from ...quantity import Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed
 from ..figures import Axes, bounded, by_run, figure, line, percents
-from ..gradients import TrainedModel, trained_models
+from ..trained import TrainedModel, trained_models
 
 TITLE = "Gradients over distance"
 ORDER = 50

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from difflib import ndiff
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from attnbench.harness.rows.run_files import read_meta, read_rows
-from tests.conftest import command_line, environment
 from tests.fakes.shard_runs import write_shard
+from tests.harness.run.small_runs import run_in
 
 Run = Callable[..., CompletedProcess[str]]
 SMALL = """
@@ -47,10 +46,7 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     (folder / "small.yaml").write_text(SMALL)
 
     def run(*arguments: str) -> str:
-        command = command_line("run", "small.yaml", *arguments, *HERE)
-        done = subprocess.run(
-            command, cwd=folder, env=environment(), capture_output=True, text=True, check=False
-        )
+        done = run_in(folder, "small.yaml", *arguments, *HERE)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

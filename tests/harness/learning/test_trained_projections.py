@@ -1,7 +1,5 @@
 """harness/learning/studies/trained_projections.py: what a model learns with projections in it."""
 
-import json
-
 import pytest
 import torch
 
@@ -17,8 +15,6 @@ UNUSED = Problem(batch=1, seq_len=8, d_model=8, heads=1)
 def test_a_part_trains_every_attention_from_one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(trained_projections.STEPS, "recall", 2)
     found = list(trained_projections.run(UNUSED, CPU, 3, task="recall", seed_number=2))
-    stored = [one.stored() for one in found]
-    assert json.loads(json.dumps(stored, allow_nan=False)) == stored
     assert [(one["train_seed"], one["attention"]) for one in found] == [
         (5, attention) for attention in ATTENTIONS
     ]
@@ -31,11 +27,14 @@ def test_a_part_trains_every_attention_from_one_seed(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.long
-def test_a_quarter_of_the_rows_serves_recall_if_they_are_means_and_not_if_they_are_random() -> None:
-    accuracy = {}
+def test_a_quarter_of_the_rows_serves_recall_if_they_are_means_and_not_if_they_are_random(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(trained_projections.STEPS, "recall", 180)
     with one_thread():
-        for attention in ("exact", "pooled", "random"):
-            found = trained_projections.trained("recall", attention, CPU, 0)
-            accuracy[attention] = found["accuracy_ratio"]
-    assert accuracy["exact"] > 0.9
-    assert accuracy["pooled"] > accuracy["random"] + 0.2
+        exact, pooled, random = (
+            trained_projections.trained("recall", attention, CPU, 0).accuracy_ratio
+            for attention in ("exact", "pooled", "random")
+        )
+    assert exact > 0.9
+    assert pooled > random + 0.2

@@ -56,12 +56,3 @@ def test_more_heads_need_more_bytes_for_a_step() -> None:
     assert few is not None
     assert many is not None
     assert many > 2 * few
-
-
-def test_noise_makes_answers_worse_and_is_the_same_for_all() -> None:
-    of = task("majority")
-    model = decoder(of, 2, CPU, 0)
-    train(model, of, 40, 0)
-    batch = held_out(of, 0, CPU)
-    assert quality(model, batch, 2.0)[0] > quality(model, batch)[0]
-    assert quality(model, batch, 2.0) == quality(model, batch, 2.0)

@@ -19,6 +19,7 @@ from tests.harness.run.small_runs import (
     by_backend,
     is_alive,
     rows_of,
+    run_in,
     wait_for_end,
     worker_pids,
 )
@@ -52,15 +53,7 @@ class Together(NamedTuple):
 
 
 def together(folder: Path, *backends: str, **env: str) -> Together:
-    done = subprocess.run(
-        command_line("run", *axes(",".join(backends)), *QUICK),
-        cwd=folder,
-        env=environment(env),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = run_in(folder, *axes(",".join(backends)), *QUICK, env=env)
     run = folder / done.stdout.strip()
     return Together(run, by_backend(run), done.returncode)
 

@@ -12,7 +12,6 @@ from attnbench.harness.rows.findings import findings_of
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Figure
-from attnbench.reports.learning.gradients import trained_models
 from attnbench.reports.learning.maps import favourite, tokens_attended
 from attnbench.reports.learning.subjects.trained_heads import subject
 from attnbench.reports.learning.subjects.trained_projections import trained_attentions
@@ -27,6 +26,7 @@ from attnbench.reports.learning.trained import (
     points_lost,
     results,
     rises,
+    trained_models,
 )
 from tests.reports.fake_trainings import (
     CLEAR,
