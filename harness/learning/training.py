@@ -168,9 +168,12 @@ def quality(model: Decoder, batch: Batch, noise: float = 0.0) -> tuple[float, fl
             drawn = torch.randn(x.shape, generator=Generator().manual_seed(DRAWS)).to(x)
             x = x + noise * x.std() * drawn
         logits = model.from_embedded(x)[0]
-        scored = batch.targets != UNSCORED
-        right = (logits.argmax(-1) == batch.targets)[scored]
-        return float(loss_of(logits, batch.targets)), float(right.double().mean())
+        return float(loss_of(logits, batch.targets)), share_right(logits, batch.targets)
+
+
+def share_right(logits: Tensor, targets: Tensor) -> float:
+    """Of the scored tokens."""
+    return float((logits.argmax(-1) == targets)[targets != UNSCORED].double().mean())
 
 
 def loss_of(logits: Tensor, targets: Tensor) -> Tensor:

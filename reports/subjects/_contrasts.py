@@ -6,7 +6,7 @@ from math import isfinite
 from ..contrasts import Contrast, setting
 from ..data.row_groups import Group, Row, axis_title, backends, case_key, label
 from ..elements import Dot, DotPlot, DotRow, Table, table_of
-from ..formatting import STATUS_WORDS, list_text, number_text
+from ..formatting import STATUS_WORDS, capital, list_text, number_text
 from ..quantity import Cell, Number, Quantity
 from ..words import SAME_RATIO, Word, word_of
 
@@ -30,7 +30,7 @@ def sentence(some: Sequence[Contrast]) -> str:
             ratio = known.pop()
             texts.append(f"same {nouns}" if ratio == 1 else f"{_times(ratio)} times the {nouns}")
     text = ", ".join(texts)
-    parts = [f"{text[0].upper()}{text[1:]}."] if text else []
+    parts = [f"{capital(text)}."] if text else []
     by_size: dict[str, list[str]] = {}
     sizes = {one.backend: one.peak_bytes for one in some if isfinite(one.peak_bytes)}
     for name in sorted(sizes, key=lambda name: -sizes[name]):
@@ -80,8 +80,7 @@ def why_undecided(some: Sequence[Contrast]) -> str:
 def counted_rows(some: Sequence[Contrast]) -> Iterator[DotRow]:
     """Counts: one row if they are the same for all backends."""
     for nouns, column in COUNTED.items():
-        what = nouns.removeprefix("softmax ")
-        what = f"{what[0].upper()}{what[1:]}"
+        what = capital(nouns.removeprefix("softmax "))
         ratios = {one.backend: one.counted(column) for one in some if one.counted(column) > 0}
         if len(set(ratios.values())) == 1 and len(ratios) == len(some) > 1:
             every = "both" if len(ratios) == 2 else "all"

@@ -8,7 +8,7 @@ from ..data.exactness import baseline
 from ..data.row_groups import Group, Row, axis_text, backends, varying_axes
 from ..data.run_meta import Meta
 from ..elements import Block, Card, Text, note
-from ..formatting import number_text, plural
+from ..formatting import capital, number_text, plural
 from ..words import SAME_RATIO
 from . import Subject
 from ._contrasts import (
@@ -155,8 +155,7 @@ def _answer(of: Contrasted) -> str:
     picked = _picked(of)
     first = picked[0][1][0]
     parts = [
-        f"{place[0].upper()}{place[1:]}: {sentence(some)}" if place else sentence(some)
-        for place, some in picked
+        f"{capital(place)}: {sentence(some)}" if place else sentence(some) for place, some in picked
     ]
     if of.axis == "heads" and first.base["heads"]:
         ratio = number_text(first.row["heads"] / first.base["heads"])

@@ -19,7 +19,7 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta, caption, device_name
 from ..elements import Block, Card, Figure, Panel, Table, note, table_of
-from ..formatting import bandwidth_text, plural
+from ..formatting import bandwidth_text, capital, plural
 from ..quantity import Cell, Number, Quantity
 from . import Subject
 from ._over import MOST_PANELS, by_backend, lines_over, panel
@@ -47,7 +47,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     text = finding(rows, meta) if known else ""
     return Subject(
         card=_card(text, known, meta) if mostly else None,
-        lines=(f"{_capital(text)}.",) if text and not mostly else (),
+        lines=(f"{capital(text)}.",) if text and not mostly else (),
         blocks=tuple(_blocks(steps, meta)),
     )
 
@@ -114,10 +114,6 @@ def finding(rows: Sequence[Row], meta: Meta) -> str:
     return "; ".join([f"at {', '.join([f'{where} {text}', *rest])}", *notes(first)])
 
 
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
 def _blocks(steps: Sequence[Row], meta: Meta) -> Iterator[Block]:
     yield note(
         "A few queries read the whole cache, so memory limits a decode step. What it must move is"
@@ -133,7 +129,7 @@ def _blocks(steps: Sequence[Row], meta: Meta) -> Iterator[Block]:
     counts = Counter(one for row in steps for one in notes(row))
     common = [one for one, count in counts.items() if count == len(steps)]
     letters = dict(zip((one for one in counts if one not in common), ascii_lowercase, strict=False))
-    yield from (note(f"{_capital(one)}.") for one in common)
+    yield from (note(f"{capital(one)}.") for one in common)
     yield _table(steps[:MOST_ROWS], distinguishing_axes(steps), letters)
     yield from (note(f"{letter}: {one}.") for one, letter in letters.items())
     if len(steps) > MOST_ROWS:
@@ -168,7 +164,7 @@ def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:
         name="decode",
         title="How much of memory's bandwidth",
         subtitle=f"bytes that must be moved over time, by {axis_title(AXIS)}",
-        sentence=" ".join(filter(None, (f"{_capital(text)}.", _cached(shown)))),
+        sentence=" ".join(filter(None, (f"{capital(text)}.", _cached(shown)))),
         picture=Figure(
             title=text,
             caption=caption(shown[0].problem, meta),

@@ -285,9 +285,6 @@ def _before_and_after(count: HeadCount, one: TrainedHeads, caption: str) -> Maps
     return side_by_side(
         f"{count.task}, {count.heads} heads: after training {finding}",
         f"{caption} · the same sequence before and after training: {words}",
-        "First before training, then after. A line one step below the diagonal is a head that looks"
-        " at the token before. The table has for each head how many tokens it attends to on"
-        " average, and at which distance it has most weight.",
         [
             (f"{name}, {when}", rows)
             for when, maps in (("before", before), ("after", after))
