@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..data.exactness import exactness_note, is_exact
 from ..data.row_groups import Group, Row
-from ..formatting import list_text, number_text, time_text
+from ..formatting import capital, list_text, number_text, time_text
 from ..ratio import Ratio, time_ratio
 from ._over import n_text
 
@@ -75,7 +75,7 @@ def finding(group: Group) -> str:
     n, fastest = found
     here = [row for row in group.rows if row["seq_len"] == n]
     where = ", ".join(filter(None, (n_text(n), group.label)))
-    return verdict(fastest, where, here) + _faster_inexact(fastest)
+    return capital(verdict(fastest, where, here)) + _faster_inexact(fastest)
 
 
 def verdict(found: Race, where: str, rows: Sequence[Row]) -> str:

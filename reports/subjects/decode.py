@@ -146,12 +146,11 @@ def _table(shown: Sequence[Row], axes: list[str], letters: dict[str, str]) -> Ta
         "rate": lambda row: Number(
             bandwidth_text(row.get("decode_bytes_per_s")) if own_share(row) else own_rate(row)
         ),
+        "of measured bandwidth": lambda row: Number(own_share(row)),
+        "see": lambda row: " ".join(letters[one] for one in notes(row) if one in letters),
     }
-    if any(own_share(row) for row in shown):
-        columns["of measured bandwidth"] = lambda row: Number(own_share(row))
-    if letters:
-        columns["see"] = lambda row: " ".join(letters[one] for one in notes(row) if one in letters)
-    return table_of("Every decode step", shown, columns, case=case_key)
+    optional = ("of measured bandwidth", "see")
+    return table_of("Every decode step", shown, columns, case=case_key, optional=optional)
 
 
 def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:

@@ -1,6 +1,6 @@
 """Did another environment change the speed? Each environment of a run against the first one."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -138,15 +138,13 @@ def _table(between: EnvironmentComparison, of: str) -> Iterator[Block]:
         case = case_key({"run": between.run, "case": side.case}) if side is not None else None
         return Marked(cell=Number(value_text(one, is_new=is_new)), case=case)
 
-    of_what: dict[str, Callable[[CaseVerdict], str]] = {}
-    if any(one.metric != "latency" for one in shown):
-        of_what["of"] = lambda one: TITLES[one.metric]
+    several = any(one.metric != "latency" for one in shown)
     yield table_of(
         f"{between.new} over {between.base}{of}",
         shown[:MOST_TABLE_ROWS],
         {
             "case": lambda one: place(one, between),
-            **of_what,
+            "of": lambda one: TITLES[one.metric] if several else "",
             between.base: lambda one: value(one, is_new=False),
             between.new: lambda one: value(one, is_new=True),
             "ratio": lambda one: Number(ratio_text(one)),
@@ -154,6 +152,7 @@ def _table(between: EnvironmentComparison, of: str) -> Iterator[Block]:
                 cell=verdict_text(one), strong=one.better, failed=one.worse
             ),
         },
+        optional=("of",),
     )
     if len(shown) > MOST_TABLE_ROWS:
         yield note(

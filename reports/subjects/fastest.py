@@ -56,7 +56,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     raced = [] if told else [group for group in groups(rows, "seq_len") if longest_race(group)]
     return Subject(
         card=card,
-        lines=tuple(f"{_capital(finding(group))}." for group in raced[:MOST_LINES]),
+        lines=tuple(f"{finding(group)}." for group in raced[:MOST_LINES]),
         blocks=(
             *map(caution, trust.cautions(rows, meta)),
             *_latencies.figures(over_n[:MOST_FIGURES], meta),

@@ -147,7 +147,7 @@ def _figure(group: Group, some: Sequence[Contrast], meta: Meta) -> Figure:
         description=(
             "Time and peak bytes over the number of heads h, each as a ratio to one head of the"
             " same backend, both axes logarithmic, one line per backend. The dotted line is 1: more"
-            " heads for free. A cross at the upper edge of the time marks a failed case. The table"
+            " heads for free. A cross at the upper edge marks a failed case. The table"
             " below has every number."
         ),
         panels=tuple(

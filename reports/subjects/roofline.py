@@ -1,6 +1,6 @@
 """The roofline: what each case achieves, and what the device can reach at its intensity."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
@@ -182,23 +182,27 @@ def _is_beyond(share: Interval) -> bool:
 
 
 def _table(points: list[Place], axes: list[str], title: str, *, folded: bool = False) -> Table:
-    columns: dict[str, Callable[[Place], Cell]] = {
-        "problem": lambda place: label(problem(place.row), axes),
-        "backend": lambda place: place.row["backend"],
-        "achieved": lambda place: Quantity(place.achieved_flops_per_s.value, "flops_per_s"),
-        "FLOP per byte, at most": lambda place: place.intensity,
-    }
-    if any(place.peaks for place in points):
-        columns |= {
-            "limit": lambda place: place.bound if place.share else "not known",
-            "attainable": lambda place: (
-                Quantity(place.peaks.attainable(place.intensity), "flops_per_s")
-                if place.peaks
-                else ""
-            ),
+    return table_of(
+        title,
+        points,
+        {
+            "problem": lambda place: label(problem(place.row), axes),
+            "backend": lambda place: place.row["backend"],
+            "achieved": lambda place: Quantity(place.achieved_flops_per_s.value, "flops_per_s"),
+            "FLOP per byte, at most": lambda place: place.intensity,
+            "limit": lambda place: place.bound if place.share else "",
+            "attainable": _attainable,
             "share of attainable": lambda place: Number(_share_text(place)),
-        }
-    return table_of(title, points, columns, folded=folded)
+        },
+        optional=("limit", "attainable", "share of attainable"),
+        folded=folded,
+    )
+
+
+def _attainable(place: Place) -> Cell:
+    if place.peaks is None:
+        return ""
+    return Quantity(place.peaks.attainable(place.intensity), "flops_per_s")
 
 
 def _share_text(place: Place) -> str:

@@ -39,7 +39,7 @@ def fastest_card(*runs: Path) -> Card:
 def test_a_tie_has_no_winner(tmp_path: Path) -> None:
     blocks = {"fused": [[[1.0], [1.2], [0.9]]], "sdpa": [[[1.1], [1.1], [1.0]]]}
     text = finding_of(rows_of(run_with(tmp_path, blocks)))
-    assert text.startswith("at N = 128: fused takes 1.03 ms; sdpa cannot be told apart from it (")
+    assert text.startswith("At N = 128: fused takes 1.03 ms; sdpa cannot be told apart from it (")
 
 
 def test_the_fastest_must_beat_every_other_backend_and_not_only_the_second(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_the_fastest_must_beat_every_other_backend_and_not_only_the_second(tmp_p
 def test_an_inexact_backend_wins_no_race_and_is_mentioned_beside_it(tmp_path: Path) -> None:
     rows = rows_of(inexact(tmp_path))
     text = finding_of(rows)
-    assert text.startswith("at N = 4 096: sdpa takes ")
+    assert text.startswith("At N = 4 096: sdpa takes ")
     assert re.search(
         r"; linformer:64 \(approximate, error 34 %\) takes 0\.2\d times as long as sdpa"
         r" \(0\.\d+ to 0\.\d+\)$",
