@@ -4,6 +4,7 @@ backends are checked.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from ... import impls
 from ...impls.problem import Problem
@@ -34,6 +35,20 @@ class ExactResults:
     @property
     def held_bytes(self) -> int:
         return self.usual.held_bytes + (self.wide.held_bytes if self.wide else 0)
+
+
+def made_inputs(
+    phases: PhaseRunner, problem: Problem, order: str, cases: list[Case]
+) -> tuple[InputValues | None, list[Case]]:
+    """The inputs of a problem, and the cases that are left: inputs that do not fit end one case
+    after the other.
+    """
+    config = phases.config
+    make = partial(InputValues, problem, config.device, config.seed, order)
+    for number, case in enumerate(cases):
+        if (values := phases.run(case, "prepare", make)) is not None:
+            return values, cases[number:]
+    return None, []
 
 
 def exact_results(

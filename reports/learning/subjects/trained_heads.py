@@ -28,6 +28,16 @@ MOST_DRAWN = 8  # heads of a model whose maps are shown
 SHARP_SHARE = 0.5  # of the weight at one distance, from which a head is said to look there
 STANDINGS = {"best": "the best", "equal": "as good", "worse": "worse", "undecided": "not decided"}
 
+QUALITY: dict[str, Callable[[HeadCount], Cell]] = {
+    "task, heads": lambda one: one.label,
+    "right answers": lambda one: percents(one.accuracy),
+    "loss, nats": lambda one: bounded(one.loss, least=0.0),
+    "against the best": lambda one: STANDINGS[one.standing],
+    "time per step": lambda one: bounded(one.step, "ms"),
+    "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
+    "worth its time": lambda one: "yes" if one.is_worth else "no",
+}
+
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the first run that trained several numbers of heads."""
@@ -148,12 +158,11 @@ def _of_run(found: Sequence[TaskResult], of_run: str) -> Iterator[Block]:
 
 def _sizes(found: Sequence[TaskResult]) -> str:
     counts = _counts(found)
-    one, seeds = counts[0].trainings[0], [len(count.trainings) for count in counts]
-    few, many = min(seeds), max(seeds)
+    one, seeds = counts[0].trainings[0], {len(count.trainings) for count in counts}
     depths = sorted({f"{count.trainings[0].depth}" for count in counts})
     return (
         f"d_model {one.d_model}, {' or '.join(depths)} blocks, {one.tokens} tokens,"
-        f" {few if few == many else f'{few} to {many}'} seeds"
+        f" {' to '.join(dict.fromkeys(map(str, (min(seeds), max(seeds)))))} seeds"
     )
 
 
@@ -167,15 +176,7 @@ def _quality(found: Sequence[TaskResult], caption: str) -> Figure:
         table_of(
             "Quality and cost over the number of heads",
             _counts(found),
-            {
-                "task, heads": lambda one: one.label,
-                "right answers": lambda one: percents(one.accuracy),
-                "loss, nats": lambda one: bounded(one.loss, least=0.0),
-                "against the best": lambda one: STANDINGS[one.standing],
-                "time per step": lambda one: bounded(one.step, "ms"),
-                "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
-                "worth its time": lambda one: "yes" if one.is_worth else "no",
-            },
+            QUALITY,
         ),
         about="a panel per task, with intervals over seeds",
     )
@@ -197,12 +198,7 @@ def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
         table_of(
             "Numbers of heads that are surely more accurate than every faster one",
             [one for one in _counts(found) if one.is_worth],
-            {
-                "task": lambda one: one.task,
-                "heads": lambda one: one.heads,
-                "time per step": lambda one: bounded(one.step, "ms"),
-                "right answers": lambda one: percents(one.accuracy),
-            },
+            QUALITY,
             folded=True,
         ),
         about="a panel per task; worth it: surely more accurate than every faster number",

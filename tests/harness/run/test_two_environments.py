@@ -124,7 +124,7 @@ def test_a_crash_in_one_environment_is_one_row_and_the_other_goes_on(attnbench, 
         "sdpa-new": "ok",
     }
     assert done.returncode == 1
-    assert "Broken in new: keeps_pace" in done.stderr
+    assert "Broken: keeps_pace" in done.stderr
     gated = attnbench("compare", f"{run}@old", f"{run}@new", "--gate", "latency: 900000%")
     assert gated.returncode == 3
     assert "Broken: keeps_pace" in gated.stdout
