@@ -4,6 +4,7 @@ A decoder of one block generates the same tokens both ways, several times in tur
 is timed. Before that, the logits of every cached step are compared with the exact ones.
 """
 
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
@@ -31,6 +32,7 @@ REPEATS, FEWEST_REPEATS, BUDGET_S = 5, 2, 4.0  # of a backend; the budget ends t
 WARM_UP_STEPS = 16
 FIRST = 8  # tokens of the shortest sequence that is reported
 WINDOW = 8  # a step's time at n tokens: the median of the last n / 8 steps
+TIMED = [one for one in Generated.model_fields if re.search("_ms|_exponent|^full_over|blocks", one)]
 Times = list[list[float]]
 """Milliseconds of every step, for each repeat."""
 
@@ -83,7 +85,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Generated
                 complaint=complaint,
                 cache_bytes=_cache_bytes(decoder, n),
                 **_counted(decoder, n),
-                **({} if times is None else _timed(times, n)),
+                **(dict.fromkeys(TIMED) if times is None else _timed(times, n)),
             )
             n *= 2
 

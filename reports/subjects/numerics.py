@@ -8,6 +8,7 @@ from ..data.row_groups import Row, backends
 from ..data.run_meta import Meta, run_caption
 from ..elements import Block, Figure, Panel, Series, Table, note
 from ..formatting import list_text, number_text
+from ..quantity import Cell, Number
 from . import Subject
 
 TITLE = "Studies"
@@ -139,15 +140,15 @@ def _series(backend: str, points: Sequence[tuple[float, float]]) -> Series:
 
 
 def _table(study: str, found: Sequence[Finding], of: str) -> Table:
-    columns = [key for key in found[0] if key != "study"]
+    columns = tuple(key for key in found[0] if key != "study")
     rows = tuple(tuple(_cell(one.get(key)) for key in columns) for one in found)
-    return Table(title=f"Findings of {study}{of}", columns=tuple(columns), rows=rows, folded=True)
+    return Table(title=f"Findings of {study}{of}", columns=columns, rows=rows, folded=True)
 
 
-def _cell(value: Any) -> str:
-    if value is None or value == "":
-        return ""
+def _cell(value: Any) -> Cell:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = number_text(value) if isinstance(value, int | float) else str(value)
+    if value is None or isinstance(value, int | float):
+        return Number(number_text(value))
+    text = str(value)
     return text if len(text) <= WIDEST_CELL else text[: WIDEST_CELL - 1] + "…"

@@ -24,17 +24,11 @@ ORDER = 70
 NEEDS = ("case", "status")
 ABOUT = ("cases", "court")
 ALL_COPIES = True
-_RESULT = ("status", "latency_ms", "latency_low_ms", "latency_high_ms")
-_PEAKS = ("peak_bytes", "workspace_bytes", "outside_bytes", "predicted_peak_bytes", "input_bytes")
-_ON_CUDA = ("wall_latency_ms", "hot_latency_ms", "graph_latency_ms")
-_SPLIT = ("output_bytes", "temporary_bytes", "saved_bytes", "minimal_bytes")
-_BANDWIDTH = tuple(f"decode_bandwidth_{name}ratio" for name in ("", "low_", "high_"))
-_COST = (
-    *("work_flops", "achieved_flops_per_s", "decode_bytes_per_s", *_BANDWIDTH),
-    *("error_ratio", "kernel"),
+_KEYS = (
+    *("backend", *AXES, "status"),
+    *(name for name, column in COLUMNS.items() if column.title),
+    *("kernel", "stop", "processes", "blocks", "samples", "attempt", "reason"),
 )
-_SAMPLING = ("stop", "processes", "blocks", "samples", "attempt", "reason")
-_KEYS = ("backend", *AXES, *_RESULT, *_PEAKS, *_ON_CUDA, *_SPLIT, *_COST, *_SAMPLING)
 _NEVER_CONSTANT = ("backend", "seq_len", "status", "latency_ms", "peak_bytes")
 MOST_ROWS = 2000
 
@@ -47,11 +41,10 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def readable(rows: Sequence[Row]) -> tuple[list[str], tuple[str, ...], list[tuple[str, ...]]]:
     """What is equal in all rows, the titles of the other columns, and their cells."""
+    kernels = (kernel_text(row.get("kernel"), row.get("kernel_generation")) for row in rows)
     rows = [
-        row
-        | problem(row)
-        | {"kernel": kernel_text(row.get("kernel"), row.get("kernel_generation")) or None}
-        for row in rows
+        row | problem(row) | {"kernel": kernel or None}
+        for row, kernel in zip(rows, kernels, strict=True)
     ]
     constant = [
         key
@@ -72,17 +65,13 @@ def _equal_text(key: str, value: Any) -> str:
 
 
 def _title(key: str) -> str:
-    return _titled(key) or axis_title(key)
-
-
-def _titled(key: str) -> str:
-    return COLUMNS[key].title if key in COLUMNS else ""
+    return (COLUMNS[key].title if key in COLUMNS else "") or axis_title(key)
 
 
 def _cell(key: str, value: Any) -> str:
     if value is None:
         return ""
-    if _titled(key):
+    if key in COLUMNS and COLUMNS[key].title:
         return COLUMNS[key].text(value)
     if key == "status":
         return STATUS_WORDS.get(value, str(value))

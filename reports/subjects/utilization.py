@@ -316,6 +316,5 @@ def _cell(row: Row, name: str, way: str) -> Number:
 
 
 def shortened(names: list[str]) -> list[str]:
-    if len(names) <= MOST_NAMES:
-        return names
-    return [*names[: MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} more"]
+    more = len(names) - MOST_NAMES + 1
+    return names if more < 2 else [*names[: MOST_NAMES - 1], f"{more} more"]

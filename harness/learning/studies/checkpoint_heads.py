@@ -26,6 +26,10 @@ MOST_DRAWN = 8  # heads whose maps are kept
 MOST_S = 30.0  # for all removals of a model, if nothing else is said
 FEWEST_SEQUENCES = 4
 MOST_STEPS = 16  # of the curve of fewer and fewer heads
+REMOVALS = (
+    *("single_sequence_loss_nats", "pruned_heads_left", "pruned_sequence_loss_nats"),
+    *("removal_sequences", "removal_reason"),
+)
 
 
 def run(
@@ -77,7 +81,7 @@ def finding(
     heads = model.looked_at(batch.tokens)
     without = removed(model, batch, sequences.judged_on, most_s)
     metrics = head_metrics.metrics(heads, batch.tokens)
-    fields: dict[str, Any] = {**metrics, **without}
+    fields: dict[str, Any] = {**metrics, **dict.fromkeys(REMOVALS), **without}
     drawn = _drawn(model, without.get("single_sequence_loss_nats") or metrics["induction_share"])
     return CheckpointHeads(
         checkpoint=name,
