@@ -16,6 +16,16 @@ COUNTED = {"FLOPs": "work_flops", "softmax exponentials": "work_exps"}
 SHARED = {"bytes of q, k and v": "input_bytes"}  # what shared keys and values save
 
 
+def how_compared(base: str) -> str:
+    return (
+        f"Every ratio is to {base}, for the same backend on the otherwise equal problem. Times are"
+        " paired block by block if both were measured in the same blocks (contrast), else marked"
+        " as unpaired. One word says what an equivalence test decides: same within"
+        f" {100 * SAME_RATIO:g} %, more, less, or undecided: times that cannot be told apart are"
+        " not necessarily equal. Bytes, FLOPs and exponentials are counted."
+    )
+
+
 # ---- in a sentence -------------------------------------------------------------------------------
 
 

@@ -9,11 +9,11 @@ from ..data.row_groups import Group, Row, axis_text, backends, varying_axes
 from ..data.run_meta import Meta
 from ..elements import Block, Card, Text, note
 from ..formatting import capital, number_text, plural
-from ..words import SAME_RATIO
 from . import Subject
 from ._contrasts import (
     Problems,
     dot_plot,
+    how_compared,
     lines,
     measured_rows,
     sentence,
@@ -67,13 +67,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             " measured on an otherwise equal problem."
         )
     asked = [one for one in found if one.asked]
-    how = note(
-        "Every ratio is to the first value of the axis in the plan, for the same backend on the"
-        " otherwise equal problem. Times are paired block by block if both were measured in the"
-        " same blocks (contrast), else marked as unpaired. One word says what the interval decides:"
-        f" same within {100 * SAME_RATIO:g} %, more, less, or undecided. Bytes, FLOPs and"
-        " exponentials are counted."
-    )
+    how = note(how_compared("the first value of the axis in the plan"))
     return Subject(
         card=_card(asked[0], meta) if asked else None,
         lines=tuple(f"{_prefix(one, meta)}{_answer(one)}" for one in asked[1:]),

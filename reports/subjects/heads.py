@@ -22,6 +22,7 @@ from ._contrasts import (
     Problems,
     counted_rows,
     dot_plot,
+    how_compared,
     lines,
     measured_rows,
     sentence,
@@ -59,12 +60,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         for group, some in [*first.values(), *others][: max(MOST_FIGURES, len(first))]
         if len({one.heads for one in some}) > 1  # two points are no curve
     ]
-    how = note(
-        "Every ratio is to h = 1 of the same backend on the otherwise equal problem. Times are"
-        " paired block by block if both were measured in the same blocks, else marked as unpaired."
-        " Whether a time is the same is decided by an equivalence test with a margin of"
-        f" {100 * SAME_RATIO:g} %: times that cannot be told apart are not necessarily equal."
-    )
     left = [group for group, _ in every if group not in [group for group, _ in drawn]]
     by_length = sorted(every, key=lambda pair: pair[0].problem["seq_len"])
     return Subject(
@@ -73,7 +68,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             f"For {group.at}: {_headline(some)}" for group, some in first.values() if len(first) > 1
         ),
         blocks=(
-            how,
+            note(how_compared("h = 1")),
             *(_figure(group, some, meta) for group, some in drawn),
             *(not_drawn(left, "; the table has them all") if drawn else ()),
             table(TABLE, "heads", lines(by_length), folded=True),

@@ -20,7 +20,7 @@ from ...files.errors import BadInput, shown
 from ...files.printable import visible
 from ...files.safe_files import NotPlain, open_plain
 from ..gated import About
-from ..synthetic_tasks import UNSCORED, Batch, task
+from ..synthetic_tasks import TASKS, UNSCORED, Batch, task
 from ..training import held_out
 from .given import TOKENIZER
 
@@ -31,7 +31,6 @@ MAX_BYTES = 1 << 20
 ROWS = TypeAdapter(list[list[StrictInt]])
 MOST_REASON = 150  # characters
 MAX_LABEL = 12  # characters of a token's name
-TASKS = ("recall", "copy", "majority", "two_relations", "six_relations", "text")
 
 
 class Sequences(NamedTuple):
@@ -67,8 +66,9 @@ def _of_task(about: About, device: torch.device) -> Sequences | None:
     if of.vocabulary != about.vocabulary or drawn.tokens.shape[1] > (about.longest or 0):
         return None
     first = drawn.tokens[0].tolist()
-    labels = [of.names[token] if token < len(of.names) else str(token) for token in first]
-    return Sequences(*_halves(drawn), labels, f"new sequences of its task, {name}")
+    return Sequences(
+        *_halves(drawn), [of.names[token] for token in first], f"new sequences of its task, {name}"
+    )
 
 
 def _repeated(about: About, path: Path, seed: int, device: torch.device) -> Sequences:

@@ -121,12 +121,8 @@ def answer(one: TaskResult) -> str:
     text = f"{one.task} ({asks})" if asks else one.task
     text += f": {_are(enough.heads)} enough"
     text += f", {percents(enough.accuracy)} of the answers are right{with_one}."
-    if enough.standing == "equal":
-        text += f" The best, {one.best.heads}, is not better by {100 * MARGIN_RATIO:g} points."
     if worse := one.of("worse"):
         text += f" {list_text([*map(str, worse)])} {'is' if len(worse) == 1 else 'are'} worse."
-    if undecided := one.of("undecided"):
-        text += f" Not decided for {list_text([*map(str, undecided)])}."
     return text
 
 
