@@ -5,7 +5,8 @@ Imports no torch: the process that drives a run reads them, the one beside the d
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from hashlib import sha256
+from hashlib import file_digest, sha256
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -28,8 +29,13 @@ Content = NDArray[np.uint8]
 
 def content_of(path: Path) -> Content:
     """Raises OSError."""
-    with os.fdopen(open_plain(path.resolve()), "rb") as file:
+    with opened(path) as file:
         return np.fromfile(file, dtype=np.uint8)
+
+
+def opened(path: Path) -> BufferedReader:
+    """Raises OSError, also for what is no plain file."""
+    return os.fdopen(open_plain(path.resolve()), "rb")
 
 
 class Shipped(NamedTuple):
@@ -46,7 +52,8 @@ def shipped(one: Attachment) -> Shipped:
     sent, digests = one.sent(), {}
     for file, path in sent.files.items():
         try:
-            digests[file] = sha256(content_of(path).data).digest()
+            with opened(path) as content:
+                digests[file] = file_digest(content, "sha256").digest()
         except OSError as error:
             raise BadInput(
                 f"--{takes(one.study)} {shown(str(path))}: cannot be read ({error.strerror});"

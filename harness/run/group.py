@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -24,6 +24,7 @@ from ..measure.utilization_tier import tier_of
 from ..probes import own_call_measures, shared_measures
 from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status
+from .case_state import CaseState
 from .sampling import Sampler
 from .worker_pool import RunContext
 
@@ -32,44 +33,7 @@ if TYPE_CHECKING:
 
 PROC = Path("/proc")
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
-CLOCKS_APART_S, CLOCKS_APART_RATIO = 0.015, 1.5  # of a block, by the parent's and worker's clocks
 COMPILE_TIMES = 5  # and compiling: the first kernel on a machine takes half a minute of two cores
-
-
-@dataclass(slots=True, kw_only=True)
-class CaseState:
-    """What is known of a case while its group is measured.
-
-    `clocks`: seconds of each block, by our clock and by the worker's."""
-
-    case: Case
-    fields: dict[str, Any]
-    started_utc: str | None = None
-    spent_s: float = 0.0
-    checked: bool = False  # it has passed its check
-    watched: int = 0  # how often, of the plan's windows
-    windows: list[dict[str, Any]] = field(default_factory=list)
-    tables: dict[str, Any] = field(default_factory=dict)
-    missing: dict[str, str] | None = None
-    clocks: list[tuple[float, float]] = field(default_factory=list)
-
-    @property
-    def clock_complaint(self) -> str:
-        """A reason if the worker's clock runs slower than ours, in every block by far.
-
-        Ours includes the way of the worker's message, so one block proves nothing; not what both
-        waited for a core.
-        """
-        apart = [ours - theirs for ours, theirs in self.clocks]
-        if not apart or min(apart) < CLOCKS_APART_S:
-            return ""
-        ours, theirs = (sum(side) for side in zip(*self.clocks, strict=True))
-        if ours < CLOCKS_APART_RATIO * theirs:
-            return ""
-        return (
-            f"its blocks took {ours * 1e3:.3g} ms by the clock of the parent process, and"
-            f" {theirs * 1e3:.3g} ms by that of its own: the clock in its process is wrong"
-        )
 
 
 @dataclass(eq=False)

@@ -20,7 +20,7 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta, caption, device_name
 from ..elements import Block, Card, Figure, Panel, Table, note, table_of
 from ..formatting import bandwidth_text, capital, plural
-from ..quantity import Cell, Number, Quantity
+from ..quantity import Cell, Number, Quantity, Unit
 from . import Subject
 from ._over import MOST_PANELS, by_backend, lines_over, panel
 
@@ -68,16 +68,17 @@ def own_text(row: Row) -> str:
 
 def own_share(row: Row) -> str:
     """`61.0 % (58.2 to 63.9)`; "" if no bandwidth was measured."""
-    names = ("decode_bandwidth_ratio", "decode_bandwidth_low_ratio", "decode_bandwidth_high_ratio")
-    value, low, high = (row.get(name) for name in names)
-    return str(Quantity(value, "share", low, high))
+    return _text(row, "decode_bandwidth_{}ratio", "share")
 
 
 def own_rate(row: Row) -> str:
     """`9.80 GB/s (9.41 GB/s to 10.2 GB/s)`."""
-    names = ("decode_bytes_per_s", "decode_low_bytes_per_s", "decode_high_bytes_per_s")
-    value, low, high = (row.get(name) for name in names)
-    return str(Quantity(value, "bytes_per_s", low, high))
+    return _text(row, "decode_{}bytes_per_s", "bytes_per_s")
+
+
+def _text(row: Row, column: str, unit: Unit) -> str:
+    value, low, high = (row.get(column.format(part)) for part in ("", "low_", "high_"))
+    return str(Quantity(value, unit, low, high))
 
 
 def notes(row: Row) -> list[str]:

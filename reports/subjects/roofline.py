@@ -22,13 +22,11 @@ from ..elements import Block, Figure, Series, Table, note, table_of
 from ..formatting import (
     bandwidth_text,
     beyond_whole,
-    measured_bounds_text,
     number_text,
-    percent_text,
     rate_text,
     share_text,
 )
-from ..quantity import Cell, Number, Quantity
+from ..quantity import Cell, Quantity
 from . import Subject
 from ._over import not_drawn, panel
 
@@ -192,7 +190,7 @@ def _table(points: list[Place], axes: list[str], title: str, *, folded: bool = F
             "FLOP per byte, at most": lambda place: place.intensity,
             "limit": lambda place: place.bound if place.share else "",
             "attainable": _attainable,
-            "share of attainable": lambda place: Number(_share_text(place)),
+            "share of attainable": _share,
         },
         optional=("limit", "attainable", "share of attainable"),
         folded=folded,
@@ -205,16 +203,10 @@ def _attainable(place: Place) -> Cell:
     return Quantity(place.peaks.attainable(place.intensity), "flops_per_s")
 
 
-def _share_text(place: Place) -> str:
-    """`98.0 % (95.0 % to 103 %; above 100 % is impossible)`."""
-    share = place.share
+def _share(place: Place) -> Cell:
+    """`98.0 % (95.0 to 103); above 100 % is impossible`."""
+    share, of = place.share, _of(place.bound)
     if share is None:
         return ""
-    of = _of(place.bound)
-    impossible = f"impossible{f' {of}' if of else ''}"
-    between = ""
-    if isfinite(share.low):
-        between = measured_bounds_text(share.low, share.high, percent_text)
-    if _is_beyond(share):
-        between += f"{'; ' if between else ''}above 100 % is {impossible}"
-    return percent_text(share.value) + (f" ({between})" if between else "")
+    beyond = f"; above 100 % is impossible{f' {of}' if of else ''}" if _is_beyond(share) else ""
+    return Quantity(share.value, "share", share.low, share.high, beyond)

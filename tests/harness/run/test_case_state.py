@@ -3,7 +3,7 @@
 import pytest
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.run.group import CaseState
+from attnbench.harness.run.case_state import CaseState
 from attnbench.impls.problem import Problem
 
 CASE = Case(backend="fused", problem=Problem(batch=1, seq_len=32, d_model=16, heads=2))
