@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..harness.stats.intervals import CONFIDENCE, WIDENED_LEVEL, Interval
 from .data.row_groups import Group, Row, axis_title, backends, groups
 from .formatting import number_text, whole_text
-from .ratio import disturbed, log_bounds, time_ratio
+from .ratio import Ratio, disturbed, log_bounds, time_ratio
 
 Numbers = NDArray[np.float64]
 FEWEST_LENGTHS = 5  # with four, AICc can choose no formula of two terms
@@ -330,11 +330,13 @@ def _crossing(draws: Numbers) -> Numbers:
 def slope(before: Row, after: Row, over: str) -> Interval | None:
     """The measured slope of log T over log N between two lengths; NaN bounds without intervals."""
     ratio = time_ratio(after, before)
-    if ratio is None:
-        return None
-    step = log(after[over] / before[over])
+    return None if ratio is None else power(ratio, after[over] / before[over])
+
+
+def power(ratio: Ratio, times: float) -> Interval:
+    """The exponent x for which a size that grows so many times gives this ratio."""
     low, high = (
-        log(bound) / step if bound > 0 and isfinite(bound) else nan
+        log(bound) / log(times) if bound > 0 and isfinite(bound) else nan
         for bound in (ratio.low, ratio.high)
     )
-    return Interval(value=log(ratio.value) / step, low=low, high=high, units=2)
+    return Interval(value=log(ratio.value) / log(times), low=low, high=high, units=2)
