@@ -4,14 +4,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from ..files.errors import BadInput, shown
 from .changes import Change, add_backends, apply, expand_aliases, options_document
 from .check import problems_of
 from .document import Document, placeless
 from .fields import Limits, Plan
-from .messages import lines
+from .messages import checked
 from .model import Scenario
 from .model_cases import expand_models
 from .names import find, summaries
@@ -110,10 +108,7 @@ def validated(
     expand_models(document)
     if more_backends:
         add_backends(document, more_backends)
-    try:
-        scenario = Scenario.model_validate(document.data)
-    except ValidationError as error:
-        raise BadInput(*lines(error.errors(include_url=False), document, Scenario)) from None
+    scenario = checked(Scenario, document.data, document)
     if problems := problems_of(scenario, document):
         raise BadInput(*problems)
     scenario._source = document.origin

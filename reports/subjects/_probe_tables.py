@@ -5,7 +5,15 @@ from typing import Any, NamedTuple
 
 from ..data.row_groups import Row, distinguishing_axes, label, problem
 from ..elements import Block, Table, note
-from ..formatting import bytes_text, number_text, plural, share_text, time_text, whole_text
+from ..formatting import (
+    beyond_text,
+    bytes_text,
+    number_text,
+    plural,
+    share_text,
+    time_text,
+    whole_text,
+)
 from ..quantity import Cell, Number, Quantity
 
 KERNELS, CALLS = "kernel_table", "profiled_call_count"
@@ -37,11 +45,22 @@ ENDINGS = {
 }
 
 
+def _ending(name: str) -> str:
+    return next((ending for ending in ENDINGS if name.endswith(ending)), "")
+
+
 def column_title(name: str) -> str:
     """`SM clock` for sm_clock_mhz."""
-    ending = next((ending for ending in ENDINGS if name.endswith(ending)), "")
+    ending = _ending(name)
     kept = name if ending in ("_count", "_mask") else name.removesuffix(ending)
     return " ".join(ACRONYMS.get(word, word) for word in kept.split("_"))
+
+
+def reading_text(name: str, value: float) -> str:
+    """A value of this column with its unit, which the name tells: `1755 MHz`, `12.5 %`."""
+    ending = ENDINGS.get(_ending(name), Ending("", whole_text))
+    beyond = beyond_text(value) if ending.unit == " %" else ""
+    return f"{ending.text(value * ending.scale)}{ending.unit}{beyond}"
 
 
 def table_entries(row: Row, name: str) -> list[Entry]:
@@ -157,11 +176,7 @@ def _cell(name: str, value: Any) -> Cell:
         return "yes" if value else "no"
     if not isinstance(value, int | float):
         return _short(str(value))
-    if name.endswith("_bytes"):
-        return Quantity(value, "bytes")
-    if name.endswith("_ms"):
-        return Quantity(value, "ms")
-    return Number(share_text(value) if name.endswith("_ratio") else whole_text(value))
+    return Number(reading_text(name, value))
 
 
 def _short(name: str) -> str:

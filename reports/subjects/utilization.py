@@ -11,7 +11,7 @@ from ..elements import Block, Table, Text, note, table_of
 from ..formatting import beyond_text, list_text, number_text
 from ..quantity import Number
 from . import Subject, _probe_tables, _timeline
-from ._probe_tables import ENDINGS, Ending, column_title
+from ._probe_tables import column_title, reading_text
 
 TITLE = "Utilization"
 ORDER = 45
@@ -186,22 +186,14 @@ def other_readings(row: Row, way: str = "eager") -> list[Reading]:
 
 
 def _reading(name: str, values: list[float]) -> Reading:
-    key = next((ending for ending in ENDINGS if name.endswith(ending)), "")
-    ending = ENDINGS.get(key, Ending(""))
-
-    def text(value: float) -> str:
-        beyond = beyond_text(value) if ending.unit == " %" else ""
-        return f"{ending.text(value * ending.scale)}{ending.unit}{beyond}"
-
-    if key == "_mask":
-        return Reading(
-            column_title(name), "", ", ".join(map(text, sorted(set(values)))), len(values)
-        )
+    title, texts = column_title(name), [reading_text(name, value) for value in sorted(set(values))]
+    if name.endswith("_mask"):
+        return Reading(title, "", ", ".join(texts), len(values))
     found = mean_interval(values, "window")
     half = half_width(found)
-    mean = text(found.value) + (f" ± {text(half)}" if half is not None else "")
-    ends = dict.fromkeys((text(min(values)), text(max(values))))
-    return Reading(column_title(name), mean, " to ".join(ends), len(values))
+    mean = reading_text(name, found.value)
+    mean += f" ± {reading_text(name, half)}" if half is not None else ""
+    return Reading(title, mean, " to ".join(dict.fromkeys((texts[0], texts[-1]))), len(values))
 
 
 def _blocks(every: Sequence[Row], meta: Meta) -> Iterator[Block]:
