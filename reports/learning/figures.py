@@ -79,7 +79,9 @@ def figure(
     return Figure(
         title=title,
         caption=caption,
-        description=f"{axes.y_label} over {axes.x_label}: {about}. The table has every number.",
+        description=(
+            f"{axes.y_label.capitalize()} over {axes.x_label}: {about}. The table has every number."
+        ),
         panels=tuple(
             Panel(**axes._asdict(), title=each, series=tuple(series))
             for each, series in panels.items()

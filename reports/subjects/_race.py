@@ -123,7 +123,7 @@ def tally(races: Sequence[Race]) -> str:
     ties = many - won.total()
     texts = [f"{name} is fastest in {count} of {many}" for name, count in won.most_common()]
     if ties == many:
-        return f"{'both' if many == 2 else f'all {many}'} problems are ties"
+        return f"{'Both' if many == 2 else f'All {many}'} problems are ties"
     if ties:
         texts.append(f"{ties} {'are ties' if ties > 1 else 'is a tie'}")
     return list_text(texts)

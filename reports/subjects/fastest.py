@@ -109,14 +109,8 @@ def _sentence(contested: Sequence[Raced]) -> str:
     n = group.problem["seq_len"]
     shown = n_text(n) if n != 1 or not others else ""  # as it is when tokens come one by one
     longest = verdict(found, ", ".join(filter(None, [shown, others])), group.rows)
-    won = f"{_capital(tally([one for _, one in contested]))}. " if len(contested) > 1 else ""
-    return f"{won}{_capital(longest)}."
-
-
-def _capital(text: str) -> str:
-    """Names of backends keep their case."""
-    starts_with_word = text.startswith(("all ", "both ", "at ", "no "))
-    return capital(text) if starts_with_word else text
+    won = f"{tally([one for _, one in contested])}. " if len(contested) > 1 else ""
+    return f"{won}{capital(longest)}."
 
 
 def _disturbed(won: Sequence[Race]) -> str:

@@ -1,17 +1,16 @@
 """Tokens generated one by one, with and without a cache of keys and values: time and bytes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
-from ...harness.rows.findings import Generated, findings_of
+from ...harness.rows.findings import Generated
 from ..data.generation import complaints, flops_exponent, timed
 from ..data.row_groups import Row
-from ..data.run_meta import Meta, run_caption
+from ..data.run_meta import Meta
 from ..elements import Block, Figure, Panel, Series, Text, caution, note, table_of
 from ..formatting import count_text, list_text, range_text, size_text
 from ..quantity import Cell, Number, Quantity
 from . import Subject
-from ._studies import failed
+from ._studies import failed, studied
 
 TITLE = "Generation"
 ORDER = 45
@@ -20,20 +19,15 @@ WAYS = (("cached", "with a cache"), ("full", "without a cache"))
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    generated = {name: findings_of(Generated, run.get("studies")) for name, run in meta.items()}
-    found = {name: some for name, some in generated.items() if some}
-    blocks = [
-        block
-        for name, some in found.items()
-        for block in _of_run(some, meta[name], name if len(meta) > 1 else "")
-    ]
+    found = studied(Generated, meta)
+    blocks = [block for _, caption, some in found for block in _of_run(some, caption)]
     return Subject(
         blocks=(*blocks, *failed(meta, Generated.STUDY)),
         lacking="Nothing was generated. A scenario requests it with studies: [generation].",
     )
 
 
-def _of_run(found: Sequence[Generated], run: Mapping[str, Any], name: str) -> Iterator[Block]:
+def _of_run(found: Sequence[Generated], caption: str) -> Iterator[Block]:
     yield note(
         "A decoder of one block chooses token after token. Without a cache each step is the whole"
         " causal pass over the tokens so far. With one, keys and values of earlier tokens are kept,"
@@ -43,7 +37,7 @@ def _of_run(found: Sequence[Generated], run: Mapping[str, Any], name: str) -> It
     for backend, why in complaints(found).items():
         yield caution(f"{backend} was not timed: {why}.")
     if by_backend := timed(found):
-        yield _figure(found, by_backend, run_caption(run, name))
+        yield _figure(found, by_backend, caption)
         yield Text(text=growth(by_backend))
 
 

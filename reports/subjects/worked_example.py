@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from ...harness.rows.findings import WorkedExample, findings_of
+from ...harness.rows.findings import WorkedExample
 from ..data.row_groups import Row
 from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, note
 from ..formatting import list_text, number_text
 from . import Subject
-from ._studies import failed
+from ._studies import failed, studied
 
 TITLE = "Worked example"
 ORDER = 50
@@ -18,8 +18,7 @@ FILL = 1e6  # scores beyond it are a fill, and shown as one
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    examples = (findings_of(WorkedExample, run.get("studies")) for run in meta.values())
-    found = next(filter(None, examples), [])  # the same numbers in every run
+    _, _, found = next(studied(WorkedExample, meta), ("", "", []))  # the same numbers in every run
     blocks = (*_steps(found[0]), *_masks(found[1:]), note(_agreement(found))) if found else ()
     return Subject(
         blocks=(*blocks, *failed(meta, WorkedExample.STUDY)),

@@ -100,6 +100,11 @@ def trained(
         decoder_file.save(model, file, about)
     after = head_metrics.heads_of(model, looked_at.tokens)
     noisy = {level: quality(model, tested, level) for level in NOISE_LEVELS}
+    metrics: dict[str, Any] = {
+        f"{name}_{when}": values
+        for when, blocks in (("before", before), ("after", after))
+        for name, values in head_metrics.metrics(blocks, looked_at.tokens).items()
+    }
     drawn = maps and heads <= MOST_DRAWN
     return TrainedHeads(
         **training.learnt(name, of, model, done, seed, tested),
@@ -110,17 +115,12 @@ def trained(
         noise_levels_ratio=list(NOISE_LEVELS),
         noise_levels_loss_nats=[of_level for of_level, _ in noisy.values()],
         noise_levels_accuracy_ratio=[right for _, right in noisy.values()],
-        **_named(head_metrics.metrics(before, looked_at.tokens), "before"),
-        **_named(head_metrics.metrics(after, looked_at.tokens), "after"),
+        **metrics,
         **_pruned(model, looked_at, judged_on, costly=maps and heads == COSTED),
         sentence=[of.names[one] for one in looked_at.tokens[0].tolist()] if drawn else None,
         weight_rows_before=head_metrics.maps(before) if drawn else None,
         weight_rows_after=head_metrics.maps(after) if drawn else None,
     )
-
-
-def _named(found: dict[str, head_metrics.Numbers], when: str) -> dict[str, Any]:
-    return {f"{name}_{when}": values for name, values in found.items()}
 
 
 def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool) -> dict[str, Any]:
