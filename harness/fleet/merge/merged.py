@@ -22,9 +22,9 @@ from ...files.safe_files import (
     write_all,
     write_whole,
 )
-from ...rows.run_files import META, ROWS, SCHEMA, SUITE, read_meta, shown_path
+from ...rows.run_files import META, ROWS, SCHEMA, SUITE, read_meta, read_suite, shown_path
 from ...store.run_store import LOGS, point_latest, write_suite, writer_lock
-from ...store.suites import read_suite, run_state, runs_by_entry, suite_state
+from ...store.suites import run_state, runs_by_entry, suite_state
 from .rows import Rows, in_order, read_all, read_lines_at, rows_of, unfinished
 from .sources import PLANS, Source, read_source, read_sources, refuse_unlike
 
