@@ -204,6 +204,11 @@ def list_text(items: Sequence[str], most: int | None = None) -> str:
     return f"{', '.join(items[:-1])} and {items[-1]}"
 
 
+def capital(text: str) -> str:
+    """With a capital, as a sentence begins."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def plural(count: int, noun: str, nouns: str = "") -> str:
     """`1 case`, `2 cases`; `nouns` if the plural is irregular."""
     return f"{count} {noun if count == 1 else nouns or f'{noun}s'}"

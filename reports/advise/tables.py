@@ -83,7 +83,7 @@ def _rates(one: Choice) -> str:
 def memory_table(advice: Advice) -> Table | None:
     """Bytes at the contexts that were asked; None if nothing is known."""
     budget = advice.inquiry.memory_bytes
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for phase, implementation, need in advice.needs:
         training = phase == "training"
         fits = "" if budget is None or need.total is None else _fits(need.total <= budget)
@@ -134,9 +134,9 @@ def longest_table(advice: Advice) -> Table | None:
     if not rows:
         return None
     room = size_text(advice.inquiry.memory_bytes)
-    room = f" in {room}{beside_weights(advice)}" if room else ""
+    within = f" in {room}{beside_weights(advice)}" if room else ""
     return Table(
-        title=f"Longest context{room}",
+        title=f"Longest context{within}",
         columns=("attn_implementation", "phase", "tokens", "limit", "attention's bytes"),
         rows=tuple(rows),
     )
@@ -150,7 +150,7 @@ def _tokens(one: Longest) -> str:
 
 def layer_table(advice: Advice) -> Table | None:
     """Every kind of layer, with the advised implementation's time and bytes for one call."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for decision in advice.decisions:
         best = decision.best
         for cell in best.cells if best else ():

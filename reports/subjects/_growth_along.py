@@ -13,7 +13,7 @@ from ...harness.stats.intervals import Interval
 from ..contrasts import asks_for
 from ..data.row_groups import Group, Row, axis_text, axis_title, backends, groups, value_text
 from ..formatting import number_text, ratio_bounds_text
-from ..growth_fit import EXPONENT_MARGIN, interval_text, slope
+from ..growth_fit import EXPONENT_MARGIN, interval_text, power
 from ..ratio import Ratio, time_ratio
 from ..words import DISTURBED
 
@@ -47,8 +47,8 @@ class Along:
         if self.time.disturbed:
             return ""
         low, high = self.exponent.low, self.exponent.high
-        for power, name in POWERS.items():
-            if power - EXPONENT_MARGIN <= low and high <= power + EXPONENT_MARGIN:
+        for exact, name in POWERS.items():
+            if exact - EXPONENT_MARGIN <= low and high <= exact + EXPONENT_MARGIN:
                 return name
         if high < 1 - EXPONENT_MARGIN:
             return "less than linear"
@@ -81,13 +81,12 @@ def growth_along(rows: Sequence[Row], axis: str) -> list[tuple[Group, list[Along
 
 
 def _of(group: Group, backend: str, axis: str) -> Along | None:
-    mine = (row for row in group.rows if row["backend"] == backend)
-    timed = {row[axis]: row for row in mine if row.get("latency_ms") is not None}
+    timed = _timed(group, backend, axis)
     if len(timed) < 2:
         return None
     first, last = timed[min(timed)], timed[max(timed)]
-    ratio, exponent = time_ratio(last, first), slope(first, last, axis)
-    if ratio is None or exponent is None:
+    ratio, times = time_ratio(last, first), last[axis] / first[axis]
+    if ratio is None:
         return None
     few, many = first.get("peak_bytes"), last.get("peak_bytes")
     return Along(
@@ -96,16 +95,27 @@ def _of(group: Group, backend: str, axis: str) -> Along | None:
         first=first[axis],
         last=last[axis],
         time=ratio,
-        exponent=exponent,
-        bytes_exponent=log(many / few) / log(last[axis] / first[axis]) if few and many else nan,
+        exponent=power(ratio, times),
+        bytes_exponent=log(many / few) / log(times) if few and many else nan,
     )
+
+
+def _timed(group: Group, backend: str, axis: str) -> dict[int, Row]:
+    mine = (row for row in group.rows if row["backend"] == backend)
+    return {row[axis]: row for row in mine if row.get("latency_ms") is not None}
 
 
 def main_axis(rows: Sequence[Row], run: Mapping[str, Any]) -> str:
     """The size other than N that a run is about: the first of SIZES along which something was
     timed; "" if that is N, or a size that the run contrasts.
     """
-    axis = next((axis for axis in SIZES if growth_along(rows, axis)), "")
+    along = (
+        axis
+        for axis in SIZES
+        for group in groups(rows, axis)
+        if any(len(_timed(group, name, axis)) > 1 for name in backends(group.rows))
+    )
+    axis = next(along, "")
     return "" if axis == SIZES[0] or asks_for(run, axis) else axis
 
 

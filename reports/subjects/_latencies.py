@@ -8,7 +8,6 @@ from ..data.row_groups import (
     Group,
     Row,
     axis_title,
-    backends,
     case_key,
     distinguishing_axes,
     groups,
@@ -41,13 +40,12 @@ def figures(over_n: Sequence[Group], meta: Meta) -> Iterator[Figure]:
 def _figure(some: Sequence[Group], title: str, meta: Meta) -> Figure:
     first, *others = (caption(group.problem, meta).split(" · ") for group in some)
     common = " · ".join(part for part in first if all(part in other for other in others))
-    missing = "; ".join(dict.fromkeys(text for group in some if (text := _missing(group.rows))))
     panels_text = f"A panel for each of {len(some)} problems. " if others else ""
     heads, lines = lines_over(some, "seq_len")
     races = _races(lines)
     return Figure(
         title=title,
-        caption=common + (f". Without a point: {missing}" if missing else ""),
+        caption=common,
         description=f"{panels_text}Latency over the sequence length N, {HOW_TIME} every number.",
         panels=tuple(panel(group) for group in some),
         table=by_backend(
@@ -57,17 +55,6 @@ def _figure(some: Sequence[Group], title: str, meta: Meta) -> Figure:
             lambda row, here: _with_width(row, races[id(here)]),
         ),
     )
-
-
-def _missing(rows: Sequence[Row]) -> str:
-    """Which backends have no point, and why: `naive (crashed); sdpa:flash (unsupported)`."""
-    timed = backends(row for row in rows if row["latency_ms"] is not None)
-    reasons: dict[str, list[str]] = {}
-    for row in rows:
-        if row["backend"] not in timed or (row["status"] == "ok" and row["latency_ms"] is None):
-            why = "without a number" if row["status"] == "ok" else STATUS_WORDS[row["status"]]
-            reasons.setdefault(row["backend"], []).append(why)
-    return "; ".join(f"{name} ({', '.join(dict.fromkeys(why))})" for name, why in reasons.items())
 
 
 def _races(lines: Sequence[Line]) -> dict[int, Race]:

@@ -1,11 +1,12 @@
 """What pictures and tables over N or another size share: a panel per problem, its lines."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_title, backends, case_key, family, value_text
 from ..elements import Block, Marked, Panel, Series, Table, note, table_of
-from ..formatting import length_text, plural
+from ..formatting import capital, length_text, plural
 from ..quantity import Cell, Unit
 
 N_LABEL = "sequence length N (1k = 1024)"
@@ -40,7 +41,7 @@ def joined(findings: Sequence[tuple[Group, str]]) -> str:
     ]
     text = "; ".join(parts)
     starts_with_name = text.partition(" ")[0] in backends(group.rows)
-    return text if starts_with_name else text[0].upper() + text[1:]
+    return text if starts_with_name else capital(text)
 
 
 # ---- pictures ------------------------------------------------------------------------------------
@@ -129,15 +130,14 @@ def by_backend(
 ) -> Table:
     """A column per backend. `cell`: of its row, and of all rows of the line."""
 
-    def first(place: int) -> Callable[[Line], Cell]:
-        return lambda line: line[0][place]
+    def first(place: int, line: Line) -> Cell:
+        return line[0][place]
 
-    def of(name: str) -> Callable[[Line], Cell | Marked]:
-        def made(line: Line) -> Cell | Marked:
-            return next((cell(row, line[1]) for row in line[1] if row["backend"] == name), "")
-
-        return made
+    def of(name: str, line: Line) -> Cell | Marked:
+        return next((cell(row, line[1]) for row in line[1] if row["backend"] == name), "")
 
     names = backends(row for _, rows in lines for row in rows)
-    columns = {head: first(place) for place, head in enumerate(heads)}
-    return table_of(title, lines, columns | {name: of(name) for name in names}, folded=folded)
+    columns = {head: partial(first, place) for place, head in enumerate(heads)}
+    return table_of(
+        title, lines, columns | {name: partial(of, name) for name in names}, folded=folded
+    )

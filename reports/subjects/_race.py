@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..data.exactness import exactness_note, is_exact
 from ..data.row_groups import Group, Row
-from ..formatting import list_text, number_text, time_text
+from ..formatting import capital, list_text, number_text, time_text
 from ..ratio import Ratio, time_ratio
 from ._over import n_text
 
@@ -75,7 +75,7 @@ def finding(group: Group) -> str:
     n, fastest = found
     here = [row for row in group.rows if row["seq_len"] == n]
     where = ", ".join(filter(None, (n_text(n), group.label)))
-    return verdict(fastest, where, here) + _faster_inexact(fastest)
+    return capital(verdict(fastest, where, here)) + _faster_inexact(fastest)
 
 
 def verdict(found: Race, where: str, rows: Sequence[Row]) -> str:
@@ -123,7 +123,7 @@ def tally(races: Sequence[Race]) -> str:
     ties = many - won.total()
     texts = [f"{name} is fastest in {count} of {many}" for name, count in won.most_common()]
     if ties == many:
-        return f"{'both' if many == 2 else f'all {many}'} problems are ties"
+        return f"{'Both' if many == 2 else f'All {many}'} problems are ties"
     if ties:
         texts.append(f"{ties} {'are ties' if ties > 1 else 'is a tie'}")
     return list_text(texts)

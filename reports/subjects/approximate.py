@@ -74,15 +74,11 @@ def _with_error(every: Sequence[Trade]) -> list[Trade]:
 
 def _card(group: Group, every: Sequence[Trade], *, more: int, meta: Meta) -> Card:
     """At the longest N with an error, of the first problem."""
-    longest = max(_n(one.row) for one in every)
-    made = [one for one in every if _n(one.row) == longest]
+    longest, made = _at_longest(every)
     at = axis_text("seq_len", longest)
     drawn = [one for one in made if not carries_nothing(one.row)]
     # A setting that carries no information has no place in the picture, only in the note.
-    finding = "; ".join(_best(drawn)) or (
-        "no approximation's output has anything in common with the exact one"
-    )
-    text, why = _capital(group.prefixed(f"at {at} {finding}")), _capital(emptiness(group))
+    text, why = _capital(_finding_at(group, longest, drawn)), _capital(emptiness(group))
     return Card(
         name="approximate",
         title="Error against time",
@@ -113,14 +109,20 @@ def _card(group: Group, every: Sequence[Trade], *, more: int, meta: Meta) -> Car
     )
 
 
-def _best(made: Sequence[Trade]) -> list[str]:
+def _at_longest(every: Sequence[Trade]) -> tuple[int, list[Trade]]:
+    longest = max(_n(one.row) for one in every)
+    return longest, [one for one in every if _n(one.row) == longest]
+
+
+def _finding_at(group: Group, n: int, made: Sequence[Trade]) -> str:
     """Of each family, the setting with the smallest error."""
     texts = []
     for family in dict.fromkeys(method(one.name) for one in made):
         one = min((one for one in made if method(one.name) == family), key=lambda one: one.error)
         against = f" and takes {one.ratio.text} the time of {one.against}" if one.ratio else ""
         texts.append(f"{one.name} is off by {error_text(one.error)}{against}")
-    return texts
+    nothing = "no approximation's output has anything in common with the exact one"
+    return group.prefixed(f"at {axis_text('seq_len', n)} {'; '.join(texts) or nothing}")
 
 
 def approximating(rows: Sequence[Row]) -> list[Group]:
@@ -255,9 +257,9 @@ def _timed(row: Row) -> bool:
 
 
 def _of_problem(group: Group, made: Sequence[Trade], meta: Meta) -> Iterator[Block]:
-    if drawn := _errors(made):
+    if (known := _with_error(made)) and (drawn := _errors(known)):
         yield Figure(
-            title=group.prefixed(_error_finding(made)),
+            title=_capital(_finding_at(group, *_at_longest(known))),
             caption=caption(group.problem, meta),
             description=(
                 "Relative error of approximate attention, logarithmic, one panel over its rank or"
@@ -271,13 +273,12 @@ def _of_problem(group: Group, made: Sequence[Trade], meta: Meta) -> Iterator[Blo
         yield note(group.prefixed(_capital(text)))
 
 
-def _errors(made: Sequence[Trade]) -> tuple[Panel, ...]:
+def _errors(known: Sequence[Trade]) -> tuple[Panel, ...]:
     """Over the size, if a family has several sizes at the longest N; and over N."""
-    known = _with_error(made)
-    longest = max((_n(one.row) for one in known), default=0)
+    longest, last = _at_longest(known)
     families: dict[str, list[Trade]] = {}
-    for one in known:
-        if _n(one.row) == longest and size(one.row) is not None:
+    for one in last:
+        if size(one.row) is not None:
             families.setdefault(method(one.name), []).append(one)
     over_size = [
         _series(_drawn_as(name, of), [(size(one.row) or 0, one) for one in of])
@@ -310,17 +311,6 @@ def _series(name: str, points: Sequence[tuple[float, Trade]]) -> Series:
     ordered = sorted((x, one.error, case_key(one.row)) for x, one in points)
     xs, ys, keys = zip(*ordered, strict=True)
     return Series(backend=name, kind="measured", x=xs, y=ys, cases=keys)
-
-
-def _error_finding(made: Sequence[Trade]) -> str:
-    """The smallest and the largest error at the longest N."""
-    longest = max(_n(one.row) for one in _with_error(made))
-    known = sorted((one.error, one.name) for one in _with_error(made) if _n(one.row) == longest)
-    (low, best), (high, worst) = known[0], known[-1]
-    where = f"at {axis_text('seq_len', longest)}"
-    if best == worst:
-        return f"{best} is off by {error_text(low)} {where}"
-    return f"{where} {best} is off by {error_text(low)}, {worst} by {error_text(high)}"
 
 
 def _measured(value: float | None, text: Callable[[float], str]) -> str:

@@ -19,8 +19,8 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta, caption, device_name
 from ..elements import Block, Card, Figure, Panel, Table, note, table_of
-from ..formatting import bandwidth_text, plural
-from ..quantity import Cell, Number, Quantity
+from ..formatting import bandwidth_text, capital, plural
+from ..quantity import Cell, Number, Quantity, Unit
 from . import Subject
 from ._over import MOST_PANELS, by_backend, lines_over, panel
 
@@ -47,7 +47,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     text = finding(rows, meta) if known else ""
     return Subject(
         card=_card(text, known, meta) if mostly else None,
-        lines=(f"{_capital(text)}.",) if text and not mostly else (),
+        lines=(f"{capital(text)}.",) if text and not mostly else (),
         blocks=tuple(_blocks(steps, meta)),
     )
 
@@ -68,16 +68,17 @@ def own_text(row: Row) -> str:
 
 def own_share(row: Row) -> str:
     """`61.0 % (58.2 to 63.9)`; "" if no bandwidth was measured."""
-    names = ("decode_bandwidth_ratio", "decode_bandwidth_low_ratio", "decode_bandwidth_high_ratio")
-    value, low, high = (row.get(name) for name in names)
-    return str(Quantity(value, "share", low, high))
+    return _text(row, "decode_bandwidth_{}ratio", "share")
 
 
 def own_rate(row: Row) -> str:
     """`9.80 GB/s (9.41 GB/s to 10.2 GB/s)`."""
-    names = ("decode_bytes_per_s", "decode_low_bytes_per_s", "decode_high_bytes_per_s")
-    value, low, high = (row.get(name) for name in names)
-    return str(Quantity(value, "bytes_per_s", low, high))
+    return _text(row, "decode_{}bytes_per_s", "bytes_per_s")
+
+
+def _text(row: Row, column: str, unit: Unit) -> str:
+    value, low, high = (row.get(column.format(part)) for part in ("", "low_", "high_"))
+    return str(Quantity(value, unit, low, high))
 
 
 def notes(row: Row) -> list[str]:
@@ -114,10 +115,6 @@ def finding(rows: Sequence[Row], meta: Meta) -> str:
     return "; ".join([f"at {', '.join([f'{where} {text}', *rest])}", *notes(first)])
 
 
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
 def _blocks(steps: Sequence[Row], meta: Meta) -> Iterator[Block]:
     yield note(
         "A few queries read the whole cache, so memory limits a decode step. What it must move is"
@@ -133,7 +130,7 @@ def _blocks(steps: Sequence[Row], meta: Meta) -> Iterator[Block]:
     counts = Counter(one for row in steps for one in notes(row))
     common = [one for one, count in counts.items() if count == len(steps)]
     letters = dict(zip((one for one in counts if one not in common), ascii_lowercase, strict=False))
-    yield from (note(f"{_capital(one)}.") for one in common)
+    yield from (note(f"{capital(one)}.") for one in common)
     yield _table(steps[:MOST_ROWS], distinguishing_axes(steps), letters)
     yield from (note(f"{letter}: {one}.") for one, letter in letters.items())
     if len(steps) > MOST_ROWS:
@@ -150,12 +147,11 @@ def _table(shown: Sequence[Row], axes: list[str], letters: dict[str, str]) -> Ta
         "rate": lambda row: Number(
             bandwidth_text(row.get("decode_bytes_per_s")) if own_share(row) else own_rate(row)
         ),
+        "of measured bandwidth": lambda row: Number(own_share(row)),
+        "see": lambda row: " ".join(letters[one] for one in notes(row) if one in letters),
     }
-    if any(own_share(row) for row in shown):
-        columns["of measured bandwidth"] = lambda row: Number(own_share(row))
-    if letters:
-        columns["see"] = lambda row: " ".join(letters[one] for one in notes(row) if one in letters)
-    return table_of("Every decode step", shown, columns, case=case_key)
+    optional = ("of measured bandwidth", "see")
+    return table_of("Every decode step", shown, columns, case=case_key, optional=optional)
 
 
 def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:
@@ -168,7 +164,7 @@ def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:
         name="decode",
         title="How much of memory's bandwidth",
         subtitle=f"bytes that must be moved over time, by {axis_title(AXIS)}",
-        sentence=" ".join(filter(None, (f"{_capital(text)}.", _cached(shown)))),
+        sentence=" ".join(filter(None, (f"{capital(text)}.", _cached(shown)))),
         picture=Figure(
             title=text,
             caption=caption(shown[0].problem, meta),

@@ -1,9 +1,9 @@
 """Which exact backend is fastest on each problem, with ties as ties; every latency over N."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from ..contrasts import against_one_head
 from ..data.exactness import meanings
 from ..data.row_groups import (
     AXES,
@@ -23,6 +23,7 @@ from ..data.run_meta import Meta
 from ..elements import ASIDE, Card, Marked, Table, caution, table_of
 from ..formatting import (
     STATUS_WORDS,
+    capital,
     length_text,
     number_text,
     plural,
@@ -55,7 +56,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     raced = [] if told else [group for group in groups(rows, "seq_len") if longest_race(group)]
     return Subject(
         card=card,
-        lines=tuple(f"{_capital(finding(group))}." for group in raced[:MOST_LINES]),
+        lines=tuple(f"{finding(group)}." for group in raced[:MOST_LINES]),
         blocks=(
             *map(caution, trust.cautions(rows, meta)),
             *_latencies.figures(over_n[:MOST_FIGURES], meta),
@@ -75,7 +76,7 @@ def _card(rows: list[Row]) -> Card | None:
         return None
     axis = _second_axis([group.problem for group, _ in raced])
     shown, which = _one_map(raced, axis)
-    table, wide = _table(shown, axis, beside_heads=bool(against_one_head(rows)))
+    table, wide = _table(shown, axis)
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
     left = len(raced) - len(shown)
     notes = [
@@ -108,14 +109,8 @@ def _sentence(contested: Sequence[Raced]) -> str:
     n = group.problem["seq_len"]
     shown = n_text(n) if n != 1 or not others else ""  # as it is when tokens come one by one
     longest = verdict(found, ", ".join(filter(None, [shown, others])), group.rows)
-    won = f"{_capital(tally([one for _, one in contested]))}. " if len(contested) > 1 else ""
-    return f"{won}{_capital(longest)}."
-
-
-def _capital(text: str) -> str:
-    """Names of backends keep their case."""
-    starts_with_word = text.startswith(("all ", "both ", "at ", "no "))
-    return f"{text[0].upper()}{text[1:]}" if starts_with_word else text
+    won = f"{tally([one for _, one in contested])}. " if len(contested) > 1 else ""
+    return f"{won}{capital(longest)}."
 
 
 def _disturbed(won: Sequence[Race]) -> str:
@@ -154,8 +149,10 @@ def _one_map(raced: Sequence[Raced], axis: str) -> tuple[list[Raced], str]:
     return maps[best], best
 
 
-def _table(shown: Sequence[Raced], axis: str, *, beside_heads: bool) -> tuple[Table, bool]:
-    """And whether it wants the whole width."""
+def _table(shown: Sequence[Raced], axis: str) -> tuple[Table, bool]:
+    """A map over N and the axis; N is across if there are several heads, or more than two values.
+    Also whether it wants the whole width.
+    """
     cells = {(pair[0].problem["seq_len"], pair[0].problem[axis]): pair for pair in shown}
     if len(shown) == 1:
         return _ranking(*shown[0]), False
@@ -164,28 +161,21 @@ def _table(shown: Sequence[Raced], axis: str, *, beside_heads: bool) -> tuple[Ta
     if len(cells) < len(shown) or 2 * len(cells) <= len(lengths) * len(values) > 2:
         return _list(shown), False  # problems differ in more than these two
 
-    def value_title(value: Any) -> str:
-        return value_text(axis, value) if axis_text(axis, value) else "none"
-
     def cell(n: int, value: Any) -> Marked | str:
         return _cell(*cells[n, value]) if (n, value) in cells else ""
 
-    def of_length(n: int) -> Callable[[Any], Marked | str]:
-        return lambda value: cell(n, value)
-
-    def of_value(value: Any) -> Callable[[int], Marked | str]:
-        return lambda n: cell(n, value)
-
-    wide = len(lengths) > 2 and (beside_heads or len(values) > 2)
-    if wide or len(lengths) < len(values):
-        head = "Heads" if axis == "heads" else axis_title(axis)
-        by_n = {n_text(n): of_length(n) for n in lengths[-MOST_COLUMNS:]}
-        return table_of(BY_TIME, values[:MOST_ROWS], {head: value_title, **by_n}), wide
-    by_value = {
-        axis_text(axis, value) if len(values) > 1 else "fastest": of_value(value)
-        for value in values[: MOST_COLUMNS // 2]
+    if len(values) == 1 or (len(values) == 2 <= len(lengths) and axis != USUAL_AXIS):
+        by_value = {
+            axis_text(axis, value) if len(values) > 1 else "fastest": partial(cell, value=value)
+            for value in values
+        }
+        return table_of(BY_TIME, lengths[-MOST_ROWS:], {"N": length_text, **by_value}), False
+    head = "Heads" if axis == "heads" else axis_title(axis)
+    texts = {
+        value: value_text(axis, value) if axis_text(axis, value) else "none" for value in values
     }
-    return table_of(BY_TIME, lengths[-MOST_ROWS:], {"N": length_text, **by_value}), wide
+    by_n = {n_text(n): partial(cell, n) for n in lengths[-MOST_COLUMNS:]}
+    return table_of(BY_TIME, values[:MOST_ROWS], {head: texts.get, **by_n}), len(lengths) > 2
 
 
 def _list(shown: Sequence[Raced]) -> Table:

@@ -1,6 +1,7 @@
 """How time and bytes grow with N and other sizes: exponents, formulas, needs at longer N."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from math import isfinite
 
@@ -20,6 +21,7 @@ from ..data.run_meta import Meta, caption
 from ..elements import Block, Card, Figure, Panel, Series, Text, note, table_of
 from ..formatting import (
     bytes_text,
+    capital,
     count_text,
     length_text,
     list_text,
@@ -108,7 +110,7 @@ def _of_axis(found: Sequence[tuple[Group, list[Along]]], axis: str, text: str, m
     return Card(
         name="growth",
         title=f"Growth with {x}",
-        sentence=f"{text[0].upper()}{text[1:]}.",
+        sentence=f"{capital(text)}.",
         picture=Figure(
             title=text,
             caption=caption(shown[0].problem, meta),
@@ -207,8 +209,8 @@ def _growth_of_time(found: Fitted, meta: Meta) -> Iterator[Block]:
         },
     )
 
-    def at(n: int) -> Callable[[tuple[str, Growth]], Cell]:
-        return lambda line: _predicted(line[1], n)
+    def at(n: int, line: tuple[str, Growth]) -> Cell:
+        return _predicted(line[1], n)
 
     known = [line for line in lines if any(_predicted(line[1], n) != NOT_PREDICTED for n in LONG)]
     if known:
@@ -218,7 +220,7 @@ def _growth_of_time(found: Fitted, meta: Meta) -> Iterator[Block]:
             {
                 "problem": lambda line: line[0],
                 "backend": lambda line: line[1].backend,
-                **{_at(n): at(n) for n in LONG},
+                **{_at(n): partial(at, n) for n in LONG},
             },
         )
 
@@ -327,8 +329,8 @@ def _needs(over_n: Sequence[Group]) -> Iterator[Block]:
             if not exact and (measured := found["measured"]) is not None and measured.off:
                 left_out.append(backend)
 
-    def at(n: int) -> Callable[[tuple[Group, str, Polynomial, str]], Cell]:
-        return lambda line: _size(line[2], line[0].of_backend(line[1]), n)
+    def at(n: int, line: tuple[Group, str, Polynomial, str]) -> Cell:
+        return _size(line[2], line[0].of_backend(line[1]), n)
 
     if lines:
         yield note(
@@ -345,7 +347,7 @@ def _needs(over_n: Sequence[Group]) -> Iterator[Block]:
                 "peak bytes": lambda line: Number(f"{line[2]} B"),
                 "solved from": lambda line: line[3],
                 "agree to the byte": lambda line: _checked(line[2]),
-                **{_at(n): at(n) for n in LONG},
+                **{_at(n): partial(at, n) for n in LONG},
             },
         )
     if left_out:

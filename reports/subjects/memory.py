@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ..data.exactness import is_exact
 from ..data.memory_need import clearly_outside_bytes
 from ..data.row_groups import (
-    Group,
     Row,
-    axis_title,
     backends,
     case_key,
     distinguishing_axes,
@@ -18,7 +16,6 @@ from ..data.row_groups import (
     label,
     over_lengths,
     problem,
-    value_text,
 )
 from ..data.run_meta import Meta
 from ..elements import Block, Card, Marked, Table, Text, note, table_of
@@ -196,7 +193,8 @@ def _is_no_more_than_a_mask(row: Row) -> bool:
     """A backend may make a mask once, before its calls; it is no work of a call."""
     masked = row.get("causal") or row.get("mask") not in (None, "none")
     entries = row["batch"] if row.get("mask") == "padding" else 1
-    return bool(masked and row["workspace_bytes"] <= entries * row["seq_len"] * row["kv_seq_len"])
+    kept = row.get("workspace_bytes") or 0
+    return bool(masked and kept <= entries * row["seq_len"] * row["kv_seq_len"])
 
 
 def _worth_telling(row: Row) -> int:
@@ -217,14 +215,17 @@ def _size(column: str) -> Callable[[Row], Cell]:
     return lambda row: Quantity(row.get(column), "bytes")
 
 
-def _remarked(size: int | None, remark: str) -> Cell:
-    return Number((bytes_text(size) + remark) or "not known")
+def _remarked(row: Row, column: str, remark: str, is_so: bool) -> Cell:
+    size = row.get(column)
+    return Number(bytes_text(size) + (remark if size and is_so else "") or "not known")
+
+
+def _has_mask(row: Row) -> bool:
+    return row.get("mask") == "random"
 
 
 _SPLIT: Mapping[str, Callable[[Row], Cell]] = {
-    "inputs": lambda row: _remarked(
-        row.get("input_bytes"), ", with the mask" if row.get("mask") == "random" else ""
-    ),
+    "inputs": lambda row: _remarked(row, "input_bytes", ", with the mask", _has_mask(row)),
     "output": _size("output_bytes"),
     "temporaries": _size("temporary_bytes"),
     "peak": _size("peak_bytes"),
@@ -232,14 +233,10 @@ _SPLIT: Mapping[str, Callable[[Row], Cell]] = {
 }
 _KEPT: Mapping[str, Callable[[Row], Cell]] = {
     "kept between calls": lambda row: _remarked(
-        row.get("workspace_bytes"),
-        " (no more than a mask)"
-        if row.get("workspace_bytes") and _is_no_more_than_a_mask(row)
-        else "",
+        row, "workspace_bytes", " (no more than a mask)", _is_no_more_than_a_mask(row)
     ),
     "outside torch": lambda row: _remarked(
-        row.get("outside_bytes"),
-        " (noise)" if row.get("outside_bytes") and not clearly_outside_bytes(row) else "",
+        row, "outside_bytes", " (noise)", not clearly_outside_bytes(row)
     ),
     "peak, kept and outside": _size("needed_bytes"),
 }
@@ -257,19 +254,14 @@ _COMPARED: Mapping[str, Callable[[Row], Cell]] = {
 def _table(
     title: str, rows: list[Row], cells: Mapping[str, Callable[[Row], Cell]], *, folded: bool
 ) -> Table:
-    def of(axis: str) -> Callable[[tuple[Group, Row]], Cell]:
-        return lambda line: value_text(axis, line[0].problem[axis])
-
-    def made(cell: Callable[[Row], Cell]) -> Callable[[tuple[Group, Row]], Cell]:
-        return lambda line: cell(line[1])
-
+    axes = distinguishing_axes(rows)
     return table_of(
         title,
-        [(group, row) for group in groups(rows, None) for row in group.rows],
+        [row for group in groups(rows, None) for row in group.rows],
         {
-            **{axis_title(axis): of(axis) for axis in distinguishing_axes(rows)},
-            "backend": lambda line: line[1]["backend"],
-            **{name: made(cell) for name, cell in cells.items()},
+            "problem": lambda row: label(problem(row), axes),
+            "backend": lambda row: row["backend"],
+            **cells,
         },
         folded=folded,
     )

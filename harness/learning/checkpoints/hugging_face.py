@@ -6,7 +6,6 @@ through one interface, in which we stand: each layer's own eager function is cal
 and outputs are kept, and the outputs are scaled head by head.
 """
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,11 +17,10 @@ from torch import Tensor, nn
 
 from ...files.errors import BadInput, first_line, shown
 from ...files.printable import visible
-from ...files.safe_files import open_plain
 from ...models import config_file
 from ..gated import About, Gates
 from ..head_metrics import Heads
-from .given import TOKENIZER, weight_files
+from .given import weight_files
 from .tensors import read_tensors
 
 IMPLEMENTATION = "attnbench_heads"
@@ -35,7 +33,6 @@ LEFT_OUT = {
 """Fields of a configuration that say how to compute, or where other files are."""
 AHEAD_SHARE = 1e-6  # of a query's weight on later tokens, from which a model is not causal
 PROBE_TOKENS = 4
-MOST_REASON = 150  # characters
 UNSEEN = "does not call its attention through transformers' interface: its heads cannot be seen"
 NEWER = "a newer family, such as gpt2 or llama"
 
@@ -188,46 +185,6 @@ class HuggingFaceModel:
         return o, p
 
 
-class UnreadableTokenizer(Exception):
-    """A tokenizer.json is there and cannot be read; the message says why, without the folder."""
-
-
-def token_names(folder: Path, tokens: list[int]) -> list[str] | None:
-    """What the folder's tokenizer calls them; None without one. Raises UnreadableTokenizer."""
-    tokenizer = _tokenizer(folder)
-    return None if tokenizer is None else [tokenizer.decode([token]) for token in tokens]
-
-
-def token_ids(folder: Path, text: str) -> list[int]:
-    """The tokens of a text. Raises BadInput."""
-    why = f"no {TOKENIZER}"
-    try:
-        if (tokenizer := _tokenizer(folder)) is not None:
-            return list(tokenizer.encode(text).ids)
-    except UnreadableTokenizer as error:
-        why = str(error)
-    raise BadInput(
-        f"{shown(str(folder))}: {why}, so text has no tokens; wanted one that the package"
-        " tokenizers wrote, or --tokens with a JSON list of token ids"
-    )
-
-
-def _tokenizer(folder: Path) -> Any:
-    """None without one. Raises UnreadableTokenizer."""
-    from tokenizers import Tokenizer
-
-    path = folder / TOKENIZER
-    if not os.path.lexists(path):
-        return None
-    try:
-        with os.fdopen(open_plain(path.resolve()), "rb") as file:
-            return Tokenizer.from_buffer(file.read())
-    except Exception as error:  # noqa: BLE001 - the library raises Exception itself
-        text = str((isinstance(error, OSError) and error.strerror) or error)
-        why = visible(text.rpartition("buffer: ")[2].partition("\n")[0][:MOST_REASON])
-        raise UnreadableTokenizer(f"{TOKENIZER} cannot be read ({why})") from None
-
-
 def _plain(value: Any) -> Any:
     """A configuration without what LEFT_OUT names, at every level."""
     if isinstance(value, dict):
@@ -240,4 +197,4 @@ def _plain(value: Any) -> Any:
 
 
 def _reason(error: BaseException) -> str:
-    return shown(first_line(error)[:200])
+    return visible(first_line(error)[:200])

@@ -9,7 +9,7 @@ random tokens, said twice                for every other model: who has inductio
 import json
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from pydantic import StrictInt, TypeAdapter
@@ -17,19 +17,20 @@ from torch import Generator, Tensor
 from torch.nn.functional import pad
 
 from ...files.errors import BadInput, shown
+from ...files.printable import visible
 from ...files.safe_files import NotPlain, open_plain
 from ..gated import About
-from ..synthetic_tasks import UNSCORED, Batch, task
+from ..synthetic_tasks import TASKS, UNSCORED, Batch, task
 from ..training import held_out
-from . import hugging_face
+from .given import TOKENIZER
 
 REPEATED = 24  # random tokens, which are then said again
 SEQUENCES = 16
 LONGEST = 48  # tokens of a sequence of the user's
 MAX_BYTES = 1 << 20
 ROWS = TypeAdapter(list[list[StrictInt]])
+MOST_REASON = 150  # characters
 MAX_LABEL = 12  # characters of a token's name
-TASKS = ("recall", "copy", "majority", "two_relations", "six_relations", "text")
 
 
 class Sequences(NamedTuple):
@@ -65,8 +66,9 @@ def _of_task(about: About, device: torch.device) -> Sequences | None:
     if of.vocabulary != about.vocabulary or drawn.tokens.shape[1] > (about.longest or 0):
         return None
     first = drawn.tokens[0].tolist()
-    labels = [of.names[token] if token < len(of.names) else str(token) for token in first]
-    return Sequences(*_halves(drawn), labels, f"new sequences of its task, {name}")
+    return Sequences(
+        *_halves(drawn), [of.names[token] for token in first], f"new sequences of its task, {name}"
+    )
 
 
 def _repeated(about: About, path: Path, seed: int, device: torch.device) -> Sequences:
@@ -81,7 +83,7 @@ def _repeated(about: About, path: Path, seed: int, device: torch.device) -> Sequ
     tokens = once.repeat(1, 2)
     targets = _next(tokens)
     targets[:, : half - 1] = UNSCORED  # nobody can know what was drawn
-    batch = Batch(tokens.to(device), targets.to(device))
+    batch = Batch(tokens, targets).to(device)
     labels, unnamed = _labels(about, path, tokens[0].tolist())
     return Sequences(*_halves(batch), labels, f"{half} random tokens, said twice", unnamed)
 
@@ -95,7 +97,13 @@ def _given(about: About, path: Path, file: Path, device: torch.device) -> Sequen
     if read is None and about.format != "transformers":
         raise BadInput(f"{place}: not JSON; wanted a list of token ids for this model")
     if read is None:
-        read = hugging_face.token_ids(path, text)
+        tokenizer, why = _tokenizer(path)
+        if tokenizer is None:
+            raise BadInput(
+                f"{shown(str(path))}: {why or f'no {TOKENIZER}'}, so text has no tokens; wanted one"
+                " that the package tokenizers wrote, or --tokens with a JSON list of token ids"
+            )
+        read = tokenizer.encode(text).ids
     longest = min(LONGEST, about.longest or LONGEST)
     try:
         rows = ROWS.validate_python(read if read and isinstance(read[0], list) else [read])
@@ -113,7 +121,7 @@ def _given(about: About, path: Path, file: Path, device: torch.device) -> Sequen
             f"{place}: not sequences of this model's tokens; wanted one list, or lists of one"
             f" length, of 2 or more whole numbers from 0 to {about.vocabulary - 1}"
         ) from None
-    batch = Batch(tokens.to(device), _next(tokens).to(device))
+    batch = Batch(tokens, _next(tokens)).to(device)
     count, size = tokens.shape
     what = f"{count} sequence{'s' if count > 1 else ''} of {size} tokens from {file.name}"
     labels, unnamed = _labels(about, path, tokens[0].tolist())
@@ -126,7 +134,7 @@ def _halves(batch: Batch) -> tuple[Batch, Batch]:
     if count < 4:
         return batch, batch
     half = min(count // 2, SEQUENCES)
-    return Batch(*(one[:half] for one in batch)), Batch(*(one[half : 2 * half] for one in batch))
+    return batch.part(0, half), batch.part(half, 2 * half)
 
 
 def _next(tokens: Tensor) -> Tensor:
@@ -135,13 +143,26 @@ def _next(tokens: Tensor) -> Tensor:
 
 def _labels(about: About, path: Path, tokens: list[int]) -> tuple[list[str], str | None]:
     """What the tokens are called, and why by their numbers, if a tokenizer cannot be read."""
-    named, unnamed = None, None
-    if about.format == "transformers":
-        try:
-            named = hugging_face.token_names(path, tokens)
-        except hugging_face.UnreadableTokenizer as error:
-            unnamed = f"{error}, so tokens are called by their numbers"
-    return [*map(_label, named or map(str, tokens), tokens)], unnamed
+    tokenizer, why = _tokenizer(path) if about.format == "transformers" else (None, "")
+    names = [str(one) if tokenizer is None else tokenizer.decode([one]) for one in tokens]
+    unnamed = f"{why}, so tokens are called by their numbers" if why else None
+    return [*map(_label, names, tokens)], unnamed
+
+
+def _tokenizer(folder: Path) -> tuple[Any, str]:
+    """None without one, and if it cannot be read; then with the reason."""
+    from tokenizers import Tokenizer
+
+    path = folder / TOKENIZER
+    if not os.path.lexists(path):
+        return None, ""
+    try:
+        with os.fdopen(open_plain(path.resolve()), "rb") as file:
+            return Tokenizer.from_buffer(file.read()), ""
+    except Exception as error:  # noqa: BLE001 - the library raises Exception itself
+        text = str((isinstance(error, OSError) and error.strerror) or error)
+        why = visible(text.rpartition("buffer: ")[2].partition("\n")[0][:MOST_REASON])
+        return None, f"{TOKENIZER} cannot be read ({why})"
 
 
 def _label(name: str, number: int) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from ...files.errors import BadInput, first_line, shown
+from ...files.errors import BadInput, first_line
+from ...files.printable import visible
 
 
 def read_tensors(
@@ -33,6 +34,6 @@ def read_tensors(
     except BadInput:
         raise
     except (SafetensorError, OSError, ValueError, MemoryError) as error:
-        why = shown(first_line(error)[:200])
+        why = visible(first_line(error)[:200])
         raise BadInput(f"{place}: {why}; wanted a whole safetensors file") from None
     return tensors, about

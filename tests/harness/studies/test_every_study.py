@@ -26,9 +26,11 @@ def test_a_run_keeps_a_row_per_study_and_goes_on_after_one_that_fails(
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(
-        "import attnbench.harness.studies.score_scale as study\n"
+        "import attnbench.harness.studies as studies\n"
         "def run(problem, device, seed):\n    raise RuntimeError('a bug of the study')\n    yield\n"
-        "study.run = run\n"
+        "load = studies.load\n"
+        "class Failing:\n    run = staticmethod(run)\n"
+        "studies.load = lambda name: Failing if name == 'score_scale' else load(name)\n"
     )
     done = attnbench(
         *("run", "--backends", "sdpa", "--batch", "1", "--seq-len", "32", "--d-model", "32"),
