@@ -6,14 +6,14 @@ d_model it is one head.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite, nan
 from typing import Any
 
 from ..harness.stats.intervals import equivalence
 from .data.row_groups import WIDTHS, Group, Row, axis_text, backends, groups, value_text
-from .formatting import STATUS_WORDS, times_text
+from .formatting import STATUS_WORDS
 from .ratio import Ratio, time_ratio
 from .words import DISTURBED, SAME_RATIO, Word, word_of
 
@@ -27,12 +27,9 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameTime:
-    """Whether two times are equal within 5 %, and the interval of their ratio that decides it."""
+    """Whether two times are equal within 5 %, and their ratio with the interval that decides it."""
 
     word: Word
-    value: float
-    low: float
-    high: float
     ratio: Ratio
 
     @property
@@ -43,30 +40,19 @@ class SameTime:
     @property
     def text(self) -> str:
         """`1.02 times (0.99 to 1.04)`; why not, if it is undecided because of noise."""
-        text = times_text(self.value, self.low, self.high) + (
-            "" if self.ratio.paired else ", unpaired"
-        )
         if not self.noise_shown:
-            return text
+            return self.ratio.text
         noise = self.ratio.noise
-        return f"{text}, which allows for {noise}" if noise else f"{text}{DISTURBED}"
+        return self.ratio.text + (f", which allows for {noise}" if noise else DISTURBED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contrast:
-    """A backend with one value of an axis (`row`) against its base.
-
-    `time`: None if either has no latency. The others are exact ratios, NaN without a number.
-    """
+    """A backend with one value of an axis (`row`) against its base."""
 
     axis: str
     row: Row
     base: Row
-    time: Ratio | None
-    peak_bytes: float
-    input_bytes: float
-    work_flops: float
-    work_exps: float
 
     @property
     def backend(self) -> str:
@@ -75,6 +61,22 @@ class Contrast:
     @property
     def heads(self) -> int:
         return int(self.row["heads"])
+
+    @cached_property
+    def time(self) -> Ratio | None:
+        """None if either has no latency."""
+        return time_ratio(self.row, self.base)
+
+    @property
+    def peak_bytes(self) -> float:
+        """With what is kept between calls, where that is known; NaN without a number."""
+        kept = self.counted("needed_bytes")
+        return kept if isfinite(kept) else self.counted("peak_bytes")
+
+    def counted(self, column: str) -> float:
+        """An exact ratio, NaN without a number."""
+        ours, base = self.row.get(column), self.base.get(column)
+        return ours / base if ours is not None and base else nan
 
     @property
     def is_known(self) -> bool:
@@ -99,13 +101,8 @@ class Contrast:
             found = equivalence(self.row["block_ms"], self.base["block_ms"], SAME_RATIO)
             low, high = found.low, found.high
         decides = bool(ratio.noise) or not ratio.disturbed
-        return SameTime(
-            word=word_of(low, high) if decides else "undecided",
-            value=ratio.value,
-            low=low,
-            high=high,
-            ratio=ratio,
-        )
+        word: Word = word_of(low, high) if decides else "undecided"
+        return SameTime(word=word, ratio=replace(ratio, low=low, high=high))
 
     @property
     def missing(self) -> str:
@@ -118,18 +115,10 @@ class Contrast:
         why = "not timed" if status == "ok" else STATUS_WORDS.get(status, status)
         return f"{why} with {setting(self.axis, lacking)}"
 
-
-def contrast(axis: str, row: Row, base: Row) -> Contrast:
-    return Contrast(
-        axis=axis,
-        row=row,
-        base=base,
-        time=time_ratio(row, base),
-        peak_bytes=_quotient(_bytes(row), _bytes(base)),
-        input_bytes=_quotient(row.get("input_bytes"), base.get("input_bytes")),
-        work_flops=_quotient(row.get("work_flops"), base.get("work_flops")),
-        work_exps=_quotient(row.get("work_exps"), base.get("work_exps")),
-    )
+    @property
+    def against(self) -> str:
+        """`padding mask against no mask`."""
+        return f"{setting(self.axis, self.row)} against {setting(self.axis, self.base)}"
 
 
 def contrasts(rows: Sequence[Row], axis: str) -> list[tuple[Group, list[Contrast]]]:
@@ -164,7 +153,9 @@ def against_one_head(rows: Sequence[Row]) -> list[tuple[Group, list[Contrast]]]:
         for backend in backends(group.rows):
             by_heads = {row["heads"]: row for row in group.rows if row["backend"] == backend}
             if one := by_heads.pop(1, None):
-                some += [contrast("heads", row, one) for _, row in sorted(by_heads.items())]
+                some += [
+                    Contrast(axis="heads", row=row, base=one) for _, row in sorted(by_heads.items())
+                ]
         if most_heads(some):
             found.append((group, some))
     return sorted(
@@ -213,15 +204,7 @@ def _against_the_first(group: Group, axis: str) -> list[Contrast]:
             setting(axis, row): row for row in reversed(group.rows) if row["backend"] == backend
         }
         if base := by_setting.pop(first, None):
-            found += [contrast(axis, row, base) for row in reversed(by_setting.values())]
+            found += [
+                Contrast(axis=axis, row=row, base=base) for row in reversed(by_setting.values())
+            ]
     return found
-
-
-def _bytes(row: Row) -> float | None:
-    """With what is kept between calls, where that is known."""
-    needed: float | None = row.get("needed_bytes")
-    return row.get("peak_bytes") if needed is None else needed
-
-
-def _quotient(numerator: float | None, denominator: float | None) -> float:
-    return numerator / denominator if numerator is not None and denominator else nan

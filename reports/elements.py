@@ -3,7 +3,7 @@
 Renderers (`pages/`) decide how they look.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Literal, TypeVar
@@ -94,23 +94,32 @@ def table_of(
     columns: Mapping[str, Callable[[Item], Cell | Marked]],
     *,
     case: Callable[[Item], str | None] | None = None,
+    optional: Collection[str] = (),
     folded: bool = False,
 ) -> Table:
     """A row per item. `columns`: by title, what makes the cell of an item.
 
-    `case`: the case that a row is about; its first cell leads there.
+    `case`: the case that a row is about; its first cell leads there. `optional`: columns that are
+    left out if all their cells are "".
     """
-    rows: list[tuple[Cell, ...]] = []
+    every = list(items)
+    cells = {name: list(map(made, every)) for name, made in columns.items()}
+    shown = [
+        name
+        for name, made in cells.items()
+        if name not in optional or any(cell != "" for cell in made)
+    ]
     looks: dict[tuple[int, int], Marked] = {}
-    for line, item in enumerate(items):
-        cells = [made(item) for made in columns.values()]
-        if case is not None:
-            looks[line, 0] = Marked(cell="", case=case(item))
-        looks |= {(line, at): cell for at, cell in enumerate(cells) if isinstance(cell, Marked)}
-        rows.append(tuple(cell.cell if isinstance(cell, Marked) else cell for cell in cells))
+    if case is not None:
+        looks = {(line, 0): Marked(cell="", case=case(item)) for line, item in enumerate(every)}
+    rows: list[tuple[Cell, ...]] = []
+    for line in range(len(every)):
+        found = [cells[name][line] for name in shown]
+        looks |= {(line, at): cell for at, cell in enumerate(found) if isinstance(cell, Marked)}
+        rows.append(tuple(cell.cell if isinstance(cell, Marked) else cell for cell in found))
     return Table(
         title=title,
-        columns=tuple(columns),
+        columns=tuple(shown),
         rows=tuple(rows),
         strong=frozenset(place for place, look in looks.items() if look.strong),
         failed=frozenset(place for place, look in looks.items() if look.failed),

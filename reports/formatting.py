@@ -188,11 +188,18 @@ def times_text(value: float | None, low: float | None = None, high: float | None
     return f"{number_text(value)} times{ratio_range_text(low, high)}"
 
 
-def list_text(items: Sequence[str]) -> str:
-    """`a, b and c`."""
+def list_text(items: Sequence[str], most: int | None = None) -> str:
+    """`a, b and c`; with more than `most` items `a, b and 3 more`."""
+    if most is not None and len(items) > most:
+        items = [*items[: most - 1], f"{len(items) - most + 1} more"]
     if len(items) < 2:
         return "".join(items)
     return f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def capital(text: str) -> str:
+    """With a capital, as a sentence begins."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:

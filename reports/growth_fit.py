@@ -7,7 +7,7 @@ lengths the choice is often wrong, and an interval that depends on it misses the
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
 from math import exp, inf, isfinite, log, nan
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..harness.stats.intervals import CONFIDENCE, WIDENED_LEVEL, Interval
 from .data.row_groups import Group, Row, axis_title, backends, groups
 from .formatting import number_text, whole_text
-from .ratio import disturbed, log_bounds, time_ratio
+from .ratio import Ratio, disturbed, log_bounds, time_ratio
 
 Numbers = NDArray[np.float64]
 FEWEST_LENGTHS = 5  # with four, AICc can choose no formula of two terms
@@ -26,11 +26,13 @@ FURTHEST = 4  # times the longest measured N: beyond it the formula is not used
 EXPONENT_MARGIN = 0.1  # an exponent of 1.1 doubles 7 % more than linear does
 DRAWS = 2000  # bounds of exponents with six blocks per length then differ by 0.03 between seeds
 SEED = 20261121  # the same run gives the same page
-TERMS = ("constant", "N", "N²")
 _SUBSETS = tuple(subset for count in (1, 2, 3) for subset in combinations(range(3), count))
 OFF_RATIO = 1.15  # largest difference of formula and measurement, if beyond the interval
 _NO_RESIDUAL = 1e-6  # relative; fits closer than this are equally good
 _RIDGE = 1e-14  # of columns scaled to 1: keeps a solution where columns coincide
+
+
+NOTHING = Interval(value=nan, low=nan, high=nan, units=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,27 +51,23 @@ class Growth:
     backend: str
     lengths: tuple[int, ...]
     time_ms: tuple[float, ...]
-    constant_ms: Interval
-    per_token_ms: Interval
-    per_pair_ms: Interval
-    exponents: tuple[Interval, ...]
     slopes: tuple[Interval | None, ...]
-    crossover: Interval | None
-    worst: tuple[int, float]
+    constant_ms: Interval = NOTHING
+    per_token_ms: Interval = NOTHING
+    per_pair_ms: Interval = NOTHING
+    exponents: tuple[Interval, ...] = ()
+    crossover: Interval | None = None
+    worst: tuple[int, float] = (0, nan)
     describes: bool = False
     disturbed: bool = False
     reason: str = ""
-    draws: Numbers = field(repr=False, compare=False)  # [draw, coefficient]
+    draws: Numbers = field(repr=False, compare=False, default_factory=lambda: np.empty((0, 3)))
 
     @property
-    def terms(self) -> tuple[str, ...]:
-        return tuple(
-            term for term, found in zip(TERMS, self._coefficients, strict=True) if found.value > 0
-        )
-
-    @property
-    def _coefficients(self) -> tuple[Interval, Interval, Interval]:
-        return self.constant_ms, self.per_token_ms, self.per_pair_ms
+    def chosen(self) -> Numbers:
+        """The coefficients."""
+        found = (self.constant_ms, self.per_token_ms, self.per_pair_ms)
+        return np.array([one.value for one in found])
 
 
 # ---- fits of rows --------------------------------------------------------------------------------
@@ -97,23 +95,9 @@ def growth(rows: Sequence[Row], backend: str, over: str = "seq_len") -> Growth:
         for i in range(len(mine))
     )
     if len(mine) < FEWEST_LENGTHS:
-        nothing = Interval(value=nan, low=nan, high=nan, units=0)
         are = "is" if len(mine) == 1 else "are"
         reason = f"{FEWEST_LENGTHS} timed lengths are needed, and there {are} {len(mine)}"
-        return Growth(
-            backend=backend,
-            lengths=lengths,
-            time_ms=times,
-            constant_ms=nothing,
-            per_token_ms=nothing,
-            per_pair_ms=nothing,
-            exponents=(),
-            slopes=slopes,
-            crossover=None,
-            worst=(0, nan),
-            reason=reason,
-            draws=np.empty((0, 3)),
-        )
+        return Growth(backend=backend, lengths=lengths, time_ms=times, slopes=slopes, reason=reason)
     drawn, note = _drawn(mine, over)
     solutions = _solutions(lengths, np.concatenate([np.array([times]), drawn]))
     chosen = _best(*solutions, len(mine), choose=True)[0]
@@ -154,10 +138,9 @@ def predict(found: Growth, n: int) -> Interval:
         f"beyond {FURTHEST} times the longest measured N" if n > FURTHEST * longest else ""
     )
     if reason:
-        return Interval(value=nan, low=nan, high=nan, units=0, reason=reason)
-    chosen = np.array([found.constant_ms.value, found.per_token_ms.value, found.per_pair_ms.value])
+        return replace(NOTHING, reason=reason)
     return _intervals(
-        [_time(chosen, n)], (found.draws @ np.array([1.0, n, float(n) * n]))[None], ""
+        [_time(found.chosen, n)], (found.draws @ np.array([1.0, n, float(n) * n]))[None], ""
     )[0]
 
 
@@ -347,11 +330,13 @@ def _crossing(draws: Numbers) -> Numbers:
 def slope(before: Row, after: Row, over: str) -> Interval | None:
     """The measured slope of log T over log N between two lengths; NaN bounds without intervals."""
     ratio = time_ratio(after, before)
-    if ratio is None:
-        return None
-    step = log(after[over] / before[over])
+    return None if ratio is None else power(ratio, after[over] / before[over])
+
+
+def power(ratio: Ratio, times: float) -> Interval:
+    """The exponent x for which a size that grows so many times gives this ratio."""
     low, high = (
-        log(bound) / step if bound > 0 and isfinite(bound) else nan
+        log(bound) / log(times) if bound > 0 and isfinite(bound) else nan
         for bound in (ratio.low, ratio.high)
     )
-    return Interval(value=log(ratio.value) / step, low=low, high=high, units=2)
+    return Interval(value=log(ratio.value) / log(times), low=low, high=high, units=2)

@@ -14,23 +14,23 @@ from ..rows.record import Planned
 from ..run.engine import RunOptions, Wanted
 from ..run.environments import Change, Environments, recorded_environments, unlike
 from ..run.run_rows import RunPlan, RunRows
-from ..run.study_files import Told
+from ..run.studies import Told
 from .dispatch import run_on
 from .node_device import settings_here
-from .remote import Cluster, Fleet, NodeWanted, Opened
-from .shipping import Shipping, refuse_unreadable
+from .remote import Fleet, NodeWanted, Opened, OpenFleet
+from .shipping import Shipping, shipped
 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
     """The engine of `attnbench run --on NAME`."""
 
-    cluster: Cluster
+    cluster: OpenFleet
 
     @contextmanager
     def open(self, wanted: Wanted, options: RunOptions) -> Iterator["DevicesElsewhere"]:
         """With signals under control. Raises Refusal."""
-        refuse_unreadable(wanted.attachments)
+        files = list(map(shipped, wanted.attachments))
         node_wanted = NodeWanted(
             device=wanted.device,
             interpreters=wanted.interpreters,
@@ -41,9 +41,9 @@ class Elsewhere:
         )
         with Signals(embedded=options.embedded) as signals:
             try:
-                with self.cluster.open(node_wanted, signals.check) as fleet:
+                with self.cluster(node_wanted, signals.check) as fleet:
                     refuse_unlike(list(fleet.opened.values()))
-                    yield DevicesElsewhere(fleet, signals, Shipping(fleet, wanted.attachments))
+                    yield DevicesElsewhere(fleet, signals, Shipping(fleet, files))
             except Interrupted:  # while devices were opened: a run that has begun takes it itself
                 raise Stopped(signals.received or signal.SIGINT) from None
 

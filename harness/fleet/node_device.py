@@ -31,7 +31,7 @@ from ..process.worker_process import ANSWER_S
 from ..rows.record import Planned
 from ..run.device_run import DeviceRun, foresee
 from ..run.environments import environments_of, first_of, first_workers, measured_on
-from ..run.study_files import MODELS, Told, tried
+from ..run.studies import MODELS, Told, tried
 from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
 from ..store.run_store import LOGS

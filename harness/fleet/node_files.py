@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..files.safe_files import make_folder, open_plain, write_all, write_whole
 from ..rows.run_files import TELEMETRY
-from ..run.study_files import MODELS
+from ..run.studies import MODELS
 from ..store.run_store import LOGS
 
 LOG = re.compile(r"[A-Za-z0-9._-]{1,80}\.log", re.ASCII)

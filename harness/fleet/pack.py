@@ -1,12 +1,16 @@
 """What the fleet pack adds to the command line: `attnbench merge`, and `attnbench run --on ray`."""
 
+import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
 
+from ..cli.options import HOW, option
 from ..cli.verbs import MEASURE
+from ..files.errors import BadInput, EnvironmentUnmet
 from ..run.packs import Pack, PackVerb
 from .merge_verb import merge
-from .options import Address, DeviceKind, Devices, On, cluster_of, refuse_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +23,52 @@ if TYPE_CHECKING:
     from ..run.engine import RunOptions
 
 
+SHARED_CORES = "ATTNBENCH_TEST_SHARED_CORES"
+"""Only for tests of what is around measuring: a host may be several devices."""
+
+
+class Engine(StrEnum):
+    RAY = "ray"
+
+
+On = Annotated[
+    Engine | None,
+    option(
+        "--on ray",
+        "Measure on the devices of a Ray cluster, several at a time; this machine is one of"
+        " its nodes.",
+        HOW,
+    ),
+]
+Address = Annotated[
+    str | None,
+    option(
+        "--address auto|HOST:PORT",
+        "With --on ray: the cluster; that of this machine if not given.",
+        HOW,
+    ),
+]
+Devices = Annotated[
+    int | None,
+    option(
+        "--devices COUNT",
+        "With --on ray: how many to measure on, all if not given. With --dry-run: how long a"
+        " run on so many takes.",
+        HOW,
+        min=1,
+        max=100_000,
+    ),
+]
+DeviceKind = Annotated[
+    str | None,
+    option(
+        "--device-kind NAME",
+        "With --on ray: devices whose name has this, such as H100; a run measures one kind.",
+        HOW,
+    ),
+]
+
+
 def opted(
     options: "RunOptions",
     *,
@@ -28,14 +78,31 @@ def opted(
     devices: int | None,
     device_kind: str | None,
 ) -> "RunOptions":
-    """With the cluster whose devices measure. Raises BadInput, EnvironmentUnmet."""
-    refuse_alone(on, address, devices, device_kind, dry_run=dry_run)
+    """With the cluster whose devices measure. Raises BadInput for options without the one that they
+    belong to, EnvironmentUnmet without Ray; nothing of it is imported before that.
+    """
+    if on is None and (address is not None or device_kind is not None):
+        raise BadInput("--address and --device-kind belong to --on ray")
+    if on is None and devices is not None and not dry_run:
+        raise BadInput(
+            "--devices belongs to --on ray and to --dry-run; to measure a part, give --shard 1/8"
+        )
     if on is None or dry_run:
         return options
-    cluster = cluster_of(address, devices, device_kind)
+    if find_spec("ray") is None:
+        raise EnvironmentUnmet(
+            "--on ray: Ray is not installed; wanted 2.50 or newer: pip install 'attnbench[ray]'"
+        )
     from .elsewhere import Elsewhere
+    from .ray_cluster import RayCluster
 
-    return replace(options, engine=Elsewhere(cluster))
+    cluster = RayCluster(
+        address=address or "auto",
+        devices=devices,
+        device_kind=device_kind,
+        shared_cores=bool(os.environ.get(SHARED_CORES)),
+    )
+    return replace(options, engine=Elsewhere(cluster.open))
 
 
 def foreseen(

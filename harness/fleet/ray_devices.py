@@ -24,7 +24,7 @@ from ..files.errors import EnvironmentUnmet, first_line
 from ..files.printable import visible
 from ..process.worker_process import ANSWER_S, READY_S
 from ..rows.record import Planned
-from ..run.study_files import OPEN_S, Told
+from ..run.studies import OPEN_S, Told
 from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
 from ..studies.attachments import Tried

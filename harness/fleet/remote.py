@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from ..process.interpreter import Interpreter
 from ..rows.record import Planned, Record
 from ..run.environments import Environments
-from ..run.study_files import Told
+from ..run.studies import Told
 from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
 from ..studies.attachments import Tried
@@ -158,11 +158,9 @@ class Fleet(Protocol):
         """What has come since the last call, at least one message if one comes in time."""
 
 
-class Cluster(Protocol):
-    """Where devices are."""
+OpenFleet = Callable[[NodeWanted, Callable[[], None]], AbstractContextManager[Fleet]]
+"""Devices of one kind, locked until the end; the second argument is called while waiting and may
+raise.
 
-    def open(self, wanted: NodeWanted, check: Callable[[], None]) -> AbstractContextManager[Fleet]:
-        """Devices of one kind, locked until the end; `check` is called while waiting and may raise.
-
-        Raises Refusal if there is none, if one cannot be used, or if their software differs.
-        """
+Raises Refusal if there is none, if one cannot be used, or if their software differs.
+"""

@@ -5,17 +5,20 @@ Imports no torch: the process that drives a run reads them, the one beside the d
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from hashlib import file_digest, sha256
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..files.errors import BadInput, EnvironmentUnmet, shown
 from ..files.safe_files import make_folder, open_plain, write_whole
-from ..run.study_files import Told
+from ..run.studies import Told
 from ..scenario.shards import Units
 from ..studies import takes
-from ..studies.attachments import Attachment, attached_to, refuse_problems
+from ..studies.attachments import Attachment, Sent, attached_to, refuse_problems
 from .remote import Fleet
 
 MOST_PLACES = 4  # NAME/tokens/FILE has three
@@ -26,22 +29,51 @@ Content = NDArray[np.uint8]
 
 def content_of(path: Path) -> Content:
     """Raises OSError."""
-    with os.fdopen(open_plain(path.resolve()), "rb") as file:
+    with opened(path) as file:
         return np.fromfile(file, dtype=np.uint8)
+
+
+def opened(path: Path) -> BufferedReader:
+    """Raises OSError, also for what is no plain file."""
+    return os.fdopen(open_plain(path.resolve()), "rb")
+
+
+class Shipped(NamedTuple):
+    """An attachment that devices elsewhere look at. `digests`: of its files when the run began."""
+
+    name: str
+    study: str
+    sent: Sent
+    digests: Mapping[str, bytes]
+
+
+def shipped(one: Attachment) -> Shipped:
+    """Raises BadInput: what cannot be sent asks no device."""
+    sent, digests = one.sent(), {}
+    for file, path in sent.files.items():
+        try:
+            with opened(path) as content:
+                digests[file] = file_digest(content, "sha256").digest()
+        except OSError as error:
+            raise BadInput(
+                f"--{takes(one.study)} {shown(str(path))}: cannot be read ({error.strerror});"
+                " wanted a file that can, to send it to the devices of --on"
+            ) from None
+    return Shipped(one.name, one.study, sent, digests)
 
 
 class Shipping:
     """A device that was lost has lost its files too."""
 
-    def __init__(self, fleet: Fleet, attachments: Sequence[Attachment] = ()) -> None:
+    def __init__(self, fleet: Fleet, attachments: Sequence[Shipped] = ()) -> None:
         self._fleet = fleet
-        self._attachments = {one.name: (one.study, one.sent()) for one in attachments}
+        self._attachments = {one.name: one for one in attachments}
         self._there: dict[int, set[str]] = {}
 
     @property
     def told(self) -> Mapping[str, Told]:
         """What workers are told of each, within the folder of a device."""
-        return {name: sent.request for name, (_, sent) in self._attachments.items()}
+        return {name: one.sent.request for name, one in self._attachments.items()}
 
     def refuse_bad(self, budget_bytes: int) -> list[str]:
         """Let the first device open every attachment; remarks on them for the user.
@@ -52,12 +84,10 @@ class Shipping:
             return []
         number = min(self._fleet.opened)
         host = self._fleet.opened[number].host
-        options = [takes(study) for study, _ in self._attachments.values()]
+        options = [takes(one.study) for one in self._attachments.values()]
         if why := self._send(number, self._attachments):
             raise EnvironmentUnmet(f"--{options[0]}: {host}: {why}")
-        attached = {
-            name: (study, sent.request) for name, (study, sent) in self._attachments.items()
-        }
+        attached = {name: (one.study, one.sent.request) for name, one in self._attachments.items()}
         found = self._fleet.try_attachments(number, attached, budget_bytes)
         refuse_problems(found.problems, options, f"{host}: ")
         return found.remarks
@@ -79,28 +109,18 @@ class Shipping:
 
     def _send(self, number: int, names: Collection[str]) -> str:
         for name in sorted(names):
-            for file, path in self._attachments[name][1].files.items():
+            one = self._attachments[name]
+            for file, path in one.sent.files.items():
                 try:
                     content = content_of(path)
                 except OSError as error:
                     return f"{file}: cannot be read any more ({error.strerror})"
+                if sha256(content.data).digest() != one.digests[file]:
+                    return f"{file}: has other contents than when the run began"
                 if why := self._fleet.send(number, file, content):
                     return why
             self._there.setdefault(number, set()).add(name)
         return ""
-
-
-def refuse_unreadable(attachments: Sequence[Attachment]) -> None:
-    """Raises BadInput: what cannot be sent asks no device."""
-    for one in attachments:
-        for path in one.sent().files.values():
-            try:
-                os.close(open_plain(path.resolve()))
-            except OSError as error:
-                raise BadInput(
-                    f"--{takes(one.study)} {shown(str(path))}: cannot be read ({error.strerror});"
-                    " wanted a file that can, to send it to the devices of --on"
-                ) from None
 
 
 class ShippedFolder:

@@ -21,6 +21,7 @@ o = p v [batch, heads, n, d_v].
 The last four are to the other heads of the block, the first two of them means; None for one head.
 """
 
+from math import isfinite
 from typing import Any, NamedTuple
 
 import torch
@@ -31,11 +32,6 @@ from ...impls.block import Block, Decoder
 
 TINY = 1e-300
 PAIRED = 8  # sequences whose patterns are compared: pairs of 64 heads are many
-METRICS = (
-    *("entropy_nats", "distance_tokens", "distance_variance", "previous_share"),
-    *("induction_share", "output_rank", "pattern_difference", "output_similarity"),
-    *("nearest_difference", "nearest_similarity"),
-)
 Numbers = list[list[float | None]]
 """[block][head]."""
 
@@ -64,36 +60,36 @@ def heads_of(model: Decoder, tokens: Tensor) -> list[Heads]:
 
 
 def metrics(blocks: list[Heads], tokens: Tensor) -> dict[str, Numbers]:
-    """Every name of METRICS."""
+    """Each of the above, by name."""
     follows = followers(tokens)
     per_block = [_of_block(block, follows) for block in blocks]
-    return {name: [one[name] for one in per_block] for name in METRICS}
+    return {
+        name: [[v if isfinite(v) else None for v in one[name].tolist()] for one in per_block]
+        for name in per_block[0]
+    }
 
 
-def _of_block(block: Heads, follows: Tensor) -> dict[str, list[float | None]]:
+def _of_block(block: Heads, follows: Tensor) -> dict[str, Tensor]:
+    """[heads] each; not finite where a head has no such number."""
     p, o = block
     heads, n = p.shape[1], p.shape[2]
     place = torch.arange(n, device=p.device, dtype=p.dtype)
     distance = (place[:, None] - place[None]).clamp_min(0)
     of_sequences = (p * distance).sum(-1).mean(-1)  # [batch, heads]
+    on_followers = (p * follows[:, None]).sum(-1).transpose(0, 1)  # [heads, batch, n]
     differences, similarities = pattern_differences(p[:PAIRED]), output_similarities(o)
-    asked = follows.any(-1)  # [batch, n]
-    on_followers = (p * follows[:, None]).sum(-1)  # [batch, heads, n]
-    induction = [
-        float(on_followers[:, head][asked].mean()) if bool(asked.any()) else None
-        for head in range(heads)
-    ]
+    own = torch.eye(heads, dtype=torch.bool, device=p.device)
     return {
-        "entropy_nats": _floats(entropy(p).mean((0, 2))),
-        "distance_tokens": _floats(of_sequences.mean(0)),
-        "distance_variance": _floats(of_sequences.var(0, correction=0)),
-        "previous_share": _floats(p.diagonal(-1, 2, 3).mean((0, 2))),
-        "induction_share": induction,
-        "output_rank": _floats(effective_rank(o.transpose(0, 1).flatten(1, 2))),
-        "pattern_difference": _of_others(differences),
-        "output_similarity": _of_others(similarities),
-        "nearest_difference": _nearest(differences),
-        "nearest_similarity": [None if one is None else -one for one in _nearest(-similarities)],
+        "entropy_nats": entropy(p).mean((0, 2)),
+        "distance_tokens": of_sequences.mean(0),
+        "distance_variance": of_sequences.var(0, correction=0),
+        "previous_share": p.diagonal(-1, 2, 3).mean((0, 2)),
+        "induction_share": on_followers[:, follows.any(-1)].mean(1),
+        "output_rank": effective_rank(o.transpose(0, 1).flatten(1, 2)),
+        "pattern_difference": differences.masked_fill(own, 0).sum(1) / (heads - 1),
+        "output_similarity": similarities.masked_fill(own, 0).sum(1) / (heads - 1),
+        "nearest_difference": differences.masked_fill(own, torch.inf).amin(1),
+        "nearest_similarity": similarities.masked_fill(own, -torch.inf).amax(1),
     }
 
 
@@ -144,23 +140,3 @@ def output_similarities(o: Tensor) -> Tensor:
 def maps(blocks: list[Heads]) -> list[Any]:
     """The weights of the first sequence as lists, [block][head][query][key]."""
     return [block.weights[0].float().tolist() for block in blocks]
-
-
-def _of_others(pairs: Tensor) -> list[float | None]:
-    """Mean over the other heads of a block."""
-    heads = len(pairs)
-    if heads == 1:
-        return [None]
-    return _floats((pairs.sum(1) - pairs.diagonal()) / (heads - 1))
-
-
-def _nearest(pairs: Tensor) -> list[float | None]:
-    """The smallest to another head of the block."""
-    if len(pairs) == 1:
-        return [None]
-    own = torch.eye(len(pairs), dtype=torch.bool, device=pairs.device)
-    return _floats(pairs.masked_fill(own, torch.inf).amin(1))
-
-
-def _floats(values: Tensor) -> list[float | None]:
-    return [float(value) for value in values]

@@ -5,9 +5,8 @@ al. 2019, arXiv:1905.10650), or those whose removal is tried and raises the loss
 trained again.
 """
 
-import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -17,32 +16,9 @@ from .gated import Gated, Head
 from .synthetic_tasks import UNSCORED, Batch
 from .training import loss_of
 
-MOST_S = 30.0  # for all removals of a model, if nothing else is said
-FEWEST_SEQUENCES = 4
-MOST_STEPS = 16  # of the curve of fewer and fewer heads
-PerSequence = list[float]
 L = TypeVar("L")
 Loss = Callable[[Tensor, Tensor], L]
 """Of logits [batch, n, vocabulary] and targets [batch, n], in nats per scored token."""
-
-
-class Whole(NamedTuple):
-    """Of all heads: the loss of each sequence, and the share of scored tokens that are right."""
-
-    losses: PerSequence
-    accuracy_ratio: float
-
-
-class Removed(NamedTuple):
-    """`single`: [layer][head][sequence]; `left`: how many heads are left at each step of the curve,
-    `losses` [step][sequence]. None with `reason` if it takes too long. `sequences`: how many.
-    """
-
-    single: list[list[PerSequence]] | None
-    left: list[int] | None
-    losses: list[PerSequence] | None
-    sequences: int
-    reason: str | None
 
 
 def mean(logits: Tensor, targets: Tensor) -> float:
@@ -50,47 +26,12 @@ def mean(logits: Tensor, targets: Tensor) -> float:
     return float(loss_of(logits, targets))
 
 
-def of_sequences(logits: Tensor, targets: Tensor) -> PerSequence:
+def of_sequences(logits: Tensor, targets: Tensor) -> list[float]:
     """Of each sequence the mean over its scored tokens."""
     each = cross_entropy(
         logits.transpose(1, 2), targets, ignore_index=UNSCORED, reduction="none"
     )  # [batch, n]
     return [float(one) for one in each.sum(-1) / (targets != UNSCORED).sum(-1)]
-
-
-def whole(model: Gated, batch: Batch) -> Whole:
-    with torch.no_grad():
-        logits = model.logits(batch.tokens)
-    scored = batch.targets != UNSCORED
-    right = (logits.argmax(-1) == batch.targets)[scored]
-    return Whole(of_sequences(logits, batch.targets), float(right.double().mean()))
-
-
-def removed(model: Gated, batch: Batch, judged_on: Batch, most_s: float = MOST_S) -> Removed:
-    """`most_s`: for all of it, by the time of the first pass."""
-    begun = time.perf_counter()
-    without(model, (), batch, of_sequences)
-    pass_s, count = time.perf_counter() - begun, len(batch.tokens)
-    passes = sum(model.heads) + min(sum(model.heads), MOST_STEPS) + 1
-    fitting = int(count * most_s / max(passes * pass_s, 1e-9))
-    if fitting < min(count, FEWEST_SEQUENCES):
-        reason = (
-            f"{sum(model.heads)} heads: removing each would take about"
-            f" {passes * pass_s * min(count, FEWEST_SEQUENCES) / count:.0f} s, of at most"
-            f" {most_s:.0f} s, half of the time limit; raise it with --timeout"
-        )
-        return Removed(None, None, None, 0, reason)
-    few = Batch(*(one[:fitting] for one in batch))
-    order = by_importance(model, judged_on)
-    steps = min(len(order), MOST_STEPS)
-    gone = sorted({round(len(order) * step / steps) for step in range(steps + 1)})
-    return Removed(
-        single(model, few, of_sequences),
-        [len(order) - many for many in gone],
-        in_order(model, order, gone, few, of_sequences),
-        len(few.tokens),
-        None,
-    )
 
 
 def every_head(model: Gated) -> list[Head]:

@@ -40,6 +40,13 @@ class Batch(NamedTuple):
     tokens: Tensor
     targets: Tensor
 
+    def to(self, device: torch.device) -> "Batch":
+        return Batch(self.tokens.to(device), self.targets.to(device))
+
+    def part(self, first: int, end: int) -> "Batch":
+        """Some of the sequences."""
+        return Batch(self.tokens[first:end], self.targets[first:end])
+
 
 class Task(NamedTuple):
     """`vocabulary`: of tokens and of targets. `depth`: blocks that it needs. `draw`: a batch of so
@@ -56,7 +63,7 @@ class Task(NamedTuple):
 
 def task(name: str, tokens: int = TOKENS) -> Task:
     """Of sequences of so many tokens. Raises KeyError for a name that the docstring above lacks."""
-    return _TASKS[name](tokens)
+    return TASKS[name](tokens)
 
 
 def _recall(length: int) -> Task:
@@ -127,7 +134,7 @@ def _letters(count: int) -> tuple[str, ...]:
     return tuple(chr(ord("a") + place) for place in range(count))
 
 
-_TASKS: dict[str, Callable[[int], Task]] = {
+TASKS: dict[str, Callable[[int], Task]] = {
     "recall": _recall,
     "copy": _copy,
     "majority": _majority,

@@ -105,7 +105,7 @@ def train(model: Decoder, task: Task, steps: int, seed: int) -> Fit:
     device, generator = next(model.parameters()).device, Generator().manual_seed(DRAWS + seed)
 
     def draw() -> Batch:
-        return _moved(task.draw(generator, BATCH), device)
+        return task.draw(generator, BATCH).to(device)
 
     peak_bytes = step_bytes(model, draw())
     return fit(model, steps, draw, partial(_loss, model))._replace(peak_bytes=peak_bytes)
@@ -149,12 +149,12 @@ def step_bytes(model: Decoder, batch: Batch) -> int | None:
 def held_out(task: Task, seed: int, device: torch.device) -> Batch:
     """The same sequences for every model of a seed; none of them was trained on, but by chance."""
     draw = task.held_out or task.draw
-    return _moved(draw(Generator().manual_seed(2 * DRAWS + seed), HELD_OUT), device)
+    return draw(Generator().manual_seed(2 * DRAWS + seed), HELD_OUT).to(device)
 
 
 def seen(task: Task, seed: int, device: torch.device) -> Batch:
     """Sequences like those trained on; of a text that is seen repeatedly, some of those."""
-    return _moved(task.draw(Generator().manual_seed(3 * DRAWS + seed), HELD_OUT), device)
+    return task.draw(Generator().manual_seed(3 * DRAWS + seed), HELD_OUT).to(device)
 
 
 def quality(model: Decoder, batch: Batch, noise: float = 0.0) -> tuple[float, float]:
@@ -168,9 +168,12 @@ def quality(model: Decoder, batch: Batch, noise: float = 0.0) -> tuple[float, fl
             drawn = torch.randn(x.shape, generator=Generator().manual_seed(DRAWS)).to(x)
             x = x + noise * x.std() * drawn
         logits = model.from_embedded(x)[0]
-        scored = batch.targets != UNSCORED
-        right = (logits.argmax(-1) == batch.targets)[scored]
-        return float(loss_of(logits, batch.targets)), float(right.double().mean())
+        return float(loss_of(logits, batch.targets)), share_right(logits, batch.targets)
+
+
+def share_right(logits: Tensor, targets: Tensor) -> float:
+    """Of the scored tokens."""
+    return float((logits.argmax(-1) == targets)[targets != UNSCORED].double().mean())
 
 
 def loss_of(logits: Tensor, targets: Tensor) -> Tensor:
@@ -187,7 +190,3 @@ def _share(step: int, steps: int) -> float:
     if step < warm:
         return (step + 1) / warm
     return 0.5 * (1 + cos(pi * (step - warm) / max(1, steps - warm)))
-
-
-def _moved(batch: Batch, device: torch.device) -> Batch:
-    return Batch(batch.tokens.to(device), batch.targets.to(device))

@@ -4,18 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from .values import (
-    Config,
-    Count,
-    Counts,
-    Cycles,
-    Int,
-    Number,
-    Object,
-    Part,
-    Reasons,
-    StatusWord,
-)
+from .values import Config, Count, Counts, Cycles, Int, Number, Object, Part, Reasons, StatusWord
 
 
 class KernelPlan(Part):

@@ -42,6 +42,17 @@ def read_meta(run: Path) -> Document:
     return meta
 
 
+def read_suite(folder: Path) -> Document:
+    """suite.json. Raises BadRun."""
+    from .model import SuitePlan, check
+
+    path = folder / SUITE
+    document = read_document(path)
+    with _refusals(shown_path(path)):
+        check(document, SuitePlan)
+    return document
+
+
 def read_document(path: Path) -> Document:
     """A file of one JSON object with a format version. Raises BadRun."""
     where = shown_path(path)

@@ -15,7 +15,7 @@ from ..studies.attachments import Attachment
 from .environments import Change, Environments
 from .listener import Listener
 from .run_rows import RunPlan, RunRows
-from .study_files import Told
+from .studies import Told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

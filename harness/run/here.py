@@ -24,7 +24,7 @@ from .environments import (
 )
 from .run_rows import RunPlan, RunRows
 from .session import open_session
-from .study_files import Told, tried
+from .studies import Told, tried
 
 
 class Here:

@@ -12,16 +12,15 @@ from ..cases.expected_time import Forecast
 from ..machine.calibration_file import newest_calibration, why_unreadable
 from ..process.interpreter import Interpreter
 from ..scenario import Scenario
-from ..scenario.selection import Selection, select
-from ..scenario.shards import Units
+from ..scenario.selection import SelectedCases, Selection, select
+from ..scenario.shards import Shard, Units
 from ..store.run_store import Store, point_latest, results_root
 from .engine import Devices, RunOptions
 from .environments import measured_on, refuse_changes
 from .forecast import forecast_of
-from .planned import planned_fields
 from .resumable import Unfinished
 from .run_rows import PreviousRow, RunPlan, RunRows
-from .study_files import MODELS, Told
+from .studies import MODELS, Told
 from .worker_pool import RunConfig
 
 SAFE_SHARE = 0.7  # of the memory that is free at the start; our reference and others need the rest
@@ -68,6 +67,33 @@ def new_run(
     forecast = _forecast(selected.units, config, devices)
     store = Store.create(root, scenario.name, meta)
     return _plan(store, config, options, remarks, selected.units, forecast)
+
+
+def planned_fields(selected: SelectedCases, shard: Shard | None) -> dict[str, Any]:
+    """`cases`, `walls` and `studies`; in a shard also `shard`, with those of the other shards.
+
+    In a shard each wall and study has its `place` in the whole plan; cases have their `group`.
+    """
+    whole = selected.whole
+    plan = {
+        "cases": [
+            {**group.fields(), **case.fields()} for group in whole.groups for case in group.cases
+        ],
+        "walls": [wall.fields() for wall in whole.walls],
+        "studies": [study.fields() for study in whole.studies],
+    }
+    if shard is None:
+        return plan
+    for name in ("walls", "studies"):
+        plan[name] = [{"place": place, **one} for place, one in enumerate(plan[name])]
+    own = set(selected.units.ids)
+    elsewhere = {
+        name: [one for one in planned if one["case"] not in own] for name, planned in plan.items()
+    }
+    return {
+        **{name: [one for one in planned if one["case"] in own] for name, planned in plan.items()},
+        "shard": {"number": shard.number, "of": shard.of, "elsewhere": elsewhere},
+    }
 
 
 def budget_bytes_of(scenario: Scenario, free_bytes: int) -> int:

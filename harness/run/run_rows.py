@@ -1,7 +1,7 @@
 """What of a plan has no final row yet, and the rows on their way to disk."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,19 +86,6 @@ class RunRows:
         remarks = [*plan.remarks, *(expected.remarks if expected else ())]
         plan.listener.begin(plan.store.path, planned, done, remarks, expected)
 
-    def record(
-        self, planned: Planned, status: Status, reason: str, values: Mapping[str, Any]
-    ) -> Record:
-        """The next row of something planned."""
-        return Record(
-            planned=planned,
-            device=self.plan.config.device,
-            attempt=self._attempts.get(planned.id, 0) + 1,
-            status=status,
-            reason=reason,
-            values=values,
-        )
-
     def without_measuring(
         self, planned: Planned, status: Status, reason: str, where: Mapping[str, str | None]
     ) -> Record:
@@ -108,7 +95,14 @@ class RunRows:
             values = known_costs(planned.problem)
         elif isinstance(planned, Wall):
             values = known_of_wall(self.plan.config)
-        return self.record(planned, status, reason, {**where, **values})
+        return Record(
+            planned=planned,
+            device=self.plan.config.device,
+            attempt=self._attempts.get(planned.id, 0) + 1,
+            status=status,
+            reason=reason,
+            values={**where, **values},
+        )
 
     def keep(self, *records: Record) -> None:
         """Put rows on disk, then tell the listener. Raises StoreError."""
@@ -119,13 +113,10 @@ class RunRows:
 
     def not_reached(self, reason: str) -> None:
         """What is left gets rows that say so; the listener hears none. Raises StoreError."""
-        left, where = tuple(self.left.values()), self.plan.config.measured_on
-        self.plan.store.append(self._interrupted(left, f"not reached: {reason}", where))
+        where, reason = self.plan.config.measured_on, f"not reached: {reason}"
+        status = Status.INTERRUPTED
+        self.plan.store.append(
+            self.without_measuring(one, status, reason, where) for one in self.left.values()
+        )
+        self.result.statuses[status] += len(self.left)
         self.left.clear()
-        self.result.statuses[Status.INTERRUPTED] += len(left)
-
-    def _interrupted(
-        self, left: Sequence[Planned], reason: str, where: Mapping[str, str | None]
-    ) -> Iterator[Record]:
-        for one in left:
-            yield self.without_measuring(one, Status.INTERRUPTED, reason, where)

@@ -13,12 +13,12 @@ from ..files.safe_files import FileLock
 from ..process.death import signal_name
 from ..process.interpreter import Interpreter
 from ..process.interpreter import given_again as interpreters_given_again
-from ..rows.run_files import SUITE
+from ..rows.run_files import SUITE, read_suite
 from ..scenario import Scenario, from_mapping
 from ..scenario.selection import Selection
 from ..scenario.shards import read_shard
 from ..store.run_store import create_suite, point_latest, remove_suite, write_suite, writer_lock
-from ..store.suites import RunState, read_suite, run_state, runs_by_entry, suite_state
+from ..store.suites import RunState, run_state, runs_by_entry, suite_state
 from ..studies import takes, taking_files
 from ..studies.attachments import Attachment, given_again, names_in
 from .resumable import Unfinished

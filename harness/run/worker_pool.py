@@ -15,7 +15,6 @@ from ..rows.record import Planned, Record, Status
 from ..scenario import Plan
 from ..telemetry.timeline import Timeline
 from .environments import start_worker
-from .planned import wall_share
 from .wall_search import TOLERANCE_RATIO
 
 
@@ -84,6 +83,13 @@ class RunConfig:
         return bool(set(measures()) & set(self.measure)) and all(
             getattr(problem, axis) in values for axis, values in self.watch.items()
         )
+
+
+def wall_share(meta: Mapping[str, Any]) -> float:
+    """How much of the time for walls this run has: a shard's walls get what they get in one run."""
+    shard, own = meta.get("shard"), len(meta.get("walls") or ())
+    elsewhere = len(shard["elsewhere"]["walls"]) if shard else 0
+    return own / (own + elsewhere) if elsewhere else 1.0
 
 
 class Slot(NamedTuple):

@@ -4,14 +4,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from ..files.errors import BadInput, shown
 from .changes import Change, add_backends, apply, expand_aliases, options_document
 from .check import problems_of
 from .document import Document, placeless
 from .fields import Limits, Plan
-from .messages import lines
+from .messages import checked
 from .model import Scenario
 from .model_cases import expand_models
 from .names import find, summaries
@@ -35,9 +33,7 @@ __all__ = [
 
 
 def load(
-    path_or_name: str | Path,
-    changes: Iterable[str] = (),
-    more_backends: Mapping[str, str] = {},
+    path_or_name: str | Path, changes: Iterable[str] = (), more_backends: Mapping[str, str] = {}
 ) -> Scenario:
     """The scenario in a file, or a shipped one by name. Raises BadInput.
 
@@ -49,9 +45,7 @@ def load(
 
 
 def load_entries(
-    path_or_name: str,
-    changes: Iterable[str] = (),
-    more_backends: Mapping[str, str] = {},
+    path_or_name: str, changes: Iterable[str] = (), more_backends: Mapping[str, str] = {}
 ) -> SuiteFile:
     """The entries of a suite file, a YAML list, or the one scenario of another. Raises BadInput.
 
@@ -114,10 +108,7 @@ def validated(
     expand_models(document)
     if more_backends:
         add_backends(document, more_backends)
-    try:
-        scenario = Scenario.model_validate(document.data)
-    except ValidationError as error:
-        raise BadInput(*lines(error.errors(include_url=False), document, Scenario)) from None
+    scenario = checked(Scenario, document.data, document)
     if problems := problems_of(scenario, document):
         raise BadInput(*problems)
     scenario._source = document.origin

@@ -157,11 +157,7 @@ class Strict(BaseModel):
     """Unknown fields are refused, types are not converted, and nothing changes afterwards."""
 
     model_config = ConfigDict(
-        strict=True,
-        extra="forbid",
-        frozen=True,
-        allow_inf_nan=False,
-        use_attribute_docstrings=True,
+        strict=True, extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
 
 

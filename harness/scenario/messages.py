@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from ..cases.axes import ALIASES
-from ..files.errors import shown
+from ..files.errors import BadInput, shown
 from .document import Document, Keys, key_word
-from .fields import Axes, ExtraCase, Grid, Limits, Plan, suggestion
+from .fields import Axes, ExtraCase, Grid, Limits, Model, Plan, suggestion
 
 MODELS: dict[Keys, type[BaseModel]] = {
     ("grid",): Grid,
@@ -38,11 +38,22 @@ SEVERAL = re.compile(r"[\w.+-]{1,20}(\s*,\s*[\w.+-]{1,20}){1,20}")
 MOST_LINES = 20
 
 
+def checked(
+    model: type[Model], data: Any, document: Document, keys: Keys = (), of: str = "a scenario"
+) -> Model:
+    """What a document has at `keys`, as a model. Raises BadInput, a line for each mistake."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        found = [{**one, "loc": (*keys, *one["loc"])} for one in error.errors(include_url=False)]
+        raise BadInput(*lines(found, document, model, of)) from None
+
+
 def lines(
     errors: Iterable[Mapping[str, Any]],
     document: Document,
     top: type[BaseModel],
-    of: str = "a scenario",
+    of: str,
 ) -> list[str]:
     """One line per error, the first MOST_LINES of them. `of`: what the fields are fields of."""
     # Pydantic also calls a list too short if everything in it was refused.

@@ -7,7 +7,7 @@ resumed where the model's configuration is not.
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from ...impls.problem import AXES, Problem
 from ..files.errors import BadInput
@@ -16,7 +16,7 @@ from ..models.questions import Phase, questions
 from ..models.resolve import model_of
 from .document import Document, Fields, Items, Keys
 from .fields import Size, Strict
-from .messages import lines
+from .messages import checked
 
 
 class ModelCase(Strict):
@@ -73,11 +73,7 @@ def _cases_of(document: Document, index: int, case: Fields) -> list[Fields]:
     if wrong := [name for name in case if name in FROM_PROBLEM and name != "seq_len"]:
         raise bad(wrong[0], "the model says it; remove it, or name no model")
     given = {name: case[name] for name in ModelCase.model_fields if name in case}
-    try:
-        asked = ModelCase.model_validate(given)
-    except ValidationError as error:
-        moved = [{**one, "loc": (*keys, *one["loc"])} for one in error.errors(include_url=False)]
-        raise BadInput(*lines(moved, document, ModelCase)) from None
+    asked = checked(ModelCase, given, document, keys)
     beside = Path(document.origin).parent / asked.model  # from the scenario's folder
     try:
         model = model_of(str(beside) if "/" in asked.model and beside.exists() else asked.model)

@@ -18,7 +18,7 @@ from ..process.interpreter import Interpreter
 from ..studies import SAVING_NEEDS, parts_of, takes
 from ..studies.attachments import Attachment
 from . import Scenario
-from .shards import Shard, Units, of_shard, units_of
+from .shards import Shard, Unit, Units, of_shard, units_of
 
 MOST_NAMED = 6
 
@@ -48,7 +48,7 @@ class Selection:
         """The environments by name."""
         return tuple(one.name for one in self.interpreters) or (None,)
 
-    def takes(self, one: Case | Wall | PlannedStudy) -> bool:
+    def takes(self, one: Unit) -> bool:
         def matches(patterns: Iterable[str]) -> bool:
             return any(matching(pattern, one) for pattern in patterns)
 
@@ -61,7 +61,7 @@ class Selection:
         return replace(self, within=(*self.within, *only), skip=(*self.skip, *skip))
 
 
-def matching(pattern: str, one: Case | Wall | PlannedStudy) -> bool:
+def matching(pattern: str, one: Unit) -> bool:
     """Whether it is a backend, a part of an id or a shell pattern of one."""
     return (
         pattern == one.id
@@ -138,16 +138,14 @@ def refuse_unmatched(entries: Iterable[tuple[Scenario, Selection]]) -> None:
     entries = list(entries)
     if not any((*one.only, *one.within, *one.skip) for _, one in entries):
         return  # a large scenario takes a second to expand
-    planned: dict[str, Case | Wall | PlannedStudy] = {}
+    planned: dict[str, Unit] = {}
     given: dict[tuple[str, str], None] = {}
     names: list[str] = []
     for scenario, selection in entries:
         names.append(scenario.name)
         for device in scenario.devices:
-            (groups, walls, studies), _ = _planned(scenario, device, selection)
-            cases = [case for group in groups for case in group.cases]
-            found: list[Case | Wall | PlannedStudy] = [*cases, *walls, *studies]
-            planned |= {one.id: one for one in found}
+            found, _ = _planned(scenario, device, selection)
+            planned |= {one.id: one for one in found.planned}
         for option, patterns in (
             ("--only", (*selection.only, *selection.within)),
             ("--skip", selection.skip),
@@ -170,7 +168,7 @@ def refuse_unmatched(entries: Iterable[tuple[Scenario, Selection]]) -> None:
         )
 
 
-def _instead(option: str, pattern: str, planned: Mapping[str, Case | Wall | PlannedStudy]) -> str:
+def _instead(option: str, pattern: str, planned: Mapping[str, Unit]) -> str:
     """What could have been meant by a pattern that matches nothing."""
     parts = [part.strip() for part in pattern.split(",") if part.strip()]
     if len(parts) > 1:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from ..files.errors import BadInput, shown
 from .changes import Change
 from .document import Document
 from .fields import Strict, one_or_list
-from .messages import MOST_LINES, first_lines, lines
+from .messages import MOST_LINES, checked, first_lines
 from .model import Scenario
 from .names import find
 from .yaml_text import MAX_NODES, read_yaml
@@ -97,11 +97,7 @@ def _entry(document: Document, number: int) -> SuiteEntry:
         item = {"scenario": item}
     if not isinstance(item, Mapping):
         raise BadInput(f"{place}: found {shown(item)}; wanted a scenario, {EXAMPLE}")
-    try:
-        return SuiteEntry.model_validate(item)
-    except ValidationError as error:
-        moved = [{**one, "loc": (number, *one["loc"])} for one in error.errors(include_url=False)]
-        raise BadInput(*lines(moved, document, SuiteEntry, "a suite's entry")) from None
+    return checked(SuiteEntry, item, document, (number,), "a suite's entry")
 
 
 def _changes(document: Document, number: int, entry: SuiteEntry) -> list[Change]:

@@ -102,15 +102,16 @@ def run_of(name: str, root: Path) -> Path | None:
 
 
 def read(path: Path) -> Baseline:
+    """Raises BadInput."""
     try:
         with os.fdopen(open_plain(path), "rb") as file:
             document: Any = json.loads(file.read(CAP_BYTES))
         schema = document["schema"]
         found = Baseline(path.stem, document["run"], document["saved_utc"])
+        if type(schema) is not int or not all(isinstance(part, str) for part in found):
+            raise TypeError("wanted a number and texts")
     except (OSError, ValueError, RecursionError, KeyError, TypeError):
         raise BadInput(f"{path}: not a baseline; save it again with --force") from None
-    if type(schema) is not int or not all(isinstance(part, str) for part in found):
-        raise BadInput(f"{path}: not a baseline; save it again with --force")
     if schema > SCHEMA:
         raise BadInput(
             f"{path}: format {schema} is newer than this attnbench understands ({SCHEMA}); upgrade"

@@ -20,7 +20,6 @@ from ..files.safe_files import (
     sweep,
     sync_folder,
     temporary,
-    write_all,
     write_whole,
 )
 from ..rows.record import Record
@@ -147,15 +146,9 @@ class Store:
         if tail_start == size:
             return
         make_folder(self.path / QUARANTINE)
-        with (
-            temporary(self.path / QUARANTINE, is_folder=False) as (copy, fd),
-        ):
-            for begin in range(tail_start, size, CHUNK_BYTES):
-                write_all(fd, os.pread(self._fd, min(CHUNK_BYTES, size - begin), begin))
-            os.fsync(fd)
-            copy.replace(self.path / QUARANTINE / f"rows-at-{tail_start}.bin")
-        for folder in (self.path / QUARANTINE, self.path):
-            sync_folder(folder)
+        torn = os.pread(self._fd, size - tail_start, tail_start)
+        write_whole(self.path / QUARANTINE / f"rows-at-{tail_start}.bin", torn)
+        sync_folder(self.path)
         os.ftruncate(self._fd, tail_start)
         os.fdatasync(self._fd)
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..files.errors import BadInput
 from ..files.printable import visible
 from ..rows.record import FAILURES, RETRIED, Status
-from ..rows.run_files import META, SUITE, BadRun, read_document, read_meta, read_rows, shown_path
+from ..rows.run_files import META, SUITE, BadRun, read_meta, read_rows, read_suite
 from .run_store import LATEST, runs, runs_and_suites
 
 PLANS = ("cases", "walls", "studies", "kernels")
@@ -124,25 +124,6 @@ def run_state(path: Path) -> RunState:
         missing=len(planned - set(last)),
         not_measured="an audit of kernels" if kernels else "a court of backends" if court else "",
     )
-
-
-def read_suite(path: Path) -> dict[str, Any]:
-    """suite.json. Raises BadInput if it is broken or newer than this version."""
-    document = read_document(path / SUITE)
-    try:
-        for entry in document["entries"]:
-            names = (entry["scenario"]["name"], entry["source"], *entry["only"], *entry["skip"])
-            names += (*entry.get("checkpoints", ()),)
-            if not all(isinstance(name, str) for name in (*names, *entry["within"])):
-                raise TypeError("wanted text")
-            if not names[0].isprintable():
-                raise ValueError("the name of a scenario")
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadRun(
-            f"{shown_path(path / SUITE)}: not readable ({ascii(error)[:80]}); the suite cannot be"
-            " used"
-        ) from None
-    return document
 
 
 def runs_by_entry(path: Path) -> dict[int, Path]:

@@ -56,7 +56,7 @@ class Declared(NamedTuple):
     """What a study's file says of its parts. No axes: one part. `part_s`: None if not declared."""
 
     axes: Mapping[str, tuple[str | int, ...]]
-    part_s: float | None
+    part_s: float | None = None
     saves_models: bool = False
     takes: str = ""
     question_of: str = ""
@@ -131,17 +131,12 @@ def declared(name: str) -> Declared:
     path = _files().get(name)
     if path is None:
         raise FileNotFoundError(f"no study {name!r}")
-    tree = ast.parse(path.read_text())
-    found: dict[str, Any] = {}
-    for node in tree.body:
-        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
-            continue
-        if node.targets[0].id in DECLARATIONS:
-            found[node.targets[0].id] = ast.literal_eval(node.value)
-    return Declared(
-        axes=found.get("PARTS", {}),
-        part_s=found.get("PART_S"),
-        saves_models=found.get("SAVES_MODELS", False),
-        takes=found.get("TAKES", ""),
-        question_of=found.get("QUESTION_OF", ""),
-    )
+    found = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id in DECLARATIONS
+    }
+    axes = found.pop("PARTS", {})
+    return Declared(axes, **{name.lower(): value for name, value in found.items()})

@@ -1,19 +1,31 @@
-"""The mean over repeats of a study, which share nothing, with its interval at 95 %."""
+"""Intervals as fields of findings."""
 
 from collections.abc import Sequence
-from math import sqrt
+from math import isfinite, sqrt
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..stats.intervals import Interval
+
 NORMAL_95 = 1.96
+
+
+def interval_fields(name: str, found: Interval, unit: str = "") -> dict[str, Any]:
+    """`name_ms`, `name_low_ms` and `name_high_ms` of the unit "ms"; null for what is not known."""
+    values = {"": found.value, "low_": found.low, "high_": found.high}
+    return {
+        f"{name}_{part}{unit}".rstrip("_"): value if isfinite(value) else None
+        for part, value in values.items()
+    }
 
 
 def mean_fields(
     name: str, values: Sequence[float] | Tensor, *, of_logs: bool = False
 ) -> dict[str, float]:
-    """`name`, and its bounds `name_low` and `name_high`. `of_logs`: of positive numbers, whose
-    geometric mean it is.
+    """The mean over repeats, which share nothing, with its interval at 95 %: `name`, `name_low` and
+    `name_high`. `of_logs`: of positive numbers, whose geometric mean it is.
     """
     found = torch.as_tensor(values, dtype=torch.float64)
     found = found.log() if of_logs else found

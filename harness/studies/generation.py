@@ -4,10 +4,11 @@ A decoder of one block generates the same tokens both ways, several times in tur
 is timed. Before that, the logits of every cached step are compared with the exact ones.
 """
 
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
-from math import isfinite, log2, nan
+from math import log2
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -21,7 +22,8 @@ from ..measure.clock import Clock, clock_for
 from ..measure.conditions import conditions_for, contended, count_flagged
 from ..measure.correctness import LIMIT_RATIO, ROW_LIMIT_RATIO
 from ..rows.findings import Generated
-from ..stats.intervals import Interval, Samples, latency_interval, mean_interval, ratio_interval
+from ..stats.intervals import Samples, latency_interval, mean_interval, ratio_interval
+from ._repeats import interval_fields
 
 QUESTION = "What does a cache of keys and values save when a sequence is generated token by token?"
 SHORTEST, LONGEST = 32, 1024  # tokens: of the problem's kv_seq_len, as many as are in between
@@ -30,6 +32,7 @@ REPEATS, FEWEST_REPEATS, BUDGET_S = 5, 2, 4.0  # of a backend; the budget ends t
 WARM_UP_STEPS = 16
 FIRST = 8  # tokens of the shortest sequence that is reported
 WINDOW = 8  # a step's time at n tokens: the median of the last n / 8 steps
+TIMED = [one for one in Generated.model_fields if re.search("_ms|_exponent|^full_over|blocks", one)]
 Times = list[list[float]]
 """Milliseconds of every step, for each repeat."""
 
@@ -82,7 +85,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Generated
                 complaint=complaint,
                 cache_bytes=_cache_bytes(decoder, n),
                 **_counted(decoder, n),
-                **_timed(times, n),
+                **(dict.fromkeys(TIMED) if times is None else _timed(times, n)),
             )
             n *= 2
 
@@ -181,35 +184,27 @@ def _counted(decoder: Decoder, n: int) -> dict[str, int]:
     return found
 
 
-def _timed(times: BothWays | None, n: int) -> dict[str, Any]:
+def _timed(times: BothWays, n: int) -> dict[str, Any]:
     """The step at n tokens, the n steps up to it and how they grow, each with its 95 % interval.
 
-    `*_total_exponent`: of the time of n steps over that of n / 2, log2. Null if not timed.
+    `*_total_exponent`: of the time of n steps over that of n / 2, log2.
     """
     fields: dict[str, Any] = {
-        "contended_blocks": None if times is None else times.contended_blocks,
-        "blocks": None if times is None else len(times.cached) + len(times.full),
+        "contended_blocks": times.contended_blocks,
+        "blocks": len(times.cached) + len(times.full),
     }
-    samples: dict[str, dict[str, Samples]] = {"step": {}, "total": {}}
-    for name, repeats in zip(("cached", "full"), times[:2] if times else ([], []), strict=True):
-        window = max(1, n // WINDOW)
-        samples["step"][name] = [[one[n - window : n] for one in repeats]]
-        samples["total"][name] = [[[sum(one[:n])] for one in repeats]]
-        for what, some in samples.items():
-            found = latency_interval(some[name]) if repeats else None
-            fields |= _interval(f"{name}_{what}", "ms", found)
+    both = {"cached": times.cached, "full": times.full}
+    window = max(1, n // WINDOW)
+    of: dict[str, dict[str, Samples]] = {
+        "step": {name: [[one[n - window : n] for one in some]] for name, some in both.items()},
+        "total": {name: [[[sum(one[:n])] for one in some]] for name, some in both.items()},
+    }
+    for name, repeats in both.items():
+        for what, samples in of.items():
+            fields |= interval_fields(f"{name}_{what}", latency_interval(samples[name]), "ms")
         growth = [log2(sum(one[:n]) / sum(one[: n // 2])) for one in repeats]
-        exponent = mean_interval(growth, "repeat") if growth else None
-        fields |= _interval(f"{name}_total", "exponent", exponent)
-    for what, some in samples.items():
-        found = ratio_interval(some["full"], some["cached"]) if times else None
-        fields |= _interval(f"full_over_cached_{what}", "ratio", found)
+        fields |= interval_fields(f"{name}_total", mean_interval(growth, "repeat"), "exponent")
+    for what, samples in of.items():
+        ratio = ratio_interval(samples["full"], samples["cached"])
+        fields |= interval_fields(f"full_over_cached_{what}", ratio, "ratio")
     return fields
-
-
-def _interval(name: str, unit: str, found: Interval | None) -> dict[str, float | None]:
-    values = (nan, nan, nan) if found is None else (found.value, found.low, found.high)
-    return {
-        f"{name}_{part}{unit}": value if isfinite(value) else None
-        for part, value in zip(("", "low_", "high_"), values, strict=True)
-    }

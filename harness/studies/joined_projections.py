@@ -11,6 +11,7 @@ from ...impls.backend import TORCH_DTYPE
 from ...impls.problem import Problem
 from ..rows.findings import JoinedProjections
 from ..stats.intervals import ratio_interval
+from ._repeats import interval_fields
 from .output_share import timed
 
 QUESTION = "Does one product for queries, keys and values save time over three?"
@@ -28,15 +29,12 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[JoinedPro
             with torch.no_grad():
                 made = timed((partial(_each, x, parts), partial(linear, x, joined)), device)
             three, one = made.samples
-            found = ratio_interval(three, one)
             yield JoinedProjections(
                 batch=batch,
                 seq_len=seq_len,
                 d_model=D_MODEL,
                 dtype=problem.dtype,
-                time_ratio=found.value,
-                time_low_ratio=found.low,
-                time_high_ratio=found.high,
+                **interval_fields("time", ratio_interval(three, one), "ratio"),
                 **made.conditions,
             )
 

@@ -13,7 +13,8 @@ from torch import Tensor
 from ...impls.linformer import pooled
 from ...impls.problem import Problem
 from ..rows.findings import LinformerProjection
-from ..stats.intervals import Interval, mean_interval
+from ..stats.intervals import mean_interval
+from ._repeats import interval_fields
 
 QUESTION = "How much of attention's output do Linformer's projections keep, trained and untrained?"
 TOKENS, WIDTH, RANK = 64, 16, 8
@@ -41,8 +42,8 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Linformer
                 d_k=WIDTH,
                 seeds=SEEDS,
                 training_steps=STEPS if name == "trained" else 0,
-                **_fields("output_cosine", cosine),
-                **_fields("error_l2_ratio", error),
+                **interval_fields("output_cosine", cosine),
+                **interval_fields("error_l2_ratio", error),
             )
 
 
@@ -94,7 +95,3 @@ def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def _compared(output: Tensor, exact: Tensor) -> tuple[float, float]:
     cosine = torch.nn.functional.cosine_similarity(output.flatten(), exact.flatten(), dim=0)
     return float(cosine), float((output - exact).norm() / exact.norm())
-
-
-def _fields(name: str, found: Interval) -> dict[str, float]:
-    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}

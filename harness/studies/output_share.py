@@ -6,7 +6,7 @@ The parts and the whole layer are timed in the same blocks.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.functional import linear
@@ -19,6 +19,7 @@ from ..measure.clock import Timer, clock_for
 from ..measure.conditions import conditions_for, contended, count_flagged
 from ..rows.findings import OutputShare
 from ..stats.intervals import Samples, ratio_interval
+from ._repeats import interval_fields
 
 QUESTION = "What share of a layer's time do joining the heads and the output projection take?"
 BACKENDS = ("naive", "fused", "sdpa")
@@ -38,7 +39,7 @@ class Timed(NamedTuple):
     blocks: int = BLOCKS
 
     @property
-    def conditions(self) -> dict[str, int | None]:
+    def conditions(self) -> dict[str, Any]:
         """For the finding, named as in a row of latencies."""
         return {"contended_blocks": self.contended_blocks, "blocks": self.blocks}
 
@@ -59,18 +60,13 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[OutputSha
             whole, merging, projecting = found.samples
             pairs = zip(merging[0], projecting[0], strict=True)
             both = [[[a + b for a, b in zip(*blocks, strict=True)] for blocks in pairs]]
-            share, copy = ratio_interval(both, whole), ratio_interval(merging, whole)
             yield OutputShare(
                 backend=name,
                 seq_len=seq_len,
                 d_model=D_MODEL,
                 heads=HEADS,
-                share_ratio=share.value,
-                share_low_ratio=share.low,
-                share_high_ratio=share.high,
-                join_ratio=copy.value,
-                join_low_ratio=copy.low,
-                join_high_ratio=copy.high,
+                **interval_fields("share", ratio_interval(both, whole), "ratio"),
+                **interval_fields("join", ratio_interval(merging, whole), "ratio"),
                 **found.conditions,
             )
 

@@ -21,10 +21,9 @@ from ..measure.peak_memory import Peak, freeze_gc, peak, release, saved_bytes
 from ..measure.prepared_call import PreparedCall, prepare_call
 from ..rows.record import Status
 from ..scenario.preflight import Preflight, preflight
-from .exact_results import ExactResults, exact_results
+from .exact_results import ExactResults, by_inputs, exact_results, made_inputs
 from .kernel import observed
 from .phases import PhaseRunner
-from .shared_inputs import by_inputs
 
 
 class Checker:
@@ -69,27 +68,25 @@ class Checker:
         self, problem: Problem, order: str, admitted: list[tuple[Case, Preflight]]
     ) -> None:
         """All backends of a problem on the same inputs, against the same exact results."""
-        make = partial(InputValues, problem, self.config.device, self.config.seed, order)
-        values: InputValues | None = None
-        while admitted and values is None:  # inputs that do not fit end one case after the other
-            values = self.phases.run(admitted[0][0], "prepare", make)
-            admitted = admitted if values else admitted[1:]
+        views = dict(admitted)
+        values, cases = made_inputs(self.phases, problem, order, list(views))
         if values is None:
             return
-        exact = exact_results(self.phases, values, [case for case, _ in admitted])
+        exact = exact_results(self.phases, values, cases)
         if exact is None:
             return
-        for case, view in admitted:
-            assert view.backend is not None
+        for case in cases:
+            backend = views[case].backend
+            assert backend is not None
             values.use_gradient(exact.usual.write_gradient)
-            self.phases.files[case.backend] = source_file(view.backend)
+            self.phases.files[case.backend] = source_file(backend)
             self.budget.enforce(exact.held_bytes)
-            phase = "compile" if view.backend.compiles else "prepare"
-            kept = kept_memory(problem, self.config.device, compiles=view.backend.compiles)
-            prepare = partial(self._prepare, values, view.backend, exact.held_bytes)
+            phase = "compile" if backend.compiles else "prepare"
+            kept = kept_memory(problem, self.config.device, compiles=backend.compiles)
+            prepare = partial(self._prepare, values, backend, exact.held_bytes)
             prepared = self.phases.run(case, phase, partial(kept.of, prepare))
             if prepared is not None:
-                exactness = view.backend.exactness
+                exactness = backend.exactness
                 fingerprint = Fingerprint(
                     problem, secrets.randbits(32), is_exact=exactness == "exact"
                 )

@@ -1,13 +1,28 @@
-"""The exact results of a problem, against which its backends are checked; our own work."""
+"""Our own work for a problem: which cases share its inputs, and the exact results against which its
+backends are checked.
+"""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
+from ... import impls
+from ...impls.problem import Problem
 from ..cases.case import Case
 from ..files.errors import first_line
 from ..machine.free_memory import address_space_bytes
 from ..measure.correctness import CorrectnessCheck
 from ..measure.input_values import InputValues
 from .phases import PhaseRunner
+
+
+def by_inputs(cases: Iterable[Case]) -> dict[tuple[Problem, str], list[Case]]:
+    """Cases of equal problems whose backends get them in the same order of memory, by both."""
+    found: dict[tuple[Problem, str], list[Case]] = {}
+    for case in cases:
+        order = impls.input_order(case.backend, case.problem)
+        found.setdefault((case.problem, order), []).append(case)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +35,20 @@ class ExactResults:
     @property
     def held_bytes(self) -> int:
         return self.usual.held_bytes + (self.wide.held_bytes if self.wide else 0)
+
+
+def made_inputs(
+    phases: PhaseRunner, problem: Problem, order: str, cases: list[Case]
+) -> tuple[InputValues | None, list[Case]]:
+    """The inputs of a problem, and the cases that are left: inputs that do not fit end one case
+    after the other.
+    """
+    config = phases.config
+    make = partial(InputValues, problem, config.device, config.seed, order)
+    for number, case in enumerate(cases):
+        if (values := phases.run(case, "prepare", make)) is not None:
+            return values, cases[number:]
+    return None, []
 
 
 def exact_results(

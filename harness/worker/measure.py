@@ -42,10 +42,9 @@ from ..measure.warm_heap import WarmHeap
 from ..measure.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
 from ..rows.record import Status
 from .check import Checker, source_file
-from .exact_results import ExactResults, exact_results
+from .exact_results import ExactResults, by_inputs, exact_results, made_inputs
 from .phases import PhaseRunner, Say, WorkerConfig
 from .recheck import recheck
-from .shared_inputs import by_inputs
 from .warm_up import call_until_stationary
 from .window import Watched, profile_kernels, watch_window
 
@@ -109,11 +108,7 @@ class Measurer:
             self._warm_up_problem(problem, order, same)
 
     def _warm_up_problem(self, problem: Problem, order: str, cases: list[Case]) -> None:
-        make = partial(InputValues, problem, self.config.device, self.config.seed, order)
-        values: InputValues | None = None
-        while cases and values is None:
-            values = self.phases.run(cases[0], "prepare", make)
-            cases = cases if values else cases[1:]
+        values, cases = made_inputs(self.phases, problem, order, cases)
         if values is None:
             return
         values.flip_inputs()  # the correctness check saw the other signs

@@ -7,9 +7,10 @@ from ...harness.audit.tensor_bound import LIMITS
 from ...harness.audit.verdict import is_serialized, spills
 from ..data.row_groups import Row
 from ..elements import Table
-from ..formatting import STATUS_WORDS, bytes_text, list_text, percent_text, share_text
+from ..formatting import STATUS_WORDS, bytes_text, list_text, percent_text
+from ..quantity import Cell, Number, Quantity
 
-MATRIX = ("UTCHMMA", "HGMMA", "HMMA")
+MATRIX = ("UTCHMMA", "HGMMA", "HMMA", "FFMA")
 LEGEND = (
     "w: warps, s: stages; shared: memory of a block; spilled: bytes that a thread stores+loads;"
     " on an SM (per SM): blocks x warps of the warps that it could hold; busy: the tensor cores,"
@@ -65,11 +66,8 @@ def _spilled(row: Row) -> str:
 
 
 def _held(row: Row) -> str:
-    blocks, warps, most = (
-        row.get(name) for name in ("sm_block_count", "block_warp_count", "sm_most_warp_count")
-    )
-    known = blocks is not None and warps and most
-    return f"{blocks}x{warps} of {most}" if known else ""
+    blocks, warps, most = map(row.get, ("sm_block_count", "block_warp_count", "sm_most_warp_count"))
+    return f"{blocks}x{warps} of {most}" if blocks is not None and warps and most else ""
 
 
 def _limited(row: Row) -> str:
@@ -78,30 +76,17 @@ def _limited(row: Row) -> str:
     return limits if row.get("sm_block_count") or not limits else f"too big: {limits}"
 
 
-def _occupancy(row: Row) -> str:
-    ratio = row.get("occupancy_ratio")
-    return "" if ratio is None else share_text(ratio)
+def _in_code(row: Row, *names: str) -> list[str]:
+    """`24 LDGSTS`: how often these instructions stand in the code."""
+    mix = row.get("instructions") or {}
+    return [f"{mix[name]} {name}" for name in names if mix.get(name)]
 
 
-def _mix(row: Row) -> Mapping[str, int]:
-    return row.get("instructions") or {}
+def _count(value: int | None) -> Cell:
+    return "" if value is None else Number(f"{value:,}")
 
 
-def _matrix(row: Row) -> str:
-    mix = _mix(row)
-    return next((f"{mix[name]} {name}" for name in (*MATRIX, "FFMA") if mix.get(name)), "")
-
-
-def _copies(row: Row) -> str:
-    mix = _mix(row)
-    return ", ".join(f"{mix[name]} {name}" for name in ("TMA", "LDGSTS") if mix.get(name))
-
-
-def _count(value: int | None) -> str:
-    return "" if value is None else f"{value:,}"
-
-
-NAMES: dict[str, Callable[[Row], str]] = {
+NAMES: dict[str, Callable[[Row], Cell]] = {
     "kernel": lambda row: str(row["kernel"]),
     "head": head_text,
     "configuration": lambda row: configuration(row["config"]),
@@ -109,16 +94,16 @@ NAMES: dict[str, Callable[[Row], str]] = {
     "causal": lambda row: "yes" if row["causal"] else "no",
     "place in its list": lambda row: str(row["rank"]),
 }
-FACTS: dict[str, Callable[[Row], str]] = {
+FACTS: dict[str, Callable[[Row], Cell]] = {
     "registers": lambda row: _count(row.get("thread_register_count")),
-    "shared": lambda row: bytes_text(row.get("block_shared_bytes")),
+    "shared": lambda row: Quantity(row.get("block_shared_bytes"), "bytes"),
     "spilled": _spilled,
     "on an SM": _held,
-    "occupancy": _occupancy,
+    "occupancy": lambda row: Quantity(row.get("occupancy_ratio"), "share"),
     "limited by": _limited,
-    "matrix products": _matrix,
-    "copies": _copies,
-    "exponentials": lambda row: _count(_mix(row).get("MUFU.EX2")),
+    "matrix products": lambda row: next(iter(_in_code(row, *MATRIX)), ""),
+    "copies": lambda row: ", ".join(_in_code(row, "TMA", "LDGSTS")),
+    "exponentials": lambda row: _count((row.get("instructions") or {}).get("MUFU.EX2")),
     "instructions": lambda row: _count(row.get("instruction_count")),
     "busy": busy_text,
 }
@@ -133,13 +118,12 @@ def table(title: str, rows: Sequence[Row], *, narrow: bool = False, folded: bool
     names = {name: cell for name, cell in NAMES.items() if name not in without}
     facts = {name: cell for name, cell in FACTS.items() if name not in without}
 
-    def cells(row: Row) -> Iterator[str]:
+    def cells(row: Row) -> Iterator[Cell]:
         yield from (cell(row) for cell in names.values())
         if row["status"] == "ok":
             yield from (cell(row) for cell in facts.values())
         else:
-            yield problem(row)
-            yield from [""] * (len(facts) - 1)
+            yield from [problem(row), *[""] * (len(facts) - 1)]
 
     return Table(
         title=title,
@@ -169,9 +153,8 @@ def resources(row: Row) -> Iterator[tuple[str, int, int]]:
     """Of an SM: name, what one block takes, capacity."""
     yield "registers", row["allocated_register_count"], row["sm_register_count"]
     yield "shared_memory", row["allocated_shared_bytes"], row["sm_shared_bytes"]
-    taken, capacity = (
-        row.get(name) for name in ("tensor_memory_column_count", "sm_tensor_memory_column_count")
-    )
+    taken = row.get("tensor_memory_column_count")
+    capacity = row.get("sm_tensor_memory_column_count")
     if taken and capacity:
         yield "tensor_memory", taken, capacity
     yield "warps", row["block_warp_count"], row["sm_most_warp_count"]

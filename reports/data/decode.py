@@ -6,7 +6,7 @@ share it, the queries, and the output.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite, nan
 from typing import Any
 
@@ -14,7 +14,7 @@ from ...harness.stats.intervals import Interval
 from ..formatting import beyond_whole, number_text, size_text
 from ..quantity import Quantity
 from .exactness import is_exact
-from .peaks import is_calibrated, memory_bytes_per_s, memory_doubt, peaks
+from .peaks import is_calibrated, memory_bytes_per_s, memory_doubt, peaks, per_second, share_of
 from .run_meta import finite_number
 
 MOST_QUERIES = 16  # of a sequence: one token, or drafted ones that are verified in one step
@@ -45,13 +45,7 @@ class Traffic:
 
     def rate(self, latency_ms: Interval) -> "Rate":
         """The bytes over a latency, and over the bounds of its interval."""
-        bounds = (latency_ms.value, latency_ms.high, latency_ms.low)
-        value, low, high = (
-            self.needed_bytes / bound * 1e3 if self.needed_bytes and bound > 0 else nan
-            for bound in bounds
-        )
-        rate = Interval(value=value, low=low, high=high, units=latency_ms.units)
-        return Rate(traffic=self, bytes_per_s=rate)
+        return Rate(traffic=self, bytes_per_s=per_second(self.needed_bytes or nan, latency_ms))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +61,7 @@ class Rate:
         rate, whole = self.bytes_per_s, self.traffic.memory_bytes_per_s
         if whole is None or not isfinite(rate.value):
             return None
-        return replace(rate, value=rate.value / whole, low=rate.low / whole, high=rate.high / whole)
+        return share_of(rate, whole)
 
     @property
     def share_text(self) -> str:

@@ -4,15 +4,17 @@
 of several processes say how much processes differ; without those it is assumed.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from math import log, log1p, sqrt
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...harness.stats.contrasts import Spread, assumed_spread, spread
 from ...harness.stats.intervals import NORMAL_95, Samples
@@ -77,18 +79,18 @@ class ProcessNoise:
 def newest_noise_floor(folders: Iterable[Path], identity: Mapping[str, Any]) -> NoiseFloor | None:
     """The newest check of this device in these folders; skips unreadable lines. Raises BadRun."""
     found = [
-        check
+        (folder / FILE, check)
         for folder in dict.fromkeys(folders)
-        for line in _lines(folder / FILE)
-        if (check := _check(folder / FILE, line, identity))
+        for check in _checks(folder / FILE)
+        if check.is_of(identity)
     ]
     if not found:
         return None
-    newest = max(found, key=lambda check: check.started_utc)
-    alike = [check for check in found if check.conditions == newest.conditions]
+    path, newest = max(found, key=lambda pair: pair[1].started_utc)
+    alike = [check for _, check in found if check.conditions == newest.conditions]
     times = [check.started_s for check in alike if check.started_s is not None]
     return NoiseFloor(
-        path=newest.path,
+        path=path,
         started_utc=newest.started_utc,
         paired_noise_ratio=newest.paired_noise_ratio,
         run_noise_ratio=newest.run_noise_ratio,
@@ -171,28 +173,49 @@ def _process_logs(block_ms: Samples) -> list[float]:
 # ---- selfcheck.jsonl -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Check:
-    """A line. `centres`: the logarithm of each case's typical time in ms."""
+Noise = Annotated[float, Field(ge=0, lt=MOST_RATIO)]
 
-    path: Path
+
+class _Check(BaseModel):
+    """A line. `conditions`: its environment, without what may differ between starts."""
+
+    model_config = ConfigDict(strict=True)
+
+    schema_: Annotated[int, Field(alias="schema", ge=1, le=SCHEMA)]
+    device: str
     started_utc: str
-    paired_noise_ratio: float
-    run_noise_ratio: float
-    conditions: Mapping[str, Any]
-    processes: Mapping[str, Sequence[float]]
+    paired_noise_ratio: Noise
+    run_noise_ratio: Noise
+    environment: dict[str, Any]
+    samples: Any = None
+
+    def is_of(self, identity: Mapping[str, Any]) -> bool:
+        known = {**self.environment, "device": self.device}
+        return all(known.get(name) == fact for name, fact in identity.items())
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        return {name: fact for name, fact in self.environment.items() if name not in COMMITS}
+
+    @cached_property
+    def logs(self) -> Mapping[str, Sequence[float]]:
+        """The logarithms of the processes' times in ms, by case; empty if they make no sense."""
+        try:
+            return {str(case): _process_logs(one) for case, one in self.samples.items()}
+        except (AttributeError, TypeError, ValueError, OverflowError):
+            return {}
 
     @property
     def process(self) -> Spread:
-        learnt = spread(list(self.processes.values()))
+        learnt = spread(list(self.logs.values()))
         if learnt is not None:
             return learnt
         sd = log1p(self.run_noise_ratio) / NORMAL_95 / sqrt(2)
         return Spread(sd=sd, degrees=CHECK_DEGREES)
 
-    @cached_property
+    @property
     def centres(self) -> Mapping[str, float]:
-        return {case: median(logs) for case, logs in self.processes.items() if logs}
+        return {case: median(logs) for case, logs in self.logs.items() if logs}
 
     @property
     def started_s(self) -> float | None:
@@ -202,7 +225,7 @@ class _Check:
             return None
 
 
-def _lines(path: Path) -> Iterable[Any]:
+def _checks(path: Path) -> Iterator[_Check]:
     file = open_file(path)
     if file is None:
         return
@@ -210,38 +233,5 @@ def _lines(path: Path) -> Iterable[Any]:
         while line := file.readline(LINE_CAP_BYTES + 1):
             if len(line) > LINE_CAP_BYTES:
                 return
-            try:
-                yield json.loads(line)
-            except (ValueError, RecursionError):
-                continue  # a torn line
-
-
-def _check(path: Path, line: Any, identity: Mapping[str, Any]) -> _Check | None:
-    if not isinstance(line, dict) or line.get("schema") not in range(1, SCHEMA + 1):
-        return None
-    known = line.get("environment")
-    ratios: list[Any] = [line.get("paired_noise_ratio"), line.get("run_noise_ratio")]
-    if not isinstance(known, dict) or not isinstance(line.get("started_utc"), str):
-        return None
-    if line.get("device") != identity["device"] or any(
-        known.get(name) != identity[name] for name in identity if name != "device"
-    ):
-        return None
-    if not all(type(ratio) in (int, float) and 0 <= ratio < MOST_RATIO for ratio in ratios):
-        return None
-    return _Check(
-        path=path,
-        started_utc=line["started_utc"],
-        paired_noise_ratio=ratios[0],
-        run_noise_ratio=ratios[1],
-        conditions={name: known[name] for name in sorted(known) if name not in COMMITS},
-        processes=_processes(line.get("samples")),
-    )
-
-
-def _processes(samples: Any) -> dict[str, list[float]]:
-    """The logarithms of the processes' times, by case; empty if they make no sense."""
-    try:
-        return {str(case): _process_logs(block_ms) for case, block_ms in samples.items()}
-    except (AttributeError, TypeError, ValueError, OverflowError):
-        return {}
+            with suppress(ValidationError):  # a torn line
+                yield _Check.model_validate_json(line)

@@ -99,8 +99,11 @@ def places(rows: Sequence[Row], meta: Meta) -> list[Place]:
         if row.get("achieved_flops_per_s") and row.get("work_flops") and row.get("minimal_bytes"):
             intensity = row["work_flops"] / row["minimal_bytes"]
             known = peaks(meta[row["run"]], row["dtype"])
-            rate = _achieved(row)
-            share = _share(rate, known.attainable(intensity)) if known else None
+            value, low, high = (row.get(f"latency_{end}ms") or nan for end in ("", "low_", "high_"))
+            units = row.get("processes") or 0
+            latency_ms = Interval(value=value, low=low, high=high, units=units)
+            rate = per_second(row["work_flops"], latency_ms)
+            share = share_of(rate, known.attainable(intensity)) if known else None
             found.append(
                 Place(
                     row=row,
@@ -113,17 +116,14 @@ def places(rows: Sequence[Row], meta: Meta) -> list[Place]:
     return found
 
 
-def _achieved(row: Row) -> Interval:
-    """The work over the latency and over the bounds of its interval."""
-    low, high = row.get("latency_high_ms"), row.get("latency_low_ms")
-    bounds = [row["work_flops"] / bound * 1e3 if bound else nan for bound in (low, high)]
-    return Interval(
-        value=row["achieved_flops_per_s"],
-        low=bounds[0],
-        high=bounds[1],
-        units=row.get("processes") or 0,
+def per_second(amount: float, latency_ms: Interval) -> Interval:
+    """An amount over a latency, and over the bounds of its interval; NaN where one is 0."""
+    value, low, high = (
+        amount / bound * 1e3 if bound else nan
+        for bound in (latency_ms.value, latency_ms.high, latency_ms.low)
     )
+    return replace(latency_ms, value=value, low=low, high=high)
 
 
-def _share(rate: Interval, limit: float) -> Interval:
+def share_of(rate: Interval, limit: float) -> Interval:
     return replace(rate, value=rate.value / limit, low=rate.low / limit, high=rate.high / limit)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ..formatting import length_text
 from .row_groups import Row
 
 FEWEST = 3  # lengths to solve three coefficients
@@ -26,6 +27,16 @@ class Polynomial:
 
     def at(self, n: int) -> Fraction:
         return self.constant + self.linear * n + self.quadratic * n * n
+
+    def __str__(self) -> str:
+        """`64 N² + 4 096 N + 16`."""
+        terms = ((self.quadratic, "\u00a0N²"), (self.linear, "\u00a0N"), (self.constant, ""))
+        texts = [
+            f"{'−' if value < 0 else '+'} {coefficient_text(abs(value))}{power}"
+            for value, power in terms
+            if value
+        ]
+        return " ".join(texts).removeprefix("+ ") or "0"
 
     @property
     def exact(self) -> bool:
@@ -75,4 +86,4 @@ def bytes_over_n(
 
 
 def coefficient_text(value: Fraction) -> str:
-    return str(value) if value.denominator == 1 else f"{float(value):.6g}"
+    return length_text(int(value)) if value.denominator == 1 else f"{float(value):.6g}"

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...harness.rows.record import KINDS
 from ...harness.rows.run_files import (
     LINE_CAP_BYTES,
     META,
@@ -53,6 +52,15 @@ class Run:
     notes: list[str]
 
 
+_FIELDS = {
+    "latency": ("cases", "rows", "missing"),
+    "wall": ("walls", "walls", "missing_walls"),
+    "study": ("studies", "studies", "missing_studies"),
+    "kernel": ("kernels", "kernels", "missing_kernels"),
+}
+"""By kind of row: where run.json plans it, and the fields of a Run."""
+
+
 def read_runs(paths: Sequence[str | Path], *, salvage: bool = False) -> list[Run]:
     """Raises BadRun."""
     return [read_run(path, salvage=salvage) for path in paths]
@@ -70,7 +78,7 @@ def read_run(path: str | Path, *, salvage: bool = False) -> Run:
         raise BadRun(f"{shown_path(folder)}: a suite of runs; wanted one of the run folders in it")
     notes: list[str] = []
     meta = read_meta(folder)
-    last: dict[str, dict[str, Document]] = {kind: {} for kind in KINDS}
+    last: dict[str, dict[str, Document]] = {kind: {} for kind in _FIELDS}
     other_kinds = 0
     for row in read_rows(folder, notes, salvage=salvage):
         if row["kind"] in last:
@@ -79,25 +87,13 @@ def read_run(path: str | Path, *, salvage: bool = False) -> Run:
             other_kinds += 1
     if other_kinds:
         notes.append(
-            f"{plural(other_kinds, 'row')} of a kind other than {list_text(list(KINDS))} left out"
+            f"{plural(other_kinds, 'row')} of a kind other than {list_text(list(_FIELDS))} left out"
         )
-    rows, missing = _by_plan(last["latency"], meta["cases"], "cases", notes)
-    walls, missing_walls = _by_plan(last["wall"], meta.get("walls") or [], "walls", notes)
-    studies, missing_studies = _by_plan(last["study"], meta.get("studies") or [], "studies", notes)
-    kernels, missing_kernels = _by_plan(last["kernel"], meta.get("kernels") or [], "kernels", notes)
-    return Run(
-        path=folder,
-        meta=meta,
-        rows=rows,
-        missing=missing,
-        walls=walls,
-        missing_walls=missing_walls,
-        studies=studies,
-        missing_studies=missing_studies,
-        kernels=kernels,
-        missing_kernels=missing_kernels,
-        notes=notes,
-    )
+    kinds: dict[str, list[Document]] = {}
+    for kind, (plan, rows, missing) in _FIELDS.items():
+        planned = meta.get(plan) or []
+        kinds[rows], kinds[missing] = _by_plan(last[kind], planned, plan, notes)
+    return Run(path=folder, meta=meta, notes=notes, **kinds)
 
 
 def results_folders(run: Path) -> list[Path]:

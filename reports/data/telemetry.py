@@ -3,15 +3,14 @@
 Telemetry is optional: lines that cannot be read are skipped and counted.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterator
-from math import inf, isfinite
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal, TypeVar
 
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, create_model
 
 from .read import open_file
 
@@ -29,7 +28,35 @@ COLUMNS = {
     **dict.fromkeys(("kernel_busy_ratio", "cpu_ratio", "cpu_clock_mhz"), _NUMBER),
     **dict.fromkeys(("resident_bytes", "host_used_bytes"), _COUNT),
 }
-MOST = {_COUNT: (1 << 63) - 1, _MASK: (1 << 64) - 1}
+NEEDED = ("t_ns", "utc", "what")
+_TYPES: dict[str, Any] = {
+    _TEXT: str,
+    _COUNT: Annotated[int, Field(ge=0, lt=1 << 63)],
+    _MASK: Annotated[int, Field(ge=0, lt=1 << 64)],
+    _NUMBER: Annotated[float, Field(gt=-1e300, lt=1e300)],
+}
+
+
+class Line(BaseModel):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class Header(Line):
+    """What the samples below it are of."""
+
+    kind: Literal["gpu", "host"]
+    uuid: str | None = None
+    period_s: PositiveFloat
+    board_wide: list[str]
+    missing: dict[str, str]
+
+
+_FIELDS: dict[str, Any] = {
+    name: (_TYPES[dtype], ...) if name in NEEDED else (_TYPES[dtype] | None, None)
+    for name, dtype in COLUMNS.items()
+}
+Sample = create_model("Sample", __base__=Line, **_FIELDS | {"kind": (None, None)})
+Kind = TypeVar("Kind", bound=Line)
 
 
 def telemetry_files(run: Path, part: str = "shard") -> dict[str, str]:
@@ -51,33 +78,39 @@ def telemetry(run: Path, name: str = TELEMETRY) -> pd.DataFrame:
     header; `missing` (name: reason) of all headers. Raises BadRun if it is not a plain file.
     """
     samples: list[dict[str, Any]] = []
-    facts: dict[str, Any] = {
-        "skipped": 0,
-        "uuid": None,
-        "period_s": None,
-        "board_wide": [],
-        "missing": {},
-    }
-    kind = None
+    header, skipped = None, 0
+    missing: dict[str, str] = {}
     file = open_file(run / name)
     for line in _lines(file) if file else ():
-        document = _object(line)
-        if document and _is_header(document):
-            kind = document["kind"]
-            facts["missing"].update(document["missing"])
-            facts.update({name: document[name] for name in ("uuid", "period_s", "board_wide")})
-        elif document and _is_sample(document):
-            samples.append({**{name: document.get(name) for name in COLUMNS}, "kind": kind})
+        if found := _parsed(Header, line):
+            header = found
+            missing |= found.missing
+        elif sample := _parsed(Sample, line):
+            kind = header.kind if header is not None else None
+            samples.append({**sample.model_dump(), "kind": kind})
         else:
-            facts["skipped"] += 1
+            skipped += 1
     frame = pd.DataFrame(
         {
             name: pd.Series([sample[name] for sample in samples], dtype=dtype)
             for name, dtype in COLUMNS.items()
         }
     )
-    frame.attrs.update(facts)
+    frame.attrs |= {
+        "skipped": skipped,
+        "uuid": header.uuid if header else None,
+        "period_s": header.period_s if header else None,
+        "board_wide": header.board_wide if header else [],
+        "missing": missing,
+    }
     return frame
+
+
+def _parsed(kind: type[Kind], line: bytes) -> Kind | None:
+    try:
+        return kind.model_validate_json(line)
+    except ValidationError:
+        return None
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
@@ -88,48 +121,3 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
             while line and not line.endswith(b"\n"):
                 line = file.readline(LINE_CAP_BYTES)
             yield line if whole else b""
-
-
-def _object(line: bytes) -> dict[str, Any] | None:
-    try:
-        document = json.loads(line.decode())
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
-
-
-def _is_header(document: dict[str, Any]) -> bool:
-    missing, board_wide, period_s = (
-        document.get("missing"),
-        document.get("board_wide"),
-        document.get("period_s"),
-    )
-    return (
-        document.get("kind") in ("gpu", "host")
-        and isinstance(document.get("uuid"), str | None)
-        and (isinstance(period_s, int | float) and 0 < period_s < inf)
-        and (
-            isinstance(missing, dict)
-            and all(isinstance(reason, str) for reason in missing.values())
-        )
-        and (isinstance(board_wide, list) and all(isinstance(name, str) for name in board_wide))
-    )
-
-
-def _is_sample(document: dict[str, Any]) -> bool:
-    present = all(document.get(name) is not None for name in ("t_ns", "utc", "what"))
-    return (
-        present
-        and "kind" not in document
-        and all(_fits(document.get(name), dtype) for name, dtype in COLUMNS.items())
-    )
-
-
-def _fits(value: Any, dtype: str) -> bool:
-    if value is None:
-        return True
-    if dtype == _TEXT:
-        return isinstance(value, str)
-    if dtype == _NUMBER:
-        return type(value) in (int, float) and abs(value) < 1e300 and isfinite(value)
-    return type(value) is int and 0 <= value <= MOST[dtype]

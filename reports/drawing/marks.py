@@ -139,39 +139,18 @@ def svg(width: float, height: float, classes: str, description: str, body: str) 
 
 
 def spread(wanted: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
-    """Centres of boxes along a line, as near as possible to where they are wanted, not overlapping.
+    """Centres of boxes along a line, near to where they are wanted, not overlapping.
 
     If they do not all fit between low and high, they begin at low.
     """
     order = sorted(range(len(wanted)), key=lambda place: wanted[place])
-    clusters: list[tuple[list[int], float, float]] = []  # members, start, length
+    tops = {place: wanted[place] - sizes[place] / 2 for place in order}
+    edge = high
+    for place in reversed(order):  # up from the lower end, then down from the upper one
+        tops[place] = min(tops[place], edge - sizes[place])
+        edge = tops[place]
+    edge = low
     for place in order:
-        members, length = [place], sizes[place]
-        start = _start(members, wanted, sizes, low, high)
-        while clusters and clusters[-1][1] + clusters[-1][2] > start:
-            before, _, its_length = clusters.pop()
-            members, length = before + members, its_length + length
-            start = _start(members, wanted, sizes, low, high)
-        clusters.append((members, start, length))
-    centres = [0.0] * len(wanted)
-    for members, start, _ in clusters:
-        top = start
-        for place in members:
-            centres[place] = top + sizes[place] / 2
-            top += sizes[place]
-    return centres
-
-
-def _start(
-    members: Sequence[int],
-    wanted: Sequence[float],
-    sizes: Sequence[float],
-    low: float,
-    high: float,
-) -> float:
-    """Where these boxes begin if they touch: their mean wish, within the bounds."""
-    offset, wishes = 0.0, []
-    for place in members:
-        wishes.append(wanted[place] - offset - sizes[place] / 2)
-        offset += sizes[place]
-    return max(low, min(sum(wishes) / len(wishes), high - offset))
+        tops[place] = max(tops[place], edge)
+        edge = tops[place] + sizes[place]
+    return [tops[place] + sizes[place] / 2 for place in range(len(wanted))]

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import ceil
 from typing import NamedTuple
 
-CLEARANCE = 3.0
+CLEARANCE, PIECE_PX = 3.0, 6
 
 
 class Box(NamedTuple):
@@ -25,22 +26,35 @@ class Box(NamedTuple):
             and self.bottom <= other.bottom
         )
 
+    def overlaps(self, other: "Box") -> bool:
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
+
 
 @dataclass(slots=True)
 class Obstacles:
-    """What has been drawn: texts and marks as boxes, lines as segments."""
+    """What has been drawn: texts, marks and pieces of lines, as boxes."""
 
     boxes: list[Box] = field(default_factory=list)
-    segments: list[tuple[float, float, float, float]] = field(default_factory=list)
 
     def add_line(self, points: Sequence[tuple[float, float]]) -> None:
-        self.segments += [(*before, *after) for before, after in pairwise(points)]
+        for (x, y), (to_x, to_y) in pairwise(points):
+            pieces = 1 if y == to_y else ceil(abs(to_x - x) + abs(to_y - y)) // PIECE_PX + 1
+            for piece in range(pieces):
+                ends = [
+                    (x + share * (to_x - x), y + share * (to_y - y))
+                    for share in (piece / pieces, (piece + 1) / pieces)
+                ]
+                (left, right), (top, bottom) = map(sorted, zip(*ends, strict=True))
+                self.boxes.append(Box(left, top, right, bottom))
 
-    def free(self, box: Box, clearance: float = CLEARANCE) -> bool:
-        wanted = box.grown(clearance)
-        return not any(_overlap(wanted, other) for other in self.boxes) and not any(
-            _crosses(wanted, *segment) for segment in self.segments
-        )
+    def free(self, box: Box) -> bool:
+        wanted = box.grown(CLEARANCE)
+        return not any(wanted.overlaps(other) for other in self.boxes)
 
     def first_free(self, boxes: Iterable[Box], within: Box) -> Box | None:
         """The first of these that is free and inside; it becomes an obstacle."""
@@ -49,30 +63,3 @@ class Obstacles:
                 self.boxes.append(box)
                 return box
         return None
-
-
-def _overlap(one: Box, other: Box) -> bool:
-    return (
-        one.left < other.right
-        and other.left < one.right
-        and one.top < other.bottom
-        and other.top < one.bottom
-    )
-
-
-def _crosses(box: Box, x: float, y: float, to_x: float, to_y: float) -> bool:
-    """Whether a segment has a point inside the box (Liang and Barsky 1984)."""
-    enter, leave = 0.0, 1.0
-    for step, distances in (
-        (to_x - x, (box.left - x, box.right - x)),
-        (to_y - y, (box.top - y, box.bottom - y)),
-    ):
-        if step == 0:
-            if distances[0] > 0 or distances[1] < 0:
-                return False
-            continue
-        first, last = sorted(distance / step for distance in distances)
-        enter, leave = max(enter, first), min(leave, last)
-        if enter > leave:
-            return False
-    return True

@@ -6,7 +6,7 @@ A drawing that has no room for a text leaves it out; the card's sentence and tab
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from ..elements import Scale, WallChart, WallLine, WallPoint
 from ..formatting import bytes_text, count_text, length_text, size_text
@@ -206,10 +206,18 @@ class _Panel:
             up = top + 2 * LINE_PX + 4 if steep else top + max(0.0, LINE_PX - high / 2)
             at = (left, top) if steep else (left + wide + 8, up + high / 2 - LINE_PX)
             boxes = [Box(*at, at[0] + text_wide, at[1] + 2 * LINE_PX)]
-            for part in range(3):  # the triangle, as strips
-                start = left if steep else left + wide * (1 - (part + 1) / 3)
-                end = left + wide * (1 - part / 3) if steep else left + wide
-                boxes.append(Box(start, up + high * part / 3, end, up + high * (part + 1) / 3))
+            start = (
+                left if steep else left + wide / 2
+            )  # where the triangle is at least half as high
+            boxes += [
+                Box(
+                    left,
+                    up + (0 if steep else high / 2),
+                    left + wide,
+                    up + high / (2 if steep else 1),
+                ),
+                Box(start, up, start + wide / 2, up + high),
+            ]
             if all(box.within(room) and taken.free(box) for box in boxes):
                 taken.boxes += boxes
                 return triangle(left, up, wide, high, steep=steep) + "".join(
@@ -266,27 +274,20 @@ class _Panel:
 
         On linear axes the way between two points is that of a power of N.
         """
-        way: list[tuple[float, float]] = []
         sizes = [(point.seq_len, point.need_bytes or 1) for point in run]
-        steps = 8 if self.axes.scale == "linear" else 1
-        for (n, size), (to_n, to_size) in pairwise(sizes):
-            for step in range(steps):
-                share = step / steps
-                way.append(
-                    (
-                        self.x(n * (to_n / n) ** share),
-                        self.y(size * (to_size / size) ** share),
-                    )
-                )
+        shares = [step / 8 for step in range(8)] if self.axes.scale == "linear" else [0.0]
+        way = [
+            (self.x(n * (to_n / n) ** share), self.y(size * (to_size / size) ** share))
+            for (n, size), (to_n, to_size) in pairwise(sizes)
+            for share in shares
+        ]
         way.append((self.x(sizes[-1][0]), self.y(sizes[-1][1])))
-        for place, (x, y) in enumerate(way):
-            if y < self.top:
-                if not place:
-                    return []
-                before_x, before_y = way[place - 1]
-                share = (before_y - self.top) / (before_y - y)
-                return [*way[:place], (before_x + share * (x - before_x), self.top)]
-        return way
+        inside = list(takewhile(lambda place: place[1] >= self.top, way))
+        if not inside or len(inside) == len(way):
+            return inside
+        (x, y), (to_x, to_y) = inside[-1], way[len(inside)]
+        share = (y - self.top) / (y - to_y)
+        return [*inside, (x + share * (to_x - x), self.top)]
 
     def _title(self, backend: str, point: WallPoint) -> str:
         how = {"ok": "measured", "oom": "out of memory", "predicted_oom": "not tried"}
@@ -315,15 +316,8 @@ class _Panel:
             words = f"{verb} at {length_text(one.stop_n or 0)}"
             wide = text_width(words, self.layout.text_px, BOLD_EM)
             above, below = y - LINE_PX - 6, y + 7
-            boxes = [
-                Box(left, top, left + wide, top + LINE_PX)
-                for left, top in (
-                    (x - wide - 8, above),
-                    (x - wide - 8, below),
-                    (x + 10, below),
-                    (x + 10, above),
-                )
-            ]
+            beside = ((-wide - 8, above), (-wide - 8, below), (10, below), (10, above))
+            boxes = [Box(x + by, top, x + by + wide, top + LINE_PX) for by, top in beside]
             far_from_end = self.right - x > FAR_PX
             if far_from_end and (box := taken.first_free(boxes, self.inside)):
                 named.add(place)

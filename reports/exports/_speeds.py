@@ -13,27 +13,18 @@ from . import NotExportable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timed:
-    """A case with a latency; `row` is its row of the table, with samples."""
+class Speed:
+    """A case; `row` is its row of the table, with samples. `reason`: why it has no latency."""
 
     scenario: str
     case: str
     meta: Document
     row: Row
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Untimed:
-    """A case without a latency, and why."""
-
-    scenario: str
-    case: str
-    status: str
     reason: str
 
 
-def speeds(runs: Sequence[Run]) -> tuple[list[Timed], list[Untimed]]:
-    """Every case of the runs, timed or not.
+def speeds(runs: Sequence[Run]) -> tuple[list[Speed], list[Speed]]:
+    """Every case of the runs: those with a latency, and the others.
 
     Raises NotExportable if names would not be unique, or no case has a latency.
     """
@@ -44,18 +35,19 @@ def speeds(runs: Sequence[Run]) -> tuple[list[Timed], list[Untimed]]:
             f"two runs of the scenario {twice[0]}: their cases would have the same names; export"
             " each into a file of its own"
         )
-    timed: list[Timed] = []
-    untimed: list[Untimed] = []
-    for run, scenario in zip(runs, scenarios, strict=True):
-        for row in records(frame([run])):
-            case = visible(row["case"])
-            if row["latency_ms"] is not None:
-                timed.append(Timed(scenario=scenario, case=case, meta=run.meta, row=row))
-            else:
-                why = row["reason"] or "latency was not measured"
-                untimed.append(
-                    Untimed(scenario=scenario, case=case, status=row["status"], reason=visible(why))
-                )
+    every = [
+        Speed(
+            scenario=scenario,
+            case=visible(row["case"]),
+            meta=run.meta,
+            row=row,
+            reason=visible(row["reason"] or "latency was not measured"),
+        )
+        for run, scenario in zip(runs, scenarios, strict=True)
+        for row in records(frame([run]))
+    ]
+    timed = [one for one in every if one.row["latency_ms"] is not None]
+    untimed = [one for one in every if one.row["latency_ms"] is None]
     if not timed:
         raise NotExportable(
             f"no case has a latency; {list_text(list(left_out(untimed))) or 'nothing was measured'}"
@@ -63,10 +55,10 @@ def speeds(runs: Sequence[Run]) -> tuple[list[Timed], list[Untimed]]:
     return timed, untimed
 
 
-def left_out(untimed: Sequence[Untimed]) -> Iterator[str]:
+def left_out(untimed: Sequence[Speed]) -> Iterator[str]:
     """A note on the untimed cases, if there are any."""
     if untimed:
-        counts = Counter(STATUS_WORDS.get(one.status, one.status) for one in untimed)
+        counts = Counter(STATUS_WORDS.get(one.row["status"], one.row["status"]) for one in untimed)
         each = list_text([f"{count} {status}" for status, count in counts.items()])
         yield (
             f"{plural(len(untimed), 'case')} without a latency left out ({each}); csv and json have"

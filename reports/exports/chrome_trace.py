@@ -5,7 +5,7 @@ the device was sampled, and the blocks of each worker; its counters are the samp
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from math import inf
@@ -13,6 +13,7 @@ from typing import Any
 
 from ...harness.files.printable import visible
 from ..data.read import Document, Run
+from ..data.row_groups import records
 from ..data.run_meta import device_name, not_reached
 from ..data.telemetry import telemetry
 from ..formatting import plural
@@ -20,8 +21,12 @@ from ..subjects._timeline import GAP_PERIODS, QUANTITIES
 from . import Exported, NotExportable
 
 MEANING = "the run over time, for ui.perfetto.dev or chrome://tracing"
-# Threads: cases, walls and studies, what ran while the device was sampled, blocks of worker 1.
-CASES, OTHERS, WINDOWS, FIRST_WORKER = 1, 2, 3, 10
+CASES, OTHERS, WINDOWS, FIRST_WORKER = 1, 2, 3, 10  # threads; further workers follow
+THREADS = {
+    CASES: "cases, where each began",
+    OTHERS: "walls and studies",
+    WINDOWS: "while the device was sampled",
+}
 US_PER_S = 1e6
 
 Event = dict[str, Any]
@@ -43,9 +48,7 @@ def export(runs: Sequence[Run]) -> Exported:
     events: list[Event] = []
     notes: list[str] = []
     for pid, run, found in parts:
-        events += [
-            {**name, "pid": pid, "ts": 0} for name in _names(run, {event["tid"] for event in found})
-        ]
+        events += [{**name, "pid": pid} for name in _names(run, {event["tid"] for event in found})]
         moved = [_moved(event, pid, zero_s) for event in found]
         events += sorted(moved, key=lambda event: (event["ts"], -event.get("dur", 0)))
         notes += _not_drawn(run)
@@ -55,36 +58,25 @@ def export(runs: Sequence[Run]) -> Exported:
     return Exported(content=json.dumps(document, allow_nan=False) + "\n", notes=tuple(notes))
 
 
+def _event(name: str, kind: str, tid: int, at_s: float = 0, **more: Any) -> Event:
+    """`kind`: X a slice, i an instant, C a counter, M metadata; `dur` in seconds too."""
+    return {"name": visible(name), "ph": kind, "tid": tid, "ts": at_s, **more}
+
+
 def _moved(event: Event, pid: int, zero_s: float) -> Event:
     """The event in the trace's own time, instead of seconds since 1970."""
-    times = {"ts": (event["ts"] - zero_s) * US_PER_S}
-    times |= {"dur": event["dur"] * US_PER_S} if "dur" in event else {}
-    return {**event, "pid": pid, **{name: round(value, 1) for name, value in times.items()}}
+    times = {"ts": event["ts"] - zero_s} | {k: event[k] for k in ("dur",) if k in event}
+    return {**event, "pid": pid, **{k: round(value * US_PER_S, 1) for k, value in times.items()}}
 
 
 def _names(run: Run, threads: set[int]) -> Iterator[Event]:
     """Metadata: names and order of the process and its threads."""
-    known = {
-        CASES: "cases, where each began",
-        OTHERS: "walls and studies",
-        WINDOWS: "while the device was sampled",
-    }
-    yield _metadata(
-        "process_name",
-        0,
-        {"name": f"{visible(str(run.meta['run']))}, {visible(device_name(run.meta))}"},
-    )
+    name = f"{visible(str(run.meta['run']))}, {visible(device_name(run.meta))}"
+    yield _event("process_name", "M", 0, args={"name": name})
     for tid in sorted(threads - {0}):
-        yield _metadata(
-            "thread_name",
-            tid,
-            {"name": known.get(tid) or f"worker {tid - FIRST_WORKER + 1}: blocks"},
-        )
-        yield _metadata("thread_sort_index", tid, {"sort_index": tid})
-
-
-def _metadata(name: str, tid: int, args: Mapping[str, Any]) -> Event:
-    return {"name": name, "ph": "M", "tid": tid, "args": args}
+        name = THREADS.get(tid) or f"worker {tid - FIRST_WORKER + 1}: blocks"
+        yield _event("thread_name", "M", tid, args={"name": name})
+        yield _event("thread_sort_index", "M", tid, args={"sort_index": tid})
 
 
 def _events(run: Run) -> Iterator[Event]:
@@ -93,11 +85,8 @@ def _events(run: Run) -> Iterator[Event]:
         yield from _case(row)
     for one in (*run.walls, *run.studies):
         if (began_s := _unix_s(one.get("started_utc"))) is not None:
-            yield {
-                **_slice(one, OTHERS, began_s, one.get("spent_s") or 0.0),
-                "cat": one["kind"],
-                "args": _end(one),
-            }
+            end = {"cat": one["kind"], "args": _end(one), "dur": one.get("spent_s") or 0.0}
+            yield _event(one["case"], "X", OTHERS, began_s, **end)
     yield from _sampled(run)
 
 
@@ -105,78 +94,48 @@ def _case(row: Document) -> Iterator[Event]:
     """The begin of the case as an instant, as its phases alternate with other cases; its blocks."""
     if (began_s := _unix_s(row.get("started_utc"))) is not None:
         args = {**_end(row), "spent_s": row.get("spent_s"), "peak_bytes": row.get("peak_bytes")}
-        name = _name(row) if row["status"] == "ok" else f"{row['status']}: {_name(row)}"
-        yield {
-            "name": name,
-            "cat": row["status"],
-            "ph": "i",
-            "s": "t",
-            "ts": began_s,
-            "tid": CASES,
-            "args": args,
-        }
+        name = row["case"] if row["status"] == "ok" else f"{row['status']}: {row['case']}"
+        yield _event(name, "i", CASES, began_s, cat=row["status"], s="t", args=args)
     for process, blocks in enumerate(row.get("conditions") or []):
         for number, block in enumerate(blocks):
             if "started_unix_s" in block and block.get("wall_s", -1) >= 0:
-                event = _slice(
-                    row, FIRST_WORKER + process, block["started_unix_s"], block["wall_s"]
+                yield _event(
+                    row["case"],
+                    "X",
+                    FIRST_WORKER + process,
+                    block["started_unix_s"],
+                    dur=block["wall_s"],
+                    cat=visible(row["backend"]),
+                    args={"block": number, **block},
                 )
-                yield {**event, "cat": visible(row["backend"]), "args": {"block": number, **block}}
 
 
 def _sampled(run: Run) -> Iterator[Event]:
     """What ran while the device was sampled, as slices, and the sampler's readings."""
     samples = telemetry(run.path)
-    if not len(samples):
-        return
-    table = samples.astype(object).where(samples.notna(), None).to_dict("records")
-    moments = [
-        (began_s, sample) for sample in table if (began_s := _unix_s(sample["utc"])) is not None
-    ]
     period_s = samples.attrs["period_s"] or inf
     segment, last_s = 0, -inf
     numbered = []
-    for moment_s, sample in moments:
+    for sample in records(samples):
+        if (moment_s := _unix_s(sample["utc"])) is None:
+            continue
         segment += not 0 <= moment_s - last_s <= GAP_PERIODS * period_s
         last_s = moment_s
         numbered.append(((segment, sample["what"]), moment_s))
         for quantity in QUANTITIES.get(sample["kind"], ()):
             if (value := sample[quantity.column]) is not None:
-                yield {
-                    "name": quantity.column,
-                    "ph": "C",
-                    "ts": moment_s,
-                    "tid": 0,
-                    "args": {quantity.column: value},
-                }
+                args = {quantity.column: value}
+                yield _event(quantity.column, "C", 0, moment_s, args=args)
     for (_, what), group in groupby(numbered, key=lambda pair: pair[0]):
         times = [moment_s for _, moment_s in group]
-        yield {
-            "name": visible(what),
-            "cat": "sampled",
-            "ph": "X",
-            "ts": times[0],
-            "dur": times[-1] - times[0],
-            "tid": WINDOWS,
-            "args": {},
-        }
-
-
-def _slice(one: Document, tid: int, began_s: float, dur_s: float) -> Event:
-    return {"name": _name(one), "ph": "X", "ts": began_s, "dur": dur_s, "tid": tid}
-
-
-def _name(one: Document) -> str:
-    return visible(one["case"])
+        took_s = times[-1] - times[0]
+        yield _event(what, "X", WINDOWS, times[0], dur=took_s, cat="sampled", args={})
 
 
 def _end(one: Document) -> dict[str, Any]:
     """How it ended."""
-    return {
-        "status": one["status"],
-        "reason": visible(one["reason"]),
-        "attempt": one.get("attempt"),
-    }
+    reason, attempt = visible(one["reason"]), one.get("attempt")
+    return {"status": one["status"], "reason": reason, "attempt": attempt}
 
 
 def _unix_s(stamp: Any) -> float | None:
@@ -199,13 +158,9 @@ def _not_drawn(run: Run) -> Iterator[str]:
             f"{run.meta['run']}: {plural(never, 'case')} never started; the trace lists them under"
             " otherData, with their reasons"
         )
-    blocks = [
-        block for row in run.rows for process in row.get("conditions") or [] for block in process
-    ]
-    timeless = any(row.get("block_ms") for row in run.rows) and not any(
-        "started_unix_s" in block for block in blocks
-    )
-    if timeless:
+    conditions = (process for row in run.rows for process in row.get("conditions") or [])
+    dated = any("started_unix_s" in block for process in conditions for block in process)
+    if not dated and any(row.get("block_ms") for row in run.rows):
         yield (
             f"{run.meta['run']}: measured before attnbench kept when a block began; no block is in"
             " the trace"

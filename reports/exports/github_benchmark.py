@@ -9,7 +9,7 @@ from ..data.read import Run
 from ..data.run_meta import device_name
 from ..subjects.decode import own_text
 from . import Exported
-from ._speeds import Timed, left_out, speeds
+from ._speeds import Speed, left_out, speeds
 
 MEANING = "what github-action-benchmark plots over commits (customSmallerIsBetter)"
 
@@ -26,7 +26,7 @@ def export(runs: Sequence[Run]) -> Exported:
     return Exported(content=text, notes=tuple(left_out(untimed)))
 
 
-def _entries(one: Timed) -> Iterator[dict[str, Any]]:
+def _entries(one: Speed) -> Iterator[dict[str, Any]]:
     row = one.row
     low, high = row["latency_low_ms"], row["latency_high_ms"]
     width = {} if low is None or high is None else {"range": f"± {(high - low) / 2:.6g}"}

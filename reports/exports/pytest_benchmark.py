@@ -11,7 +11,7 @@ from ..data.read import Document, Run
 from ..data.row_groups import Row, label, problem, unusual
 from ..data.run_meta import plan_of
 from . import Exported, NotExportable
-from ._speeds import Timed, left_out, speeds
+from ._speeds import Speed, left_out, speeds
 
 MEANING = "what `pytest-benchmark compare` reads"
 _SIZES = ("batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads")
@@ -49,8 +49,12 @@ def export(runs: Sequence[Run]) -> Exported:
         "attnbench": {
             "runs": [run.meta["run"] for run in runs],
             "left_out": [
-                {"fullname": _fullname(s.scenario, s.case), "status": s.status, "reason": s.reason}
-                for s in untimed
+                {
+                    "fullname": _fullname(one.scenario, one.case),
+                    "status": one.row["status"],
+                    "reason": one.reason,
+                }
+                for one in untimed
             ],
         },
     }
@@ -60,7 +64,7 @@ def export(runs: Sequence[Run]) -> Exported:
     )
 
 
-def _benchmark(one: Timed) -> dict[str, Any]:
+def _benchmark(one: Speed) -> dict[str, Any]:
     from pytest_benchmark.stats import Stats
 
     row, stats = one.row, Stats()

@@ -16,7 +16,7 @@ from ..claims.verdict import (
     by_interval,
 )
 from ..formatting import list_text, number_text, percent_text, range_text
-from .gradients import trained_models
+from .trained import trained_models
 
 FADES_BY = 0.01  # of its logarithm per token: 1 % per token is a fade
 LEARNT_SHARE = 0.9  # of the answers, from which a model has learnt what a gradient is asked for

@@ -78,16 +78,14 @@ def head_name(block: int, head: int, *, several: bool) -> str:
     return f"block {block + 1} head {head + 1}" if several else f"head {head + 1}"
 
 
-def side_by_side(
-    title: str, caption: str, description: str, maps: Sequence[tuple[str, Rows]], table: Table
-) -> Maps:
-    """`description`: which heads they are, and what the table has."""
+def side_by_side(title: str, caption: str, maps: Sequence[tuple[str, Rows]], table: Table) -> Maps:
     return Maps(
         title=title,
         caption=caption,
         description=(
             "One square per head: each row is a query token, each column a key token, lighter is a"
-            f" larger weight, each row sums to 1, and none looks ahead. {description}"
+            " larger weight, each row sums to 1, and none looks ahead. The table has for each head"
+            " how many tokens it attends to on average, and at which distance it has most weight."
         ),
         x_label="key token",
         y_label="query token",

@@ -5,7 +5,7 @@ says so.
 """
 
 from collections.abc import Callable, Iterator
-from math import inf, isfinite
+from math import inf, isfinite, nextafter
 from statistics import fmean, median, variance
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ from ..claims.statement import Measured, Statement, claim
 from ..claims.verdict import (
     ClaimVerdict,
     Evidence,
-    above,
     by_interval,
     jointly,
 )
@@ -39,13 +38,19 @@ from .trained import (
 HEADS = 8  # where heads of a model are compared with each other
 
 
-class Found(NamedTuple):
-    """For one task. `of`: the models that decide; `by`: the number that does, over seeds."""
+MORE = (nextafter(0, inf), inf)
 
-    verdict: ClaimVerdict
-    text: str
-    of: HeadCount
+
+class Found(NamedTuple):
+    """For one task: the number that decides, over seeds, and where it is claimed to be; in words.
+
+    `verdict`: if it does not follow from these.
+    """
+
     by: Interval
+    claimed: tuple[float, float]
+    text: str
+    verdict: ClaimVerdict | None = None
 
 
 def on_tasks(
@@ -56,10 +61,13 @@ def on_tasks(
     def tested_by(on_task: Callable[[TaskResult], Found | None]) -> Statement:
         def test(run: Measured) -> Iterator[Evidence]:
             for result in results(run.studies):
-                if (found := on_task(result)) and found.by.units:
-                    sizes, seeds = found.of.trainings[0], plural(found.by.units, "seed")
-                    where = f" (d_model {sizes.d_model}, {seeds})"
-                    yield Evidence(result.task, found.verdict, found.text + where)
+                if (found := on_task(result)) and (seeds := found.by.units):
+                    verdict = found.verdict or by_interval(
+                        found.by.low, found.by.high, found.claimed
+                    )
+                    d_model = result.best.trainings[0].d_model
+                    where = f" (d_model {d_model}, {plural(seeds, 'seed')})"
+                    yield Evidence(result.task, verdict, found.text + where)
 
         return claim(
             name,
@@ -70,6 +78,15 @@ def on_tasks(
         )(test)
 
     return tested_by
+
+
+def on_heads(
+    name: str, statement: str, tested: str, heads: int = HEADS
+) -> Callable[[Callable[[HeadCount], Found]], Statement]:
+    """The same of models with so many heads, or the most below."""
+    return lambda test: on_tasks(name, statement, tested)(
+        lambda result: test(count) if (count := result.at_most(heads)) else None
+    )
 
 
 def bounded(one: Interval, unit: str) -> str:
@@ -87,16 +104,13 @@ ALIKE_BITS, ALIKE_SHARE = 0.05, 0.9  # Jensen-Shannon below, or CKA above: the h
 VARIES_TIMES = 10  # variance between heads over that within them, from which heads vary a lot
 
 
-@on_tasks(
+@on_heads(
     "Q1",
     "Heads learn different patterns; some are local, others global.",
     "trained maps of 8 heads: the distance from nearest to farthest head and the difference of"
     " patterns both grow by training, over seeds",
 )
-def different_patterns(result: TaskResult) -> Found | None:
-    count = result.at_most(HEADS)
-    if count is None:
-        return None
+def different_patterns(count: HeadCount) -> Found:
     spread = _change(count, "distance_tokens", lambda values: max(values) - min(values))
     pattern = _change(count, "pattern_difference", fmean)
     distances = [of_heads(one, "distance_tokens", "after") for one in count.trainings]
@@ -109,8 +123,8 @@ def different_patterns(result: TaskResult) -> Found | None:
         f" {bounded(spread, 'tokens')} to that range and {bounded(pattern, 'bits')} to their"
         " difference"
     )
-    verdicts = [above(one.low, one.high, 0.0) for one in (spread, pattern)]
-    return Found(jointly(verdicts), text, count, spread)
+    verdict = jointly(by_interval(one.low, one.high, MORE) for one in (spread, pattern))
+    return Found(spread, MORE, text, verdict)
 
 
 def _change(count: HeadCount, metric: str, summary: Callable[[list[float]], float]) -> Interval:
@@ -123,15 +137,14 @@ def _change(count: HeadCount, metric: str, summary: Callable[[list[float]], floa
     return count.mean(change)
 
 
-@on_tasks(
+@on_heads(
     "Q2",
     "Some heads learn similar patterns.",
     "16 heads: at least one has another within 0.05 bits (Jensen-Shannon) or with outputs of CKA"
     " above 0.9, in every seed",
+    2 * HEADS,
 )
-def similar_patterns(result: TaskResult) -> Found | None:
-    if (count := result.at_most(2 * HEADS)) is None:
-        return None
+def similar_patterns(count: HeadCount) -> Found:
     found = count.mean(_twins)
     shares = [share for one in count.trainings if (share := _twins(one)) is not None]
     verdict: ClaimVerdict = "inconclusive"
@@ -141,7 +154,7 @@ def similar_patterns(result: TaskResult) -> Found | None:
         f"{percents(found, 0)} of {count.heads} heads have a twin, some in"
         f" {sum(share > 0 for share in shares)} of {plural(len(shares), 'seed')}"
     )
-    return Found(verdict, text, count, found)
+    return Found(found, MORE, text, verdict)
 
 
 def _twins(one: TrainedHeads) -> float | None:
@@ -154,22 +167,20 @@ def _twins(one: TrainedHeads) -> float | None:
     return fmean(bits < ALIKE_BITS or share > ALIKE_SHARE for bits, share in pairs)
 
 
-@on_tasks(
+@on_heads(
     "Q18",
     "Attention patterns vary greatly between heads.",
     "variance of the mean distance between 8 heads, over that of one head between sequences: at"
     " least 10 times",
 )
-def heads_vary(result: TaskResult) -> Found | None:
-    if (count := result.at_most(HEADS)) is None:
-        return None
+def heads_vary(count: HeadCount) -> Found:
     found = count.mean(_varies)
     text = (
         f"the variance of the distance between {count.heads} heads is"
         f" {number_text(found.value)} times{range_text(found.low, found.high)} that of a head"
         " over sequences"
     )
-    return Found(by_interval(found.low, found.high, (VARIES_TIMES, inf)), text, count, found)
+    return Found(found, (VARIES_TIMES, inf), text)
 
 
 def _varies(one: TrainedHeads) -> float | None:
@@ -183,25 +194,23 @@ def _varies(one: TrainedHeads) -> float | None:
 
 # ---- removed heads -------------------------------------------------------------------------------
 
-LIMITED_SHARE = 0.1  # of what all heads are worth, that a removed head may cost
+LITTLE = (-inf, 0.1)  # of what all heads are worth, that a removed head may cost
 
 
-@on_tasks(
+@on_heads(
     "Q3",
     "Removing single heads has little effect.",
     "8 heads per block, one removed: the median rise of the loss is at most 10 % of the rise"
     " without any head",
 )
-def single_heads(result: TaskResult) -> Found | None:
-    if (count := result.at_most(HEADS)) is None:
-        return None
+def single_heads(count: HeadCount) -> Found:
     shares = [lost for one in count.trainings if (lost := _lost(one))]
     usual, worst = (over_seeds(map(pick, shares)) for pick in (median, max))
     text = (
         f"the median of {count.heads} heads per block is {percents(usual)} of what all"
         f" are worth, the most important one {percents(worst, 0)}"
     )
-    return Found(by_interval(usual.low, usual.high, (-inf, LIMITED_SHARE)), text, count, usual)
+    return Found(usual, LITTLE, text)
 
 
 def _lost(one: TrainedHeads) -> list[float]:
@@ -212,22 +221,20 @@ def _lost(one: TrainedHeads) -> list[float]:
     return [rise / worth for rise in rises(one)] if worth > 0 else []
 
 
-@on_tasks(
+@on_heads(
     "Q19",
     "Half of the heads can be removed at once with little effect.",
     "8 heads per block, half of them removed, chosen by trial on other sequences, nothing"
     " retrained: the loss rises by at most 10 % of the rise without any head",
 )
-def half_the_heads(result: TaskResult) -> Found | None:
+def half_the_heads(count: HeadCount) -> Found:
     """They are chosen by trial; in rows without that, by the gradient."""
-    if (count := result.at_most(HEADS)) is None:
-        return None
     found = over_seeds(_lost_by_half(count))
     text = (
         f"without half of {count.heads} heads per block the loss rises by"
         f" {percents(found)} of what all are worth"
     )
-    return Found(by_interval(found.low, found.high, (-inf, LIMITED_SHARE)), text, count, found)
+    return Found(found, LITTLE, text)
 
 
 def _lost_by_half(count: HeadCount) -> list[float]:
@@ -268,7 +275,7 @@ def best_number(result: TaskResult) -> Found | None:
     text = f"{result.enough.heads} enough"
     if worse := result.of("worse"):
         text += f", worse than the best: {list_text([str(one) for one in worse])}"
-    return Found(jointly(verdicts), text, result.best, result.best.accuracy)
+    return Found(result.best.accuracy, MORE, text, jointly(verdicts))
 
 
 def _all_worse(standings: set[Standing], yes: ClaimVerdict, no: ClaimVerdict) -> ClaimVerdict:
@@ -293,7 +300,7 @@ def one_head_averages(result: TaskResult) -> Found | None:
         f"{100 * one.accuracy.value:.1f} % of the answers with one head,"
         f" {100 * many.accuracy.value:.1f} % with {many.heads}, {percents(gain)} more"
     )
-    return Found(by_interval(gain.low, gain.high, (MARGIN_RATIO, inf)), text, many, gain)
+    return Found(gain, (MARGIN_RATIO, inf), text)
 
 
 @on_tasks(
@@ -309,17 +316,17 @@ def noise(result: TaskResult) -> Found | None:
         return None
     gap = many.more(one, accuracy)
     lost = [count.mean(points_lost) for count in (one, many)]
-    if not lost[0].units or not lost[1].units:
+    if not all(each.units for each in lost):
         return None
     text = (
         f"noise takes {number_text(lost[0].value)} points of accuracy with one head,"
         f" {number_text(lost[1].value)} with {HEADS}"
     )
     if not (gap.low >= -MARGIN_RATIO and gap.high <= MARGIN_RATIO):
-        return Found("inconclusive", f"{text}, but they may differ without it", many, gap)
+        return Found(gap, MORE, f"{text}, but they may differ without it", "inconclusive")
     saved = one.more(many, points_lost)
     text += f", {bounded(saved, 'points')} fewer"
-    return Found(above(saved.low, saved.high, 0.0), text, many, saved)
+    return Found(saved, MORE, text)
 
 
 @on_tasks(
@@ -336,4 +343,4 @@ def too_many_overfit(result: TaskResult) -> Found | None:
         f"new less known text: {number_text(one.mean(overfit).value)} nats with one head,"
         f" {number_text(most.mean(overfit).value)} with {most.heads}, {bounded(grows, 'nats')} more"
     )
-    return Found(above(grows.low, grows.high, 0.0), text, most, grows)
+    return Found(grows, MORE, text)

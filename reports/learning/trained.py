@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from math import isfinite
+from math import exp, isfinite, log, nan
 from statistics import fmean
 from typing import Generic, Literal, NamedTuple, TypeVar
 
-from ...harness.learning.findings import Trained, TrainedHeads
+from ...harness.learning.findings import Trained, TrainedGradients, TrainedHeads
 from ...harness.rows.findings import findings_of
 from ...harness.stats.intervals import Interval, latency_interval, mean_interval
 
@@ -294,3 +294,35 @@ def points_lost(one: TrainedHeads) -> float | None:
     """Percentage points of accuracy that noise takes, mean over its levels; None if not known."""
     levels = levels_of(one)
     return 100 * (one.accuracy_ratio - fmean(levels.values())) if levels else None
+
+
+# ---- gradients -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedModel(Trainings[TrainedGradients]):
+    model: str
+
+    def fade(self, when: When) -> Interval:
+        """Change of ln of the gradient's norm per token of distance."""
+        return self.mean(lambda one: one[f"fade_per_token_{when}"])
+
+    def norms(self) -> dict[float, Interval | None]:
+        """After training, by distance, 1, 2, ...: geometric means; None where one is 0."""
+        columns = zip(*(one.gradient_norms_after for one in self.trainings), strict=False)
+        return {place: _geometric(values) for place, values in enumerate(columns, start=1)}
+
+
+def trained_models(studies: object) -> list[TrainedModel]:
+    by_model = by(findings_of(TrainedGradients, studies), lambda one: one.model)
+    return [TrainedModel(model=name, trainings=some) for name, some in by_model.items()]
+
+
+def _geometric(values: tuple[float, ...]) -> Interval | None:
+    if min(values) <= 0:
+        return None
+    found = over_seeds(map(log, values))
+    value, low, high = (
+        exp(one) if abs(one) < 300 else nan for one in (found.value, found.low, found.high)
+    )
+    return Interval(value=value, low=low, high=high, units=found.units)

@@ -3,7 +3,6 @@
 What was not observed is unknown, never good.
 """
 
-from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import Literal
 
@@ -20,25 +19,25 @@ from .correctness import WRONG
 # Of the median clock: latency follows the clock, and 5 % is the resolution of a quick run.
 CLOCK_SPREAD_RATIO = 0.05
 State = tuple[Literal["good", "caution", "unknown"], str]  # and a sentence
+THROTTLED = "the processor was throttled by a quota, power or heat"
+CONTENDED = "other work competed for the same cores"
 NOTHING_TIMED: State = ("unknown", "No case was timed.")
 
 
 def badges(rows: list[Row], meta: Meta) -> tuple[Badge, ...]:
     timed = timed_rows(rows)
-    throttled = "the processor was throttled by a quota, power or heat"
-    contended = "other work competed for the same cores"
     states: dict[str, State] = {
         "clocks": _clocks(timed),
-        "throttling": _counted(timed, "throttled_blocks", throttled),
-        "contention": _counted(timed, "contended_blocks", contended),
+        "throttling": _counted(timed, "throttled_blocks", THROTTLED),
+        "contention": _counted(timed, "contended_blocks", CONTENDED),
         "other processes": _other_processes(timed),
         "warm-up": _warm_up(timed),
         "precision": _intervals(timed, meta),
         "repeats": _processes(timed),
         "correctness": _correctness(rows, timed),
     }
-    if any(row.get("device") == "cuda" for row in timed):
-        states["GPU timing"] = _gpu_timing([row for row in timed if row["device"] == "cuda"])
+    if on_gpu := [row for row in timed if row.get("device") == "cuda"]:
+        states["GPU timing"] = _gpu_timing(on_gpu)
     if copies := copies_of(rows, meta):
         states["devices"] = _devices(copies)
     return tuple(
@@ -47,7 +46,13 @@ def badges(rows: list[Row], meta: Meta) -> tuple[Badge, ...]:
 
 
 def _clocks(timed: list[Row]) -> State:
-    clocks = list(_readings(timed, "sm_clock_mhz"))
+    clocks = [
+        block["sm_clock_mhz"]
+        for row in timed
+        for process in row.get("conditions") or []
+        for block in process
+        if "sm_clock_mhz" in block
+    ]
     if not clocks:
         on_cpu = "On a CPU, clocks are not read per block."
         return "unknown", on_cpu if _all_on_cpu(timed) else "No block has a reading."
@@ -56,22 +61,15 @@ def _clocks(timed: list[Row]) -> State:
     return "good" if steady else "caution", f"{low:.0f} to {high:.0f} MHz over all blocks."
 
 
-def _readings(timed: Iterable[Row], name: str) -> Iterator[float]:
-    for row in timed:
-        for process in row.get("conditions") or []:
-            yield from (block[name] for block in process if name in block)
-
-
 def _counted(timed: list[Row], field: str, what: str) -> State:
     known = [row for row in timed if row.get(field) is not None and row.get("blocks")]
     if not known:
         return "unknown", f"It is not known whether {what}."
     some, blocks = sum(row[field] for row in known), sum(row["blocks"] for row in known)
     text = f"In {some or 'none'} of {plural(blocks, 'block')} {what}."
-    if len(known) < len(timed):
-        text += f" {plural(len(timed) - len(known), 'case')} of {len(timed)} do not say."
-        return "caution" if some else "unknown", text
-    return "caution" if some else "good", text
+    silent = len(timed) - len(known)
+    text += f" {plural(silent, 'case')} of {len(timed)} do not say." if silent else ""
+    return "caution" if some else "unknown" if silent else "good", text
 
 
 def _other_processes(timed: list[Row]) -> State:
@@ -93,8 +91,8 @@ def _warm_up(timed: list[Row]) -> State:
     if not timed:
         return NOTHING_TIMED
     if unknown := found.count(None):
-        text = f"It is not known whether call times were stationary in {of_timed(unknown, timed)}."
-        return "unknown", text
+        where = of_timed(unknown, timed)
+        return "unknown", f"It is not known whether call times were stationary in {where}."
     return "good", "Call times were stationary before they were measured."
 
 

@@ -1,6 +1,6 @@
 """How time and bytes grow along any size: N, the cache, the batch, widths; from two values on.
 
-growth.py fits a formula where there are enough lengths. Here are the ratio from the smallest to the
+A formula is fitted where there are enough lengths. Here are the ratio from the smallest to the
 largest value, and the exponent that it amounts to.
 """
 
@@ -11,40 +11,32 @@ from typing import Any
 
 from ...harness.stats.intervals import Interval
 from ..contrasts import asks_for
-from ..data.exactness import baseline
 from ..data.row_groups import Group, Row, axis_text, axis_title, backends, groups, value_text
-from ..data.run_meta import Meta
 from ..formatting import number_text, ratio_bounds_text
-from ..growth_fit import EXPONENT_MARGIN, interval_text, slope
+from ..growth_fit import EXPONENT_MARGIN, interval_text, power
 from ..ratio import Ratio, time_ratio
 from ..words import DISTURBED
 
 SIZES = ("seq_len", "kv_seq_len", "d_model", "batch", "d_k")
-NAMES = {0.0: "constant", 1.0: "linear", 2.0: "quadratic"}
+POWERS = {0.0: "constant", 1.0: "linear", 2.0: "quadratic"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Along:
-    """One backend on one problem, timed at two or more values of an axis, smallest first.
+    """One backend on one problem, timed at two or more values of an axis.
 
-    `time`: largest over smallest. `exponent`: of the power with the same ratio, NaN bounds without
-    an interval. `bytes_exponent`: the same of its peak, NaN if that is not known.
+    `first`, `last`: the smallest and the largest. `time`: largest over smallest. `exponent`: of the
+    power with the same ratio, NaN bounds without an interval. `bytes_exponent`: the same of its
+    peak, NaN if that is not known.
     """
 
     axis: str
     backend: str
-    rows: Sequence[Row]
+    first: int
+    last: int
     time: Ratio
     exponent: Interval
     bytes_exponent: float
-
-    @property
-    def first(self) -> int:
-        return int(self.rows[0][self.axis])
-
-    @property
-    def last(self) -> int:
-        return int(self.rows[-1][self.axis])
 
     @property
     def name(self) -> str:
@@ -55,12 +47,26 @@ class Along:
         if self.time.disturbed:
             return ""
         low, high = self.exponent.low, self.exponent.high
-        for power, name in NAMES.items():
-            if power - EXPONENT_MARGIN <= low and high <= power + EXPONENT_MARGIN:
+        for exact, name in POWERS.items():
+            if exact - EXPONENT_MARGIN <= low and high <= exact + EXPONENT_MARGIN:
                 return name
         if high < 1 - EXPONENT_MARGIN:
             return "less than linear"
         return "more than linear" if low > 1 + EXPONENT_MARGIN else ""
+
+    def text(self, *, with_span: bool) -> str:
+        bounds = ratio_bounds_text(self.time.low, self.time.high)
+        exponent = interval_text(self.exponent)
+        exponent += "" if isfinite(self.exponent.low) else ", no interval"
+        name = f", {self.name}" if self.name else ""
+        span = f" from {self.span}" if with_span else ""
+        of = ", ".join(filter(None, (f"{number_text(self.time.value)} times", bounds)))
+        noise = DISTURBED if self.time.disturbed else ""
+        return f"{self.backend} x = {exponent}{name}{span} ({of}){noise}"
+
+    @property
+    def span(self) -> str:
+        return f"{axis_text(self.axis, self.first)} to {value_text(self.axis, self.last)}"
 
 
 def growth_along(rows: Sequence[Row], axis: str) -> list[tuple[Group, list[Along]]]:
@@ -69,109 +75,66 @@ def growth_along(rows: Sequence[Row], axis: str) -> list[tuple[Group, list[Along
     if len({row.get(axis) for row in rows}) < 2:
         return found
     for group in groups(rows, axis):
-        if some := [one for name in backends(group.rows) if (one := _along(group, name, axis))]:
+        if some := [one for name in backends(group.rows) if (one := _of(group, name, axis))]:
             found.append((group, some))
     return found
 
 
-def _along(group: Group, backend: str, axis: str) -> Along | None:
+def _of(group: Group, backend: str, axis: str) -> Along | None:
     timed = _timed(group, backend, axis)
-    mine = [timed[value] for value in sorted(timed)]
-    if len(mine) < 2:
+    if len(timed) < 2:
         return None
-    ratio, exponent = time_ratio(mine[-1], mine[0]), slope(mine[0], mine[-1], axis)
-    if ratio is None or exponent is None:
+    first, last = timed[min(timed)], timed[max(timed)]
+    ratio, times = time_ratio(last, first), last[axis] / first[axis]
+    if ratio is None:
         return None
+    few, many = first.get("peak_bytes"), last.get("peak_bytes")
     return Along(
         axis=axis,
         backend=backend,
-        rows=mine,
+        first=first[axis],
+        last=last[axis],
         time=ratio,
-        exponent=exponent,
-        bytes_exponent=_bytes_exponent(mine, axis),
+        exponent=power(ratio, times),
+        bytes_exponent=log(many / few) / log(times) if few and many else nan,
     )
 
 
 def _timed(group: Group, backend: str, axis: str) -> dict[int, Row]:
-    return {
-        row[axis]: row
-        for row in group.rows
-        if row["backend"] == backend and row.get("latency_ms") is not None
-    }
-
-
-def _bytes_exponent(rows: Sequence[Row], axis: str) -> float:
-    first, last = (row.get("peak_bytes") for row in (rows[0], rows[-1]))
-    return log(last / first) / log(rows[-1][axis] / rows[0][axis]) if first and last else nan
-
-
-def length_axis(rows: Sequence[Row]) -> str:
-    """The size that these rows are about: the first of SIZES along which something was timed."""
-    return next(
-        (
-            axis
-            for axis in SIZES
-            for group in groups(rows, axis)
-            if any(len(_timed(group, name, axis)) > 1 for name in backends(group.rows))
-        ),
-        "",
-    )
+    mine = (row for row in group.rows if row["backend"] == backend)
+    return {row[axis]: row for row in mine if row.get("latency_ms") is not None}
 
 
 def main_axis(rows: Sequence[Row], run: Mapping[str, Any]) -> str:
-    """The size other than N that a run is about; "" if it varies N, or contrasts that size."""
-    axis = length_axis(rows)
+    """The size other than N that a run is about: the first of SIZES along which something was
+    timed; "" if that is N, or a size that the run contrasts.
+    """
+    along = (
+        axis
+        for axis in SIZES
+        for group in groups(rows, axis)
+        if any(len(_timed(group, name, axis)) > 1 for name in backends(group.rows))
+    )
+    axis = next(along, "")
     return "" if axis == SIZES[0] or asks_for(run, axis) else axis
 
 
-def findings(rows: Sequence[Row], meta: Meta) -> list[str]:
-    """A sentence on the leading backend per run that is about another size than N."""
-    texts = []
-    for name, run in meta.items():
-        mine = [row for row in rows if row["run"] == name]
-        if axis := main_axis(mine, run):
-            lead = baseline(run, mine) or ""
-            texts.append(joint_finding(growth_along(mine, axis), lead))
-    return texts
-
-
-def finding(group: Group, some: Sequence[Along], lead: str = "") -> str:
-    """One sentence on the leading backend of one problem, or on every one."""
-    return joint_finding([(group, some)], lead)
-
-
 def joint_finding(found: Sequence[tuple[Group, Sequence[Along]]], lead: str = "") -> str:
-    """One sentence on several problems.
+    """One sentence on several problems, on one backend or on every one.
 
     `time grows as N_kv^x from N_kv = 512 to 8k: for h_kv = 32, sdpa x = 1.02 (0.98 to 1.05), linear
     (16.9 times, 15.2 to 18.3); for h_kv = 8, ...; unpaired`.
     """
-    shown = [(group, _of_lead(some, lead)) for group, some in found]
+    shown = [
+        (group, [one for one in some if one.backend == lead] or list(some)) for group, some in found
+    ]
     every = [one for _, some in shown for one in some]
     several = len({(one.first, one.last) for one in every}) > 1
     parts = [
         (f"for {group.label}, " if group.label else "")
-        + "; ".join(_text(one, span=f" from {_span(one)}" if several else "") for one in some)
+        + "; ".join(one.text(with_span=several) for one in some)
         for group, some in shown
     ]
-    span = "" if several else f" from {_span(every[0])}"
+    span = "" if several else f" from {every[0].span}"
     unpaired = "" if all(one.time.paired for one in every) else "; unpaired"
     return f"time grows as {axis_title(every[0].axis)}^x{span}: {'; '.join(parts)}{unpaired}"
-
-
-def _of_lead(some: Sequence[Along], lead: str) -> list[Along]:
-    return [one for one in some if one.backend == lead] or list(some)
-
-
-def _span(one: Along) -> str:
-    return f"{axis_text(one.axis, one.first)} to {value_text(one.axis, one.last)}"
-
-
-def _text(one: Along, *, span: str) -> str:
-    times = number_text(one.time.value)
-    bounds = ratio_bounds_text(one.time.low, one.time.high)
-    exponent = interval_text(one.exponent) + ("" if isfinite(one.exponent.low) else ", no interval")
-    name = f", {one.name}" if one.name else ""
-    of = ", ".join(filter(None, (f"{times} times", bounds)))
-    noise = DISTURBED if one.time.disturbed else ""
-    return f"{one.backend} x = {exponent}{name}{span} ({of}){noise}"

@@ -1,159 +1,134 @@
 """Every latency of a run: over N in figures, and beside the fastest in one table."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...harness.stats.wide_intervals import says_nothing
-from ..analysis.missing_points import missing_points
 from ..data.exactness import exactness_note, is_exact, meanings
 from ..data.row_groups import (
     Group,
     Row,
     axis_title,
-    backends,
     case_key,
     distinguishing_axes,
     groups,
     value_text,
 )
 from ..data.run_meta import Meta, caption
-from ..elements import Block, Figure, Series, Table, note
-from ..formatting import (
-    STATUS_WORDS,
-    UNCERTAIN,
-    count_text,
-    in_brackets,
-    number_text,
-    time_text,
-)
+from ..elements import Block, Figure, Marked, note
+from ..formatting import STATUS_WORDS, UNCERTAIN, in_brackets, number_text, time_text
+from ..quantity import Number
 from ..ratio import time_ratio
-from . import _race as speed
-from ._over_n import latency_series, panel
-from ._race import Race, race
+from ._over import HOW_TIME, Line, by_backend, lines_over, panel
+from ._race import Race, finding, longest_race, race, tally
 
-MOST_TABLE_ROWS = 40
+FEW_POINTS = 3  # over N: problems with as few are drawn as small multiples,
+FEWEST_MULTIPLES = 3  # if there are so many of them
+MOST_PROBLEMS = 40  # of the table of all
 
 
-def figure(group: Group, meta: Meta) -> Figure:
-    series: list[Series] = []
-    timed_backends = backends(row for row in group.rows if row["latency_ms"] is not None)
-    shown = [
-        row
-        for row in group.rows
-        if row["backend"] in timed_backends
-        and (row["latency_ms"] is not None or row["status"] != "ok")
-    ]
-    for backend in timed_backends:
-        rows = group.of_backend(backend)
-        failed = [row for row in rows if row["status"] != "ok"]
-        series.append(latency_series(backend, rows))
-        series.append(
-            Series(
-                backend=backend,
-                kind="failed",
-                x=tuple(row["seq_len"] for row in failed),
-                y=(None,) * len(failed),
-                cases=tuple(map(case_key, failed)),
-            )
-        )
+def figures(over_n: Sequence[Group], meta: Meta) -> Iterator[Figure]:
+    """A figure per problem; of problems with few points one, with a panel for each."""
+    few = all(len(group.lengths) <= FEW_POINTS for group in over_n)
+    if len(over_n) < FEWEST_MULTIPLES or not few:
+        yield from (_figure([group], finding(group), meta) for group in over_n)
+        return
+    longest = [found[1] for group in over_n if (found := longest_race(group)) and found[1].margins]
+    where = "At the longest N of each problem that two exact backends finished"
+    yield _figure(over_n, f"{where}: {tally(longest) if longest else 'none'}", meta)
+
+
+def _figure(some: Sequence[Group], title: str, meta: Meta) -> Figure:
+    first, *others = (caption(group.problem, meta).split(" · ") for group in some)
+    common = " · ".join(part for part in first if all(part in other for other in others))
+    panels_text = f"A panel for each of {len(some)} problems. " if others else ""
+    heads, lines = lines_over(some, "seq_len")
+    races = _races(lines)
     return Figure(
-        title=group.prefixed(speed.finding(group)),
-        caption=caption(group.problem, meta) + missing_points(group.rows, shown),
-        description=(
-            "Latency over the sequence length N, both logarithmic, one line per backend, with 95 %"
-            " intervals as bars. A cross at the upper edge marks a case that failed. The table"
-            " below has every number."
+        title=title,
+        caption=common,
+        description=f"{panels_text}Latency over the sequence length N, {HOW_TIME} every number.",
+        panels=tuple(panel(group) for group in some),
+        table=by_backend(
+            "Latency, with half the width of its 95 % interval",
+            heads,
+            lines,
+            lambda row, here: _with_width(row, races[id(here)]),
         ),
-        panels=(panel("latency", "ms", [one for one in series if one.x]),),
-        table=_over_n(group),
     )
 
 
-def _over_n(group: Group) -> Table:
-    names = backends(group.rows)
-    lines, strong = [], set()
-    for place, n in enumerate(group.lengths):
-        here = {row["backend"]: row for row in group.rows if row["seq_len"] == n}
-        found = speed.race(list(here.values()))
-        if found.clear:
-            strong.add((place, 1 + names.index(found.ranking[0]["backend"])))
-        lines.append(
-            (count_text(n), *(_latency(here[name]) if name in here else "" for name in names))
-        )
-    return Table(
-        title="Latency, with half the width of its 95 % interval",
-        columns=("N", *names),
-        rows=tuple(lines),
-        strong=frozenset(strong),
-    )
+def _races(lines: Sequence[Line]) -> dict[int, Race]:
+    """By the identity of a line's rows: every cell asks for it."""
+    return {id(rows): race(rows) for _, rows in lines}
 
 
-def _latency(row: Row) -> str:
-    if row["latency_ms"] is None:
-        return STATUS_WORDS[row["status"]] if row["status"] != "ok" else "not timed"
+def _with_width(row: Row, found: Race) -> Marked:
+    """Strong if it wins."""
     low, high = row["latency_low_ms"], row["latency_high_ms"]
     half = f" ± {number_text(100 * ((high / low) ** 0.5 - 1))} %" if low and high else ""
     if half and says_nothing(low, high):
         half = in_brackets(UNCERTAIN)
-    return time_text(row["latency_ms"]) + half
+    time = time_text(row["latency_ms"]) + half if row["latency_ms"] is not None else _no_time(row)
+    return Marked(cell=Number(time), strong=found.clear and row is found.ranking[0])
 
 
-def table(rows: list[Row]) -> Iterator[Block]:
+def _no_time(row: Row) -> str:
+    return STATUS_WORDS[row["status"]] if row["status"] != "ok" else "not timed"
+
+
+# ---- every problem -------------------------------------------------------------------------------
+
+
+def every_latency(rows: list[Row]) -> Iterator[Block]:
     """The winner map: every latency as a multiple of the fastest, or why there is none."""
     problems = groups(rows, None)
     axes = distinguishing_axes(rows)
-    names = backends(rows)
-    lines, strong, failed, cases = [], set(), set(), {}
-    for line, group in enumerate(problems[:MOST_TABLE_ROWS]):
-        by_backend = {row["backend"]: row for row in group.rows}
-        ranking = race(group.rows)
-        if ranking.clear:
-            strong.add((line, len(axes) + names.index(ranking.ranking[0]["backend"])))
-        for place, name in enumerate(names, start=len(axes)):
-            if name in by_backend:
-                cases[line, place] = case_key(by_backend[name])
-                if by_backend[name]["status"] != "ok":
-                    failed.add((line, place))
-        cells = [beside(by_backend[name], ranking) if name in by_backend else "" for name in names]
-        lines.append((*(value_text(axis, group.problem[axis]) for axis in axes), *cells))
     inexact = [row for row in rows if not is_exact(row)]
-    yield Table(
-        title=(
-            "Who wins where: latency, and its ratio to the fastest; bold: faster by more than"
-            f" noise{' than every other exact backend' if inexact else ''}; tie: not clearly slower"
-            " than the fastest"
-        ),
-        columns=(*(axis_title(axis) for axis in axes), *names),
-        rows=tuple(lines),
-        strong=frozenset(strong),
-        failed=frozenset(failed),
-        cases=cases,
+
+    lines: list[Line] = [
+        (tuple(value_text(axis, group.problem[axis]) for axis in axes), group.rows)
+        for group in problems[:MOST_PROBLEMS]
+    ]
+    races = _races(lines)
+
+    def cell(row: Row, here: Sequence[Row]) -> Marked:
+        found = races[id(here)]
+        return Marked(
+            cell=beside(row, found),
+            strong=found.clear and row is found.ranking[0],
+            failed=row["status"] != "ok",
+            case=case_key(row),
+        )
+
+    yield by_backend(
+        "Who wins where: latency, and its ratio to the fastest; bold: faster by more than"
+        f" noise{' than every other exact backend' if inexact else ''}; tie: not clearly slower"
+        " than the fastest",
+        [axis_title(axis) for axis in axes],
+        lines,
+        cell,
     )
     if inexact:
         yield note(f"Not ranked: {'; '.join(meanings(inexact))}.")
-    if len(problems) > MOST_TABLE_ROWS:
-        yield note(f"{len(problems) - MOST_TABLE_ROWS} more problems are in the table of all rows.")
+    if len(problems) > MOST_PROBLEMS:
+        yield note(f"{len(problems) - MOST_PROBLEMS} more problems are in the table of all rows.")
 
 
-def beside(row: Row, ranking: Race) -> str:
+def beside(row: Row, found: Race) -> str:
     """`58.7 ms · fastest`, `63.1 ms · ×1.08 · tie`, `out of memory`."""
-    if row["status"] != "ok":
-        return STATUS_WORDS[row["status"]]
     if row["latency_ms"] is None:
-        return "not timed"
-    text, ranked = time_text(row["latency_ms"]), ranking.ranking
+        return _no_time(row)
+    text, ranked = time_text(row["latency_ms"]), found.ranking
     if not is_exact(row):
         ratio = time_ratio(row, ranked[0]) if ranked else None
         times = f" · ×{number_text(ratio.value)}" if ratio else ""
         return f"{text}{times} · {exactness_note(row)}"
-    if not ranking.margins:
-        return f"{text} · the only {'exact ' if ranking.inexact else ''}one"
+    if not found.margins:
+        return f"{text} · the only {'exact ' if found.inexact else ''}one"
     if row is ranked[0]:
-        return f"{text} · {'fastest' if ranking.clear else speed.tie_text(ranking)}"
+        tie = " = ".join(one["backend"] for one in found.tied)
+        return f"{text} · {'fastest' if found.clear else f'tie: {tie}'}"
     # the paired ratio, as the card and the verdict have it; that of the medians may be far off it
-    margin = next(
-        margin
-        for other, margin in zip(ranked[1:], ranking.margins, strict=True)
-        if other["case"] == row["case"]
-    )
-    tie = "" if margin.clear else " · tie"
-    return f"{text} · ×{number_text(margin.value)}{tie}"
+    pairs = zip(ranked[1:], found.margins, strict=True)
+    margin = next(margin for other, margin in pairs if other["case"] == row["case"])
+    return f"{text} · ×{number_text(margin.value)}{'' if margin.clear else ' · tie'}"

@@ -1,284 +1,256 @@
-"""Memory over N as a card: what each backend needs, how it grows, and the longest N that fits."""
+"""Memory that a backend needs over N, inputs included: how it grows, and where the budget ends it.
 
-from collections.abc import Sequence
+Where it ends is computed only if the bytes are an exact polynomial in N that agrees with every
+measured peak; else it lies between the longest N that ran and the shortest that did not.
+"""
 
-from ..analysis.memory_curves import (
-    MemoryCurve,
-    last_rise,
-    memory_curves,
-    need_bytes,
-    of_twice_the_length,
-    same_for_any_heads,
-)
-from ..analysis.wall import OUT_OF_MEMORY
-from ..data.polynomial import Polynomial, coefficient_text
-from ..data.row_groups import Group, Row, case_key
-from ..data.run_meta import Meta, budget_bytes, caption
-from ..elements import Card, Table, WallChart, WallLine, WallPoint
-from ..formatting import (
-    STATUS_WORDS,
-    bytes_text,
-    count_text,
-    length_text,
-    list_text,
-    number_text,
-    plural,
-    size_text,
-)
-from ..words import SAME_RATIO
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any, Literal
 
-MOST_CLAUSES = 3  # on backends that still fit
-MOST_NAMES = 4  # in one clause of the sentence; the picture has them all
+from ..data.polynomial import Polynomial, bytes_over_n, through
+from ..data.row_groups import AXES, Group, Row, backends, groups, over_lengths, problem
+from ..data.run_meta import Meta, budget_bytes
+from ..formatting import bytes_text
+
+OUT_OF_MEMORY = ("oom", "predicted_oom")
+FEWEST_LENGTHS = 3  # two show no growth
+NEAR_EXPONENT = 0.2  # of N^2 or N: bytes without a polynomial that grow so are called by that name
+
+Growth = Literal["quadratic", "linear", ""]
 
 
-def memory_card(found: Sequence[dict[int, Group]], meta: Meta, name: str) -> Card | None:
-    """Of the first of these families, a panel for most heads and one for fewest.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryCurve:
+    """One backend on one problem over N.
 
-    None if nothing ran and nothing ran out of memory.
+    `rows`: in order of N, those whose need is known and those out of memory. `peak`: the exact
+    polynomial of the peak bytes, without inputs; `need`: with them. `longest`: the longest N that
+    ran; `first_out`: the shortest that ran out of memory. `stop_n`: the longest N that fits;
+    `searched` if that was found by trials, else it is computed.
     """
-    family = found[0]
-    shown = sorted({max(family), min(family)}, reverse=True)
-    curves = {heads: memory_curves(family[heads], meta) for heads in shown}
-    if not any(curve.longest_need or curve.stops for some in curves.values() for curve in some):
+
+    backend: str
+    rows: tuple[Row, ...]
+    longest: int | None
+    first_out: int | None
+    peak: Polynomial | None
+    need: Polynomial | None
+    growth: Growth
+    stop_n: int | None
+    searched: bool = False
+
+    @property
+    def stops(self) -> bool:
+        return self.stop_n is not None or self.first_out is not None
+
+    @property
+    def measured(self) -> list[tuple[int, int]]:
+        """Every N that ran with a measured peak, and the bytes that it needed."""
+        return [(row["seq_len"], need) for row in self.rows if (need := measured_bytes(row))]
+
+    @property
+    def longest_need(self) -> tuple[int, int] | None:
+        return self.measured[-1] if self.measured else None
+
+    @property
+    def twice(self) -> float | None:
+        """How many times as much twice the longest measured N needs, inputs included.
+
+        None without a polynomial: from measured lengths alone nothing is known beyond them.
+        """
+        if self.need is None or self.longest_need is None:
+            return None
+        n = self.longest_need[0]
+        return float(self.need.at(2 * n) / self.need.at(n))
+
+
+def measured_bytes(row: Row) -> int | None:
+    """Inputs and what the call needed; None if it did not run or was not measured."""
+    needed, inputs = row.get("needed_bytes"), row.get("input_bytes")
+    if row["status"] != "ok" or needed is None or inputs is None:
         return None
-    most, group = shown[0], family[shown[0]]
-    budget = budget_bytes(meta[group.problem["run"]])
-    size = None if budget is None else int(budget)
-    memory = "memory needed: inputs + peak" + (f", budget {bytes_text(size)}" if size else "")
-    which = _problem_text(group, most) if len(found) > 1 else ""
-    sentence = _sentence(most, curves, size)
-    return Card(
-        name=name,
-        title="The wall" if any(one.stops for one in curves[most]) else "Memory over N",
-        subtitle=f"{memory}{f', {which}' if which else ''}",
-        sentence=sentence,
-        picture=WallChart(
-            panels=tuple(
-                (plural(heads, "head"), tuple(map(_line, curves[heads]))) for heads in shown
-            ),
-            budget_bytes=size,
-            description=_description(curves, size),
-            table=_table(curves),
-            title=sentence,
-            caption=caption(group.problem, meta),
-        ),
-        note=_note(curves, family, len(found)),
-    )
+    return int(inputs) + int(needed) or None
 
 
-def _problem_text(group: Group, heads: int) -> str:
-    """What tells the problem from the others, without the heads that the panels name."""
-    parts = group.label.split(", ")
-    return ", ".join(part for part in parts if part != f"h\u00a0=\u00a0{heads}")
+def need_bytes(row: Row) -> int | None:
+    """Inputs and measured need, else inputs and predicted peak; None if neither is known."""
+    measured = measured_bytes(row)
+    if measured is not None:
+        return measured
+    peak, inputs = row.get("predicted_peak_bytes"), row.get("input_bytes")
+    return None if peak is None or inputs is None else int(inputs) + int(peak) or None
 
 
-def _line(curve: MemoryCurve) -> WallLine:
-    end = curve.end
-    known = curve.stop_n is not None or None in (end.longest, end.first_out)
-    return WallLine(
-        backend=curve.backend,
-        points=tuple(map(_point, curve.rows)),
-        stop_n=curve.stop_n,
-        between=None if known else (end.longest or 0, end.first_out or 0),
-    )
+def families(rows: Sequence[Row]) -> list[dict[int, Group]]:
+    """Problems over at least three lengths, by number of heads, otherwise equal; largest first."""
+    found: dict[tuple[Any, ...], dict[int, Group]] = {}
+    for group in over_lengths(row for row in rows if (row["seq_len"] or 0) > 0):
+        heads = group.problem["heads"]
+        if heads is not None and len(group.lengths) >= FEWEST_LENGTHS and _known(group):
+            equal = tuple(value for axis, value in group.problem.items() if axis != "heads")
+            found.setdefault(equal, {})[heads] = group
+    return sorted(found.values(), key=lambda family: -sum(map(_known, family.values())))
 
 
-def _point(row: Row) -> WallPoint:
-    status = row["status"]
-    measured = status == "ok" and row.get("needed_bytes") is not None
-    return WallPoint(
-        seq_len=row["seq_len"],
-        need_bytes=need_bytes(row),
-        end=status if measured or status in OUT_OF_MEMORY else "formula",
-        case=case_key(row),
-    )
+def _known(group: Group) -> int:
+    return sum(need_bytes(row) is not None for row in group.rows)
 
 
-def _sentence(heads: int, curves: dict[int, list[MemoryCurve]], budget: int | None) -> str:
-    here = curves[heads]
-    one_head = {curve.backend: curve for curve in curves.get(1, [])} if heads > 1 else {}
-    stopping = sorted((one for one in here if one.stops), key=_stop_at)
-    free = [one for one in here if not one.stops and one.longest_need]
-    if stopping:
-        subject = stopping[0]
-    elif free:  # what grows fastest is what the picture is about
-        subject = max(
-            free, key=lambda one: (one.growth == "quadratic", (one.longest_need or (0, 0))[1])
-        )
-        free.remove(subject)
-    else:
-        return "Nothing ran, and nothing was measured."
-    parts = [_needs(subject, heads)]
-    if stopping:
-        parts.append(_stops(stopping, one_head))
-    elif subject.peak is not None and subject.growth and subject.longest_need:
-        n, size = subject.longest_need
-        of = f", of a budget of {bytes_text(budget)}" if budget else ""
-        parts.append(f"At N\u00a0=\u00a0{length_text(n)} that is {size_text(size)}{of}.")
-    return " ".join(filter(None, [*parts, *_goes_on(free, bool(stopping))]))
-
-
-def _needs(curve: MemoryCurve, heads: int) -> str:
-    """`fused with 8 heads needs 64 N² bytes plus inputs, quadratic in N: twice the length, ...`"""
-    name = f"{curve.backend} with {plural(heads, 'head')}"
-    grows = _grows(curve)
-    if curve.peak is not None and grows:
-        return f"{name} needs {_leading(curve.peak)} bytes plus inputs, {grows}."
-    size = curve.longest_need
-    if size is None:
-        return ""
-    needs = f"{name} needs {size_text(size[1])} at N\u00a0=\u00a0{length_text(size[0])}"
-    return f"{needs}, {grows}." if grows else f"{needs}."
-
-
-def _grows(curve: MemoryCurve) -> str:
-    """The rule of thumb where it holds between the longest N and its double, else the times.
-
-    Without an exact polynomial only what was measured, and `about quadratic`.
-    """
-    if not curve.growth:
-        return ""
-    if curve.peak is None:
-        rise = last_rise(curve)
-        if rise is None:
-            return ""
-        before, n, times = rise
-        lengths = f"from N\u00a0=\u00a0{length_text(before)} to {length_text(n)}"
-        return f"about {curve.growth}: {number_text(times)} times the memory {lengths}"
-    usual, words = {"quadratic": (4, "four times"), "linear": (2, "twice")}[curve.growth]
-    known = of_twice_the_length(curve)
-    if known is None or abs(known[1] / usual - 1) <= SAME_RATIO:
-        return f"{curve.growth}: twice the length, {words} the memory"
-    at = f"N\u00a0=\u00a0{length_text(known[0])}"
-    return f"{curve.growth} in the end: twice {at} takes {number_text(known[1])} times the memory"
-
-
-def _leading(peak: Polynomial) -> str:
-    """`8 N² + 1 792 N`: the terms that grow."""
-    terms = [(peak.quadratic, "N²"), (peak.linear, "N")]
-    texts = [
-        f"{'− ' if value < 0 else '+ ' if place else ''}{_coefficient(abs(value))}\u00a0{power}"
-        for place, (value, power) in enumerate(terms)
-        if value
+def memory_curves(group: Group, meta: Meta) -> list[MemoryCurve]:
+    """Every backend of a problem over N of which some need is known or that ran out of memory."""
+    budget, searched = budget_bytes(meta[group.problem["run"]]), _searched(group, meta)
+    found = [
+        _curve(backend, group.of_backend(backend), budget, searched.get(backend))
+        for backend in backends(group.rows)
     ]
-    return " ".join(texts).removeprefix("+ ")
+    return [curve for curve in found if curve.rows]
 
 
-def _coefficient(value: object) -> str:
-    text = coefficient_text(value)  # type: ignore[arg-type]
-    return length_text(int(text)) if text.isdigit() else text
-
-
-def _stop_at(curve: MemoryCurve) -> tuple[int, int]:
-    if curve.stop_n is not None:
-        return curve.stop_n, 0
-    return curve.end.longest or 0, curve.end.first_out or 0
-
-
-def _stops(stopping: Sequence[MemoryCurve], one_head: dict[str, MemoryCurve]) -> str:
-    """`It stops at N = 2 848; naive, one head at a time, at 7 711.`"""
-    first, *others = stopping
-    clauses = [f"It stops {_where(first, first=True)}"]
-    same: dict[str, list[str]] = {}
-    for curve in others:
-        alone = same_for_any_heads(curve, one_head) and not same_for_any_heads(first, one_head)
-        name = f"{curve.backend}, one head at a time," if alone else curve.backend
-        same.setdefault(_where(curve), []).append(name)
-    shown = list(same.items())[:MOST_NAMES]
-    clauses += [f"{_names(names)} {where}" for where, names in shown]
-    if left := len(same) - len(shown):
-        clauses.append(f"{left} more in the picture")
-    return f"{'; '.join(clauses)}."
-
-
-def _where(curve: MemoryCurve, *, first: bool = False) -> str:
-    n = "N\u00a0=\u00a0" if first else ""
-    if curve.stop_n is not None:
-        return f"at {n}{length_text(curve.stop_n)}"
-    fits, fails = curve.end.longest, curve.end.first_out or 0
-    if fits is None:
-        return f"before {n}{length_text(fails)}"
-    if fits > fails:
-        return f"at some N from {length_text(fails)} on"
-    return f"between {n}{length_text(fits)} and {length_text(fails)}"
-
-
-def _goes_on(free: Sequence[MemoryCurve], others_stop: bool) -> list[str]:
-    """`sdpa grows linearly and still fits at 8 192 with 65 MiB.`"""
-    same: dict[tuple[str, bool, int], list[MemoryCurve]] = {}
-    for curve in free:
-        n, _ = curve.longest_need or (0, 0)
-        same.setdefault((curve.growth, curve.peak is not None, n), []).append(curve)
-    sentences = []
-    for (growth, is_exact, n), some in list(same.items())[:MOST_CLAUSES]:
-        sizes = sorted((curve.longest_need or (0, 0))[1] for curve in some)
-        low, high = size_text(sizes[0]), size_text(sizes[-1])
-        size = low if low == high else f"{low} to {high}"
-        names = _names([curve.backend for curve in some])
-        s = "s" if len(some) == 1 else ""
-        how = {"quadratic": "quadratically", "linear": "linearly", "": ""}[growth]
-        grows = f"grow{s} {'' if is_exact else 'about '}{how}" if how else ""
-        fits = f"{'still ' if others_stop else ''}fit{s} at {length_text(n)} with {size}"
-        sentences.append(f"{names} {grows} and {fits}." if grows else f"{names} {fits}.")
-    return sentences
-
-
-def _names(names: Sequence[str]) -> str:
-    if len(names) <= MOST_NAMES:
-        return list_text(list(names))
-    return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1} more"
-
-
-def _description(curves: dict[int, list[MemoryCurve]], budget: int | None) -> str:
-    """For screen readers: where each line ends."""
-    panels = []
-    for heads, some in curves.items():
-        ends = []
-        for curve in some:
-            if curve.stops:
-                ends.append(f"{curve.backend} stops {_where(curve, first=True)}")
-            elif curve.longest_need:
-                n, size = curve.longest_need
-                ends.append(f"{curve.backend} needs {bytes_text(size)} at N = {length_text(n)}")
-        panels.append(f"With {plural(heads, 'head')}: {'; '.join(ends)}.")
-    within = f", against a budget of {bytes_text(budget)}" if budget else ""
-    return " ".join([f"Memory needed over sequence length N, both logarithmic{within}.", *panels])
-
-
-def _note(curves: dict[int, list[MemoryCurve]], family: dict[int, Group], problems: int) -> str:
-    every = [curve for some in curves.values() for curve in some]
-    statuses = {row["status"] for curve in every for row in curve.rows}
-    parts = []
-    if "oom" in statuses:
-        parts.append("✕ ran out of memory, drawn at the memory it would need.")
-    if "predicted_oom" in statuses:
-        parts.append("Hollow ✕: not tried, far over budget.")
-    if len(statuses & set(OUT_OF_MEMORY)):
-        parts.append("Dashed: by formula.")
-    if any(curve.stop_n is not None and not curve.searched for curve in every):
-        parts.append("Crossings by formula, which matches every measured point.")
-    if any(curve.searched for curve in every):
-        parts.append("The longest N was found by trials.")
-    if len(family) > 2:
-        parts.append(f"{plural(len(family) - 2, 'number')} of heads between are below.")
-    if problems > 1:
-        parts.append(f"{plural(problems - 1, 'more problem')} below.")
-    return " ".join(parts)
-
-
-def _table(curves: dict[int, list[MemoryCurve]]) -> Table:
-    columns = [(heads, curve) for heads, some in curves.items() for curve in some]
-    cells = [{row["seq_len"]: _cell(row) for row in curve.rows} for _, curve in columns]
-    lengths = sorted({n for known in cells for n in known})
-    return Table(
-        title="Memory needed: inputs and peak (predictions in brackets)",
-        columns=("N", *(f"{curve.backend}, h\u00a0=\u00a0{heads}" for heads, curve in columns)),
-        rows=tuple((count_text(n), *(known.get(n, "") for known in cells)) for n in lengths),
+def _curve(
+    backend: str, every: Sequence[Row], budget: float | None, searched: int | None
+) -> MemoryCurve:
+    out = [row["seq_len"] for row in every if row["status"] in OUT_OF_MEMORY]
+    rows = [row for row in every if need_bytes(row) is not None or row["seq_len"] in out]
+    longest = max((row["seq_len"] for row in every if row["status"] == "ok"), default=None)
+    exact = {
+        column: found
+        for column in ("predicted_peak_bytes", "peak_bytes")
+        if (found := bytes_over_n(rows, backend, column)) and found.exact
+        if all(map(_agrees, rows))
+    }
+    column = next(iter(exact), "")
+    sums = (row for row in rows if row.get("input_bytes") and row.get(column) is not None)
+    need = through({row["seq_len"]: row["input_bytes"] + int(row[column]) for row in sums})
+    is_formula = column == "predicted_peak_bytes"
+    stop = _crossing(longest, min(out, default=None), need if is_formula else None, budget)
+    return MemoryCurve(
+        backend=backend,
+        rows=tuple(rows),
+        longest=longest,
+        first_out=min(out, default=None),
+        peak=exact.get(column),
+        need=need,
+        growth=_growth(rows, exact.get(column)),
+        stop_n=stop if searched is None else searched,
+        searched=searched is not None,
     )
 
 
-def _cell(row: Row) -> str:
-    size = bytes_text(need_bytes(row))
-    if row["status"] == "ok":
-        return size if row.get("needed_bytes") is not None else f"({size})"
-    return STATUS_WORDS[row["status"]] + (f" ({size})" if size else "")
+def wall_groups(meta: Meta) -> list[Group]:
+    """Every planned search for the longest N, by problem."""
+    walls = (
+        {"run": name, "seq_len": None, **wall}
+        for name, run in meta.items()
+        for wall in run.get("walls", ())
+    )
+    return groups(walls, None)
+
+
+def _searched(group: Group, meta: Meta) -> dict[str, int]:
+    """The longest N per backend that a search on this very problem found, if memory ended it."""
+    return {
+        row["backend"]: row["seq_len_low"]
+        for wall in wall_groups(meta)
+        for row in wall.rows
+        if row.get("limited_by") == "memory"
+        and row.get("seq_len_low")
+        and _same_problem(problem(row), group.problem)
+    }
+
+
+def _same_problem(wall: Mapping[str, Any], over_n: Mapping[str, Any]) -> bool:
+    """But for N. A wall's row has 0 for no window where a case's row has nothing."""
+    return all((wall[axis] or None) == (over_n[axis] or None) for axis in AXES if axis != "seq_len")
+
+
+def _agrees(row: Row) -> bool:
+    """The prediction is what was measured, and nothing is needed beside it."""
+    if row["status"] != "ok" or row.get("peak_bytes") is None:
+        return True
+    name = "meta" if row.get("predicted_source") == "meta" else "formula"
+    beside = (row.get("needed_bytes") or row["peak_bytes"]) - row["peak_bytes"]
+    return not beside and all(other.agrees for other in other_peaks(row) if other.name == name)
+
+
+def _growth(rows: Iterable[Row], peak: Polynomial | None) -> Growth:
+    if peak is not None:
+        return "quadratic" if peak.quadratic > 0 else "linear" if peak.linear > 0 else ""
+    measured = [(row["seq_len"], row["needed_bytes"]) for row in rows if row.get("needed_bytes")]
+    if len(measured) < FEWEST_LENGTHS:
+        return ""
+    (short, few), (long, many) = measured[-2:]
+    exponent = log(many / few) / log(long / short)
+    if abs(exponent - 2) <= NEAR_EXPONENT:
+        return "quadratic"
+    return "linear" if abs(exponent - 1) <= NEAR_EXPONENT else ""
+
+
+def _crossing(
+    fits: int | None, fails: int | None, need: Polynomial | None, budget: float | None
+) -> int | None:
+    """The longest N whose inputs and peak are within the budget."""
+    if need is None or budget is None or fits is None or fails is None:
+        return None
+    if not (need.holds_from <= fits < fails and need.at(fits) <= budget < need.at(fails)):
+        return None
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        fits, fails = (middle, fails) if need.at(middle) <= budget else (fits, middle)
+    return fits
+
+
+# ---- other counts of a peak ----------------------------------------------------------------------
+
+# Exact numbers may differ by scalars that torch wraps as tensors, and by 8 bytes per head that
+# autograd keeps.
+EXACT_BYTES = {"cpu": 64, "cuda": 4096}
+HEAD_BYTES = 8
+# The kernel counts pages, and small tensors may lie in pages that it counted before: compared only
+# for peaks that are large compared with that.
+RESIDENT_FROM_BYTES = 16 << 20
+RESIDENT_SLACK_BYTES = 4 << 20  # the largest difference over 93 cases on two cores was 2.2 MiB
+RESIDENT_SLACK_RATIO = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherPeak:
+    """A second number for a measured peak; it `agrees` within the tolerance of its method."""
+
+    name: str
+    size_bytes: int
+    agrees: bool
+
+
+def other_peaks(row: Row) -> list[OtherPeak]:
+    """The numbers to compare the measured peak with; none if nothing was measured."""
+    measured = row.get("peak_bytes")
+    if row["status"] != "ok" or measured is None:
+        return []
+    exact = EXACT_BYTES.get(row["device"], EXACT_BYTES["cuda"])
+    exact += HEAD_BYTES * (row.get("heads") or 0)
+    # Runs from before the meta device was used have no source: their prediction is a formula.
+    is_formula = row.get("predicted_source") in (None, "formula")
+    is_large = measured >= RESIDENT_FROM_BYTES
+    resident_slack = RESIDENT_SLACK_BYTES + int(RESIDENT_SLACK_RATIO * measured)
+    numbers = (
+        ("formula", row.get("predicted_peak_bytes") if is_formula else None, exact),
+        ("meta", row.get("meta_peak_bytes"), exact),
+        ("resident", row.get("resident_peak_bytes") if is_large else None, resident_slack),
+    )
+    return [
+        OtherPeak(name=name, size_bytes=size, agrees=abs(size - measured) <= slack)
+        for name, size, slack in numbers
+        if size is not None
+    ]
+
+
+def disagreement(row: Row) -> str:
+    """What differs, and how much: `formula 15.8 MiB less, meta 2 KiB more`; "" if all agree."""
+    return ", ".join(
+        f"{other.name} {bytes_text(abs(other.size_bytes - row['peak_bytes']))}"
+        f" {'less' if other.size_bytes < row['peak_bytes'] else 'more'}"
+        for other in other_peaks(row)
+        if not other.agrees
+    )

@@ -1,19 +1,36 @@
-"""What cards about growth share: which runs they are about, and panels of time over a size."""
+"""What pictures and tables over N or another size share: a panel per problem, its lines."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from ..data.exactness import is_exact
-from ..data.row_groups import Group, Row, axis_title, backends, case_key, family
-from ..elements import Panel, Series, Table
-from ..formatting import time_text
+from ..data.row_groups import Group, Row, axis_title, backends, case_key, family, value_text
+from ..elements import Block, Marked, Panel, Series, Table, note, table_of
+from ..formatting import capital, length_text, plural
+from ..quantity import Cell, Unit
 
+N_LABEL = "sequence length N (1k = 1024)"
 SPARSE = "sparse_"  # backends whose names begin with this compute a sparse mask only
 MOST_PANELS = 3
+HOW_TIME = (
+    "both logarithmic, one line per backend, with 95 % intervals as bars. A cross at the upper edge"
+    " marks a case that failed. The table below has"
+)
+"""How to read a picture of latencies, for screen readers."""
+
+
+def is_sparse(row: Row) -> bool:
+    return family(row["backend"]).startswith(SPARSE)
 
 
 def challenges(row: Row) -> bool:
     """A backend that was measured to be compared with dense exact attention."""
-    return not is_exact(row) or family(row["backend"]).startswith(SPARSE)
+    return not is_exact(row) or is_sparse(row)
+
+
+def n_text(n: int) -> str:
+    """`N = 2 848`."""
+    return f"N\u00a0=\u00a0{length_text(n)}"
 
 
 def joined(findings: Sequence[tuple[Group, str]]) -> str:
@@ -24,56 +41,103 @@ def joined(findings: Sequence[tuple[Group, str]]) -> str:
     ]
     text = "; ".join(parts)
     starts_with_name = text.partition(" ")[0] in backends(group.rows)
-    return text if starts_with_name else text[0].upper() + text[1:]
+    return text if starts_with_name else capital(text)
 
 
-def time_panels(groups: Sequence[Group], axis: str) -> tuple[Panel, ...]:
-    """Latency over a size with its intervals, a panel per problem."""
-    return tuple(
-        Panel(
-            title=group.label,
-            x_label=axis_title(axis),
-            y_label="latency",
-            unit="ms",
-            series=tuple(_series(group.rows, name, axis) for name in _timed_backends(group)),
-        )
-        for group in groups[:MOST_PANELS]
+# ---- pictures ------------------------------------------------------------------------------------
+
+
+def panel(
+    group: Group,
+    axis: str = "seq_len",
+    column: str = "latency_{}ms",
+    *,
+    y_label: str = "latency",
+    unit: Unit = "ms",
+    line: tuple[float, str] | None = None,
+) -> Panel:
+    """A value of every backend over a size, and crosses for cases that failed.
+
+    `column`: of the value; with `low_` and `high_` at the braces those of its bounds.
+    """
+    series = []
+    for name in backends(group.rows):
+        rows = [row for row in group.rows if row["backend"] == name]
+        if any(row.get(column.format("")) is not None for row in rows):
+            failed = [row for row in rows if row["status"] != "ok"]
+            series.append(_series(rows, axis, column))
+            series += [_series(failed, axis, "")] if failed else []
+    return Panel(
+        title=group.label,
+        x_label=N_LABEL if axis == "seq_len" else axis_title(axis),
+        y_label=y_label,
+        unit=unit,
+        series=tuple(series),
+        line=line,
     )
 
 
-def time_table(groups: Sequence[Group], axis: str) -> Table:
-    """The numbers of the panels."""
-    names = list(dict.fromkeys(name for group in groups for name in _timed_backends(group)))
-    lines = []
-    for group in groups[:MOST_PANELS]:
-        for value in sorted({row[axis] for row in group.rows}):
-            here = {row["backend"]: row for row in group.rows if row[axis] == value}
-            cells = (time_text(here[name]["latency_ms"]) if name in here else "" for name in names)
-            lines.append((group.label or "all", str(value), *cells))
-    return Table(
-        title=f"Latency over {axis_title(axis)}",
-        columns=("problem", axis_title(axis), *names),
-        rows=tuple(lines),
-        folded=True,
-    )
-
-
-def _timed_backends(group: Group) -> list[str]:
-    return backends(row for row in group.rows if row.get("latency_ms") is not None)
-
-
-def _series(rows: Sequence[Row], backend: str, axis: str) -> Series:
-    timed = (row for row in rows if row["backend"] == backend and row.get("latency_ms") is not None)
-    mine = sorted(timed, key=lambda row: row[axis])
+def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
+    """In order of the size; of failed cases without a column."""
+    mine = sorted(rows, key=lambda row: row[axis])
     y, low, high = (
-        tuple(row.get(f"latency_{part}ms") for row in mine) for part in ("", "low_", "high_")
+        tuple(row.get(column.format(part)) for row in mine) for part in ("", "low_", "high_")
     )
     return Series(
-        backend=backend,
-        kind="measured",
+        backend=mine[0]["backend"],
+        kind="measured" if column else "failed",
         x=tuple(row[axis] for row in mine),
         y=y,
-        low=low,
-        high=high,
+        low=low if column else (),
+        high=high if column else (),
         cases=tuple(map(case_key, mine)),
+    )
+
+
+def not_drawn(left: Sequence[Group], table: str = "") -> Iterator[Block]:
+    """A note on further problems; `table`: where their numbers are, else they are named."""
+    if left:
+        names = f": {'; '.join(group.label for group in left)}"
+        yield note(f"{plural(len(left), 'more problem')} not drawn{table or names}.")
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+Line = tuple[tuple[Cell, ...], Sequence[Row]]  # the first cells, and the rows that the others show
+
+
+def lines_over(groups: Sequence[Group], axis: str) -> tuple[tuple[str, ...], list[Line]]:
+    """The titles of the first cells, and a line for each problem and value of the axis."""
+    several = len(groups) > 1
+    lines: list[Line] = [
+        (
+            (*([group.label or "all"] if several else []), value_text(axis, value)),
+            [row for row in group.rows if row[axis] == value],
+        )
+        for group in groups
+        for value in sorted({row[axis] for row in group.rows})
+    ]
+    return (*(["problem"] if several else []), axis_title(axis)), lines
+
+
+def by_backend(
+    title: str,
+    heads: Sequence[str],
+    lines: Sequence[Line],
+    cell: Callable[[Row, Sequence[Row]], Cell | Marked],
+    *,
+    folded: bool = False,
+) -> Table:
+    """A column per backend. `cell`: of its row, and of all rows of the line."""
+
+    def first(place: int, line: Line) -> Cell:
+        return line[0][place]
+
+    def of(name: str, line: Line) -> Cell | Marked:
+        return next((cell(row, line[1]) for row in line[1] if row["backend"] == name), "")
+
+    names = backends(row for _, rows in lines for row in rows)
+    columns = {head: partial(first, place) for place, head in enumerate(heads)}
+    return table_of(
+        title, lines, columns | {name: partial(of, name) for name in names}, folded=folded
     )

@@ -1,12 +1,20 @@
 """What probes found in calls of their own: the kernels of a call, and tables of other probes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..data.row_groups import Row, distinguishing_axes, label, problem
 from ..elements import Block, Table, note
-from ..formatting import bytes_text, number_text, plural, share_text, time_text, whole_text
+from ..formatting import (
+    beyond_text,
+    bytes_text,
+    number_text,
+    plural,
+    share_text,
+    time_text,
+    whole_text,
+)
+from ..quantity import Cell, Number, Quantity
 
 KERNELS, CALLS = "kernel_table", "profiled_call_count"
 OTHERS = "(all others)"  # the probe's own entry for kernels that it does not list
@@ -37,72 +45,22 @@ ENDINGS = {
 }
 
 
+def _ending(name: str) -> str:
+    return next((ending for ending in ENDINGS if name.endswith(ending)), "")
+
+
 def column_title(name: str) -> str:
     """`SM clock` for sm_clock_mhz."""
-    ending = next((ending for ending in ENDINGS if name.endswith(ending)), "")
+    ending = _ending(name)
     kept = name if ending in ("_count", "_mask") else name.removesuffix(ending)
     return " ".join(ACRONYMS.get(word, word) for word in kept.split("_"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
-    """One kernel and launch shape; numbers per call are None if the number of calls is unknown."""
-
-    name: str
-    launches_per_call: float | None
-    time_per_call_ms: float | None
-    time_share: float | None
-    entry: Entry
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelTable:
-    """The kernels of one case, longest first. `rest`: those beyond the first ones, summed up."""
-
-    kernels: list[Kernel]
-    rest: Kernel | None
-    rest_count: int
-    calls: float | None
-    launches_per_call: float | None
-
-
-def kernel_table(row: Row, most: int) -> KernelTable | None:
-    """None if the row has no kernels."""
-    entries = [one for one in table_entries(row, KERNELS) if _number(one, "time_ms") is not None]
-    if not entries:
-        return None
-    calls = _number(row["tables"], CALLS)
-    calls = calls if calls and calls > 0 else None
-    total_ms = sum(_number(one, "time_ms") or 0 for one in entries)
-
-    def kernel(name: str, some: Sequence[Entry]) -> Kernel:
-        time_ms = sum(_number(one, "time_ms") or 0 for one in some)
-        launches = sum(_number(one, "launch_count") or 0 for one in some)
-        return Kernel(
-            name=name,
-            launches_per_call=launches / calls if calls else None,
-            time_per_call_ms=time_ms / calls if calls else None,
-            time_share=time_ms / total_ms if total_ms > 0 else None,
-            entry=some[0] if len(some) == 1 else {},
-        )
-
-    entries.sort(key=lambda one: (one.get("name") == OTHERS, -(_number(one, "time_ms") or 0)))
-    first = [one for one in entries[:most] if one.get("name") != OTHERS]
-    rest = entries[len(first) :]
-    return KernelTable(
-        kernels=[kernel(str(one.get("name") or "unnamed"), [one]) for one in first],
-        rest=kernel("all others", rest) if rest else None,
-        rest_count=len(rest),
-        calls=calls,
-        launches_per_call=kernel("", entries).launches_per_call,
-    )
-
-
-def other_tables(row: Row) -> dict[str, list[Entry]]:
-    """The tables of other probes, by name: lists of objects with at least one entry."""
-    names = (name for name in row.get("tables") or {} if name != KERNELS)
-    found = {name: table_entries(row, name) for name in names}
-    return {name: entries for name, entries in found.items() if entries}
+def reading_text(name: str, value: float) -> str:
+    """A value of this column with its unit, which the name tells: `1755 MHz`, `12.5 %`."""
+    ending = ENDINGS.get(_ending(name), Ending("", whole_text))
+    beyond = beyond_text(value) if ending.unit == " %" else ""
+    return f"{ending.text(value * ending.scale)}{ending.unit}{beyond}"
 
 
 def table_entries(row: Row, name: str) -> list[Entry]:
@@ -130,10 +88,14 @@ def tables(rows: Sequence[Row]) -> Iterator[Block]:
     found, has_kernels = [], False
     for row in rows:
         name = f"{row['backend']} at {label(problem(row), axes)}"
-        if kernels := kernel_table(row, MOST_KERNELS):
+        if kernels := _kernels(row, name):
             has_kernels = True
-            found.append(_kernels(kernels, name))
-        found += [_entries(table, name, some) for table, some in other_tables(row).items()]
+            found.append(kernels)
+        found += [
+            _entries(table, name, some)
+            for table in row.get("tables") or {}
+            if table != KERNELS and (some := table_entries(row, table))
+        ]
     if has_kernels:
         yield note(
             "Kernels were recorded by torch.profiler in calls of their own. Profiling slows down"
@@ -145,35 +107,47 @@ def tables(rows: Sequence[Row]) -> Iterator[Block]:
         yield note(f"{plural(len(found) - MOST_TABLES, 'more table')} in rows.jsonl, under tables.")
 
 
-def _kernels(found: KernelTable, name: str) -> Table:
-    title = f"Kernels of {name}"
-    if found.launches_per_call is not None:
-        title += f": {whole_text(found.launches_per_call)} launches per call"
-    if found.kernels and (share := found.kernels[0].time_share):
-        title += f"; {share_text(share)} of the time in {_short(found.kernels[0].name)}"
-    shapes = [
-        shape for shape in SHAPES if any(one.entry.get(shape) is not None for one in found.kernels)
-    ]
-    lines = [_line(one, shapes) for one in found.kernels]
-    if found.rest:
-        rest = _line(found.rest, shapes)
-        lines.append((f"{plural(found.rest_count, 'other entry', 'other entries')}", *rest[1:]))
+def _kernels(row: Row, case: str) -> Table | None:
+    """The kernels of one case, longest first, then all others together; None without any.
+
+    Numbers per call are empty if the number of calls is unknown.
+    """
+    entries = [one for one in table_entries(row, KERNELS) if _number(one, "time_ms") is not None]
+    if not entries:
+        return None
+    entries.sort(key=lambda one: (one.get("name") == OTHERS, -_sum([one], "time_ms")))
+    first = [one for one in entries[:MOST_KERNELS] if one.get("name") != OTHERS]
+    lines = [(_short(str(one.get("name") or "unnamed")), [one]) for one in first]
+    title = f"Kernels of {case}"
+    if rest := entries[len(first) :]:
+        lines.append((plural(len(rest), "other entry", "other entries"), rest))
+    calls, total_ms = _number(row["tables"], CALLS) or 0, _sum(entries, "time_ms")
+    if calls > 0:
+        title += f": {whole_text(_sum(entries, 'launch_count') / calls)} launches per call"
+    if first and total_ms > 0 and (share := _sum(first[:1], "time_ms") / total_ms):
+        title += f"; {share_text(share)} of the time in {lines[0][0]}"
+    shapes = [shape for shape in SHAPES if any(one.get(shape) is not None for one in first)]
+
+    def line(name: str, some: Sequence[Entry]) -> tuple[Cell, ...]:
+        launches, time_ms = (_sum(some, column) for column in ("launch_count", "time_ms"))
+        return (
+            name,
+            Number(whole_text(launches / calls)) if calls > 0 else "",
+            Quantity(time_ms / calls, "ms") if calls > 0 else "",
+            Number(share_text(time_ms / total_ms)) if total_ms > 0 else "",
+            *(_cell(shape, some[0].get(shape)) if len(some) == 1 else "" for shape in shapes),
+        )
+
     return Table(
         title=title,
         columns=(*COLUMNS, *map(column_title, shapes)),
-        rows=tuple(lines),
+        rows=tuple(line(name, some) for name, some in lines),
         folded=True,
     )
 
 
-def _line(one: Kernel, shapes: Sequence[str]) -> tuple[str, ...]:
-    return (
-        _short(one.name),
-        whole_text(one.launches_per_call),
-        time_text(one.time_per_call_ms),
-        "" if one.time_share is None else share_text(one.time_share),
-        *(_cell(shape, one.entry.get(shape)) for shape in shapes),
-    )
+def _sum(entries: Sequence[Entry], name: str) -> float:
+    return sum(_number(one, name) or 0 for one in entries)
 
 
 def _entries(table: str, case: str, entries: Sequence[Entry]) -> Table:
@@ -193,7 +167,7 @@ def _entries(table: str, case: str, entries: Sequence[Entry]) -> Table:
     )
 
 
-def _cell(name: str, value: Any) -> str:
+def _cell(name: str, value: Any) -> Cell:
     if value is None:
         return ""
     if isinstance(value, list):
@@ -202,13 +176,7 @@ def _cell(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if not isinstance(value, int | float):
         return _short(str(value))
-    if name.endswith("_bytes"):
-        return bytes_text(value)
-    if name.endswith("_ms"):
-        return time_text(value)
-    if name.endswith("_ratio"):
-        return share_text(value)
-    return whole_text(value)
+    return Number(reading_text(name, value))
 
 
 def _short(name: str) -> str:

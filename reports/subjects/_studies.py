@@ -1,9 +1,20 @@
-"""What subjects of studies share: why a study of a run found nothing."""
+"""What subjects of studies share: the findings by run, and why a study of a run found nothing."""
 
 from collections.abc import Iterator
+from typing import TypeVar
 
-from ..data.run_meta import Meta
+from ...harness.rows.findings import Finding, findings_of
+from ..data.run_meta import Meta, run_caption
 from ..elements import Text, note
+
+F = TypeVar("F", bound=Finding)
+
+
+def studied(model: type[F], meta: Meta) -> Iterator[tuple[str, str, list[F]]]:
+    """Each run with findings of this study: its name, the caption of its figures, the findings."""
+    for name, run in meta.items():
+        if found := findings_of(model, run.get("studies")):
+            yield name, run_caption(run, name if len(meta) > 1 else ""), found
 
 
 def failed(meta: Meta, *studies: str) -> Iterator[Text]:

@@ -1,8 +1,8 @@
 """The device over time: one figure per run and kind of sampler, for the utilization section."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -21,58 +21,45 @@ POWER_MASK, HEAT_MASK = 0x4 | 0x80, 0x20 | 0x40
 NS_PER_S = 1e9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
-    """`y` is None at breaks of the line."""
-
-    name: str
-    x_s: tuple[float, ...]
-    y: tuple[float | None, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quantity:
+class Quantity(NamedTuple):
     column: str
     title: str
-    unit: Unit
+    unit: Unit = "plain"
+
+    def of(self, samples: pd.DataFrame) -> "pd.Series[float]":
+        """In the unit of the title."""
+        scale = GIB if self.column.endswith("_bytes") else 1
+        return samples[self.column].astype("float64") / scale
 
 
 QUANTITIES = {
     "gpu": (
-        Quantity(column="sm_clock_mhz", title="SM clock (MHz)", unit="plain"),
-        Quantity(column="power_w", title="power of the board (W)", unit="plain"),
-        Quantity(column="temperature_c", title="temperature (°C)", unit="plain"),
-        Quantity(column="kernel_busy_ratio", title="time with a kernel running", unit="share"),
+        Quantity("sm_clock_mhz", "SM clock (MHz)"),
+        Quantity("power_w", "power of the board (W)"),
+        Quantity("temperature_c", "temperature (°C)"),
+        Quantity("kernel_busy_ratio", "time with a kernel running", "share"),
     ),
     "host": (
-        Quantity(column="cpu_ratio", title="all cores busy", unit="share"),
-        Quantity(column="cpu_clock_mhz", title="CPU clock (MHz)", unit="plain"),
-        Quantity(column="resident_bytes", title="memory of the workers (GiB)", unit="plain"),
+        Quantity("cpu_ratio", "all cores busy", "share"),
+        Quantity("cpu_clock_mhz", "CPU clock (MHz)"),
+        Quantity("resident_bytes", "memory of the workers (GiB)"),
     ),
 }
 GIB = 1 << 30
 
 
-def kinds(samples: pd.DataFrame) -> list[str]:
-    return [kind for kind in QUANTITIES if (samples["kind"] == kind).any()]
-
-
-def seconds(samples: pd.DataFrame) -> "pd.Series[float]":
-    """Since the first sample. The clock goes back if the machine was restarted in between."""
-    since_s: pd.Series[float] = (samples["t_ns"] - samples["t_ns"].iloc[0]).astype(
-        "float64"
-    ) / NS_PER_S
-    return since_s
-
-
 def traces(
     samples: pd.DataFrame, quantity: Quantity, names: Mapping[str, str], period_s: float
-) -> Iterator[Trace]:
-    """One per backend that ran, by `names` (case -> backend), and one for everything else."""
+) -> Iterator[Series]:
+    """One per backend that ran, by `names` (case -> backend), and one for everything else.
+
+    x: seconds since the first sample. The clock goes back if the machine was restarted in between.
+    """
+    since_ns = samples["t_ns"] - samples["t_ns"].iloc[0]
     known = pd.DataFrame(
         {
-            "x": seconds(samples),
-            "y": _values(samples, quantity),
+            "x": since_ns.astype("float64") / NS_PER_S,
+            "y": quantity.of(samples),
             "name": [names.get(str(what), "other") for what in samples["what"]],
         }
     ).dropna()
@@ -84,8 +71,8 @@ def traces(
         yield _trace(str(name), mine)
 
 
-def _trace(name: str, points: pd.DataFrame) -> Trace:
-    """One line of a timeline, of at most MOST_POINTS points.
+def _trace(name: str, points: pd.DataFrame) -> Series:
+    """One line of a timeline, of at most MOST_POINTS points; y is None at its breaks.
 
     Many points are thinned to the lowest and the highest of each part; in the worst case each of
     them is followed by a break.
@@ -99,17 +86,12 @@ def _trace(name: str, points: pd.DataFrame) -> Trace:
     for _, segment in points.groupby("segment"):
         x += [*segment["x"], float(segment["x"].iloc[-1])]
         y += [*segment["y"], None]
-    return Trace(name=name, x_s=tuple(x), y=tuple(y))
-
-
-def _values(samples: pd.DataFrame, quantity: Quantity) -> "pd.Series[float]":
-    scale = GIB if quantity.column.endswith("_bytes") else 1
-    return samples[quantity.column].astype("float64") / scale
+    return Series(backend=name, kind="trace", x=tuple(x), y=tuple(y))
 
 
 def span(samples: pd.DataFrame, quantity: Quantity) -> tuple[float, float, float] | None:
     """The lowest, the median and the highest value; None without values."""
-    values = _values(samples, quantity).dropna()
+    values = quantity.of(samples).dropna()
     if not len(values):
         return None
     return float(values.min()), float(values.median()), float(values.max())
@@ -146,7 +128,7 @@ def figures(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
             yield from _of_file(Path(run["path"]), file, backends, of)
 
 
-def _of_file(run: Path, file: str, backends: dict[str, str], caption: str) -> Iterator[Block]:
+def _of_file(run: Path, file: str, backends: Mapping[str, str], caption: str) -> Iterator[Block]:
     try:
         samples = telemetry(run, file)
     except BadRun as error:
@@ -154,66 +136,55 @@ def _of_file(run: Path, file: str, backends: dict[str, str], caption: str) -> It
         return
     if skipped := samples.attrs["skipped"]:
         yield note(f"{plural(skipped, 'line')} of {file} could not be read; skipped.")
-    for kind in kinds(samples):
+    for kind, quantities in QUANTITIES.items():
         mine = samples[samples["kind"] == kind]
-        quantities = [quantity for quantity in QUANTITIES[kind] if span(mine, quantity)]
-        if len(mine) >= FEWEST_SAMPLES and quantities:
-            yield _figure(mine, quantities, backends, caption, samples.attrs["period_s"])
+        spans = {one: found for one in quantities if (found := span(mine, one))}
+        if len(mine) >= FEWEST_SAMPLES and spans:
+            yield _figure(mine, spans, backends, caption)
 
 
 def _figure(
     samples: pd.DataFrame,
-    quantities: list[Quantity],
-    backends: dict[str, str],
+    spans: Mapping[Quantity, tuple[float, float, float]],
+    backends: Mapping[str, str],
     caption: str,
-    period_s: float,
 ) -> Figure:
-    panels = tuple(
-        Panel(
-            x_label="time since the first sample (s)",
-            y_label=quantity.title,
-            unit=quantity.unit,
-            series=tuple(
-                Series(backend=trace.name, kind="trace", x=trace.x_s, y=trace.y)
-                for trace in traces(samples, quantity, backends, period_s)
-            ),
-            x_scale="linear",
-            y_scale="linear",
-        )
-        for quantity in quantities
-    )
-    spans = {quantity: span(samples, quantity) for quantity in quantities}
+    period_s = samples.attrs["period_s"]
+    first, extremes = next(iter(spans.items()))
+    low, median, high = (_cell(value, first) for value in extremes)
+    title = f"{first.title}: {low} to {high}, median {median}"
     return Figure(
-        title=_title(samples, quantities),
+        title="; ".join(filter(None, (title, throttling_text(samples)))),
         caption=(
             f"{caption} · {plural(len(samples), 'sample')}, one every {period_s:g} s, none while"
             " latency was timed (breaks in the lines)"
         ),
         description=(
-            f"{len(panels)} panels over time, one quantity each, all axes linear; lines have the"
+            f"{len(spans)} panels over time, one quantity each, all axes linear; lines have the"
             " colour of the backend that was running. Lines of many points show the lowest and the"
             " highest value of each part. The table below has the extremes."
         ),
-        panels=panels,
+        panels=tuple(
+            Panel(
+                x_label="time since the first sample (s)",
+                y_label=quantity.title,
+                unit=quantity.unit,
+                series=tuple(traces(samples, quantity, backends, period_s)),
+                x_scale="linear",
+                y_scale="linear",
+            )
+            for quantity in spans
+        ),
         table=Table(
             title="Lowest, median and highest value of all samples",
             columns=("quantity", "lowest", "median", "highest"),
             rows=tuple(
-                (quantity.title, *(_cell(value, quantity) for value in span))
-                for quantity, span in spans.items()
-                if span
+                (quantity.title, *(_cell(value, quantity) for value in values))
+                for quantity, values in spans.items()
             ),
         ),
         same_y=False,
     )
-
-
-def _title(samples: pd.DataFrame, quantities: list[Quantity]) -> str:
-    first = quantities[0]
-    low, median, high = (_cell(value, first) for value in span(samples, first) or (0.0, 0.0, 0.0))
-    throttling = throttling_text(samples)
-    title = f"{first.title}: {low} to {high}, median {median}"
-    return f"{title}; {throttling}" if throttling else title
 
 
 def _cell(value: float, quantity: Quantity) -> str:

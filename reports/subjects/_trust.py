@@ -1,8 +1,8 @@
 """What limits the trust in latencies: disturbances, warm-up, precision, launch costs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import expm1
-from typing import Any, Literal
+from typing import Any
 
 from ..data.noise_floor import DISTURBED_RATIO, percent_text, share_text
 from ..data.peaks import places
@@ -18,27 +18,59 @@ DISTURBANCES = {  # column: what happened
         "the processor was throttled (a CPU quota, or a lower clock for power or heat)"
     ),
 }
-Disturbance = Literal["contended_blocks", "throttled_blocks"]
 
 
 def timed_rows(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row.get("latency_ms") is not None]
 
 
+RULES: tuple[tuple[Callable[[Row], Any], str], ...] = (
+    (
+        lambda row: row.get("warmup_stationary") is False,
+        "In {timed} call times were not stationary when the warm-up ended: {cases}.",
+    ),
+    (
+        lambda row: row.get("launch_bound"),
+        "In {timed} launching costs more than a tenth of the time: {cases}. There a call and its"
+        " wait take more than 1.1 times as long as the same work in a CUDA graph.",
+    ),
+    (
+        lambda row: row.get("unseen_work"),
+        "In {timed} the wall clock saw much more than launching and the time between the events:"
+        " {cases}. Work may have run on another stream or after the last event; the latency is then"
+        " too short.",
+    ),
+    (
+        lambda row: row.get("late_calls"),
+        "In {timed} the GPU began {calls} before the host had launched all of it: {cases}. Launch"
+        " gaps may be in their time.",
+    ),
+    (
+        lambda row: row.get("graph_failed"),
+        "{timed} could not be captured as a CUDA graph, so their launch costs are not known:"
+        " {cases} ({reason}).",
+    ),
+)
+"""What a timed case had, and what that means. `calls`: that the GPU began too early."""
+
+
 def cautions(rows: list[Row], meta: Meta) -> list[str]:
     """One sentence per kind of problem that some timed case had."""
     timed = timed_rows(rows)
-    sentences = (
-        _disturbed(timed, "contended_blocks"),
-        _disturbed(timed, "throttled_blocks"),
-        _not_stationary(timed),
-        _wide(timed, meta),
-        _launch_bound(timed),
-        _unseen_work(timed),
-        _late(timed),
-        _not_captured(timed),
-        _faster_than_limits(timed, meta),
-    )
+    sentences = [_disturbed(timed, field) for field in DISTURBANCES]
+    for is_so, text in RULES:
+        if found := list(filter(is_so, timed)):
+            reasons = [row["graph_reason"] for row in found if row.get("graph_reason")]
+            calls = plural(sum(row.get("late_calls") or 0 for row in found), "call")
+            sentences.append(
+                text.format(
+                    timed=of_timed(len(found), timed),
+                    cases=_named(found, timed),
+                    calls=calls,
+                    reason=next(iter(reasons), ""),
+                )
+            )
+    sentences += [_wide(timed, meta), _faster_than_limits(timed, meta)]
     return [sentence for sentence in sentences if sentence]
 
 
@@ -105,7 +137,7 @@ def of_timed(count: int, timed: list[Row]) -> str:
     return f"{count} of {plural(len(timed), 'timed case')}"
 
 
-def _disturbed(timed: list[Row], field: Disturbance) -> str:
+def _disturbed(timed: list[Row], field: str) -> str:
     found = [row for row in timed if row.get(field)]
     if not found:
         return ""
@@ -117,74 +149,18 @@ def _disturbed(timed: list[Row], field: Disturbance) -> str:
     )
 
 
-def _not_stationary(timed: list[Row]) -> str:
-    found = [row for row in timed if row.get("warmup_stationary") is False]
-    if not found:
-        return ""
-    return (
-        f"In {of_timed(len(found), timed)} call times were not stationary when the warm-up ended:"
-        f" {_named(found, timed)}."
-    )
-
-
 def _wide(timed: list[Row], meta: Meta) -> str:
     found = [row for row in timed if missed(row, precision_ratio(meta[row["run"]]))]
     if not found:
         return ""
-    known = [row for row in found if _widths(row)]
     how = ""
-    if known:
+    if known := [row for row in found if _widths(row)]:
         widest = max(known, key=lambda row: max(_widths(row)))
         percent = number_text(100 * expm1(max(_widths(widest))))
         how = f"; the widest interval is ± {percent} % ({_named([widest], timed)})"
     return (
         f"In {of_timed(len(found), timed)} measuring ended by time or by number of blocks before"
         f" the requested precision{how}."
-    )
-
-
-def _launch_bound(timed: list[Row]) -> str:
-    found = [row for row in timed if row.get("launch_bound")]
-    if not found:
-        return ""
-    return (
-        f"In {of_timed(len(found), timed)} launching costs more than a tenth of the time:"
-        f" {_named(found, timed)}. There a call and its wait take more than 1.1 times as long as"
-        " the same work in a CUDA graph."
-    )
-
-
-def _unseen_work(timed: list[Row]) -> str:
-    found = [row for row in timed if row.get("unseen_work")]
-    if not found:
-        return ""
-    return (
-        f"In {of_timed(len(found), timed)} the wall clock saw much more than launching and the"
-        f" time between the events: {_named(found, timed)}. Work may have run on another stream or"
-        " after the last event; the latency is then too short."
-    )
-
-
-def _late(timed: list[Row]) -> str:
-    """Calls that the GPU began too early, of those that had the chance."""
-    found = [row for row in timed if row.get("late_calls")]
-    if not found:
-        return ""
-    calls = sum(row["late_calls"] for row in found)
-    return (
-        f"In {of_timed(len(found), timed)} the GPU began {plural(calls, 'call')} before the host"
-        f" had launched all of it: {_named(found, timed)}. Launch gaps may be in their time."
-    )
-
-
-def _not_captured(timed: list[Row]) -> str:
-    found = [row for row in timed if row.get("graph_failed")]
-    if not found:
-        return ""
-    reasons = dict.fromkeys(row["graph_reason"] for row in found if row.get("graph_reason"))
-    return (
-        f"{of_timed(len(found), timed).capitalize()} could not be captured as a CUDA graph, so"
-        f" their launch costs are not known: {_named(found, timed)} ({next(iter(reasons), '')})."
     )
 
 

@@ -1,19 +1,20 @@
 """Approximate attention: how far off each setting is, over its size, N and its time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, sqrt
 
 from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing, error_text, is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
 from ..data.run_meta import Meta, caption
-from ..elements import Block, Card, Figure, Panel, Series, Table, note
-from ..formatting import bytes_text, count_text, list_text, percent_text, plural, time_text
+from ..elements import Block, Card, Figure, Panel, Series, Table, note, table_of
+from ..formatting import list_text, percent_text, plural
+from ..quantity import Cell, Number, Quantity
 from ..ratio import Ratio, time_ratio
 from . import Subject
 from ._crossovers import Crossover, crossover, from_text
 from ._linformer_projections import projections_kept
-from ._over_n import N_LABEL, not_drawn
+from ._over import N_LABEL, not_drawn
 from ._race import race
 
 TITLE = "Approximate attention"
@@ -33,26 +34,34 @@ class Trade:
     """
 
     row: Row
-    error_l2_ratio: float | None
     ratio: Ratio | None
     against: str
+
+    @property
+    def name(self) -> str:
+        return str(self.row["backend"])
+
+    @property
+    def error(self) -> float:
+        """Relative L2; 0 if it was not measured."""
+        return float(self.row.get("error_l2_ratio") or 0)
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     found = approximating(rows)
     studied = tuple(projections_kept(meta))
     if not found:
-        if studied:
-            return Subject(blocks=studied)
-        return Subject(lacking="No backend that approximates attention was timed.")
-    known = [(group, some) for group in found if (some := _with_error(trades(group)))]
+        lacking = "No backend that approximates attention was timed."
+        return Subject(blocks=studied, lacking=lacking)
+    made = [(group, trades(group)) for group in found]
+    known = [(group, some) for group, every in made if (some := _with_error(every))]
     how = note(
         "The error is the distance from exact attention over its size (relative L2, the worst of"
         " output and gradients), on random inputs and untrained weights. Trained weights may do"
         " better. The cosine is that of the angle between the output and the exact one, over all"
         " rows that are checked: 1 is equal but for a factor, 0 has nothing in common with it."
     )
-    details = [block for group in found[:MOST_FIGURES] for block in _of_problem(group, meta)]
+    details = [block for one in made[:MOST_FIGURES] for block in _of_problem(*one, meta)]
     return Subject(
         card=_card(*known[0], more=len(known) - 1, meta=meta) if known else None,
         blocks=(how, *details, *not_drawn(found[MOST_FIGURES:]), *studied),
@@ -60,26 +69,21 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def _with_error(every: Sequence[Trade]) -> list[Trade]:
-    return [one for one in every if one.error_l2_ratio]
+    return [one for one in every if one.error]
 
 
 def _card(group: Group, every: Sequence[Trade], *, more: int, meta: Meta) -> Card:
     """At the longest N with an error, of the first problem."""
-    longest = max(one.row["seq_len"] for one in every)
-    made = [one for one in every if one.row["seq_len"] == longest]
+    longest, made = _at_longest(every)
     at = axis_text("seq_len", longest)
     drawn = [one for one in made if not carries_nothing(one.row)]
     # A setting that carries no information has no place in the picture, only in the note.
-    finding = "; ".join(_best(drawn)) or (
-        "no approximation's output has anything in common with the exact one"
-    )
-    text = group.prefixed(f"at {at} {finding}")
-    why = emptiness(group)
+    text, why = _capital(_finding_at(group, longest, drawn)), _capital(emptiness(group))
     return Card(
         name="approximate",
         title="Error against time",
-        sentence=f"{text[0].upper()}{text[1:]}.",
-        picture=_short_table(made)
+        sentence=f"{text}.",
+        picture=_table(made, NOT_ON_CARDS)
         if not drawn
         else Figure(
             title=text,
@@ -89,62 +93,36 @@ def _card(group: Group, every: Sequence[Trade], *, more: int, meta: Meta) -> Car
                 " The table below has every number."
             ),
             panels=(
-                Panel(
-                    x_label=f"latency in ms, at {at}",
-                    y_label="relative error",
-                    unit="share",
-                    series=tuple(_dot(drawn, name) for name in backends(one.row for one in drawn)),
+                _panel(
+                    f"latency in ms, at {at}",
+                    [_series(one.name, [(one.row["latency_ms"], one)]) for one in drawn],
                 ),
             ),
-            table=_short_table(made),
+            table=_table(made, NOT_ON_CARDS),
         ),
         subtitle=f"error over latency at {at}",
         note=(
             "Random inputs and untrained weights: trained ones may do better."
-            + (f" {why[0].upper()}{why[1:]}" if why else "")
+            + (f" {why}" if why else "")
             + (f" {plural(more, 'more problem')} below." if more > 0 else "")
         ),
     )
 
 
-def _best(made: Sequence[Trade]) -> list[str]:
+def _at_longest(every: Sequence[Trade]) -> tuple[int, list[Trade]]:
+    longest = max(_n(one.row) for one in every)
+    return longest, [one for one in every if _n(one.row) == longest]
+
+
+def _finding_at(group: Group, n: int, made: Sequence[Trade]) -> str:
     """Of each family, the setting with the smallest error."""
     texts = []
-    for name in dict.fromkeys(method(one.row["backend"]) for one in made):
-        mine = [one for one in made if method(one.row["backend"]) == name]
-        one = min(mine, key=lambda one: one.error_l2_ratio or 0.0)
+    for family in dict.fromkeys(method(one.name) for one in made):
+        one = min((one for one in made if method(one.name) == family), key=lambda one: one.error)
         against = f" and takes {one.ratio.text} the time of {one.against}" if one.ratio else ""
-        texts.append(
-            f"{one.row['backend']} is off by {error_text(one.error_l2_ratio or 0)}{against}"
-        )
-    return texts
-
-
-def _dot(made: Sequence[Trade], backend: str) -> Series:
-    (one,) = [one for one in made if one.row["backend"] == backend][:1]
-    return Series(
-        backend=backend,
-        kind="measured",
-        x=(one.row["latency_ms"],),
-        y=(one.error_l2_ratio,),
-        cases=(case_key(one.row),),
-    )
-
-
-def _short_table(made: Sequence[Trade]) -> Table:
-    return Table(
-        title="Error and time of approximations",
-        columns=("backend", "error", "time", "time over the fastest exact backend"),
-        rows=tuple(
-            (
-                one.row["backend"],
-                error_text(one.error_l2_ratio or 0),
-                time_text(one.row["latency_ms"]),
-                f"{one.against}: {one.ratio.text}" if one.ratio else "",
-            )
-            for one in made
-        ),
-    )
+        texts.append(f"{one.name} is off by {error_text(one.error)}{against}")
+    nothing = "no approximation's output has anything in common with the exact one"
+    return group.prefixed(f"at {axis_text('seq_len', n)} {'; '.join(texts) or nothing}")
 
 
 def approximating(rows: Sequence[Row]) -> list[Group]:
@@ -157,27 +135,26 @@ def method(backend: str) -> str:
     return backend.partition("[")[0].rstrip("0123456789").rstrip(":")
 
 
-def empty(group: Group) -> list[str]:
-    """The approximations whose output carries no information at the longest N that was timed."""
+def empty(group: Group) -> list[Row]:
+    """The longest timed N of each approximation whose output carries no information there."""
+    last = {row["backend"]: row for row in sorted(filter(_timed, group.rows), key=_n)}
     return [
-        name
-        for name in backends(filter(_timed, group.rows))
-        if carries_nothing([row for row in group.of_backend(name) if _timed(row)][-1])
+        last[name] for name in backends(filter(_timed, group.rows)) if carries_nothing(last[name])
     ]
 
 
 def informative(group: Group) -> Group:
     """The group without them: their time is no trade for anything."""
-    left_out = set(empty(group))
+    left_out = set(backends(empty(group)))
     return replace(group, rows=[row for row in group.rows if row["backend"] not in left_out])
 
 
 def emptiness(group: Group) -> str:
     """Which approximations have no part in a trade-off, and why; "" if all have one."""
-    names = empty(group)
-    if not names:
+    last = empty(group)
+    if not last:
         return ""
-    last = [[row for row in group.of_backend(name) if _timed(row)][-1] for name in names]
+    names = backends(last)
     largest = max(abs(row["output_cosine"]) for row in last)
     left = percent_text(sqrt(1 - largest**2))
     at = axis_text("seq_len", max(row["seq_len"] for row in last))
@@ -201,15 +178,9 @@ def trades(group: Group) -> list[Trade]:
     for n in group.lengths:
         here = [row for row in group.rows if row["seq_len"] == n]
         fastest = next(iter(race(here).ranking), None)
-        found += [
-            Trade(
-                row=row,
-                error_l2_ratio=row.get("error_l2_ratio"),
-                ratio=time_ratio(row, fastest) if fastest else None,
-                against=fastest["backend"] if fastest else "",
-            )
-            for row in filter(_timed, here)
-        ]
+        for row in filter(_timed, here):
+            ratio = time_ratio(row, fastest) if fastest else None
+            found.append(Trade(row=row, ratio=ratio, against=fastest["backend"] if fastest else ""))
     return found
 
 
@@ -241,7 +212,7 @@ def finding(group: Group) -> str:
     `faster than fused and sdpa: linformer from N = 2k on (error 3400 % at N = 8k)`.
     """
     found = crossovers(group)
-    if not found and (names := empty(group)):
+    if not found and (names := backends(empty(group))):
         return f"nothing to trade time for: the output of {list_text(names)} carries no information"
     if not found:
         return "approximate attention was timed without an exact backend to compare with"
@@ -272,12 +243,8 @@ def finding(group: Group) -> str:
 
 def _last_error(group: Group, backend: str) -> tuple[int, float]:
     """The longest N with a known error, and the error; 0 and infinity if there is none."""
-    known = {
-        row["seq_len"]: row["error_l2_ratio"]
-        for row in group.of_backend(backend)
-        if row.get("error_l2_ratio")
-    }
-    return (max(known), known[max(known)]) if known else (0, inf)
+    known = [row for row in group.of_backend(backend) if row.get("error_l2_ratio")]
+    return (known[-1]["seq_len"], known[-1]["error_l2_ratio"]) if known else (0, inf)
 
 
 def _error_text(group: Group, backend: str) -> str:
@@ -289,11 +256,10 @@ def _timed(row: Row) -> bool:
     return row.get("exactness") == "approximate" and row.get("latency_ms") is not None
 
 
-def _of_problem(group: Group, meta: Meta) -> Iterator[Block]:
-    made = trades(group)
-    if drawn := _errors(made):
+def _of_problem(group: Group, made: Sequence[Trade], meta: Meta) -> Iterator[Block]:
+    if (known := _with_error(made)) and (drawn := _errors(known)):
         yield Figure(
-            title=group.prefixed(_error_finding(made)),
+            title=_capital(_finding_at(group, *_at_longest(known))),
             caption=caption(group.problem, meta),
             description=(
                 "Relative error of approximate attention, logarithmic, one panel over its rank or"
@@ -304,97 +270,77 @@ def _of_problem(group: Group, meta: Meta) -> Iterator[Block]:
             table=_table(made),
         )
     if text := emptiness(group):
-        yield note(group.prefixed(f"{text[0].upper()}{text[1:]}"))
+        yield note(group.prefixed(_capital(text)))
 
 
-def _errors(made: Sequence[Trade]) -> tuple[Panel, ...]:
+def _errors(known: Sequence[Trade]) -> tuple[Panel, ...]:
     """Over the size, if a family has several sizes at the longest N; and over N."""
-    known = [one for one in made if one.error_l2_ratio]
-    longest = max((one.row["seq_len"] for one in known), default=0)
-    sized = [one for one in known if one.row["seq_len"] == longest and size(one.row) is not None]
+    longest, last = _at_longest(known)
+    families: dict[str, list[Trade]] = {}
+    for one in last:
+        if size(one.row) is not None:
+            families.setdefault(method(one.name), []).append(one)
     over_size = [
-        _series(_drawn_as(of), [(size(one.row) or 0, one) for one in of])
-        for name in dict.fromkeys(map(_family, sized))
-        for of in [[one for one in sized if _family(one) == name]]
+        _series(_drawn_as(name, of), [(size(one.row) or 0, one) for one in of])
+        for name, of in families.items()
     ]
     panels = []
     if any(len(series.x) > 1 for series in over_size):
         label = f"{' or '.join(SIZES)}, at {axis_text('seq_len', longest)}"
         panels.append(_panel(label, over_size))
-    if len({one.row["seq_len"] for one in known}) > 1:
+    if len({_n(one.row) for one in known}) > 1:
         over_n = [
-            _series(
-                name, [(one.row["seq_len"], one) for one in known if one.row["backend"] == name]
-            )
+            _series(name, [(_n(one.row), one) for one in known if one.name == name])
             for name in backends(one.row for one in known)
         ]
         panels.append(_panel(N_LABEL, over_n))
     return tuple(panels)
 
 
-def _drawn_as(family: Sequence[Trade]) -> str:
+def _drawn_as(family: str, of: Sequence[Trade]) -> str:
     """Its own name if that is a backend, else its largest one: the legend has names of backends."""
-    names = {one.row["backend"] for one in family}
-    largest = max(family, key=lambda one: size(one.row) or 0)
-    return name if (name := _family(largest)) in names else str(largest.row["backend"])
-
-
-def _family(one: Trade) -> str:
-    return method(one.row["backend"])
+    largest = max(of, key=lambda one: size(one.row) or 0)
+    return family if any(one.name == family for one in of) else largest.name
 
 
 def _panel(x_label: str, series: Sequence[Series]) -> Panel:
     return Panel(x_label=x_label, y_label="relative error", unit="share", series=tuple(series))
 
 
-def _series(name: str, points: Sequence[tuple[int, Trade]]) -> Series:
-    ordered = sorted((x, one.error_l2_ratio, case_key(one.row)) for x, one in points)
+def _series(name: str, points: Sequence[tuple[float, Trade]]) -> Series:
+    ordered = sorted((x, one.error, case_key(one.row)) for x, one in points)
     xs, ys, keys = zip(*ordered, strict=True)
     return Series(backend=name, kind="measured", x=xs, y=ys, cases=keys)
 
 
-def _error_finding(made: Sequence[Trade]) -> str:
-    """The smallest and the largest error at the longest N."""
-    longest = max(one.row["seq_len"] for one in made if one.error_l2_ratio)
-    known = sorted(
-        (one.error_l2_ratio, one.row["backend"])
-        for one in made
-        if one.error_l2_ratio and one.row["seq_len"] == longest
-    )
-    (low, best), (high, worst) = known[0], known[-1]
-    where = f"at {axis_text('seq_len', longest)}"
-    if best == worst:
-        return f"{best} is off by {error_text(low)} {where}"
-    return f"{where} {best} is off by {error_text(low)}, {worst} by {error_text(high)}"
+def _measured(value: float | None, text: Callable[[float], str]) -> str:
+    return "not measured" if value is None else Number(text(value))
 
 
-def _table(made: Sequence[Trade]) -> Table:
-    rows, cases = [], {}
-    for place, one in enumerate(made):
-        row, ratio = one.row, one.ratio
-        cases[place, 1] = case_key(row)
-        rows.append(
-            (
-                count_text(row["seq_len"]),
-                row["backend"],
-                "" if size(row) is None else str(size(row)),
-                "not measured" if one.error_l2_ratio is None else error_text(one.error_l2_ratio),
-                _cosine(row),
-                time_text(row["latency_ms"]),
-                "" if ratio is None else f"{one.against}: {ratio.text}",
-                bytes_text(row.get("peak_bytes")),
-            )
-        )
-    fastest = "time over the fastest exact backend"
-    columns = ("N", "backend", "size", "error", "cosine", "time", fastest, "peak bytes")
-    return Table(
-        title="Error and time of approximations",
-        columns=columns,
-        rows=tuple(rows),
-        cases=cases,
-    )
+def _n(row: Row) -> int:
+    return int(row["seq_len"])
 
 
-def _cosine(row: Row) -> str:
-    cosine = row.get("output_cosine")
-    return "not measured" if cosine is None else f"{cosine:.2f}"
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+COLUMNS: dict[str, Callable[[Trade], Cell]] = {
+    "N": lambda one: Quantity(_n(one.row), "count"),
+    "backend": lambda one: one.name,
+    "size": lambda one: size(one.row),
+    "error": lambda one: _measured(one.row.get("error_l2_ratio"), error_text),
+    "cosine": lambda one: _measured(one.row.get("output_cosine"), "{:.2f}".format),
+    "time": lambda one: Quantity(one.row["latency_ms"], "ms"),
+    "time over the fastest exact backend": lambda one: (
+        f"{one.against}: {one.ratio.text}" if one.ratio else ""
+    ),
+    "peak bytes": lambda one: Quantity(one.row.get("peak_bytes"), "bytes"),
+}
+NOT_ON_CARDS = ("N", "size", "cosine", "peak bytes")
+
+
+def _table(made: Sequence[Trade], without: Sequence[str] = ()) -> Table:
+    columns = {name: cell for name, cell in COLUMNS.items() if name not in without}
+    title = "Error and time of approximations"
+    return table_of(title, made, columns, case=lambda one: case_key(one.row))

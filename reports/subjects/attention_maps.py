@@ -3,25 +3,18 @@
 The weights are from the study attention_maps.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import exp
-from typing import Any
 
-from ...harness.rows.findings import AttentionMap, findings_of
+from ...harness.rows.findings import AttentionMap
 from ..data.exactness import baseline
 from ..data.row_groups import Row, axis_text, backends, case_key
-from ..data.run_meta import Meta, run_caption
-from ..elements import Card, Map, Maps, Table
-from ..formatting import (
-    bytes_text,
-    in_brackets,
-    list_text,
-    measured_bounds_text,
-    number_text,
-    time_text,
-)
+from ..data.run_meta import Meta
+from ..elements import Card, Map, Maps, Table, table_of
+from ..formatting import list_text, number_text
+from ..quantity import Number, Quantity
 from . import Subject
-from ._studies import failed
+from ._studies import failed, studied
 
 TITLE = "Attention maps"
 ORDER = 12
@@ -29,15 +22,13 @@ NEEDS = ()
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    found = {name: findings_of(AttentionMap, run.get("studies")) for name, run in meta.items()}
-    drawn = [
-        _maps(maps, meta[name], name if len(meta) > 1 else "")
-        for name, maps in found.items()
-        if maps
-    ]
+    found = list(studied(AttentionMap, meta))
     return Subject(
         card=next(_cards(rows, meta, found), None),
-        blocks=(*drawn, *failed(meta, AttentionMap.STUDY)),
+        blocks=(
+            *(_maps(maps, caption) for _, caption, maps in found),
+            *failed(meta, AttentionMap.STUDY),
+        ),
         lacking="No maps. A scenario requests them with studies: [attention_maps].",
     )
 
@@ -63,14 +54,14 @@ def finding(maps: Sequence[AttentionMap], *, numbers: bool = False) -> str:
 
 
 def _cards(
-    rows: Sequence[Row], meta: Meta, found: Mapping[str, list[AttentionMap]]
+    rows: Sequence[Row], meta: Meta, found: Sequence[tuple[str, str, list[AttentionMap]]]
 ) -> Iterator[Card]:
     """Of each run that has maps, and times of a layer at a single length."""
-    for name, maps in found.items():
+    for name, _, maps in found:
         mine = [row for row in rows if row["run"] == name]
         timed = [row for row in mine if row.get("latency_ms") is not None]
         layers = [row for row in timed if row["scope"] == "layer"]
-        if maps and layers and len({row["seq_len"] for row in mine}) == 1:
+        if layers and len({row["seq_len"] for row in mine}) == 1:
             lead = baseline(meta[name], layers) or layers[0]["backend"]
             costs = [row for row in timed if row["backend"] == lead]
             texts = [f"for the {row['scope']} {_time(row)}" for row in costs[:2]]
@@ -89,32 +80,31 @@ def _cards(
             )
 
 
-def _time(row: Row) -> str:
+def _time(row: Row) -> Number:
     """`21.5 μs (20.1 to 23.0 μs)`."""
-    low, high = row.get("latency_low_ms"), row.get("latency_high_ms")
-    known = in_brackets(measured_bounds_text(low, high, time_text))
-    return f"{time_text(row['latency_ms'])}{known or ' (no interval)'}"
+    found = Quantity(row["latency_ms"], "ms", row.get("latency_low_ms"), row.get("latency_high_ms"))
+    return Number(found if found.bounds else f"{found} (no interval)")
 
 
 def _table(timed: Sequence[Row]) -> Table:
-    shown = [row for name in backends(timed) for row in timed if row["backend"] == name]
-    return Table(
-        title="Time and peak bytes of a call",
-        columns=("backend", "scope", "time (95 % interval)", "peak bytes"),
-        rows=tuple(
-            (row["backend"], row["scope"], _time(row), bytes_text(row.get("peak_bytes")))
-            for row in shown
-        ),
-        cases={(place, 0): case_key(row) for place, row in enumerate(shown)},
+    return table_of(
+        "Time and peak bytes of a call",
+        [row for name in backends(timed) for row in timed if row["backend"] == name],
+        {
+            "backend": lambda row: str(row["backend"]),
+            "scope": lambda row: str(row["scope"]),
+            "time (95 % interval)": _time,
+            "peak bytes": lambda row: Quantity(row.get("peak_bytes"), "bytes"),
+        },
+        case=case_key,
     )
 
 
-def _maps(found: Sequence[AttentionMap], run: Mapping[str, Any], name: str) -> Maps:
+def _maps(found: Sequence[AttentionMap], caption: str) -> Maps:
     tokens = len(found[0].weight_rows)
-    rows = tuple((str(one.head), *_numbers(one)) for one in found)
     return Maps(
         title=finding(found),
-        caption=f"{run_caption(run, name)} · {tokens} tokens, drawn at random, nothing trained",
+        caption=f"{caption} · {tokens} tokens, drawn at random, nothing trained",
         description=(
             f"One square per head, {tokens} by {tokens}: each row is a query token, each column a"
             " key token; lighter is a larger weight. Each row sums to 1. The table below has, for"
@@ -126,12 +116,13 @@ def _maps(found: Sequence[AttentionMap], run: Mapping[str, Any], name: str) -> M
         maps=tuple(
             Map(label=f"head {one.head}", rows=tuple(map(tuple, one.weight_rows))) for one in found
         ),
-        table=Table(
-            title="Heads", columns=("head", "tokens attended to", "largest weight"), rows=rows
+        table=table_of(
+            "Heads",
+            found,
+            {
+                "head": lambda one: str(one.head),
+                "tokens attended to": lambda one: Number(attended(one)),
+                "largest weight": lambda one: max(map(max, one.weight_rows)),
+            },
         ),
     )
-
-
-def _numbers(one: AttentionMap) -> tuple[str, str]:
-    """Tokens attended to, and the largest weight."""
-    return attended(one), number_text(max(max(row) for row in one.weight_rows))

@@ -2,32 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite
-from typing import Any
 
-from ..contrasts import (
-    NAMES,
-    WHOLE_STEP,
-    Contrast,
-    asks_for,
-    contrasts,
-    setting,
-)
+from ..contrasts import NAMES, WHOLE_STEP, Contrast, asks_for, contrasts, setting
 from ..data.exactness import baseline
-from ..data.row_groups import Group, Row, axis_text, axis_title, backends, case_key, label
+from ..data.row_groups import Group, Row, axis_text, backends, varying_axes
 from ..data.run_meta import Meta
-from ..elements import Block, Card, DotPlot, DotRow, Table, Text, note
-from ..formatting import (
-    list_text,
-    number_text,
-    plural,
-    ratio_range_text,
-    time_text,
-    times_text,
-)
-from ..words import SAME_RATIO
+from ..elements import Block, Card, Text, note
+from ..formatting import capital, number_text, plural
 from . import Subject
-from ._dots import counted, dot_table, timed
+from ._contrasts import (
+    Problems,
+    dot_plot,
+    how_compared,
+    lines,
+    measured_rows,
+    sentence,
+    table,
+    why_undecided,
+)
 
 TITLE = "Contrasts"
 ORDER = 15
@@ -50,14 +42,13 @@ AXES = {
 SIZES = ("seq_len", "kv_seq_len", "batch", "d_model")  # sentences are about the largest
 MOST_SETTINGS = 2  # of other axes, in a sentence
 MOST_ROWS = 120  # of one table
-Problems = Sequence[tuple[Group, Sequence[Contrast]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrasted:
     """The contrasts of one axis of one run, by problem. `asked`: the scenario asks for it.
 
-    `lead`: the backend that a sentence is about.
+    `lead`: the backend whose setting is shown, the baseline.
     """
 
     axis: str
@@ -75,21 +66,12 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             lacking="There is nothing to compare: no axis beside N and h has two values that were"
             " measured on an otherwise equal problem."
         )
-    answers = {place: answer(one) for place, one in enumerate(found) if one.asked}
-    told = [place for place, text in answers.items() if text]
-    how = note(
-        "Every ratio is to the first value of the axis in the plan, for the same backend on the"
-        " otherwise equal problem. Times are paired block by block if both were measured in the"
-        " same blocks (contrast), else marked as unpaired. One word says what the interval decides:"
-        f" same within {100 * SAME_RATIO:g} %, more, less, or undecided. Bytes, FLOPs and"
-        " exponentials are counted."
-    )
-    card = _card(found[told[0]], answers[told[0]], meta) if told else None
-    blocks = [block for one in found for block in _details(one, meta)]
+    asked = [one for one in found if one.asked]
+    how = note(how_compared("the first value of the axis in the plan"))
     return Subject(
-        card=card,
-        lines=tuple(f"{_prefix(found[place], meta)}{answers[place]}." for place in told[1:]),
-        blocks=(how, *blocks),
+        card=_card(asked[0], meta) if asked else None,
+        lines=tuple(f"{_prefix(one, meta)}{_answer(one)}" for one in asked[1:]),
+        blocks=(how, *(block for one in found for block in _details(one, meta))),
     )
 
 
@@ -117,7 +99,7 @@ def contrasted(rows: Sequence[Row], meta: Meta) -> list[Contrasted]:
 # ---- the answer of one axis ----------------------------------------------------------------------
 
 
-def chosen(of: Contrasted) -> Problems:
+def _chosen(of: Contrasted) -> Problems:
     """The problems that a sentence is about: whole steps, largest sizes, two settings at most.
 
     Problems without a time count only if none has one.
@@ -131,23 +113,24 @@ def chosen(of: Contrasted) -> Problems:
     return left[:MOST_SETTINGS]
 
 
-def last_of(some: Sequence[Contrast], backend: str) -> Contrast | None:
-    """The contrast of a backend that is furthest from the first value, if possible with a time."""
-    mine = [one for one in some if one.backend == backend]
-    return next((one for one in reversed(mine) if one.time), mine[-1] if mine else None)
-
-
-def varying(problems: Sequence[tuple[Group, Any]]) -> list[str]:
-    """The axes that differ among some problems."""
-    first = problems[0][0].problem if problems else {}
-    return [
-        axis
-        for axis in first
-        if any(group.problem.get(axis) != first[axis] for group, _ in problems)
+def _picked(of: Contrasted) -> Sequence[tuple[str, list[Contrast]]]:
+    """Where, and the contrast of every backend there with one setting: the furthest from the first
+    value at which the lead has a time if possible.
+    """
+    chosen = _chosen(of)
+    every = [one for _, some in chosen for one in some]
+    of_lead = [one for one in every if one.backend == of.lead] or every
+    last = ([one for one in of_lead if one.time] or of_lead)[-1]
+    shown = setting(of.axis, last.row)
+    axes = varying_axes([group.problem for group, _ in chosen])
+    found = [
+        (_place(group, axes), [one for one in some if setting(of.axis, one.row) == shown])
+        for group, some in chosen
     ]
+    return [(place, some) for place, some in found if some]
 
 
-def place(group: Group, axes: Sequence[str]) -> str:
+def _place(group: Group, axes: Sequence[str]) -> str:
     """Where among chosen problems: `in the layer`, `causal`; "" without such axes."""
     texts = []
     for axis in axes:
@@ -159,158 +142,56 @@ def place(group: Group, axes: Sequence[str]) -> str:
     return ", ".join(filter(None, texts))
 
 
-def answer(of: Contrasted, backend: str = "") -> str:
-    """One sentence on the lead backend, or on a given one; "" if it has no such contrast.
-
-    `forward+backward against forward at N = 1k, fused: in the core, 3.10 times the time (2.95 to
-    3.25), 2.00 times the peak bytes; in the layer, 2.80 times the time (2.70 to 2.90), ...`.
+def _answer(of: Contrasted) -> str:
+    """`forward+backward against forward at N = 1k. In the core: Same FLOPs. Peak memory: ×2 in
+    fused. Time: more for all (×2.99 to ×3.03). In the layer: ...`
     """
-    name = backend or of.lead
-    picked = [
-        (group, one) for group, some in chosen(of) if (one := last_of(some, name)) is not None
-    ]
-    if not picked:
-        return ""
-    axes = varying(picked)
+    picked = _picked(of)
+    first = picked[0][1][0]
     parts = [
-        ", ".join(filter(None, (place(group, axes), _time(one), _bytes(one)))) + _proportion(one)
-        for group, one in picked
+        f"{capital(place)}: {sentence(some)}" if place else sentence(some) for place, some in picked
     ]
-    group, first = picked[0]
-    longest = "kv_seq_len" if of.axis != "kv_seq_len" else "seq_len"
-    n = longest if isinstance(group.problem.get(longest), int) else "seq_len"
-    at = axis_text(n, group.problem.get(n))
-    where = f" at {at}" if at else ""
-    against = f"{setting(of.axis, first.row)} against {setting(of.axis, first.base)}"
-    return f"{against}{where}, {name}: {'; '.join(parts)}{_doubts([one for _, one in picked])}"
+    if of.axis == "heads" and first.base["heads"]:
+        ratio = number_text(first.row["heads"] / first.base["heads"])
+        parts.append(f"In proportion to the heads it would be ×{ratio}.")
+    return f"{first.against}{_at(of)}{'.' if picked[0][0] else ':'} {' '.join(parts)}"
 
 
-def _doubts(some: Sequence[Contrast]) -> str:
-    """Why times are undecided."""
-    open_ = [one.same_time.ratio for one in some if one.same_time and _is_open(one)]
-    known = dict.fromkeys(ratio.noise for ratio in open_ if ratio.noise)
-    text = f"; the interval allows for {list_text(list(known))}" if known else ""
-    is_disturbed = any(ratio.disturbed and not ratio.noise for ratio in open_)
-    return text + ("; other work disturbed most blocks" if is_disturbed else "")
+def _at(of: Contrasted) -> str:
+    """The lengths that the chosen problems share: ` at N = 1k`."""
+    problem = _chosen(of)[0][0].problem
+    known = [(axis, problem.get(axis)) for axis in ("seq_len", "kv_seq_len")]
+    lengths = [axis_text(axis, n) for axis, n in known if isinstance(n, int) and n > 1]
+    return f" at {', '.join(lengths)}" if lengths else ""
 
 
-def _is_open(one: Contrast) -> bool:
-    return one.same_time is not None and one.same_time.word == "undecided"
-
-
-def _time(one: Contrast) -> str:
-    """`3.10 times the time (2.95 to 3.25)`; with a word if it is the same or undecided."""
-    found = one.same_time
-    if found is None:
-        return f"no time to compare ({one.missing})"
-    unpaired = "" if found.ratio.paired else ", unpaired"
-    bounds = ratio_range_text(found.low, found.high) or " (no interval)"
-    if found.word == "same":
-        return f"the same time within 5 %: {number_text(found.value)} times{bounds}{unpaired}"
-    text = f"{number_text(found.value)} times the time{bounds}{unpaired}"
-    return f"{text}, undecided" if found.word == "undecided" else text
-
-
-def _bytes(one: Contrast) -> str:
-    """`2.00 times the peak bytes`; with the inputs where keys and values are shared."""
-    kinds = [(one.peak_bytes, "peak bytes")]
-    kinds += [(one.input_bytes, "bytes of q, k and v")] if one.axis == "kv_heads" else []
-    texts = [
-        f"the same {what}" if ratio == 1 else f"{times_text(ratio)} the {what}"
-        for ratio, what in kinds
-        if isfinite(ratio)
-    ]
-    return " and ".join(texts)
-
-
-def _proportion(one: Contrast) -> str:
-    """What a cost in proportion to the heads would be, where heads of one width are removed."""
-    if one.axis != "heads" or not one.base["heads"]:
-        return ""
-    return f" ({number_text(one.row['heads'] / one.base['heads'])} would be in proportion)"
-
-
-# ---- the card ------------------------------------------------------------------------------------
-
-
-def _card(found: Contrasted, sentence: str, meta: Meta) -> Card:
-    picked = chosen(found)
-    rows = tuple(_rows(picked))
-    last = last_of([one for _, some in picked for one in some], found.lead)
-    assert last is not None  # the sentence is about it
-    against = f"{setting(found.axis, last.row)} against {setting(found.axis, last.base)}"
+def _card(found: Contrasted, meta: Meta) -> Card:
+    picked = _picked(found)
+    first = picked[0][1][0]
+    names = backends(one.row for _, some in picked for one in some)
+    times = [one.time for _, some in picked for one in some if one.time is not None]
+    more = len(found.problems) - len(picked)
+    is_more = plural(more, "more problem is", "more problems are")
+    paired = all(one.paired for one in times)
+    notes = (
+        "Times are paired block by block." if paired else "Some times are unpaired.",
+        why_undecided([one for _, some in picked for one in some]),
+        f"{is_more} under Contrasts." if more > 0 else "",
+    )
     run = f", {found.run}" if len(meta) > 1 else ""
     return Card(
         name="contrasts",
         title=AXES[found.axis][1],
-        sentence=f"{sentence}.",
-        picture=DotPlot(
-            rows=rows,
-            x_label=f"ratio, {against}",
-            band_ratio=SAME_RATIO,
-            description=(
-                f"Ratios of {against} on one logarithmic axis, per backend: time with its 95 %"
-                " interval, and peak bytes. The band around 1 counts as the same. The table below"
-                " has every number."
-            ),
-            table=dot_table(f"{against}: ratios", rows, with_remarks=True),
+        sentence=_answer(found),
+        picture=dot_plot(
+            tuple(row for place, some in picked for row in measured_rows(some, names, place)),
+            first.against,
+            "",
+            with_remarks=len(picked) > 1,
         ),
-        subtitle=f"ratios to {setting(found.axis, last.base)}{_at(picked)}{run}",
-        note=_note(found, picked),
+        subtitle=f"ratios to {setting(found.axis, first.base)}{_at(found)}{run}",
+        note=" ".join(filter(None, notes)),
     )
-
-
-def _rows(picked: Problems) -> Iterator[DotRow]:
-    """In every chosen setting: time per backend, then bytes."""
-    axes = varying(picked)
-    for group, some in picked:
-        for what in ("Time", "Peak memory"):
-            for backend in backends(one.row for one in some):
-                one = last_of(some, backend)
-                assert one is not None
-                dot = timed(one) if what == "Time" else counted(one.peak_bytes)
-                missing = (one.missing if what == "Time" else "") or "no pair"
-                yield DotRow(
-                    group=what,
-                    label=backend,
-                    dot=dot,
-                    missing="" if dot else missing,
-                    remark=place(group, axes),
-                )
-
-
-def _at(picked: Problems) -> str:
-    """The lengths that the chosen problems share: `, N = 1k`."""
-    of = picked[0][0].problem
-    known = [(axis, of.get(axis)) for axis in ("seq_len", "kv_seq_len")]
-    lengths = [(axis, n) for axis, n in known if isinstance(n, int) and n > 1]
-    return "".join(f", {axis_text(axis, n)}" for axis, n in lengths)
-
-
-def _note(of: Contrasted, picked: Problems) -> str:
-    """What is counted and equal for every backend, and how the times were measured."""
-    axes = varying(picked)
-    texts = []
-    for name, field in (("FLOPs", "work_flops"), ("exponentials", "work_exps")):
-        ratios: dict[str, str] = {}
-        for group, some in picked:
-            one = last_of(some, of.lead)
-            if one is not None and isfinite(getattr(one, field)):
-                ratios[place(group, axes)] = number_text(getattr(one, field))
-        if len(set(ratios.values())) == 1:
-            texts.append(f"{name} × {next(iter(ratios.values()))}")
-        elif ratios:
-            texts.append(f"{name} " + ", ".join(f"× {ratio} {at}" for at, ratio in ratios.items()))
-    times = [one.time for _, some in picked for one in some if one.time is not None]
-    paired = all(one.paired for one in times)
-    how = "Times are paired block by block." if paired else "Some times are unpaired."
-    more = len(of.problems) - len(picked)
-    is_more = plural(more, "more problem is", "more problems are")
-    rest = f" {is_more} under Contrasts." if more > 0 else ""
-    return f"Counted: {list_text(texts)}. {how}{rest}" if texts else f"{how}{rest}"
-
-
-# ---- details -------------------------------------------------------------------------------------
 
 
 def _prefix(of: Contrasted, meta: Meta) -> str:
@@ -318,37 +199,13 @@ def _prefix(of: Contrasted, meta: Meta) -> str:
 
 
 def _details(of: Contrasted, meta: Meta) -> Iterator[Block]:
-    """Sentences that neither the card nor a line has, and a table."""
-    every = backends(one.row for _, some in of.problems for one in some)
-    for name in [name for name in every if name != of.lead] if of.asked else [of.lead]:
-        if text := answer(of, name):
-            yield Text(text=f"{_prefix(of, meta)}{text}.")
-    lines = [(group, one) for group, some in of.problems for one in some]
-    title = f"{AXES[of.axis][0]}: ratios to {setting(of.axis, lines[0][1].base)}"
-    yield Table(
-        title=title + (f", {of.run}" if len(meta) > 1 else ""),
-        columns=(
-            *("problem", "backend", axis_title(of.axis), "time", "time ratio", "word"),
-            *("peak bytes", "inputs", "FLOPs", "exponentials"),
-        ),
-        rows=tuple(_cells(group, one) for group, one in lines[:MOST_ROWS]),
-        cases={(line, 1): case_key(one.row) for line, (_, one) in enumerate(lines[:MOST_ROWS])},
-        folded=not of.asked,
-    )
-    if len(lines) > MOST_ROWS:
-        left = plural(len(lines) - MOST_ROWS, "more ratio")
+    """A sentence that neither the card nor a line has, and a table."""
+    if not of.asked:
+        yield Text(text=f"{_prefix(of, meta)}{_answer(of)}")
+    every = lines(of.problems)
+    title = f"{AXES[of.axis][0]}: ratios to {setting(of.axis, every[0][1])}"
+    run = f", {of.run}" if len(meta) > 1 else ""
+    yield table(f"{title}{run}", of.axis, every[:MOST_ROWS], folded=not of.asked)
+    if len(every) > MOST_ROWS:
+        left = plural(len(every) - MOST_ROWS, "more line")
         yield note(f"{left}: attnbench export has every row.")
-
-
-def _cells(group: Group, one: Contrast) -> tuple[str, ...]:
-    found = one.same_time
-    ratios = (one.peak_bytes, one.input_bytes, one.work_flops, one.work_exps)
-    return (
-        group.label or label(group.problem, ["seq_len"]),
-        one.backend,
-        setting(one.axis, one.row),
-        time_text(one.row.get("latency_ms")) or one.missing,
-        found.ratio.text if found else "",
-        found.word if found else "",
-        *map(number_text, ratios),
-    )

@@ -15,7 +15,7 @@ from ..data.row_groups import (
     unusual,
 )
 from ..data.run_meta import Meta
-from ..elements import Block, Table, Text, note
+from ..elements import Block, Text, note, table_of
 from ..formatting import STATUS_WORDS, kernel_text, list_text, number_text, plural
 from . import Subject
 
@@ -30,20 +30,14 @@ MOST_WORST = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errors:
-    """All cases of one backend in one environment, with an error or with a wrong result."""
+    """All cases of one backend in one environment. `checked`: those with an error, the largest
+    first.
+    """
 
     backend: str
     python: str | None
     checked: Sequence[Row]
-    wrong: Sequence[Row]
-
-    @property
-    def best(self) -> Row:
-        return min(self.checked, key=error_ratio)
-
-    @property
-    def worst(self) -> Row:
-        return max(self.checked, key=error_ratio)
+    wrong_count: int
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -61,25 +55,22 @@ def checked(rows: Sequence[Row]) -> Sequence[Row]:
 
 def errors_by_backend(rows: Sequence[Row]) -> list[Errors]:
     """Per environment, the backends with at least one checked case."""
-    return [
-        Errors(
-            backend=name,
-            python=python,
-            checked=checked([row for row in mine if row["backend"] == name]),
-            wrong=[row for row in mine if row["backend"] == name and row["status"] == WRONG],
-        )
-        for python, mine in by_environment(rows).items()
-        for name in backends(checked(mine))
-    ]
+    found = []
+    for python, mine in by_environment(rows).items():
+        for name in backends(checked(mine)):
+            of = [row for row in mine if row["backend"] == name]
+            wrong = sum(row["status"] == WRONG for row in of)
+            found.append(Errors(backend=name, python=python, checked=worst(of), wrong_count=wrong))
+    return found
 
 
-def worst(rows: Sequence[Row], most: int) -> Sequence[Row]:
-    """The largest ratios first."""
-    return sorted(checked(rows), key=lambda row: -error_ratio(row))[:most]
+def worst(rows: Sequence[Row]) -> Sequence[Row]:
+    """The checked ones, the largest ratios first."""
+    return sorted(checked(rows), key=lambda row: -error_ratio(row))
 
 
 def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
-    known, wrong = checked(rows), [row for row in rows if row["status"] == WRONG]
+    known, wrong = worst(rows), sum(row["status"] == WRONG for row in rows)
     yield note(
         "Before a case is timed, its result on the same inputs is checked against a float64"
         f" reference. Its error may be {ALLOWED_RATIO:g} times that of the textbook formula in the"
@@ -97,8 +88,8 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
         yield note("No case has an error on record." if rows else "The plan has no case.")
         return
     axes = distinguishing_axes(rows)
-    first = worst(known, 1)[0]
-    failed = f"{plural(len(wrong), 'case')} gave a wrong result." if wrong else "none was wrong."
+    first = known[0]
+    failed = f"{plural(wrong, 'case')} gave a wrong result." if wrong else "none was wrong."
     yield Text(
         text=(
             f"{plural(len(known), 'case')} checked; {failed} The largest error is"
@@ -106,47 +97,39 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
             f" {first['backend']} at {_at(first, axes)}."
         )
     )
-    by_backend = errors_by_backend(rows)
-    several = any(errors.python is not None for errors in by_backend)
-    python = ("python",) if several else ()
-    yield Table(
-        title=(
-            "Error over that of the textbook formula in the same dtype; below 1 is better than the"
-            " textbook"
-        ),
-        columns=("backend", *python, "checked", "smallest", "largest", "largest at", "wrong"),
-        rows=tuple(
-            (
-                errors.backend,
-                *([errors.python or ""] if several else []),
-                str(len(errors.checked)),
-                number_text(error_ratio(errors.best)),
-                number_text(error_ratio(errors.worst)),
-                _at(errors.worst, axes),
-                str(len(errors.wrong)),
-            )
-            for errors in by_backend
-        ),
+    yield table_of(
+        "Error over that of the textbook formula in the same dtype; below 1 is better than the"
+        " textbook",
+        errors_by_backend(rows),
+        {
+            "backend": lambda one: one.backend,
+            "python": lambda one: one.python or "",
+            "checked": lambda one: len(one.checked),
+            "smallest": lambda one: error_ratio(one.checked[-1]),
+            "largest": lambda one: error_ratio(one.checked[0]),
+            "largest at": lambda one: _at(one.checked[0], axes),
+            "wrong": lambda one: one.wrong_count,
+        },
+        optional=("python",),
     )
-    shown = worst(known, MOST_WORST)
-    several_worst = f"The {plural(len(shown), 'case')} with the largest errors"
-    yield Table(
-        title=several_worst if len(shown) > 1 else "The case with the largest error",
-        columns=("case", "error ratio", "relative L2 error", "kernel that ran", "status"),
-        rows=tuple(_line(row) for row in shown),
-        cases={(place, 0): case_key(row) for place, row in enumerate(shown)},
+    shown = known[:MOST_WORST]
+    several = f"The {plural(len(shown), 'case')} with the largest errors"
+    yield table_of(
+        several if len(shown) > 1 else "The case with the largest error",
+        shown,
+        {
+            "case": lambda row: str(row["case"]),
+            "error ratio": error_ratio,
+            "relative L2 error": lambda row: row.get("error_l2_ratio"),
+            "kernel that ran": lambda row: kernel_text(
+                row.get("kernel"), row.get("kernel_generation")
+            ),
+            "status": lambda row: (
+                STATUS_WORDS[row["status"]] + (f": {row['reason']}" if row["reason"] else "")
+            ),
+        },
+        case=case_key,
         folded=True,
-    )
-
-
-def _line(row: Row) -> tuple[str, ...]:
-    status = STATUS_WORDS[row["status"]] + (f": {row['reason']}" if row["reason"] else "")
-    return (
-        row["case"],
-        number_text(error_ratio(row)),
-        number_text(row.get("error_l2_ratio")),
-        kernel_text(row.get("kernel"), row.get("kernel_generation")),
-        status,
     )
 
 

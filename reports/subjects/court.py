@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 from ..data.row_groups import Row, backends, case_key
 from ..data.run_meta import Meta
-from ..elements import Card, Table
-from ..formatting import STATUS_WORDS, bytes_text, list_text, plural
+from ..elements import Card, table_of
+from ..formatting import STATUS_WORDS, list_text, plural
+from ..quantity import Quantity
 from . import Subject
 
 TITLE = "Backends of the court"
 ORDER = 5
 NEEDS = ("status", "reason")
 ABOUT = ("court",)
-BYTES = {"peak": "peak_bytes", "kept": "workspace_bytes", "outside torch": "outside_bytes"}
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -35,19 +35,18 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         ),
         wide=True,
     )
-    table = Table(
-        title="How each backend ended, and the bytes of those that have a result",
-        columns=("backend", "ended", "reason", *BYTES),
-        rows=tuple(
-            (
-                row["backend"],
-                STATUS_WORDS[row["status"]],
-                row["reason"],
-                *(bytes_text(row.get(name)) for name in BYTES.values()),
-            )
-            for row in tried
-        ),
-        cases={(place, 0): case_key(row) for place, row in enumerate(tried)},
+    table = table_of(
+        "How each backend ended, and the bytes of those that have a result",
+        tried,
+        {
+            "backend": lambda row: str(row["backend"]),
+            "ended": lambda row: STATUS_WORDS[row["status"]],
+            "reason": lambda row: row["reason"],
+            "peak": lambda row: Quantity(row.get("peak_bytes"), "bytes"),
+            "kept": lambda row: Quantity(row.get("workspace_bytes"), "bytes"),
+            "outside torch": lambda row: Quantity(row.get("outside_bytes"), "bytes"),
+        },
+        case=case_key,
     )
     return Subject(card=card, blocks=(table,))
 

@@ -1,23 +1,22 @@
 """From which N on something else beats dense exact attention: sparse, approximate or recurrent."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..data.exactness import baseline
-from ..data.row_groups import Group, Row, axis_text, backends, family, groups
+from ..data.row_groups import Group, Row, axis_text, backends, groups
 from ..data.run_meta import Meta, caption
-from ..elements import Card, Figure, Table
+from ..elements import Card, Figure, table_of
 from ..formatting import count_text, plural
 from ..ratio import disturbed
 from . import Subject, approximate, recurrence
 from ._crossovers import Crossover, crossover, fewer_bytes_from, from_text
-from ._over import MOST_PANELS, joined, time_panels
+from ._over import HOW_TIME, MOST_PANELS, is_sparse, joined, panel
 
 TITLE = "From which N on"
 ORDER = 17
 NEEDS = ("latency_ms",)
 BELOW_CLAIMS = True
-FAMILY = "sparse_"  # backends whose names begin with this compute no dense matrix
 PREFERRED = ("sdpa", "fused")  # to compare with
 
 
@@ -49,11 +48,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def challenges(rows: Sequence[Row], meta: Meta) -> list[Challenge]:
-    base = {name: baseline(run, rows) or "" for name, run in meta.items()}
-    found = []
-    for group in sparse_groups(rows):
-        lead = base[group.problem["run"]]
-        found.append(Challenge(group, finding(group, lead), crossovers(group, lead)))
+    leads = {name: baseline(run, rows) or "" for name, run in meta.items()}
+    found = list(_sparse(rows, leads))
     for group in approximate.approximating(rows):
         them = approximate.crossovers(group)
         found.append(Challenge(group, approximate.finding(group), them))
@@ -85,13 +81,25 @@ def _figure(shown: Sequence[Challenge], meta: Meta) -> Figure:
     return Figure(
         title=joined([(one.group, one.finding) for one in shown]),
         caption=caption(shown[0].group.problem, meta),
-        description=(
-            "Latency over the sequence length N, both logarithmic, one line per backend, with"
-            " 95 % intervals as bars. The table below has the crossovers."
+        description=f"Latency over the sequence length N, {HOW_TIME} the crossovers.",
+        panels=tuple(panel(approximate.informative(one.group)) for one in shown),
+        table=table_of(
+            "From which N on a backend is clearly faster than dense exact attention",
+            [(of, one) for of in shown for one in of.crossovers],
+            {
+                "problem": lambda line: line[0].group.label or "all",
+                "backend": lambda line: line[1].backend,
+                "than": lambda line: line[1].against,
+                "faster": lambda line: line[1].text,
+                "fewer FLOPs above": lambda line: _flops_text(line[0].even_by_flops),
+            },
+            optional=("fewer FLOPs above",),
         ),
-        panels=time_panels([approximate.informative(one.group) for one in shown], "seq_len"),
-        table=_table(shown),
     )
+
+
+def _flops_text(even: float | None) -> str:
+    return "" if even is None else f"N = {count_text(round(even))}"
 
 
 def _disturbed(rows: Sequence[Row]) -> str:
@@ -101,72 +109,31 @@ def _disturbed(rows: Sequence[Row]) -> str:
     return of if count else ""
 
 
-def _table(shown: Sequence[Challenge]) -> Table:
-    by_flops = any(one.even_by_flops is not None for one in shown)
-    return Table(
-        title="From which N on a backend is clearly faster than dense exact attention",
-        columns=(
-            *("problem", "backend", "than", "faster"),
-            *(["fewer FLOPs above"] if by_flops else []),
-        ),
-        rows=tuple(
-            (
-                of.group.label or "all",
-                one.backend,
-                one.against,
-                one.text,
-                *([_flops_text(of.even_by_flops)] if by_flops else []),
-            )
-            for of in shown
-            for one in of.crossovers
-        ),
-    )
-
-
-def _flops_text(even: float | None) -> str:
-    return "" if even is None else f"N = {count_text(round(even))}"
-
-
 # ---- sparse patterns ----------------------------------------------------------------------------
 
 
-def sparse_groups(rows: Sequence[Row]) -> list[Group]:
-    """Every problem over N with a timed sparse backend and a timed dense one."""
-    return [
-        group
-        for group in groups(rows, "seq_len")
-        if _timed(group, sparse=True) and _timed(group, sparse=False)
-    ]
+def _sparse(rows: Sequence[Row], leads: Mapping[str, str]) -> Iterator[Challenge]:
+    """Every problem over N with a timed sparse backend and a timed dense one: the baseline, else
+    sdpa, fused, or the first.
+    """
+    for group in groups(rows, "seq_len"):
+        timed = [row for row in group.rows if row.get("latency_ms") is not None]
+        sparse = backends(filter(is_sparse, timed))
+        dense = [name for name in backends(timed) if name not in sparse]
+        if sparse and dense:
+            preferred = (leads[group.problem["run"]], *PREFERRED, *dense)
+            against = next(name for name in preferred if name in dense)
+            them = [one for name in sparse if (one := crossover(group.rows, name, against))]
+            yield Challenge(group, _finding(group, them), them)
 
 
-def _timed(group: Group, *, sparse: bool) -> list[str]:
-    return backends(
-        row
-        for row in group.rows
-        if row.get("latency_ms") is not None and family(row["backend"]).startswith(FAMILY) == sparse
-    )
-
-
-def dense(group: Group, baseline: str = "") -> str:
-    """What sparse backends are compared with: the baseline, else sdpa, fused, or the first."""
-    known = _timed(group, sparse=False)
-    return next(name for name in (baseline, *PREFERRED, *known) if name in known)
-
-
-def crossovers(group: Group, baseline: str = "") -> list[Crossover]:
-    against = dense(group, baseline)
-    found = [crossover(group.rows, name, against) for name in _timed(group, sparse=True)]
-    return [one for one in found if one is not None]
-
-
-def finding(group: Group, baseline: str = "") -> str:
+def _finding(group: Group, found: Sequence[Crossover]) -> str:
     """`sparse_local is faster than sdpa from N = 2k on (...), fewer bytes from N = 512 on`."""
     texts = []
-    for one in crossovers(group, baseline):
+    for one in found:
         start, known = fewer_bytes_from(group.rows, one.backend, one.against)
-        last = axis_text("seq_len", one.lengths[-1])
         faster = "faster than" if one.faster_at else "not clearly faster than"
-        when = one.text if one.faster_at else f"up to {last}"
+        when = one.text if one.faster_at else f"up to {axis_text('seq_len', one.lengths[-1])}"
         size = ""
         if start is not None:
             size = f", fewer bytes {from_text(start, known, axis_text('seq_len', start))}"

@@ -1,7 +1,7 @@
 """Decode by memory bandwidth: how much of it each backend reaches, over the length of the cache."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from string import ascii_lowercase
 
 from ..data.decode import NEXT, is_decode
@@ -10,7 +10,6 @@ from ..data.row_groups import (
     Group,
     Row,
     axis_title,
-    backends,
     case_key,
     distinguishing_axes,
     groups,
@@ -19,11 +18,11 @@ from ..data.row_groups import (
     varying_axes,
 )
 from ..data.run_meta import Meta, caption, device_name
-from ..elements import Block, Card, Figure, Panel, Series, Table, note
-from ..formatting import bandwidth_text, bytes_text, count_text, plural, time_text
-from ..quantity import Quantity
+from ..elements import Block, Card, Figure, Panel, Table, note, table_of
+from ..formatting import bandwidth_text, capital, plural
+from ..quantity import Cell, Number, Quantity, Unit
 from . import Subject
-from ._over import MOST_PANELS
+from ._over import MOST_PANELS, by_backend, lines_over, panel
 
 TITLE = "Decode and memory bandwidth"
 NEEDS = ("decode_bytes_per_s", "decode_bandwidth_ratio", "decode_bandwidth_note")
@@ -48,7 +47,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     text = finding(rows, meta) if known else ""
     return Subject(
         card=_card(text, known, meta) if mostly else None,
-        lines=(f"{_capital(text)}.",) if text and not mostly else (),
+        lines=(f"{capital(text)}.",) if text and not mostly else (),
         blocks=tuple(_blocks(steps, meta)),
     )
 
@@ -69,16 +68,17 @@ def own_text(row: Row) -> str:
 
 def own_share(row: Row) -> str:
     """`61.0 % (58.2 to 63.9)`; "" if no bandwidth was measured."""
-    names = ("decode_bandwidth_ratio", "decode_bandwidth_low_ratio", "decode_bandwidth_high_ratio")
-    value, low, high = (row.get(name) for name in names)
-    return str(Quantity(value, "share", low, high))
+    return _text(row, "decode_bandwidth_{}ratio", "share")
 
 
 def own_rate(row: Row) -> str:
     """`9.80 GB/s (9.41 GB/s to 10.2 GB/s)`."""
-    names = ("decode_bytes_per_s", "decode_low_bytes_per_s", "decode_high_bytes_per_s")
-    value, low, high = (row.get(name) for name in names)
-    return str(Quantity(value, "bytes_per_s", low, high))
+    return _text(row, "decode_{}bytes_per_s", "bytes_per_s")
+
+
+def _text(row: Row, column: str, unit: Unit) -> str:
+    value, low, high = (row.get(column.format(part)) for part in ("", "low_", "high_"))
+    return str(Quantity(value, unit, low, high))
 
 
 def notes(row: Row) -> list[str]:
@@ -115,10 +115,6 @@ def finding(rows: Sequence[Row], meta: Meta) -> str:
     return "; ".join([f"at {', '.join([f'{where} {text}', *rest])}", *notes(first)])
 
 
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
 def _blocks(steps: Sequence[Row], meta: Meta) -> Iterator[Block]:
     yield note(
         "A few queries read the whole cache, so memory limits a decode step. What it must move is"
@@ -134,7 +130,7 @@ def _blocks(steps: Sequence[Row], meta: Meta) -> Iterator[Block]:
     counts = Counter(one for row in steps for one in notes(row))
     common = [one for one, count in counts.items() if count == len(steps)]
     letters = dict(zip((one for one in counts if one not in common), ascii_lowercase, strict=False))
-    yield from (note(f"{_capital(one)}.") for one in common)
+    yield from (note(f"{capital(one)}.") for one in common)
     yield _table(steps[:MOST_ROWS], distinguishing_axes(steps), letters)
     yield from (note(f"{letter}: {one}.") for one, letter in letters.items())
     if len(steps) > MOST_ROWS:
@@ -143,39 +139,32 @@ def _blocks(steps: Sequence[Row], meta: Meta) -> Iterator[Block]:
 
 def _table(shown: Sequence[Row], axes: list[str], letters: dict[str, str]) -> Table:
     """`letters`: of the remarks below the table. A rate has its interval if there is no share."""
-    with_share = any(own_share(row) for row in shown)
-    columns = ["problem", "backend", "must move", "time", "rate"]
-    columns += ["of measured bandwidth"] if with_share else []
-    columns += ["see"] if letters else []
-    rows = tuple(
-        (
-            label(problem(row), axes),
-            row["backend"],
-            bytes_text(row.get("minimal_bytes")),
-            time_text(row["latency_ms"]),
-            bandwidth_text(row.get("decode_bytes_per_s")) if own_share(row) else own_rate(row),
-            *([own_share(row)] if with_share else []),
-            *([" ".join(letters[one] for one in notes(row) if one in letters)] if letters else []),
-        )
-        for row in shown
-    )
-    return Table(
-        title="Every decode step",
-        columns=tuple(columns),
-        rows=rows,
-        cases={(place, 1): case_key(row) for place, row in enumerate(shown)},
-    )
+    columns: dict[str, Callable[[Row], Cell]] = {
+        "problem": lambda row: label(problem(row), axes),
+        "backend": lambda row: row["backend"],
+        "must move": lambda row: Quantity(row.get("minimal_bytes"), "bytes"),
+        "time": lambda row: Quantity(row["latency_ms"], "ms"),
+        "rate": lambda row: Number(
+            bandwidth_text(row.get("decode_bytes_per_s")) if own_share(row) else own_rate(row)
+        ),
+        "of measured bandwidth": lambda row: Number(own_share(row)),
+        "see": lambda row: " ".join(letters[one] for one in notes(row) if one in letters),
+    }
+    optional = ("of measured bandwidth", "see")
+    return table_of("Every decode step", shown, columns, case=case_key, optional=optional)
 
 
 def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:
-    found = sorted(groups(known, AXIS), key=lambda group: -max(map(_bytes, group.rows)))
+    found = sorted(
+        groups(known, AXIS), key=lambda group: -max(row["minimal_bytes"] for row in group.rows)
+    )
     shown = found[:MOST_PANELS]
     more = len(found) - len(shown)
     return Card(
         name="decode",
         title="How much of memory's bandwidth",
         subtitle=f"bytes that must be moved over time, by {axis_title(AXIS)}",
-        sentence=" ".join(filter(None, (f"{_capital(text)}.", _cached(shown)))),
+        sentence=" ".join(filter(None, (f"{capital(text)}.", _cached(shown)))),
         picture=Figure(
             title=text,
             caption=caption(shown[0].problem, meta),
@@ -186,7 +175,12 @@ def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:
                 " did. The table below has every number."
             ),
             panels=tuple(_panel(group, meta) for group in shown),
-            table=_rates(shown),
+            table=by_backend(
+                "Share of the measured memory bandwidth, or the rate where none was measured",
+                *lines_over(shown, AXIS),
+                lambda row, _: Number(own_text(row) + (CACHED if _is_cached(row) else "")),
+                folded=True,
+            ),
         ),
         note=f"{plural(more, 'more problem is', 'more problems are')} below." if more else "",
         wide=len(shown) > 2,
@@ -195,63 +189,19 @@ def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:
 
 def _cached(shown: list[Group]) -> str:
     """What the mark of the table means, if it is there."""
-    if any(row.get("decode_fits_in_cache") for group in shown for row in group.rows):
-        measured = any(own_share(row) for group in shown for row in group.rows)
-        so = "so more than 100 % is possible" if measured else "so theirs is no rate of memory"
-        return f"Lengths marked {CACHED} in the table fit in the CPU's cache, {so}."
-    return ""
+    every = [row for group in shown for row in group.rows]
+    if not any(map(_is_cached, every)):
+        return ""
+    measured = any(map(own_share, every))
+    so = "so more than 100 % is possible" if measured else "so theirs is no rate of memory"
+    return f"Rates marked {CACHED} in the table are of lengths that fit in the CPU's cache, {so}."
 
 
-def _bytes(row: Row) -> int:
-    return int(row["minimal_bytes"])
+def _is_cached(row: Row) -> bool:
+    return bool(row.get("decode_fits_in_cache"))
 
 
 def _panel(group: Group, meta: Meta) -> Panel:
     whole = memory_bytes_per_s(meta[group.problem["run"]])
-    return Panel(
-        title=group.label,
-        x_label=axis_title(AXIS),
-        y_label="rate",
-        unit="bytes_per_s",
-        series=tuple(_series(group, name) for name in backends(group.rows)),
-        line=None if whole is None else (whole, f"measured: {bandwidth_text(whole)}"),
-    )
-
-
-def _series(group: Group, backend: str) -> Series:
-    mine = sorted(
-        (row for row in group.rows if row["backend"] == backend), key=lambda row: row[AXIS]
-    )
-    y, low, high = (
-        tuple(row.get(f"decode_{part}bytes_per_s") for row in mine)
-        for part in ("", "low_", "high_")
-    )
-    return Series(
-        backend=backend,
-        kind="measured",
-        x=tuple(row[AXIS] for row in mine),
-        y=y,
-        low=low,
-        high=high,
-        cases=tuple(map(case_key, mine)),
-    )
-
-
-def _rates(shown: list[Group]) -> Table:
-    """A line per problem and length: the share of each backend, or its rate."""
-    names = backends(row for group in shown for row in group.rows)
-    several = any(group.label for group in shown)
-    lines = []
-    for group in shown:
-        for length in sorted({row[AXIS] for row in group.rows}):
-            here = {row["backend"]: row for row in group.rows if row[AXIS] == length}
-            cells = (own_text(here[name]) if name in here else "" for name in names)
-            cached = any(row.get("decode_fits_in_cache") for row in here.values())
-            at = count_text(length) + (CACHED if cached else "")
-            lines.append((*([group.label] if several else []), at, *cells))
-    return Table(
-        title="Share of the measured memory bandwidth, or the rate where none was measured",
-        columns=(*(["problem"] if several else []), axis_title(AXIS), *names),
-        rows=tuple(lines),
-        folded=True,
-    )
+    line = None if whole is None else (whole, f"measured: {bandwidth_text(whole)}")
+    return panel(group, AXIS, "decode_{}bytes_per_s", y_label="rate", unit="bytes_per_s", line=line)

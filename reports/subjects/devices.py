@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ...harness.stats.intervals import Interval
-from ..comparison.devices import MARGIN_RATIO, Copies, copies_of
+from ..comparison.devices import MARGIN_RATIO, Copies, DevicePair, copies_of
 from ..comparison.devices_text import (
     finding,
     interval_text,
@@ -14,8 +14,9 @@ from ..comparison.devices_text import (
 )
 from ..data.row_groups import Row, case_key
 from ..data.run_meta import Meta
-from ..elements import Block, Card, Dot, DotPlot, DotRow, Table, Text, note
-from ..formatting import percent_text, plural, time_text
+from ..elements import Block, Card, Dot, DotPlot, DotRow, Marked, Text, note, table_of
+from ..formatting import percent_text, plural
+from ..quantity import Number, Quantity
 from ..words import Word, word_of
 from . import Subject
 
@@ -54,6 +55,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 def _card(found: Sequence[Copies]) -> Card:
     dots = [line for one in found for line in _lines(one)]
     left = sum(len(one.cases) for one in found) - sum(label != MEAN for _, label, *_ in dots)
+    more = f" {plural(left, 'more case is', 'more cases are')} under Between devices."
+    of = "Time on the slower device over that on the faster"
     return Card(
         name="devices",
         title="Between devices",
@@ -65,28 +68,26 @@ def _card(found: Sequence[Copies]) -> Card:
                 )
                 for group, label, ratio, word in dots
             ),
-            x_label="time on the slower device over that on the faster",
+            x_label=f"{of[0].lower()}{of[1:]}",
             band_ratio=MARGIN_RATIO,
             description=(
                 "Ratios of times on two devices of one kind on one logarithmic axis, a row for the"
                 " geometric mean and one per case, with 95 % intervals. The band around 1 counts"
                 " as the same. The table below has every number."
             ),
-            table=Table(
-                title="Time on the slower device over that on the faster",
-                columns=("backend", "problem", "ratio"),
-                rows=tuple((group, label, ratio_text(ratio)) for group, label, ratio, _ in dots),
+            table=table_of(
+                of,
+                dots,
+                {
+                    "backend": lambda dot: dot[0],
+                    "problem": lambda dot: dot[1],
+                    "ratio": lambda dot: Number(ratio_text(dot[2])),
+                },
             ),
         ),
         subtitle="the same cases on two devices of one kind, measured on purpose",
-        note=(
-            "Devices differ with their hosts, and with what else ran there."
-            + (
-                f" {plural(left, 'more case is', 'more cases are')} under Between devices."
-                if left > 0
-                else ""
-            )
-        ),
+        note="Devices differ with their hosts, and with what else ran there."
+        + (more if left > 0 else ""),
     )
 
 
@@ -135,61 +136,51 @@ def _details(found: Copies, of: str) -> Iterator[Block]:
                 f"The interval allows for the choice among {len(found.pairs)} pairs of devices"
                 " (Bonferroni)."
             )
-    yield from _devices(found, of)
-    yield from _pairs(found, of)
-    yield from _cases(found, of)
-
-
-def _devices(found: Copies, of: str) -> Iterator[Block]:
     if found.devices:
-        yield Table(
-            title=f"Timed copies by device{of}",
-            columns=("device", "cases", "host", "UUID", "name"),
-            rows=tuple(
-                (one.label, str(count), one.host, one.uuid, one.name)
-                for one, count in [*found.devices.items()][:MOST_TABLE_ROWS]
-            ),
+        yield table_of(
+            f"Timed copies by device{of}",
+            list(found.devices.items())[:MOST_TABLE_ROWS],
+            {
+                "device": lambda pair: pair[0].label,
+                "cases": lambda pair: pair[1],
+                "host": lambda pair: pair[0].host,
+                "UUID": lambda pair: pair[0].uuid,
+                "name": lambda pair: pair[0].name,
+            },
         )
+    if len(found.pairs) > 1:
+        yield table_of(
+            f"Every pair of devices with a group in common, the largest difference first{of}",
+            found.pairs[:MOST_TABLE_ROWS],
+            {
+                "slower": lambda one: one.new.label,
+                "faster": lambda one: one.base.label,
+                "groups": lambda one: one.groups,
+                "slower over faster": lambda one: Number(interval_text(one.ratio)),
+            },
+        )
+    if pair and found.cases:
+        yield from _cases(found, pair, of)
 
 
-def _pairs(found: Copies, of: str) -> Iterator[Block]:
-    if len(found.pairs) < 2:
-        return
-    yield Table(
-        title=f"Every pair of devices with a group in common, the largest difference first{of}",
-        columns=("slower", "faster", "groups", "slower over faster"),
-        rows=tuple(
-            (one.new.label, one.base.label, str(one.groups), interval_text(one.ratio))
-            for one in found.pairs[:MOST_TABLE_ROWS]
-        ),
-    )
-
-
-def _cases(found: Copies, of: str) -> Iterator[Block]:
+def _cases(found: Copies, pair: DevicePair, of: str) -> Iterator[Block]:
     """Each case on the two devices that differ most."""
-    pair, drawn = found.spread, found.cases[:MOST_TABLE_ROWS]
-    if pair is None or not drawn:
-        return
-    yield Table(
-        title=f"{pair.new.label} over {pair.base.label}, case by case{of}",
-        columns=("backend", "problem", pair.base.label, pair.new.label, "ratio"),
-        rows=tuple(
-            (
-                one.new["backend"],
-                problem_text(one, found),
-                time_text(one.base["latency_ms"]),
-                time_text(one.new["latency_ms"]),
-                ratio_text(one.ratio),
-            )
-            for one in drawn
-        ),
-        cases={
-            (line, column): case_key(row)
-            for line, one in enumerate(drawn)
-            for column, row in ((2, one.base), (3, one.new))
+
+    def time(row: Row) -> Marked:
+        return Marked(cell=Quantity(row["latency_ms"], "ms"), case=case_key(row))
+
+    yield table_of(
+        f"{pair.new.label} over {pair.base.label}, case by case{of}",
+        found.cases[:MOST_TABLE_ROWS],
+        {
+            "backend": lambda one: one.new["backend"],
+            "problem": lambda one: problem_text(one, found),
+            pair.base.label: lambda one: time(one.base),
+            pair.new.label: lambda one: time(one.new),
+            "ratio": lambda one: Number(ratio_text(one.ratio)),
         },
     )
-    if more := len(found.cases) - len(drawn):
+    if (more := len(found.cases) - MOST_TABLE_ROWS) > 0:
         yield note(f"{more} more cases differ less; attnbench export has them all.")
     yield note(
         "Intervals of single cases have what processes differ by, not how a device's speed drifts"

@@ -2,23 +2,22 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, hypot, log
 from typing import Any
 
 from ...harness.stats.intervals import Interval
-from ..data.row_groups import Group, Row, axis_text, groups
+from ..data.row_groups import Group, Row, axis_text, case_key, groups
 from ..data.run_meta import Meta, caption
-from ..elements import Block, Table, Text, note
-from ..formatting import count_text, number_text, plural, ratio_range_text
-from ..ratio import Ratio
+from ..elements import Block, Text, note, table_of
+from ..formatting import plural
+from ..quantity import Quantity
+from ..ratio import Ratio, ratio_of_intervals
 from . import Subject
-from .utilization import half_width, missing, observed, windows
+from .utilization import missing, observed, windows
 
 TITLE = "Energy"
 ORDER = 47
 NEEDS = ("windows",)
 MOST_TABLES = 8
-PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,21 +30,28 @@ class EnergyCost:
 
     row: Row
     per_call_j: Interval
-    per_token_j: Interval
     ratio: Ratio | None
     is_baseline: bool
+
+    @property
+    def per_token_j(self) -> Interval:
+        found, tokens = self.per_call_j, self.row["batch"] * self.row["seq_len"]
+        return replace(
+            found, value=found.value / tokens, low=found.low / tokens, high=found.high / tokens
+        )
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     found = energy_costs(rows, meta)
+    lacking = [row for row in rows if windows(row) and observed(row, "energy") is None]
+    why = "; ".join(reason for reason, names in missing(lacking).items() if "energy_j" in names)
     if not found:
-        why = (
-            "; ".join(reasons(rows))
-            or "no case has windows; a scenario requests them with measure: [latency, memory,"
-            " energy]"
+        usual = (
+            "no case has windows; a scenario requests them with measure: [latency, memory, energy]"
         )
-        return Subject(lacking=f"No energy was measured: {why}.")
-    return Subject(blocks=tuple(_blocks(found, rows, meta)))
+        return Subject(lacking=f"No energy was measured: {why or usual}.")
+    rest = (note(f"Cases with windows and no energy: {why}."),) if why else ()
+    return Subject(blocks=(*_blocks(found, meta), *rest))
 
 
 def energy_costs(rows: Sequence[Row], meta: Meta) -> list[tuple[Group, list[EnergyCost]]]:
@@ -54,13 +60,8 @@ def energy_costs(rows: Sequence[Row], meta: Meta) -> list[tuple[Group, list[Ener
     return [(group, costs) for group, costs in found if costs]
 
 
-def reasons(rows: Sequence[Row]) -> list[str]:
-    """Why cases with windows have no energy."""
-    lacking = [row for row in rows if windows(row) and observed(row, "energy") is None]
-    return [reason for reason, names in missing(lacking).items() if "energy_j" in names]
-
-
 def _costs(group: Group, run: Mapping[str, Any]) -> list[EnergyCost]:
+    """To the scenario's baseline, or to the first backend if that has no energy."""
     known = [(row, found) for row in group.rows if (found := observed(row, "energy")) is not None]
     by_backend = {row["backend"]: found for row, found in known}
     named = run["scenario"].get("baseline")
@@ -70,7 +71,6 @@ def _costs(group: Group, run: Mapping[str, Any]) -> list[EnergyCost]:
         EnergyCost(
             row=row,
             per_call_j=found,
-            per_token_j=_per_token(found, row["batch"] * row["seq_len"]),
             ratio=None if row["backend"] == baseline else energy_ratio(found, by_backend[baseline]),
             is_baseline=row["backend"] == baseline,
         )
@@ -79,47 +79,46 @@ def _costs(group: Group, run: Mapping[str, Any]) -> list[EnergyCost]:
 
 
 def energy_ratio(numerator: Interval, denominator: Interval) -> Ratio | None:
-    """A ratio of two energies; None unless both means are above 0.
-
-    Windows of two backends are not paired: their errors add in quadrature on the log scale.
-    """
+    """A ratio of two energies, whose windows are not paired; None unless both are above 0."""
     if not (numerator.value > 0 and denominator.value > 0):
         return None
-    value = numerator.value / denominator.value
-    if not (numerator.low > 0 and denominator.low > 0):
-        nan = float("nan")
-        return Ratio(value=value, low=nan, high=nan, paired=False, note="too few windows")
-    down = hypot(log(numerator.value / numerator.low), log(denominator.high / denominator.value))
-    up = hypot(log(numerator.high / numerator.value), log(denominator.value / denominator.low))
-    return Ratio(value=value, low=value / exp(down), high=value * exp(up), paired=False, note="")
+    value, low, high = ratio_of_intervals(numerator, denominator, ())
+    return Ratio(value=value, low=low, high=high, paired=False, note="")
 
 
-def _per_token(found: Interval, tokens: int) -> Interval:
-    return replace(
-        found, value=found.value / tokens, low=found.low / tokens, high=found.high / tokens
-    )
-
-
-def _blocks(
-    found: Sequence[tuple[Group, list[EnergyCost]]], rows: Sequence[Row], meta: Meta
-) -> Iterator[Block]:
+def _blocks(found: Sequence[tuple[Group, list[EnergyCost]]], meta: Meta) -> Iterator[Block]:
     yield note(
         "Energy of the whole board during windows of the steady loop, over the calls in them; a"
         " token is one position of one sequence. Intervals are over windows; a single window has"
         " none. Ratios are to the scenario's baseline, or to the first backend if the baseline has"
         " no energy."
     )
-    by_case = {(cost.row["run"], cost.row["case"]): cost for _, costs in found for cost in costs}
+    by_case = {case_key(cost.row): cost for _, costs in found for cost in costs}
     over_n = groups([cost.row for cost in by_case.values()], "seq_len")
     for group in over_n[:MOST_TABLES]:
-        costs = [by_case[row["run"], row["case"]] for row in group.rows]
+        costs = [by_case[case_key(row)] for row in group.rows]
         yield from _finding(group, costs)
-        yield _table(group, costs, meta)
+        yield table_of(
+            f"Energy · {caption(group.problem, meta)}",
+            sorted(costs, key=lambda cost: cost.row["seq_len"]),
+            {
+                "N": lambda cost: Quantity(cost.row["seq_len"], "count"),
+                "backend": lambda cost: cost.row["backend"],
+                "per call": lambda cost: Quantity.of(cost.per_call_j, "j"),
+                "per token": lambda cost: Quantity.of(cost.per_token_j, "j"),
+                "ratio to the baseline": lambda cost: 1 if cost.is_baseline else _of(cost.ratio),
+                "windows": lambda cost: cost.per_call_j.units,
+            },
+            case=lambda cost: case_key(cost.row),
+            folded=True,
+        )
     if left := over_n[MOST_TABLES:]:
         names = "; ".join(group.label for group in left)
         yield note(f"{plural(len(left), 'more problem')} not shown: {names}.")
-    if lacking := reasons(rows):
-        yield note(f"Cases with windows and no energy: {'; '.join(lacking)}.")
+
+
+def _of(ratio: Ratio | None) -> Quantity | None:
+    return Quantity(ratio.value, "ratio", ratio.low, ratio.high) if ratio else None
 
 
 def _finding(group: Group, costs: list[EnergyCost]) -> Iterator[Block]:
@@ -128,48 +127,9 @@ def _finding(group: Group, costs: list[EnergyCost]) -> Iterator[Block]:
     here = [cost for cost in costs if cost.row["seq_len"] == longest]
     clear = [(cost.row, cost.ratio) for cost in here if cost.ratio and cost.ratio.clear]
     baseline = next((cost.row["backend"] for cost in here if cost.is_baseline), "")
-    if not clear or not baseline:
-        return
-    row, ratio = max(clear, key=lambda pair: max(pair[1].value, 1 / pair[1].value))
-    times = number_text(ratio.value)
-    finding = (
-        f"a call of {row['backend']} takes {times} times the energy of one of"
-        f" {baseline}{ratio_range_text(ratio.low, ratio.high)}"
-    )
-    yield Text(text=f"{group.prefixed(finding)} at {axis_text('seq_len', longest)}.")
-
-
-def _table(group: Group, costs: list[EnergyCost], meta: Meta) -> Table:
-    rows = tuple(
-        (
-            count_text(cost.row["seq_len"]),
-            cost.row["backend"],
-            joules_text(cost.per_call_j),
-            joules_text(cost.per_token_j),
-            "1" if cost.is_baseline else _ratio_text(cost),
-            str(cost.per_call_j.units),
-        )
-        for cost in sorted(costs, key=lambda cost: cost.row["seq_len"])
-    )
-    return Table(
-        title=f"Energy · {caption(group.problem, meta)}",
-        columns=("N", "backend", "per call", "per token", "ratio to the baseline", "windows"),
-        rows=rows,
-        folded=True,
-    )
-
-
-def _ratio_text(cost: EnergyCost) -> str:
-    if cost.ratio is None:
-        return ""
-    return number_text(cost.ratio.value) + ratio_range_text(cost.ratio.low, cost.ratio.high)
-
-
-def joules_text(found: Interval) -> str:
-    """A value with half the width of its interval and a fitting prefix: `3.21 ± 0.05 mJ`."""
-    scale, prefix = next(
-        ((scale, prefix) for scale, prefix in PREFIXES if found.value >= scale), PREFIXES[-1]
-    )
-    half = half_width(found)
-    width = "" if half is None else f" ± {number_text(half / scale)}"
-    return f"{number_text(found.value / scale)}{width} {prefix}J"
+    if clear and baseline:
+        row, ratio = max(clear, key=lambda pair: max(pair[1].value, 1 / pair[1].value))
+        times = Quantity(ratio.value, "times", ratio.low, ratio.high)
+        finding = f"a call of {row['backend']} takes {times.number} the energy of one of {baseline}"
+        at = axis_text("seq_len", longest)
+        yield Text(text=f"{group.prefixed(finding)} ({times.bounds}) at {at}.")

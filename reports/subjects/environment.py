@@ -49,13 +49,10 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
         }
         of = f" of {name}" if len(meta) > 1 else ""
         machines = run.get("environments") or []
-        if machines:
-            yield _table(f"Run{of}", list(_flat(known)))
-        else:
-            yield _table(
-                f"Machine, versions and settings{of}",
-                [*_flat(known), *_flat(run["environment"])],
-            )
+        title = "Run" if machines else "Machine, versions and settings"
+        yield _table(
+            f"{title}{of}", [*_flat(known), *_flat({} if machines else run["environment"])]
+        )
         for one in machines:
             facts = [("interpreter", one["path"]), *_flat(one["environment"])]
             yield _table(f"Machine, versions and settings in {one['name']}{of}", facts)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
-from typing import Any, Literal
+from typing import Any
 
 from ..comparison import environments
 from ..comparison.environments import EnvironmentComparison, place
@@ -20,8 +20,10 @@ from ..comparison.verdict_text import (
 )
 from ..data.row_groups import Row, case_key
 from ..data.run_meta import Meta
-from ..elements import Block, Card, Dot, DotPlot, DotRow, Table, note
+from ..elements import Block, Card, Dot, DotPlot, DotRow, Marked, Table, note, table_of
 from ..formatting import plural
+from ..quantity import Number
+from ..words import Word
 from . import Subject
 
 TITLE = "Between environments"
@@ -58,15 +60,22 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 def _card(found: Sequence[EnvironmentComparison]) -> Card:
     dots = [(between, one) for between in found for one in _worst(between)]
     margins = [one.margin_ratio for _, one in dots if isfinite(one.margin_ratio)]
-    cases = sum(len(between.of_latency) for between in found)
-    left = cases - len(dots)
+    left = sum(len(between.of_latency) for between in found) - len(dots)
+    more = f" {plural(left, 'more case is', 'more cases are')} under Between environments."
     base = found[0].base
     return Card(
         name="environments",
         title=f"Against {base}",
         sentence=" ".join(map(environments.finding, found)),
         picture=DotPlot(
-            rows=tuple(_dot_row(between, one) for between, one in dots),
+            rows=tuple(
+                DotRow(
+                    group=between.new,
+                    label=place(one, between),
+                    dot=Dot.of(one.ratio, one.low, one.high, _word(one)),
+                )
+                for between, one in dots
+            ),
             x_label=f"time over that in {base}",
             band_ratio=max(margins, default=0.0),
             description=(
@@ -74,24 +83,20 @@ def _card(found: Sequence[EnvironmentComparison]) -> Card:
                 " its 95 % interval. The band around 1 counts as the same. The table below has"
                 " every number."
             ),
-            table=Table(
-                title=f"Time over that in {base}",
-                columns=("environment", "case", "ratio", "verdict"),
-                rows=tuple(
-                    (between.new, place(one, between), ratio_text(one), verdict_text(one))
-                    for between, one in dots
-                ),
+            table=table_of(
+                f"Time over that in {base}",
+                dots,
+                {
+                    "environment": lambda dot: dot[0].new,
+                    "case": lambda dot: place(dot[1], dot[0]),
+                    "ratio": lambda dot: Number(ratio_text(dot[1])),
+                    "verdict": lambda dot: verdict_text(dot[1]),
+                },
             ),
         ),
         subtitle=f"time over that in {base}; above 1 is slower",
-        note=(
-            "Measured alternately in the same blocks, so drift cancels."
-            + (
-                f" {plural(left, 'more case is', 'more cases are')} under Between environments."
-                if left > 0
-                else ""
-            )
-        ),
+        note="Measured alternately in the same blocks, so drift cancels."
+        + (more if left > 0 else ""),
     )
 
 
@@ -100,21 +105,7 @@ def _worst(between: EnvironmentComparison) -> list[CaseVerdict]:
     return sorted(known, key=severity)[:MOST_DOTS]
 
 
-def _dot_row(between: EnvironmentComparison, one: CaseVerdict) -> DotRow:
-    known = isfinite(one.low) and isfinite(one.high)
-    return DotRow(
-        group=between.new,
-        label=place(one, between),
-        dot=Dot(
-            ratio=one.ratio,
-            low=one.low if known else None,
-            high=one.high if known else None,
-            word=_word(one),
-        ),
-    )
-
-
-def _word(one: CaseVerdict) -> Literal["same", "more", "less", "undecided"]:
+def _word(one: CaseVerdict) -> Word:
     if one.worse:
         return "more"
     if one.better:
@@ -141,43 +132,33 @@ def _table(between: EnvironmentComparison, of: str) -> Iterator[Block]:
     shown = sorted(filter(worth_a_line, between.verdicts), key=severity)
     if not shown:
         return
-    drawn = shown[:MOST_TABLE_ROWS]
-    of_what = [] if all(one.metric == "latency" for one in shown) else ["of"]
-    columns = ("case", *of_what, between.base, between.new, "ratio", "verdict")
-    old, verdict = 1 + len(of_what), len(columns) - 1
-    sides = (
-        (line, old + is_new, (one.base, one.new)[is_new])
-        for line, one in enumerate(drawn)
-        for is_new in (False, True)
-    )
-    yield Table(
-        title=f"{between.new} over {between.base}{of}",
-        columns=columns,
-        rows=tuple(_line(one, between, of_what=bool(of_what)) for one in drawn),
-        strong=frozenset((line, verdict) for line, one in enumerate(drawn) if one.better),
-        failed=frozenset((line, verdict) for line, one in enumerate(drawn) if one.worse),
-        cases={
-            (line, column): case_key({"run": between.run, "case": side.case})
-            for line, column, side in sides
-            if side is not None
+
+    def value(one: CaseVerdict, *, is_new: bool) -> Marked:
+        side = one.new if is_new else one.base
+        case = case_key({"run": between.run, "case": side.case}) if side is not None else None
+        return Marked(cell=Number(value_text(one, is_new=is_new)), case=case)
+
+    several = any(one.metric != "latency" for one in shown)
+    yield table_of(
+        f"{between.new} over {between.base}{of}",
+        shown[:MOST_TABLE_ROWS],
+        {
+            "case": lambda one: place(one, between),
+            "of": lambda one: TITLES[one.metric] if several else "",
+            between.base: lambda one: value(one, is_new=False),
+            between.new: lambda one: value(one, is_new=True),
+            "ratio": lambda one: Number(ratio_text(one)),
+            "verdict": lambda one: Marked(
+                cell=verdict_text(one), strong=one.better, failed=one.worse
+            ),
         },
+        optional=("of",),
     )
     if len(shown) > MOST_TABLE_ROWS:
         yield note(
             f"{len(shown) - MOST_TABLE_ROWS} more lines, the least bad ones: attnbench compare has"
             " them all."
         )
-
-
-def _line(one: CaseVerdict, between: EnvironmentComparison, *, of_what: bool) -> tuple[str, ...]:
-    values = value_text(one, is_new=False), value_text(one, is_new=True)
-    return (
-        place(one, between),
-        *([TITLES[one.metric]] if of_what else []),
-        *values,
-        ratio_text(one),
-        verdict_text(one),
-    )
 
 
 def _doubts(between: EnvironmentComparison) -> Iterator[Block]:

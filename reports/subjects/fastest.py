@@ -1,10 +1,9 @@
 """Which exact backend is fastest on each problem, with ties as ties; every latency over N."""
 
-from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from ..contrasts import against_one_head
 from ..data.exactness import meanings
 from ..data.row_groups import (
     AXES,
@@ -21,20 +20,20 @@ from ..data.row_groups import (
     varying_axes,
 )
 from ..data.run_meta import Meta
-from ..elements import ASIDE, Card, Table, caution
+from ..elements import ASIDE, Card, Marked, Table, caution, table_of
 from ..formatting import (
     STATUS_WORDS,
+    capital,
     length_text,
-    list_text,
     number_text,
     plural,
     time_text,
 )
+from ..quantity import Number
 from . import Subject, _latencies
-from . import _race as speed
 from . import _trust as trust
-from ._over_n import multiples, not_drawn
-from ._race import Race, alone, race, tied
+from ._over import n_text, not_drawn
+from ._race import MOST_NAMES, Race, alone, finding, longest_race, race, tally, verdict
 
 TITLE = "Latency"
 ORDER = 30
@@ -42,35 +41,33 @@ NEEDS = ("latency_ms", "latency_low_ms", "latency_high_ms")
 MOST_FIGURES = 8
 MOST_LINES = 3
 USUAL_AXIS = "heads"
-MOST_ROWS, MOST_COLUMNS, MOST_NAMES = 8, 8, 4
+MOST_ROWS, MOST_COLUMNS = 8, 8
+BY_TIME = "The fastest backend, its time, and the next one's as a multiple of it"
 Raced = tuple[Group, Race]
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card names who is fastest; below are the latencies over N, and those of every problem."""
     rows = list(rows)
-    over_n = [
-        group
-        for group in over_lengths(rows)
-        if any(row["latency_ms"] is not None for row in group.rows)
-    ]
+    timed = [row for row in rows if row["latency_ms"] is not None]
+    over_n = [group for group in over_lengths(rows) if any(row in timed for row in group.rows)]
     card = _card(rows)
-    figures = [(group, _latencies.figure(group, meta)) for group in over_n[:MOST_FIGURES]]
-    blocks = [
-        *map(caution, trust.cautions(rows, meta)),
-        *multiples(figures, speed.tally(over_n)),
-        *not_drawn(over_n[MOST_FIGURES:]),
-        *(_latencies.table(rows) if trust.timed_rows(rows) else ()),
-    ]
     told = card is not None and len(by_environment(rows)) == 1  # it is about one of them
-    raced = [] if told else filter(speed.longest_race, groups(rows, "seq_len"))
-    lines = [f"{group.prefixed(speed.finding(group))}." for group in raced]
+    raced = [] if told else [group for group in groups(rows, "seq_len") if longest_race(group)]
     return Subject(
         card=card,
-        lines=tuple(lines[:MOST_LINES]),
-        blocks=tuple(blocks),
+        lines=tuple(f"{finding(group)}." for group in raced[:MOST_LINES]),
+        blocks=(
+            *map(caution, trust.cautions(rows, meta)),
+            *_latencies.figures(over_n[:MOST_FIGURES], meta),
+            *not_drawn(over_n[MOST_FIGURES:]),
+            *(_latencies.every_latency(rows) if timed else ()),
+        ),
         lacking="No case has a latency.",
     )
+
+
+# ---- the card ------------------------------------------------------------------------------------
 
 
 def _card(rows: list[Row]) -> Card | None:
@@ -79,8 +76,7 @@ def _card(rows: list[Row]) -> Card | None:
         return None
     axis = _second_axis([group.problem for group, _ in raced])
     shown, which = _one_map(raced, axis)
-    beside_heads = bool(against_one_head(rows))
-    table, wide = _table(shown, axis, beside_heads=beside_heads)
+    table, wide = _table(shown, axis)
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
     left = len(raced) - len(shown)
     notes = [
@@ -93,11 +89,28 @@ def _card(rows: list[Row]) -> Card | None:
         name="fastest",
         title="Who is fastest",
         subtitle=f"time of a call{f', {which}' if which else ''}",
-        sentence=_sentence([pair for pair in shown if pair[1].ranking]),
+        sentence=_sentence([pair for pair in shown if pair[1].margins]),
         picture=table,
         note=" ".join(filter(None, notes)),
         wide=wide,
     )
+
+
+_SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
+
+
+def _sentence(contested: Sequence[Raced]) -> str:
+    """The tally, and who wins the largest problem that two backends ran, by how much."""
+    axes = varying_axes([group.problem for group, _ in contested])
+    group, found = max(
+        contested, key=lambda pair: tuple(pair[0].rows[0].get(axis) or 0 for axis in _SIZES)
+    )
+    others = label(group.problem, [axis for axis in AXES if axis in axes and axis != "seq_len"])
+    n = group.problem["seq_len"]
+    shown = n_text(n) if n != 1 or not others else ""  # as it is when tokens come one by one
+    longest = verdict(found, ", ".join(filter(None, [shown, others])), group.rows)
+    won = f"{tally([one for _, one in contested])}. " if len(contested) > 1 else ""
+    return f"{won}{capital(longest)}."
 
 
 def _disturbed(won: Sequence[Race]) -> str:
@@ -111,6 +124,14 @@ def _disturbed(won: Sequence[Race]) -> str:
     )
 
 
+def _second_axis(problems: Sequence[dict[str, Any]]) -> str:
+    """The axis besides N with the most values; heads in a tie."""
+    axes = (axis for axis in AXES if axis not in ("run", "seq_len"))
+    counts = {axis: len({problem[axis] for problem in problems}) for axis in axes}
+    most = max(counts, key=lambda axis: counts[axis])
+    return USUAL_AXIS if counts[USUAL_AXIS] == counts[most] else most
+
+
 def _one_map(raced: Sequence[Raced], axis: str) -> tuple[list[Raced], str]:
     """The problems that differ in N and this axis only, and what tells them from the others.
 
@@ -122,18 +143,16 @@ def _one_map(raced: Sequence[Raced], axis: str) -> tuple[list[Raced], str]:
     for pair in raced:
         if pair[1].ranking or any(row["status"] != "ok" for row in pair[0].rows):
             maps.setdefault(label(pair[0].problem, others), []).append(pair)
-    contested = {which: sum(bool(one.margins) for _, one in some) for which, some in maps.items()}
-    best = max(maps, key=lambda which: contested[which])
+    best = max(maps, key=lambda which: sum(bool(one.margins) for _, one in maps[which]))
     if len(maps[best]) <= 2 < len(raced):
         return list(raced), ""
     return maps[best], best
 
 
-# ---- the table -----------------------------------------------------------------------------------
-
-
-def _table(shown: Sequence[Raced], axis: str, *, beside_heads: bool) -> tuple[Table, bool]:
-    """And whether it wants the whole width."""
+def _table(shown: Sequence[Raced], axis: str) -> tuple[Table, bool]:
+    """A map over N and the axis; N is across if there are several heads, or more than two values.
+    Also whether it wants the whole width.
+    """
     cells = {(pair[0].problem["seq_len"], pair[0].problem[axis]): pair for pair in shown}
     if len(shown) == 1:
         return _ranking(*shown[0]), False
@@ -141,165 +160,81 @@ def _table(shown: Sequence[Raced], axis: str, *, beside_heads: bool) -> tuple[Ta
     values = list(dict.fromkeys(value for _, value in cells))
     if len(cells) < len(shown) or 2 * len(cells) <= len(lengths) * len(values) > 2:
         return _list(shown), False  # problems differ in more than these two
-    wide = len(lengths) > 2 and (beside_heads or len(values) > 2)
-    if wide or len(lengths) < len(values):
-        kept, across = values[:MOST_ROWS], lengths[-MOST_COLUMNS:]
-        lines = [[cells.get((n, value)) for n in across] for value in kept]
-        names = [_value_text(axis, value) for value in kept]
-        head, columns = _title(axis), [_length(n) for n in across]
-    else:
-        kept, down = values[: MOST_COLUMNS // 2], lengths[-MOST_ROWS:]
-        lines = [[cells.get((n, value)) for value in kept] for n in down]
-        names = [length_text(n) for n in down]
-        several = len(values) > 1
-        head, columns = "N", [axis_text(axis, value) if several else "fastest" for value in kept]
-    return (
-        Table(
-            title="The fastest backend, its time, and the next one's as a multiple of it",
-            columns=(head, *columns),
-            rows=tuple(
-                (name, *("" if pair is None else _cell(*pair) for pair in line))
-                for name, line in zip(names, lines, strict=True)
-            ),
-            cases={
-                (row, column): case_key(pair[1].ranking[0])
-                for row, line in enumerate(lines)
-                for column, pair in enumerate(line, start=1)
-                if pair is not None and pair[1].ranking
-            },
-        ),
-        wide,
-    )
 
+    def cell(n: int, value: Any) -> Marked | str:
+        return _cell(*cells[n, value]) if (n, value) in cells else ""
 
-def _title(axis: str) -> str:
-    return "Heads" if axis == "heads" else axis_title(axis)
-
-
-def _length(n: int) -> str:
-    return f"N\u00a0=\u00a0{length_text(n)}"
-
-
-def _value_text(axis: str, value: Any) -> str:
-    return value_text(axis, value) if axis_text(axis, value) else "none"
+    if len(values) == 1 or (len(values) == 2 <= len(lengths) and axis != USUAL_AXIS):
+        by_value = {
+            axis_text(axis, value) if len(values) > 1 else "fastest": partial(cell, value=value)
+            for value in values
+        }
+        return table_of(BY_TIME, lengths[-MOST_ROWS:], {"N": length_text, **by_value}), False
+    head = "Heads" if axis == "heads" else axis_title(axis)
+    texts = {
+        value: value_text(axis, value) if axis_text(axis, value) else "none" for value in values
+    }
+    by_n = {n_text(n): partial(cell, n) for n in lengths[-MOST_COLUMNS:]}
+    return table_of(BY_TIME, values[:MOST_ROWS], {head: texts.get, **by_n}), len(lengths) > 2
 
 
 def _list(shown: Sequence[Raced]) -> Table:
     """A row per problem."""
     contested = [pair for pair in shown if pair[1].margins][:MOST_ROWS]
     axes = varying_axes([group.problem for group, _ in contested]) or ["seq_len"]
-    return Table(
-        title="The fastest backend, its time, and the next one's as a multiple of it",
-        columns=("problem", "fastest"),
-        rows=tuple((label(group.problem, axes), _cell(group, one)) for group, one in contested),
+    return table_of(
+        BY_TIME,
+        contested,
+        {
+            "problem": lambda pair: label(pair[0].problem, axes),
+            "fastest": lambda pair: _cell(*pair),
+        },
     )
 
 
 def _ranking(group: Group, found: Race) -> Table:
     """All backends of a single problem."""
-    texts = ["", *(_ratio_text(margin.value, tied=not margin.clear) for margin in found.margins)]
+    ratios = {
+        row["case"]: f"×{number_text(margin.value)}{'' if margin.clear else ', tie'}"
+        for row, margin in zip(found.ranking[1:], found.margins, strict=True)
+    }
     failed = [row for row in group.rows if row["status"] != "ok"]
-    return Table(
-        title="Backends by time",
-        columns=("backend", "time", "times the fastest"),
-        rows=(
-            *(
-                (row["backend"], time_text(row["latency_ms"]), text or "fastest")
-                for row, text in zip(found.ranking, texts, strict=True)
+    return table_of(
+        "Backends by time",
+        [*found.ranking, *failed],
+        {
+            "backend": lambda row: row["backend"],
+            "time": lambda row: Number(time_text(row["latency_ms"]) or STATUS_WORDS[row["status"]]),
+            "times the fastest": lambda row: (
+                "fastest" if row is found.ranking[0] else ratios.get(row["case"], "")
             ),
-            *((row["backend"], STATUS_WORDS[row["status"]], "") for row in failed),
-        ),
-        cases={(place, 0): case_key(row) for place, row in enumerate(found.ranking)},
+        },
+        case=case_key,
     )
 
 
-def _ratio_text(value: float, *, tied: bool) -> str:
-    return f"×{number_text(value)}{', tie' if tied else ''}"
-
-
-def _cell(group: Group, found: Race) -> str:
+def _cell(group: Group, found: Race) -> Marked | str:
     """`tie: sdpa = naive 258 ms · then fused ×1.34`."""
     if not found.ranking:
         statuses = {row["status"] for row in group.rows}
         return STATUS_WORDS[statuses.pop()] if len(statuses) == 1 else "none ran"
-    first = found.ranking[0]
-    time = time_text(first["latency_ms"])
-    if not found.margins:
-        return ASIDE.join(filter(None, [f"{first['backend']} {time}", alone(group.rows, found)]))
-    even = tied(found)
+    first, even = found.ranking[0], found.tied
+    time, name = time_text(first["latency_ms"]), first["backend"]
+    pairs = zip(found.ranking[1:], found.margins, strict=True)
     slower = [
         f"then {row['backend']} ×{number_text(margin.value)}"
-        for row, margin in zip(found.ranking[1:], found.margins, strict=True)
+        for row, margin in pairs
         if margin.clear
     ][:1]
-    if not even:
-        return ASIDE.join([f"{first['backend']} {time}", *slower])
-    names = " = ".join(row["backend"] for row in even[:MOST_NAMES])
-    if len(even) == len(found.ranking) > 2:
-        names = "all three" if len(even) == 3 else f"all {len(even)}"
-    elif len(even) > MOST_NAMES:
-        names += f" and {len(even) - MOST_NAMES} more"
-    return f"tie: {names}{ASIDE}{', '.join([time, *slower])}"
-
-
-# ---- the sentence --------------------------------------------------------------------------------
-
-
-def _sentence(ran: Sequence[Raced]) -> str:
-    contested = [pair for pair in ran if pair[1].margins]
-    won = Counter(one.ranking[0]["backend"] for _, one in contested if one.clear)
-    ties = len(contested) - won.total()
-    texts = [
-        f"{name} is fastest in {count} of {len(contested)}" for name, count in won.most_common()
-    ]
-    if ties:
-        every = (
-            ("both" if ties == 2 else f"all {ties}") if ties == len(contested) > 1 else str(ties)
-        )
-        are = "are ties" if ties > 1 else "is a tie"
-        texts.append(f"{every} {are}" if won else f"{every} problems are ties" if ties > 1 else "")
-    tally = list_text([text for text in texts if text]) if len(contested) > 1 else ""
-    longest = _longest(contested)
-    return " ".join(filter(None, [f"{_capital(tally)}." if tally else "", longest]))
-
-
-def _capital(text: str) -> str:
-    """Names of backends keep their case."""
-    return f"{text[0].upper()}{text[1:]}" if text.startswith(("all ", "both ")) else text
-
-
-def _longest(contested: Sequence[Raced]) -> str:
-    """The largest problem that two backends ran: who wins it, and by how much."""
-    axes = varying_axes([group.problem for group, _ in contested])
-    group, found = max(
-        contested, key=lambda pair: tuple(pair[0].rows[0].get(axis) or 0 for axis in _SIZES)
-    )
-    first, margin = found.ranking[0], found.margins[found.tie or 0]
-    rival = found.ranking[(found.tie or 0) + 1]["backend"]
-    others = label(group.problem, [axis for axis in AXES if axis in axes and axis != "seq_len"])
-    n = group.problem["seq_len"]
-    shown = _length(n) if n != 1 or not others else ""  # as it is when tokens come one by one
-    where = ", ".join(filter(None, [shown, others]))
-    time = time_text(first["latency_ms"])
-    times = f"{first['backend']} takes {time}"
-    if found.clear:
-        ratio = f"{number_text(margin.value)} times as long ({margin.bounds})"
-        return f"At {where}: {times}, {rival} {ratio}{margin.beside}."
-    return f"At {where}: {times}; {rival} cannot be told apart from it ({margin.doubt})."
-
-
-_SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
-
-
-def _second_axis(problems: Sequence[dict[str, Any]]) -> str:
-    """The axis besides N with the most values; heads in a tie."""
-    axes = (axis for axis in AXES if axis not in ("run", "seq_len"))
-    counts = {axis: len({problem[axis] for problem in problems}) for axis in axes}
-    most = max(counts, key=lambda axis: counts[axis])
-    return USUAL_AXIS if counts[USUAL_AXIS] == counts[most] else most
-
-
-# ---- over N --------------------------------------------------------------------------------------
-
-
-# ---- every problem -------------------------------------------------------------------------------
+    if not found.margins:
+        text = ASIDE.join(filter(None, [f"{name} {time}", alone(group.rows, found)]))
+    elif not even:
+        text = ASIDE.join([f"{name} {time}", *slower])
+    else:
+        names = " = ".join(row["backend"] for row in even[:MOST_NAMES])
+        if len(even) == len(found.ranking) > 2:
+            names = "all three" if len(even) == 3 else f"all {len(even)}"
+        elif len(even) > MOST_NAMES:
+            names += f" and {len(even) - MOST_NAMES} more"
+        text = f"tie: {names}{ASIDE}{', '.join([time, *slower])}"
+    return Marked(cell=text, case=case_key(first))

@@ -1,25 +1,16 @@
 """Tokens generated one by one, with and without a cache of keys and values: time and bytes."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ...harness.rows.findings import Generated, findings_of
+from ...harness.rows.findings import Generated
 from ..data.generation import complaints, flops_exponent, timed
 from ..data.row_groups import Row
-from ..data.run_meta import Meta, run_caption
-from ..elements import Block, Figure, Panel, Series, Table, Text, caution, note
-from ..formatting import (
-    count_text,
-    flops_text,
-    list_text,
-    number_text,
-    range_text,
-    size_text,
-    time_text,
-    times_text,
-)
+from ..data.run_meta import Meta
+from ..elements import Block, Figure, Panel, Series, Text, caution, note, table_of
+from ..formatting import count_text, list_text, range_text, size_text
+from ..quantity import Cell, Number, Quantity
 from . import Subject
-from ._studies import failed
+from ._studies import failed, studied
 
 TITLE = "Generation"
 ORDER = 45
@@ -28,20 +19,15 @@ WAYS = (("cached", "with a cache"), ("full", "without a cache"))
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    generated = {name: findings_of(Generated, run.get("studies")) for name, run in meta.items()}
-    found = {name: some for name, some in generated.items() if some}
-    blocks = [
-        block
-        for name, some in found.items()
-        for block in _of_run(some, meta[name], name if len(meta) > 1 else "")
-    ]
+    found = studied(Generated, meta)
+    blocks = [block for _, caption, some in found for block in _of_run(some, caption)]
     return Subject(
         blocks=(*blocks, *failed(meta, Generated.STUDY)),
         lacking="Nothing was generated. A scenario requests it with studies: [generation].",
     )
 
 
-def _of_run(found: Sequence[Generated], run: Mapping[str, Any], name: str) -> Iterator[Block]:
+def _of_run(found: Sequence[Generated], caption: str) -> Iterator[Block]:
     yield note(
         "A decoder of one block chooses token after token. Without a cache each step is the whole"
         " causal pass over the tokens so far. With one, keys and values of earlier tokens are kept,"
@@ -51,7 +37,7 @@ def _of_run(found: Sequence[Generated], run: Mapping[str, Any], name: str) -> It
     for backend, why in complaints(found).items():
         yield caution(f"{backend} was not timed: {why}.")
     if by_backend := timed(found):
-        yield _figure(found, by_backend, run_caption(run, name))
+        yield _figure(found, by_backend, caption)
         yield Text(text=growth(by_backend))
 
 
@@ -80,18 +66,23 @@ def _figure(
             )
             for way, words in WAYS
         ),
-        table=_table(by_backend),
+        table=table_of(
+            "Steps with and without a cache",
+            [one for some in by_backend.values() for one in some],
+            COLUMNS,
+        ),
     )
 
 
 def finding(by_backend: Mapping[str, Sequence[Generated]]) -> str:
     """What the cache saves in the last step and over all of them, at the most tokens."""
     last = [some[-1] for some in by_backend.values()]
-    texts = [f"{ratio_text(one, 'step')} with {one.backend}" for one in last]
+    texts = [f"{over(one, 'step')} with {one.backend}" for one in last]
     one = last[0]
+    counted = Quantity(one.full_step_flops / one.cached_step_flops, "times")
     return (
         f"at {count_text(one.tokens)} tokens a step without a cache takes {list_text(texts)} the"
-        f" time of one with it; by FLOPs {times_text(_over(one, 'step'))}. The cache takes"
+        f" time of one with it; by FLOPs {counted}. The cache takes"
         f" {size_text(one.cache_bytes)}"
     )
 
@@ -101,8 +92,10 @@ def growth(by_backend: Mapping[str, Sequence[Generated]]) -> str:
     ways = []
     for way, name, limit in (("cached", "with a cache", 2), ("full", "without", 3)):
         measured = [
-            f"{some[-1][f'{way}_total_exponent']:.1f}{_exponents(some[-1], way)} with {backend}"
+            f"{some[-1][f'{way}_total_exponent']:.1f}{bounds or ' (no interval)'} with {backend}"
             for backend, some in by_backend.items()
+            for ends in [(some[-1][f"{way}_total_{end}_exponent"] for end in ("low", "high"))]
+            for bounds in [range_text(*ends)]
         ]
         some = next(iter(by_backend.values()))
         counted = flops_exponent(some, way)
@@ -119,63 +112,29 @@ def _series(backend: str, some: Sequence[Generated], way: str) -> Series:
     y, low, high = (
         tuple(one[f"{way}_step_{part}ms"] for one in some) for part in ("", "low_", "high_")
     )
-    return Series(
-        backend=backend,
-        kind="measured",
-        x=tuple(one.tokens for one in some),
-        y=y,
-        low=low,
-        high=high,
-    )
+    tokens = tuple(one.tokens for one in some)
+    return Series(backend=backend, kind="measured", x=tokens, y=y, low=low, high=high)
 
 
-def _table(by_backend: Mapping[str, Sequence[Generated]]) -> Table:
-    return Table(
-        title="Steps with and without a cache",
-        columns=(
-            "tokens",
-            "backend",
-            "step with a cache",
-            "without",
-            "ratio",
-            "all steps with a cache",
-            "without, all",
-            "ratio of all",
-            "FLOPs of all with a cache",
-            "without, FLOPs",
-            "cache",
-            "error ratio",
-        ),
-        rows=tuple(
-            (
-                count_text(one.tokens),
-                backend,
-                time_text(one.cached_step_ms),
-                time_text(one.full_step_ms),
-                ratio_text(one, "step"),
-                time_text(one.cached_total_ms),
-                time_text(one.full_total_ms),
-                ratio_text(one, "total"),
-                flops_text(one.cached_total_flops),
-                flops_text(one.full_total_flops),
-                size_text(one.cache_bytes),
-                number_text(one.error_ratio),
-            )
-            for backend, some in by_backend.items()
-            for one in some
-        ),
-    )
-
-
-def ratio_text(one: Generated, what: str) -> str:
+def over(one: Generated, what: str) -> Quantity:
+    """The time of a step, or of all, without a cache over that with one."""
     name = f"full_over_cached_{what}"
-    return times_text(*(one[f"{name}_{part}ratio"] for part in ("", "low_", "high_")))
+    return Quantity(
+        one[f"{name}_ratio"], "times", one[f"{name}_low_ratio"], one[f"{name}_high_ratio"]
+    )
 
 
-def _over(one: Generated, what: str) -> float:
-    return float(one[f"full_{what}_flops"] / one[f"cached_{what}_flops"])
-
-
-def _exponents(one: Generated, way: str) -> str:
-    low, high = (one[f"{way}_total_{part}exponent"] for part in ("low_", "high_"))
-    return range_text(low, high) or " (no interval)"
+COLUMNS: Mapping[str, Callable[[Generated], Cell]] = {
+    "tokens": lambda one: Quantity(one.tokens, "count"),
+    "backend": lambda one: one.backend,
+    "step with a cache": lambda one: Quantity(one.cached_step_ms, "ms"),
+    "without": lambda one: Quantity(one.full_step_ms, "ms"),
+    "ratio": lambda one: over(one, "step"),
+    "all steps with a cache": lambda one: Quantity(one.cached_total_ms, "ms"),
+    "without, all": lambda one: Quantity(one.full_total_ms, "ms"),
+    "ratio of all": lambda one: over(one, "total"),
+    "FLOPs of all with a cache": lambda one: Quantity(one.cached_total_flops, "flops"),
+    "without, FLOPs": lambda one: Quantity(one.full_total_flops, "flops"),
+    "cache": lambda one: Number(size_text(one.cache_bytes)),
+    "error ratio": lambda one: one.error_ratio,
+}

@@ -1,55 +1,77 @@
 """How time and bytes grow with N and other sizes: exponents, formulas, needs at longer N."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from math import isfinite
 
 from ...harness.stats.intervals import Interval
 from ..data.exactness import baseline
+from ..data.polynomial import Polynomial, bytes_over_n
 from ..data.row_groups import (
     Group,
     Row,
     axis_text,
     axis_title,
+    backends,
     groups,
     value_text,
 )
 from ..data.run_meta import Meta, caption
-from ..elements import Block, Card, Figure, Panel, Series, Table, Text, note
-from ..formatting import count_text, list_text, number_text, plural, time_text
-from ..growth_fit import FEWEST_LENGTHS, FURTHEST, Growth, growths, interval_text, predict
+from ..elements import Block, Card, Figure, Panel, Series, Text, note, table_of
+from ..formatting import (
+    bytes_text,
+    capital,
+    count_text,
+    length_text,
+    list_text,
+    number_text,
+    plural,
+    time_text,
+)
+from ..growth_fit import (
+    FEWEST_LENGTHS,
+    FURTHEST,
+    Growth,
+    growths,
+    interval_text,
+    predict,
+)
+from ..quantity import Cell, Number, Quantity
 from . import Subject, testing_claims
 from ._growth_along import SIZES, Along, growth_along, joint_finding, main_axis
-from ._needs import LONG, NOT_PREDICTED, length_text, needs
-from ._over import MOST_PANELS, challenges, time_panels, time_table
-from ._over_n import N_LABEL, not_drawn
+from ._over import (
+    HOW_TIME,
+    MOST_PANELS,
+    N_LABEL,
+    by_backend,
+    challenges,
+    lines_over,
+    not_drawn,
+    panel,
+)
 
 TITLE = "Growth"
 ORDER = 14
 NEEDS = ("latency_ms", "peak_bytes", "predicted_peak_bytes")
+LONG = (10_000, 32 << 10, 128 << 10)
+NOT_PREDICTED = "not predicted"
 MOST_FIGURES = 4
 MOST_PROBLEMS = 40
 MOST_NAMED = 4
 WIDEST = 1.0  # slopes with a wider interval are not drawn
+Fitted = Sequence[tuple[Group, list[Growth]]]
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the size that a scenario varies, if that is what it asks."""
     rows = list(rows)
     over_n = groups(rows, "seq_len")
-    found = list(islice(growths(rows), MOST_PROBLEMS))
-    fitted = [
-        (group, fits)
-        for group, every in found
-        if (fits := [one for one in every if not one.reason])
-    ]
     axis, card = _card(rows, meta)
-    blocks: list[Block] = []
-    if fitted:
-        blocks += _growth_of_time(found, fitted, meta)
+    blocks = [*_growth_of_time(list(islice(growths(rows), MOST_PROBLEMS)), meta)]
     for other in SIZES[1:]:
         blocks += _along(rows, other, meta, told=other == axis)
-    blocks += needs(over_n[:MOST_PROBLEMS])
+    blocks += _needs(over_n[:MOST_PROBLEMS])
     if blocks and len(over_n) > MOST_PROBLEMS:
         blocks.append(
             note(
@@ -66,7 +88,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     )
 
 
-# ---- the card ------------------------------------------------------------------------------------
+# ---- along any size ------------------------------------------------------------------------------
 
 
 def _card(rows: list[Row], meta: Meta) -> tuple[str, Card | None]:
@@ -76,71 +98,151 @@ def _card(rows: list[Row], meta: Meta) -> tuple[str, Card | None]:
         over_n = testing_claims(meta) and any(map(challenges, mine))
         axis = "seq_len" if over_n else main_axis(mine, run)
         if axis and (found := growth_along(mine, axis)[:MOST_PANELS]):
-            return axis, _of_axis(found, axis, baseline(run, mine) or "", meta)
+            # over N the question is which of them grow
+            lead = "" if over_n else baseline(run, mine) or ""
+            return axis, _of_axis(found, axis, joint_finding(found, lead), meta)
     return "", None
 
 
-def _of_axis(found: list[tuple[Group, list[Along]]], axis: str, lead: str, meta: Meta) -> Card:
-    every = axis == "seq_len"  # the question is which of them grow
-    groups = [group for group, _ in found]
+def _of_axis(found: Sequence[tuple[Group, list[Along]]], axis: str, text: str, meta: Meta) -> Card:
+    shown = [group for group, _ in found]
     x = axis_title(axis)
-    text = joint_finding(found, "" if every else lead)
     return Card(
         name="growth",
         title=f"Growth with {x}",
-        sentence=f"{text[0].upper()}{text[1:]}.",
+        sentence=f"{capital(text)}.",
         picture=Figure(
             title=text,
-            caption=caption(groups[0].problem, meta),
-            description=(
-                f"Latency over {x}, both logarithmic, one line per backend, with 95 % intervals as"
-                " bars. The table below has every number."
+            caption=caption(shown[0].problem, meta),
+            description=f"Latency over {x}, {HOW_TIME} every number.",
+            panels=tuple(panel(group, axis) for group in shown),
+            table=by_backend(
+                f"Latency over {x}",
+                *lines_over(shown, axis),
+                lambda row, _: Quantity(row["latency_ms"], "ms"),
+                folded=True,
             ),
-            panels=time_panels(groups, axis),
-            table=time_table(groups, axis),
         ),
         subtitle=f"latency over {x}",
         note="x is the slope between the ends: 1 is linear, 2 quadratic. Growth has every step.",
-        wide=len(groups) > 2,
+        wide=len(shown) > 2,
     )
 
 
-# ---- time ----------------------------------------------------------------------------------------
+def _along(rows: list[Row], axis: str, meta: Meta, *, told: bool) -> Iterator[Block]:
+    """From the smallest to the largest cache, width or batch; a figure where there is a fit.
+
+    `told`: the card has the sentence.
+    """
+    found = growth_along(rows, axis)[:MOST_PROBLEMS]
+    if not found:
+        return
+    for name, run in ({} if told and len(meta) == 1 else meta).items():
+        if mine := [pair for pair in found if pair[0].problem["run"] == name]:
+            lead = baseline(run, [row for group, _ in mine for row in group.rows]) or ""
+            yield Text(text=f"{joint_finding(mine[:MOST_NAMED], lead)}.")
+    for group, fits in _fitted(list(islice(growths(rows, axis), MOST_FIGURES))):
+        yield _figure(group, fits, meta, axis)
+    x = axis_title(axis)
+    yield table_of(
+        f"Growth along {x}, from the smallest to the largest timed value",
+        [(group, one) for group, some in found for one in some],
+        {
+            "problem": lambda line: line[0].label or "all",
+            "backend": lambda line: line[1].backend,
+            x: lambda line: Number(
+                f"{value_text(axis, line[1].first)} to {value_text(axis, line[1].last)}"
+            ),
+            "time ratio": lambda line: Number(line[1].time.text),
+            f"time grows as {x}^": lambda line: Number(interval_text(line[1].exponent)),
+            f"peak bytes as {x}^": lambda line: line[1].bytes_exponent,
+            "word": lambda line: line[1].name or "undecided",
+        },
+    )
 
 
-def _growth_of_time(
-    found: list[tuple[Group, list[Growth]]], fitted: list[tuple[Group, list[Growth]]], meta: Meta
-) -> Iterator[Block]:
+# ---- fits of time --------------------------------------------------------------------------------
+
+
+def _fitted(found: Fitted) -> Fitted:
+    """Those with a formula."""
+    fits = [(group, [one for one in every if not one.reason]) for group, every in found]
+    return [(group, some) for group, some in fits if some]
+
+
+def _growth_of_time(found: Fitted, meta: Meta) -> Iterator[Block]:
+    fitted = _fitted(found)
+    if not fitted:
+        return
     yield note(
         "The exponent at N is that of a power N^x that grows as fast as the time there: 1 is"
         " linear, 2 quadratic. Points are measured, between the lengths before and after; dotted"
         " lines are of a + b N + c N², fitted to relative errors. Times are predicted up to"
         f" {FURTHEST} times the longest measured N."
     )
-    yield from _too_few(found)
-    for group, fits in fitted[:MOST_FIGURES]:
-        yield _figure(group, fits, meta)
-    yield from not_drawn([group for group, _ in fitted[MOST_FIGURES:]], "; the tables have them")
-    yield _formulas(fitted)
-    if times := _times(fitted):
-        yield Table(
-            title=(
-                f"Times at long N, up to {FURTHEST} times the longest measured one, if the formula"
-                " fits"
-            ),
-            columns=("problem", "backend", *(f"at {length_text(n)}" for n in LONG)),
-            rows=tuple(times),
-        )
-
-
-def _too_few(found: list[tuple[Group, list[Growth]]]) -> Iterator[Block]:
-    """The backends with too few lengths to fit."""
     short = dict.fromkeys(
         (one.backend, len(one.lengths)) for _, every in found for one in every if one.reason
     )
     if short:
         names = list_text([f"{name} ({plural(count, 'length')})" for name, count in short])
         yield note(f"Not fitted, as {FEWEST_LENGTHS} timed lengths are needed: {names}.")
+    for group, fits in fitted[:MOST_FIGURES]:
+        yield _figure(group, fits, meta)
+    yield from not_drawn([group for group, _ in fitted[MOST_FIGURES:]], "; the tables have them")
+    lines = [(group.label or "all", one) for group, fits in fitted for one in fits]
+    yield table_of(
+        "Time by formula: constant + b N + c N²; a term of 0 is not needed (its bound in brackets)",
+        lines,
+        {
+            "problem": lambda line: line[0],
+            "backend": lambda line: line[1].backend,
+            "constant": lambda line: _term_text(line[1].constant_ms, 1),
+            "per 1000 N": lambda line: _term_text(line[1].per_token_ms, 1000),
+            "per (1000 N)²": lambda line: _term_text(line[1].per_pair_ms, 1_000_000),
+            "N² overtakes N at": lambda line: (
+                Number(interval_text(line[1].crossover)) if line[1].crossover else "not seen"
+            ),
+            "off by at most": lambda line: Number(
+                f"{number_text(100 * (line[1].worst[1] - 1))} % at {count_text(line[1].worst[0])}"
+            ),
+            "fits": lambda line: "yes" if line[1].describes else "no",
+        },
+    )
+
+    def at(n: int, line: tuple[str, Growth]) -> Cell:
+        return _predicted(line[1], n)
+
+    known = [line for line in lines if any(_predicted(line[1], n) != NOT_PREDICTED for n in LONG)]
+    if known:
+        yield table_of(
+            f"Times up to {FURTHEST} times the longest measured N, if the formula fits",
+            known,
+            {
+                "problem": lambda line: line[0],
+                "backend": lambda line: line[1].backend,
+                **{_at(n): partial(at, n) for n in LONG},
+            },
+        )
+
+
+def _term_text(found: Interval, times: int) -> str:
+    value, low, high = (
+        time_text(bound * times) if isfinite(bound) else ""
+        for bound in (found.value, found.low, found.high)
+    )
+    if found.value == 0:
+        return Number(f"0 (up to {high})" if high and found.high > 0 else "0")
+    return Number(f"{value} ({low if found.low > 0 else '0'} to {high})" if low else value)
+
+
+def _predicted(one: Growth, n: int) -> str:
+    if n in one.lengths:
+        return Number(f"{time_text(one.time_ms[one.lengths.index(n)])}, measured")
+    found = predict(one, n)
+    if not isfinite(found.value) or not one.describes:
+        return NOT_PREDICTED
+    between = f" ({time_text(found.low)} to {time_text(found.high)})" if isfinite(found.low) else ""
+    return Number(f"{time_text(found.value)}{between}")
 
 
 def _figure(group: Group, fits: list[Growth], meta: Meta, axis: str = "seq_len") -> Figure:
@@ -148,17 +250,20 @@ def _figure(group: Group, fits: list[Growth], meta: Meta, axis: str = "seq_len")
     for one in fits:
         exponents = tuple(found.value for found in one.exponents)
         series.append(Series(backend=one.backend, kind="formula", x=one.lengths, y=exponents))
-        slopes = zip(one.lengths, one.slopes, strict=True)
-        points = [(n, slope) for n, slope in slopes if slope is not None and _is_precise(slope)]
+        points = [
+            (n, found)
+            for n, found in zip(one.lengths, one.slopes, strict=True)
+            if found is not None and isfinite(found.low) and found.high - found.low <= WIDEST
+        ]
         if points:
             series.append(
                 Series(
                     backend=one.backend,
                     kind="measured",
                     x=tuple(n for n, _ in points),
-                    y=tuple(slope.value for _, slope in points),
-                    low=tuple(slope.low for _, slope in points),
-                    high=tuple(slope.high for _, slope in points),
+                    y=tuple(found.value for _, found in points),
+                    low=tuple(found.low for _, found in points),
+                    high=tuple(found.high for _, found in points),
                 )
             )
     return Figure(
@@ -179,12 +284,20 @@ def _figure(group: Group, fits: list[Growth], meta: Meta, axis: str = "seq_len")
                 y_scale="linear",
             ),
         ),
-        table=_exponents(fits, axis),
+        table=table_of(
+            "Local exponents",
+            [(one, place) for one in fits for place in range(len(one.lengths))],
+            {
+                axis_title(axis): lambda line: value_text(axis, line[0].lengths[line[1]]),
+                "backend": lambda line: line[0].backend,
+                "time": lambda line: Quantity(line[0].time_ms[line[1]], "ms"),
+                "by formula": lambda line: Number(interval_text(line[0].exponents[line[1]])),
+                "measured": lambda line: (
+                    "" if (found := line[0].slopes[line[1]]) is None else interval_text(found)
+                ),
+            },
+        ),
     )
-
-
-def _is_precise(slope: Interval) -> bool:
-    return isfinite(slope.low) and slope.high - slope.low <= WIDEST
 
 
 def _finding(fits: list[Growth], axis: str) -> str:
@@ -192,144 +305,70 @@ def _finding(fits: list[Growth], axis: str) -> str:
     found = []
     for one in fits:
         slopes = zip(reversed(one.lengths), reversed(one.slopes), strict=True)
-        n, slope = next((n, slope) for n, slope in slopes if slope is not None)
-        text = f"{one.backend} {interval_text(slope)} at {axis_text(axis, n)}"
-        found.append((slope.value, text))
+        n, last = next((n, found) for n, found in slopes if found is not None)
+        text = f"{one.backend} {interval_text(last)} at {axis_text(axis, n)}"
+        found.append((last.value, text))
     if len(found) > MOST_NAMED:
         found.sort()
         return f"the exponent of time is lowest for {found[0][1]}, highest for {found[-1][1]}"
     return f"exponent of time: {'; '.join(text for _, text in found)}"
 
 
-def _off(one: Growth) -> str:
-    return f"{number_text(100 * (one.worst[1] - 1))} %"
+# ---- bytes at lengths that were not tried --------------------------------------------------------
 
 
-def _exponents(fits: list[Growth], axis: str) -> Table:
-    rows = [
-        (
-            value_text(axis, n),
-            one.backend,
-            time_text(time),
-            interval_text(found),
-            interval_text(slope) if slope is not None else "",
+def _needs(over_n: Sequence[Group]) -> Iterator[Block]:
+    lines: list[tuple[Group, str, Polynomial, str]] = []
+    left_out = []
+    for group in over_n:
+        for backend in backends(group.rows):
+            columns = {"measured": "peak_bytes", "formula": "predicted_peak_bytes"}
+            found = {how: bytes_over_n(group.rows, backend, of) for how, of in columns.items()}
+            exact = [(one, how) for how, one in found.items() if one is not None and one.exact]
+            lines += [(group, backend, *one) for one in exact[:1]]
+            if not exact and (measured := found["measured"]) is not None and measured.off:
+                left_out.append(backend)
+
+    def at(n: int, line: tuple[Group, str, Polynomial, str]) -> Cell:
+        return _size(line[2], line[0].of_backend(line[1]), n)
+
+    if lines:
+        yield note(
+            "Peak bytes are exact, so the polynomial is solved, not fitted, from the three longest"
+            " lengths; all others must agree to the byte. At a short length the peak may be at"
+            " another point of the call."
         )
-        for one in fits
-        for n, time, found, slope in zip(
-            one.lengths, one.time_ms, one.exponents, one.slopes, strict=True
+        yield table_of(
+            "Peak bytes of a call at lengths that were not tried, in addition to its inputs",
+            lines,
+            {
+                "problem": lambda line: line[0].label or "all",
+                "backend": lambda line: line[1],
+                "peak bytes": lambda line: Number(f"{line[2]} B"),
+                "solved from": lambda line: line[3],
+                "agree to the byte": lambda line: _checked(line[2]),
+                **{_at(n): partial(at, n) for n in LONG},
+            },
         )
-    ]
-    return Table(
-        title="Local exponents",
-        columns=(axis_title(axis), "backend", "time", "by formula", "measured"),
-        rows=tuple(rows),
-    )
+    if left_out:
+        names = list_text(list(dict.fromkeys(left_out)))
+        yield note(f"Peak bytes that are not such a polynomial: {names}.")
 
 
-def _formulas(fitted: list[tuple[Group, list[Growth]]]) -> Table:
-    rows = [
-        (
-            group.label or "all",
-            one.backend,
-            _term_text(one.constant_ms, 1),
-            _term_text(one.per_token_ms, 1000),
-            _term_text(one.per_pair_ms, 1_000_000),
-            interval_text(one.crossover) if one.crossover is not None else "not seen",
-            f"{_off(one)} at {count_text(one.worst[0])}",
-            "yes" if one.describes else "no",
-        )
-        for group, fits in fitted
-        for one in fits
-    ]
-    terms = ("constant", "per 1000 N", "per (1000 N)²")
-    return Table(
-        title=(
-            "Time by formula: constant + b N + c N²; a term of 0 is not needed (its bound in"
-            " brackets)"
-        ),
-        columns=("problem", "backend", *terms, "N² overtakes N at", "off by at most", "fits"),
-        rows=tuple(rows),
-    )
+def _checked(of: Polynomial) -> str:
+    if not of.off:
+        return f"all {len(of.agrees) + len(of.solved)} lengths"
+    others = list_text([count_text(n) for n, _ in of.off])
+    return f"from N = {count_text(of.holds_from)} on; not {others}"
 
 
-def _times(fitted: list[tuple[Group, list[Growth]]]) -> list[tuple[str, ...]]:
-    """The lines with at least one time."""
-    lines = [
-        (group.label or "all", one.backend, *(_predicted(one, n) for n in LONG))
-        for group, fits in fitted
-        for one in fits
-    ]
-    return [line for line in lines if set(line[2:]) != {NOT_PREDICTED}]
+def _size(of: Polynomial, rows: Sequence[Row], n: int) -> str:
+    row = next((row for row in rows if row["seq_len"] == n), {})
+    for column, how in (("peak_bytes", ", measured"), ("predicted_peak_bytes", ", predicted")):
+        if row.get(column) is not None:
+            return Number(bytes_text(row[column]) + how)
+    return Number(bytes_text(float(of.at(n))))
 
 
-def _term_text(found: Interval, times: int) -> str:
-    value, low, high = (
-        time_text(bound * times) if isfinite(bound) else ""
-        for bound in (found.value, found.low, found.high)
-    )
-    if found.value == 0:
-        return f"0 (up to {high})" if high and found.high > 0 else "0"
-    return f"{value} ({low if found.low > 0 else '0'} to {high})" if low else value
-
-
-def _predicted(one: Growth, n: int) -> str:
-    if n in one.lengths:
-        return f"{time_text(one.time_ms[one.lengths.index(n)])}, measured"
-    found = predict(one, n)
-    if not isfinite(found.value) or not one.describes:
-        return NOT_PREDICTED
-    between = f" ({time_text(found.low)} to {time_text(found.high)})" if isfinite(found.low) else ""
-    return f"{time_text(found.value)}{between}"
-
-
-# ---- other sizes than N --------------------------------------------------------------------------
-
-
-def _along(rows: list[Row], axis: str, meta: Meta, *, told: bool) -> Iterator[Block]:
-    """From the smallest to the largest cache, width or batch; a figure where there is a fit.
-
-    `told`: the card has the sentence.
-    """
-    found = growth_along(rows, axis)[:MOST_PROBLEMS]
-    if not found:
-        return
-    for name, run in ({} if told and len(meta) == 1 else meta).items():
-        if mine := [pair for pair in found if pair[0].problem["run"] == name]:
-            lead = baseline(run, [row for group, _ in mine for row in group.rows]) or ""
-            yield Text(text=f"{joint_finding(mine[:MOST_NAMED], lead)}.")
-    fitted = [
-        (group, fits)
-        for group, every in islice(growths(rows, axis), MOST_FIGURES)
-        if (fits := [one for one in every if not one.reason])
-    ]
-    for group, fits in fitted:
-        yield _figure(group, fits, meta, axis)
-    x = axis_title(axis)
-    yield Table(
-        title=f"Growth along {x}, from the smallest to the largest timed value",
-        columns=(
-            "problem",
-            "backend",
-            x,
-            "time ratio",
-            f"time grows as {x}^",
-            f"peak bytes as {x}^",
-            "word",
-        ),
-        rows=tuple(
-            (
-                group.label or "all",
-                one.backend,
-                f"{value_text(axis, one.first)} to {value_text(axis, one.last)}",
-                one.time.text,
-                interval_text(one.exponent),
-                number_text(one.bytes_exponent),
-                one.name or "undecided",
-            )
-            for group, some in found
-            for one in some
-        ),
-    )
-
-
-# ---- bytes ---------------------------------------------------------------------------------------
+def _at(n: int) -> str:
+    return f"at N = {length_text(n) if n == LONG[0] else count_text(n)}"

@@ -15,57 +15,48 @@ NEEDS = ()
 ABOUT = ("cases", "court")
 
 PLAN_FIELDS = ("processes", "min_blocks", "max_blocks", "precision_ratio", "budget_s")
-NUMBERS = (
-    (
-        "latency",
+NUMBERS = {
+    "latency": (
         "Each call is timed individually after a warm-up, all backends of a problem alternately in"
         " random order. A block counts once, by its median; with several processes, a process"
         " counts once. The latency is the median of the processes, of one process the geometric"
-        " mean of its blocks.",
+        " mean of its blocks."
     ),
-    (
-        "its interval",
+    "its interval": (
         "It covers the truth in 95 % of runs, although measuring stops once it is precise enough."
         " By the ranks of processes, so that it holds if they are of two kinds (five processes or"
-        " more); of one process by Student t on logarithms. Outliers are kept.",
+        " more); of one process by Student t on logarithms. Outliers are kept."
     ),
-    (
-        "ratios",
+    "ratios": (
         "Of medians on the same problem, paired block by block if both cases were measured in the"
-        " same blocks, so drift cancels. The interval of a ratio of one process allows for how much"
-        " processes differ on the machine, as far as that is known.",
+        " same blocks, so drift cancels. The interval of a ratio of one process allows for how"
+        " much processes differ on the machine, as far as that is known."
     ),
-    (
-        "peak bytes",
+    "peak bytes": (
         "What a call needs in addition to its inputs and weights at its highest point, output"
-        " included, from the allocator's events.",
+        " included, from the allocator's events."
     ),
-    (
-        "predicted peak",
+    "predicted peak": (
         "By a formula for the backend, or by running its code on tensors without memory, before"
-        " anything is measured.",
+        " anything is measured."
     ),
-    (
-        "out of memory",
+    "out of memory": (
         "A case that is predicted to need more than 4 times the budget is not tried; every other"
-        " case is, and fails for real.",
+        " case is, and fails for real."
     ),
-    (
-        "error ratio",
+    "error ratio": (
         "Error against float64 over that of a textbook formula in the same dtype. Up to 2 passes,"
-        " and what summing the keys in sequence explains; otherwise there is no latency.",
+        " and what summing the keys in sequence explains; otherwise there is no latency."
     ),
-    (
-        "work",
+    "work": (
         "Floating-point operations of the matrix products that the problem needs, whatever a"
-        " backend does.",
+        " backend does."
     ),
-    (
-        "utilization, energy",
+    "utilization, energy": (
         "From windows of a steady loop after the timed phase. Each row names the counter that it"
-        " comes from.",
+        " comes from."
     ),
-)
+}
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -76,7 +67,11 @@ def _blocks(meta: Meta) -> Iterator[Block]:
     for name, run in meta.items():
         prefix = f"{name}: " if len(meta) > 1 else ""
         yield note(f"{prefix}{_plan(run)}")
-    yield Table(title="How each number is measured", columns=("number", "method"), rows=NUMBERS)
+    yield Table(
+        title="How each number is measured",
+        columns=("number", "method"),
+        rows=tuple(NUMBERS.items()),
+    )
     yield note(
         "docs/method.md of attnbench describes the method with its sources and the tests that could"
         " refute it; docs/format.md every field of the files. Raw samples are in the run's folder,"

@@ -8,6 +8,7 @@ from ..data.row_groups import Row, backends
 from ..data.run_meta import Meta, run_caption
 from ..elements import Block, Figure, Panel, Series, Table, note
 from ..formatting import list_text, number_text
+from ..quantity import Cell, Number
 from . import Subject
 
 TITLE = "Studies"
@@ -51,36 +52,31 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
 def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
     """Entropy of the softmax over d_k, with and without the factor."""
     known = findings_of(ScoreScale, found)
-    panels = []
-    for scaled, words in ((True, "with"), (False, "without")):
-        points = sorted(
+    entropy = {
+        scaled: sorted(
             (one.d_k, one.entropy_ratio)
             for one in known
             if one.scaled is scaled and one.entropy_ratio is not None
         )
-        if points:
-            panels.append(
-                Panel(
-                    x_label="width of a head d_k",
-                    y_label=f"entropy, {words} 1/sqrt(d_k)",
-                    unit="share",
-                    series=(_series(words, points),),
-                    y_scale="linear",
-                )
-            )
+        for scaled in (True, False)
+    }
+    panels = [
+        Panel(
+            x_label="width of a head d_k",
+            y_label=f"entropy, {words} 1/sqrt(d_k)",
+            unit="share",
+            series=(_series(words, entropy[scaled]),),
+            y_scale="linear",
+        )
+        for scaled, words in ((True, "with"), (False, "without"))
+        if entropy[scaled]
+    ]
     if not panels:
         return
-    widest = max(one.d_k for one in known)
-    at_widest = [
-        one.entropy_ratio
-        for one in known
-        if one.d_k == widest and not one.scaled and one.entropy_ratio is not None
-    ]
-    end = (
-        f": {100 * at_widest[0]:.0f} % of the highest possible entropy is left at d_k = {widest}"
-        if at_widest
-        else ""
-    )
+    end = ""
+    if entropy[False] and (widest := entropy[False][-1])[0] == max(one.d_k for one in known):
+        left = f"{100 * widest[1]:.0f} % of the highest possible entropy is left"
+        end = f": {left} at d_k = {widest[0]}"
     yield Figure(
         title=f"Without 1/sqrt(d_k) the softmax selects a single key{end}",
         caption=f"{caption} · random queries and keys of variance 1",
@@ -106,22 +102,19 @@ def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator
     table = _table(PRECISION, [one.stored() for one, _ in known], "")
     panels, largest = [], []
     for dtype in dict.fromkeys(one.dtype for one, _ in known):
-        of_dtype = [(one, error) for one, error in known if one.dtype == dtype]
-        largest.append(f"{number_text(max(error for _, error in of_dtype))} in {dtype}")
-        series = []
-        for backend in timed:
-            points = sorted(
-                (one.seq_len, error) for one, error in of_dtype if one.backend == backend
-            )
-            if points:
-                series.append(_series(backend, points))
-        if series:
+        points: dict[str, list[tuple[float, float]]] = {}
+        for one, error in sorted(known, key=lambda pair: (pair[0].seq_len, pair[1])):
+            if one.dtype == dtype:
+                points.setdefault(one.backend, []).append((one.seq_len, error))
+        most = max(error for some in points.values() for _, error in some)
+        largest.append(f"{number_text(most)} in {dtype}")
+        if series := tuple(_series(name, points[name]) for name in timed if name in points):
             panels.append(
                 Panel(
                     x_label="sequence length N",
                     y_label=f"relative error, {dtype}",
                     unit="plain",
-                    series=tuple(series),
+                    series=series,
                 )
             )
     if not panels:
@@ -147,15 +140,15 @@ def _series(backend: str, points: Sequence[tuple[float, float]]) -> Series:
 
 
 def _table(study: str, found: Sequence[Finding], of: str) -> Table:
-    columns = [key for key in found[0] if key != "study"]
+    columns = tuple(key for key in found[0] if key != "study")
     rows = tuple(tuple(_cell(one.get(key)) for key in columns) for one in found)
-    return Table(title=f"Findings of {study}{of}", columns=tuple(columns), rows=rows, folded=True)
+    return Table(title=f"Findings of {study}{of}", columns=columns, rows=rows, folded=True)
 
 
-def _cell(value: Any) -> str:
-    if value is None or value == "":
-        return ""
+def _cell(value: Any) -> Cell:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = number_text(value) if isinstance(value, int | float) else str(value)
+    if value is None or isinstance(value, int | float):
+        return Number(number_text(value))
+    text = str(value)
     return text if len(text) <= WIDEST_CELL else text[: WIDEST_CELL - 1] + "…"

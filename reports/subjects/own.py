@@ -9,8 +9,9 @@ from ...harness.files.printable import visible
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
 from ..data.run_meta import Meta
-from ..elements import Card, Table
+from ..elements import Card, Marked, Table, table_of
 from ..formatting import STATUS_WORDS, number_text, plural, time_text
+from ..quantity import Quantity
 from ..ratio import Ratio, time_ratio
 from . import Subject
 
@@ -39,7 +40,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     if not names:
         return Subject(lacking="No backend is the reader's own.")
     raced = {name: races(name, rows) for name in names}
-    found = [(name, race) for name, some in raced.items() for race in some]
+    found = [race for some in raced.values() for race in some]
     several, left = len(names) > 1, len(found) - MOST_ROWS
     table = _table(found, several=several)
     card = Card(
@@ -53,25 +54,26 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     return Subject(card=card, blocks=(table,) if left > 0 else ())
 
 
-def _table(found: Sequence[tuple[str, Race]], *, several: bool) -> Table:
-    lines, cases, failed = [], {}, set()
-    for place, (name, race) in enumerate(found):
-        row, ok = race.mine, race.mine["status"] == "ok"
-        time = time_text(row["latency_ms"]) if row.get("latency_ms") is not None else ""
-        over = "" if race.ratio is None else f"{race.ratio.text}, {race.best}"
-        where = race.group.label or axis_text("seq_len", row["seq_len"])
-        result = time if ok else STATUS_WORDS[row["status"]]
-        lines.append((*([name] if several else []), where, result, over))
-        cases[place, len(lines[-1]) - 2] = case_key(row)
-        if not ok:
-            failed.add((place, len(lines[-1]) - 2))
-    return Table(
-        title="Your backend, case by case",
-        columns=(*(["backend"] if several else []), "problem", "result", "\u00d7 the best other"),
-        rows=tuple(lines),
-        cases=cases,
-        failed=frozenset(failed),
+def _table(found: Sequence[Race], *, several: bool) -> Table:
+    return table_of(
+        "Your backend, case by case",
+        found,
+        {
+            "backend": lambda race: str(race.mine["backend"]) if several else "",
+            "problem": lambda race: race.group.label or axis_text("seq_len", race.mine["seq_len"]),
+            "result": _result,
+            "\u00d7 the best other": lambda race: (
+                f"{race.ratio.text}, {race.best}" if race.ratio is not None else ""
+            ),
+        },
+        optional=("backend",),
     )
+
+
+def _result(race: Race) -> Marked:
+    row, ok = race.mine, race.mine["status"] == "ok"
+    cell = Quantity(row.get("latency_ms"), "ms") if ok else STATUS_WORDS[row["status"]]
+    return Marked(cell=cell, failed=not ok, case=case_key(row))
 
 
 def own_backends(rows: Sequence[Row], meta: Meta) -> list[str]:
@@ -79,30 +81,21 @@ def own_backends(rows: Sequence[Row], meta: Meta) -> list[str]:
 
     run.json names them; runs of earlier versions do not, and have only `attribute@module`.
     """
-    known = {
-        name
-        for run in meta.values()
-        for name in run.get("own_backends") or ()
-        if isinstance(name, str)
-    }
+    known = [name for run in meta.values() for name in run.get("own_backends") or ()]
     return [name for name in backends(rows) if "@" in name or name in known]
 
 
 def finding(name: str, rows: Sequence[Row], raced: Sequence[Race]) -> str:
     """`attend@mine is wrong in 2 of 4 cases: ...; else it takes 1.3 times as long as sdpa ...`."""
     mine = [row for row in rows if row["backend"] == name]
-    wrong = [row for row in mine if row["status"] == WRONG]
-    failed = [row for row in mine if row["status"] in FAILED]
     parts = []
-    if wrong:
-        parts.append(f"is wrong in {_count(wrong, mine)}: {_clipped(wrong[0]['reason'])}")
-    if failed:
-        parts.append(f"failed in {_count(failed, mine)}: {_clipped(last_words(failed[0]))}")
+    for words, statuses in (("is wrong", (WRONG,)), ("failed", FAILED)):
+        if some := [row for row in mine if row["status"] in statuses]:
+            why = _clipped(some[0]["reason"] if statuses == (WRONG,) else last_words(some[0]))
+            parts.append(f"{words} in {len(some)} of {plural(len(mine), 'case')}: {why}")
     if compared := _compared(raced):
         parts.append(f"elsewhere {compared}" if parts else compared)
-    elif not parts:
-        parts.append(_without_ratio(mine))
-    return f"{visible(name)} {'; '.join(parts)}"
+    return f"{visible(name)} {'; '.join(parts or [_without_ratio(mine)])}"
 
 
 def last_words(row: Row) -> str:
@@ -122,10 +115,6 @@ def _place_in(backend: str, log: str) -> str:
     return f" ({':'.join(frames[-1])})" if frames else ""
 
 
-def _count(some: Sequence[Row], mine: Sequence[Row]) -> str:
-    return f"{len(some)} of {plural(len(mine), 'case')}"
-
-
 def _clipped(text: str) -> str:
     safe = visible(text).removesuffix(".")
     return safe if len(safe) <= MOST_CHARACTERS else f"{safe[: MOST_CHARACTERS - 3]}..."
@@ -134,9 +123,9 @@ def _clipped(text: str) -> str:
 def _without_ratio(mine: Sequence[Row]) -> str:
     timed = [row for row in mine if row.get("latency_ms") is not None]
     if timed:
-        longest = max(timed, key=lambda row: row["seq_len"])
-        time, n = time_text(longest["latency_ms"]), axis_text("seq_len", longest["seq_len"])
-        return f"takes {time} at {n}, with nothing to compare it with"
+        row = max(timed, key=lambda row: row["seq_len"])
+        at = axis_text("seq_len", row["seq_len"])
+        return f"takes {time_text(row['latency_ms'])} at {at}, with nothing to compare it with"
     ended = mine[0]
     reason = f": {_clipped(ended['reason'])}" if ended["reason"] else ""
     return f"has no latency: {STATUS_WORDS[ended['status']]}{reason}"
@@ -146,29 +135,29 @@ def races(name: str, rows: Sequence[Row]) -> list[Race]:
     """Every problem with a row of the backend."""
     found: list[Race] = []
     for group in groups(rows, None):
-        mine = next((row for row in group.rows if row["backend"] == name), None)
-        if mine is None:
-            continue
-        timed = [row for row in group.rows if row.get("latency_ms") is not None and is_exact(row)]
-        others = [row for row in timed if row["backend"] != name]
+        others = [
+            row
+            for row in group.rows
+            if row["backend"] != name and row.get("latency_ms") is not None and is_exact(row)
+        ]
         best = min(others, key=lambda row: row["latency_ms"], default=None)
-        ratio = None if best is None else time_ratio(mine, best)
-        found.append(Race(group, mine, "" if best is None else best["backend"], ratio))
+        if mine := next((row for row in group.rows if row["backend"] == name), None):
+            ratio = time_ratio(mine, best) if best else None
+            found.append(Race(group, mine, best["backend"] if best else "", ratio))
     return found
 
 
 def _compared(raced: Sequence[Race]) -> str:
     """Against the fastest other exact backend, at the longest N; "" if no problem has both."""
-    found = [(race.group, race.best, race.ratio) for race in raced if race.ratio is not None]
+    found = [(race.ratio, race) for race in raced if race.ratio is not None]
     if not found:
         return ""
-    group, best, ratio = max(found, key=lambda one: one[0].problem["seq_len"] or 0)
-    n = axis_text("seq_len", group.problem["seq_len"])
-    places = group.label.split(", ") if group.label else []
-    where = f"at {', '.join(places if n in places else [n, *places])}"
-    text = _verdict(best, ratio, where)
+    ratio, race = max(found, key=lambda one: one[1].group.problem["seq_len"] or 0)
+    n = axis_text("seq_len", race.group.problem["seq_len"])
+    places = race.group.label.split(", ") if race.group.label else []
+    text = _verdict(race.best, ratio, f"at {', '.join(places if n in places else [n, *places])}")
     if len(found) > 1:
-        values = sorted(one.value for _, _, one in found)
+        values = sorted(one.value for one, _ in found)
         over = f"{number_text(values[0])} to {number_text(values[-1])}"
         text += f"; {over} times as long as the best other one over {len(found)} problems"
     return text

@@ -7,8 +7,9 @@ from ..data.exactness import RECURRENT, is_exact
 from ..data.polynomial import through
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, family, groups
 from ..data.run_meta import Meta
-from ..elements import Table, note
-from ..formatting import count_text, list_text, rate_text, time_text
+from ..elements import note, table_of
+from ..formatting import count_text, list_text, time_text
+from ..quantity import Quantity
 from . import Subject
 from ._crossovers import Crossover, crossover
 
@@ -31,9 +32,22 @@ class Steps:
     """
 
     row: Row
-    step_ms: float
-    flops_per_s: float | None
     attention: Row | None
+
+    @property
+    def step_ms(self) -> float:
+        return float(self.row["latency_ms"] / self.row["seq_len"])
+
+    @property
+    def flops_per_s(self) -> float | None:
+        work_flops = flops(self.row)
+        return None if work_flops is None else work_flops / self.row["latency_ms"] * 1e3
+
+    @property
+    def fastest(self) -> str:
+        """`sdpa, 2.1 μs`."""
+        of = self.attention
+        return f"{of['backend']}, {time_text(of['latency_ms'] / self.row['seq_len'])}" if of else ""
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -45,35 +59,23 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         " parallel. By FLOPs alone attention is cheaper while N is below about d; the overhead of a"
         " step moves that point."
     )
-    return Subject(blocks=(how, _steps([(group, one) for group in found for one in steps(group)])))
-
-
-def _steps(found: Sequence[tuple[Group, Steps]]) -> Table:
-    rows, cases = [], {}
-    for place, (group, one) in enumerate(found):
-        attention, fastest = one.attention, ""
-        if attention is not None:
-            per_token_ms = attention["latency_ms"] / one.row["seq_len"]
-            fastest = f"{attention['backend']}, {time_text(per_token_ms)}"
-        cases[place, 2] = case_key(one.row)
-        rows.append(
-            (
-                group.label or "all",
-                axis_text("seq_len", one.row["seq_len"]),
-                one.row["backend"],
-                time_text(one.step_ms),
-                rate_text(one.flops_per_s),
-                fastest,
-                rate_text(attention.get("achieved_flops_per_s") if attention else None),
-            )
-        )
-    step, token = ("time of a step", "its rate"), ("fastest attention, per token", "its rate")
-    return Table(
-        title="The time of a step, and how fast the work is done",
-        columns=("problem", "N", "recurrent", *step, *token),
-        rows=tuple(rows),
-        cases=cases,
+    table = table_of(
+        "The time of a step, and how fast the work is done",
+        [(group, one) for group in found for one in steps(group)],
+        {
+            "problem": lambda of: of[0].label or "all",
+            "N": lambda of: axis_text("seq_len", of[1].row["seq_len"]),
+            "recurrent": lambda of: str(of[1].row["backend"]),
+            "time of a step": lambda of: Quantity(of[1].step_ms, "ms"),
+            "its rate": lambda of: Quantity(of[1].flops_per_s, "flops_per_s"),
+            "fastest attention, per token": lambda of: of[1].fastest,
+            "rate of attention": lambda of: Quantity(
+                (of[1].attention or {}).get("achieved_flops_per_s"), "flops_per_s"
+            ),
+        },
+        case=lambda of: case_key(of[1].row),
     )
+    return Subject(blocks=(how, table))
 
 
 def recurring(rows: Sequence[Row]) -> list[Group]:
@@ -84,20 +86,9 @@ def recurring(rows: Sequence[Row]) -> list[Group]:
 def steps(group: Group) -> list[Steps]:
     found = []
     for row in sorted(filter(_timed, group.rows), key=lambda row: (row["backend"], row["seq_len"])):
-        attention = [
-            other for other in group.rows if _attends(other) and other["seq_len"] == row["seq_len"]
-        ]
-        work_flops = flops(row)
-        found.append(
-            Steps(
-                row=row,
-                step_ms=row["latency_ms"] / row["seq_len"],
-                flops_per_s=None if work_flops is None else work_flops / row["latency_ms"] * 1e3,
-                attention=min(
-                    attention, key=lambda other: float(other["latency_ms"]), default=None
-                ),
-            )
-        )
+        here = (one for one in group.rows if _attends(one) and one["seq_len"] == row["seq_len"])
+        fastest = min(here, key=lambda one: float(one["latency_ms"]), default=None)
+        found.append(Steps(row=row, attention=fastest))
     return found
 
 

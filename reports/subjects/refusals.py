@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ..data.row_groups import Row, backends
 from ..data.run_meta import Meta
-from ..elements import Block, Table, Text, note
+from ..elements import Block, Text, note, table_of
 from ..formatting import STATUS_WORDS, count_text, list_text, plural
 from . import Subject
 
@@ -32,22 +32,21 @@ def _blocks(failed: Sequence[Row], of: int) -> Iterator[Block]:
     for row in failed:
         fields = (row.get(name) or "" for name in ("reason", "phase", "python"))
         same.setdefault((row["status"], *fields), []).append(row)
-    several = any(python for *_, python in same)
     order = list(STATUS_WORDS)
-    ranked = sorted(same.items(), key=lambda item: order.index(item[0][0]))
-    yield Table(
-        title=(f"{plural(len(failed), 'case')} of {of} without a result, by status and reason"),
-        columns=("status", "reason", "phase")
-        + (("python",) if several else ())
-        + ("cases", "backends", "N"),
-        rows=tuple(
-            (
-                *(STATUS_WORDS[status], reason, phase),
-                *([python] if several else []),
-                *(str(len(rows)), list_text(backends(rows)), _lengths(rows)),
-            )
-            for (status, reason, phase, python), rows in ranked[:MOST_GROUPS]
-        ),
+    ranked = sorted(same.values(), key=lambda rows: order.index(rows[0]["status"]))
+    yield table_of(
+        f"{plural(len(failed), 'case')} of {of} without a result, by status and reason",
+        ranked[:MOST_GROUPS],
+        {
+            "status": lambda rows: STATUS_WORDS[rows[0]["status"]],
+            "reason": lambda rows: rows[0].get("reason") or "",
+            "phase": lambda rows: rows[0].get("phase") or "",
+            "python": lambda rows: rows[0].get("python") or "",
+            "cases": len,
+            "backends": lambda rows: list_text(backends(rows)),
+            "N": _lengths,
+        },
+        optional=("python",),
     )
     if len(ranked) > MOST_GROUPS:
         yield note(f"{len(ranked) - MOST_GROUPS} more reasons are in the table of all rows.")

@@ -1,34 +1,34 @@
 """The roofline: what each case achieves, and what the device can reach at its intensity."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import isfinite
 
 from ...harness.stats.intervals import Interval
 from ..data.decode import is_decode
-from ..data.peaks import Peaks, Place, peaks, places
+from ..data.peaks import Place, peaks, places
 from ..data.row_groups import (
     Group,
     Row,
     axis_text,
-    backends,
+    case_key,
     groups,
     label,
     problem,
     varying_axes,
 )
 from ..data.run_meta import Meta, caption, device_name
-from ..elements import Block, Figure, Panel, Series, Table, note
+from ..elements import Block, Figure, Series, Table, note, table_of
 from ..formatting import (
     bandwidth_text,
     beyond_whole,
-    measured_bounds_text,
     number_text,
-    percent_text,
     rate_text,
     share_text,
 )
+from ..quantity import Cell, Quantity
 from . import Subject
-from ._over_n import not_drawn
+from ._over import not_drawn, panel
 
 TITLE = "Roofline"
 ORDER = 46
@@ -75,15 +75,15 @@ def _blocks(found: list[Place], meta: Meta) -> Iterator[Block]:
         yield note(NO_PEAKS)
     if any(place.share is not None and _is_beyond(place.share) for place in found):
         yield note(WHY_BEYOND)
-    by_case = {(place.row["run"], place.row["case"]): place for place in found}
-    drawn = []
-    for group in groups([place.row for place in found], "seq_len"):
-        points = [by_case[row["run"], row["case"]] for row in group.rows]
-        if points[0].peaks is not None:
-            drawn.append((group, points, points[0].peaks))
-    for group, points, known in drawn[:MOST_FIGURES]:
-        yield _figure(group, points, known, meta)
-    yield from not_drawn([group for group, *_ in drawn[MOST_FIGURES:]], "; the table has them")
+    by_case = {case_key(place.row): place for place in found}
+    drawn = [
+        (group, [by_case[case_key(row)] for row in group.rows])
+        for group in groups([place.row for place in found], "seq_len")
+        if by_case[case_key(group.rows[0])].peaks is not None
+    ]
+    for group, points in drawn[:MOST_FIGURES]:
+        yield _figure(group, points, meta)
+    yield from not_drawn([group for group, _ in drawn[MOST_FIGURES:]], "; the table has them")
     axes = varying_axes([problem(place.row) for place in found]) or ["seq_len"]
     with_roof = any(place.peaks for place in found)
     title = "Every timed case and its roof" if with_roof else "What every timed case achieved"
@@ -111,31 +111,32 @@ def _peaks(found: list[Place], meta: Meta) -> Iterator[Block]:
             )
 
 
-def _figure(group: Group, points: list[Place], known: Peaks, meta: Meta) -> Figure:
+def _figure(group: Group, points: list[Place], meta: Meta) -> Figure:
+    known = points[0].peaks
+    assert known is not None  # what has none is not drawn
     xs = sorted({place.intensity for place in points})
     # Beyond both ends, so that both parts of the roof and the ridge are visible.
     roof = sorted({*xs, min(xs[0], known.ridge) / 2, known.ridge, max(xs[-1], known.ridge) * 2})
-    series = [
-        Series(
-            backend=ROOF, kind="formula", x=tuple(roof), y=tuple(known.attainable(x) for x in roof)
-        )
+    attainable = tuple(map(known.attainable, roof))
+    rows = [
+        place.row
+        | {
+            "intensity": place.intensity,
+            "achieved_rate": place.achieved_flops_per_s.value,
+            "achieved_low_rate": _finite(place.achieved_flops_per_s.low),
+            "achieved_high_rate": _finite(place.achieved_flops_per_s.high),
+        }
+        for place in points
     ]
-    for backend in backends([place.row for place in points]):
-        mine = sorted(
-            (place for place in points if place.row["backend"] == backend),
-            key=lambda place: place.intensity,
-        )
-        rates = [place.achieved_flops_per_s for place in mine]
-        series.append(
-            Series(
-                backend=backend,
-                kind="measured",
-                x=tuple(place.intensity for place in mine),
-                y=tuple(rate.value for rate in rates),
-                low=tuple(rate.low if isfinite(rate.low) else None for rate in rates),
-                high=tuple(rate.high if isfinite(rate.high) else None for rate in rates),
-            )
-        )
+    measured = panel(
+        replace(group, rows=rows, label=""),
+        "intensity",
+        "achieved_{}rate",
+        y_label="achieved",
+        unit="flops_per_s",
+    )
+    top = Series(backend=ROOF, kind="formula", x=tuple(roof), y=attainable)
+    x_label = "highest possible intensity, FLOP per byte"
     return Figure(
         title=group.prefixed(_finding(points)),
         caption=caption(group.problem, meta),
@@ -144,16 +145,13 @@ def _figure(group: Group, points: list[Place], known: Peaks, meta: Meta) -> Figu
             " The dotted line is the roof: bandwidth times intensity up to the ridge, then the peak"
             " of matrix products, both as measured. The table below has every number."
         ),
-        panels=(
-            Panel(
-                x_label="highest possible intensity, FLOP per byte",
-                y_label="achieved",
-                unit="flops_per_s",
-                series=tuple(series),
-            ),
-        ),
+        panels=(replace(measured, x_label=x_label, series=(top, *measured.series)),),
         table=_table(points, ["seq_len"], "Achieved and attainable"),
     )
+
+
+def _finite(bound: float) -> float | None:
+    return bound if isfinite(bound) else None
 
 
 def _finding(points: list[Place]) -> str:
@@ -182,38 +180,33 @@ def _is_beyond(share: Interval) -> bool:
 
 
 def _table(points: list[Place], axes: list[str], title: str, *, folded: bool = False) -> Table:
-    columns: tuple[str, ...] = ("problem", "backend", "achieved", "FLOP per byte, at most")
-    with_roof = any(place.peaks for place in points)
-    rows = [
-        (
-            label(problem(place.row), axes),
-            place.row["backend"],
-            rate_text(place.achieved_flops_per_s.value),
-            number_text(place.intensity),
-            *(_roof_cells(place) if with_roof else ()),
-        )
-        for place in points
-    ]
-    if with_roof:
-        columns = (*columns, "limit", "attainable", "share of attainable")
-    return Table(title=title, columns=columns, rows=tuple(rows), folded=folded)
+    return table_of(
+        title,
+        points,
+        {
+            "problem": lambda place: label(problem(place.row), axes),
+            "backend": lambda place: place.row["backend"],
+            "achieved": lambda place: Quantity(place.achieved_flops_per_s.value, "flops_per_s"),
+            "FLOP per byte, at most": lambda place: place.intensity,
+            "limit": lambda place: place.bound if place.share else "",
+            "attainable": _attainable,
+            "share of attainable": _share,
+        },
+        optional=("limit", "attainable", "share of attainable"),
+        folded=folded,
+    )
 
 
-def _roof_cells(place: Place) -> tuple[str, str, str]:
-    if place.peaks is None or place.share is None:
-        return "not known", "", ""
-    return place.bound, rate_text(place.peaks.attainable(place.intensity)), _share_text(place)
+def _attainable(place: Place) -> Cell:
+    if place.peaks is None:
+        return ""
+    return Quantity(place.peaks.attainable(place.intensity), "flops_per_s")
 
 
-def _share_text(place: Place) -> str:
-    """`98.0 % (95.0 % to 103 %; above 100 % is impossible)`."""
-    share = place.share
-    assert share is not None
-    of = _of(place.bound)
-    impossible = f"impossible{f' {of}' if of else ''}"
-    between = ""
-    if isfinite(share.low):
-        between = measured_bounds_text(share.low, share.high, percent_text)
-    if _is_beyond(share):
-        between += f"{'; ' if between else ''}above 100 % is {impossible}"
-    return percent_text(share.value) + (f" ({between})" if between else "")
+def _share(place: Place) -> Cell:
+    """`98.0 % (95.0 to 103); above 100 % is impossible`."""
+    share, of = place.share, _of(place.bound)
+    if share is None:
+        return ""
+    beyond = f"; above 100 % is impossible{f' {of}' if of else ''}" if _is_beyond(share) else ""
+    return Quantity(share.value, "share", share.low, share.high, beyond)

@@ -14,7 +14,7 @@ from ..data.row_groups import (
     value_text,
 )
 from ..data.run_meta import Meta
-from ..elements import Block, Table, note
+from ..elements import Block, Table, note, table_of
 from ..formatting import STATUS_WORDS, kernel_text
 from . import Subject
 from ._reproduce import command
@@ -24,17 +24,11 @@ ORDER = 70
 NEEDS = ("case", "status")
 ABOUT = ("cases", "court")
 ALL_COPIES = True
-_RESULT = ("status", "latency_ms", "latency_low_ms", "latency_high_ms")
-_PEAKS = ("peak_bytes", "workspace_bytes", "outside_bytes", "predicted_peak_bytes", "input_bytes")
-_ON_CUDA = ("wall_latency_ms", "hot_latency_ms", "graph_latency_ms")
-_SPLIT = ("output_bytes", "temporary_bytes", "saved_bytes", "minimal_bytes")
-_BANDWIDTH = tuple(f"decode_bandwidth_{name}ratio" for name in ("", "low_", "high_"))
-_COST = (
-    *("work_flops", "achieved_flops_per_s", "decode_bytes_per_s", *_BANDWIDTH),
-    *("error_ratio", "kernel"),
+_KEYS = (
+    *("backend", *AXES, "status"),
+    *(name for name, column in COLUMNS.items() if column.title),
+    *("kernel", "stop", "processes", "blocks", "samples", "attempt", "reason"),
 )
-_SAMPLING = ("stop", "processes", "blocks", "samples", "attempt", "reason")
-_KEYS = ("backend", *AXES, *_RESULT, *_PEAKS, *_ON_CUDA, *_SPLIT, *_COST, *_SAMPLING)
 _NEVER_CONSTANT = ("backend", "seq_len", "status", "latency_ms", "peak_bytes")
 MOST_ROWS = 2000
 
@@ -47,7 +41,11 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def readable(rows: Sequence[Row]) -> tuple[list[str], tuple[str, ...], list[tuple[str, ...]]]:
     """What is equal in all rows, the titles of the other columns, and their cells."""
-    rows = [row | problem(row) | {"kernel": _kernel(row)} for row in rows]
+    kernels = (kernel_text(row.get("kernel"), row.get("kernel_generation")) for row in rows)
+    rows = [
+        row | problem(row) | {"kernel": kernel or None}
+        for row, kernel in zip(rows, kernels, strict=True)
+    ]
     constant = [
         key
         for key in _KEYS
@@ -59,10 +57,6 @@ def readable(rows: Sequence[Row]) -> tuple[list[str], tuple[str, ...], list[tupl
     return same, tuple(map(_title, columns)), cells
 
 
-def _kernel(row: Row) -> str | None:
-    return kernel_text(row.get("kernel"), row.get("kernel_generation")) or None
-
-
 def _equal_text(key: str, value: Any) -> str:
     if key in AXES:
         return axis_text(key, value)
@@ -71,17 +65,13 @@ def _equal_text(key: str, value: Any) -> str:
 
 
 def _title(key: str) -> str:
-    return _titled(key) or axis_title(key)
-
-
-def _titled(key: str) -> str:
-    return COLUMNS[key].title if key in COLUMNS else ""
+    return (COLUMNS[key].title if key in COLUMNS else "") or axis_title(key)
 
 
 def _cell(key: str, value: Any) -> str:
     if value is None:
         return ""
-    if _titled(key):
+    if key in COLUMNS and COLUMNS[key].title:
         return COLUMNS[key].text(value)
     if key == "status":
         return STATUS_WORDS.get(value, str(value))
@@ -93,12 +83,11 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
     same, columns, lines = readable(known)
     if same:
         yield note(f"Equal in all rows: {', '.join(same)}.")
-    cases = {(place, 0): case_key(row) for place, row in enumerate(known)}
     yield Table(
         title="All cases",
         columns=columns,
         rows=tuple(lines),
-        cases=cases,
+        cases={(place, 0): case_key(row) for place, row in enumerate(known)},
         failed=frozenset(
             (place, columns.index("status"))
             for place, row in enumerate(known)
@@ -111,15 +100,16 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
             "A case whose id ends in the name of an environment is measured again by the attnbench"
             " of that environment."
         )
-    several = len(meta) > 1
-    yield Table(
-        title="Command to measure each case again, alone, under the same plan and limits",
-        columns=("case", *(["run"] if several else []), "command"),
-        rows=tuple(
-            (row["case"], *([row["run"]] if several else []), command(row, meta[row["run"]]))
-            for row in known
-        ),
-        cases=cases,
+    yield table_of(
+        "Command to measure each case again, alone, under the same plan and limits",
+        known,
+        {
+            "case": lambda row: str(row["case"]),
+            "run": lambda row: str(row["run"]) if len(meta) > 1 else "",
+            "command": lambda row: command(row, meta[row["run"]]),
+        },
+        case=case_key,
+        optional=("run",),
         folded=True,
     )
     if len(rows) > MOST_ROWS:

@@ -5,12 +5,13 @@ from math import isfinite
 from typing import Any, NamedTuple, TypeGuard
 
 from ...harness.stats.intervals import Interval, mean_interval
-from ..data.row_groups import Group, Row, backends, groups
+from ..data.row_groups import Group, Row, groups
 from ..data.run_meta import Meta, caption
-from ..elements import Block, Table, Text, note
+from ..elements import Block, Table, Text, note, table_of
 from ..formatting import beyond_text, list_text, number_text
+from ..quantity import Number
 from . import Subject, _probe_tables, _timeline
-from ._probe_tables import ENDINGS, Ending, column_title
+from ._probe_tables import column_title, reading_text
 
 TITLE = "Utilization"
 ORDER = 45
@@ -63,10 +64,6 @@ class Reading(NamedTuple):
     mean: str
     span: str
     windows: int
-
-    @property
-    def cells(self) -> tuple[str, str, str, str]:
-        return self.title, self.mean, self.span, str(self.windows)
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -124,15 +121,10 @@ def finding(rows: list[Row]) -> str:
     """Which backend keeps the device busiest, and energy per call; "" without two to compare."""
     parts = []
     tiers = {row.get("utilization_tier") for row in rows}
-    headline = HEADLINES.get(next(iter(tiers)) or "") if len(tiers) == 1 else None
-    if headline:
+    if len(tiers) == 1 and (headline := HEADLINES.get(tiers.pop() or "")):
         parts += _extremes(rows, *headline)
-    energy = {
-        row["backend"]: found.value
-        for row in rows
-        if (found := observed(row, "energy")) is not None
-    }
-    if len(backends(rows)) > 1 and len(energy) > 1:
+    energy = _values(rows, "energy")
+    if len(energy) > 1:
         high, low = _highest_and_lowest(energy)
         ratio = energy[high] / energy[low]
         if ratio < STATED_RATIO:
@@ -142,9 +134,14 @@ def finding(rows: list[Row]) -> str:
     return "; ".join(parts)
 
 
-def _extremes(rows: list[Row], name: str, title: str) -> list[str]:
+def _values(rows: list[Row], name: str) -> dict[str, float]:
+    """By backend."""
     known = ((row["backend"], observed(row, name)) for row in rows)
-    shares = {backend: found.value for backend, found in known if found is not None}
+    return {backend: found.value for backend, found in known if found is not None}
+
+
+def _extremes(rows: list[Row], name: str, title: str) -> list[str]:
+    shares = _values(rows, name)
     if len(shares) < 2:
         return []
     high, low = _highest_and_lowest(shares)
@@ -189,22 +186,14 @@ def other_readings(row: Row, way: str = "eager") -> list[Reading]:
 
 
 def _reading(name: str, values: list[float]) -> Reading:
-    key = next((ending for ending in ENDINGS if name.endswith(ending)), "")
-    ending = ENDINGS.get(key, Ending(""))
-
-    def text(value: float) -> str:
-        beyond = beyond_text(value) if ending.unit == " %" else ""
-        return f"{ending.text(value * ending.scale)}{ending.unit}{beyond}"
-
-    if key == "_mask":
-        return Reading(
-            column_title(name), "", ", ".join(map(text, sorted(set(values)))), len(values)
-        )
+    title, texts = column_title(name), [reading_text(name, value) for value in sorted(set(values))]
+    if name.endswith("_mask"):
+        return Reading(title, "", ", ".join(texts), len(values))
     found = mean_interval(values, "window")
     half = half_width(found)
-    mean = text(found.value) + (f" ± {text(half)}" if half is not None else "")
-    ends = dict.fromkeys((text(min(values)), text(max(values))))
-    return Reading(column_title(name), mean, " to ".join(ends), len(values))
+    mean = reading_text(name, found.value)
+    mean += f" ± {reading_text(name, half)}" if half is not None else ""
+    return Reading(title, mean, " to ".join(dict.fromkeys((texts[0], texts[-1]))), len(values))
 
 
 def _blocks(every: Sequence[Row], meta: Meta) -> Iterator[Block]:
@@ -252,10 +241,9 @@ def _headlines(group: Group, meta: Meta, way: str) -> Table:
 
 def _other_readings(rows: list[Row]) -> Iterator[Block]:
     """Every other column of the probes, a line per case and column."""
-    modes, found = ["eager", *launch_modes(rows)], groups(rows, None)
-    modes = list(dict.fromkeys(modes))
+    modes, found = list(dict.fromkeys(["eager", *launch_modes(rows)])), groups(rows, None)
     lines = [
-        (group.label, row["backend"], way, *reading.cells)
+        (group.label, row["backend"], way, reading)
         for group in found
         for row in group.rows
         for way in modes
@@ -263,19 +251,19 @@ def _other_readings(rows: list[Row]) -> Iterator[Block]:
     ]
     if not lines:
         return
-    shown = {
-        "problem": any(group.label for group in found),
-        "backend": True,
-        "launched": len(modes) > 1,
-        **dict.fromkeys(("reading", "mean", "lowest to highest", "windows"), True),
-    }
-    yield Table(
-        title="All other readings, with half the width of their 95 % interval over the windows",
-        columns=tuple(name for name, kept in shown.items() if kept),
-        rows=tuple(
-            tuple(cell for cell, kept in zip(line, shown.values(), strict=True) if kept)
-            for line in lines[:MOST_READINGS]
-        ),
+    yield table_of(
+        "All other readings, with half the width of their 95 % interval over the windows",
+        lines[:MOST_READINGS],
+        {
+            "problem": lambda line: line[0],
+            "backend": lambda line: line[1],
+            "launched": lambda line: line[2] if len(modes) > 1 else "",
+            "reading": lambda line: line[3].title,
+            "mean": lambda line: Number(line[3].mean),
+            "lowest to highest": lambda line: Number(line[3].span),
+            "windows": lambda line: line[3].windows,
+        },
+        optional=("problem", "launched"),
         folded=True,
     )
     if len(lines) > MOST_READINGS:
@@ -292,40 +280,33 @@ def _missing(rows: list[Row]) -> Iterator[Block]:
     texts = [f"{list_text(shortened(names))} ({reason})" for reason, names in reasons.items()]
     yield note(f"Missing, with the reason: {'; '.join(texts)}.")
     if any(len(names) > MOST_NAMES for names in reasons.values()):
-        yield Table(
-            title="All readings that are missing",
-            columns=("reading", "column", "reason"),
-            rows=tuple(
-                (column_title(name), name, reason)
-                for reason, names in reasons.items()
-                for name in names
-            ),
+        yield table_of(
+            "All readings that are missing",
+            [(name, reason) for reason, names in reasons.items() for name in names],
+            {
+                "reading": lambda one: column_title(one[0]),
+                "column": lambda one: one[0],
+                "reason": lambda one: one[1],
+            },
             folded=True,
         )
 
 
-def _cell(row: Row, name: str, way: str) -> str:
-    found = observed(row, name, way)
-    if found is None:
-        return ""
-    text = value_text(found, QUANTITIES[name].unit)
-    is_share = QUANTITIES[name].unit == "share"
-    return text + beyond_text(found.value, OF.get(name, "")) if is_share else text
-
-
-def value_text(found: Interval, unit: str) -> str:
+def _cell(row: Row, name: str, way: str) -> Number:
     """A value with half the width of its interval: `81 % ± 2`, `3.21 J ± 0.05`."""
-    scale = 1.0
+    found, unit = observed(row, name, way), QUANTITIES[name].unit
+    if found is None:
+        return Number("")
+    scale, beyond = 1.0, ""
     if unit == "share":
-        scale, unit = 100, "%"
+        scale, unit, beyond = 100, "%", beyond_text(found.value, OF.get(name, ""))
     elif unit == "J" and found.value < 1:
         scale, unit = 1e3, "mJ"
     half = half_width(found)
     text = "" if half is None else f" ± {number_text(half * scale)}"
-    return f"{number_text(found.value * scale)}{text} {unit}".rstrip()
+    return Number(f"{number_text(found.value * scale)}{text} {unit}".rstrip() + beyond)
 
 
 def shortened(names: list[str]) -> list[str]:
-    if len(names) <= MOST_NAMES:
-        return names
-    return [*names[: MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} more"]
+    more = len(names) - MOST_NAMES + 1
+    return names if more < 2 else [*names[: MOST_NAMES - 1], f"{more} more"]

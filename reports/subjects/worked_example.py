@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from ...harness.rows.findings import WorkedExample, findings_of
+from ...harness.rows.findings import WorkedExample
 from ..data.row_groups import Row
 from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, note
 from ..formatting import list_text, number_text
 from . import Subject
-from ._studies import failed
+from ._studies import failed, studied
 
 TITLE = "Worked example"
 ORDER = 50
@@ -18,8 +18,7 @@ FILL = 1e6  # scores beyond it are a fill, and shown as one
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    examples = (findings_of(WorkedExample, run.get("studies")) for run in meta.values())
-    found = next(filter(None, examples), [])  # the same numbers in every run
+    _, _, found = next(studied(WorkedExample, meta), ("", "", []))  # the same numbers in every run
     blocks = (*_steps(found[0]), *_masks(found[1:]), note(_agreement(found))) if found else ()
     return Subject(
         blocks=(*blocks, *failed(meta, WorkedExample.STUDY)),
@@ -28,8 +27,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def _steps(one: WorkedExample) -> Iterator[Block]:
-    width = len(one.query_rows[0])
-    tokens = len(one.query_rows)
+    width, tokens = len(one.query_rows[0]), len(one.query_rows)
     yield Text(
         text=(
             f"Attention on {tokens} tokens by hand. Each score is the scalar product of a query and"
@@ -38,25 +36,18 @@ def _steps(one: WorkedExample) -> Iterator[Block]:
             " weights."
         )
     )
+    names = ("query", "key", "value", "score", "weight", "output")
     yield Table(
         title="Step by step, without a mask",
         columns=("token", "query", "key", "value", "scores", "weights", "output"),
-        rows=tuple(
-            (str(token), *map(_row, rows))
-            for token, rows in enumerate(
-                zip(
-                    one.query_rows,
-                    one.key_rows,
-                    one.value_rows,
-                    one.score_rows,
-                    one.weight_rows,
-                    one.output_rows,
-                    strict=True,
-                ),
-                start=1,
-            )
-        ),
+        rows=tuple(_lines(one, *names)),
     )
+
+
+def _lines(one: WorkedExample, *names: str) -> Iterator[tuple[str, ...]]:
+    """A line per token, with its number and these rows of the example."""
+    rows = zip(*(one[f"{name}_rows"] for name in names), strict=True)
+    return ((str(token), *map(_row, of)) for token, of in enumerate(rows, start=1))
 
 
 def _masks(found: Sequence[WorkedExample]) -> Iterator[Block]:
@@ -66,11 +57,7 @@ def _masks(found: Sequence[WorkedExample]) -> Iterator[Block]:
         title="The same tokens under masks",
         columns=("mask", "token", "scores", "weights", "output"),
         rows=tuple(
-            (one.mask, str(token), *map(_row, rows))
-            for one in found
-            for token, rows in enumerate(
-                zip(one.score_rows, one.weight_rows, one.output_rows, strict=True), start=1
-            )
+            (one.mask, *line) for one in found for line in _lines(one, "score", "weight", "output")
         ),
     )
     yield note(

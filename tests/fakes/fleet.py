@@ -8,7 +8,7 @@ from attnbench.harness.cases.case import Case
 from attnbench.harness.fleet.remote import Done, Gone, Lost, Message, Opened, Ready, Running
 from attnbench.harness.fleet.shipping import Content
 from attnbench.harness.rows.record import Planned, Record, Status
-from attnbench.harness.run.study_files import Told
+from attnbench.harness.run.studies import Told
 from attnbench.harness.run.worker_pool import RunConfig
 from attnbench.harness.scenario.shards import Units
 from attnbench.harness.studies.attachments import Tried

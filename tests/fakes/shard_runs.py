@@ -6,7 +6,7 @@ from typing import Any
 
 from attnbench.harness.cases.case import Case, PlannedStudy, Wall
 from attnbench.harness.rows.record import Planned, Record, Status
-from attnbench.harness.run.planned import planned_fields
+from attnbench.harness.run.planning import planned_fields
 from attnbench.harness.scenario import Scenario, from_mapping
 from attnbench.harness.scenario.selection import SelectedCases, Selection, select
 from attnbench.harness.scenario.shards import Shard

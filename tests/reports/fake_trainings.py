@@ -21,6 +21,7 @@ def shifted(back: int, share: float = 1.0) -> list[list[float]]:
 def training(task: str, heads: int, seed: int, accuracy: float, **other: Any) -> dict[str, Any]:
     drawn = heads <= 8 and seed == 0
     return {
+        "study": "trained_heads",
         "task": task,
         "heads": heads,
         "train_seed": seed,

@@ -22,9 +22,9 @@ from ...files.safe_files import (
     write_all,
     write_whole,
 )
-from ...rows.run_files import META, ROWS, SCHEMA, SUITE, read_meta, shown_path
+from ...rows.run_files import META, ROWS, SCHEMA, SUITE, read_meta, read_suite, shown_path
 from ...store.run_store import LOGS, point_latest, write_suite, writer_lock
-from ...store.suites import read_suite, run_state, runs_by_entry, suite_state
+from ...store.suites import run_state, runs_by_entry, suite_state
 from .rows import Rows, in_order, read_all, read_lines_at, rows_of, unfinished
 from .sources import PLANS, Source, read_source, read_sources, refuse_unlike
 
@@ -250,11 +250,25 @@ def _make(target: Path, fill: Callable[[Path], None]) -> bool:
 def _lacks(
     target: Path, document: Mapping[str, Any], sources: Sequence[Source], rows: Rows
 ) -> bool:
-    """Whether a run lacks something of the sources. Raises BadInput if it is another one's."""
-    _refuse_other(target, sources, rows)
-    before = {**read_meta(target), "command": None}
-    same = before == {**json.loads(_json(document)), "command": None}
-    return not same or len(rows_of(target)) != rows.count
+    """Whether a run lacks something of the sources. Raises BadInput if it is another one's, or
+    holds something that they lack.
+    """
+    where = f"-o {shown_path(target)}"
+    if not (target / META).is_file():
+        raise BadInput(f"{where}: exists, and is no run; choose another folder")
+    meta = read_meta(target)
+    if "merged" not in meta:
+        raise BadInput(f"{where}: a run that was not merged; choose another folder")
+    refuse_unlike(read_source(target), sources[0])
+    there = rows_of(target)
+    known = {line.digest for lines in rows.lines.values() for line in lines}
+    if more := len(there - known):
+        raise BadInput(
+            f"{where}: holds {more} {'row' if more == 1 else 'rows'} that the given runs lack;"
+            " choose another folder, or give it as a run too"
+        )
+    same = {**meta, "command": None} == {**json.loads(_json(document)), "command": None}
+    return not same or len(there) != rows.count
 
 
 def _fill(folder: Path, document: Mapping[str, Any], sources: Sequence[Source], rows: Rows) -> None:
@@ -280,23 +294,6 @@ def _fill(folder: Path, document: Mapping[str, Any], sources: Sequence[Source], 
     sync_folder(folder)
 
 
-def _refuse_other(target: Path, sources: Sequence[Source], rows: Rows) -> None:
-    """Raises BadInput if the folder holds something that the sources lack."""
-    where = f"-o {shown_path(target)}"
-    if not (target / META).is_file():
-        raise BadInput(f"{where}: exists, and is no run; choose another folder")
-    there = read_source(target) if "merged" in read_meta(target) else None
-    if there is None:
-        raise BadInput(f"{where}: a run that was not merged; choose another folder")
-    refuse_unlike(there, sources[0])
-    known = {line.digest for lines in rows.lines.values() for line in lines}
-    if more := len(rows_of(target) - known):
-        raise BadInput(
-            f"{where}: holds {more} {'row' if more == 1 else 'rows'} that the given runs lack;"
-            " choose another folder, or give it as a run too"
-        )
-
-
 def _copy(source: Path, target: Path) -> str:
     """A file as it is; why it cannot be read, or "". What is no plain file is left alone.
 
@@ -319,32 +316,30 @@ def _copy(source: Path, target: Path) -> str:
 
 
 def _name(first: Source, parts: Sequence[Mapping[str, Any]]) -> str:
-    """As that of a run: the earliest start, the scenario, and eight digits that follow from what is
-    merged.
-    """
     meta = first.meta
     scenario = {**meta["scenario"], "source": None}
-    same = _json({"scenario": scenario, "seed": meta["seed"], "of": first.of, **first.plan})
-    stamp = _stamp([str(part["started_utc"]) for part in parts])
-    return f"{stamp}-{meta['scenario']['name']}-{sha256(same.encode()).hexdigest()[:8]}"
-
-
-def _stamp(starts: Sequence[str]) -> str:
-    """The earliest, as in the name of a run. Raises ValueError."""
-    return min(map(datetime.fromisoformat, starts)).astimezone(UTC).strftime(STAMP)
+    same = {"scenario": scenario, "seed": meta["seed"], "of": first.of, **first.plan}
+    return _named(parts, meta["scenario"]["name"], same)
 
 
 def _suite_name(documents: Sequence[Mapping[str, Any]]) -> str:
-    """As that of a suite, the same for the same shards."""
     found = RUN_NAME.fullmatch(str(documents[0].get("suite")))
+    name = found["name"] if found else "suite"
     try:
-        stamp = _stamp([str(one["started_utc"]) for one in documents])
+        return _named(documents, name, _suite_plan(documents[0]))
     except (KeyError, ValueError):
         raise BadInput(
             f"{SUITE}: no time at which it was started; merge its runs instead"
         ) from None
-    digest = sha256(_json(_suite_plan(documents[0])).encode()).hexdigest()[:8]
-    return f"{stamp}-{found['name'] if found else 'suite'}-{digest}"
+
+
+def _named(parts: Sequence[Mapping[str, Any]], name: str, same: object) -> str:
+    """As a run or a suite is named: the earliest start, the name, and eight digits that are the
+    same for the same shards. Raises KeyError, ValueError.
+    """
+    starts = (datetime.fromisoformat(str(one["started_utc"])) for one in parts)
+    stamp = min(starts).astimezone(UTC).strftime(STAMP)
+    return f"{stamp}-{name}-{sha256(_json(same).encode()).hexdigest()[:8]}"
 
 
 def _make_suite(target: Path, document: Mapping[str, Any]) -> None:
@@ -365,5 +360,5 @@ def _suite_plan(document: Mapping[str, Any]) -> Any:
     return document.get("seed"), (document.get("shard") or {}).get("of"), entries, *copies
 
 
-def _json(document: Mapping[str, Any]) -> str:
+def _json(document: object) -> str:
     return json.dumps(document, indent=1, allow_nan=False) + "\n"

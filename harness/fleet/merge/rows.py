@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,6 @@ from ...rows.record import Status
 from ...rows.run_files import ROWS, read_lines, shown_path
 from .sources import PLANS, Source
 
-MOST_OPEN = 64
 WHERE = ("host", "device_uuid", "device_name")
 
 
@@ -79,23 +79,18 @@ def in_order(rows: Rows, plan: Mapping[str, Sequence[Mapping[str, Any]]]) -> lis
 
 
 def read_lines_at(places: Sequence[Place]) -> Iterator[bytes]:
-    """The lines themselves; few files are open at a time. Raises BadInput if one has changed."""
-    files: dict[Path, int] = {}
-    try:
-        for place in places:
-            if (fd := files.pop(place.path, None)) is None:
-                if len(files) >= MOST_OPEN:
-                    os.close(files.pop(next(iter(files))))
-                fd = open_plain(place.path)
-            files[place.path] = fd
-            line = os.pread(fd, place.length, place.offset)
-            if sha256(line).digest() != place.digest:
-                raise BadInput(
-                    f"{shown_path(place.path)}: was changed while it was merged; merge again"
-                )
-            yield line
-    finally:
-        for fd in files.values():
+    """The lines themselves. Raises BadInput if one has changed."""
+    for path, some in groupby(places, key=lambda place: place.path):
+        fd = open_plain(path)
+        try:
+            for place in some:
+                line = os.pread(fd, place.length, place.offset)
+                if sha256(line).digest() != place.digest:
+                    raise BadInput(
+                        f"{shown_path(path)}: was changed while it was merged; merge again"
+                    )
+                yield line
+        finally:
             os.close(fd)
 
 

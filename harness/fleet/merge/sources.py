@@ -9,9 +9,8 @@ from typing import Any
 
 from ...files.errors import BadInput, shown
 from ...files.printable import visible
-from ...machine.settings import CHOICE
 from ...rows.run_files import META, Document, read_meta, shown_path
-from ...run.environments import COMPARED_FACTS, COMPARED_IF_NAMED, different
+from ...run.environments import Change, recorded_environments, unlike
 
 PLANS = ("cases", "walls", "studies")
 DEVICE_FACTS = ("device_name", "cpu", "cores", "threads")
@@ -118,12 +117,13 @@ def refuse_unlike(one: Source, two: Source) -> None:
             f"{both}: shards of different plans ({place}: {shown(then)} and {shown(now)});"
             " wanted shards of one scenario, with the same options and --seed"
         )
-    for name, fact, then, now in _environment_differences(one.meta, two.meta):
-        what = "on different devices" if fact in DEVICE_FACTS else "in different environments"
-        where = f"{fact} of {name}" if name else fact
+    for found in _environment_changes(one.meta, two.meta):
+        on_device = found.fact in DEVICE_FACTS
+        what = "on different devices" if on_device else "in different environments"
         raise BadInput(
-            f"{both}: measured {what} ({where}: {_short(then)} and {_short(now)}); their rows are"
-            " not comparable: measure one of them again where the other was measured"
+            f"{both}: measured {what} ({found.name}: {_short(found.then)} and"
+            f" {_short(found.now)}); their rows are not comparable: measure one of them again"
+            " where the other was measured"
         )
 
 
@@ -169,23 +169,12 @@ def _first_unlike(one: Sequence[Document], two: Sequence[Document]) -> tuple[Any
     return a["case"], b["case"] if a["case"] != b["case"] else "the same with other fields"
 
 
-def _environment_differences(
-    one: Mapping[str, Any], two: Mapping[str, Any]
-) -> Iterator[tuple[str, str, Any, Any]]:
-    then, now = _environments(one), _environments(two)
+def _environment_changes(one: Document, two: Document) -> list[Change]:
+    then, now = recorded_environments(one), recorded_environments(two)
     if then.keys() != now.keys():
-        yield "", "--python", ", ".join(then) or "none", ", ".join(now) or "none"
-        return
-    for name, environment in then.items():
-        facts = [fact for fact in COMPARED_FACTS if fact != "device_uuid"]
-        facts += COMPARED_IF_NAMED if name else ()
-        for fact, a, b in different(facts, environment, now[name], CHOICE):
-            yield name, fact, a, b
-
-
-def _environments(meta: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    named = {one["name"]: one["environment"] for one in meta.get("environments") or ()}
-    return named or {"": meta["environment"]}
+        names = [", ".join(map(str, some)) for some in (then, now)]
+        return [Change(None, "--python", *(name.replace("None", "none") for name in names))]
+    return unlike(then, now)
 
 
 def _whole(own: Sequence[Document], elsewhere: Sequence[Document]) -> list[Document]:

@@ -1,11 +1,10 @@
 """Trained models in files of the user's: named, read, and looked at head by head.
 
 given           what the user names, and which of its files are read; imports no torch
+tensors         what safetensors files hold
 decoder_file    attnbench's own format: write and read a small decoder
 hugging_face    a model of Hugging Face's in a local folder
-gated           what both are here: logits with a factor for each head, and what each head does
 sequences       the tokens that a model is looked at with
-removal         losses without single heads and with fewer and fewer
 
 A checkpoint is data. No name in it is imported, no pickle is read, nothing is downloaded.
 """

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
@@ -74,17 +74,10 @@ def read_checkpoints(
     """
     if tokens is not None and not given:
         raise BadInput("--tokens belongs to --checkpoint PATH; give the model too")
-    pairs = [_name_and_path(one) if isinstance(one, str) else one for one in given]
-    return checkpoints_of(pairs, tokens)
-
-
-def checkpoints_of(
-    given: Iterable[tuple[str | None, str]], tokens: str | None = None
-) -> tuple[Checkpoint, ...]:
-    """`given`: a name, or None for the file's own, and a path. Raises BadInput."""
     file = None if tokens is None else _tokens_file(tokens)
     found: dict[str, Checkpoint] = {}
-    for name, path in given:
+    for named in given:
+        name, path = _name_and_path(named) if isinstance(named, str) else named
         one = _checkpoint(name, path, file)
         if (other := found.get(one.name)) is not None:
             raise BadInput(

@@ -6,7 +6,6 @@ through one interface, in which we stand: each layer's own eager function is cal
 and outputs are kept, and the outputs are scaled head by head.
 """
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,16 +15,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...files.errors import BadInput, shown
+from ...files.errors import BadInput, first_line, shown
 from ...files.printable import visible
-from ...files.safe_files import open_plain
 from ...models import config_file
 from ..gated import About, Gates
 from ..head_metrics import Heads
-from .given import TOKENIZER, weight_files
+from .given import weight_files
+from .tensors import read_tensors
 
 IMPLEMENTATION = "attnbench_heads"
-REFUSED = ("quantization_config", "compression_config")
+REFUSED = {"quantization_config", "compression_config"}
 LEFT_OUT = {
     *("attn_implementation", "experts_implementation", "output_attentions", "auto_map"),
     *("output_hidden_states", "fusion_config", "distributed_config", "kernel_config"),
@@ -34,11 +33,8 @@ LEFT_OUT = {
 """Fields of a configuration that say how to compute, or where other files are."""
 AHEAD_SHARE = 1e-6  # of a query's weight on later tokens, from which a model is not causal
 PROBE_TOKENS = 4
-MOST_REASON = 150  # characters
-UNSEEN = (
-    "does not call its attention through transformers' interface, so its heads cannot be seen;"
-    " wanted a newer family, such as gpt2 or llama"
-)
+UNSEEN = "does not call its attention through transformers' interface: its heads cannot be seen"
+NEWER = "a newer family, such as gpt2 or llama"
 
 
 class HuggingFaceModel:
@@ -48,14 +44,12 @@ class HuggingFaceModel:
         """In fp32. Raises BadInput; `most_bytes`: that its weights may take."""
         self.place = shown(str(folder))
         data = config_file.read(folder / config_file.FILE)
-        for name in REFUSED:
-            if name in data:
-                raise BadInput(
-                    f"{self.place}: {name}: its weights are quantized; wanted fp32, fp16 or bf16;"
-                    " save a model that is not quantized"
-                )
-        files = weight_files(folder)
-        tensors = _tensors(files, self.place, most_bytes)
+        for name in REFUSED & data.keys():
+            raise self._refusal(
+                f"{name}: its weights are quantized",
+                "fp32, fp16 or bf16; save a model that is not quantized",
+            )
+        tensors, _ = read_tensors(weight_files(folder), self.place, most_bytes)
         self.model = self._loaded(data, tensors).to(device)
         self._gates: Gates | None = None
         self._kept: list[tuple[int, Heads]] | None = None
@@ -75,6 +69,9 @@ class HuggingFaceModel:
             longest=getattr(text, "max_position_embeddings", None),
             trained={},
         )
+
+    def _refusal(self, found: str, wanted: str) -> BadInput:
+        return BadInput(f"{self.place}: {found}; wanted {wanted}")
 
     def logits(self, tokens: Tensor, gates: Gates | None = None) -> Tensor:
         self._gates, self._calls = gates, 0
@@ -105,14 +102,12 @@ class HuggingFaceModel:
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001 - a model of any family may fail in any way
-            raise BadInput(
-                f"{self.place}: {kind} does not run on {tokens.shape[1]} tokens:"
-                f" {_reason(error)}; wanted a decoder of transformers"
-            ) from None
+            found = f"{kind} does not run on {tokens.shape[1]} tokens: {_reason(error)}"
+            raise self._refusal(found, "a decoder of transformers") from None
         if not kept:
-            raise BadInput(f"{self.place}: {kind} {UNSEEN}")
+            raise self._refusal(f"{kind} {UNSEEN}", NEWER)
         if any(bool(one.weights.triu(1).max() > AHEAD_SHARE) for _, one in kept):
-            raise BadInput(f"{self.place}: {kind} looks at later tokens; wanted a causal decoder")
+            raise self._refusal(f"{kind} looks at later tokens", "a causal decoder")
         return kept
 
     def _loaded(self, data: Mapping[str, Any], tensors: dict[str, Tensor]) -> Any:
@@ -124,26 +119,21 @@ class HuggingFaceModel:
         transformers.logging.disable_progress_bar()
         kind, version = data.get("model_type"), transformers.__version__
         if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
-            raise BadInput(
-                f"{self.place}: model_type: {shown(kind)}; wanted one that transformers {version}"
-                " knows; a newer version may know it"
-            )
+            known = f"one that transformers {version} knows; a newer version may know it"
+            raise self._refusal(f"model_type: {shown(kind)}", known)
         try:
             config = CONFIG_MAPPING[kind].from_dict(_plain(data))
             family = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
             if family is None:
-                raise BadInput(
-                    f"{self.place}: model_type: {kind} predicts no next token in transformers"
-                    f" {version}; wanted a decoder such as gpt2 or llama"
-                )
+                found = f"model_type: {kind} predicts no next token in transformers {version}"
+                raise self._refusal(found, "a decoder such as gpt2 or llama")
             layers = getattr(config.get_text_config(decoder=True), "num_hidden_layers", 0)
             if layers > len(tensors):  # each would take time and memory to make
-                raise BadInput(
-                    f"{self.place}: num_hidden_layers: {shown(layers)}, with {len(tensors)} tensors"
-                    " in its files; wanted all weights of a decoder"
-                )
+                found = f"num_hidden_layers: {shown(layers)}, with {len(tensors)} tensors"
+                raise self._refusal(f"{found} in its files", "all weights of a decoder")
+            family = family[0] if isinstance(family, tuple) else family
             with self._attending():
-                model, report = _class_of(family).from_pretrained(
+                model, report = family.from_pretrained(
                     None,
                     config=config,
                     state_dict=tensors,
@@ -157,16 +147,12 @@ class HuggingFaceModel:
             raise
         except Exception as error:  # noqa: BLE001 - whatever transformers raises on these files
             if IMPLEMENTATION in str(error):  # looked up where only its own ones are
-                raise BadInput(f"{self.place}: {kind} {UNSEEN}") from None
-            raise BadInput(
-                f"{self.place}: {kind}: transformers {version} does not load it: {_reason(error)};"
-                " wanted config.json and weights that belong together"
-            ) from None
+                raise self._refusal(f"{kind} {UNSEEN}", NEWER) from None
+            found = f"{kind}: transformers {version} does not load it: {_reason(error)}"
+            raise self._refusal(found, "config.json and weights that belong together") from None
         if missing := sorted(map(str, report["missing_keys"])):
-            raise BadInput(
-                f"{self.place}: {kind}: {len(missing)} weights are missing, such as"
-                f" {shown(missing[0])}; wanted all weights of a decoder"
-            )
+            found = f"{kind}: {len(missing)} weights are missing, such as {shown(missing[0])}"
+            raise self._refusal(found, "all weights of a decoder")
         return model.requires_grad_(requires_grad=False)
 
     @contextmanager
@@ -186,10 +172,8 @@ class HuggingFaceModel:
         own = sys.modules[type(module).__module__]
         eager = getattr(own, "eager_attention_forward", None)
         if eager is None:
-            raise BadInput(
-                f"{self.place}: {type(module).__name__} has no eager attention; wanted one whose"
-                " weights can be seen"
-            )
+            found = f"{type(module).__name__} has no eager attention"
+            raise self._refusal(found, "one whose weights can be seen")
         o, p = eager(module, query, key, value, mask, **more)
         number, self._calls = self._calls, self._calls + 1
         if self._kept is not None:
@@ -199,47 +183,6 @@ class HuggingFaceModel:
         if self._gates is not None:
             o = o * self._gates[number][:, None]
         return o, p
-
-
-class UnreadableTokenizer(Exception):
-    """A tokenizer.json is there and cannot be read; the message says why, without the folder."""
-
-
-def token_names(folder: Path, tokens: list[int]) -> list[str] | None:
-    """What the folder's tokenizer calls them; None without one. Raises UnreadableTokenizer."""
-    tokenizer = _tokenizer(folder)
-    return None if tokenizer is None else [tokenizer.decode([token]) for token in tokens]
-
-
-def token_ids(folder: Path, text: str) -> list[int]:
-    """The tokens of a text. Raises BadInput."""
-    found, tokenizer = f"no {TOKENIZER}", None
-    try:
-        tokenizer = _tokenizer(folder)
-    except UnreadableTokenizer as error:
-        found = str(error)
-    if tokenizer is None:
-        raise BadInput(
-            f"{shown(str(folder))}: {found}, so text has no tokens; wanted one that the package"
-            " tokenizers wrote, or --tokens with a JSON list of token ids"
-        )
-    return list(tokenizer.encode(text).ids)
-
-
-def _tokenizer(folder: Path) -> Any:
-    """None without one. Raises UnreadableTokenizer."""
-    from tokenizers import Tokenizer
-
-    path = folder / TOKENIZER
-    if not os.path.lexists(path):
-        return None
-    try:
-        with os.fdopen(open_plain(path.resolve()), "rb") as file:
-            return Tokenizer.from_buffer(file.read())
-    except Exception as error:  # noqa: BLE001 - the library raises Exception itself
-        text = str((isinstance(error, OSError) and error.strerror) or error)
-        why = visible(text.rpartition("buffer: ")[2].partition("\n")[0][:MOST_REASON])
-        raise UnreadableTokenizer(f"{TOKENIZER} cannot be read ({why})") from None
 
 
 def _plain(value: Any) -> Any:
@@ -253,36 +196,5 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _class_of(found: Any) -> Any:
-    return found[0] if isinstance(found, tuple) else found
-
-
-def _tensors(files: list[Path], place: str, most_bytes: int | None) -> dict[str, Tensor]:
-    from safetensors import SafetensorError, safe_open
-
-    found: dict[str, Tensor] = {}
-    taken = 0
-    try:
-        for path in files:
-            with safe_open(path, framework="pt") as file:
-                for name in file.keys():  # noqa: SIM118 - no mapping
-                    count = 1
-                    for size in file.get_slice(name).get_shape():
-                        count *= size
-                    taken += 4 * count
-                    if most_bytes is not None and taken > most_bytes:
-                        raise BadInput(
-                            f"{place}: its weights take more than the memory budget, {most_bytes}"
-                            " bytes, in fp32; wanted a smaller model; raise it with --memory-gib"
-                        )
-                    found[name] = file.get_tensor(name)
-    except (SafetensorError, OSError, ValueError, MemoryError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(f"{place}: {_reason(error)}; wanted whole safetensors files") from None
-    return found
-
-
 def _reason(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return shown(lines[0][:200]) if lines else type(error).__name__
+    return visible(first_line(error)[:200])

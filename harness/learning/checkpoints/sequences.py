@@ -12,22 +12,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from pydantic import StrictInt, TypeAdapter
 from torch import Generator, Tensor
 from torch.nn.functional import pad
 
 from ...files.errors import BadInput, shown
+from ...files.printable import visible
 from ...files.safe_files import NotPlain, open_plain
 from ..gated import About
-from ..synthetic_tasks import UNSCORED, Batch, task
+from ..synthetic_tasks import TASKS, UNSCORED, Batch, task
 from ..training import held_out
-from . import hugging_face
+from .given import TOKENIZER
 
 REPEATED = 24  # random tokens, which are then said again
 SEQUENCES = 16
 LONGEST = 48  # tokens of a sequence of the user's
 MAX_BYTES = 1 << 20
+ROWS = TypeAdapter(list[list[StrictInt]])
+MOST_REASON = 150  # characters
 MAX_LABEL = 12  # characters of a token's name
-TASKS = ("recall", "copy", "majority", "two_relations", "six_relations", "text")
 
 
 class Sequences(NamedTuple):
@@ -63,8 +66,9 @@ def _of_task(about: About, device: torch.device) -> Sequences | None:
     if of.vocabulary != about.vocabulary or drawn.tokens.shape[1] > (about.longest or 0):
         return None
     first = drawn.tokens[0].tolist()
-    labels = [of.names[token] if token < len(of.names) else str(token) for token in first]
-    return Sequences(*_halves(drawn), labels, f"new sequences of its task, {name}")
+    return Sequences(
+        *_halves(drawn), [of.names[token] for token in first], f"new sequences of its task, {name}"
+    )
 
 
 def _repeated(about: About, path: Path, seed: int, device: torch.device) -> Sequences:
@@ -79,7 +83,7 @@ def _repeated(about: About, path: Path, seed: int, device: torch.device) -> Sequ
     tokens = once.repeat(1, 2)
     targets = _next(tokens)
     targets[:, : half - 1] = UNSCORED  # nobody can know what was drawn
-    batch = Batch(tokens.to(device), targets.to(device))
+    batch = Batch(tokens, targets).to(device)
     labels, unnamed = _labels(about, path, tokens[0].tolist())
     return Sequences(*_halves(batch), labels, f"{half} random tokens, said twice", unnamed)
 
@@ -93,30 +97,34 @@ def _given(about: About, path: Path, file: Path, device: torch.device) -> Sequen
     if read is None and about.format != "transformers":
         raise BadInput(f"{place}: not JSON; wanted a list of token ids for this model")
     if read is None:
-        read = hugging_face.token_ids(path, text)
-    rows: list[Any] = read if read and isinstance(read[0], list) else [read]
+        tokenizer, why = _tokenizer(path)
+        if tokenizer is None:
+            raise BadInput(
+                f"{shown(str(path))}: {why or f'no {TOKENIZER}'}, so text has no tokens; wanted one"
+                " that the package tokenizers wrote, or --tokens with a JSON list of token ids"
+            )
+        read = tokenizer.encode(text).ids
     longest = min(LONGEST, about.longest or LONGEST)
-    if len(rows) == 1 and isinstance(rows[0], list):  # one long text, as sequences of one length
-        count = max(1, len(rows[0]) // longest)
-        size = longest if count > 1 else min(longest, len(rows[0]))
-        rows = [rows[0][start : start + size] for start in range(0, count * size, size)]
-    rows = [row[:longest] if isinstance(row, list) else row for row in rows[: 2 * SEQUENCES]]
-    known = all(
-        isinstance(row, list)
-        and len(row) == len(rows[0])
-        and all(type(one) is int and 0 <= one < about.vocabulary for one in row)
-        for row in rows
-    )
-    if not known or not rows or len(rows[0]) < 2:
+    try:
+        rows = ROWS.validate_python(read if read and isinstance(read[0], list) else [read])
+        if len(rows) == 1:  # one long text, as sequences of one length
+            words, size = rows[0], min(longest, len(rows[0]))
+            rows = [words[at : at + size] for at in range(0, len(words) - size + 1, size)]
+        tokens = torch.tensor([row[:longest] for row in rows[: 2 * SEQUENCES]])
+        if (
+            tokens.shape[1] < 2
+            or not 0 <= int(tokens.min()) <= int(tokens.max()) < about.vocabulary
+        ):
+            raise ValueError
+    except ValueError:
         raise BadInput(
             f"{place}: not sequences of this model's tokens; wanted one list, or lists of one"
             f" length, of 2 or more whole numbers from 0 to {about.vocabulary - 1}"
-        )
-    tokens = torch.tensor(rows)
-    batch = Batch(tokens.to(device), _next(tokens).to(device))
+        ) from None
+    batch = Batch(tokens, _next(tokens)).to(device)
     count, size = tokens.shape
     what = f"{count} sequence{'s' if count > 1 else ''} of {size} tokens from {file.name}"
-    labels, unnamed = _labels(about, path, rows[0])
+    labels, unnamed = _labels(about, path, tokens[0].tolist())
     return Sequences(*_halves(batch), labels, what, unnamed)
 
 
@@ -126,10 +134,7 @@ def _halves(batch: Batch) -> tuple[Batch, Batch]:
     if count < 4:
         return batch, batch
     half = min(count // 2, SEQUENCES)
-    return (
-        Batch(batch.tokens[:half], batch.targets[:half]),
-        Batch(batch.tokens[half : 2 * half], batch.targets[half : 2 * half]),
-    )
+    return batch.part(0, half), batch.part(half, 2 * half)
 
 
 def _next(tokens: Tensor) -> Tensor:
@@ -138,17 +143,26 @@ def _next(tokens: Tensor) -> Tensor:
 
 def _labels(about: About, path: Path, tokens: list[int]) -> tuple[list[str], str | None]:
     """What the tokens are called, and why by their numbers, if a tokenizer cannot be read."""
-    named, unnamed = None, None
-    if about.format == "transformers":
-        try:
-            named = hugging_face.token_names(path, tokens)
-        except hugging_face.UnreadableTokenizer as error:
-            unnamed = f"{error}, so tokens are called by their numbers"
-    labels = [
-        f"{number}" if named is None else _label(named[place], number)
-        for place, number in enumerate(tokens)
-    ]
-    return labels, unnamed
+    tokenizer, why = _tokenizer(path) if about.format == "transformers" else (None, "")
+    names = [str(one) if tokenizer is None else tokenizer.decode([one]) for one in tokens]
+    unnamed = f"{why}, so tokens are called by their numbers" if why else None
+    return [*map(_label, names, tokens)], unnamed
+
+
+def _tokenizer(folder: Path) -> tuple[Any, str]:
+    """None without one, and if it cannot be read; then with the reason."""
+    from tokenizers import Tokenizer
+
+    path = folder / TOKENIZER
+    if not os.path.lexists(path):
+        return None, ""
+    try:
+        with os.fdopen(open_plain(path.resolve()), "rb") as file:
+            return Tokenizer.from_buffer(file.read()), ""
+    except Exception as error:  # noqa: BLE001 - the library raises Exception itself
+        text = str((isinstance(error, OSError) and error.strerror) or error)
+        why = visible(text.rpartition("buffer: ")[2].partition("\n")[0][:MOST_REASON])
+        return None, f"{TOKENIZER} cannot be read ({why})"
 
 
 def _label(name: str, number: int) -> str:

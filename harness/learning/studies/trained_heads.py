@@ -17,7 +17,7 @@ from .. import head_metrics, removal, smaller_layers, training
 from ..checkpoints import decoder_file, given
 from ..findings import TrainedHeads
 from ..gated import GatedDecoder
-from ..synthetic_tasks import Batch, Task, task
+from ..synthetic_tasks import Batch, task
 from ..training import held_out, one_thread, quality, seen
 
 QUESTION = "What do 1 to 64 heads of one width learn, how well, and what does a step cost?"
@@ -90,7 +90,7 @@ def trained(
     """
     of = task(name)
     tested, known = held_out(of, seed, device), seen(of, seed, device)
-    looked_at, judged_on = _first(tested, LOOKED_AT), _first(known, LOOKED_AT)
+    looked_at, judged_on = tested.part(0, LOOKED_AT), known.part(0, LOOKED_AT)
     model = training.decoder(of, heads, device, seed)
     before = head_metrics.heads_of(model, looked_at.tokens)
     done = training.train(model, of, STEPS[name], seed)
@@ -100,6 +100,11 @@ def trained(
         decoder_file.save(model, file, about)
     after = head_metrics.heads_of(model, looked_at.tokens)
     noisy = {level: quality(model, tested, level) for level in NOISE_LEVELS}
+    metrics: dict[str, Any] = {
+        f"{name}_{when}": values
+        for when, blocks in (("before", before), ("after", after))
+        for name, values in head_metrics.metrics(blocks, looked_at.tokens).items()
+    }
     drawn = maps and heads <= MOST_DRAWN
     return TrainedHeads(
         **training.learnt(name, of, model, done, seed, tested),
@@ -110,17 +115,12 @@ def trained(
         noise_levels_ratio=list(NOISE_LEVELS),
         noise_levels_loss_nats=[of_level for of_level, _ in noisy.values()],
         noise_levels_accuracy_ratio=[right for _, right in noisy.values()],
-        **_named(head_metrics.metrics(before, looked_at.tokens), "before"),
-        **_named(head_metrics.metrics(after, looked_at.tokens), "after"),
+        **metrics,
         **_pruned(model, looked_at, judged_on, costly=maps and heads == COSTED),
-        sentence=_words(of, looked_at) if drawn else None,
+        sentence=[of.names[one] for one in looked_at.tokens[0].tolist()] if drawn else None,
         weight_rows_before=head_metrics.maps(before) if drawn else None,
         weight_rows_after=head_metrics.maps(after) if drawn else None,
     )
-
-
-def _named(found: dict[str, head_metrics.Numbers], when: str) -> dict[str, Any]:
-    return {f"{name}_{when}": values for name, values in found.items()}
 
 
 def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool)
     singly = len(order) <= MOST_ONE_BY_ONE
     pruned = [*range(len(order) + 1)] if singly else greedy
     in_groups = len(order) > GREEDY_STEPS
-    chosen_on = _first(judged_on, GREEDY_SEQUENCES) if in_groups else judged_on
+    chosen_on = judged_on.part(0, GREEDY_SEQUENCES) if in_groups else judged_on
     few = model.problem.heads <= MOST_SINGLE
     return {
         "whole_loss_nats": quality(model, looked_at)[0],
@@ -150,11 +150,3 @@ def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool)
             else dict.fromkeys(smaller_layers.FIELDS)
         ),
     }
-
-
-def _first(batch: Batch, count: int) -> Batch:
-    return Batch(batch.tokens[:count], batch.targets[:count])
-
-
-def _words(of: Task, batch: Batch) -> list[str]:
-    return [of.names[token] for token in batch.tokens[0].tolist()]

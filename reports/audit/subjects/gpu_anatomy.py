@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from ....harness.audit.verdict import is_serialized, spills, verdicts
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
-from ...elements import Bar, Bars, Block, Card, Table, note
+from ...elements import Bar, Bars, Block, Card, Marked, Table, note, table_of
 from ...formatting import list_text, plural
+from ...quantity import Number
 from ...subjects import Subject
 from .. import cells
-from ..glossary import TERMS
 from ..kernels import by_gpu, first, gpu_text, kernel_name, kernels, short_name, versions
 
 TITLE = "GPU anatomy"
@@ -33,6 +33,52 @@ HOW_TO_READ = (
 )
 
 
+TERMS = {
+    "SM": (
+        "Streaming multiprocessor. A GPU has from dozens to well over a hundred; each works"
+        " independently, with its own registers, shared memory and tensor cores."
+    ),
+    "block": (
+        "The threads that share one piece of work, here a tile of queries against tiles of keys. A"
+        " block runs on one SM until it ends; other blocks wait until there is room."
+    ),
+    "warp": (
+        "32 threads that execute each step together. An SM has four schedulers; in every cycle"
+        " each picks a warp that is not waiting, so more warps hide more waiting."
+    ),
+    "registers": (
+        "Where a thread keeps the values that it computes with, 32 bits each, at most 255. Those"
+        " of all threads of a block are allocated as long as it lives, in steps of 8 per thread."
+    ),
+    "shared memory": (
+        "Fast memory of the SM that all threads of a block can access; it holds tiles of queries,"
+        " keys and values. The system reserves 1 KiB per block."
+    ),
+    "tensor memory": (
+        "Where matrix products on 10.x and 11.0 keep their sums. A block waits until enough of it"
+        " is free."
+    ),
+    "occupancy": "Warps resident on an SM over the most that it can hold.",
+    "limited by": "The resource that runs out first, so no further block fits.",
+    "spill": (
+        "A value without a register goes to local memory, behind the caches, and is loaded again"
+        " when it is needed."
+    ),
+    "matrix products": (
+        "Instructions that multiply tiles on tensor cores. HMMA: each warp on its own. HGMMA: four"
+        " warps together, from shared memory. UTCHMMA: one thread starts them, the sums go to"
+        " tensor memory. Static count in the code: a loop counts once."
+    ),
+    "copies": (
+        "Instructions that bring tiles into shared memory while the SM computes: LDGSTS by every"
+        " thread, TMA as whole tiles."
+    ),
+    "exponentials": (
+        "Powers of two (MUFU.EX2) for the softmax. They have a unit of their own, a few per cycle."
+    ),
+}
+
+
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     gpus = by_gpu(kernels(meta))
     if not gpus:
@@ -40,22 +86,22 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     several = len({run for run, _ in gpus}) > 1
     names = [run if several else "" for run, _ in gpus]
     judged = [
-        (name, one)
+        (f"{name}: {one.gpu}" if name else one.gpu, one)
         for name, of_gpu in zip(names, gpus.values(), strict=True)
         for one in verdicts(of_gpu)
     ]
-    good = [one.is_good for _, one in judged]
+    good = sum(one.is_good for _, one in judged)
     card = Card(
         name="gpu_anatomy",
         title="What the compilers made of the kernels",
-        sentence=f"All kernels are good for {sum(good)} of {plural(len(good), 'GPU')}.",
-        picture=Table(
-            title="Verdicts",
-            columns=("GPU", "verdict"),
-            rows=tuple(
-                (f"{f'{name}: ' if name else ''}{one.gpu}", one.words) for name, one in judged
-            ),
-            verdicts={(at, 0): "good" if ok else "bad" for at, ok in enumerate(good)},
+        sentence=f"All kernels are good for {good} of {plural(len(judged), 'GPU')}.",
+        picture=table_of(
+            "Verdicts",
+            judged,
+            {
+                "GPU": lambda of: Marked(cell=of[0], verdict="good" if of[1].is_good else "bad"),
+                "verdict": lambda of: of[1].words,
+            },
         ),
         wide=True,
     )
@@ -66,23 +112,20 @@ def _blocks(gpus: Sequence[Sequence[Row]], names: Sequence[str]) -> Iterator[Blo
     """`gpus`: the kernels of each GPU. `names`: of their runs, or "" if there is one."""
     bad = [row for rows in gpus for row in rows if is_bad(row)]
     if bad:
-        yield Table(
-            title="Kernels that fail the audit",
-            columns=("GPU", "kernel", "configuration", "registers", "problem"),
-            rows=tuple(
-                (
-                    short_name(row),
-                    kernel_name(row),
-                    cells.configuration(row["config"]),
-                    str(row.get("thread_register_count") or ""),
-                    cells.problem(row),
-                )
-                for row in bad[:MOST_ROWS]
-            ),
+        yield table_of(
+            "Kernels that fail the audit",
+            bad[:MOST_ROWS],
+            {
+                "GPU": short_name,
+                "kernel": kernel_name,
+                "configuration": lambda row: cells.configuration(row["config"]),
+                "registers": lambda row: row.get("thread_register_count") or "",
+                "problem": cells.problem,
+            },
         )
     shown = [row for rows in gpus for row in examples(rows)]
     if shown:
-        yield Table(title="Terms", columns=("term", "meaning"), rows=TERMS)
+        yield Table(title="Terms", columns=("term", "meaning"), rows=tuple(TERMS.items()))
         yield note(HOW_TO_READ)
     for kernel in dict.fromkeys(row["kernel"] for row in shown):
         yield _figure([row for row in shown if row["kernel"] == kernel])
@@ -137,21 +180,17 @@ def _figure(rows: Sequence[Row]) -> Bars:
             (f"{short_name(row)}: {cells.configuration(row['config'])}", tuple(_bars(row)))
             for row in rows
         ),
-        table=Table(
-            title="One SM, and the resources of a block",
-            columns=("GPU", "configuration", "resource", "of a block", "of an SM", "blocks"),
-            rows=tuple(
-                (
-                    short_name(row),
-                    cells.configuration(row["config"]),
-                    name.replace("_", " "),
-                    cells.amount_text(name, taken),
-                    cells.amount_text(name, capacity),
-                    str(row["block_limits"].get(name, "")),
-                )
-                for row in rows
-                for name, taken, capacity in cells.resources(row)
-            ),
+        table=table_of(
+            "One SM, and the resources of a block",
+            [(row, *resource) for row in rows for resource in cells.resources(row)],
+            {
+                "GPU": lambda one: short_name(one[0]),
+                "configuration": lambda one: cells.configuration(one[0]["config"]),
+                "resource": lambda one: one[1].replace("_", " "),
+                "of a block": lambda one: Number(cells.amount_text(one[1], one[2])),
+                "of an SM": lambda one: Number(cells.amount_text(one[1], one[3])),
+                "blocks": lambda one: one[0]["block_limits"].get(one[1], ""),
+            },
         ),
     )
 

@@ -3,16 +3,16 @@
 A step is an iteration of the loop, one tile of the side that it goes through.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from ....harness.audit import tensor_bound
 from ....harness.audit.tensor_bound import LIMITS, most_busy
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
-from ...elements import Block, Card, Table, Text, note
+from ...elements import Block, Card, Text, note, table_of
 from ...formatting import list_text, percent_text, plural
+from ...quantity import Cell, Number, Quantity
 from ...subjects import Subject
 from ..cells import configuration, head_text, limit_text
 from ..kernels import by_gpu, first, kernels, short_name
@@ -24,10 +24,6 @@ ABOUT = ("kernels",)
 USUAL_WIDTHS = (64, 128)  # of a head, in most models of today
 MOST_ROWS = 60
 CYCLES = ("tensor", "exponential", "issue")
-COLUMNS = (
-    *("GPU", "kernel, head", "configuration", "products", "exponentials", "instructions"),
-    *("registers", "blocks on an SM", "busy at most", "one block more"),
-)
 MODEL = (
     "Cycles are counted in the machine code for one warp on its quarter of an SM, and bounds follow"
     " from them: nothing here was run or timed. Waiting for memory and for barriers comes on top,"
@@ -44,8 +40,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     return Subject(card=card if said else None, blocks=tuple(_blocks(gpus)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class Bound(NamedTuple):
     """Cycles that one warp's step takes of its quarter of an SM, and the most that tensor cores
     are busy: with the blocks that an SM holds, and with one more.
     """
@@ -61,24 +56,14 @@ class Bound:
 
 def bound(row: Row) -> Bound | None:
     """None without the cycles of its loop, or if no block fits an SM."""
-    cycles = [row.get(f"loop_{name}_cycles") for name in CYCLES]
+    tensor, exponentials, issue = (row.get(f"loop_{name}_cycles") for name in CYCLES)
     warps, blocks = row.get("block_warp_count"), row.get("sm_block_count")
-    if not cycles[0] or None in cycles or not warps or not blocks:
+    if not tensor or exponentials is None or issue is None or not warps or not blocks:
         return None
-    asked = row["config"].get("warps")
-    (here, limit), (more, more_limit) = (
-        most_busy(row, warps, count, asked) for count in (blocks, blocks + 1)
+    here, more = (
+        most_busy(row, warps, count, row["config"].get("warps")) for count in (blocks, blocks + 1)
     )
-    tensor, exponentials, issue = cast(list[float], cycles)
-    return Bound(
-        tensor=tensor,
-        exponentials=exponentials,
-        issue=issue,
-        busy_ratio=here,
-        limit=limit,
-        more_ratio=more,
-        more_limit=more_limit,
-    )
+    return Bound(tensor, exponentials, issue, *here, *more)
 
 
 def why_no_bound(row: Row) -> str:
@@ -187,29 +172,37 @@ def _blocks(gpus: Sequence[Sequence[Row]]) -> Iterator[Block]:
             reasons.setdefault(why_no_bound(row), {})[short_name(row)] = None
     for why, names in reasons.items():
         yield note(f"No bound is known for {list_text(list(names))}: {why}.")
-    yield Table(
-        title=(
-            "Cycles of a step by what they use, registers of a thread, blocks, and how busy"
-            " the tensor cores can be"
-        ),
-        columns=COLUMNS,
-        rows=tuple(map(_cells, shown[:MOST_ROWS])),
+    yield table_of(
+        "Cycles of a step by what they use, registers of a thread, blocks, and how busy"
+        " the tensor cores can be",
+        [(row, bound(row)) for row in shown[:MOST_ROWS]],
+        COLUMNS,
     )
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    cycles, ratios = ("", "", ""), ("", "")
-    if (one := bound(row)) is not None:
-        cycles = (f"{one.tensor:,.0f}", f"{one.exponentials:,.0f}", f"{one.issue:,.0f}")
-        more = percent_text(one.more_ratio) if one.more_ratio > one.busy_ratio else ""
-        ratios = (f"{percent_text(one.busy_ratio)}, {LIMITS[one.limit]}", more)
+def _held(row: Row) -> str:
+    """`1: registers`: blocks on an SM, and why no more."""
     held, limited = row.get("sm_block_count"), limit_text(row)
-    return (
-        short_name(row),
-        f"{row['kernel']}, {head_text(row)}",
-        configuration(row["config"]),
-        *cycles,
-        str(row.get("thread_register_count") or ""),
-        f"{held}: {limited}" if held and limited else str(held or ""),
-        *ratios,
-    )
+    return f"{held}: {limited}" if held and limited else str(held or "")
+
+
+def _cycles(count: float) -> Number:
+    return Number(f"{count:,.0f}")
+
+
+COLUMNS: dict[str, Callable[[tuple[Row, Bound | None]], Cell]] = {
+    "GPU": lambda of: short_name(of[0]),
+    "kernel, head": lambda of: f"{of[0]['kernel']}, {head_text(of[0])}",
+    "configuration": lambda of: configuration(of[0]["config"]),
+    "products": lambda of: _cycles(of[1].tensor) if of[1] else "",
+    "exponentials": lambda of: _cycles(of[1].exponentials) if of[1] else "",
+    "instructions": lambda of: _cycles(of[1].issue) if of[1] else "",
+    "registers": lambda of: of[0].get("thread_register_count") or "",
+    "blocks on an SM": lambda of: _held(of[0]),
+    "busy at most": lambda of: (
+        f"{percent_text(of[1].busy_ratio)}, {LIMITS[of[1].limit]}" if of[1] else ""
+    ),
+    "one block more": lambda of: (
+        Quantity(of[1].more_ratio, "share") if of[1] and of[1].more_ratio > of[1].busy_ratio else ""
+    ),
+}

@@ -115,21 +115,22 @@ def _not_run(claims: Sequence[Claim], title: str) -> Table:
 
 
 def _shown(claim: Claim, tested: Sequence[Claim]) -> str:
-    """The statement, and beside it what decides it unless the sentence of the card says it.
+    """The statement, and beside it what decides it unless the sentence of the card says it."""
+    texts = [] if len(tested) <= MOST_SPELLED_OUT else [_deciding(claim)]
+    return ASIDE.join([claim.of.statement, *filter(None, texts)])
 
-    `Removing heads saves cost in proportion. · fused time supported: ...; sdpa time refuted: ...`.
-    """
-    if len(tested) <= MOST_SPELLED_OUT:
-        return claim.of.statement
+
+def _deciding(claim: Claim) -> str:
+    """`fused time supported: ...; sdpa time refuted: ...`: the first part of each verdict."""
     first = {part.verdict: part for part in reversed(claim.parts)}
-    deciding: tuple[ClaimVerdict, ...] = (claim.verdict,)
+    decide: tuple[ClaimVerdict, ...] = (claim.verdict,)
     if claim.verdict == "depends":
-        deciding = ("supported", "refuted", "depends")
+        decide = ("supported", "refuted", "depends")
     texts = []
-    for part in [first[verdict] for verdict in deciding if verdict in first][:MOST_PARTS]:
+    for part in [first[verdict] for verdict in decide if verdict in first][:MOST_PARTS]:
         said = "" if part.verdict == claim.verdict else f" {part.verdict}"
         texts.append(f"{part.of}{said}" + (f": {part.numbers}" if part.numbers else ""))
-    return ASIDE.join([claim.of.statement, "; ".join(texts)]) if texts else claim.of.statement
+    return "; ".join(texts)
 
 
 def _sentence(tested: Sequence[Claim]) -> str:
@@ -146,21 +147,7 @@ def _sentence(tested: Sequence[Claim]) -> str:
 
 
 def _spelled_out(claim: Claim) -> str:
-    """`C14, "Removing heads saves cost in proportion", depends: supported for fused bytes (...)`.
-
-    By verdict, with the numbers of the first part; those that decide nothing only if no other does.
-    """
+    """`C14, "Removing heads saves cost in proportion", depends: fused time supported: ...`."""
     statement = claim.of.statement.split(". (")[0].rstrip(".")
-    alone = {part.verdict for part in claim.parts} == {claim.verdict}
-    texts: list[str] = []
-    for verdict in LOOKS:
-        parts = [part for part in claim.parts if part.verdict == verdict]
-        if not parts:
-            continue
-        names = list_text([part.of.replace(", ", " ") for part in parts])
-        said = verdict != "inconclusive" or not texts
-        numbers = f" ({parts[0].numbers})" if said and parts[0].numbers else ""
-        texts.append(f"{'' if alone else f'{verdict} '}for {names}{numbers}")
     verb = "depends" if claim.verdict == "depends" else f"is {claim.verdict}"
-    colon = "" if alone else ":"
-    return f'{claim.of.name}, "{statement}", {verb}{colon} {"; ".join(texts)}.'
+    return f'{claim.of.name}, "{statement}", {verb}: {_deciding(claim)}.'

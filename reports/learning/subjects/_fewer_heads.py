@@ -5,9 +5,9 @@ from statistics import median
 
 from ....harness.learning.findings import TrainedHeads
 from ....harness.stats.intervals import Interval
-from ...elements import Figure, Panel, table_of
+from ...elements import Figure, table_of
 from ...quantity import Quantity
-from ..seeds import bounded, line, panel
+from ..figures import Axes, bounded, figure, line
 from ..trained import (
     HeadCount,
     LeftCost,
@@ -23,10 +23,11 @@ ORDERS: dict[str, Order] = {"by importance": "pruned", "greedily by loss": "gree
 Lines = Mapping[str, Mapping[float, Interval]]
 
 
-def loss_over_left(title: str, lines: Lines) -> Panel:
-    """The loss over how many heads are left; by the line's name."""
-    drawn = [line(name, dict(sorted(left.items()))) for name, left in lines.items()]
-    return panel(title, "heads left", "loss, nats", drawn)
+LOSS = Axes("heads left", "loss, nats")
+
+
+def ordered(left: Mapping[float, Interval]) -> dict[float, Interval]:
+    return dict(sorted(left.items()))
 
 
 def fewer(found: Sequence[TaskResult], caption: str) -> Iterator[Figure]:
@@ -44,24 +45,19 @@ def _lines(count: HeadCount) -> Lines:
 
 
 def _pruned(removed: Sequence[tuple[HeadCount, Lines]], caption: str) -> Figure:
-    return Figure(
-        title="Loss over the heads that are left, of 8 per block; the least important go first",
-        caption=f"{caption} · chosen on other sequences, by gradient or by trial; not retrained",
-        description=(
-            "The loss over how many heads are left when the least important ones are removed, one"
-            " panel per task: by the gradient of the whole decoder, or greedily, by the loss"
-            " without each, tried again at every step; of more than 8 heads an eighth goes at a"
-            " time. The table has the loss without single heads and without half of them."
-        ),
-        panels=tuple(
-            loss_over_left(
-                count.task,
-                {name: {x: loss for x, loss in left.items() if x} for name, left in lines.items()},
-            )
+    return figure(
+        "Loss over the heads that are left, of 8 per block; the least important go first",
+        f"{caption} · chosen on other sequences, by gradient or by trial; not retrained",
+        {
+            count.task: [
+                line(name, ordered({x: loss for x, loss in left.items() if x}))
+                for name, left in lines.items()
+            ]
             for count, lines in removed
             if count.heads == DRAWN
-        ),
-        table=table_of(
+        },
+        LOSS,
+        table_of(
             "Without some heads, loss in nats",
             removed,
             {
@@ -78,8 +74,9 @@ def _pruned(removed: Sequence[tuple[HeadCount, Lines]], caption: str) -> Figure:
             },
             folded=True,
         ),
+        about="a panel per task; by the gradient, or by trial, repeated at every step",
         same_y=False,
-        names=tuple(ORDERS),
+        names=ORDERS,
     )
 
 
@@ -103,28 +100,16 @@ def _smaller(found: Sequence[tuple[HeadCount, list[LeftCost]]], caption: str) ->
         if half.peak_bytes and whole.peak_bytes
     ]
     memory = f" and {_least_most(peaks)} of the memory" if len(peaks) == len(halves) else ""
-    return Figure(
-        title=(
-            "Layers from which the weights of half of the heads are gone take"
-            f" {shares} of the time{memory}"
-        ),
-        caption=f"{caption} · all attention layers, forward, 64 sequences; one seed",
-        description=(
-            "The time of the attention layers over how many heads are left, as a share of the time"
-            " with all heads, one panel per task. The smaller layers compute what the pruned ones"
-            " do. The table has the loss beside time and memory."
-        ),
-        panels=tuple(
-            panel(
-                count.task,
-                "heads left",
-                "time, of the whole",
-                [line("time", {one.left: one.time_ratio for one in some[-2::-1]})],
-                "share",
-            )
+    return figure(
+        "Layers from which the weights of half of the heads are gone take"
+        f" {shares} of the time{memory}",
+        f"{caption} · all attention layers, forward, 64 sequences; one seed",
+        {
+            count.task: [line("time", {one.left: one.time_ratio for one in some[-2::-1]})]
             for count, some in found
-        ),
-        table=table_of(
+        },
+        Axes("heads left", "time, of the whole", "share"),
+        table_of(
             "Loss without some heads, and what the smaller layers take",
             [
                 (count, losses_over_left(count, "pruned"), one)
@@ -141,6 +126,7 @@ def _smaller(found: Sequence[tuple[HeadCount, list[LeftCost]]], caption: str) ->
             },
             folded=True,
         ),
+        about="a panel per task; the smaller layers compute what the pruned ones do",
     )
 
 

@@ -5,17 +5,18 @@ from collections.abc import Callable, Sequence
 from ...elements import Figure, Table, table_of
 from ...formatting import plural
 from ...quantity import Cell
-from ..seeds import bounded, line, percent, percents, right_answers
+from ..figures import bounded, figure, line, percent, percents, right_answers
 from ..trained import HeadCount, TaskResult, accuracy_over_noise, overfit, points_lost
 
-MOST_LINES = 4  # of a panel: numbers of heads, from the fewest to the most
 FEW, MANY = 1, 8  # heads that the title compares
+DRAWN = {2, MANY}  # beside the fewest and the most
 
 
 def noisy(found: Sequence[TaskResult], caption: str) -> Figure | Table:
     """Accuracy over the level of noise, a line per number of heads; the table alone without it."""
     counts = [count for one in found for count in one.counts]
-    drawn = _spread_out(sorted({count.heads for count in counts}))
+    every = {count.heads for count in counts}
+    drawn = sorted({min(every), max(every)} | (DRAWN & every))
     lines = {
         one.task: {
             count.heads: points
@@ -27,40 +28,22 @@ def noisy(found: Sequence[TaskResult], caption: str) -> Figure | Table:
     table = _table(counts)
     if not any(lines.values()):
         return table
-    return Figure(
-        title=_finding(counts),
-        caption=f"{caption} · noise in standard deviations of the embedded tokens",
-        description=(
-            "The share of right answers over the level of normal noise that is added to the"
-            " embedded tokens of new sequences, one panel per task, a line per number of heads,"
-            " with intervals over seeds. The table has every number of heads."
-        ),
-        panels=tuple(
-            right_answers(
-                task,
-                "noise",
-                [
-                    line(plural(heads, "head"), points, of_shares=True)
-                    for heads, points in some.items()
-                ],
-            )
+    return figure(
+        _finding(counts),
+        f"{caption} · noise in standard deviations of the embedded tokens",
+        {
+            task: [
+                line(plural(heads, "head"), points, of_shares=True)
+                for heads, points in some.items()
+            ]
             for task, some in lines.items()
             if some
-        ),
-        table=table,
-        names=tuple(plural(heads, "head") for heads in drawn),
+        },
+        right_answers("noise"),
+        table,
+        about="a panel per task, a line per number of heads, with intervals over seeds",
+        names=[plural(heads, "head") for heads in drawn],
     )
-
-
-def _spread_out(heads: Sequence[int]) -> list[int]:
-    """At most MOST_LINES of them, the ends and what the title compares included."""
-    if len(heads) <= MOST_LINES:
-        return list(heads)
-    places = [round(at * (len(heads) - 1) / (MOST_LINES - 1)) for at in range(MOST_LINES)]
-    if MANY in heads and (named := heads.index(MANY)) not in places:
-        nearest = min(range(1, MOST_LINES - 1), key=lambda at: abs(places[at] - named))
-        places[nearest] = named
-    return [heads[place] for place in places]
 
 
 def _finding(counts: Sequence[HeadCount]) -> str:

@@ -5,24 +5,23 @@ less the loss with all heads, of the same tokens. Intervals are over sequences.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import fmean, median
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....harness.learning.findings import CheckpointHeads
 from ....harness.rows.findings import findings_of
 from ....harness.stats.intervals import Interval, mean_interval
 from ...data.row_groups import Row
-from ...data.run_meta import Meta, run_caption
+from ...data.run_meta import Meta
 from ...elements import Block, Card, Figure, Maps, Table, note, table_of
 from ...formatting import list_text, number_text, plural, range_text
 from ...quantity import Number
 from ...subjects import Subject
 from ...subjects._studies import failed
+from ..figures import bounded, by_run, figure, line, percent
 from ..maps import READING, Rows, head_name, looked_at, mean_attended, side_by_side
-from ..seeds import bounded, percent
 from ..trained import LOCAL_SHARE
-from ._fewer_heads import loss_over_left
+from ._fewer_heads import LOSS, ordered
 
 TITLE = "Heads of given models"
 ORDER = 12
@@ -42,14 +41,13 @@ TITLES = {
 LOOKS_AT = {PREVIOUS: "the token before", INDUCTION: "what followed the same token before"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """`metrics` by name, those that are known. `rise`: of the loss in nats without it; no readings
-    if it was not removed.
+class Head(NamedTuple):
+    """`metrics` by name; None: not known. `rise`: of the loss in nats without it; no readings if it
+    was not removed.
     """
 
     label: str
-    metrics: dict[str, float]
+    metrics: dict[str, float | None]
     rise: Interval
 
     @property
@@ -57,14 +55,13 @@ class Head:
         return self.rise.low > 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class Model(NamedTuple):
     """`left`: the loss by how many heads are left. `maps`: of some heads, by label."""
 
     found: CheckpointHeads
-    heads: tuple[Head, ...]
+    heads: list[Head]
     left: dict[float, Interval]
-    maps: tuple[tuple[str, Rows], ...]
+    maps: list[tuple[str, Rows]]
 
     @property
     def name(self) -> str:
@@ -81,7 +78,7 @@ class Model:
 
     def that(self, share: str) -> list[str]:
         """Heads with at least half of their weight there: INDUCTION or PREVIOUS."""
-        return [one.label for one in self.heads if one.metrics.get(share, 0.0) >= LOCAL_SHARE]
+        return [one.label for one in self.heads if (one.metrics[share] or 0.0) >= LOCAL_SHARE]
 
 
 def models(studies: object) -> list[Model]:
@@ -89,43 +86,41 @@ def models(studies: object) -> list[Model]:
 
 
 def _model(one: CheckpointHeads) -> Model:
-    sizes = one.layer_heads
+    sizes, whole = one.layer_heads, one.sequence_loss_nats
     layers = one.layers if one.layers and len(one.layers) == len(sizes) else range(len(sizes))
     labels = {
         (place, head): head_name(layer, head, several=len(sizes) > 1)
         for place, (layer, count) in enumerate(zip(layers, sizes, strict=True))
         for head in range(count)
     }
-    drawn = zip(map(tuple, one.drawn_heads or ()), one.weight_rows or (), strict=False)
-    left = zip(one.pruned_heads_left or (), one.pruned_sequence_loss_nats or (), strict=False)
+
+    def of_heads(name: str) -> dict[tuple[int, int], Any]:
+        """What is known, by block and head."""
+        return {
+            (place, head): value
+            for place, values in enumerate(one[name] or ())
+            for head, value in enumerate(values)
+        }
+
+    metrics = {name: of_heads(name) for name in TITLES}
+    losses = of_heads("single_sequence_loss_nats")
+    left = zip(one.pruned_heads_left or (), one.pruned_sequence_loss_nats or (), strict=True)
+    drawn = zip(one.drawn_heads or (), one.weight_rows or (), strict=True)
     return Model(
         found=one,
-        heads=tuple(
+        heads=[
             Head(
-                label=label,
-                metrics={
-                    name: value for name in TITLES if (value := _at(one[name], *place)) is not None
-                },
-                rise=_rise(_at(one.single_sequence_loss_nats, *place), one.sequence_loss_nats),
+                label,
+                {name: known.get(place) for name, known in metrics.items()},
+                mean_interval(
+                    [a - b for a, b in zip(losses.get(place, ()), whole, strict=False)], UNIT
+                ),
             )
             for place, label in labels.items()
-        ),
+        ],
         left={count: mean_interval(values, UNIT) for count, values in left if values},
-        maps=tuple((labels[place], rows) for place, rows in drawn if place in labels),
+        maps=[(label, rows) for (b, h), rows in drawn if (label := labels.get((b, h)))],
     )
-
-
-def _at(values: Any, layer: int, head: int) -> Any:
-    """None if it is not there."""
-    try:
-        return None if values is None else values[layer][head]
-    except IndexError:
-        return None
-
-
-def _rise(without: Sequence[float] | None, whole: Sequence[float]) -> Interval:
-    pairs = zip(without or (), whole, strict=False)
-    return mean_interval([fewer - every for fewer, every in pairs], UNIT)
 
 
 # ---- what is said --------------------------------------------------------------------------------
@@ -133,12 +128,8 @@ def _rise(without: Sequence[float] | None, whole: Sequence[float]) -> Interval:
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the first run that looked at models."""
-    found = {name: some for name, run in meta.items() if (some := models(run.get("studies")))}
-    blocks = [
-        block
-        for name, some in found.items()
-        for block in _of_run(some, run_caption(meta[name], name if len(meta) > 1 else ""))
-    ]
+    found = by_run(meta, models)
+    blocks = [block for caption, some in found.items() for block in _of_run(some, caption)]
     return Subject(
         card=next(map(_card, found.values()), None),
         lines=tuple(answer(one) for some in found.values() for one in some),
@@ -244,8 +235,6 @@ def _maps(one: Model, caption: str) -> Maps:
     return side_by_side(
         f"{one.name}: {finding}",
         f"{caption} · the first sequence: {' '.join(one.found.sentence or ())}",
-        "The heads are those that are missed most. The table has for each how many tokens it"
-        " attends to on average, and at which distance it has most weight.",
         one.maps,
         table_of(
             f"Heads of {one.name} that are drawn",
@@ -260,15 +249,12 @@ def _maps(one: Model, caption: str) -> Maps:
 
 
 def _fewer(found: Sequence[Model], caption: str) -> Figure:
-    return Figure(
-        title="Given models: loss over the heads that are left; the least important go first",
-        caption=f"{caption} · importance by gradient; bars are 95 % intervals over sequences",
-        description=(
-            "The loss over how many heads of the whole model are left, one panel per model. The"
-            " table has every number."
-        ),
-        panels=tuple(loss_over_left(one.name, {"loss": one.left}) for one in found),
-        table=table_of(
+    return figure(
+        "Given models: loss over the heads that are left; the least important go first",
+        f"{caption} · importance by gradient; bars are 95 % intervals over sequences",
+        {one.name: [line("loss", ordered(one.left))] for one in found},
+        LOSS,
+        table_of(
             "Given models with fewer heads, loss in nats",
             [
                 (f"{one.name}, {left}", bounded(loss, least=0.0))
@@ -278,13 +264,14 @@ def _fewer(found: Sequence[Model], caption: str) -> Figure:
             {"model, heads left": lambda one: one[0], "loss": lambda one: one[1]},
             folded=True,
         ),
+        about="a panel per model",
         same_y=False,
     )
 
 
 def _metrics(found: Sequence[Model]) -> Table:
     def over_heads(name: str) -> Callable[[Model], Number]:
-        return lambda one: _least_to_most(name, [head.metrics.get(name) for head in one.heads])
+        return lambda one: _least_to_most(name, [head.metrics[name] for head in one.heads])
 
     return table_of(
         "Given models, means over heads (least to most)",
@@ -313,7 +300,7 @@ def _metric(name: str, value: float | None) -> Number:
 
 def _heads(one: Model) -> Table:
     def metric(name: str) -> Callable[[Head], Number]:
-        return lambda head: _metric(name, head.metrics.get(name))
+        return lambda head: _metric(name, head.metrics[name])
 
     return table_of(
         f"Every head of {one.name}",

@@ -6,18 +6,20 @@ from math import exp
 from ....harness.learning.findings import GradientDistance, TrainedGradients
 from ....harness.rows.findings import findings_of
 from ...data.row_groups import Row
-from ...data.run_meta import Meta, run_caption
-from ...elements import Block, Figure, Panel, Series, table_of
+from ...data.run_meta import Meta
+from ...elements import Block, Figure, Series, table_of
 from ...formatting import list_text, number_text
 from ...quantity import Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed
-from ..gradients import TrainedModel, trained_models
-from ..seeds import bounded, line, percents
+from ..figures import Axes, bounded, by_run, figure, line, percents
+from ..trained import TrainedModel, trained_models
 
 TITLE = "Gradients over distance"
 ORDER = 50
 NEEDS = ()
+NORMS = Axes("distance in tokens", "norm of the gradient", y_scale="log")
+LOG = "a panel per model, on a logarithmic axis, geometric means"
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -28,13 +30,13 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def _figures(meta: Meta) -> Iterator[Block]:
-    for name, run in meta.items():
-        caption = run_caption(run, name if len(meta) > 1 else "")
-        found = findings_of(GradientDistance, run.get("studies"))
-        if found := [one for one in found if one.gradient_norms]:
-            yield _at_first_weights(found, caption)
-        if trained := trained_models(run.get("studies")):
-            yield _after_training(trained, caption)
+    def kept(studies: object) -> list[GradientDistance]:
+        return [one for one in findings_of(GradientDistance, studies) if one.gradient_norms]
+
+    for caption, found in by_run(meta, kept).items():
+        yield _at_first_weights(found, caption)
+    for caption, trained in by_run(meta, trained_models).items():
+        yield _after_training(trained, caption)
 
 
 def _at_first_weights(found: Sequence[GradientDistance], caption: str) -> Figure:
@@ -42,23 +44,17 @@ def _at_first_weights(found: Sequence[GradientDistance], caption: str) -> Figure
     longest = {one.model: one for one in sorted(found, key=lambda one: one.seq_len)}
     fades = {name: one.fade or (0.0, 0.0, 0.0) for name, one in longest.items()}
     fading = [name for name, (_, _, high) in fades.items() if high < 0]
-    return Figure(
-        title=(
-            f"The gradient fades with the distance through {' and '.join(fading)}"
-            if fading
-            else "No model's gradient fades with the distance"
-        ),
-        caption=f"{caption} · random first weights, nothing trained; geometric means over draws",
-        description=(
-            "The norm of the gradient of the last output by each token, over how many tokens it"
-            " lies before, on a logarithmic axis: one panel per model. The table has the fade per"
-            " token with its interval, and how many operations lie between."
-        ),
-        panels=tuple(
-            _panel(name, fades[name][0], fades[name][2], _norms(name, one))
+    return figure(
+        f"The gradient fades with the distance through {' and '.join(fading)}"
+        if fading
+        else "No model's gradient fades with the distance",
+        f"{caption} · random first weights, nothing trained; geometric means over draws",
+        {
+            _titled(name, fades[name][0], fades[name][2]): [_norms(name, one)]
             for name, one in longest.items()
-        ),
-        table=table_of(
+        },
+        NORMS,
+        table_of(
             "Gradients and paths over the sequence length",
             found,
             {
@@ -71,6 +67,7 @@ def _at_first_weights(found: Sequence[GradientDistance], caption: str) -> Figure
                 "reach, tokens": lambda one: one.reach_tokens,
             },
         ),
+        about=LOG,
     )
 
 
@@ -89,29 +86,19 @@ def _after_training(found: Sequence[TrainedModel], caption: str) -> Figure:
     fades = {one.model: one.fade("after") for one in found}
     fading = [name for name, fade in fades.items() if fade.high < 0]
     sizes = found[0].trainings[0]
-    return Figure(
-        title=(
-            "After training the gradient by the asked token fades with the distance in"
-            f" {list_text(fading)}"
-            if fading
-            else "After training no model's gradient by the asked token fades with the distance"
-        ),
-        caption=(
-            f"{caption} · {sizes.seq_len} tokens, of which one is marked and asked for;"
-            f" trained for {sizes.steps} steps, {len(found[0].trainings)} seeds"
-        ),
-        description=(
-            "The norm of the gradient of the right answer by the marked token, over how many tokens"
-            " it lies before the question, on a logarithmic axis: one panel per model, geometric"
-            " means with intervals over seeds. The table has the change per token before and after"
-            " training, and how many answers are right."
-        ),
-        panels=tuple(
-            _panel(name, fade.value, fade.high, line(name, one.norms()))
-            for one in found
-            for name, fade in [(one.model, fades[one.model])]
-        ),
-        table=table_of(
+    return figure(
+        f"After training the gradient by the asked token fades with the distance in"
+        f" {list_text(fading)}"
+        if fading
+        else "After training no model's gradient by the asked token fades with the distance",
+        f"{caption} · {sizes.seq_len} tokens, of which one is marked and asked for;"
+        f" trained for {sizes.steps} steps, {len(found[0].trainings)} seeds",
+        {
+            _titled(one.model, fade.value, fade.high): [line(one.model, one.norms())]
+            for one, fade in zip(found, fades.values(), strict=True)
+        },
+        NORMS,
+        table_of(
             "Change of ln of the gradient per token, before and after training",
             found,
             {
@@ -121,17 +108,11 @@ def _after_training(found: Sequence[TrainedModel], caption: str) -> Figure:
                 "after training": lambda one: bounded(one.fade("after")),
             },
         ),
+        about=f"{LOG}, with intervals over seeds",
     )
 
 
-def _panel(model: str, fade: float, high: float, series: Series) -> Panel:
-    """`fade`: of ln norm; its title has the factor from one token to the one before."""
+def _titled(model: str, fade: float, high: float) -> str:
+    """`fade`: of ln norm; with the factor from one token to the one before."""
     factor = number_text(exp(fade)) if abs(fade) < 100 else ""
-    return Panel(
-        x_label="distance in tokens",
-        y_label="norm of the gradient",
-        unit="plain",
-        x_scale="linear",
-        title=f"{model}: × {factor} per token" if high < 0 and factor else model,
-        series=(series,),
-    )
+    return f"{model}: × {factor} per token" if high < 0 and factor else model

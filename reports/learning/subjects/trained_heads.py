@@ -6,18 +6,17 @@ From the study trained_heads. What it says is limited to the tasks and sizes of 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from statistics import fmean
-from typing import Any
 
 from ....harness.learning.findings import TrainedHeads
 from ...data.row_groups import Row
-from ...data.run_meta import Meta, run_caption
+from ...data.run_meta import Meta
 from ...elements import Block, Card, Figure, Maps, Series, Table, note, table_of
 from ...formatting import list_text, number_text, plural
 from ...quantity import Cell, Number, Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed
+from ..figures import bounded, by_run, figure, line, percent, percents, right_answers
 from ..maps import READING, back_text, favourite, looked_at, mean_attended, named, side_by_side
-from ..seeds import bounded, line, percent, percents, right_answers
 from ..trained import ASKS, LOCAL_SHARE, MARGIN_RATIO, HeadCount, TaskResult, When, results
 from ._fewer_heads import fewer
 from ._noise import noisy
@@ -29,16 +28,22 @@ MOST_DRAWN = 8  # heads of a model whose maps are shown
 SHARP_SHARE = 0.5  # of the weight at one distance, from which a head is said to look there
 STANDINGS = {"best": "the best", "equal": "as good", "worse": "worse", "undecided": "not decided"}
 
+QUALITY: dict[str, Callable[[HeadCount], Cell]] = {
+    "task, heads": lambda one: one.label,
+    "right answers": lambda one: percents(one.accuracy),
+    "loss, nats": lambda one: bounded(one.loss, least=0.0),
+    "against the best": lambda one: STANDINGS[one.standing],
+    "time per step": lambda one: bounded(one.step, "ms"),
+    "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
+    "worth its time": lambda one: "yes" if one.is_worth else "no",
+}
+
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the first run that trained several numbers of heads."""
-    trained = {name: found for name, run in meta.items() if (found := results(run.get("studies")))}
+    trained = by_run(meta, results)
     over_heads = [[one for one in found if len(one.counts) > 1] for found in trained.values()]
-    blocks = [
-        block
-        for name, found in trained.items()
-        for block in _of_run(found, meta[name], name if len(meta) > 1 else "")
-    ]
+    blocks = [block for caption, found in trained.items() for block in _of_run(found, caption)]
     return Subject(
         card=next((_card(found) for found in over_heads if found), None),
         lines=tuple(answer(one) for found in trained.values() for one in found),
@@ -116,12 +121,8 @@ def answer(one: TaskResult) -> str:
     text = f"{one.task} ({asks})" if asks else one.task
     text += f": {_are(enough.heads)} enough"
     text += f", {percents(enough.accuracy)} of the answers are right{with_one}."
-    if enough.standing == "equal":
-        text += f" The best, {one.best.heads}, is not better by {100 * MARGIN_RATIO:g} points."
     if worse := one.of("worse"):
         text += f" {list_text([*map(str, worse)])} {'is' if len(worse) == 1 else 'are'} worse."
-    if undecided := one.of("undecided"):
-        text += f" Not decided for {list_text([*map(str, undecided)])}."
     return text
 
 
@@ -132,8 +133,8 @@ def _are(heads: int) -> str:
 # ---- the details ---------------------------------------------------------------------------------
 
 
-def _of_run(found: Sequence[TaskResult], run: Mapping[str, Any], name: str) -> Iterator[Block]:
-    caption = f"{run_caption(run, name)} · {_sizes(found)}"
+def _of_run(found: Sequence[TaskResult], of_run: str) -> Iterator[Block]:
+    caption = f"{of_run} · {_sizes(found)}"
     yield note(
         "The models differ in their number of heads only: width, parameters, steps and batches are"
         " the same, and so is d_model = heads × d_k. A number of heads is as good as the best if"
@@ -143,7 +144,7 @@ def _of_run(found: Sequence[TaskResult], run: Mapping[str, Any], name: str) -> I
     )
     yield _quality(found, caption)
     yield _quality_over_time(found, caption)
-    if maps := [figure for one in found for figure in _maps(one, run_caption(run, name))]:
+    if maps := [figure for one in found for figure in _maps(one, of_run)]:
         yield note(READING)
         yield from maps
     yield _metrics(found)
@@ -153,76 +154,50 @@ def _of_run(found: Sequence[TaskResult], run: Mapping[str, Any], name: str) -> I
 
 def _sizes(found: Sequence[TaskResult]) -> str:
     counts = _counts(found)
-    one, seeds = counts[0].trainings[0], [len(count.trainings) for count in counts]
-    few, many = min(seeds), max(seeds)
+    one, seeds = counts[0].trainings[0], {len(count.trainings) for count in counts}
     depths = sorted({f"{count.trainings[0].depth}" for count in counts})
     return (
         f"d_model {one.d_model}, {' or '.join(depths)} blocks, {one.tokens} tokens,"
-        f" {few if few == many else f'{few} to {many}'} seeds"
+        f" {' to '.join(dict.fromkeys(map(str, (min(seeds), max(seeds)))))} seeds"
     )
 
 
 def _quality(found: Sequence[TaskResult], caption: str) -> Figure:
     needs = [f"{one.task} {one.enough.heads}" for one in found]
-    return Figure(
-        title=f"The fewest heads that are enough: {list_text(needs)}",
-        caption=f"{caption} · new sequences; bars are 95 % intervals over seeds",
-        description=(
-            "The share of right answers over the number of heads, one panel per task, with"
-            " intervals over seeds. The table has every number."
-        ),
-        panels=tuple(
-            right_answers(
-                one.task, "heads", _accuracy({c.heads: c for c in one.counts}), x_scale="log"
-            )
-            for one in found
-        ),
-        table=table_of(
+    return figure(
+        f"The fewest heads that are enough: {list_text(needs)}",
+        f"{caption} · new sequences; bars are 95 % intervals over seeds",
+        {one.task: _accuracy({c.heads: c for c in one.counts}) for one in found},
+        right_answers("heads", "log"),
+        table_of(
             "Quality and cost over the number of heads",
             _counts(found),
-            {
-                "task, heads": lambda one: one.label,
-                "right answers": lambda one: percents(one.accuracy),
-                "loss, nats": lambda one: bounded(one.loss, least=0.0),
-                "against the best": lambda one: STANDINGS[one.standing],
-                "time per step": lambda one: bounded(one.step, "ms"),
-                "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
-                "worth its time": lambda one: "yes" if one.is_worth else "no",
-            },
+            QUALITY,
         ),
+        about="a panel per task, with intervals over seeds",
     )
 
 
 def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
     """The Pareto picture: each point a number of heads."""
     worth = {one.task: [str(c.heads) for c in one.counts if c.is_worth] for one in found}
-    return Figure(
-        title="What quality costs in time: up is better, left is cheaper",
-        caption=f"{caption} · a point per number of heads, from left to right in order of time",
-        description=(
-            "The share of right answers over the time of a training step, one panel per task, one"
-            " point per number of heads. A number of heads is worth its time if it is surely more"
-            " accurate than every faster one, seed by seed. The table has every number."
-        ),
-        panels=tuple(
-            right_answers(
-                f"{one.task}: worth it {list_text(worth[one.task])}",
-                "ms per training step",
-                _accuracy({c.step.value: c for c in one.counts if c.step.units}),
+    return figure(
+        "What quality costs in time: up is better, left is cheaper",
+        f"{caption} · a point per number of heads, from left to right in order of time",
+        {
+            f"{one.task}: worth it {list_text(worth[one.task])}": _accuracy(
+                {c.step.value: c for c in one.counts if c.step.units}
             )
             for one in found
-        ),
-        table=table_of(
+        },
+        right_answers("ms per training step"),
+        table_of(
             "Numbers of heads that are surely more accurate than every faster one",
             [one for one in _counts(found) if one.is_worth],
-            {
-                "task": lambda one: one.task,
-                "heads": lambda one: one.heads,
-                "time per step": lambda one: bounded(one.step, "ms"),
-                "right answers": lambda one: percents(one.accuracy),
-            },
+            QUALITY,
             folded=True,
         ),
+        about="a panel per task; worth it: surely more accurate than every faster number",
     )
 
 
@@ -302,9 +277,6 @@ def _before_and_after(count: HeadCount, one: TrainedHeads, caption: str) -> Maps
     return side_by_side(
         f"{count.task}, {count.heads} heads: after training {finding}",
         f"{caption} · the same sequence before and after training: {words}",
-        "First before training, then after. A line one step below the diagonal is a head that looks"
-        " at the token before. The table has for each head how many tokens it attends to on"
-        " average, and at which distance it has most weight.",
         [
             (f"{name}, {when}", rows)
             for when, maps in (("before", before), ("after", after))

@@ -11,13 +11,13 @@ from ....harness.learning.findings import TrainedProjections
 from ....harness.rows.findings import findings_of
 from ....harness.stats.intervals import Interval, ratio_interval
 from ...data.row_groups import Row
-from ...data.run_meta import Meta, run_caption
+from ...data.run_meta import Meta
 from ...elements import Figure, note, table_of
 from ...formatting import list_text
 from ...quantity import Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed
-from ..seeds import bounded, line, percents, right_answers
+from ..figures import bounded, by_run, figure, line, percents, right_answers
 from ..trained import Trainings, by
 
 TITLE = "Linformer in trained models"
@@ -32,6 +32,12 @@ NAMES = {
     "random": "random",
 }
 """In the order in which attentions are shown; others follow."""
+REMARK = (
+    "These models see the whole sequence. A causal model cannot have such projections: a projected"
+    " key is a mixture of all keys, later ones too. So only tasks are asked whose answer is not in"
+    " the tokens themselves; the next token of a text is not one of them. Small models, one size"
+    " and one rank: nothing follows for large ones."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,21 +87,11 @@ def trained_attentions(studies: object) -> dict[str, list[Attention]]:
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """Of the first run with the study."""
-    for name, run in meta.items():
-        if found := trained_attentions(run.get("studies")):
-            return Subject(
-                lines=tuple(map(_answer, found.values())),
-                blocks=(
-                    _quality_and_time(found, run_caption(run, name if len(meta) > 1 else "")),
-                    note(
-                        "These models see the whole sequence. A causal model cannot have such"
-                        " projections: a projected key is a mixture of all keys, later ones too. So"
-                        " only tasks are asked whose answer is not in the tokens themselves; the"
-                        " next token of a text is not one of them. Small models, one size and one"
-                        " rank: nothing follows for large ones."
-                    ),
-                ),
-            )
+    for caption, found in by_run(meta, trained_attentions).items():
+        return Subject(
+            lines=tuple(map(_answer, found.values())),
+            blocks=(_quality_and_time(found, caption), note(REMARK)),
+        )
     return Subject(
         blocks=tuple(failed(meta, TrainedProjections.STUDY)),
         lacking=f"No model. A scenario requests them with studies: [{TrainedProjections.STUDY}].",
@@ -115,26 +111,16 @@ def _answer(found: Sequence[Attention]) -> str:
 def _quality_and_time(found: dict[str, list[Attention]], caption: str) -> Figure:
     every = [one for some in found.values() for one in some]
     sizes = every[0].trainings[0]
-    return Figure(
-        title=f"Linformer in trained models, {list_text([*found])}: up is better, left is cheaper",
-        caption=(
-            f"{caption} · {sizes.heads} heads, d_model {sizes.d_model},"
-            f" {len(every[0].trainings)} seeds; bars are 95 % intervals over seeds"
-        ),
-        description=(
-            "The share of right answers over the time of a training step, one panel per task, a"
-            " point for exact attention and one for each way to project keys and values. The table"
-            " has every number."
-        ),
-        panels=tuple(
-            right_answers(
-                task,
-                "ms per training step",
-                [line(one.name, {one.step.value: one.accuracy}, of_shares=True) for one in some],
-            )
+    return figure(
+        f"Linformer in trained models, {list_text([*found])}: up is better, left is cheaper",
+        f"{caption} · {sizes.heads} heads, d_model {sizes.d_model},"
+        f" {len(every[0].trainings)} seeds; bars are 95 % intervals over seeds",
+        {
+            task: [line(one.name, {one.step.value: one.accuracy}, of_shares=True) for one in some]
             for task, some in found.items()
-        ),
-        table=table_of(
+        },
+        right_answers("ms per training step"),
+        table_of(
             "Exact attention and Linformer's projections in trained models",
             every,
             {
@@ -146,5 +132,6 @@ def _quality_and_time(found: dict[str, list[Attention]], caption: str) -> Figure
                 "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
             },
         ),
-        names=tuple(dict.fromkeys(NAMES[one.attention] for one in every if one.attention in NAMES)),
+        about="a panel per task, a point per way to project keys and values",
+        names=dict.fromkeys(one.name for one in every if one.attention in NAMES),
     )

@@ -1,6 +1,9 @@
 """Ids are readable, stable and unique."""
 
 from dataclasses import replace
+from itertools import product
+
+import pytest
 
 from attnbench.harness.cases.case import Case, case_of, groups_of, reported_pairs, without
 from attnbench.harness.scenario.selection import copied, group_cases
@@ -10,38 +13,19 @@ PLAIN = Problem(batch=1, seq_len=4096, d_model=512, heads=8, dtype="bf16")
 
 
 def test_every_field_of_a_problem_shows_in_the_id():
+    shape = {"batch": 1, "seq_len": 4096, "d_model": 512, "heads": 8, "dtype": "bf16"}
     changes = {
         "batch": 2, "seq_len": 2048, "d_model": 1024, "heads": 4, "kv_seq_len": 64, "kv_heads": 2,
         "d_k": 32, "d_v": 16, "dtype": "fp16", "causal": True, "mask": "padding",
         "passes": "backward", "scope": "layer",
     }  # fmt: skip
-    ids = {Case(backend="fused", problem=PLAIN).id}
-    for name, value in changes.items():
-        fields = {
-            "batch": 1,
-            "seq_len": 4096,
-            "d_model": 512,
-            "heads": 8,
-            "dtype": "bf16",
-            name: value,
-        }
-        ids.add(Case(backend="fused", problem=Problem(**fields)).id)
-    cross = {
-        "batch": 1,
-        "seq_len": 4096,
-        "d_model": 512,
-        "heads": 8,
-        "kv_seq_len": 8192,
-        "causal": True,
-    }
-    ids |= {
-        Case(backend="fused", problem=Problem(**cross, causal_align=align)).id
-        for align in ("top_left", "bottom_right")
-    }
-    local = {"batch": 1, "seq_len": 4096, "d_model": 512, "heads": 8, "mask": "local"}
-    ids |= {Case(backend="fused", problem=Problem(**local, window=window)).id for window in (64, 0)}
-    assert len(ids) == len(changes) + 5
-    assert set(changes) | {"causal_align", "window"} == set(Problem.__dataclass_fields__)
+    cross = {"kv_seq_len": 8192, "causal": True}
+    several = [{}, *({name: value} for name, value in changes.items())]
+    several += [cross | {"causal_align": align} for align in ("top_left", "bottom_right")]
+    several += [{"mask": "local", "window": window} for window in (64, 0)]
+    ids = {Case(backend="fused", problem=Problem(**shape | one)).id for one in several}
+    assert len(ids) == len(several)
+    assert {name for one in several for name in one} == set(Problem.__dataclass_fields__)
 
 
 def test_a_case_survives_the_way_through_a_row():
@@ -49,15 +33,13 @@ def test_a_case_survives_the_way_through_a_row():
     assert case_of({**case.fields(), "group": 3}) == case
 
 
-def test_a_group_holds_all_backends_of_all_its_problems():
-    other = Problem(batch=1, seq_len=4096, d_model=512, heads=1, dtype="bf16")
-    (group,) = group_cases(("naive", "fused"), [(PLAIN, other)])
-    assert [(case.backend, case.problem.heads) for case in group.cases] == [
-        ("naive", 8),
-        ("fused", 8),
-        ("naive", 1),
-        ("fused", 1),
-    ]
+def test_a_group_holds_every_case_side_by_side():
+    other = replace(PLAIN, heads=1, kv_heads=1, d_k=512, d_v=512)
+    (group,) = group_cases(("naive", "fused"), [(PLAIN, other)], ("old", "new"))
+    assert [(case.problem, case.backend, case.python) for case in group.cases] == list(
+        product((PLAIN, other), ("naive", "fused"), ("old", "new"))
+    )
+    assert len({case.id for case in group.cases}) == 8
 
 
 def test_the_environment_shows_in_the_id_and_survives_the_way_through_a_row():
@@ -67,21 +49,8 @@ def test_the_environment_shows_in_the_id_and_survives_the_way_through_a_row():
     assert (old.id, new.id) == (f"{plain.id}-old", f"{plain.id}-new")
     assert case_of(new.fields()) == new
     assert plain.fields()["python"] is None
-    assert (
-        case_of({name: value for name, value in plain.fields().items() if name != "python"})
-        == plain
-    ), "runs of before it existed"
-
-
-def test_a_group_holds_every_case_once_per_environment_side_by_side():
-    (group,) = group_cases(("naive", "fused"), [(PLAIN,)], ("old", "new"))
-    assert [(case.backend, case.python) for case in group.cases] == [
-        ("naive", "old"),
-        ("naive", "new"),
-        ("fused", "old"),
-        ("fused", "new"),
-    ]
-    assert len({case.id for case in group.cases}) == 4
+    earlier = {name: value for name, value in plain.fields().items() if name != "python"}
+    assert case_of(earlier) == plain
 
 
 def test_environments_are_compared_with_the_first_and_the_rest_within_each():
@@ -129,30 +98,20 @@ def test_values_of_a_contrast_axis_are_compared_with_its_first_for_the_same_back
     known = cases(
         ("naive", "sdpa"), *(Problem(batch=1, seq_len=512, d_model=512, heads=h) for h in (1, 2, 8))
     )
-    across = {
-        pair
-        for pair in named(reported_pairs(known, "naive", ("heads",)), known)
-        if pair[0][0] == pair[1][0]
-    }
-    assert across == {((backend, h), (backend, 1)) for backend in ("naive", "sdpa") for h in (2, 8)}
-    alike = {
-        pair
-        for pair in named(reported_pairs(known, "naive", ()), known)
-        if pair[0][0] == pair[1][0]
-    }
-    assert alike == set()
+    for contrast, wanted in ((("heads",), {2, 8}), ((), set())):
+        found = named(reported_pairs(known, "naive", contrast), known)
+        across = {pair for pair in found if pair[0][0] == pair[1][0]}
+        both = product(("naive", "sdpa"), wanted)
+        assert across == {((backend, h), (backend, 1)) for backend, h in both}
 
 
-def test_sizes_that_were_set_do():
-    following, own = (
-        Problem(batch=1, seq_len=512, d_model=512, heads=8),
-        Problem(batch=1, seq_len=512, d_model=512, heads=8, d_k=32),
-    )
-    assert without(following, "heads") != without(own, "heads")
-    fixed = [
-        Problem(batch=1, seq_len=512, kv_seq_len=kv, d_model=512, heads=8) for kv in (256, 512)
-    ]
-    assert without(fixed[0], "heads") != without(fixed[1], "heads")
+@pytest.mark.parametrize(
+    ("one", "other"), [({}, {"d_k": 32}), ({"kv_seq_len": 256}, {"kv_seq_len": 512})]
+)
+def test_sizes_that_were_set_tell_problems_apart(one, other):
+    shape = {"batch": 1, "seq_len": 512, "d_model": 512, "heads": 8}
+    first, second = (Problem(**shape, **more) for more in (one, other))
+    assert without(first, "heads") != without(second, "heads")
 
 
 def test_the_second_copy_shows_in_the_id_and_survives_the_way_through_a_row():

@@ -12,7 +12,7 @@ from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.fleet.dispatch import run_on, work_of
 from attnbench.harness.fleet.elsewhere import DevicesElsewhere
 from attnbench.harness.fleet.remote import Lost, Ready
-from attnbench.harness.fleet.shipping import Shipping
+from attnbench.harness.fleet.shipping import Shipping, shipped
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.rows.record import Planned
 from attnbench.harness.rows.run_files import read_meta, read_rows
@@ -45,7 +45,7 @@ def plan(
         0,
         Selection(copies=copies, attachments=tuple(attachments)),
         RunOptions(command=["attnbench"], listener=heard),
-        DevicesElsewhere(fleet, Signals(), Shipping(fleet, attachments)),
+        DevicesElsewhere(fleet, Signals(), Shipping(fleet, list(map(shipped, attachments)))),
     )
 
 

@@ -33,7 +33,9 @@ class FakeCluster:
 
     @property
     def options(self) -> RunOptions:
-        return RunOptions(command=["attnbench"], listener=QuietProgress(), engine=Elsewhere(self))
+        return RunOptions(
+            command=["attnbench"], listener=QuietProgress(), engine=Elsewhere(self.open)
+        )
 
 
 @pytest.fixture

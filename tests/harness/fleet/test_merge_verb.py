@@ -1,23 +1,25 @@
 """`run --shard` and `merge` as a user types them: three parts of a run are one run again."""
 
 import re
+import shutil
 from collections.abc import Callable
 from difflib import ndiff
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from attnbench.harness.rows.run_files import read_meta, read_rows
 from tests.fakes.shard_runs import write_shard
+from tests.harness.run.small_runs import run_in
 
 Run = Callable[..., CompletedProcess[str]]
 SMALL = """
 name: small
 question: Which backend needs the least memory?
 backends: [naive, fused, sdpa]
-grid: {seq_len: [32, 64, 128, 256], d_model: 64, heads: [1, 2]}
+grid: {seq_len: [32, 64, 128], d_model: 64, heads: [1, 2]}
 contrast: [heads]
 measure: [memory]
 plan: quick
@@ -30,10 +32,33 @@ UNITS = {"# B", "# KiB", "# MiB"}  # of memory that is counted in pages
 TIMED = ("started_utc", "spent_s", "prepare_ms", "first_call_ms", "session", "log_tail")
 
 
+class Measured(NamedTuple):
+    """Three shards, and one run of all of it, by their places in `folder`."""
+
+    folder: Path
+    shards: list[str]
+    whole: str
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    folder = tmp_path_factory.mktemp("apart")
+    (folder / "small.yaml").write_text(SMALL)
+
+    def run(*arguments: str) -> str:
+        done = run_in(folder, "small.yaml", *arguments, *HERE)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    shards = [run("--shard", f"{number}/3", "--out", f"s{number}") for number in (1, 2, 3)]
+    return Measured(folder, shards, run("--out", "one"))
+
+
 @pytest.fixture
-def small(tmp_path: Path) -> str:
-    (tmp_path / "small.yaml").write_text(SMALL)
-    return "small.yaml"
+def shards(apart: Measured, attnbench: Run, tmp_path: Path) -> Measured:
+    """A copy, in the current folder."""
+    shutil.copytree(apart.folder, tmp_path, dirs_exist_ok=True, symlinks=True)
+    return apart._replace(folder=tmp_path)
 
 
 def alike(row: dict[str, Any]) -> dict[str, Any]:
@@ -58,20 +83,14 @@ def without_numbers(text: str) -> str:
 
 @pytest.mark.long
 def test_three_shards_measured_apart_and_merged_are_one_run_but_for_times(
-    attnbench: Run, small: str, tmp_path: Path
+    attnbench: Run, shards: Measured
 ) -> None:
-    shards = []
-    for number in (1, 2, 3):
-        done = attnbench("run", small, "--shard", f"{number}/3", "--out", f"s{number}", *HERE)
-        assert done.returncode == 0, done.stderr
-        shards.append(done.stdout.strip())
-    one = attnbench("run", small, "--out", "one", *HERE)
-    assert one.returncode == 0, one.stderr
-    merged = attnbench("merge", *shards, "-o", "whole")
+    merged = attnbench("merge", *shards.shards, "-o", "whole")
     assert (merged.returncode, merged.stdout) == (0, "whole\n")
-    assert "3 of 3 shards: 26 of 26 cases have a result" in merged.stderr
-    assert all({row["case"] for row in read_rows(tmp_path / path)} for path in shards)
-    whole, single = tmp_path / "whole", tmp_path / one.stdout.strip()
+    assert "3 of 3 shards: 20 of 20 cases have a result" in merged.stderr
+    whole, single = shards.folder / "whole", shards.folder / shards.whole
+    parts = [{row["case"] for row in read_rows(shards.folder / one)} for one in shards.shards]
+    assert all(parts)
     assert list(map(alike, read_rows(whole))) == sorted(
         map(alike, read_rows(single)), key=lambda row: order(single).index(row["case"])
     )
@@ -84,7 +103,7 @@ def test_three_shards_measured_apart_and_merged_are_one_run_but_for_times(
         *("whole", single.name),
         *("part of the plan", "merged from 3 of 3 shards"),
         "attnbench run small.yaml --out one --device cpu --quiet",
-        f"attnbench merge {' '.join(shards)} -o whole",
+        f"attnbench merge {' '.join(shards.shards)} -o whole",
     )
     assert sorted(differ) == sorted(map(without_numbers, expected))
 
@@ -96,28 +115,22 @@ def order(run: Path) -> list[str]:
 
 @pytest.mark.long
 def test_a_merged_run_without_a_shard_is_completed_by_resume(
-    attnbench: Run, small: str, tmp_path: Path
+    attnbench: Run, shards: Measured
 ) -> None:
-    of = ("--set", "studies=[]", *HERE)
-    for number in (1, 2):
-        assert attnbench("run", small, "--shard", f"{number}/2", *of).returncode == 0
-    runs = sorted(str(path) for path in Path("results").glob("2*-small-*"))
-    part = attnbench("merge", runs[0], "-o", "part")
+    part = attnbench("merge", *shards.shards[:2], "-o", "part")
     assert part.returncode == 1
-    assert "shard 2 of 2 was not given" in part.stderr
+    assert "shard 3 of 3 was not given" in part.stderr
     done = attnbench("run", "--resume", "part", "--quiet")
     assert done.returncode == 0, done.stderr
-    cases = [row["case"] for row in read_rows(tmp_path / "part")]
-    assert sorted(cases) == sorted(order(tmp_path / "part"))
+    run = shards.folder / "part"
+    assert sorted(row["case"] for row in read_rows(run)) == sorted(order(run))
 
 
 @pytest.mark.long
 def test_a_shard_that_was_stopped_is_resumed_as_that_shard(
-    attnbench: Run, small: str, tmp_path: Path
+    attnbench: Run, shards: Measured
 ) -> None:
-    of = ("--set", "studies=[]", *HERE)
-    done = attnbench("run", small, "--shard", "1/2", *of)
-    run = tmp_path / done.stdout.strip()
+    run = shards.folder / shards.shards[0]
     rows = (run / "rows.jsonl").read_text().splitlines(keepends=True)
     (run / "rows.jsonl").write_text("".join(rows[:2]))
     assert attnbench("run", "--resume", str(run), "--quiet").returncode == 0

@@ -7,8 +7,17 @@ import sys
 import pytest
 
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
-from attnbench.harness.fleet import options as elsewhere
+from attnbench.harness.fleet import pack
+from attnbench.harness.run.engine import RunOptions
+from attnbench.harness.terminal.progress import QuietProgress
 from tests.conftest import environment
+
+NOTHING = {"on": None, "address": None, "devices": None, "device_kind": None}
+
+
+def opted(*, dry_run: bool = False, **given) -> RunOptions:
+    options = RunOptions(command=["attnbench"], listener=QuietProgress())
+    return pack.opted(options, dry_run=dry_run, **{**NOTHING, **given})
 
 
 @pytest.mark.parametrize(
@@ -20,17 +29,15 @@ from tests.conftest import environment
     ],
 )
 def test_options_without_the_one_that_they_belong_to_are_refused(given, refusal) -> None:
-    nothing = {"on": None, "address": None, "devices": None, "device_kind": None}
     with pytest.raises(BadInput, match=refusal):
-        elsewhere.refuse_alone(**{**nothing, **given}, dry_run=False)
-    elsewhere.refuse_alone(**{**nothing, **given, "on": "ray"}, dry_run=False)
-    elsewhere.refuse_alone(**{**nothing, "devices": 2}, dry_run=True)
+        opted(**given)
+    assert opted(devices=2, dry_run=True).engine is None
 
 
 def test_without_ray_the_command_says_how_to_get_it(monkeypatch) -> None:
-    monkeypatch.setattr(elsewhere, "find_spec", lambda name: None)
+    monkeypatch.setattr(pack, "find_spec", lambda name: None)
     with pytest.raises(EnvironmentUnmet, match=r"pip install 'attnbench\[ray\]'"):
-        elsewhere.cluster_of(None, None, None)
+        opted(on="ray")
 
 
 def test_a_run_without_it_imports_nothing_of_ray() -> None:

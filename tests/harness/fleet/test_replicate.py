@@ -16,7 +16,7 @@ name: small
 question: Which backend is fastest?
 backends: [fused, sdpa]
 grid: {seq_len: [32, 64, 128], d_model: 64, heads: 2}
-plan: {like: quick, min_blocks: 2, max_blocks: 2, budget_s: 0.1}
+plan: {processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}
 limits: {memory_gib: 0.5}
 studies: [parameter_count]
 """

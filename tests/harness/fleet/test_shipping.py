@@ -13,7 +13,7 @@ from attnbench.harness.fleet.shipping import (
     ShippedFolder,
     Shipping,
     content_of,
-    refuse_unreadable,
+    shipped,
 )
 from attnbench.harness.learning.checkpoints.given import Checkpoint
 from attnbench.harness.process.signals import Signals
@@ -36,7 +36,7 @@ def looked_at(
     root: Path, fleet: FakeFleet, models: list[Checkpoint]
 ) -> dict[str, tuple[str, str, str]]:
     """Status, host and reason of each model's row; the first device has opened all of them."""
-    shipping = Shipping(fleet, models)
+    shipping = Shipping(fleet, list(map(shipped, models)))
     assert shipping.refuse_bad(1 << 30) == []
     one = plan(root, Heard(), attachments=models)
     run_on(one, fleet, Signals(), shipping)
@@ -61,7 +61,7 @@ def test_a_device_that_cannot_have_the_files_gives_an_error_and_measures_on(
     tmp_path: Path, models: list[Checkpoint]
 ) -> None:
     fleet = FakeFleet(2, lambda number, one: DIED if number == 0 else None, back=False)
-    shipping = Shipping(fleet, models)
+    shipping = Shipping(fleet, list(map(shipped, models)))
     shipping.refuse_bad(1 << 30)
     fleet.refuses = "mine/mine.safetensors: cannot be written there (No space left on device)"
     one = plan(tmp_path, Heard(), attachments=models)
@@ -71,6 +71,21 @@ def test_a_device_that_cannot_have_the_files_gives_an_error_and_measures_on(
     for row in read_rows(one.store.path):
         if row["kind"] == "study":
             assert row["reason"] == f"host1: {fleet.refuses}"
+
+
+def test_a_file_that_has_changed_since_the_run_began_is_not_sent(
+    tmp_path: Path, models: list[Checkpoint]
+) -> None:
+    fleet = FakeFleet(1)
+    shipping = Shipping(fleet, list(map(shipped, models)))
+    models[0].path.write_bytes(b"others!")
+    one = plan(tmp_path, Heard(), attachments=models)
+    run_on(one, fleet, Signals(), shipping)
+    reasons = {row["reason"] for row in read_rows(one.store.path) if row["kind"] == "study"}
+    assert reasons == {
+        "",
+        "host0: mine/mine.safetensors: has other contents than when the run began",
+    }
 
 
 # ---- files get there whole, or not at all --------------------------------------------------------
@@ -127,9 +142,9 @@ def test_what_cannot_be_sent_is_refused_before_anything_starts(folder: Path) -> 
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"x": "absent.safetensors"}}))
     with pytest.raises(BadInput, match=r"absent\.safetensors is not there"):
-        refuse_unreadable([Checkpoint(name="mine", path=folder)])
+        shipped(Checkpoint(name="mine", path=folder))
     index.unlink()
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer.json").mkdir()
     with pytest.raises(BadInput, match=r"cannot be read \(not a plain file\); wanted a file"):
-        refuse_unreadable([Checkpoint(name="mine", path=folder)])
+        shipped(Checkpoint(name="mine", path=folder))

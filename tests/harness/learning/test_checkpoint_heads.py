@@ -108,7 +108,6 @@ def test_without_a_head_is_the_model_with_its_columns_of_the_output_projection_z
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
 def test_a_finding_has_every_head(folders: dict[str, Path], family: str) -> None:
     found = finding_of(folders[family])
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert found["layer_heads"] == [4, 4]
     assert found["model_type"] == family
     assert found["tokens"] == 48

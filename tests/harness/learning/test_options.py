@@ -12,8 +12,6 @@ from tests.made_runs import read_rows
 pytest.importorskip("safetensors")
 
 ALONE = ("run", "--device", "cpu", "--quiet")
-CASE = ("--backends", "sdpa", "--seq-len", "16", "--d-model", "32", "--heads", "2")
-QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
 
 
 @pytest.fixture
@@ -33,8 +31,7 @@ def test_a_model_alone_is_one_row_and_one_answer(attnbench, saved):
     done = attnbench("run", "--checkpoint", saved, "--device", "cpu")
     assert done.returncode == 0, done.stderr
     (row,) = rows_of(done).values()
-    assert row["case"] == "study-checkpoint_heads-mine"
-    assert row["part"] == {"checkpoint": "mine"}
+    assert (row["case"], row["part"]) == ("study-checkpoint_heads-mine", {"checkpoint": "mine"})
     assert row["findings"][0]["layer_heads"] == [4, 4]
     assert "Of the 8 heads of mine" in done.stderr
     run = Path(done.stdout.strip())
@@ -71,14 +68,15 @@ def test_resume_wants_the_file_again_and_then_goes_on(attnbench, saved, tmp_path
     }
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_models_that_a_scenario_saves_can_be_looked_at(attnbench):
-    part = ("--set", "studies=[trained_heads]", "--only", "trained_heads-majority-heads2")
-    done = attnbench(*ALONE, *CASE, *QUICK, *part, "--set", "save_models=true")
+    done = attnbench(
+        *(*ALONE, "--set", "studies=[trained_heads]", "--only", "trained_heads-majority-heads2"),
+        *("--backends", "sdpa", "--seq-len", "16", "--d-model", "32", "--heads", "2"),
+        *("--set", "save_models=true"),
+    )
     assert done.returncode == 0, done.stderr
     models = sorted((Path(done.stdout.strip()) / "models").iterdir())
     assert models[0].name == "majority-heads2-seed0.safetensors"
-    assert len(models) >= 5
-    looked = attnbench(*ALONE, "--checkpoint", models[0])
-    (row,) = rows_of(looked).values()
+    (row,) = rows_of(attnbench(*ALONE, "--checkpoint", models[0])).values()
     assert row["findings"][0]["token_source"] == "new sequences of its task, majority"

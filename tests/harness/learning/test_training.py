@@ -1,4 +1,4 @@
-"""harness/learning/training.py: what is trained, and that nothing but the heads differs."""
+"""Small decoders: nothing but the heads differs, and what is found of them."""
 
 from collections.abc import Iterator
 
@@ -6,10 +6,15 @@ import pytest
 import torch
 
 from attnbench.harness.learning import training
+from attnbench.harness.learning.studies import trained_heads, trained_projections
+from attnbench.harness.learning.studies.trained_heads import FEWEST_SEEDS, MOST_SEEDS, enough
+from attnbench.harness.learning.studies.trained_projections import ATTENTIONS
 from attnbench.harness.learning.synthetic_tasks import task
 from attnbench.harness.learning.training import decoder, held_out, one_thread, quality, train
+from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
+UNUSED = Problem(batch=1, seq_len=8, d_model=8, heads=1)
 
 
 @pytest.fixture(autouse=True)
@@ -58,10 +63,65 @@ def test_more_heads_need_more_bytes_for_a_step() -> None:
     assert many > 2 * few
 
 
-def test_noise_makes_answers_worse_and_is_the_same_for_all() -> None:
-    of = task("majority")
-    model = decoder(of, 2, CPU, 0)
-    train(model, of, 40, 0)
-    batch = held_out(of, 0, CPU)
-    assert quality(model, batch, 2.0)[0] > quality(model, batch)[0]
-    assert quality(model, batch, 2.0) == quality(model, batch, 2.0)
+# ---- trained_heads -------------------------------------------------------------------------------
+
+
+def test_seeds_end_where_the_interval_is_narrow_and_not_before_five() -> None:
+    assert not enough([])
+    assert not enough([0.5] * (FEWEST_SEEDS - 1))
+    assert enough([0.5] * FEWEST_SEEDS)
+    assert not enough([0.2, 0.9, 0.5, 0.3, 0.8])
+    assert enough([0.2, 0.9] * (MOST_SEEDS // 2) + [0.5] * (MOST_SEEDS % 2))
+
+
+def test_noise_is_tried_at_several_levels_and_one_of_them_has_fields_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(trained_heads.STEPS, "recall", 60)
+    found = trained_heads.trained("recall", 4, CPU, 0, maps=False)
+    levels, losses = found.noise_levels_ratio, found.noise_levels_loss_nats
+    assert levels == sorted(levels)
+    assert len(levels) == len(losses) == len(found.noise_levels_accuracy_ratio) > 1
+    place = levels.index(found.noise_ratio)
+    assert losses[place] == found.noisy_loss_nats
+    assert found.noise_levels_accuracy_ratio[place] == found.noisy_accuracy_ratio
+    assert found.loss_nats < losses[0] < losses[-1]
+
+
+@pytest.mark.long
+def test_six_relations_need_more_than_one_head() -> None:
+    few, many = (
+        trained_heads.trained("six_relations", heads, CPU, 0, maps=False).accuracy_ratio
+        for heads in (1, 16)
+    )
+    assert few < 0.5 < 0.9 < many
+
+
+# ---- trained_projections -------------------------------------------------------------------------
+
+
+def test_a_part_trains_every_attention_from_one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(trained_projections.STEPS, "recall", 2)
+    found = list(trained_projections.run(UNUSED, CPU, 3, task="recall", seed_number=2))
+    assert [(one["train_seed"], one["attention"]) for one in found] == [
+        (5, attention) for attention in ATTENTIONS
+    ]
+    learnt = {one["attention"]: one["parameter_count"] for one in found}
+    added = 2 * trained_projections.RANK * trained_projections.TOKENS
+    exact = learnt["exact"]
+    assert learnt["trained"] == learnt["trained_from_random"] == exact + added
+    assert learnt["pooled"] == learnt["random"] == exact
+    assert [one["rank"] for one in found[:2]] == [None, trained_projections.RANK]
+
+
+@pytest.mark.long
+def test_a_quarter_of_the_rows_serves_recall_if_they_are_means_and_not_if_they_are_random(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(trained_projections.STEPS, "recall", 180)
+    exact, pooled, random = (
+        trained_projections.trained("recall", attention, CPU, 0).accuracy_ratio
+        for attention in ("exact", "pooled", "random")
+    )
+    assert exact > 0.9
+    assert pooled > random + 0.2

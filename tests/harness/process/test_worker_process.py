@@ -175,18 +175,6 @@ def test_a_child_whose_parent_died_while_it_started_ends_at_once() -> None:
     os.close(event_read)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("number", "name"), [(35, r"signal 35 \(SIGRTMIN\+1\)"), (24, "SIGXCPU")])
-def test_any_signal_that_kills_a_child_has_a_name(
-    child: WorkerProcess, number: int, name: str
-) -> None:
-    child.send({"op": "die", "signal": number})
-    with pytest.raises(WorkerFailure, match=f"^{name}$") as failure:
-        child.receive(PATIENCE_S)
-    assert failure.value.status is Status.CRASHED
-    assert child.exit_code == -number
-
-
 def test_a_child_whose_requests_end_ends_by_itself(child: WorkerProcess) -> None:
     child.close()
     assert child.exit_code == 0

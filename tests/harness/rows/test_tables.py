@@ -5,7 +5,7 @@ import re
 import pytest
 
 from attnbench.harness.rows import tables
-from attnbench.harness.rows.model import FIELDS, KINDS, LATER_VALUES, SAMPLES
+from attnbench.harness.rows.model import FIELDS, KINDS
 from attnbench.harness.rows.record import KINDS as NAMES
 from tests.conftest import ROOT
 
@@ -37,17 +37,6 @@ def test_every_field_stands_in_one_line_with_a_text(kind: str) -> None:
         for columns, text in lines
         if text != tables.SHARED
     )
-
-
-def test_flags_and_types_of_some_fields() -> None:
-    case, wall, study = FIELDS["latency"], FIELDS["wall"], FIELDS["study"]
-    assert (wall["kv_seq_len"].nullable, case["kv_seq_len"].nullable) == (True, False)
-    assert (case["peak_bytes"].kind, case["error_ratio"].kind) == ("int", "float")
-    assert (study["findings"].kind, case["windows"].kind) == ("list", "list")
-    assert (case["tables"].kind, case["exactness"].kind) == ("object", "str")
-    assert (case["mask"].required, case["mask"].default) == (False, "none")
-    assert set(LATER_VALUES) == {"mask", "window"}
-    assert len(SAMPLES) == 4
 
 
 def test_every_kind_has_the_fields_of_every_row() -> None:

@@ -35,6 +35,21 @@ def axes(backends: str, **others: object) -> list[str]:
     ]
 
 
+def run_in(
+    folder: Path, *args: object, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """`attnbench run ARGS...` there, for fixtures that several tests share."""
+    return subprocess.run(
+        command_line("run", *args),
+        cwd=folder,
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
 def rows_of(done: subprocess.CompletedProcess[str]) -> dict[str, dict]:
     """Last rows by backend; the run folder is the only line on stdout."""
     (line,) = done.stdout.splitlines()

@@ -5,16 +5,21 @@ behind.
 import shutil
 import subprocess
 import time
+from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from attnbench.harness.run.run_rows import RunResult
 from tests.conftest import ROOT, command_line, environment
 from tests.harness.run.small_runs import (
     QUICK,
     axes,
+    by_backend,
     is_alive,
     rows_of,
+    run_in,
     wait_for_end,
     worker_pids,
 )
@@ -36,52 +41,83 @@ FAULTS = [
 ]
 
 
+HARMLESS = ("naive", "chooses", "talks", "forks", "escapes", "fits_alone")
+
+
+class Together(NamedTuple):
+    """A run of several backends: its folder, its last rows by backend, the exit code."""
+
+    folder: Path
+    rows: dict[str, dict]
+    code: int
+
+
+def together(folder: Path, *backends: str, **env: str) -> Together:
+    done = run_in(folder, *axes(",".join(backends)), *QUICK, env=env)
+    run = folder / done.stdout.strip()
+    return Together(run, by_backend(run), done.returncode)
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory) -> Together:
+    """All faults beside two backends without."""
+    folder = tmp_path_factory.mktemp("faulty")
+    return together(folder, "fused", *(name for name, *_ in FAULTS), "sdpa")
+
+
+@pytest.fixture(scope="module")
+def harmless(tmp_path_factory) -> Together:
+    """Correct backends that do more than compute; FORKS_PID and ESCAPES_PID beside the results."""
+    folder = tmp_path_factory.mktemp("harmless")
+    files = {name: str(folder / name) for name in ("FORKS_PID", "ESCAPES_PID")}
+    return together(folder, *HARMLESS, **files)
+
+
 @pytest.mark.parametrize(("backend", "status", "reason", "exit_code"), FAULTS)
-def test_a_fault_is_one_row_and_the_others_are_measured(
-    attnbench, backend, status, reason, exit_code
+def test_a_fault_is_one_row_and_the_others_are_measured(faulty, backend, status, reason, exit_code):
+    row = faulty.rows[backend]
+    assert row["status"] == status
+    assert reason in row["reason"]
+    assert row["block_ms"] is None
+    assert {faulty.rows[name]["status"] for name in ("fused", "sdpa")} == {"ok"}
+    assert faulty.rows["fused"]["session"] == faulty.rows["sdpa"]["session"]
+    statuses = Counter({"ok": 2, status: 1})
+    assert RunResult(path=faulty.folder, statuses=statuses).exit_code == exit_code
+    assert faulty.code == 1
+
+
+def test_what_a_backend_chose_while_it_was_set_up_is_kept_and_its_time_is_in_no_latency(
+    harmless, faulty
 ):
-    done = attnbench("run", *axes(f"fused,{backend},sdpa"), *QUICK)
-    rows = rows_of(done)
-    assert rows[backend]["status"] == status
-    assert reason in rows[backend]["reason"]
-    assert rows[backend]["block_ms"] is None
-    assert {rows[name]["status"] for name in ("fused", "sdpa")} == {"ok"}
-    assert rows["fused"]["session"] == rows["sdpa"]["session"]
-    assert done.returncode == exit_code, done.stderr
-
-
-def test_what_a_backend_chose_while_it_was_set_up_is_kept_and_its_time_is_in_no_latency(attnbench):
-    rows = rows_of(attnbench("run", *axes("chooses,raises"), *QUICK))
-    chooses = rows["chooses"]
+    chooses = harmless.rows["chooses"]
     assert chooses["configuration"] == {"tile": [16, 64], "tune_ms": 50}
     assert chooses["prepare_ms"] >= 50
     assert chooses["first_call_ms"] > 0
     assert min(min(block) for block in chooses["block_ms"][0]) < 50
-    assert rows["raises"]["prepare_ms"] is None
+    assert faulty.rows["raises"]["prepare_ms"] is None
 
 
-def test_a_crash_keeps_the_traceback_of_the_faulthandler(attnbench):
-    row = rows_of(attnbench("run", *axes("crashes"), *QUICK))["crashes"]
+def test_a_crash_keeps_the_traceback_of_the_faulthandler(faulty):
+    row = faulty.rows["crashes"]
     assert "Fatal Python error: Segmentation fault" in row["log_tail"]
     assert row["phase"] == "gate"
 
 
-@pytest.mark.parametrize("backend", ["hangs", "hangs_in_c"])
-def test_a_hang_ends_at_the_time_limit(attnbench, backend):
-    done = attnbench("run", *axes(f"{backend},sdpa"), *QUICK, "--timeout", "4")
+def test_a_hang_ends_at_the_time_limit(attnbench):
+    done = attnbench("run", *axes("hangs,hangs_in_c,sdpa"), *QUICK, "--timeout", "4")
     rows = rows_of(done)
-    assert rows[backend]["status"] == "timeout"
-    assert rows[backend]["reason"].startswith("more than 4 s")
-    assert rows[backend]["spent_s"] > 3.5
+    for backend in ("hangs", "hangs_in_c"):
+        assert rows[backend]["status"] == "timeout"
+        assert rows[backend]["reason"].startswith("more than 4 s")
+        assert rows[backend]["spent_s"] > 3.5
     assert rows["sdpa"]["status"] == "ok"
     assert done.returncode == 1
 
 
-def test_a_process_that_a_backend_leaves_behind_is_killed(attnbench, tmp_path):
-    pid_file = tmp_path / "pid"
-    done = attnbench("run", *axes("forks"), *QUICK, env={"FORKS_PID": str(pid_file)})
-    assert rows_of(done)["forks"]["status"] == "ok"
-    assert not is_alive(int(pid_file.read_text()))
+def test_a_process_that_a_backend_leaves_behind_is_killed(harmless):
+    assert harmless.rows["forks"]["status"] == "ok"
+    pid = (harmless.folder.parents[1] / "FORKS_PID").read_text()
+    assert not is_alive(int(pid))
 
 
 BAD_REPLIES = {
@@ -119,13 +155,9 @@ def escaped_pids(file: Path) -> list[int]:
     return [pid for pid in map(int, file.read_text().split()) if is_alive(pid)]
 
 
-def test_a_process_that_has_dropped_everything_that_tells_where_it_comes_from_is_killed(
-    attnbench, tmp_path
-):
-    pid_file = tmp_path / "pids"
-    done = attnbench("run", *axes("escapes"), *QUICK, env={"ESCAPES_PID": str(pid_file)})
-    assert rows_of(done)["escapes"]["status"] == "ok"
-    assert escaped_pids(pid_file) == []
+def test_a_process_that_has_dropped_everything_that_tells_where_it_comes_from_is_killed(harmless):
+    assert harmless.rows["escapes"]["status"] == "ok"
+    assert escaped_pids(harmless.folder.parents[1] / "ESCAPES_PID") == []
 
 
 def test_it_is_also_killed_if_the_run_was(tmp_path):
@@ -145,17 +177,15 @@ def test_it_is_also_killed_if_the_run_was(tmp_path):
     wait_for_end(left)
 
 
-def test_what_backends_print_goes_to_a_capped_log_and_not_to_stdout(attnbench):
-    done = attnbench("run", *axes("talks"), *QUICK)
-    assert rows_of(done)["talks"]["status"] == "ok"
-    (log,) = Path(done.stdout.strip()).glob("logs/*.log")
-    assert 1 << 19 < log.stat().st_size <= 1 << 20
+def test_what_backends_print_goes_to_a_capped_log_and_not_to_stdout(harmless):
+    assert harmless.rows["talks"]["status"] == "ok"
+    sizes = [log.stat().st_size for log in harmless.folder.glob("logs/*.log")]
+    assert 1 << 19 < max(sizes) <= 1 << 20
 
 
-def test_out_of_memory_beside_others_is_tried_again_alone(attnbench):
-    rows = rows_of(attnbench("run", *axes("naive,fits_alone"), *QUICK))
-    assert rows["fits_alone"]["status"] == "ok"
-    assert rows["fits_alone"]["session"] != rows["naive"]["session"]
+def test_out_of_memory_beside_others_is_tried_again_alone(harmless):
+    assert harmless.rows["fits_alone"]["status"] == "ok"
+    assert harmless.rows["fits_alone"]["session"] != harmless.rows["naive"]["session"]
 
 
 def test_a_process_that_a_backend_has_spoiled_costs_no_other_case(attnbench, tmp_path):
@@ -172,13 +202,6 @@ def test_a_process_that_a_backend_has_spoiled_costs_no_other_case(attnbench, tmp
     assert rows["hostile:limits_itself"]["status"] == "crashed"
     assert rows["sdpa"]["session"] != rows["fused"]["session"], "each was measured alone"
     assert done.returncode == 1
-
-
-def test_a_refused_problem_says_why_and_the_rest_runs(attnbench):
-    rows = rows_of(attnbench("run", *axes("refuses,fused"), "--causal", *QUICK))
-    assert rows["refuses"]["status"] == "unsupported"
-    assert rows["refuses"]["reason"] == "causal problems are not implemented"
-    assert rows["fused"]["status"] == "ok"
 
 
 def test_a_terabyte_problem_is_refused_without_an_allocation(attnbench):

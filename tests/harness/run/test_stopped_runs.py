@@ -27,9 +27,9 @@ pytestmark = pytest.mark.long
 
 
 LONG = [
-    *axes("fused,sdpa", seq_len="32,64,96,128"),
+    *axes("fused,sdpa", seq_len="32,64,96"),
     "--set",
-    "plan={processes: 1, min_blocks: 60, max_blocks: 60, budget_s: 100}",
+    "plan={processes: 1, min_blocks: 40, max_blocks: 40, budget_s: 100}",
     "--device",
     "cpu",
 ]
@@ -52,24 +52,21 @@ def test_killed_parent_leaves_no_worker_and_resume_adds_exactly_what_is_missing(
     assert after.startswith(before)
     assert len(by_backend(run)) == 2
     rows = [json.loads(line) for line in after.splitlines()]
-    assert len(rows) == 8
+    assert len(rows) == 6
     assert {row["status"] for row in rows} == {"ok"}
     again = attnbench("run", "--resume", run)
     assert again.returncode == 0
     assert (run / "rows.jsonl").read_bytes() == after
 
 
-@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_run_in_order_and_resume_finishes_it(
-    tmp_path, attnbench, number, exit_code
-):
+def test_a_signal_ends_the_run_in_order_and_resume_finishes_it(tmp_path, attnbench):
     process, run = start_and_wait_for_rows(tmp_path, LONG, rows=2)
     workers = worker_pids(process.pid)
-    process.send_signal(number)
-    assert process.wait(120) == exit_code
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(120) == 143
     wait_for_end(workers)
     rows = read_rows(run)
-    assert len(rows) == 8
+    assert len(rows) == 6
     assert {row["status"] for row in rows} == {"ok", "interrupted"}
     stopped = [row for row in rows if row["status"] == "interrupted"]
     assert all("--resume" in row["reason"] for row in stopped)

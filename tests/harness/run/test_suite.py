@@ -13,6 +13,7 @@ from attnbench.harness.files.errors import (
     NothingSelected,
     Stopped,
 )
+from attnbench.harness.rows.run_files import read_suite
 from attnbench.harness.run import suite as measured
 from attnbench.harness.run.run_rows import RunResult
 from attnbench.harness.run.start import RunOptions
@@ -22,7 +23,6 @@ from attnbench.harness.scenario.selection import Selection
 from attnbench.harness.store.run_store import Store
 from attnbench.harness.store.suites import (
     newest_finished,
-    read_suite,
     run_state,
     runs_by_entry,
     suite_state,

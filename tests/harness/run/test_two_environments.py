@@ -2,13 +2,10 @@
 our packages and have one of their own.
 """
 
-import json
 import signal
 import subprocess
 import sysconfig
-import time
 import venv
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,7 +15,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
-from tests.conftest import environment
+from tests.harness.run.small_runs import by_backend, run_in, start_and_wait_for_rows
 from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
@@ -70,11 +67,8 @@ def folder_of(done: subprocess.CompletedProcess[str], tmp_path: Path) -> Path:
 
 def rows_of(run: Path) -> dict[str, dict]:
     """The last row of every case; every planned case has one, and none is doubled."""
-    rows = read_rows(run)
-    planned = [case["case"] for case in json.loads((run / "run.json").read_text())["cases"]]
-    assert sorted(planned) == sorted({row["case"] for row in rows})
-    assert max(Counter((row["case"], row["attempt"]) for row in rows).values()) == 1
-    return {row["case"]: row for row in rows}
+    by_backend(run)
+    return {row["case"]: row for row in read_rows(run)}
 
 
 @pytest.fixture(scope="module")
@@ -83,32 +77,9 @@ def slowed(venvs, tmp_path_factory):
     of it.
     """
     folder = tmp_path_factory.mktemp("slowed")
-    several = (
-        "--set",
-        "plan={processes: 3, min_blocks: 2, max_blocks: 2, budget_s: 1}",
-        "--device",
-        "cpu",
-    )
-    command = [
-        str(venvs["soon"]),
-        "-m",
-        "attnbench",
-        "run",
-        "--backends",
-        "keeps_pace,sdpa",
-        *GRID,
-        *several,
-    ]
-    command += pythons(venvs, old="soon", new="late")
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    several = "plan={processes: 3, min_blocks: 2, max_blocks: 2, budget_s: 1}"
+    flags = ("--set", several, "--device", "cpu", *pythons(venvs, old="soon", new="late"))
+    done = run_in(folder, "--backends", "keeps_pace,sdpa", *GRID, *flags)
     assert done.returncode == 0, done.stderr
     return folder_of(done, folder), done.stderr
 
@@ -153,7 +124,7 @@ def test_a_crash_in_one_environment_is_one_row_and_the_other_goes_on(attnbench, 
         "sdpa-new": "ok",
     }
     assert done.returncode == 1
-    assert "Broken in new: keeps_pace" in done.stderr
+    assert "Broken: keeps_pace" in done.stderr
     gated = attnbench("compare", f"{run}@old", f"{run}@new", "--gate", "latency: 900000%")
     assert gated.returncode == 3
     assert "Broken: keeps_pace" in gated.stdout
@@ -163,37 +134,13 @@ def test_a_crash_in_one_environment_is_one_row_and_the_other_goes_on(attnbench, 
 
 
 def test_an_interrupted_run_is_finished_by_resume_with_each_case_once(venvs, tmp_path, attnbench):
-    flags = [*pythons(venvs, old="soon", new="late"), "--set", "grid.seq_len=[32,64,96,128]"]
-    command = [
-        str(venvs["soon"]),
-        "-m",
-        "attnbench",
-        "run",
-        "--backends",
-        "keeps_pace",
-        *GRID,
-        *QUICK,
-        *flags,
-    ]
-    process = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 120
-    while not (
-        found := [file for file in tmp_path.glob("results/2*/rows.jsonl") if file.stat().st_size]
-    ):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.02)
+    flags = [*pythons(venvs, old="soon", new="late"), "--set", "grid.seq_len=[32,64]"]
+    args = ("--backends", "keeps_pace", *GRID, *QUICK, *flags)
+    process, run = start_and_wait_for_rows(tmp_path, args, rows=1)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
-    run = found[0].parent
     before = rows_of(run)
-    assert len(before) == 8
+    assert len(before) == 4
     assert "interrupted" in {row["status"] for row in before.values()}
     done = attnbench("run", "--resume", run, *pythons(venvs, new="late", old="soon"))
     assert done.returncode == 0, done.stderr

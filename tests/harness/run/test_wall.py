@@ -111,6 +111,7 @@ def test_a_wall_that_cannot_be_found_is_a_row_with_its_reason_and_the_next_one_i
         "raises": "error",
     }
     assert all(row["seq_len_low"] is row["limited_by"] is None for row in rows.values())
+    assert rows["refuses"]["reason"] == "causal problems are not implemented"
     assert "Segmentation fault" in rows["crashes"]["log_tail"]
     assert "KeyError" in rows["raises"]["log_tail"]
     assert rows["runs_out_of_memory"]["reason"].startswith("nothing fits, not even N = 1: ")

@@ -6,6 +6,7 @@ import pytest
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import Plan, Scenario, from_axes, from_mapping, load
 from attnbench.impls import Problem
+from attnbench.impls.problem import AXES
 
 Write = Callable[[str], Path]
 HEAD = "name: mine\nquestion: What?\nbackends: [naive, fused]\n"
@@ -143,37 +144,10 @@ def test_what_run_json_holds_is_plain_and_resolved(small: Path) -> None:
     resolved = load(
         small, ["grid.cuda.N=8k", "cases=[{N: 4k, device: cuda}, {N: 2k, device: cpu}]"]
     ).resolved("cuda")
+    defaults = load(small).model_dump(mode="json", exclude={"grid", "cases", "watch", *AXES})
     assert resolved == {
-        "name": "mine",
-        "question": "What?",
-        "description": "",
-        "backends": ["naive", "fused"],
-        "baseline": None,
-        "contrast": [],
-        "find_wall": False,
-        "save_models": False,
-        "device": "auto",
-        "plan": {
-            "like": "quick",
-            "processes": 1,
-            "min_blocks": 6,
-            "max_blocks": 11,
-            "precision_ratio": 0.05,
-            "budget_s": 2.0,
-            "windows": 1,
-            "window_s": 2.0,
-            "allocator": "warm_heap",
-        },
-        "limits": {
-            "timeout_s": 60.0,
-            "memory_gib": None,
-            "wall_tolerance_ratio": 0.003,
-            "wall_budget_s": None,
-            "max_cases": 10000,
-        },
-        "measure": ["latency", "memory"],
+        **defaults,
         "watch": {},
-        "studies": [],
         "source": "f.yaml",
         "grid": {
             "batch": [1],
@@ -188,3 +162,4 @@ def test_what_run_json_holds_is_plain_and_resolved(small: Path) -> None:
         },
         "cases": [{"seq_len": 4096}],
     }
+    assert (resolved["plan"]["budget_s"], resolved["limits"]["timeout_s"]) == (2.0, 60.0)

@@ -61,10 +61,7 @@ def test_phase_and_tensor_parallelism_change_the_shape() -> None:
         ("{model: gpt2, seq_len: some}", "cases[0].seq_len: found 'some'"),
         ("{model: gpt2, seq_len: 8, heads: 3}", "cases[0].heads: the model says it"),
         ("{model: gpt2, seq_len: 8, tp: 5}", "12 heads cannot be divided by 5"),
-        (
-            "{model: gpt2, seq_len: 8, phase: late}",
-            "cases[0].phase: found 'late'; wanted prefill",
-        ),
+        ("{model: gpt2, seq_len: 8, phase: late}", "cases[0].phase: found 'late'; wanted prefill"),
         ("{model: vit-l, phase: decode}", "vit-l has no attention in phase decode"),
         ("{model: gpt2, seq_len: 8, colour: red}", "colour"),
     ],
@@ -78,10 +75,9 @@ def test_a_mistake_is_one_line_with_its_place(case: str, said: str) -> None:
     assert said in line
 
 
-def test_a_model_without_softmax_attention_is_refused_for_what_it_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("attnbench.harness.models.resolve.find_spec", lambda _: None)
+@pytest.mark.long
+def test_a_model_without_softmax_attention_is_refused_for_what_it_has(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
     config = {"model_type": "deepseek_v3", "hidden_size": 64, "num_hidden_layers": 2}
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     with pytest.raises(BadInput, match="only multi-head latent attention, which is not measured"):

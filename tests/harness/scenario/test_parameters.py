@@ -15,8 +15,7 @@ HEAD = "name: a\nquestion: b?\ngrid: {seq_len: 64, d_model: 32, heads: 2}\n"
 
 
 @pytest.mark.parametrize(
-    "given",
-    ['["fused", "linformer[rank=16,32]"]', "\n- fused\n- linformer[rank=16,32]"],
+    "given", ['["fused", "linformer[rank=16,32]"]', "\n- fused\n- linformer[rank=16,32]"]
 )
 def test_several_values_are_several_backends_in_a_file(tmp_path: Path, given: str) -> None:
     file = tmp_path / "a.yaml"

@@ -45,6 +45,7 @@ def grid(text: str) -> dict[str, str]:
     return {"grid": f"{{{text}}}"}
 
 
+WALL: dict[str, str | None] = {"find_wall": "true"}
 # What is changed in GOOD, how the refusal begins, and what it says further on.
 FIELDS: list[tuple[dict[str, str | None], str, str]] = [
     ({"dtpe": "fp32"}, "5:1: dtpe: ", "did you mean dtype?"),
@@ -74,6 +75,11 @@ FIELDS: list[tuple[dict[str, str | None], str, str]] = [
     ({"measure": "[latence]"}, "5:11: measure[0]: ", "did you mean latency? wanted latency"),
     ({"studies": "score_scales"}, "5:10: studies: ", f"there are: {', '.join(study_names())}"),
     ({"measure": "[latency, graphs]"}, "5:10: measure: ", "graphs needs the windows of"),
+    (WALL | grid("seq_len: 512, heads: 8"), "4:7: grid.d_model: missing; ", "add d_model"),
+    (WALL | grid("d_model: 512") | {"cases": "[{N: 9, h: 1}]"}, "4:7: grid.heads: missing", ""),
+    (WALL | grid("d_model: 510, heads: 8"), "4:29: grid.heads: d_model (510) is not a ", ""),
+    (WALL | grid("d_model: 8, h: 8, causal: true, kv_seq_len: 9"), "4:34: ", "set causal_align"),
+    ({"find_wall": "1"}, "5:12: find_wall: found 1; ", "wanted true or false"),
     ({"watch": "{N: [512, 65]}"}, "5:18: watch.seq_len[1]: ", "no problem has seq_len 65"),
     ({"watch": "{kv_heads: 2}"}, "5:19: watch.kv_heads: ", "kv_heads at its default"),
     ({"device": "tpu"}, "5:9: device: found 'tpu'; ", "wanted auto, cpu or cuda"),

@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import Plan
 from attnbench.harness.scenario.selection import Selection, select
-from attnbench.harness.scenario.shards import (
-    Shard,
-    Units,
-    assign,
-    read_shard,
-    split,
-    unit_ids,
-)
+from attnbench.harness.scenario.shards import Shard, Units, assign, read_shard, split, unit_ids
 from tests.conftest import environment
 from tests.fakes.shard_runs import scenario
 
@@ -82,10 +75,7 @@ def test_every_process_computes_the_same_shards() -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    weights=st.lists(st.floats(0.01, 1e6), min_size=1, max_size=60),
-    count=st.integers(1, 20),
-)
+@given(weights=st.lists(st.floats(0.01, 1e6), min_size=1, max_size=60), count=st.integers(1, 20))
 def test_no_shard_has_much_more_than_its_share(weights: list[float], count: int) -> None:
     loads = [0.0] * count
     for place, weight in zip(assign(weights, count), weights, strict=True):

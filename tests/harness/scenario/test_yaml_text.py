@@ -96,28 +96,19 @@ def test_bytes_that_are_no_scenario_are_refused(case: str, tmp_path: Path) -> No
     assert messages[0].startswith(f"f.yaml{message}")
 
 
-def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:
+PLACES = {
+    "pipe": "a pipe; wanted a file",
+    "none.yaml": "no such file; check the path, or see `attnbench list scenarios`",
+    ".": "a directory; wanted a file",
+    "loop": "symbolic links that go in a circle; wanted a file",
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_what_is_no_file_is_refused_without_waiting(name: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert file_refusal(tmp_path / "pipe") == "f.yaml: a pipe; wanted a file"
-
-
-def test_a_missing_file_is_said(tmp_path: Path) -> None:
-    assert (
-        file_refusal(tmp_path / "none.yaml")
-        == "f.yaml: no such file; check the path, or see `attnbench list scenarios`"
-    )
-
-
-def test_a_directory_is_refused(tmp_path: Path) -> None:
-    assert file_refusal(tmp_path) == "f.yaml: a directory; wanted a file"
-
-
-def test_a_circle_of_links_is_refused(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    assert (
-        file_refusal(tmp_path / "loop")
-        == "f.yaml: symbolic links that go in a circle; wanted a file"
-    )
+    assert file_refusal(tmp_path / name) == f"f.yaml: {PLACES[name]}"
 
 
 def test_a_file_that_may_not_be_read_is_said(

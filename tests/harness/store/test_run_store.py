@@ -14,12 +14,7 @@ from attnbench.harness.files.errors import BadInput, EnvironmentUnmet, StoreErro
 from attnbench.harness.files.safe_files import write_whole
 from attnbench.harness.rows.run_files import read_meta, read_rows
 from attnbench.harness.store.names import find_run
-from attnbench.harness.store.run_store import (
-    Store,
-    create_suite,
-    runs,
-    writer_lock,
-)
+from attnbench.harness.store.run_store import Store, create_suite, runs, writer_lock
 from tests.conftest import environment
 from tests.fakes.stored_runs import case, plan, record
 

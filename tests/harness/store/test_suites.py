@@ -10,11 +10,7 @@ from attnbench.harness.rows.run_files import SUITE
 from attnbench.harness.store import names
 from attnbench.harness.store.names import find, find_run, find_runs
 from attnbench.harness.store.run_store import point_latest
-from attnbench.harness.store.suites import (
-    newest_finished,
-    newest_started,
-    suite_state,
-)
+from attnbench.harness.store.suites import newest_finished, newest_started, suite_state
 from tests.fakes.stored_runs import case, kernel, plan, record
 
 DONE = {"a": "ok", "b": "oom"}

@@ -9,7 +9,7 @@ from tests.made_runs import read_rows
 pytestmark = pytest.mark.long
 
 SMALL = ("--batch", "2", "--d-model", "32", "--heads", "2", "--device", "cpu")
-QUICK = ("--set", "plan={like: quick, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
+QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
 
 
 def rows_of(done):

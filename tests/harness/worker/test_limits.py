@@ -11,7 +11,7 @@ MIB = 1 << 20
 SCORES = 8 * 512 * 512 * 4
 RESULT = 512 * 512 * 4
 SMALL = ("--batch", "1", "--d-model", "512", "--heads", "8", "--seq-len", "512", "--device", "cpu")
-QUICK = ("--set", "plan={like: quick, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
+QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
 
 
 def test_memory_and_time_that_a_backend_hides_are_in_its_row(attnbench):

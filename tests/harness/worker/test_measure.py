@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from textwrap import dedent
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -48,48 +49,69 @@ from attnbench.harness.worker.measure import Measurer
 from attnbench.harness.worker.phases import WorkerConfig
 from attnbench.impls.problem import Problem
 
-events = []
-config = WorkerConfig(device=torch.device("cpu"), seed=0, budget_bytes=1 << 30,
-    measure=("latency",), warm_heap=True, max_warm_up_s=0.5, watched=Device(uuid=None))
-measurer = Measurer(config, events.append)
-problem = Problem(batch=1, seq_len=256, d_model=32, heads=2)
-cases = [Case(backend=name, problem=problem) for name in ("suspect", "fused")]
-measurer.check(cases)
-measurer.warm_up(cases)
-for _ in range(4):
-    measurer.sample(cases, {case.id: 5 for case in cases})
-measurer.recheck(cases)
-measurer.release()
-print(json.dumps([event for event in events if event["event"] in ("ended", "samples")]))
+def measured(suspect, beside, measure, calls):
+    events = []
+    config = WorkerConfig(device=torch.device("cpu"), seed=0, budget_bytes=1 << 30,
+        measure=tuple(measure), warm_heap=True, max_warm_up_s=0.5, watched=Device(uuid=None))
+    measurer = Measurer(config, events.append)
+    problem = Problem(batch=1, seq_len=256, d_model=32, heads=2)
+    cases = [Case(backend=name, problem=problem) for name in (suspect, beside)]
+    measurer.check(cases)
+    measurer.warm_up(cases)
+    for _ in range(4):
+        measurer.sample(cases, {case.id: calls for case in cases})
+    measurer.recheck(cases)
+    measurer.release()
+    return [event for event in events if event["event"] in ("ended", "samples")]
+
+print(json.dumps([measured(*one) for one in json.loads(sys.argv[1])]))
 """
+
+
+class Tried(NamedTuple):
+    """A backend that does `change` in each call, beside another one."""
+
+    change: str
+    measure: tuple[str, ...] = ("latency",)
+    calls: int = 5
+    beside: str = "fused"
 
 
 @pytest.fixture
 def events(tmp_path):
-    """What a worker says of a backend that does `change` in each call, beside fused."""
+    """What a worker says of backends, one after the other: those that ended, and all samples."""
 
-    def run(change, measure=("latency",), calls=5, beside="fused"):
-        (tmp_path / "suspect.py").write_text(BACKEND.format(change=dedent(change)))
-        worker = WORKER.replace('("latency",)', str(measure)).replace(": 5 for", f": {calls} for")
-        worker = worker.replace('"fused"', f'"{beside}"')
+    def run(*tried: Tried | str):
+        every = [one if isinstance(one, Tried) else Tried(one) for one in tried]
+        asked = []
+        for number, one in enumerate(every):
+            name = f"suspect{number}"
+            (tmp_path / f"{name}.py").write_text(BACKEND.format(change=dedent(one.change)))
+            asked.append((name, one.beside, one.measure, one.calls))
         done = subprocess.run(
-            [sys.executable, "-c", worker],
+            [sys.executable, "-c", WORKER, json.dumps(asked)],
             env=environment({"ATTNBENCH_BACKENDS": str(tmp_path)}),
             capture_output=True,
             text=True,
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        found = json.loads(done.stdout)
-        ended = {e["case"].partition("-")[0]: e for e in found if e["event"] == "ended"}
-        return ended, [e for e in found if e["event"] == "samples"]
+        found = []
+        for some in json.loads(done.stdout):
+            ended = {
+                e["case"].partition("-")[0].rstrip("0123456789"): e
+                for e in some
+                if e["event"] == "ended"
+            }
+            found.append((ended, [e for e in some if e["event"] == "samples"]))
+        return found
 
     return run
 
 
 @pytest.mark.long
 def test_an_honest_backend_is_sampled_with_new_and_repeated_values(events):
-    ended, samples = events("pass")
+    ((ended, samples),) = events("pass")
     assert ended == {}
     blocks = [e["quantities"]["conditions"] for e in samples if e["case"].startswith("suspect")]
     assert [block["new_values"] for block in blocks] == [1, 0, 1, 0]
@@ -99,13 +121,13 @@ def test_an_honest_backend_is_sampled_with_new_and_repeated_values(events):
 
 @pytest.mark.long
 def test_a_write_that_nothing_counts_ends_all_who_shared_the_inputs(events):
-    ended, _ = events("k.numpy()[0, 0, 0, 0] *= 1.0 if gc.isenabled() else 1.0001")
+    ((ended, _),) = events("k.numpy()[0, 0, 0, 0] *= 1.0 if gc.isenabled() else 1.0001")
     assert {name: (e["status"], e["phase"]) for name, e in ended.items()} == {
         "suspect": ("error", "latency"),
         "fused": ("error", "latency"),
     }
     assert ended["fused"]["reason"] == (
-        "inputs (key) were changed while suspect, fused were timed, by one of them"
+        "inputs (key) were changed while suspect0, fused were timed, by one of them"
     )
 
 
@@ -117,7 +139,7 @@ def test_a_cache_that_follows_new_values_is_found_by_its_times(events):
                 for _ in range(200): result = (q @ k.mT * problem.scale).softmax(-1) @ v
                 kept.clear(); kept[key] = result
             result = result.clone()"""
-    ended, _ = events(cached)
+    ((ended, _),) = events(cached)
     assert "it answers from memory" in ended["suspect"]["reason"]
     assert set(ended) == {"suspect"}
 
@@ -128,31 +150,31 @@ def test_a_cache_that_keeps_all_results_is_found_too_and_so_is_one_of_a_half(eve
             kept[key] = kept.get(key, 0) + 1
             for _ in range({1} if kept[key] == 1 else {2}):
                 result = (q @ k.mT * problem.scale).softmax(-1) @ v"""
-    for heads, new, again in ((2, 60, 1), (1, 60, 30)):
-        for beside in ("fused", "linformer"):
-            ended, _ = events(part.format(heads, new, again), beside=beside)
-            assert "it answers from memory" in ended["suspect"]["reason"]
-            assert set(ended) == {"suspect"}
+    halves = [part.format(*one) for one in ((2, 60, 1), (1, 60, 30))]
+    every = [Tried(one, beside=beside) for one in halves for beside in ("fused", "linformer")]
+    for ended, _ in events(*every):
+        assert "it answers from memory" in ended["suspect"]["reason"]
+        assert set(ended) == {"suspect"}
 
 
 LONG = "import time; time.sleep(0.31)"
-BOTH = ("latency", "memory")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("measure", [BOTH, ("latency",)])
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_a_long_case_is_convicted_as_a_short_one_is(events):
+    changes = (
         "result = kept.setdefault('first', torch.empty_like(result)).copy_(result)",
         "result = result * (1 + (calls > 4))",
         "result = kept.setdefault('first', result).clone()",
-    ],
-)
-def test_a_long_case_is_convicted_as_a_short_one_is(events, measure, change):
-    ended, _ = events(f"{LONG}; {change}", measure, calls=1)
-    assert set(ended) == {"suspect"}
-    assert ended["suspect"]["status"] in ("incorrect", "error")
+    )
+    every = [
+        Tried(f"{LONG}; {change}", measure, calls=1)
+        for measure in (("latency", "memory"), ("latency",))
+        for change in changes
+    ]
+    for ended, _ in events(*every):
+        assert set(ended) == {"suspect"}
+        assert ended["suspect"]["status"] in ("incorrect", "error")
 
 
 # ---- CUDA, on a fake GPU -------------------------------------------------------------------------

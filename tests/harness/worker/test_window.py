@@ -35,7 +35,7 @@ def rows(tmp_path, monkeypatch, fake_nvml):
         **more,
     ):
         fake_nvml.write(H100 + script)
-        shape = {"batch": "1", "seq_len": "64,128", "d_model": "32", "heads": "2"}
+        shape = {"batch": "1", "seq_len": "64", "d_model": "32", "heads": "2"}
         changes = [
             f"plan={PLAN}",
             f"measure={measure}",
@@ -92,11 +92,8 @@ def test_a_cpu_run_watches_the_host_and_queries_no_gpu(rows, tmp_path):
 def test_a_backend_that_crashes_in_a_window_does_not_affect_others(rows, monkeypatch, tmp_path):
     folder = Path(__file__).parents[2] / "fakes" / "backends"
     monkeypatch.setenv("ATTNBENCH_BACKENDS", str(folder))
-    found = {
-        (row["backend"], row["seq_len"]): row
-        for row in rows(backends="fused,dies_when_watched,sdpa")
-    }
-    for (backend, _), row in found.items():
+    for row in rows(backends="fused,dies_when_watched,sdpa"):
+        backend = row["backend"]
         if backend == "dies_when_watched":
             assert (row["status"], row["phase"]) == ("crashed", "utilization")
             assert row["windows"] is None

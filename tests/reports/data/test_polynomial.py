@@ -1,4 +1,4 @@
-"""reports/analysis/polynomial.py: exact solutions, checked at the other lengths."""
+"""reports/data/polynomial.py: exact solutions, checked at the other lengths."""
 
 from attnbench.reports.data.polynomial import through
 

@@ -14,8 +14,7 @@ ORDERS = {"greedy_loss_nats", "greedy_removed_heads", "pruned_loss_nats", "prune
 
 
 def claims(findings: list[Any]) -> dict[str, Claim]:
-    studied = [{"study": "trained_heads", **one} for one in findings]
-    return {one.of.name: one for one in ledger([], {"studies": studied})}
+    return {one.of.name: one for one in ledger([], {"studies": findings})}
 
 
 def of(task: str, levels: dict[int, float], **fields: Any) -> list[dict[str, Any]]:

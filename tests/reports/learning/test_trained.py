@@ -12,7 +12,6 @@ from attnbench.harness.rows.findings import findings_of
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Figure
-from attnbench.reports.learning.gradients import trained_models
 from attnbench.reports.learning.maps import favourite, tokens_attended
 from attnbench.reports.learning.subjects.trained_heads import subject
 from attnbench.reports.learning.subjects.trained_projections import trained_attentions
@@ -27,6 +26,7 @@ from attnbench.reports.learning.trained import (
     points_lost,
     results,
     rises,
+    trained_models,
 )
 from tests.reports.fake_trainings import (
     CLEAR,
@@ -42,22 +42,18 @@ from tests.reports.fake_trainings import (
 ONE_LEVEL = {"noise_levels_ratio": None, "noise_levels_accuracy_ratio": None}
 
 
-def studied(*findings: dict[str, Any]) -> list[Any]:
-    return [{"study": "trained_heads", **one} for one in findings]
-
-
 def of(accuracies: dict[int, list[float]]) -> Any:
-    (found,) = results(studied(*trainings({"recall": accuracies})))
+    (found,) = results(trainings({"recall": accuracies}))
     return found
 
 
 def count_of(*findings: dict[str, Any]) -> HeadCount:
-    (found,) = results(studied(*findings))
+    (found,) = results(list(findings))
     return found.counts[0]
 
 
 def test_the_fewest_heads_within_two_points_of_the_best_are_enough() -> None:
-    found = {one.task: one for one in results(studied(*CLEAR))}
+    found = {one.task: one for one in results(CLEAR)}
     assert found["recall"].enough.heads == 1
     assert found["six_relations"].enough.heads == 8
     assert found["six_relations"].of("worse") == [1, 2]
@@ -88,7 +84,7 @@ def test_a_number_of_heads_is_worth_its_time_if_it_is_surely_better_than_every_f
 
 @pytest.mark.parametrize("broken", [{"task": 3}, {"heads": 0}, {"accuracy_ratio": 1.5}])
 def test_findings_that_lack_something_are_left_out(broken: dict[str, Any]) -> None:
-    assert results(studied(training("recall", 1, 0, 0.5) | broken)) == []
+    assert results([training("recall", 1, 0, 0.5) | broken]) == []
     assert results("none") == []
 
 
@@ -119,7 +115,7 @@ def test_removing_heads_is_judged_by_the_rise_of_the_loss() -> None:
 )
 def test_a_loss_is_of_so_many_removed_heads(removed: Any, wanted: dict[int, float]) -> None:
     made = training("copy", 4, 0, 0.9, pruned_loss_nats=[0.1, 0.2], pruned_removed_heads=removed)
-    (one,) = findings_of(TrainedHeads, studied(made))
+    (one,) = findings_of(TrainedHeads, [made])
     assert by_removed_heads(one, "pruned") == wanted
 
 

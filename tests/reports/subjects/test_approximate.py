@@ -19,14 +19,14 @@ def test_an_output_that_carries_no_information_is_no_dot_and_the_page_says_why(
     (why,) = [one for one in sentences(list(found.blocks)) if "no trade-off" in one.lower()]
     assert "linformer and linformer:64" in why
     (errors,) = figures_of(list(found.blocks))
-    cosines = {(row[1], row[4]) for row in errors.table.rows}
+    cosines = {(row[1], row[4]) for row in errors.table.texts}
     assert {("linformer", "0.00"), ("linformer:64", "-0.02"), ("performer", "0.90")} <= cosines
 
 
 def test_rows_of_earlier_versions_have_no_cosine_and_are_drawn(tmp_path: Path) -> None:
     found = subject_of(approximate, inexact(tmp_path, cosines={"linformer": None}))
     (errors,) = figures_of(list(found.blocks))
-    assert ("linformer", "not measured") in {(row[1], row[4]) for row in errors.table.rows}
+    assert ("linformer", "not measured") in {(row[1], row[4]) for row in errors.table.texts}
     assert found.card is not None
     assert isinstance(found.card.picture, Figure)
     assert "linformer" in [one.backend for one in found.card.picture.panels[0].series]

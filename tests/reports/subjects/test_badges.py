@@ -81,15 +81,12 @@ def test_a_clock_that_moves_is_a_caution(tmp_path: Path) -> None:
     assert "1200 to 1710 MHz" in moved.text
 
 
-def test_other_processes_are_unknown_where_nobody_counted_them(tmp_path: Path) -> None:
-    def with_others(count: int | None) -> dict[str, Any]:
-        return {
-            "windows": [{"way": "eager", "window_s": 1.0, "calls": 9, "other_process_count": count}]
-        }
-
-    assert made(tmp_path / "a", with_others(0))["other processes"].state == "good"
-    assert made(tmp_path / "b", with_others(2))["other processes"].state == "caution"
-    assert made(tmp_path / "c", with_others(None))["other processes"].state == "unknown"
+@pytest.mark.parametrize(("count", "state"), [(0, "good"), (2, "caution"), (None, "unknown")])
+def test_other_processes_are_unknown_where_nobody_counted_them(
+    tmp_path: Path, count: int | None, state: str
+) -> None:
+    window = {"way": "eager", "window_s": 1.0, "calls": 9, "other_process_count": count}
+    assert made(tmp_path, {"windows": [window]})["other processes"].state == state
 
 
 def test_a_wrong_result_is_a_caution_and_a_run_without_times_is_unknown(tmp_path: Path) -> None:
@@ -115,7 +112,3 @@ def test_gpu_timing_is_good_only_if_every_flag_says_so(
     badge = made(tmp_path, {"device": "cuda", **flags})["GPU timing"]
     assert badge.state == state
     assert text in badge.text
-
-
-def test_a_cpu_has_no_gpu_timing_to_judge(tmp_path: Path) -> None:
-    assert "GPU timing" not in made(tmp_path, {}, {})

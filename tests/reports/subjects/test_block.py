@@ -38,15 +38,14 @@ def block_run(parent: Path, scopes: tuple[str, ...] = ("layer", "block"), **chan
 
 
 def dominances(rows: list[Row]) -> dict[str, block.Dominance]:
-    (group,) = block.with_shares(rows)
-    found = block.shares(group, rows)
-    return {name: block.dominance(some) for name, some in found.items()}
+    ((_, found),) = block.dominances(rows)
+    return {one.backend: one for one in found}
 
 
 def test_half_of_the_time_is_between_the_lengths_that_are_certain(tmp_path: Path) -> None:
     found = dominances(rows_of(block_run(tmp_path)))
     fused, sdpa = found["fused"], found["sdpa"]
-    assert (fused.less_to, fused.more_from) == (128, 512)
+    assert (fused.less_at, fused.more_from) == ([64, 128], 512)
     assert fused.half_at == pytest.approx(226, rel=0.05)
     assert fused.by_flops == pytest.approx(2 * D)
     assert fused.text.startswith("from N = 512 on (less up to 128, half at about ")
@@ -55,18 +54,11 @@ def test_half_of_the_time_is_between_the_lengths_that_are_certain(tmp_path: Path
 
 
 def test_shares_are_of_time_flops_and_bytes(tmp_path: Path) -> None:
-    rows = rows_of(block_run(tmp_path))
-    (group,) = block.with_shares(rows)
-    last = block.shares(group, rows)["fused"][-1]
+    last = dominances(rows_of(block_run(tmp_path)))["fused"].shares[-1]
     assert last.time.paired
     assert last.time.value == pytest.approx(40 / 56, rel=0.02)
-    assert last.work_flops == pytest.approx(40 / 56)
-    assert last.peak_bytes == 0.5
-    assert (
-        block.longest(block.shares(group, rows))
-        .replace("\u00a0", " ")
-        .startswith("at N = 1k attention")
-    )
+    assert last.of("work_flops") == pytest.approx(40 / 56)
+    assert last.of("peak_bytes") == 0.5
 
 
 def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:
@@ -77,7 +69,7 @@ def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:
         row["session"] = None
     fused = dominances(rows)["fused"]
     assert fused.more_from is None
-    assert re.fullmatch(r"undecided at N = 1k, where it takes \d\d %", fused.text)
+    assert re.fullmatch(r"undecided at N = 1k, where it takes [\d.]+ %", fused.text)
 
 
 def test_disturbed_times_decide_nothing(tmp_path: Path) -> None:
@@ -85,13 +77,11 @@ def test_disturbed_times_decide_nothing(tmp_path: Path) -> None:
     for row in rows:
         row["contended_blocks"], row["blocks"] = 8, 8
     fused = dominances(rows)["fused"]
-    assert (fused.more_from, fused.less_to) == (None, None)
+    assert (fused.more_from, fused.less_at) == (None, [])
     assert fused.text.endswith(" while other work competed for the cores")
 
 
 def test_no_interval_of_a_share_ends_above_the_whole(tmp_path: Path) -> None:
-    rows = rows_of(block_run(tmp_path))
-    (group,) = block.with_shares(rows)
-    time = replace(block.shares(group, rows)["fused"][-1].time, low=0.2, high=900.0)
-    assert block.upper(time) == 1
-    assert block.percent(time) == f"{100 * time.value:.0f} % (20 % to 100 %)"
+    last = dominances(rows_of(block_run(tmp_path)))["fused"].shares[-1]
+    wide = replace(last, time=replace(last.time, low=0.2, high=900.0))
+    assert (wide.of_time.low, wide.of_time.high) == (0.2, 1)

@@ -1,15 +1,26 @@
-"""reports/subjects/contrasts.py: the setting that a scenario asks about."""
+"""reports/subjects/contrasts.py and heads.py: what a setting costs, and h heads against one."""
 
 from pathlib import Path
+from types import ModuleType
 
 from attnbench.reports.elements import Card, DotPlot
-from attnbench.reports.subjects import contrasts
-from tests.made_runs import made, problem, run_of
-from tests.reports.rendering import subject_of
+from attnbench.reports.subjects import contrasts, heads
+from tests.made_runs import (
+    grid,
+    head_sweep,
+    made,
+    problem,
+    pruning,
+    quickstart,
+    row,
+    run_of,
+    write_run,
+)
+from tests.reports.rendering import figures_of, subject_of, tables_of
 
 
-def card_of(*runs: Path) -> Card:
-    card = subject_of(contrasts, *runs).card
+def card_of(module: ModuleType, run: Path) -> Card:
+    card = subject_of(module, run).card
     assert card is not None
     return card
 
@@ -24,9 +35,9 @@ def test_disturbed_times_of_several_processes_are_undecided(tmp_path: Path) -> N
         ),
         contrast=("mask",),
     )
-    card = card_of(run)
-    assert ", undecided" in card.sentence
-    assert card.sentence.endswith("; other work disturbed most blocks.")
+    card = card_of(contrasts, run)
+    assert "Time: undecided for fused (×3.0" in card.sentence
+    assert "Undecided: other work disturbed most blocks." in card.note
 
 
 def test_a_setting_that_failed_is_named_in_place_of_its_dot(tmp_path: Path) -> None:
@@ -39,8 +50,52 @@ def test_a_setting_that_failed_is_named_in_place_of_its_dot(tmp_path: Path) -> N
         ),
         contrast=("mask",),
     )
-    picture = card_of(run).picture
+    picture = card_of(contrasts, run).picture
     assert isinstance(picture, DotPlot)
     naive = next(row for row in picture.rows if (row.group, row.label) == ("Time", "naive"))
     assert naive.dot is None
     assert naive.missing == "out of memory with padding mask"
+
+
+# ---- heads --------------------------------------------------------------------------------------
+
+
+def words(found: Card) -> dict[tuple[str, str], str]:
+    assert isinstance(found.picture, DotPlot)
+    return {
+        (one.group, one.label): one.dot.word if one.dot else one.missing
+        for one in found.picture.rows
+    }
+
+
+def test_the_common_n_is_the_longest_at_which_every_backend_ran_with_both(tmp_path: Path) -> None:
+    cases = grid(("fused", "sdpa"), (256, 512, 1024), heads=(1, 8))
+    rows = [
+        row(one, "oom" if one["backend"] == "fused" and one["seq_len"] == 1024 else "ok")
+        for one in cases
+    ]
+    found = card_of(heads, write_run(tmp_path, cases, rows))
+    assert "N\u00a0=\u00a0512" in found.subtitle
+
+
+def test_older_rows_have_no_exponentials(tmp_path: Path) -> None:
+    cases = grid(("fused", "sdpa"), (256,), heads=(1, 8))
+    rows = [{key: v for key, v in row(one).items() if key != "work_exps"} for one in cases]
+    found = card_of(heads, write_run(tmp_path, cases, rows))
+    assert not any(group == "Exponentials" for group, _ in words(found))
+
+
+def test_64_heads_of_one_run_stay_beside_8_heads_of_longer_problems_of_another(
+    tmp_path: Path,
+) -> None:
+    told = subject_of(heads, quickstart(tmp_path, lengths=(1024, 4096)), head_sweep(tmp_path))
+    (figure,) = figures_of(list(told.blocks))
+    assert "64 heads" in figure.title
+    (table,) = tables_of(list(told.blocks))
+    assert {line[2] for line in table.rows} == {1, 2, 4, 8, 16, 32, 64}
+
+
+def test_the_unpruned_layer_is_among_its_pruned_ones(tmp_path: Path) -> None:
+    """8 * 64 = d_model, which once gave the whole layer another problem than its pruned ones."""
+    (table,) = tables_of(list(subject_of(heads, pruning(tmp_path)).blocks))
+    assert [line[2] for line in table.rows] == [1, 4, 8]

@@ -13,21 +13,15 @@ from tests.reports.rendering import blocks_of, rows_of, sentences, tables_of
 
 
 def correctness_badge(run: Path, rows: list[Row]) -> Badge:
-    (found,) = (
-        one for one in badges(rows, run_meta([read_run(run)])) if one.label == "correctness"
-    )
-    return found
+    found = {one.label: one for one in badges(rows, run_meta([read_run(run)]))}
+    return found["correctness"]
 
 
 def test_the_badge_and_section_speak_of_exact_cases(tmp_path: Path) -> None:
     run = inexact(tmp_path)
     badge = correctness_badge(run, rows_of(run))
     assert badge.state == "good"
-    assert (
-        badge.text
-        == "Every timed exact case was first checked against a float64 reference; 20 of 30 timed"
-        " cases claim no exact result."
-    )
+    assert "20 of 30 timed cases claim no exact result" in badge.text
     blocks = blocks_of(correctness, run)
     text = "20 cases of linformer, linformer:64, performer and rnn are exempt"
     assert any(text in sentence for sentence in sentences(blocks))

@@ -13,7 +13,7 @@ import pytest
 from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.contrasts import against_one_head as comparable
 from attnbench.reports.contrasts import most_heads
-from attnbench.reports.data.load import frame, load
+from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.data.row_groups import groups, records
 from attnbench.reports.elements import Block, Figure, Table, Text
@@ -67,12 +67,6 @@ def test_no_group_holds_a_backend_twice_at_the_same_place(
         assert len({row["python"] for row in group.rows}) == 1
         assert f"python {group.problem['python']}" in group.label
     assert sum(len(group.rows) for group in found) == len(rows) == 2 * len(PLANNED)
-
-
-def test_the_frame_has_a_row_per_case_with_its_environment(run: Path) -> None:
-    table = load(run)
-    assert table["python"].value_counts().to_dict() == {"old": len(PLANNED), "new": len(PLANNED)}
-    assert table["case"].is_unique
 
 
 def test_baselines_and_heads_are_compared_within_an_environment(run: Path) -> None:
@@ -131,34 +125,27 @@ def test_hostile_names_and_facts_are_inert(tmp_path: Path) -> None:
     assert "\x1b" not in markdown_of(run)
 
 
+ONE = {"name": "a", "path": "", "environment": {}}
+
+
 @pytest.mark.parametrize(
-    ("change", "text"),
+    ("found", "text"),
     [
-        ({"environments": 3}, "environments: found 3"),
-        ({"environments": [3]}, r"environments\[0\]: found 3"),
-        (
-            {"environments": [{"name": 1, "path": "", "environment": {}}]},
-            r"environments\[0\].name: found 1",
-        ),
-        (
-            {"environments": [{"name": "a", "path": "", "environment": []}]},
-            r"environments\[0\].environment: found",
-        ),
+        (3, "environments: found 3"),
+        ([3], r"environments\[0\]: found 3"),
+        ([ONE | {"name": 1}], r"environments\[0\].name: found 1"),
+        ([ONE | {"environment": []}], r"environments\[0\].environment: found"),
+        ("plan", "python: found 7"),
+        ("row", "python: found 7"),
     ],
 )
-def test_broken_environments_are_one_line(run: Path, change: dict[str, Any], text: str) -> None:
-    meta = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(meta | change))
-    with pytest.raises(BadRun, match=text):
-        read_run(run)
-
-
-@pytest.mark.parametrize("where", ["plan", "row"])
-def test_an_environment_that_is_no_name_is_one_line(run: Path, where: str) -> None:
-    meta = json.loads((run / "run.json").read_text())
-    rows = read_rows(run)
-    (meta["cases"] if where == "plan" else rows)[2]["python"] = 7
+def test_a_broken_environment_is_one_line(run: Path, found: Any, text: str) -> None:
+    meta, rows = json.loads((run / "run.json").read_text()), read_rows(run)
+    if isinstance(found, str):
+        (meta["cases"] if found == "plan" else rows)[2]["python"] = 7
+    else:
+        meta["environments"] = found
     (run / "run.json").write_text(json.dumps(meta))
     (run / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
-    with pytest.raises(BadRun, match=r"python: found 7"):
+    with pytest.raises(BadRun, match=text):
         read_run(run)

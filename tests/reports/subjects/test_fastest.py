@@ -1,11 +1,33 @@
-"""reports/subjects/fastest.py: ties as ties, the winner with its time, the next with its ratio."""
+"""reports/subjects/fastest.py and _race.py: a winner must beat every other by more than noise."""
 
+import re
 from pathlib import Path
+from typing import Any
 
+from attnbench.reports.data.row_groups import Row, groups
 from attnbench.reports.elements import Card, Table
-from attnbench.reports.subjects import fastest
-from tests.made_runs import grid, row, write_run
-from tests.reports.rendering import subject_of
+from attnbench.reports.subjects import _latencies, fastest
+from attnbench.reports.subjects._race import finding, race
+from tests import made_runs
+from tests.made_runs import case, grid, inexact, problem, row, write_run
+from tests.reports.rendering import rows_of, subject_of, tables_of
+
+THREE = {  # c was slower in one block, and faster in another
+    "a": [[[1.0], [1.01], [1.0]]],
+    "b": [[[1.5], [1.52], [1.51]]],
+    "c": [[[0.5], [9.0], [2.0]]],
+}
+
+
+def run_with(parent: Path, blocks: dict[str, list[list[list[float]]]]) -> Path:
+    cases = [case(backend, problem(128)) for backend in blocks]
+    rows = [row(one, block_ms=blocks[one["backend"]]) for one in cases]
+    return write_run(parent, cases, rows)
+
+
+def finding_of(rows: list[Row]) -> str:
+    (group,) = groups(rows, "seq_len")
+    return re.sub("[\u00a0\u202f]", " ", finding(group))
 
 
 def fastest_card(*runs: Path) -> Card:
@@ -14,21 +36,46 @@ def fastest_card(*runs: Path) -> Card:
     return found
 
 
-def table(found: Card) -> Table:
-    assert isinstance(found.picture, Table)
-    return found.picture
+def test_a_tie_has_no_winner(tmp_path: Path) -> None:
+    blocks = {"fused": [[[1.0], [1.2], [0.9]]], "sdpa": [[[1.1], [1.1], [1.0]]]}
+    text = finding_of(rows_of(run_with(tmp_path, blocks)))
+    assert text.startswith("At N = 128: fused takes 1.03 ms; sdpa cannot be told apart from it (")
+
+
+def test_the_fastest_must_beat_every_other_backend_and_not_only_the_second(tmp_path: Path) -> None:
+    rows = rows_of(run_with(tmp_path, THREE))
+    found = race(rows)
+    assert [row["backend"] for row in found.ranking] == ["a", "b", "c"]
+    assert found.margins[0].clear
+    assert not found.clear
+    assert [row["backend"] for row in found.tied] == ["a", "c"]
+    assert "; c cannot be told apart" in finding_of(rows)
+
+
+def test_an_inexact_backend_wins_no_race_and_is_mentioned_beside_it(tmp_path: Path) -> None:
+    rows = rows_of(inexact(tmp_path))
+    text = finding_of(rows)
+    assert text.startswith("At N = 4 096: sdpa takes ")
+    assert re.search(
+        r"; linformer:64 \(approximate, error 34 %\) takes 0\.2\d times as long as sdpa"
+        r" \(0\.\d+ to 0\.\d+\)$",
+        text,
+    )
+    for alone in groups(rows, None):
+        first, second = race(alone.rows).ranking[:2]
+        assert (first["backend"], second["backend"]) == ("sdpa", "fused")
+
+
+# ---- the card and the table of every problem -----------------------------------------------------
 
 
 def test_what_cannot_be_told_apart_is_a_tie(tmp_path: Path) -> None:
     cases = grid(("other", "fused"), (256, 512, 1024))  # equally fast
-    run = write_run(tmp_path, cases, [row(one) for one in cases])
-    found = fastest_card(run)
-    cells = [line[1].partition(" · ")[0] for line in table(found).rows]
+    found = fastest_card(write_run(tmp_path, cases, [row(one) for one in cases]))
+    assert isinstance(found.picture, Table)
+    cells = [line[1].partition(" · ")[0] for line in found.picture.texts]
     assert set(cells) <= {"tie: fused = other", "tie: other = fused"}
     assert found.sentence.startswith("All 3 problems are ties.")
-    two = [one for one in cases if one["seq_len"] > 256]
-    run = write_run(tmp_path / "two", two, [row(one) for one in two])
-    assert fastest_card(run).sentence.startswith("Both problems are ties.")
 
 
 def test_a_winner_beside_other_work_is_named_with_it(tmp_path: Path) -> None:
@@ -44,3 +91,26 @@ def test_a_winner_beside_other_work_is_named_with_it(tmp_path: Path) -> None:
     calm = [{**one, "contended_blocks": 0} for one in rows]
     quiet = fastest_card(write_run(tmp_path / "calm", cases, calm))
     assert "other work" not in f"{quiet.sentence}{quiet.note}".lower()
+
+
+def test_a_tie_is_written_as_one_in_every_cell_of_it(tmp_path: Path) -> None:
+    (found,) = tables_of(list(subject_of(fastest, run_with(tmp_path, THREE)).blocks))
+    (cells,) = (line[1:] for line in found.texts)
+    assert [re.sub(r"[\d.]+", "#", cell) for cell in cells] == [
+        "# ms · tie: a = c",
+        "# ms · ×#",
+        "# ms · ×# · tie",
+    ]
+    assert not found.strong
+
+
+def test_a_cell_has_the_paired_ratio_of_the_verdict_not_that_of_the_medians() -> None:
+    def timed(name: str, call_ms: float, latency_ms: float) -> dict[str, Any]:
+        made = made_runs.row(case(name, problem(256)), "ok", block_ms=[[[call_ms]] * 5])
+        return made | {"latency_ms": latency_ms}
+
+    first, other = timed("fused", 1.0, 1.0), timed("sdpa", 2.0, 9.0)
+    for one in (other, other | {"exactness": "approximate"}):
+        cell = _latencies.beside(one, race([first, one]))
+        assert "×2.00" in cell
+        assert "×9" not in cell

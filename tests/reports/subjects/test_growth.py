@@ -1,16 +1,72 @@
-"""reports/subjects/growth.py: exponents, formulas, and needs at longer sequences."""
+"""reports/subjects/growth.py: exponents along any size from two values on, needs at longer N."""
 
+from math import isnan, log2
 from pathlib import Path
+from typing import Any
 
-from attnbench.reports.elements import Block, Table
+import pytest
+
 from attnbench.reports.subjects import growth as section
-from tests.made_runs import case, problem, row, write_run
-from tests.reports.rendering import blocks_of, tables_of
+from attnbench.reports.subjects._growth_along import growth_along, joint_finding
+from tests.made_runs import case, made, problem, row, run_of, write_run
+from tests.reports.rendering import blocks_of, rows_of, tables_of
+
+SIZES: dict[str, list[dict[str, Any]]] = {
+    "kv_seq_len": [{"kv_seq_len": 4096}, {"kv_seq_len": 8192}],
+    "d_model": [{"d_model": 512}, {"d_model": 1024}],
+    "batch": [{"batch": 1}, {"batch": 2}],
+    "d_k": [{"d_k": 32, "d_v": 32}, {"d_k": 64, "d_v": 64}],
+}
 
 
-def table(blocks: list[Block], start: str) -> Table:
-    (found,) = (one for one in tables_of(blocks) if one.title.startswith(start))
-    return found
+@pytest.mark.parametrize("axis", SIZES)
+@pytest.mark.parametrize(
+    ("ratio", "name"), [(1.0, "constant"), (2.0, "linear"), (4.0, "quadratic")]
+)
+def test_the_exponent_along_every_size_is_measured_from_two_values(
+    tmp_path: Path, axis: str, ratio: float, name: str
+) -> None:
+    pairs = [
+        made("fused", problem(1024, **SIZES[axis][place]), (1, ratio)[place]) for place in (1, 0)
+    ]
+    rows = rows_of(run_of(tmp_path, *pairs))
+    ((_, (one,)),) = growth_along(rows, axis)
+    assert one.last == 2 * one.first
+    assert one.exponent.low < log2(ratio) + 1e-9 or ratio == 1
+    assert one.exponent.value == pytest.approx(log2(ratio), abs=0.05)
+    assert one.name == name
+
+
+def test_disturbed_times_have_an_exponent_and_no_name(tmp_path: Path) -> None:
+    pairs = [
+        made("fused", problem(1024, batch=batch), float(batch), contended_blocks=99)
+        for batch in (1, 2)
+    ]
+    found = growth_along(rows_of(run_of(tmp_path, *pairs)), "batch")
+    ((_, (one,)),) = found
+    assert one.name == ""
+    text = joint_finding(found)
+    assert text.count("while other work disturbed most blocks") == 1
+    assert "linear" not in text
+
+
+def test_one_value_and_failed_values_have_no_growth(tmp_path: Path) -> None:
+    run = run_of(
+        tmp_path,
+        made("fused", problem(1024, batch=1), 1.0),
+        made("fused", problem(1024, batch=2), None),
+    )
+    assert growth_along(rows_of(run), "batch") == []
+
+
+def test_bytes_that_are_not_known_have_no_exponent(tmp_path: Path) -> None:
+    run = run_of(
+        tmp_path,
+        made("fused", problem(1024, batch=1), 1.0, peak_bytes=None),
+        made("fused", problem(1024, batch=2), 2.0),
+    )
+    ((_, (one,)),) = growth_along(rows_of(run), "batch")
+    assert isnan(one.bytes_exponent)
 
 
 def test_predicted_bytes_of_a_case_win_over_the_solution(tmp_path: Path) -> None:
@@ -20,5 +76,6 @@ def test_predicted_bytes_of_a_case_win_over_the_solution(tmp_path: Path) -> None
         cases,
         [row(one, "ok" if one["seq_len"] < 2000 else "predicted_oom") for one in cases],
     )
-    needs = table(blocks_of(section, run), "Peak bytes of a call")
+    tables = tables_of(blocks_of(section, run))
+    needs = next(one for one in tables if one.title.startswith("Peak bytes of a call"))
     assert needs.rows[0][6] == "64.1 GiB, predicted"

@@ -1,11 +1,11 @@
-"""reports/subjects/memory.py: whether the counts of peak bytes agree, and the parts of a peak."""
+"""reports/subjects/memory.py: whether counts of a peak agree, its parts, who needs the least."""
 
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.elements import Text
+from attnbench.reports.elements import Table, Text
 from attnbench.reports.subjects import memory
-from tests.made_runs import case, problem, row, write_run
+from tests.made_runs import case, made, problem, row, run_of, write_run
 from tests.reports.rendering import subject_of, tables_of
 
 
@@ -54,3 +54,31 @@ def test_a_mask_that_is_kept_is_shown_as_such_and_is_no_finding(tmp_path: Path) 
     larger = changed | {"workspace_bytes": mask + 1}
     found = list(subject_of(memory, write_run(tmp_path / "b", [planned], [larger])).blocks)
     assert any("Beside the peak" in str(block) for block in found)
+
+
+# ---- the card ------------------------------------------------------------------------------------
+
+
+def shapes(parent: Path) -> Path:
+    """fused needs 8 times the bytes of sdpa on the first shape, and as many on the second."""
+    sizes = {("fused", 8): 800, ("sdpa", 8): 100, ("fused", 4): 50, ("sdpa", 4): 50}
+    return run_of(
+        parent,
+        *(
+            made(backend, problem(1024 if heads == 8 else 512, heads), 1.0, peak_bytes=size)
+            for (backend, heads), size in sizes.items()
+        ),
+        name="backends",
+    )
+
+
+def test_equal_bytes_share_the_first_place(tmp_path: Path) -> None:
+    card = subject_of(memory, shapes(tmp_path)).card
+    assert card is not None
+    assert card.sentence == (
+        "Of exact backends, sdpa in 2 of 2 and fused in 1 of 2 need the fewest peak bytes; others"
+        " need up to 8.00 times those of sdpa."
+    )
+    assert isinstance(card.picture, Table)
+    assert len(card.picture.rows) == 2
+    assert len(card.picture.strong) == 3

@@ -70,7 +70,7 @@ def test_it_stands_first_with_each_case_and_its_ratio(tmp_path: Path) -> None:
     assert (card.name, card.title) == ("own", "Your backend")
     assert card.sentence.startswith(f"{MINE} is wrong in 1 of 2 cases: 12 times as far")
     assert isinstance(card.picture, Table)
-    first, second = card.picture.rows
+    first, second = card.picture.texts
     assert first == ("N\xa0=\xa0256", "wrong result", "")
     assert second[-1].endswith(", sdpa")
     assert card.picture.failed == {(0, 1)}

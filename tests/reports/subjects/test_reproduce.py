@@ -19,33 +19,16 @@ from attnbench.reports.subjects._reproduce import (
     typed,
 )
 
+SMALL = {"seq_len": 256, "d_model": 64, "heads": 4}
+ALIGNS = ["top_left", "bottom_right"]
 GRIDS: dict[str, dict[str, Any]] = {
     "usual": {"seq_len": [128, 1000, 8192], "d_model": 512, "heads": [1, 8]},
-    "causal": {"seq_len": 256, "d_model": 64, "heads": 4, "causal": True, "dtype": "bf16"},
-    "fewer keys": {
-        "seq_len": 256,
-        "kv_seq_len": [64, 512],
-        "d_model": 64,
-        "heads": 4,
-        "causal": True,
-        "causal_align": ["top_left", "bottom_right"],
-    },
-    "grouped heads": {"seq_len": 256, "d_model": 64, "heads": 8, "kv_heads": [1, 2], "batch": 4},
-    "own widths": {"seq_len": 256, "d_model": 64, "heads": 4, "d_k": 32, "d_v": [8, 16]},
-    "masks": {
-        "seq_len": 256,
-        "d_model": 64,
-        "heads": 4,
-        "mask": ["none", "padding", "local"],
-        "window": 7,
-    },
-    "training a layer": {
-        "seq_len": 256,
-        "d_model": 64,
-        "heads": 4,
-        "passes": ["backward", "forward+backward"],
-        "scope": "layer",
-    },
+    "causal": {**SMALL, "causal": True, "dtype": "bf16"},
+    "fewer keys": {**SMALL, "kv_seq_len": [64, 512], "causal": True, "causal_align": ALIGNS},
+    "grouped heads": {**SMALL, "heads": 8, "kv_heads": [1, 2], "batch": 4},
+    "own widths": {**SMALL, "d_k": 32, "d_v": [8, 16]},
+    "masks": {**SMALL, "mask": ["none", "padding", "local"], "window": 7},
+    "training a layer": {**SMALL, "passes": ["backward", "forward+backward"], "scope": "layer"},
 }
 PLAN_CHANGES = (
     "quick",
@@ -81,14 +64,8 @@ def options(words: list[str]) -> tuple[dict[str, Any], list[str], dict[str, str]
 def test_the_command_plans_exactly_that_case(name: str, plan: Any) -> None:
     limits = {"memory_gib": 0.5, "timeout_s": 20.0} if plan == "quick" else {}
     measure = ["latency", "memory", "utilization"] if plan == "standard" else ["latency", "memory"]
-    data = {
-        "name": "made_up",
-        "question": "?",
-        "backends": ["fused", "sdpa:math"],
-        "grid": GRIDS[name],
-        "plan": plan,
-        "limits": limits,
-    }
+    data: dict[str, Any] = {"name": "made_up", "question": "?", "backends": ["fused", "sdpa:math"]}
+    data |= {"grid": GRIDS[name], "plan": plan, "limits": limits}
     scenario = from_mapping({**data, "measure": measure}, "a test")
     run = {"scenario": scenario.resolved("cpu"), "seed": 7, "device": "cpu"}
     problems, _ = scenario.problem_groups("cpu")
@@ -114,27 +91,10 @@ def test_the_named_plans_are_those_of_the_harness() -> None:
     assert {name: getattr(Limits(), name) for name in USUAL_LIMITS} == USUAL_LIMITS
 
 
-ROW = {
-    "device": "cuda",
-    "backend": "my kernel; rm",
-    "batch": 1,
-    "seq_len": 8,
-    "kv_seq_len": 8,
-    "d_model": 8,
-    "heads": 1,
-    "kv_heads": 1,
-}
-ROW |= {
-    "d_k": 8,
-    "d_v": 8,
-    "dtype": "fp16",
-    "causal": False,
-    "causal_align": "",
-    "mask": "none",
-    "window": 0,
-    "passes": "forward",
-    "scope": "core",
-}
+SIZES = {"batch": 1, "seq_len": 8, "kv_seq_len": 8, "d_model": 8, "heads": 1, "kv_heads": 1}
+MASK = {"causal": False, "causal_align": "", "mask": "none", "window": 0}
+REST = {"d_k": 8, "d_v": 8, "dtype": "fp16", "passes": "forward", "scope": "core"}
+ROW = {"device": "cuda", "backend": "my kernel; rm", **SIZES, **MASK, **REST}
 
 
 def test_a_run_without_a_plan_still_has_a_command() -> None:

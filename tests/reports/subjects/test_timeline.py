@@ -42,11 +42,11 @@ def test_a_line_belongs_to_the_backend_that_ran_and_breaks_between() -> None:
         *ticks([5.0], "warm-up", 4),
     ]
     found = {
-        trace.name: trace
+        trace.backend: trace
         for trace in traces(samples(rows), CLOCK, {"case a": "fused", "case b": "sdpa"}, PERIOD_S)
     }
     assert found["fused"].y == (1.0, 2.0, None, 4.0, None)
-    assert found["fused"].x_s == pytest.approx((0, 0.2, 0.2, 0.6, 0.6))
+    assert found["fused"].x == pytest.approx((0, 0.2, 0.2, 0.6, 0.6))
     assert found["sdpa"].y == (3.0, None)
     assert found["other"].y == (5.0, None)
 
@@ -66,7 +66,7 @@ def test_ten_thousand_samples_are_few_points_with_the_same_extremes(gap: int) ->
     ]
     (trace,) = traces(samples(rows), CLOCK, {"a": "fused"}, PERIOD_S)
     known = [y for y in trace.y if y is not None]
-    assert len(trace.x_s) <= MOST_POINTS
+    assert len(trace.x) <= MOST_POINTS
     assert len(known) > 100
     assert (min(known), max(known)) == (min(values), max(values))
 

@@ -66,7 +66,7 @@ def test_without_a_known_target_what_was_cut_short_counts_as_missed() -> None:
 def test_more_flops_than_calibration_measured_is_called_impossible() -> None:
     def rows(ratio: float) -> list[Row]:
         work = {"work_flops": 10**9, "minimal_bytes": 10**6, "dtype": "fp32"}
-        return [timed(**work, achieved_flops_per_s=ratio * 1e12)]
+        return [timed(**work, latency_ms=1 / ratio, achieved_flops_per_s=ratio * 1e12)]
 
     peaks = {"gemm_fp32_flops_per_s": 1e12, "copy_bytes_per_s": 1e11}
     meta = {"r": {**META["r"], "calibration": {"peaks": peaks}}}

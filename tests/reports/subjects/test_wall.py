@@ -87,17 +87,15 @@ def test_a_case_that_crashed_is_drawn_by_formula(tmp_path: Path) -> None:
     assert {point.seq_len: point.end for point in naive.points}[2048] == "formula"
 
 
-def test_bytes_that_nobody_knows_give_no_card(tmp_path: Path) -> None:
-    cases = grid(("fused",), LENGTHS)
-    unknown = {"peak_bytes": None, "predicted_peak_bytes": None, "meta_peak_bytes": None}
-    run = write_run(tmp_path, cases, [row(one, **unknown) for one in cases])
-    assert subject_of(wall, run).card is None
-    assert subject_of(memory, run).card is None
+UNKNOWN = {"peak_bytes": None, "predicted_peak_bytes": None, "meta_peak_bytes": None}
 
 
-def test_two_lengths_show_no_growth(tmp_path: Path) -> None:
-    cases = grid(("fused",), (512, 1024))
-    run = write_run(tmp_path, cases, [row(one) for one in cases])
+@pytest.mark.parametrize(("lengths", "changes"), [(LENGTHS, UNKNOWN), ((512, 1024), {})])
+def test_unknown_bytes_and_two_lengths_show_no_growth(
+    tmp_path: Path, lengths: tuple[int, ...], changes: dict[str, Any]
+) -> None:
+    cases = grid(("fused",), lengths)
+    run = write_run(tmp_path, cases, [row(one, **changes) for one in cases])
     assert subject_of(wall, run).card is None
     assert subject_of(memory, run).card is None
 

@@ -29,30 +29,11 @@ def wall_row(
         for n, status in ((low, "ok"), (high, "oom"))
         if n
     ]
-    row = {
-        "schema": 1,
-        "kind": "wall",
-        "attempt": 1,
-        **planned,
-        "status": "ok",
-        "reason": "",
-        "log_tail": None,
-    }
-    row |= {
-        "seq_len_low": low,
-        "seq_len_high": high,
-        "predicted_seq_len": 4048,
-        "predicted_source": "formula",
-        "predicted_reason": "",
-    }
-    row |= {
-        "limited_by": "memory",
-        "memory_bytes": GIB,
-        "probes": ends,
-        "started_utc": None,
-        "spent_s": 9.5,
-        **changes,
-    }
+    found = {"seq_len_low": low, "seq_len_high": high, "limited_by": "memory", "probes": ends}
+    expected = {"predicted_seq_len": 4048, "predicted_source": "formula", "predicted_reason": ""}
+    head = {"schema": 1, "kind": "wall", "attempt": 1, "log_tail": None}
+    spent = {"memory_bytes": GIB, "started_utc": None, "spent_s": 9.5}
+    row = head | planned | {"status": "ok", "reason": ""} | expected | found | spent | changes
     del row["seq_len"]
     return row
 
@@ -66,26 +47,13 @@ def planned(walls: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def only_walls(parent: Path) -> Path:
     walls = [wall(name) for name in ("fused", "naive", "sdpa", "sdpa:cudnn", "hangs")]
+    unknown = {"predicted_seq_len": None, "predicted_source": None}
+    refused = {"status": "unsupported", "reason": "for CUDA only", "limited_by": None}
     rows = [
         wall_row(walls[0], 4038, 4048),
-        wall_row(
-            walls[1],
-            11_000,
-            11_020,
-            predicted_seq_len=None,
-            predicted_source=None,
-            predicted_reason="no formula at hand",
-        ),
+        wall_row(walls[1], 11_000, 11_020, predicted_reason="no formula at hand", **unknown),
         wall_row(walls[2], 45_085, None, limited_by="time", predicted_seq_len=130_418),
-        wall_row(
-            walls[3],
-            None,
-            None,
-            status="unsupported",
-            reason="for CUDA only",
-            limited_by=None,
-            predicted_seq_len=None,
-        ),
+        wall_row(walls[3], None, None, **unknown, **refused),
     ]
     return write_run(parent, [], rows, walls=planned(walls))
 

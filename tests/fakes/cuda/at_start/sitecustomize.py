@@ -12,7 +12,8 @@ WORKER = "attnbench.harness.worker.serve"
 
 
 def start() -> AbstractContextManager[object]:
-    from attnbench.harness.measure import clock, launch, pace
+    from attnbench.harness.machine import pace
+    from attnbench.harness.measure import clock, launch
     from tests.fakes.cuda import FakeGpu, RealClock, fake_cuda
     from tests.fakes.nvml.driver import UUID
 

@@ -1,13 +1,21 @@
-"""reports/analysis/memory_curves.py: growth and end of memory over N."""
+"""reports/subjects/_memory_over_n.py: growth and end of memory over N, and whether counts agree."""
 
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.analysis.memory_curves import MemoryCurve, families, memory_curves
+import pytest
+
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.subjects._memory_over_n import (
+    MemoryCurve,
+    disagreement,
+    families,
+    memory_curves,
+    other_peaks,
+)
 from tests.made_runs import GIB, grid, quickstart, row, write_run
 from tests.reports.rendering import rows_of
 from tests.reports.subjects.test_wall_rows import planned, wall, wall_row
@@ -81,3 +89,58 @@ def test_lengths_at_which_nothing_is_known_make_no_family(tmp_path: Path) -> Non
     unknown = {"predicted_peak_bytes": None, "input_bytes": None}
     rows = rows_of(write_run(tmp_path, cases, [row(one, "crashed", **unknown) for one in cases]))
     assert families(rows) == []
+
+
+# ---- other counts of a peak ----------------------------------------------------------------------
+
+MIB = 1 << 20
+
+
+def row_with_peaks(measured: int = 150 * MIB, **changes: Any) -> dict[str, Any]:
+    usual = {
+        "status": "ok",
+        "device": "cpu",
+        "heads": 8,
+        "peak_bytes": measured,
+        "predicted_peak_bytes": measured,
+    }
+    return (
+        usual
+        | {
+            "predicted_source": "formula",
+            "meta_peak_bytes": measured,
+            "resident_peak_bytes": measured,
+        }
+        | changes
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, ""),
+        ({"predicted_peak_bytes": 150 * MIB - 64, "meta_peak_bytes": 150 * MIB + 64 + 8 * 8}, ""),
+        ({"predicted_peak_bytes": 134 * MIB}, "formula 16 MiB less"),
+        ({"meta_peak_bytes": 150 * MIB + 200}, "meta 200 B more"),
+        ({"device": "cuda", "meta_peak_bytes": 150 * MIB + 200}, ""),
+        ({"predicted_peak_bytes": None, "meta_peak_bytes": None, "resident_peak_bytes": None}, ""),
+        ({"resident_peak_bytes": 154 * MIB}, ""),
+        ({"resident_peak_bytes": 200 * MIB}, "resident 50 MiB more"),
+        ({"measured": MIB, "resident_peak_bytes": 9 * MIB}, ""),
+        ({"status": "oom", "peak_bytes": None}, ""),
+    ],
+)
+def test_what_differs_by_more_than_its_way_of_counting_allows_is_a_disagreement(
+    changes: dict[str, Any], text: str
+) -> None:
+    assert disagreement(row_with_peaks(**changes)) == text
+
+
+def test_a_prediction_that_came_from_the_meta_device_is_no_formula() -> None:
+    row = row_with_peaks(
+        predicted_source="meta",
+        predicted_peak_bytes=140 * MIB,
+        meta_peak_bytes=140 * MIB,
+        resident_peak_bytes=None,
+    )
+    assert [other.name for other in other_peaks(row)] == ["meta"]

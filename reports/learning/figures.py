@@ -1,11 +1,15 @@
-"""Intervals over seeds, or over sequences: in cells of tables, and as lines of figures."""
+"""Intervals over seeds, or over sequences: in cells of tables, and figures of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf, isnan
+from typing import NamedTuple, TypeVar
 
 from ...harness.stats.intervals import Interval
-from ..elements import Panel, Scale, Series
+from ..data.run_meta import Meta, run_caption
+from ..elements import Figure, Panel, Scale, Series, Table
 from ..quantity import Number, Quantity, Unit
+
+F = TypeVar("F")
 
 
 def known(value: float, least: float = -inf, most: float = inf) -> float | None:
@@ -46,26 +50,52 @@ def line(name: str, points: Mapping[float, Interval | None], *, of_shares: bool 
     )
 
 
-def panel(
+class Axes(NamedTuple):
+    """Of all panels of a figure; `unit`: of y."""
+
+    x_label: str
+    y_label: str
+    unit: Unit = "plain"
+    x_scale: Scale = "linear"
+    y_scale: Scale = "linear"
+
+
+def right_answers(x_label: str, x_scale: Scale = "linear") -> Axes:
+    return Axes(x_label, "right answers", "share", x_scale)
+
+
+def figure(
     title: str,
-    x_label: str,
-    y_label: str,
-    series: Sequence[Series],
-    unit: Unit = "plain",
-    x_scale: Scale = "linear",
-) -> Panel:
-    return Panel(
-        x_label=x_label,
-        y_label=y_label,
-        unit=unit,
-        x_scale=x_scale,
-        y_scale="linear",
+    caption: str,
+    panels: Mapping[str, Sequence[Series]],
+    axes: Axes,
+    table: Table,
+    *,
+    about: str,
+    names: Iterable[str] = (),
+    same_y: bool = True,
+) -> Figure:
+    """`panels`: by title. `about`: what a reader of the screen should know beside the axes."""
+    return Figure(
         title=title,
-        series=tuple(series),
+        caption=caption,
+        description=(
+            f"{axes.y_label.capitalize()} over {axes.x_label}: {about}. The table has every number."
+        ),
+        panels=tuple(
+            Panel(**axes._asdict(), title=each, series=tuple(series))
+            for each, series in panels.items()
+        ),
+        table=table,
+        names=tuple(names),
+        same_y=same_y,
     )
 
 
-def right_answers(
-    title: str, x_label: str, series: Sequence[Series], x_scale: Scale = "linear"
-) -> Panel:
-    return panel(title, x_label, "right answers", series, "share", x_scale)
+def by_run(meta: Meta, read: Callable[[object], F]) -> dict[str, F]:
+    """What `read` finds among the findings of each run, if anything, by the run's caption."""
+    return {
+        run_caption(run, name if len(meta) > 1 else ""): found
+        for name, run in meta.items()
+        if (found := read(run.get("studies")))
+    }

@@ -1,1 +1,0 @@
-"""What the rows say, in numbers and sentences, a module per question. Draws nothing."""

@@ -1,0 +1,258 @@
+"""Memory over N as a card: what each backend needs, how it grows, and the longest N that fits."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from ..data.row_groups import Group, Row, case_key
+from ..data.run_meta import Meta, budget_bytes, caption
+from ..elements import Card, Table, WallChart, WallLine, WallPoint, table_of
+from ..formatting import (
+    STATUS_WORDS,
+    bytes_text,
+    count_text,
+    length_text,
+    list_text,
+    number_text,
+    plural,
+    size_text,
+)
+from ..quantity import Cell, Number
+from ..words import SAME_RATIO
+from ._memory_over_n import OUT_OF_MEMORY, MemoryCurve, memory_curves, need_bytes
+from ._over import n_text
+
+MOST_CLAUSES = 3  # on backends that still fit
+MOST_NAMES = 4  # in one clause of the sentence; the picture has them all
+Curves = Mapping[int, Sequence[MemoryCurve]]  # by number of heads
+
+
+def memory_card(found: Sequence[dict[int, Group]], meta: Meta, name: str) -> Card | None:
+    """Of the first of these families, a panel for most heads and one for fewest.
+
+    None if nothing ran and nothing ran out of memory.
+    """
+    family = found[0]
+    shown = sorted({max(family), min(family)}, reverse=True)
+    curves = {heads: memory_curves(family[heads], meta) for heads in shown}
+    every = [curve for some in curves.values() for curve in some]
+    if not any(curve.measured or curve.stops for curve in every):
+        return None
+    most, group = shown[0], family[shown[0]]
+    budget = budget_bytes(meta[group.problem["run"]])
+    size = None if budget is None else int(budget)
+    sentence = _sentence(most, curves, size)
+    others = [part for part in group.label.split(", ") if part != f"h\u00a0=\u00a0{most}"]
+    ends = [f"With {plural(heads, 'head')}: {ends_text(some)}." for heads, some in curves.items()]
+    within = f", against a budget of {bytes_text(size)}" if size else ""
+    return Card(
+        name=name,
+        title="The wall" if any(one.stops for one in curves[most]) else "Memory over N",
+        subtitle=", ".join(
+            (
+                "memory needed: inputs + peak",
+                *([f"budget {bytes_text(size)}"] if size else []),
+                *(others if len(found) > 1 else []),
+            )
+        ),
+        sentence=sentence,
+        picture=WallChart(
+            panels=tuple(
+                (plural(heads, "head"), tuple(map(_line, some))) for heads, some in curves.items()
+            ),
+            budget_bytes=size,
+            description=" ".join(
+                [f"Memory needed over sequence length N, both logarithmic{within}.", *ends]
+            ),
+            table=_table(curves),
+            title=sentence,
+            caption=caption(group.problem, meta),
+        ),
+        note=_note(every, len(family) - len(shown), len(found) - 1),
+    )
+
+
+def _line(curve: MemoryCurve) -> WallLine:
+    known = curve.stop_n is not None or None in (curve.longest, curve.first_out)
+    return WallLine(
+        backend=curve.backend,
+        points=tuple(map(_point, curve.rows)),
+        stop_n=curve.stop_n,
+        between=None if known else (curve.longest or 0, curve.first_out or 0),
+    )
+
+
+def _point(row: Row) -> WallPoint:
+    status = row["status"]
+    measured = status == "ok" and row.get("needed_bytes") is not None
+    return WallPoint(
+        seq_len=row["seq_len"],
+        need_bytes=need_bytes(row),
+        end=status if measured or status in OUT_OF_MEMORY else "formula",
+        case=case_key(row),
+    )
+
+
+def _sentence(heads: int, curves: Curves, budget: int | None) -> str:
+    here = curves[heads]
+    stopping = sorted(
+        (one for one in here if one.stops),
+        key=lambda one: (one.stop_n or one.longest or 0, 0 if one.stop_n else one.first_out or 0),
+    )
+    free = [one for one in here if not one.stops and one.measured]
+    if stopping:
+        lead = stopping[0]
+    elif free:  # what grows fastest is what the picture is about
+        lead = max(free, key=lambda one: (one.growth == "quadratic", one.measured[-1][1]))
+        free.remove(lead)
+    else:
+        return "Nothing ran, and nothing was measured."
+    parts = [_needs(lead, heads)]
+    if stopping:
+        one_head = curves.get(1, []) if heads > 1 else []
+        parts.append(_stops(stopping, {curve.backend: curve for curve in one_head}))
+    elif lead.peak is not None and lead.growth and lead.longest_need:
+        n, size = lead.longest_need
+        of = f", of a budget of {bytes_text(budget)}" if budget else ""
+        parts.append(f"At {n_text(n)} that is {size_text(size)}{of}.")
+    return " ".join(filter(None, [*parts, *_goes_on(free, bool(stopping))]))
+
+
+def _needs(curve: MemoryCurve, heads: int) -> str:
+    """`fused with 8 heads needs 64 N² bytes plus inputs, quadratic in N: twice the length, ...`"""
+    if curve.peak is not None and curve.growth:
+        size = f"{replace(curve.peak, constant=curve.peak.constant * 0)} bytes plus inputs"
+    elif curve.measured:
+        n, size_bytes = curve.measured[-1]
+        size = f"{size_text(size_bytes)} at {n_text(n)}"
+    else:
+        return ""
+    grows = _grows(curve)
+    return f"{curve.backend} with {plural(heads, 'head')} needs {size}{grows and f', {grows}'}."
+
+
+def _grows(curve: MemoryCurve) -> str:
+    """The rule of thumb where it holds between the longest N and its double, else the times.
+
+    Without an exact polynomial only what was measured, and `about quadratic`.
+    """
+    if not curve.growth:
+        return ""
+    if curve.peak is None:
+        if len(curve.measured) < 2:
+            return ""
+        (before, less), (n, need) = curve.measured[-2:]
+        lengths = f"from {n_text(before)} to {length_text(n)}"
+        return f"about {curve.growth}: {number_text(need / less)} times the memory {lengths}"
+    usual, words = {"quadratic": (4, "four times"), "linear": (2, "twice")}[curve.growth]
+    if curve.twice is None or abs(curve.twice / usual - 1) <= SAME_RATIO:
+        return f"{curve.growth}: twice the length, {words} the memory"
+    at = n_text(curve.measured[-1][0])
+    return (
+        f"{curve.growth} in the end: twice {at} takes {number_text(curve.twice)} times the memory"
+    )
+
+
+def _stops(stopping: Sequence[MemoryCurve], one_head: Mapping[str, MemoryCurve]) -> str:
+    """`It stops at N = 2 848; naive, one head at a time, at 7 711.`"""
+    first, *others = stopping
+    same: dict[str, list[str]] = {}
+    for curve in others:
+        alone = _same_for_any_heads(curve, one_head) and not _same_for_any_heads(first, one_head)
+        name = f"{curve.backend}, one head at a time," if alone else curve.backend
+        same.setdefault(_where(curve), []).append(name)
+    clauses = [f"{list_text(names, MOST_NAMES)} {where}" for where, names in same.items()]
+    more = [f"{len(clauses) - MOST_NAMES} more in the picture"] if len(clauses) > MOST_NAMES else []
+    stops = f"It stops {_where(first, first=True)}"
+    return f"{'; '.join([stops, *clauses[:MOST_NAMES], *more])}."
+
+
+def _same_for_any_heads(curve: MemoryCurve, one_head: Mapping[str, MemoryCurve]) -> bool:
+    """The bytes grow with N^2 as with one head: the scores of one head are held at a time."""
+    one = one_head.get(curve.backend)
+    if one is None or curve.peak is None or one.peak is None:
+        return False
+    return curve.peak.quadratic == one.peak.quadratic > 0
+
+
+def _where(curve: MemoryCurve, *, first: bool = False) -> str:
+    n = "N\u00a0=\u00a0" if first else ""
+    if curve.stop_n is not None:
+        return f"at {n}{length_text(curve.stop_n)}"
+    fits, fails = curve.longest, curve.first_out or 0
+    if fits is None:
+        return f"before {n}{length_text(fails)}"
+    if fits > fails:
+        return f"at some N from {length_text(fails)} on"
+    return f"between {n}{length_text(fits)} and {length_text(fails)}"
+
+
+def _goes_on(free: Sequence[MemoryCurve], others_stop: bool) -> list[str]:
+    """`sdpa grows linearly and still fits at 8 192 with 65 MiB.`"""
+    same: dict[tuple[str, bool, int], list[MemoryCurve]] = {}
+    for curve in free:
+        same.setdefault((curve.growth, curve.peak is None, curve.measured[-1][0]), []).append(curve)
+    sentences = []
+    for (growth, about, n), some in list(same.items())[:MOST_CLAUSES]:
+        sizes = [curve.measured[-1][1] for curve in some]
+        size = " to ".join(dict.fromkeys((size_text(min(sizes)), size_text(max(sizes)))))
+        s = "s" if len(some) == 1 else ""
+        how = {"quadratic": "quadratically", "linear": "linearly", "": ""}[growth]
+        grows = f" grow{s} {'about ' if about else ''}{how} and" if how else ""
+        names = list_text([curve.backend for curve in some], MOST_NAMES)
+        still = "still " if others_stop else ""
+        sentences.append(f"{names}{grows} {still}fit{s} at {length_text(n)} with {size}.")
+    return sentences
+
+
+def ends_text(curves: Sequence[MemoryCurve]) -> str:
+    """Where each line ends: `fused stops at N = 2 848; sdpa needs 65 MiB at N = 8 192`."""
+    ends = []
+    for curve in curves:
+        if curve.stops:
+            out = [row for row in curve.rows if row["seq_len"] == curve.first_out]
+            tried = curve.stop_n is not None or any(row["status"] == "oom" for row in out)
+            predicted = "" if tried else " (predicted)"
+            ends.append(f"{curve.backend} stops {_where(curve, first=True)}{predicted}")
+        elif curve.longest_need:
+            n, size = curve.longest_need
+            ends.append(f"{curve.backend} needs {bytes_text(size)} at {n_text(n)}")
+    return "; ".join(ends)
+
+
+def _note(every: Sequence[MemoryCurve], heads_between: int, problems: int) -> str:
+    statuses = {row["status"] for curve in every for row in curve.rows}
+    computed = any(curve.stop_n is not None and not curve.searched for curve in every)
+    parts = {
+        "✕ ran out of memory, drawn at the memory it would need.": "oom" in statuses,
+        "Hollow ✕: not tried, far over budget.": "predicted_oom" in statuses,
+        "Dashed: by formula.": bool(statuses & {*OUT_OF_MEMORY}),
+        "Crossings by formula, which matches every measured point.": computed,
+        "The longest N was found by trials.": any(curve.searched for curve in every),
+        f"{plural(heads_between, 'number')} of heads between are below.": heads_between > 0,
+        f"{plural(problems, 'more problem')} below.": problems > 0,
+    }
+    return " ".join(part for part, is_so in parts.items() if is_so)
+
+
+def _table(curves: Curves) -> Table:
+    columns = {
+        f"{curve.backend}, h\u00a0=\u00a0{heads}": {row["seq_len"]: row for row in curve.rows}
+        for heads, some in curves.items()
+        for curve in some
+    }
+
+    def of(known: Mapping[int, Row]) -> Callable[[int], Cell]:
+        return lambda n: _need(known[n]) if n in known else ""
+
+    return table_of(
+        "Memory needed: inputs and peak (predictions in brackets)",
+        sorted({n for known in columns.values() for n in known}),
+        {"N": count_text, **{name: of(known) for name, known in columns.items()}},
+    )
+
+
+def _need(row: Row) -> Cell:
+    size = bytes_text(need_bytes(row))
+    if row["status"] == "ok":
+        return Number(size if row.get("needed_bytes") is not None else f"({size})")
+    return Number(STATUS_WORDS[row["status"]] + (f" ({size})" if size else ""))

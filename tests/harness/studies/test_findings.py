@@ -1,0 +1,252 @@
+"""The studies find what is true, and notice if it is not."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+
+from attnbench.harness import studies
+from attnbench.harness.studies import (
+    attention_facts,
+    joined_projections,
+    layer_properties,
+    linformer_projections,
+    score_scale,
+)
+from attnbench.harness.studies.output_share import Timed
+from attnbench.impls.problem import Problem
+
+CPU = torch.device("cpu")
+SMALL = Problem(batch=1, seq_len=64, d_model=64, heads=8)
+
+
+@cache
+def found(name: str, problem: Problem = SMALL) -> list[Any]:
+    return anew(name, problem)
+
+
+def anew(name: str, problem: Problem = SMALL) -> list[Any]:
+    return list(studies.load(name).run(problem, CPU, 0))
+
+
+@pytest.mark.parametrize("name", ["layer_properties", "attention_maps", "parameter_count"])
+def test_equal_seeds_give_equal_findings(name: str) -> None:
+    assert found(name) == anew(name)
+
+
+# ---- statements ----------------------------------------------------------------------------------
+
+
+def test_true_properties_hold_and_a_false_one_does_not() -> None:
+    assert {one.property: one.holds for one in found("layer_properties")} == {
+        "rows_sum_to_one": True,
+        "outputs_between_values": True,
+        "order_permutes_outputs": True,
+        "scaling_inputs_keeps_weights": False,
+    }
+    assert {one.statement: one.holds for one in found("attention_facts")} == {
+        "outputs_in_hull_of_values": True,
+        "outputs_in_hull_of_inputs": False,
+        "other_weights_fall": True,
+        "fill_equals_infinity": True,
+        "fill_equals_infinity_without_keys": False,
+    }
+
+
+def test_wrong_attention_has_wrong_properties(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layer_properties, "weights", lambda q, k: torch.sigmoid(q @ k.mT / 4))
+    holds = {one.property: one.holds for one in anew("layer_properties")}
+    assert not holds["rows_sum_to_one"]
+    assert not holds["outputs_between_values"]
+
+
+def test_the_hull_is_no_box() -> None:
+    """The corner of the box of a triangle is outside the triangle."""
+    triangle = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    inside = torch.tensor([0.25, 0.25], dtype=torch.float64)
+    corner = torch.tensor([1.0, 1.0], dtype=torch.float64)
+    assert attention_facts.hull_distance(inside, triangle) == pytest.approx(0, abs=1e-9)
+    assert attention_facts.hull_distance(corner, triangle) == pytest.approx(0.5)
+
+
+def test_rows_without_a_key_are_uniform_by_fill_and_zero_by_infinity() -> None:
+    errors = {one.statement: one.worst_error_ratio for one in found("attention_facts")}
+    uniform = pytest.approx(1 / attention_facts.TOKENS)
+    assert errors["fill_equals_infinity_without_keys"] == uniform
+
+
+# ---- gradients -----------------------------------------------------------------------------------
+
+
+def test_a_gru_fades_and_attention_does_not() -> None:
+    longest = {one.model: one for one in found("gradient_distance") if one.seq_len == 64}
+    gru = longest["gru"]
+    assert gru.fade_per_token_high < -0.3
+    assert abs(longest["attention"].fade_per_token) < 0.01
+    assert gru.gradient_norms[1] > 1e3 * gru.gradient_norms[32] > 0
+
+
+def test_paths_are_constant_linear_or_logarithmic() -> None:
+    steps: dict[str, list[int]] = {}
+    for one in found("gradient_distance"):
+        assert one.fitted_tokens == min(32, one.seq_len - 1)
+        assert one.reach_tokens == one.seq_len - 1
+        assert one.longest_path_steps >= one.shortest_path_steps
+        steps.setdefault(one.model, []).append(one.shortest_path_steps)
+    assert len(set(steps["attention"])) == 1
+    for model in ("gru", "convolutions"):
+        eight, sixteen, thirty_two, _ = steps[model]
+        assert thirty_two - sixteen == 2 * (sixteen - eight) > 0
+    assert max(steps["dilated convolutions"]) < 2 * min(steps["dilated convolutions"])
+
+
+def test_only_xavier_keeps_variances_near_one() -> None:
+    for one in found("initialisation"):
+        is_near = all(0.1 < value < 10 for value in (one.output_variance, one.gradient_variance))
+        assert is_near is (one.rule == "xavier"), one
+        assert one.output_variance_low < one.output_variance < one.output_variance_high
+
+
+# ---- scores --------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_scores_have_the_variance_of_their_width_and_scaling_makes_it_one() -> None:
+    for one in found("score_scale"):
+        truth = 1 if one.scaled else one.d_k
+        low, high = one.score_variance_low, one.score_variance_high
+        # Twice the interval, because ten findings are checked.
+        assert abs(one.score_variance - truth) < 2 * (high - low)
+        assert low < one.score_variance < high
+    widest = {one.scaled: one for one in found("score_scale") if one.d_k == 512}
+    assert widest[False].entropy_ratio < 0.1 < 0.8 < widest[True].entropy_ratio
+    assert widest[False].certain_row_ratio > 0.5
+    assert widest[True].certain_row_ratio == 0
+    assert widest[False].fp16_overflow_ratio > 0.1
+
+
+def test_the_derivative_of_the_softmax_is_that_of_autograd() -> None:
+    generator = torch.Generator().manual_seed(0)
+    q = torch.randn(1, 1, 4, generator=generator, dtype=torch.float64)
+    k = torch.randn(1, score_scale.KEYS, 4, generator=generator, dtype=torch.float64)
+    scores = (q @ k.mT / 2)[0, 0]
+    by_score, by_query = score_scale._gradients(torch.softmax(scores, -1)[None, None], k, 0.5)
+    jacobian = torch.autograd.functional.jacobian
+    of_scores = jacobian(lambda s: torch.softmax(s, -1), scores)
+    assert float(by_score) == pytest.approx(float(of_scores.abs().mean()))
+    of_query = jacobian(lambda one: torch.softmax(one @ k[0].mT / 2, -1), q[0, 0])
+    assert float(by_query) == pytest.approx(float(of_query.norm()))
+
+
+# ---- layers --------------------------------------------------------------------------------------
+
+
+def test_three_products_are_held_against_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With given times: 3 ms for three, 2 ms for one."""
+    results = []
+
+    def timed(calls: Any, device: torch.device) -> Timed:
+        results.append([call() for call in calls])
+        return Timed([[[[ms] * 3] * 8] for ms in (3.0, 2.0)], contended_blocks=5)
+
+    monkeypatch.setattr(joined_projections, "timed", timed)
+    for one in anew("joined_projections"):
+        assert one.time_ratio == pytest.approx(1.5)
+        assert (one.contended_blocks, one.blocks) == (5, 8)
+    for parts, whole in results:
+        torch.testing.assert_close(torch.cat(parts, -1), whole, atol=1e-4, rtol=1e-4)
+
+
+def test_merging_heads_copies_the_output_unless_it_is_merged_already() -> None:
+    for one in found("head_copies"):
+        copies = one.layout == "batched product" and one.heads > 1
+        assert one.copied_bytes == (one.output_bytes if copies else 0), one
+    half = Problem(batch=1, seq_len=64, d_model=64, heads=8, dtype="bf16")
+    assert found("head_copies", half)[0].output_bytes == 64 * 256 * 2
+
+
+def test_heads_add_parameters_only_if_their_width_is_fixed() -> None:
+    counts = {(one.d_k_rule, one.heads): one.parameter_count for one in found("parameter_count")}
+    shared = {count for (rule, _), count in counts.items() if rule == "d_model / heads"}
+    assert shared == {4 * 512**2 + 4 * 512}
+    assert counts["fixed at 64", 16] == 16 * (4 * 512 * 64 + 3 * 64) + 512
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_maps_are_rows_of_weights_and_the_causal_ones_a_triangle(causal: bool) -> None:
+    maps = found("attention_maps", Problem(batch=1, seq_len=64, d_model=64, heads=4, causal=causal))
+    assert [one.head for one in maps] == [1, 2, 3, 4]
+    for one in maps:
+        rows = torch.tensor(one.weight_rows, dtype=torch.float64)
+        wanted = torch.ones(12, dtype=torch.float64)
+        torch.testing.assert_close(rows.sum(-1), wanted, rtol=0, atol=1e-6)
+        assert bool((rows.triu(1) > 0).any()) is not causal
+
+
+@pytest.mark.long
+def test_errors_shrink_with_precision_and_every_backend_that_runs_here_is_studied() -> None:
+    findings = found("precision")
+    assert {one.seq_len for one in findings} == {64, 256, 1024}
+    assert {"naive", "fused", "sdpa", "sdpa:math"} <= {one.backend for one in findings}
+    assert not [one for one in findings if one.complaint]
+    errors = {(f.backend, f.dtype): f.error_l2_ratio for f in findings if f.seq_len == 256}
+    for backend in ("naive", "fused"):
+        fp32, fp16, bf16 = (errors[backend, dtype] for dtype in ("fp32", "fp16", "bf16"))
+        assert fp32 < 1e-5 < 1e-4 < fp16 < bf16 < 0.05
+
+
+@pytest.mark.long
+def test_projecting_all_heads_at_once_is_projecting_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {one.holds for one in found("projection_equality")} == {True}
+    split = torch.Tensor.split
+    # heads in another order
+    monkeypatch.setattr(torch.Tensor, "split", lambda tensor, size: split(tensor, size)[::-1])
+    assert {one.holds for one in anew("projection_equality")} == {False}
+
+
+# ---- Linformer's projections ---------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", linformer_projections.KINDS)
+def test_training_and_pooling_keep_what_random_projections_lose(kind: str) -> None:
+    of = {one.projections: one for one in found("linformer_projections") if one.inputs == kind}
+    random = of["random"]
+    assert random.output_cosine_low < 0.1
+    for one in (of["mean pooling"], of["trained"]):
+        assert one.output_cosine_low > random.output_cosine_high
+        assert one.error_l2_ratio_high < random.error_l2_ratio_low
+
+
+def test_smooth_inputs_have_the_variance_and_the_correlation_that_they_say() -> None:
+    generator = torch.Generator().manual_seed(0)
+    q, _, _ = linformer_projections._inputs("neighbours alike", 400, generator)
+    assert float(q.var()) == pytest.approx(1, rel=0.1)
+    products = (q[:, 1:] * q[:, :-1]).mean()
+    assert float(products / q.square().mean()) == pytest.approx(0.9, abs=0.02)
+
+
+# ---- the worked example --------------------------------------------------------------------------
+
+
+def test_scores_weights_and_outputs_are_those_in_print() -> None:
+    one = found("worked_example")[0]
+    assert one.score_rows == [[0.5, 0.5, 1.0], [0.5, 0.5, 0.5], [1.0, 1.0, 1.5]]
+    printed = [0.274, 0.274, 0.452], [0.333, 0.333, 0.333], [0.274, 0.274, 0.452]
+    assert [pytest.approx(row, abs=5e-4) for row in printed] == one.weight_rows
+    first, second, third = one.output_rows
+    assert first == third == pytest.approx([0.726, 0.726, 0.548, 0.726], abs=5e-4)
+    assert second == pytest.approx([0.667] * 4, abs=5e-4)
+
+
+def test_fills_and_booleans_agree_but_for_a_token_that_sees_nothing() -> None:
+    _, causal, filled, nothing, fills = found("worked_example")
+    assert causal.weight_rows == filled.weight_rows
+    assert causal.score_rows[0] == [0.5, None, None]
+    assert filled.score_rows[0] == [0.5, -1e9, -1e9]
+    assert nothing.weight_rows[0] == [0, 0, 0]
+    assert nothing.output_rows[0] == [0, 0, 0, 0]
+    assert fills.weight_rows[0] == pytest.approx([1 / 3] * 3)
+    assert nothing.output_rows[1:] == fills.output_rows[1:]
+    assert all(one.worst_error < 1e-6 for one in found("worked_example")), "backends agree"

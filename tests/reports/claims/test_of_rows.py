@@ -1,0 +1,231 @@
+"""reports/claims/{counts,times,growth}.py: verdicts follow the truth of made-up rows."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.made_runs import Made, problem
+from tests.reports.fake_claims import LENGTHS, layer, ledger_of, pruned, timed, work
+
+Rows = Sequence[Made]
+FUSED, ALL = ("fused",), ("naive", "fused", "sdpa")
+
+
+def score_matrices(lengths: tuple[int, ...] = LENGTHS, more: int = 0, **shape: Any) -> Rows:
+    """Peak bytes of `fused`: two matrices of 4 bytes for 8 heads, and `more` bytes per pair."""
+    cases = [problem(n, 8, **shape) for n in lengths]
+    return [timed("fused", 1.0, of, peak_bytes=(64 + more) * of["seq_len"] ** 2) for of in cases]
+
+
+def over_heads(*lengths: int, backends: tuple[str, ...] = FUSED, **shape: Any) -> Rows:
+    return [
+        timed(one, 1.0, problem(n, h, **shape)) for n in lengths for h in (1, 8) for one in backends
+    ]
+
+
+def both(n: int, heads: int, core_ms: float, layer_ms: float) -> Rows:
+    """A problem in both scopes."""
+    shapes = ((core_ms, problem(n, heads)), (layer_ms, layer(n, heads)))
+    return [timed("fused", ms, of, work_flops=work(of)) for ms, of in shapes]
+
+
+def split(lengths: tuple[int, ...], projections_ms: float) -> Rows:
+    """Core and layer: 2e-6 ms per pair, and projections per token."""
+    cores = [(n, 2e-6 * n * n) for n in lengths]
+    return [one for n, ms in cores for one in both(n, 8, ms, ms + projections_ms * n)]
+
+
+def halves() -> Rows:
+    """The core takes exactly half of the layer."""
+    shapes = (problem(8192, 8), 5.0), (layer(8192), 10.0)
+    return [
+        timed("fused", 1.0, of, work_flops=work(of), block_ms=[[[ms]]] * 3) for of, ms in shapes
+    ]
+
+
+def two_backends(loop_ms: float, **changes: Any) -> Rows:
+    return [timed("naive", loop_ms, layer(256), **changes), timed("fused", 1.0, layer(256))]
+
+
+def growing(backend: str, per_token: float, per_pair: float, crossing: float = 0.0) -> Rows:
+    """Layers whose FLOPs cross at 1024."""
+    times = [(n, per_token * n + per_pair * n * (crossing + n)) for n in LENGTHS]
+    return [timed(backend, ms, layer(n), work_flops=work(layer(n))) for n, ms in times]
+
+
+def windowed() -> Rows:
+    """By the FLOPs of a window N² never takes over, whatever a backend computes."""
+    shapes = [(n, problem(n, 8, scope="layer", mask="local", window=64)) for n in LENGTHS]
+    return [timed("fused", 2e-6 * n * (1024 + n), of, work_flops=4096 * n) for n, of in shapes]
+
+
+def counted(
+    backend: str, active: float, of: dict[str, Any], ms: float = 1.0, tier: str = "gpm"
+) -> Made:
+    """With three windows of performance counters."""
+    window = {"way": "eager", "process": 0, "window_s": 2.0, "calls": 10, "energy_j": 1.0}
+    windows = [window | {"sm_active_ratio": active + shift} for shift in (-0.01, 0.0, 0.01)]
+    return timed(backend, ms, of, windows=windows, utilization_tier=tier)
+
+
+def used(loop: float, fused: float, tier: str = "gpm") -> Rows:
+    return [
+        counted(one, active, layer(256), tier=tier)
+        for one, active in (("naive", loop), ("fused", fused))
+    ]
+
+
+def recurrent(*, square: bool) -> Rows:
+    ours = [counted("rnn", 0.1, layer(n), 1e-6 * n * n if square else 1e-2 * n) for n in LENGTHS]
+    return [*ours, *(counted("fused", 0.9, layer(n)) for n in LENGTHS)]
+
+
+def gru(n: int, ms: float) -> Rows:
+    shape = problem(n, 1, d_model=512, scope="layer")
+    return [timed("rnn", ms, shape, exactness="other"), timed("sdpa", 1.0, shape)]
+
+
+LOUD = {"contended_blocks": 8}
+MASKED = score_matrices(more=1, batch=2, mask="local", window=64)
+WHOLE, HALF = pruned(8, 8.0, 800), pruned(4, 4.0, 400)
+ROWS: list[tuple[str, Rows, str]] = [
+    ("C1", score_matrices(), "supported"),
+    ("C1", score_matrices(more=1), "refuted"),
+    ("C1", score_matrices(LENGTHS[:3]), "inconclusive"),
+    ("C1", MASKED, "not run"),
+    ("C1", [*score_matrices(), *MASKED], "supported"),
+    ("C2", growing("fused", 2e-3, 2e-6), "supported"),
+    ("C2", growing("sdpa", 2e-3, 0.0), "refuted"),
+    ("C2", growing("fused", 0.0, 2e-6, 200), "refuted"),
+    ("C2", growing("fused", 0.0, 2e-6, 512), "inconclusive"),
+    ("C2", growing("fused", 0.0, 2e-6, 1600), "supported"),
+    ("C2", growing("fused", 0.0, 2e-6, 6000), "refuted"),
+    ("C2", windowed(), "not run"),
+    ("C3a", over_heads(*LENGTHS), "supported"),
+    ("C3a", over_heads(*LENGTHS, d_k=64, d_v=64), "not run"),
+    ("C3b", over_heads(*LENGTHS, d_k=64, d_v=64), "not run"),
+    ("C3c", over_heads(*LENGTHS, d_k=64, d_v=64), "not run"),
+    ("C3c", over_heads(512, d_v=64), "not run"),
+    ("C3c", [timed("fused", 1.0 * h, problem(512, h), **LOUD) for h in (1, 8)], "inconclusive"),
+    ("C4", two_backends(1.5), "supported"),
+    ("C4", two_backends(0.8), "refuted"),
+    ("C4", two_backends(1.5, error_ratio=None), "inconclusive"),
+    ("C4", two_backends(1.5, **LOUD), "inconclusive"),
+    ("C10", [*both(8192, 8, 9.0, 10.0), *both(8192, 1, 3.0, 10.0)], "depends"),
+    ("C10", [*both(8192, 8, 9.0, 10.0), *both(4096, 8, 3.0, 10.0)], "supported"),  # at the longest
+    ("C10", halves(), "refuted"),  # half is not more than half
+    ("C10", split((4096, 8192), 2e-3), "supported"),
+    ("C16", split((4096, 8192), 2e-3), "refuted"),
+    ("C10", split((128, 512), 2e-3), "inconclusive"),
+    ("C16", split((128, 512), 2e-3), "inconclusive"),
+    ("C10", split((4096, 8192), 8e-2), "refuted"),
+    ("C16", split((4096, 8192), 8e-2), "inconclusive"),
+    ("C12", [timed("rnn", 1e-2 * n, layer(n)) for n in LENGTHS], "inconclusive"),
+    ("C12", recurrent(square=False), "supported"),
+    ("C12", recurrent(square=True), "refuted"),
+    ("C13", used(0.2, 0.8), "supported"),
+    ("C13", used(0.8, 0.2), "refuted"),
+    ("C13", used(0.5, 0.51), "inconclusive"),
+    ("C13", used(0.2, 0.8, tier="busy"), "not run"),
+    ("C14", [WHOLE, HALF, pruned(1, 1.0, 100)], "supported"),
+    ("C14", [WHOLE, pruned(4, 6.0, 700), pruned(1, 5.0, 600)], "refuted"),
+    ("C14", [WHOLE, pruned(4, 4.0, 700)], "depends"),
+    ("C14", [WHOLE, pruned(4, 4.0, 400, workspace_bytes=400)], "depends"),  # kept bytes count
+    ("C14", [WHOLE, HALF, pruned(4, 4.0, 400, seq_len=1024)], "supported"),
+    ("C14", [WHOLE], "not run"),
+    ("C14", [timed("fused", 1.0 * h, problem(512, h, scope="layer")) for h in (8, 4)], "not run"),
+    ("Q11", gru(64, 5.0), "refuted"),
+    ("Q11", gru(1024, 1.0), "not run"),
+    ("Q11", [timed("sdpa", 1.0, layer(64))], "not run"),
+]
+
+
+@pytest.mark.parametrize(("name", "made", "wanted"), ROWS)
+def test_rows_decide_their_claims(tmp_path: Path, name: str, made: Rows, wanted: str) -> None:
+    assert ledger_of(tmp_path, *made)[name].verdict == wanted
+
+
+def test_a_study_of_equality_is_stricter_than_the_check(tmp_path: Path) -> None:
+    study = [{"study": "projection_equality", "holds": False}]
+    assert ledger_of(tmp_path, *two_backends(1.5), studies=study)["C4"].verdict == "refuted"
+
+
+LINEAR = {n: {"peak_bytes": 4096 * n} for n in LENGTHS}
+SPARSE = [timed("sparse_local", 1e-3 * n, problem(n), **LINEAR[n]) for n in LENGTHS]
+SPARSE += [timed("linformer", 1e-3 * n, problem(n), peak_bytes=4096 * n + n * n) for n in LENGTHS]
+SPARSE += [timed("performer", 1.0 + 1e-5 * n, problem(n), **LINEAR[n]) for n in LENGTHS]
+SPARSE += [timed("sparse_random", 1e-6 * n * n, problem(n), **LINEAR[n]) for n in LENGTHS]
+SPARSE += [
+    timed("sparse_strided", 1e-5 * n**1.5, problem(n), peak_bytes=int(n**1.5)) for n in LENGTHS
+]
+STEPS = [
+    timed("naive", 1e-3 * n * (9 if n > 1000 else 1), layer(n), work_flops=work(layer(n)))
+    for n in LENGTHS
+]
+PARTS: list[tuple[str, Rows, dict[str, str]]] = [
+    (
+        "C3b",
+        over_heads(*LENGTHS, backends=ALL),
+        {"naive": "supported", "fused": "refuted", "sdpa": "supported"},
+    ),
+    (  # too few lengths: by the peaks
+        "C3b",
+        over_heads(4096, backends=("fused", "sdpa")),
+        {"fused": "refuted", "sdpa": "supported"},
+    ),
+    (
+        "C3c",
+        [
+            timed(b, 1e-5 * n * (1 if h == 1 else ratio), problem(n, h))
+            for n in (256, 512)
+            for h in (1, 8)
+            for b, ratio in (("naive", 1.3), ("fused", 1.0), ("sdpa", 1.05))
+        ],
+        {"naive": "refuted", "fused": "supported", "sdpa": "inconclusive"},
+    ),
+    (
+        "C2",
+        [*growing("fused", 2e-3, 2e-6), *STEPS],
+        {"fused": "supported", "naive": "inconclusive"},
+    ),
+    (
+        "C11",
+        SPARSE,
+        {
+            **dict.fromkeys(("sparse_local", "sparse_strided"), "supported"),
+            **dict.fromkeys(("linformer", "sparse_random"), "refuted"),
+            "performer": "inconclusive",
+        },
+    ),
+    (
+        "C11",
+        [timed("linformer", 1e-6 * n * n, problem(n), **LOUD) for n in LENGTHS],
+        {"linformer": "inconclusive"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "made", "wanted"), PARTS)
+def test_each_backend_has_its_verdict(
+    tmp_path: Path, name: str, made: Rows, wanted: dict[str, str]
+) -> None:
+    claim = ledger_of(tmp_path, *made)[name]
+    assert {part.of: part.verdict for part in claim.parts} == wanted
+
+
+def test_numbers_are_those_that_decide(tmp_path: Path) -> None:
+    shape = {"batch": 2, "dtype": "bf16"}
+    exact = [timed("fused", 1.0, problem(n, 8, **shape)) for n in LENGTHS]
+    text = ledger_of(tmp_path / "a", *exact)["C1"].parts[0].numbers
+    assert text.startswith("64 bytes per N², where 2 B h e is 64")
+    assert "100\u00a0000\u00a0000 elements, 190.7 MiB" in text
+    equal = over_heads(256, 512)
+    text = ledger_of(tmp_path / "b", *equal)["C3c"].parts[0].numbers
+    low, high = map(float, text.rpartition("(")[2].rstrip(")").split(" to "))
+    assert 1 / 1.05 < low < high < 1.05  # the interval that the verdict comes from
+    text = ledger_of(tmp_path / "c", *growing("fused", 2e-3, 2e-6))["C2"].parts[0].numbers
+    assert "by FLOPs at N = 1024" in text  # 2 d
+    text = ledger_of(tmp_path / "d", *split((4096, 8192), 2e-3))["C10"].parts[0].numbers
+    assert "10 % of the layer is outside its core at N = 8k" in text.replace("\u00a0", " ")

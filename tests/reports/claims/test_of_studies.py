@@ -1,0 +1,187 @@
+"""reports/claims/studies.py: verdicts from findings, whatever they contain."""
+
+from typing import Any
+
+import pytest
+
+from attnbench.reports.claims.verdict import Evidence
+from attnbench.reports.data.generation import VALUES
+from tests.reports.fake_claims import COPIES, MERGED, bounded, parts, verdict
+from tests.reports.subjects.test_generation import finding
+
+Found = dict[str, Any]
+LOUD, CALM = {"contended_blocks": 5, "blocks": 8}, {"contended_blocks": 4, "blocks": 8}
+
+
+def variance(d_k: int, *, scaled: bool, ratio: float, reach: float = 0.02) -> Found:
+    of = bounded("score_variance", ratio * (1 if scaled else d_k), reach)
+    return {"study": "score_scale", "d_k": d_k, "scaled": scaled, **of}
+
+
+def gradient(d_k: int, by_score: float, by_query: float, *, scaled: bool) -> Found:
+    of = bounded("softmax_gradient", by_score) | bounded("query_gradient_norm", by_query)
+    return {"study": "score_scale", "d_k": d_k, "scaled": scaled, **of}
+
+
+def initial(rule: str, output: float, gradient: float) -> Found:
+    of = bounded("output_variance", output) | bounded("gradient_variance", gradient)
+    return {"study": "initialisation", "rule": rule, **of}
+
+
+def held(name: str, *, holds: bool = True) -> Found:
+    found = {"property": name, "holds": holds, "worst_error_ratio": 1e-15}
+    return {"study": "layer_properties", **found}
+
+
+def fact(statement: str, *, holds: Any = True) -> Found:
+    found = {"statement": statement, "holds": holds, "holding_ratio": float(holds is True)}
+    return {"study": "attention_facts", "worst_error_ratio": 0.1, "case_count": 40, **found}
+
+
+def parameters(rule: str, *counts: int) -> list[Found]:
+    return [
+        {"study": "parameter_count", "d_k_rule": rule, "heads": 2**i, "parameter_count": count}
+        for i, count in enumerate(counts)
+    ]
+
+
+def share(ratio: float, **more: Any) -> Found:
+    ends = {"share_low_ratio": ratio - 0.02, "share_high_ratio": ratio + 0.02}
+    return {"study": "output_share", "backend": "fused", "seq_len": 4096, "share_ratio": ratio} | (
+        ends | more
+    )
+
+
+def product(ratio: float, **more: Any) -> Found:
+    bounds = {"time_low_ratio": 0.98 * ratio, "time_high_ratio": 1.02 * ratio, "time_ratio": ratio}
+    return {"study": "joined_projections", "batch": 1, "seq_len": 16, "d_model": 256} | (
+        bounds | more
+    )
+
+
+FIRST, BOTH = held("rows_sum_to_one"), held("outputs_between_values")
+EITHER = (False, True)
+NARROW = [gradient(8, 2.0, 2.0, scaled=False), gradient(8, 3.0, 3.0, scaled=True)]
+WIDE = gradient(512, 0.3, 0.3, scaled=False)
+OTHERS = [initial("normal_1", 1e5, 1e6), initial("normal_0.01", 1e-5, 1e-5)]
+SHARED, FIXED = "d_model / heads", "fixed"
+FILLS = ("fill_equals_infinity", "fill_equals_infinity_without_keys")
+STUDIES: list[tuple[str, list[Found], str]] = [
+    ("C5", [variance(d, scaled=s, ratio=1.0) for d in (8, 512) for s in EITHER], "supported"),
+    ("C5", [variance(8, scaled=False, ratio=1.0), variance(8, scaled=True, ratio=2.0)], "depends"),
+    ("C5", [variance(8, scaled=True, ratio=1.0, reach=0.2)], "inconclusive"),
+    ("C6", COPIES, "refuted"),
+    ("C6", MERGED, "supported"),
+    ("C6", COPIES + MERGED, "depends"),
+    ("C6", COPIES[:1], "not run"),
+    ("C7", [FIRST, BOTH], "supported"),
+    ("C7", [FIRST], "inconclusive"),
+    ("C7", [FIRST, BOTH | {"holds": False}], "refuted"),
+    ("C8", [held("order_permutes_outputs")], "supported"),
+    ("C9", [held("scaling_inputs_keeps_weights", holds=False)], "refuted"),
+    ("C15", parameters(SHARED, 100, 100, 100), "refuted"),
+    ("C15", parameters(FIXED, 100, 200, 400), "supported"),
+    ("C15", parameters(SHARED, 100, 100) + parameters(FIXED, 100, 200), "depends"),
+    ("C16", [share(0.1)], "refuted"),
+    ("C16", [share(0.75)], "supported"),
+    ("C16", [share(0.6)], "inconclusive"),  # a study has one process: another may be 30 % off
+    ("C16", [share(0.1, **LOUD)], "inconclusive"),
+    ("C16", [share(0.1, **CALM)], "refuted"),
+    ("Q8", [*NARROW, WIDE, gradient(512, 3.0, 3.0, scaled=True)], "supported"),
+    ("Q8", [*NARROW, WIDE, gradient(512, 1.0, 1.0, scaled=True)], "refuted"),  # it falls
+    ("Q8", NARROW, "not run"),
+    ("Q8", [*NARROW, WIDE, gradient(512, 3.0, 0.1, scaled=True)], "depends"),  # by the query
+    ("Q12a", [fact("outputs_in_hull_of_values")], "supported"),
+    ("Q12b", [fact("outputs_in_hull_of_inputs", holds=False)], "refuted"),
+    ("Q12b", [fact("outputs_in_hull_of_values")], "not run"),
+    ("Q13", [fact("other_weights_fall")], "supported"),
+    ("Q14", [initial("xavier", 0.2, 0.3), *OTHERS], "supported"),
+    ("Q14", [initial("xavier", 0.001, 0.001), *OTHERS], "depends"),
+    ("Q14", [initial("normal_1", 1.0, 1.0)], "refuted"),
+    ("Q15", [product(2.0)], "supported"),
+    ("Q15", [product(0.5)], "refuted"),
+    ("Q15", [product(1.1)], "inconclusive"),  # what processes may differ explains it
+    ("Q15", [product(2.0, **CALM)], "supported"),
+    ("Q15", [product(2.0, **LOUD)], "inconclusive"),
+    ("Q15", [product(5.0, **LOUD)], "supported"),
+    ("Q17", [fact(FILLS[0]), fact(FILLS[1], holds=False)], "depends"),
+    ("Q17", [fact(FILLS[0], holds="yes")], "not run"),
+]
+
+
+@pytest.mark.parametrize(("name", "studies", "wanted"), STUDIES)
+def test_studies_decide_their_claims(name: str, studies: list[Found], wanted: str) -> None:
+    assert verdict(name, studies) == wanted
+
+
+NAMES = ("score_scale", "head_copies", "layer_properties", "parameter_count", "output_share")
+
+
+@pytest.mark.parametrize("name", ["C5", "C6", "C7", "C15", "C16", "Q16"])
+@pytest.mark.parametrize(
+    "studies",
+    [
+        None,
+        "all",
+        [None, 3, "x", [], {}],
+        [{"study": name} for name in NAMES],
+        [{**variance(8, scaled=True, ratio=1.0), "score_variance": "1"}],
+        [{**COPIES[1], "heads": None}, {**held("rows_sum_to_one"), "holds": 1}],
+        [share(0.1, share_low_ratio=float("nan"), share_high_ratio="x")],
+        [{"study": ["score_scale"], "d_k": {}}, {"study": "generation", "tokens": "many"}],
+    ],
+)
+def test_broken_findings_are_skipped(name: str, studies: Any) -> None:
+    assert verdict(name, studies) == "not run"
+
+
+# ---- generation ----------------------------------------------------------------------------------
+
+FLOPS, FUSED = "FLOPs", "time, fused"
+
+
+def generated(*findings: Found) -> dict[str, Evidence]:
+    return parts("Q16", [{"study": "generation", **one} for one in findings])
+
+
+def over(tokens: int, ratio: float, reach: float = 1.01, **more: Any) -> Found:
+    """Time of all tokens without a cache over that with one."""
+    name = "full_over_cached_total"
+    bounds = {f"{name}_low_ratio": ratio / reach, f"{name}_high_ratio": ratio * reach}
+    return finding("fused", tokens, **{f"{name}_ratio": ratio, **bounds, **more})
+
+
+def test_a_cache_saves_flops_and_time_at_the_most_tokens() -> None:
+    found = generated(over(256, 0.5), over(512, 3.0))
+    assert [found[of].verdict for of in (FLOPS, FUSED)] == ["supported"] * 2
+    low, high = 3.0 / 1.01 / 1.3, 3.0 * 1.01 * 1.3
+    assert f"512 tokens without a cache take 3.00 times ({low:.2f} to {high:.2f}) the time" in (
+        found[FUSED].numbers
+    )
+    alike = [over(n, 3.0, full_total_flops=4 * n**2) for n in (256, 512)]
+    assert generated(*alike)[FLOPS].verdict == "refuted"
+
+
+NO_INTERVAL = {f"full_over_cached_total_{end}_ratio": None for end in ("low", "high")}
+
+
+@pytest.mark.parametrize(
+    ("last", "wanted"),
+    [
+        (over(512, 0.5), "refuted"),
+        (over(512, 1.2), "inconclusive"),
+        (over(512, 3.0, reach=10.0), "inconclusive"),
+        (over(512, 3.0, **NO_INTERVAL), "inconclusive"),
+        (over(512, 3.0, **LOUD), "inconclusive"),
+        (over(512, 3.0, **CALM), "supported"),
+        (over(512, 5.0, **LOUD), "supported"),
+    ],
+)
+def test_time_is_decided_by_what_processes_cannot_explain(last: Found, wanted: str) -> None:
+    assert generated(over(256, 3.0), last)[FUSED].verdict == wanted
+
+
+def test_a_backend_that_computes_something_else_with_a_cache_saves_nothing() -> None:
+    untimed = {**dict.fromkeys(VALUES), "complaint": "cached steps are not the full causal pass"}
+    found = generated(over(512, 3.0), finding("sdpa", 512, **untimed))
+    assert (found[FUSED].verdict, found["sdpa"].verdict) == ("supported", "inconclusive")
