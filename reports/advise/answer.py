@@ -6,9 +6,10 @@ from functools import cached_property
 
 from ..data.read import Run
 from .asked import Asked, Implementation, Inquiry, Phase
-from .choices import Cell, Choice, Decision, decide, disturbed
+from .choices import Choice, Decision, decide
 from .memory import Longest, MemoryOver, Need
 from .stored import StoredRows
+from .times import Cell, Times
 
 WIDEST_HEAD = 256  # torch's flash kernels take no wider heads (aten/native/transformers)
 
@@ -85,7 +86,7 @@ class Advice:
     def disturbed(self) -> tuple[int, int]:
         """Of how many times most blocks were disturbed by other work, and of how many in all."""
         timed = [cell for cell in self.cells if cell.time_ms is not None]
-        return sum(map(disturbed, timed)), len(timed)
+        return sum(cell.disturbed for cell in timed), len(timed)
 
     @property
     def is_doubtful(self) -> bool:
@@ -138,8 +139,9 @@ def _why(cell: Cell) -> str:
 
 def advise(inquiry: Inquiry, rows: StoredRows) -> Advice:
     """Raises BadInput for a context beyond the model's own."""
+    times = Times(rows)
     decisions = [
-        decide(inquiry, rows, phase, context)
+        decide(inquiry, rows, phase, context, times)
         for phase in inquiry.phases
         for context in inquiry.contexts
     ]

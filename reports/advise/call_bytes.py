@@ -13,6 +13,7 @@ from ..data.polynomial import FEWEST, Polynomial, through
 from ..formatting import size_text
 from .asked import Fields, Implementation, Shapes, growing, key_over, length
 from .stored import Stored, StoredRows
+from .times import last_within
 
 FEWEST_MEASURED = FEWEST + 1  # one length more than a polynomial needs, so that one can agree
 REFUSED = ("unavailable", "unsupported")
@@ -123,18 +124,17 @@ class CallBytes:
     ) -> int | None:
         """The longest context whose counted bytes are within a budget; None if not known."""
 
-        def needed(n: int) -> Bytes:
+        def within(n: int) -> bool:
             longer = {**problem, **dict.fromkeys(growing(problem), n)}
-            return self.counted(implementation, longer)
-
-        low, high = 0, most + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            found = needed(middle)
+            found = self.counted(implementation, longer)
             if found.value is None or found.at_most:
-                return None
-            low, high = (middle, high) if found.value <= budget else (low, middle)
-        return low
+                raise LookupError
+            return found.value <= budget
+
+        try:
+            return last_within(most, within)
+        except LookupError:
+            return None
 
     def _measured(
         self, implementation: Implementation, problem: Fields, of: Callable[[Fields], int]

@@ -7,9 +7,10 @@ from typing import Any
 from ...harness.stats.intervals import Interval
 from .answer import Advice
 from .asked import Asked
-from .choices import Cell, Choice, Decision
+from .choices import Choice, Decision
 from .memory import Longest, Need
 from .sentences import NOT_INCLUDED, beside_tables, headline, measure_command, run_commands
+from .times import Cell
 
 SCHEMA = 1
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from ...harness.stats.intervals import Interval
 from ..formatting import list_text, size_text
-from .asked import Asked, Implementation, Inquiry, Phase
+from .asked import Asked, Implementation, Inquiry, Phase, length
 from .call_bytes import Bytes, CallBytes, fitting
-from .in_time import Time, TimeOver
 from .stored import StoredRows
+from .times import Times, last_within, total
 
 MOST_CONTEXT = 1 << 27  # tokens, where a model names no limit of its own
 APPENDING = "copied into the cache"
@@ -50,6 +51,13 @@ class Need:
         return (self.weights or 0) + self.cache + (self.kept or 0) + self.attention
 
 
+class Time(NamedTuple):
+    """Of attention in all layers, in ms; None if it is not known, and `words` say why."""
+
+    total_ms: Interval | None
+    words: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Longest:
     """The longest context in one phase; `context` is None if it cannot be known (`words`: why).
@@ -84,11 +92,11 @@ class MemoryOver:
     inquiry: Inquiry
     rows: StoredRows
     calls: CallBytes = field(init=False)
-    times: TimeOver = field(init=False)
+    times: Times = field(init=False)
 
     def __post_init__(self) -> None:
         self.calls = CallBytes(self.inquiry.shapes, self.rows)
-        self.times = TimeOver(self.inquiry, self.rows)
+        self.times = Times(self.rows)
 
     def need(self, implementation: Implementation, phase: Phase, context: int) -> Need:
         """Raises BadInput beyond the model's own longest context."""
@@ -119,23 +127,55 @@ class MemoryOver:
         seconds = self.inquiry.max_seconds.get(phase)
         if seconds is None or found.context is None:
             return found
-        in_time = self.times.longest(implementation, phase, seconds, max(1, found.context))
-        if in_time.context is None:
-            why = f"its time is not known: {in_time.time.words}"
+        most = max(1, found.context)
+
+        def time_at(context: int) -> Time:
+            return self._time(implementation, phase, context)
+
+        def within(context: int) -> bool:
+            total_ms = time_at(context).total_ms
+            return total_ms is not None and total_ms.value <= seconds * 1e3
+
+        # Where there is no fit, only lengths with rows have a time.
+        measured = self._measured(implementation, phase, most)
+        last = last_within(most, within, max(filter(within, measured), default=0))
+        time = time_at(max(last, 1))
+        if not last and time.total_ms is None:
+            why = f"its time is not known: {time.words}"
             return replace(found, context=None, limit="none", words=why, need=None, checked="")
-        if in_time.context >= found.context:
-            return replace(found, time=in_time.time)
-        need = self.need(implementation, phase, max(in_time.context, 1))
+        if last >= found.context:
+            return replace(found, time=time)
+        next_ends = last < most and time_at(last + 1).total_ms is not None
+        ends = next_ends or any(time_at(n).total_ms for n in measured if n > last)
+        need = self.need(implementation, phase, max(last, 1))
         return replace(
             found,
-            context=in_time.context,
-            limit="time" if in_time.ended else "unknown",
-            words=f"time {in_time.time.words}; bytes {need.words}",
+            context=last,
+            limit="time" if ends else "unknown",
+            words=f"time {time.words}; bytes {need.words}",
             need=need,
             found_by="time",
-            time=in_time.time,
-            bound=not in_time.next_ended,
+            time=time,
+            bound=not next_ends,
         )
+
+    def _time(self, implementation: Implementation, phase: Phase, context: int) -> Time:
+        """Of attention in all layers."""
+        cells = self.times.cells(implementation, self.inquiry.shapes.asked(phase, context))
+        if (lacking := next((one for one in cells if one.status != "ok"), None)) is not None:
+            return Time(None, lacking.why_not)
+        words = dict.fromkeys(one.fitted or "measured at this length" for one in cells)
+        return Time(total(cells), "; ".join(words))
+
+    def _measured(self, implementation: Implementation, phase: Phase, most: int) -> list[int]:
+        """Lengths with rows, the shortest first."""
+        found = {
+            length(one.row)
+            for asked in self.inquiry.shapes.asked(phase, most)
+            if asked.problem is not None
+            for one in self.rows.over_lengths(asked.problem, implementation.backend)
+        }
+        return sorted(n for n in found if n <= most)
 
     def _in_memory(self, implementation: Implementation, phase: Phase) -> Longest:
         """By bisection: bytes only grow with the context."""
@@ -146,20 +186,18 @@ class MemoryOver:
         if budget is None:
             why = "how much memory there is is not known: give --memory-gib"
             return replace(found, words=why)
+
+        def fits(context: int) -> bool:
+            needed = self.need(implementation, phase, context).total
+            return needed is not None and needed <= budget
+
         top = most or MOST_CONTEXT
-        low, high, middle = 0, top + 1, top
-        beyond: Need | None = None
-        while high - low > 1:
-            need = self.need(implementation, phase, middle)
-            if need.total is not None and need.total <= budget:
-                low = middle
-            else:
-                high, beyond = middle, need
-            middle = (low + high) // 2
+        low = last_within(top, fits)
         need = self.need(implementation, phase, max(low, 1))
         if not low and need.total is None:
             return replace(found, words=need.words)
         limit: Limit = "model" if most else "none"
+        beyond = self.need(implementation, phase, low + 1) if low < top else None
         if beyond is not None:
             limit = "backend" if beyond.refused else "unknown" if beyond.total is None else "memory"
         by_wall = need.wall or (beyond is not None and beyond.wall)

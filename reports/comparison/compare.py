@@ -9,7 +9,12 @@ from typing import Any
 
 from ...harness.files.errors import BadInput, EnvironmentUnmet, NothingSelected
 from ...harness.files.printable import visible
-from ..data.noise_floor import NoiseFloor, newest_noise_floor, spread_of_medians
+from ..data.noise_floor import (
+    NoiseFloor,
+    newest_noise_floor,
+    process_noise_of,
+    spread_of_medians,
+)
 from ..data.read import BadRun, Document, Run, read_run, results_folders
 from ..data.row_groups import problem
 from ..data.run_meta import allocator, device_identity, device_name
@@ -267,7 +272,7 @@ def _compared(
     samples = (side.block_ms for pair in every for side in pair if side and not turns)
     rules = Rules.on(
         floor,
-        None if floor else spread_of_medians(samples),
+        process_noise_of(floor, None if floor else spread_of_medians(samples)),
         turns=turns,
         given=gate.given if gate else {},
         same_run=same_run,

@@ -9,7 +9,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..data.noise_floor import NoiseFloor, newest_noise_floor, spread_of_rows
+from ..data.noise_floor import (
+    NoiseFloor,
+    newest_noise_floor,
+    process_noise_of,
+    spread_of_rows,
+)
 from ..data.read import BadRun, results_folders
 from ..data.row_groups import Row, label, problem, varying_axes
 from ..data.run_meta import Meta, device_identity
@@ -84,7 +89,8 @@ def compare_environments(rows: Sequence[Row], meta: Meta) -> list[EnvironmentCom
         before = _by_case(mine, base)
         floor = _noise_floor(run) if others else None
         learnt = spread_of_rows(mine) if others and floor is None else None
-        rules = Rules.on(floor, learnt, same_run=True, own_processes=True)
+        process = process_noise_of(floor, learnt)
+        rules = Rules.on(floor, process, same_run=True, own_processes=True)
         for new in others:
             now = _by_case(mine, new)
             pairs = [(before.get(case), now.get(case)) for case in dict.fromkeys([*now, *before])]

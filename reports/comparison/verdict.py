@@ -11,14 +11,13 @@ from typing import Any, Literal
 
 from ...harness.stats.contrasts import (
     Contrast,
-    Spread,
     holm,
     paired_contrast,
     pooled,
     unpaired_contrast,
 )
 from ...harness.stats.intervals import CONFIDENCE
-from ..data.noise_floor import NoiseFloor, process_noise_of
+from ..data.noise_floor import NoiseFloor, ProcessNoise
 from ..ratio import Noise, in_most
 from ..words import word_of
 from .case_samples import UNFINISHED, CaseSamples
@@ -82,15 +81,12 @@ class Rules:
     def on(
         cls,
         floor: NoiseFloor | None,
-        learnt: Spread | None,
+        process: ProcessNoise,
         *,
         turns: int | None = None,
         **how: Any,
     ) -> "Rules":
-        """As noisy as a self-check found this device, or as processes differ in the rows.
-
-        `learnt`: from the rows. `how`: the other fields.
-        """
+        """As noisy as this device is by a self-check. `how`: the other fields."""
         run_noise_ratio = floor.run_noise_ratio if floor else 0.0
         paired = floor.paired_noise_ratio if floor else 0.0
         # The two values of a turn come from two processes; the mean over turns is less noisy.
@@ -100,7 +96,7 @@ class Rules:
             unpaired_floor_ratio=run_noise_ratio,
             interleaved=bool(turns),
             noise=Noise(
-                process=process_noise_of(floor, learnt),
+                process=process,
                 between_runs=floor.between_runs if floor else None,
             ),
             **how,

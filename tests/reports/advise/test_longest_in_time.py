@@ -80,3 +80,14 @@ def test_a_phase_without_a_limit_has_none(tmp_path: Path):
     asked = inquiry(**{**ROOMY, "max_seconds": {"decode": 1e-9}, "implementations": (EAGER, SDPA)})
     found = MemoryOver(inquiry=asked, rows=rows(tmp_path, *LENGTHS)).longest(SDPA, "prefill")
     assert (found.context, found.limit, found.time) == (4096, "model", None)
+
+
+def test_nothing_is_asked_beyond_what_the_model_takes(tmp_path: Path):
+    class Limited(FakeShapes):
+        def asked(self, phase, context):
+            assert context <= ROOMY["most_context"]
+            return super().asked(phase, context)
+
+    known = rows(tmp_path, *LENGTHS)
+    found = longest(known, 60.0, shapes=Limited(formulas=ROOMY["shapes"].formulas))
+    assert (found.context, found.limit) == (4096, "model")
