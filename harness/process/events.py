@@ -152,7 +152,9 @@ class Compiled(OpenPart):
 def _event(name: str, fields: Mapping[str, Any], base: type[BaseModel] = Part) -> type[BaseModel]:
     """`fields`: the type of each, or type and default."""
     named: dict[str, Any] = {"event": Literal[name], **fields}
-    typed = {one: kind if isinstance(kind, tuple) else (kind, ...) for one, kind in named.items()}
+    typed: dict[str, Any] = {
+        one: kind if isinstance(kind, tuple) else (kind, ...) for one, kind in named.items()
+    }
     return create_model(name, __base__=base, **typed)
 
 
