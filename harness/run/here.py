@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ..cases.expected_time import Forecast
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S
 from ..rows.record import Planned
@@ -22,9 +23,11 @@ from .environments import (
     first_workers,
     lock_device,
 )
+from .forecast import forecast_of
 from .run_rows import RunPlan, RunRows
 from .session import open_session
 from .studies import Told, tried
+from .worker_pool import RunConfig
 
 
 class Here:
@@ -77,8 +80,9 @@ class DeviceHere:
         refuse_problems(found.problems, [takes(one.study) for one in some])
         return {name: told for name, (_, told) in attached.items()}, found.remarks
 
-    def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:
-        return foresee(first_of(self.workers), left, budget_bytes)
+    def forecast(self, left: Sequence[Planned], config: RunConfig) -> Forecast | None:
+        found = foresee(first_of(self.workers), left, config.budget_bytes)
+        return forecast_of(left, config, found)
 
     def measure(self, plan: RunPlan) -> RunRows:
         with open_session(plan, self.workers, self.signals) as session:

@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -226,17 +226,17 @@ def court(
         free = first_of(workers).ask({"op": "free"}, "free", ANSWER_S)
         memory_bytes = int(SAFE_SHARE * free["available_bytes"])
         meta = _meta(ready, tried, groups, seed, memory_bytes, options)
+        units, config = Units(groups, (), ()), RunConfig.of(meta, options.gpu_uuid)
+        foreseen = foresee(first_of(workers), units.planned, memory_bytes)
         plan = RunPlan(
             store=Store.create(root, "court", meta),
-            config=RunConfig.of(meta, options.gpu_uuid),
+            config=config,
             listener=options.listener,
             remarks=(),
             previous={},
-            units=Units(groups, (), ()),
+            units=units,
+            forecast=forecast_of(units.planned, config, foreseen),
         )
-        planned = plan.units.planned
-        if found := foresee(first_of(workers), planned, memory_bytes):
-            plan = replace(plan, forecast=forecast_of(planned, plan.config, found))
         with open_session(plan, workers, signals) as session:
             session.begin()
             for part in session.parts:  # with one process per case a part is one group
