@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ..files.errors import EnvironmentUnmet
-from ..process.death import signal_name
 from ..process.signals import Signals
-from ..process.worker_process import Interrupted, WorkerFailure
+from ..process.worker_process import Interrupted, WorkerFailure, signal_name
 from ..rows.record import Record, Status
-from ..run.listener import Listener
+from ..run.run_rows import Listener
 from ..store.run_store import LOGS, Store
 from .kernel_row import kernel_record
 from .pool import CompilerPool, KernelSelection, Started

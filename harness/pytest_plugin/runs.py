@@ -16,7 +16,7 @@ from ..cases.expected_time import Forecast
 from ..files.errors import Refusal, Stopped, StoreError
 from ..rows.record import Record, Status
 from ..rows.run_files import SCHEMA, read_meta
-from ..run.listener import Listener
+from ..run.run_rows import Listener
 from ..scenario import Scenario
 from .settings import Settings
 

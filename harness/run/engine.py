@@ -1,6 +1,6 @@
 """How to run, and where: an engine opens devices, which measure what a run plans.
 
-This machine is one (here.py); a pack may bring others (`attnbench run --on NAME`).
+This machine is one (session.py); a pack may bring others (`attnbench run --on NAME`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,7 @@ from ..rows.record import Planned
 from ..studies import SAVING_NEEDS
 from ..studies.attachments import Attachment
 from .environments import Change, Environments
-from .listener import Listener
-from .run_rows import RunPlan, RunRows
+from .run_rows import Listener, RunPlan, RunRows
 from .studies import Told
 from .worker_pool import RunConfig
 

@@ -61,7 +61,7 @@ def lines_console() -> Console:
     return SafeConsole(file=file, highlight=False, soft_wrap=True, force_terminal=False)
 
 
-# ---- listeners (listener.py) ---------------------------------------------------------------------
+# ---- listeners (run_rows.py) ---------------------------------------------------------------------
 
 
 class LiveProgress:
