@@ -157,9 +157,9 @@ def measure(
     if not session.quiet:
         with live_bar.busy("reading the results"):
             from ...reports.pages.report import open_report
-            from ...reports.pages.terminal import terminal_summary
-            from .wall_table import found_table
+            from ...reports.pages.terminal import searched_walls, terminal_summary
 
-            answers = terminal_summary(open_report([result.path]))
-        terminal.print_summary(result.statuses, answers, found_table(result.path), result.path)
+            found = open_report([result.path])
+            answers, walls = terminal_summary(found), [*searched_walls(found)]
+        terminal.print_summary(result.statuses, answers, walls, result.path)
     raise typer.Exit(result.exit_code)

@@ -133,19 +133,17 @@ def _print_summary(state: "SuiteState") -> None:
     from rich.markup import escape
 
     from ...reports.pages.report import open_report, per_question
-    from ...reports.pages.terminal import terminal_summary
+    from ...reports.pages.terminal import searched_walls, terminal_summary
     from ..terminal.live_bar import console
     from ..terminal.progress import counts, echo
-    from .wall_table import found_table
 
     out = console()
     for one in per_question(open_report(state.runs)) if state.runs else ():
         out.print(f"\n[bold]{escape(one.title)}[/]")
         for sentence in terminal_summary(one):
             out.print(escape(sentence))
-        for run in one.runs:
-            if (walls := found_table(run.path)) is not None:
-                echo(walls, stderr=True)
+        for walls in searched_walls(one):
+            echo(walls, stderr=True)
     out.print("")
     for entry in state.entries:
         ended = counts(entry.state.statuses) if entry.is_finished and entry.state else entry.ended

@@ -369,15 +369,15 @@ def say(sentence: str, *, stderr: bool = False) -> None:
 
 
 def print_summary(
-    statuses: Counter[str], sentences: Iterable[str], walls: RenderableType | None, path: Path
+    statuses: Counter[str], sentences: Iterable[str], walls: Iterable[RenderableType], path: Path
 ) -> None:
     """The end of a run: what it found, what that means, what to do next."""
     out = console()
     out.print(escape(counts(statuses)))
     for sentence in sentences:
         out.print(f"[bold]{escape(sentence)}[/]")
-    if walls is not None:
-        echo(walls, stderr=True)
+    for part in walls:
+        echo(part, stderr=True)
     where = escape(shlex.quote(str(path)))
     if any(statuses[status] for status in FAILURES):
         out.print(f"why it failed: attnbench show {where} --sections refusals")
