@@ -93,11 +93,11 @@ class DryRun:
         if self.walls:
             count = f"{len(self.walls)} {'wall' if len(self.walls) == 1 else 'walls'}"
             title = f"{name}: {count} on {device}, budget {budget}"
-            rows = [
+            found = [
                 (wall, _longest(known), known["predicted_reason"])
                 for wall, known in self.walls.items()
             ]
-            yield table(title, WALL_COLUMNS, rows, right=WALL_COLUMNS[1:2], ids=True)
+            yield table(title, WALL_COLUMNS, found, right=WALL_COLUMNS[1:2], ids=True)
 
     def forecast(self) -> Forecast:
         """How long the run will take; measures how fast this machine is now."""
