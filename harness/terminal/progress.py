@@ -4,10 +4,9 @@ Progress and summary go to stderr, so that stdout carries data only. Computes no
 """
 
 import json
-import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import expm1, log
 from pathlib import Path
@@ -23,7 +22,7 @@ from rich.text import Text
 from ..cases.case import ShortNames
 from ..cases.expected_time import Forecast
 from ..files.printable import file_of
-from ..rows.record import FAILURES, Record, Status
+from ..rows.record import Record, Status
 from ..run.listener import Listener
 from ..stats.wide_intervals import MOST_TIMES
 from .live_bar import SafeConsole, clock_text, console, live_bar
@@ -324,23 +323,6 @@ def echo(part: RenderableType, *, stderr: bool = False) -> None:
     SafeConsole(file=file, highlight=False, width=wide).print(part)
 
 
-def say(sentence: str, *, stderr: bool = False) -> None:
+def say(sentence: str, *, style: str = "", stderr: bool = False) -> None:
     """A sentence that is no markup."""
-    echo(Text(sentence), stderr=stderr)
-
-
-def print_summary(
-    statuses: Counter[str], sentences: Iterable[str], walls: Iterable[RenderableType], path: Path
-) -> None:
-    """The end of a run: what it found, what that means, what to do next."""
-    out = console()
-    out.print(escape(counts(statuses)))
-    for sentence in sentences:
-        out.print(f"[bold]{escape(sentence)}[/]")
-    for part in walls:
-        echo(part, stderr=True)
-    where = escape(shlex.quote(str(path)))
-    if any(statuses[status] for status in FAILURES):
-        out.print(f"why it failed: attnbench show {where} --sections refusals")
-    verb = "run --resume" if statuses[Status.INTERRUPTED] else "report"
-    out.print(f"next: attnbench {verb} {where}")
+    echo(Text(sentence, style), stderr=stderr)

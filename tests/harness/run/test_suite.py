@@ -119,7 +119,7 @@ def complete(suite: Suite) -> list[Any]:
     try:
         for number in suite.pending():
             ends.append(suite.measure(number, OPTIONS))
-            if ends[-1].signal is not None:
+            if ends[-1].exit_code > 128:
                 break
     finally:
         suite.close()
