@@ -45,7 +45,6 @@ def _card(found: dict[str, list[Claim]]) -> Card | None:
     if not tested:
         return None
     return Card(
-        name="claims",
         title="Verdicts on the claims",
         sentence=_sentence(tested),
         picture=Table(
