@@ -50,7 +50,7 @@ def audit(
     from ...reports.pages.terminal_blocks import render_block
     from ..run.listener import Listener
     from ..terminal.progress import JsonProgress, echo, say, started
-    from .architecture import parse_capabilities
+    from .occupancy import parse_capabilities
     from .pool import KernelSelection
     from .run import audit as audit_kernels
     from .table import AuditProgress, tables
