@@ -225,7 +225,6 @@ COMPILER = _one_of(
         "ready": {"environment": Environment},
         "unknown_capability": {"capability": list[int], "ptxas": str, "known": list[list[int]]},
         "planned": {"kernels": list[Object]},
-        "built": {},
     },
     STARTED,
     Compiled,

@@ -14,7 +14,8 @@ from ..rows.record import Planned
 from ..studies import SAVING_NEEDS
 from ..studies.attachments import Attachment
 from .environments import Change, Environments
-from .run_rows import Listener, RunPlan, RunRows
+from .listener import Listener
+from .run_rows import RunPlan, RunRows
 from .studies import Told
 from .worker_pool import RunConfig
 

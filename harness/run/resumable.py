@@ -15,7 +15,8 @@ from ..rows.record import KINDS, RETRIED, Status
 from ..rows.run_files import META, read_meta, read_rows, shown_path
 from ..scenario.shards import Units
 from ..store.run_store import point_latest
-from .run_rows import Listener, PreviousRow, RunResult
+from .listener import Listener
+from .run_rows import PreviousRow, RunResult
 from .worker_pool import RunConfig
 
 WANTED = {"seed": int, "memory_bytes": int, "environment": dict}

@@ -1,10 +1,10 @@
-"""What of a plan has no final row yet, the rows on their way to disk, and who hears of them."""
+"""What of a plan has no final row yet, and the rows on their way to disk."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ..cases.case import Case, Wall
 from ..cases.costs import known_costs
@@ -12,35 +12,9 @@ from ..cases.expected_time import Forecast
 from ..rows.record import FAILURES, Planned, Record, Status
 from ..scenario.shards import Units
 from ..store.run_store import Store
+from .listener import Listener
 from .wall_runner import known_of_wall
 from .worker_pool import RunConfig
-
-
-class Listener(Protocol):
-    """Who hears how a run or an audit goes: a progress bar, JSON lines, a test. Each method is
-    called once per event, in the order of the run.
-    """
-
-    def begin(
-        self,
-        path: Path,
-        planned: Mapping[str, int],
-        done: int,
-        remarks: Sequence[str],
-        forecast: Forecast | None = None,
-    ) -> None:
-        """`planned`: how many cases, walls and studies; `done`: how many have a row already;
-        `forecast`: how long it will take, if that could be predicted.
-        """
-
-    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
-        """The walls by id, with the fields of their rows that need no trial."""
-
-    def running(self, what: str, phase: str) -> None: ...
-
-    def finished(self, record: Record) -> None: ...
-
-    def remark(self, text: str) -> None: ...
 
 
 class PreviousRow(NamedTuple):

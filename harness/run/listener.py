@@ -1,0 +1,39 @@
+"""Who hears how a run or an audit goes: a progress bar, JSON lines, a test."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..cases.expected_time import Forecast
+from ..rows.record import Record
+
+
+class Listener:
+    """Each method is called once per event, in the order of the run; these do nothing."""
+
+    def start(self, what: str = "starting") -> None:
+        """May be called before `begin`, so that also starting workers is seen."""
+
+    def begin(
+        self,
+        path: Path,
+        planned: Mapping[str, int],
+        done: int,
+        remarks: Sequence[str],
+        forecast: Forecast | None = None,
+    ) -> None:
+        """`planned`: how many cases, walls and studies; `done`: how many have a row already;
+        `forecast`: how long it will take, if that could be predicted.
+        """
+
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
+        """The walls by id, with the fields of their rows that need no trial."""
+
+    def running(self, what: str, phase: str) -> None: ...
+
+    def finished(self, record: Record) -> None: ...
+
+    def remark(self, text: str) -> None: ...
+
+    def end(self) -> None:
+        """Of what `start` began, however it went."""
