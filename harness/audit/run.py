@@ -104,14 +104,11 @@ def _compile(pool: CompilerPool, store: Store, listener: Listener) -> AuditResul
     advice = "compiled kernels are in Triton's cache, so the next audit is faster"
     with Signals(advice=advice) as signals:
         try:
-            for event in pool.results(list(left), signals.check):
+            for event in pool.results(signals.check):
                 if isinstance(event, Started):
                     listener.running(event.case, "")
                 else:
-                    times = {"started_utc": event.started_utc, "spent_s": event.spent_s}
-                    found = {**event.fields, **times}
-                    status = Status(found.pop("status"))
-                    keep(kernel_record(left.pop(event.case), status, **found))
+                    keep(kernel_record(left.pop(event.case), **event.fields))
         except Interrupted:
             result.signal = signals.received
             name = signal_name(signals.received or signal.SIGINT)

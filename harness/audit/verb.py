@@ -49,7 +49,7 @@ def audit(
     from ...reports.audit.cells import LEGEND
     from ...reports.pages.terminal_blocks import render_block
     from ..terminal.progress import JsonProgress, QuietProgress, echo, say, started
-    from .architecture import parse_capabilities
+    from .occupancy import parse_capabilities
     from .pool import KernelSelection
     from .run import audit as audit_kernels
     from .table import AuditProgress, tables

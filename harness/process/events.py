@@ -285,10 +285,6 @@ class KernelsPlanned(Part):
     kernels: list[Object]
 
 
-class Built(Part):
-    event: Literal["built"]
-
-
 class Compiled(OpenPart):
     event: Literal["compiled"]
     status: Literal["ok", "error"]
@@ -316,4 +312,4 @@ WORKER = _one_of(
     *(Running, Facts, Warm, OneBlock, Watched, Ended),
 )
 SAMPLER = _one_of(Started, SamplerReady, Paused, SamplerFailed)
-COMPILER = _one_of(Started, CompilerReady, UnknownCapability, KernelsPlanned, Built, Compiled)
+COMPILER = _one_of(Started, CompilerReady, UnknownCapability, KernelsPlanned, Compiled)

@@ -177,7 +177,6 @@ def _memory(advice: Advice) -> Figure | None:
     return Figure(
         title="Memory over the context",
         caption=named,
-        description=f"Bytes over the context for {asked.model}: {named}.",
         panels=(
             Panel(
                 x_label="context, tokens",

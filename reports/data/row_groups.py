@@ -204,6 +204,10 @@ def unusual(of: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def is_timed(row: Row) -> bool:
+    return row.get("latency_ms") is not None
+
+
 def backends(rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys(row["backend"] for row in rows))
 

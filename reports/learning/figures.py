@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 from ...harness.stats.intervals import Interval
 from ..data.run_meta import Meta, run_caption
 from ..elements import Figure, Panel, Scale, Series, Table
+from ..formatting import capital
 from ..quantity import Number, Quantity, Unit
 
 F = TypeVar("F")
@@ -79,9 +80,7 @@ def figure(
     return Figure(
         title=title,
         caption=caption,
-        description=(
-            f"{axes.y_label.capitalize()} over {axes.x_label}: {about}. The table has every number."
-        ),
+        about=capital(about),
         panels=tuple(
             Panel(**axes._asdict(), title=each, series=tuple(series))
             for each, series in panels.items()

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from ...harness.learning.findings import Trained, TrainedGradients, TrainedHeads
-from ...harness.rows.findings import findings_of
+from ...harness.rows.findings import by, findings_of
 from ...harness.stats.intervals import Interval, latency_interval, mean_interval
 
 MARGIN_RATIO = 0.02  # of answers: accuracies this close count as equal
@@ -34,7 +34,6 @@ ASKS = {
 
 
 T = TypeVar("T", bound=Trained)
-N = TypeVar("N")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,14 +134,6 @@ class TaskResult:
 
     def of(self, standing: Standing) -> list[int]:
         return [one.heads for one in self.counts if one.standing == standing]
-
-
-def by(found: Iterable[T], name: Callable[[T], N]) -> dict[N, tuple[T, ...]]:
-    """The trainings by what they have in common, in order."""
-    some: dict[N, list[T]] = {}
-    for one in found:
-        some.setdefault(name(one), []).append(one)
-    return {of: tuple(each) for of, each in some.items()}
 
 
 def results(studies: object) -> list[TaskResult]:

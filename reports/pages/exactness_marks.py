@@ -5,7 +5,7 @@ They are set on finished blocks and cards, in one place, so that no subject can 
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 from ..data.exactness import MARKS
@@ -16,7 +16,17 @@ from ..quantity import Quantity
 
 Shown = TypeVar("Shown")
 FIELDS = (
-    *("title", "subtitle", "caption", "description", "text", "sentence", "note", "picture"),
+    *(
+        "title",
+        "subtitle",
+        "caption",
+        "description",
+        "about",
+        "text",
+        "sentence",
+        "note",
+        "picture",
+    ),
     *("table", "columns", "rows", "panels", "series", "lines", "backend", "group", "label"),
 )
 """What people read of blocks and cards, and what holds it."""
@@ -61,5 +71,5 @@ def _marked(shown: Any, mark: Callable[[str], str]) -> Any:
         return shown
     if isinstance(shown, Text) and shown.kind == "log":
         return shown
-    parts = {name: getattr(shown, name) for name in FIELDS if hasattr(shown, name)}
-    return replace(shown, **{name: _marked(part, mark) for name, part in parts.items()})
+    names = {field.name for field in fields(shown)} & set(FIELDS)
+    return replace(shown, **{name: _marked(getattr(shown, name), mark) for name in names})

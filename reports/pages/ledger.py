@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 
-from ..claims.ledger import Claim, ledgers, merged, tally
-from ..claims.subjects.claims import tables
+from ..claims.ledger import Claim, ledgers, merged
+from ..claims.subjects.claims import statements_text, tables
 from .report import Report
 from .terminal_blocks import render_block
 
@@ -22,7 +22,7 @@ def render(claims: Sequence[Claim]) -> Iterator[RenderableType]:
     """Tables and the tally, for the terminal."""
     for table in tables(claims):
         yield from render_block(table)
-    yield f"{tally(claims)}."
+    yield f"{statements_text(claims)}."
 
 
 def as_json(claims: Sequence[Claim]) -> str:

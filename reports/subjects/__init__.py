@@ -127,13 +127,18 @@ class Rows:
 
 
 def tell(one: Teller, rows: Sequence[Row], meta: Meta) -> Subject:
-    """What the subject has to say; its card has the subject's name."""
+    """What the subject has to say. Its card has the subject's name, and is wide if its figure has
+    many panels.
+    """
     known = columns_of(rows)
     missing = [column for column in one.NEEDS if column not in known]
     if missing:
         return Subject(lacking=f"the runs have no {', '.join(missing)}.")
     told = one.subject(rows, meta)
-    return told if told.card is None else replace(told, card=replace(told.card, name=name_of(one)))
+    if (card := told.card) is None:
+        return told
+    wide = card.wide or (isinstance(card.picture, Figure) and len(card.picture.panels) > 2)
+    return replace(told, card=replace(card, name=name_of(one), wide=wide))
 
 
 def cards(rows: Rows) -> list[Card]:

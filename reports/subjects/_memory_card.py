@@ -45,7 +45,6 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta, name: str) -> Car
     ends = [f"With {plural(heads, 'head')}: {ends_text(some)}." for heads, some in curves.items()]
     within = f", against a budget of {bytes_text(size)}" if size else ""
     return Card(
-        name=name,
         title="The wall" if any(one.stops for one in curves[most]) else "Memory over N",
         subtitle=", ".join(
             (

@@ -165,11 +165,7 @@ def _figure(
             f"{caption} · {plural(len(samples), 'sample')}, one every {period_s:g} s, none while"
             " latency was timed (breaks in the lines)"
         ),
-        description=(
-            f"{len(spans)} panels over time, one quantity each, all axes linear; lines have the"
-            " colour of the backend that was running. Lines of many points show the lowest and the"
-            " highest value of each part. The table below has the extremes."
-        ),
+        about="Lines of many points show the lowest and the highest value of each part",
         panels=tuple(
             Panel(
                 x_label="time since the first sample (s)",

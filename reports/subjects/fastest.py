@@ -86,7 +86,6 @@ def _card(rows: list[Row]) -> Card | None:
         f"{plural(left, 'more problem')} below." if left else "",
     ]
     return Card(
-        name="fastest",
         title="Who is fastest",
         subtitle=f"time of a call{f', {which}' if which else ''}",
         sentence=_sentence([pair for pair in shown if pair[1].margins]),

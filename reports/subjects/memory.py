@@ -103,7 +103,6 @@ def _card(rows: Sequence[Row], meta: Meta) -> Card | None:
         if base["backend"] == winner
     )
     return Card(
-        name="memory",
         title="Who needs the least memory",
         sentence=(
             f"Of exact backends, {list_text(texts)} {'need' if len(texts) > 1 else 'needs'} the"

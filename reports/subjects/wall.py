@@ -118,7 +118,6 @@ def _searched(found: Sequence[Group]) -> Card:
     group = found[0]
     rows = sorted(group.rows, key=lambda row: -(row.get("seq_len_low") or 0))
     return Card(
-        name="wall",
         title="The wall",
         subtitle=f"longest N that fits{f', {group.label}' if group.label else ''}",
         sentence=f"{_found(group.rows)}.",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....harness.learning.findings import TrainedProjections
-from ....harness.rows.findings import findings_of
+from ....harness.rows.findings import by, findings_of
 from ....harness.stats.intervals import Interval, ratio_interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
@@ -18,7 +18,7 @@ from ...quantity import Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed
 from ..figures import bounded, by_run, figure, line, percents, right_answers
-from ..trained import Trainings, by
+from ..trained import Trainings
 
 TITLE = "Linformer in trained models"
 ORDER = 46
