@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from ..elements import Card, Table, Text
 from ..subjects import name_of, tellers
+from ..subjects.wall import TRIALS
 from .report import SUMMARY, Part, Report
 from .run_titles import page_title, questions
 from .terminal_blocks import MOST_ROWS, grid, render_block, safe
@@ -70,6 +71,14 @@ def render_card(card: Card) -> Iterator[RenderableType]:
     picture = card.picture
     if picture is not None:
         yield grid(picture if isinstance(picture, Table) else picture.table)
+
+
+def searched_walls(report: Report) -> Iterator[RenderableType]:
+    """The tables of all searches for the longest N."""
+    parts = [report.part(one) for one in report.subjects if name_of(one) == "wall"]
+    for block in (block for part in parts for block in part.blocks):
+        if isinstance(block, Table) and block.columns == TRIALS:
+            yield from render_block(block)
 
 
 def terminal_summary(report: Report) -> list[str]:

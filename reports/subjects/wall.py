@@ -206,7 +206,7 @@ def _ended_by(row: Row) -> str:
 
 
 def _note_of(row: Row) -> str:
-    """Why there are no numbers, what stopped the backend, or whether the boundary is not sharp."""
+    """Why there are no numbers, what stopped the search, or whether the boundary is not sharp."""
     if row["status"] != "ok":
         return f"{STATUS_WORDS[row['status']]}: {row['reason']}"
     notes = []
@@ -216,4 +216,6 @@ def _note_of(row: Row) -> str:
     if row["limited_by"] == "backend":
         at_end = (one for one in row["probes"] if one["seq_len"] == row.get("seq_len_high"))
         notes += [one["reason"] for one in at_end][:1]
+    if row["limited_by"] == "time":
+        notes.append("more time: attnbench wall --budget, --timeout")
     return "; ".join([*notes, *filter(None, [row.get("predicted_reason")])])
