@@ -13,6 +13,7 @@ from ..formatting import bytes_text, count_text, length_text, size_text
 from .marks import (
     BOLD_EM,
     CROSS_PX,
+    Width,
     coordinate,
     cross,
     line,
@@ -27,7 +28,7 @@ from .marks import (
     tone,
     triangle,
 )
-from .wall_axes import LAYOUTS, Axes, Layout, Width, axes_of, size_ticks
+from .wall_axes import LAYOUTS, Axes, Layout, axes_of, size_ticks
 from .wall_lines import NAME_PX, Drawn, bundles_of, coincide, name_lines, stop_words, stretches
 
 OUT_OF_MEMORY = ("oom", "predicted_oom")

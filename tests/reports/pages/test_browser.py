@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.drawing.picture import Drawn
 from attnbench.reports.pages import html
 from tests.made_runs import quickstart
 from tests.reports.pages.test_cards import fake_cards, with_cards
@@ -128,9 +127,9 @@ def with_answers(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
         box = f'viewBox="0 0 {width} {height}"'
         return f'<svg class="pic {look}" {box} role="img" aria-label="Drawn"></svg>'
 
-    def drawn(picture: object, backends: object, name: str) -> Drawn:
+    def drawn(picture: object, backends: object, name: str, cases: object) -> str:
         wide, narrow = sizes[name.removeprefix("card-")]
-        return Drawn(svg("wide", *wide), svg("narrow", *narrow))
+        return svg("wide", *wide) + svg("narrow", *narrow)
 
     monkeypatch.setattr(html, "drawn", drawn)
     return write_page(quickstart(folder, lengths=(512, 2048)), out=folder / "page.html")
