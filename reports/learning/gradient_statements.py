@@ -55,7 +55,7 @@ def gradient_over_distance(run: Measured) -> Iterator[Evidence]:
             most = f" up to {one.fitted_tokens}" if one.fitted_tokens else ""
             text += f" of distance{most} in {one.seq_len} tokens, at first weights"
             yield Evidence(model, by_interval(low, high, claimed), text)
-    for trained in trained_models(run.studies):
+    for trained in trained_models(run.of(TrainedGradients)):
         after, right = trained.fade("after"), trained.accuracy
         if trained.model in FADES and after.units:
             verdict = by_interval(after.low, after.high, FADES[trained.model])

@@ -60,7 +60,7 @@ def on_tasks(
 
     def tested_by(on_task: Callable[[TaskResult], Found | None]) -> Statement:
         def test(run: Measured) -> Iterator[Evidence]:
-            for result in results(run.studies):
+            for result in results(run.of(TrainedHeads)):
                 if (found := on_task(result)) and (seeds := found.by.units):
                     verdict = found.verdict or by_interval(
                         found.by.low, found.by.high, found.claimed

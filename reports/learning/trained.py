@@ -7,13 +7,12 @@ numbers of heads are compared seed by seed.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from math import exp, isfinite, log, nan
 from statistics import fmean
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from ...harness.learning.findings import Trained, TrainedGradients, TrainedHeads
-from ...harness.rows.findings import by, findings_of
+from ...harness.rows.findings import by
 from ...harness.stats.intervals import Interval, latency_interval, mean_interval
 
 MARGIN_RATIO = 0.02  # of answers: accuracies this close count as equal
@@ -136,9 +135,9 @@ class TaskResult:
         return [one.heads for one in self.counts if one.standing == standing]
 
 
-def results(studies: object) -> list[TaskResult]:
-    """By task, from the findings of a run's studies."""
-    by_task = by(findings_of(TrainedHeads, studies), lambda one: one.task)
+def results(found: Iterable[TrainedHeads]) -> list[TaskResult]:
+    """By task."""
+    by_task = by(found, lambda one: one.task)
     order = [*(task for task in ASKS if task in by_task), *(set(by_task) - ASKS.keys())]
     return [_task(task, by_task[task]) for task in order]
 
@@ -199,10 +198,7 @@ def by_removed_heads(one: TrainedHeads, order: Order) -> dict[int, float]:
     """Loss by how many heads were removed; rows that do not say how many removed one at a time."""
     losses = one[f"{order}_loss_nats"] or []
     removed = one[f"{order}_removed_heads"]
-    if removed is None:
-        return dict(enumerate(losses))
-    rising = all(before < after for before, after in pairwise(removed))
-    return dict(zip(removed, losses, strict=True)) if len(removed) == len(losses) and rising else {}
+    return dict(enumerate(losses) if removed is None else zip(removed, losses, strict=False))
 
 
 def losses_over_left(count: HeadCount, order: Order) -> dict[float, Interval]:
@@ -234,14 +230,12 @@ class LeftCost(NamedTuple):
 def costs_over_left(count: HeadCount) -> list[LeftCost]:
     """From all heads to none, of the first seed whose smaller layers were measured; [] without."""
     for one in count.trainings:
-        lists = (
+        columns = (
             *(one.pruned_layer_ms, one.pruned_layer_time_ratio, one.pruned_layer_time_low_ratio),
             *(one.pruned_layer_time_high_ratio, one.pruned_layer_peak_bytes),
             one.pruned_layer_weight_bytes,
         )
-        columns = [values for values in lists if values is not None]
-        if len(columns) == len(lists) and len({len(values) for values in columns}) == 1:
-            rows = [*zip(*columns, strict=True)]
+        if rows := [*zip(*(values or () for values in columns), strict=False)]:
             return [
                 LeftCost(left, ms, Interval(value=value, low=low, high=high, units=2), peak, weight)
                 for left, (ms, value, low, high, peak, weight) in zip(
@@ -261,13 +255,10 @@ def levels_of(one: TrainedHeads) -> dict[float, float]:
     have one.
     """
     levels, accuracies = one.noise_levels_ratio, one.noise_levels_accuracy_ratio
-    if levels is None and accuracies is None:
-        if one.noise_ratio is None or one.noisy_accuracy_ratio is None:
-            return {}
-        return {one.noise_ratio: one.noisy_accuracy_ratio}
-    if levels is None or accuracies is None or len(levels) != len(accuracies):
-        return {}
-    return dict(sorted(zip(levels, accuracies, strict=True)))
+    level, accuracy = one.noise_ratio, one.noisy_accuracy_ratio
+    if levels is accuracies is None and level is not None and accuracy is not None:
+        return {level: accuracy}
+    return dict(sorted(zip(levels or (), accuracies or (), strict=False)))
 
 
 def accuracy_over_noise(count: HeadCount) -> dict[float, Interval]:
@@ -304,8 +295,8 @@ class TrainedModel(Trainings[TrainedGradients]):
         return {place: _geometric(values) for place, values in enumerate(columns, start=1)}
 
 
-def trained_models(studies: object) -> list[TrainedModel]:
-    by_model = by(findings_of(TrainedGradients, studies), lambda one: one.model)
+def trained_models(found: Iterable[TrainedGradients]) -> list[TrainedModel]:
+    by_model = by(found, lambda one: one.model)
     return [TrainedModel(model=name, trainings=some) for name, some in by_model.items()]
 
 
