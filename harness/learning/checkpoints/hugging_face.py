@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from ...files.errors import BadInput, first_line, shown
 from ...files.printable import visible
 from ...models import config_file
-from ..gated import About, Gates
 from ..head_metrics import Heads
+from ..removal import About, Gates
+from .decoder_file import read_tensors
 from .given import weight_files
-from .tensors import read_tensors
 
 IMPLEMENTATION = "attnbench_heads"
 REFUSED = {"quantization_config", "compression_config"}
@@ -60,7 +60,7 @@ class HuggingFaceModel:
             kv_heads=int(getattr(text, "num_key_value_heads", None) or self.heads[0]),
             vocabulary=int(self.model.get_input_embeddings().num_embeddings),
             parameter_count=sum(one.numel() for one in self.model.parameters()),
-            layers=tuple(number for number, _, _ in self._kept),
+            layers=[number for number, _, _ in self._kept],
             longest=getattr(text, "max_position_embeddings", None),
             trained={},
         )
