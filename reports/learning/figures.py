@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ...harness.stats.intervals import Interval
 from ..elements import Figure, Panel, Scale, Series, Table
+from ..formatting import list_text
 from ..quantity import Number, Quantity, Unit
 
 
@@ -17,6 +18,11 @@ def known(value: float, least: float = -inf, most: float = inf) -> float | None:
 def percent(share: float | None) -> Number:
     """With one digit, as accuracies have it."""
     return Number("" if share is None or isnan(share) else f"{100 * share:.1f} %")
+
+
+def shares_text(shares: Sequence[float]) -> str:
+    """From the least to the most: `52 % to 61 %`, or one of them."""
+    return " to ".join(dict.fromkeys(f"{100 * one:.0f} %" for one in (min(shares), max(shares))))
 
 
 def percents(one: Interval, least: float = 0.0, most: float = 1.0) -> Number:
@@ -68,16 +74,16 @@ def figure(
     axes: Axes,
     table: Table,
     *,
-    about: str,
     names: Iterable[str] = (),
     same_y: bool = True,
 ) -> Figure:
-    """`panels`: by title. `about`: what a reader of the screen should know beside the axes."""
+    """`panels`: by title."""
     return Figure(
         title=title,
         caption=caption,
         description=(
-            f"{axes.y_label.capitalize()} over {axes.x_label}: {about}. The table has every number."
+            f"{axes.y_label.capitalize()} over {axes.x_label}, a panel for each of"
+            f" {list_text([*panels])}; bars are intervals. The table has every number."
         ),
         panels=tuple(
             Panel(**axes._asdict(), title=each, series=tuple(series))

@@ -20,7 +20,7 @@ from ...subjects._studies import failed, studied
 from ..figures import bounded, figure, line, percent
 from ..maps import READING, Rows, head_name, looked_at, mean_attended, side_by_side
 from ..trained import LOCAL_SHARE
-from ._fewer_heads import LOSS, ordered
+from ._disturbed import LOSS, ordered
 
 TITLE = "Heads of given models"
 ORDER = 12
@@ -259,7 +259,6 @@ def _fewer(found: Sequence[Model], caption: str) -> Figure:
             {"model, heads left": lambda one: one[0], "loss": lambda one: one[1]},
             folded=True,
         ),
-        about="a panel per model",
         same_y=False,
     )
 

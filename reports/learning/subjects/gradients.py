@@ -103,7 +103,6 @@ def _norms(
         {_titled(name, *fades[name]): [line(name, points)] for name, points in norms.items()},
         Axes("distance in tokens", "norm of the gradient", y_scale="log"),
         table,
-        about="a panel per model, on a logarithmic axis, geometric means",
     )
 
 

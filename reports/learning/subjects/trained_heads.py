@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from statistics import fmean
 
-from ....harness.learning.findings import TrainedHeads
+from ....harness.learning.findings import TrainedHeads, When
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
 from ...elements import Block, Card, Figure, Maps, Series, Table, note, table_of
@@ -17,9 +17,8 @@ from ...subjects import Subject
 from ...subjects._studies import failed, studied
 from ..figures import bounded, figure, line, percent, percents, right_answers
 from ..maps import READING, back_text, favourite, looked_at, mean_attended, named, side_by_side
-from ..trained import ASKS, LOCAL_SHARE, MARGIN_RATIO, HeadCount, TaskResult, When, results
-from ._fewer_heads import fewer
-from ._noise import noisy
+from ..trained import ASKS, LOCAL_SHARE, MARGIN_RATIO, HeadCount, TaskResult, results
+from ._disturbed import fewer, noisy
 
 TITLE = "What heads learn"
 ORDER = 11
@@ -174,7 +173,6 @@ def _quality(found: Sequence[TaskResult], caption: str) -> Figure:
             _counts(found),
             QUALITY,
         ),
-        about="a panel per task, with intervals over seeds",
     )
 
 
@@ -197,7 +195,6 @@ def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
             QUALITY,
             folded=True,
         ),
-        about="a panel per task; worth it: surely more accurate than every faster number",
     )
 
 

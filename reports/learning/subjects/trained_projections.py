@@ -56,7 +56,7 @@ class Attention(Trainings[TrainedProjections]):
     def less(self) -> Interval | None:
         """Points of accuracy below the exact one, seed by seed."""
         exact = self.exact
-        return exact.more(self, lambda one: 100 * one.accuracy_ratio) if exact else None
+        return exact.more(self, "accuracy_points") if exact else None
 
     @property
     def time_ratio(self) -> Interval | None:
@@ -133,6 +133,5 @@ def _quality_and_time(found: dict[str, list[Attention]], caption: str) -> Figure
                 "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
             },
         ),
-        about="a panel per task, a point per way to project keys and values",
         names=dict.fromkeys(one.name for one in every if one.attention in NAMES),
     )
