@@ -30,7 +30,7 @@ FACTS = (
 """Of the environment, for readers of pytest-benchmark's JSON."""
 
 
-class FileRun:
+class FileRun(Listener):
     """The run of one scenario file: opened for its first test, closed after its last.
 
     It keeps the records and remarks of its run, and passes what it hears on to another listener.
@@ -43,8 +43,6 @@ class FileRun:
         self.records: dict[str, Record] = {}
         self.remarks: list[str] = []
         self._listener = listener
-        self.running = listener.running
-        self.predicted = listener.predicted
         self.refusal: Refusal | None = None
         self.path: Path | None = None
         self.statuses: Counter[str] = Counter()
@@ -67,6 +65,9 @@ class FileRun:
     ) -> None:
         self.remarks.extend(remarks)
         self._listener.begin(path, planned, done, remarks, forecast)
+
+    def running(self, what: str, phase: str) -> None:
+        self._listener.running(what, phase)
 
     def finished(self, record: Record) -> None:
         if record.kind == "latency":
@@ -194,12 +195,12 @@ class Runs:
     """All runs of a session, one of them open at a time."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
-        from ..terminal.progress import LiveProgress, QuietProgress, lines_console
+        from ..terminal.progress import LiveProgress, lines_console
 
         self._settings = settings
         self._command = ["pytest", *map(str, config.invocation_params.args)]
         uncaptured = config.getoption("capture") == "no"
-        self._listener = LiveProgress(lines_console()) if uncaptured else QuietProgress()
+        self._listener = LiveProgress(lines_console()) if uncaptured else Listener()
         self._runs: list[FileRun] = []
         self.notes: list[str] = []
 

@@ -52,7 +52,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         lines=tuple(f"{line}." for line in lines[:MOST_LINES]),
         blocks=(
             *(one.picture for one in cards[1:] if isinstance(one.picture, WallChart)),
-            *([_walls(searched)] if searched and (found or len(searched) > 1) else []),
+            *([walls(searched)] if searched and (found or len(searched) > 1) else []),
             *([needs_table(left, folded=bool(found))] if left else []),
         ),
         lacking="There is nothing to draw over N: no problem was planned at more than one N, or no"
@@ -86,13 +86,13 @@ def _searched(found: Sequence[Group]) -> Card:
         title="The wall",
         subtitle=f"longest N that fits{f', {group.label}' if group.label else ''}",
         sentence=f"{_found(group.rows)}.",
-        picture=_walls([replace(group, rows=rows)]),
+        picture=walls([replace(group, rows=rows)]),
         note=more_below(len(found) - 1),
         wide=True,
     )
 
 
-def _walls(found: Sequence[Group]) -> Table:
+def walls(found: Sequence[Group]) -> Table:
     return table_of(
         'The longest N that fits: every trial up to "fits up to" succeeded, none from "fails from"'
         " on",
@@ -161,7 +161,7 @@ def _ended_by(row: Row) -> str:
 
 
 def _note_of(row: Row) -> str:
-    """Why there are no numbers, what stopped the backend, or whether the boundary is not sharp."""
+    """Why there are no numbers, what stopped the search, or whether the boundary is not sharp."""
     if row["status"] != "ok":
         return str(row["reason"])
     notes = []
@@ -171,4 +171,6 @@ def _note_of(row: Row) -> str:
     if row["limited_by"] == "backend":
         at_end = (one for one in row["probes"] if one["seq_len"] == row.get("seq_len_high"))
         notes += [one["reason"] for one in at_end][:1]
+    if row["limited_by"] == "time":
+        notes.append("more time: attnbench wall --budget, --timeout")
     return "; ".join([*notes, *filter(None, [row.get("predicted_reason")])])

@@ -15,6 +15,7 @@ from attnbench.harness.files.errors import (
 )
 from attnbench.harness.rows.run_files import read_suite
 from attnbench.harness.run import suite as measured
+from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.run_rows import RunResult
 from attnbench.harness.run.start import RunOptions
 from attnbench.harness.run.suite import Suite, SuiteEntry
@@ -27,10 +28,9 @@ from attnbench.harness.store.suites import (
     runs_by_entry,
     suite_state,
 )
-from attnbench.harness.terminal.progress import QuietProgress
 from tests.fakes.stored_runs import case, plan, record
 
-OPTIONS = RunOptions(command=["test"], listener=QuietProgress())
+OPTIONS = RunOptions(command=["test"], listener=Listener())
 
 
 class Killed(BaseException):
@@ -119,7 +119,7 @@ def complete(suite: Suite) -> list[Any]:
     try:
         for number in suite.pending():
             ends.append(suite.measure(number, OPTIONS))
-            if ends[-1].signal is not None:
+            if ends[-1].exit_code > 128:
                 break
     finally:
         suite.close()

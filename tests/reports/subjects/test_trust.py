@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import frame
+from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import Row, records
+from attnbench.reports.data.row_groups import Row
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Badge
 from attnbench.reports.subjects import _trust as trust
@@ -41,7 +41,7 @@ def made(
     rows = [row(one, status, **change) for one, change in zip(cases, changes, strict=True)]
     plan = {"plan": {"precision_ratio": 0.05}}
     run = read_run(write_run(folder, cases, rows, scenario=plan, **meta))
-    return {badge.label: badge for badge in badges(records(frame([run])), run_meta([run]))}
+    return {badge.label: badge for badge in badges(rows_of([run]), run_meta([run]))}
 
 
 def on_gpu(*clocks: float) -> dict[str, Any]:
