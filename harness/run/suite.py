@@ -10,9 +10,9 @@ from typing import Any
 from ... import __version__
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, Refusal, Stopped, StoreError
 from ..files.safe_files import FileLock
-from ..process.death import signal_name
 from ..process.interpreter import Interpreter
 from ..process.interpreter import given_again as interpreters_given_again
+from ..process.worker_process import signal_name
 from ..rows.run_files import SUITE, read_suite
 from ..scenario import Scenario, from_mapping
 from ..scenario.selection import Selection

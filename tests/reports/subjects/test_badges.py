@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import frame
+from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Badge
 from attnbench.reports.subjects._badges import badges
@@ -22,7 +21,7 @@ def made(
     run = read_run(
         write_run(folder, cases, rows, scenario={"plan": {"precision_ratio": 0.05} | plan})
     )
-    return {badge.label: badge for badge in badges(records(frame([run])), run_meta([run]))}
+    return {badge.label: badge for badge in badges(rows_of([run]), run_meta([run]))}
 
 
 def on_gpu(*clocks: float) -> dict[str, Any]:
