@@ -7,7 +7,8 @@ from rich.markup import escape
 
 from ..elements import Card, Table, Text
 from ..subjects import name_of, tellers
-from ..subjects.wall import wall_groups, walls
+from ..subjects._memory_over_n import wall_groups
+from ..subjects.wall import walls
 from .exactness_marks import marked
 from .report import SUMMARY, Part, Report
 from .run_titles import page_title, questions
