@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from ...harness.stats.intervals import Interval
 from ..elements import Figure, Panel, Scale, Series, Table
-from ..formatting import list_text
 from ..quantity import Number, Quantity, Unit
 
 
@@ -81,10 +80,6 @@ def figure(
     return Figure(
         title=title,
         caption=caption,
-        description=(
-            f"{axes.y_label.capitalize()} over {axes.x_label}, a panel for each of"
-            f" {list_text([*panels])}; bars are intervals. The table has every number."
-        ),
         panels=tuple(
             Panel(**axes._asdict(), title=each, series=tuple(series))
             for each, series in panels.items()

@@ -7,7 +7,6 @@ from rich.console import RenderableType
 
 from ..claims.ledger import Claim, ledgers, merged
 from ..claims.subjects.claims import statements_text, tables
-from ..data.row_groups import records
 from .report import Report
 from .terminal_blocks import render_block
 
@@ -16,7 +15,7 @@ SCHEMA = 1
 
 def claims_of(report: Report) -> list[Claim]:
     """Every claim once, over all runs and environments."""
-    return merged(list(ledgers(records(report.frame), report.meta).values()))
+    return merged(list(ledgers(report.rows, report.meta).values()))
 
 
 def render(claims: Sequence[Claim]) -> Iterator[RenderableType]:

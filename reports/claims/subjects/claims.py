@@ -51,7 +51,6 @@ def _card(found: dict[str, list[Claim]]) -> Card | None:
         return None
     few = len(tested) <= MOST_SPELLED_OUT
     return Card(
-        name="claims",
         title="Verdicts on the claims",
         sentence=" ".join(map(_spelled_out, tested)) if few else _by_verdict(tested),
         picture=table_of(

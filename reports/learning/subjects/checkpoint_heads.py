@@ -135,7 +135,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def _card(found: Sequence[Model]) -> Card:
     return Card(
-        name="checkpoint_heads",
         title=TITLE,
         subtitle="what they look at, and which are missed",
         sentence=" ".join(map(_sentence, found)),

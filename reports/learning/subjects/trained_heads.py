@@ -56,7 +56,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def _card(found: Sequence[TaskResult]) -> Card:
     return Card(
-        name="trained_heads",
         title="How many heads",
         subtitle="by task, after training",
         sentence=_sentence(found),
