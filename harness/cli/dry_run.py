@@ -1,6 +1,6 @@
 """`run --dry-run`: every case and wall with its prediction, and how long they will take."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..run.packs import packs
 from ..run.planning import budget_bytes_of
 from ..run.worker_pool import RunConfig
 from ..scenario import Scenario
-from ..scenario.estimate import Foreseen, Pace
+from ..scenario.estimate import Pace
 from ..scenario.preflight import Preflight, not_imported, preflight_outside_worker
 from ..scenario.selection import SelectedCases, Selection, select
 from ..scenario.wall_prediction import predict
@@ -118,7 +118,7 @@ class DryRun:
             planned,
             config,
             Pace(**found),
-            {name: _foreseen(view) for name, view in self.views.items()},
+            {name: view.foreseen for name, view in self.views.items()},
             {name: length for name, length in lengths.items() if length},
         )
 
@@ -127,8 +127,8 @@ class DryRun:
         """Cases, walls and studies of the plan, of which a shard has a part."""
         return len(self.selected.whole.ids)
 
-    def planned(self) -> list[Planned]:
-        return [*self.selected.cases, *self.selected.walls, *self.selected.studies]
+    def planned(self) -> Sequence[Planned]:
+        return self.selected.units.planned
 
     def device_name(self) -> str | None:
         """Of the GPU or the processor, as in a run's environment."""
@@ -155,11 +155,3 @@ class DryRun:
             result = "fits" if peak + inputs <= self.budget else "beyond the budget"
         peak_text = "-" if peak is None else f"{peak:,}"
         return case, f"{inputs:,}", peak_text, f"{view.fields['work_flops']:,}", result
-
-
-def _foreseen(view: Preflight) -> Foreseen:
-    return Foreseen(
-        refused=view.status is not None,
-        peak_bytes=view.fields["predicted_peak_bytes"],
-        compiles=view.backend is not None and view.backend.compiles,
-    )

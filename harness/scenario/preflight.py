@@ -1,7 +1,7 @@
 """Preflight: predict a case's cost and refuse it if it cannot run, before anything runs."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from humanize import naturalsize
@@ -13,12 +13,16 @@ from ..cases.costs import known_costs
 from ..files.errors import first_line
 from ..measure.meta_memory import meta_peak_bytes
 from ..rows.record import Status
+from .estimate import Foreseen
 
 HOPELESS = 4
 """Times the budget: a case that needs more is not tried.
 
 Between 1 and 4 times the budget a trial shows the wall for real, and costs little.
 """
+
+UseMeta = Literal["never", "without a formula", "always"]
+"""When the meta device predicts a peak: it runs the backend's code, which may take seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +34,24 @@ class Preflight:
     status: Status | None = None
     reason: str = ""
 
+    @property
+    def foreseen(self) -> Foreseen:
+        """What a forecast needs to know."""
+        return Foreseen(
+            refused=self.status is not None,
+            peak_bytes=self.fields["predicted_peak_bytes"],
+            compiles=self.backend is not None and self.backend.compiles,
+        )
+
 
 def preflight(
-    case: Case, device: torch.device, budget_bytes: int, *, check_formula: bool = False
+    case: Case,
+    device: torch.device,
+    budget_bytes: int,
+    *,
+    meta: UseMeta = "without a formula",
 ) -> Preflight:
-    """Needs hardly any memory or time; imports the backend's file.
-
-    Without a formula, the meta device predicts the peak if it can; with `check_formula` it always
-    does.
-    """
+    """Needs hardly any memory or time; imports the backend's file."""
     p = case.problem
     cannot_run = f"{case.backend} cannot run here"
     unknown = {"predicted_reason": cannot_run, "meta_reason": cannot_run}
@@ -58,7 +71,7 @@ def preflight(
         return Preflight(fields=fields, status=Status.UNAVAILABLE, reason=lacking)
     if (why_not := backend.why_not(p, device)) is not None:
         return Preflight(fields=fields, status=Status.UNSUPPORTED, reason=why_not)
-    fields |= _predicted(case, backend, device, check_formula=check_formula)
+    fields |= _predicted(case, backend, device, meta)
     peak = fields["predicted_peak_bytes"]
     needed = fields["input_bytes"] + (peak or 0)
     if needed > HOPELESS * budget_bytes:
@@ -91,14 +104,12 @@ def not_imported(backend: str) -> str:
     return f"from {origin}, which is imported in workers only" if origin else ""
 
 
-def _predicted(
-    case: Case, backend: Backend, device: torch.device, *, check_formula: bool
-) -> dict[str, Any]:
+def _predicted(case: Case, backend: Backend, device: torch.device, use: UseMeta) -> dict[str, Any]:
     """Two independent predictions; the formula counts if there is one."""
     p = case.problem
     formula = backend.peak_bytes(p, device, torch.get_num_threads())
     meta, meta_reason = None, "not asked for"
-    if formula is None or check_formula:
+    if use == "always" or (formula is None and use == "without a formula"):
         meta, meta_reason = meta_peak_bytes(p, backend, device)
     source = "formula" if formula is not None else "meta" if meta is not None else None
     missing = f"{case.backend} has no formula for {p.scope}, {p.passes}, {p.dtype} on {device.type}"

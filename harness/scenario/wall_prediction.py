@@ -1,81 +1,80 @@
 """A wall's prediction: the longest N whose inputs and predicted peak are within the budget."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...impls.peak_formulas import Near, nearest
+from ...impls.peak_formulas import nearest
 from ..cases.case import MAX_SEQ_LEN, Case, Wall
 from ..cases.costs import input_bytes
 from ..files.errors import first_line
 from ..rows.record import Status
-from .preflight import preflight
+from .preflight import UseMeta, preflight
 
 if TYPE_CHECKING:
     import torch
 
 OF_BACKEND = ("exactness", "input_order")  # fields of a row
 
+At = Callable[[int], tuple[Case, int]]
+"""The case whose peak is asked for at an N, and the bytes by which the wall's own needs more."""
+Known = Callable[[Case], Mapping[str, Any]]
+"""The fields of a case's row by its preflight."""
 
-def predict(wall: Wall, device: "torch.device", budget_bytes: int) -> dict[str, Any]:
+
+def predict(
+    wall: Wall, device: "torch.device", budget_bytes: int, meta: UseMeta = "without a formula"
+) -> dict[str, Any]:
     """The fields of the wall's row that need no run; imports the backend's file."""
     unknown = {"predicted_seq_len": None, "predicted_source": None}
     try:
-        first = preflight(wall.at(1), device, budget_bytes)
+        first = preflight(wall.at(1), device, budget_bytes, meta=meta)
     except Exception as error:  # noqa: BLE001 - importing may raise anything, in the first trial too
         return {**unknown, "predicted_reason": first_line(error)}
     if first.status in (Status.UNAVAILABLE, Status.UNSUPPORTED):
         known = {name: first.fields[name] for name in (*OF_BACKEND, "predicted_reason")}
         return {**unknown, **known}
 
-    found, fields = _longest(wall, device, budget_bytes, wall.at)
+    def known_of(case: Case) -> Mapping[str, Any]:
+        return preflight(case, device, budget_bytes, meta=meta).fields
+
+    found = _longest(wall, budget_bytes, lambda n: (wall.at(n), 0), known_of)
+    fields = known_of(wall.at(max(found or 1, 1)))
     of_backend = {name: fields[name] for name in OF_BACKEND}
     if found is not None:
         source = {"predicted_source": fields["predicted_source"], "predicted_reason": ""}
         return {**of_backend, "predicted_seq_len": found, **source}
     reason = fields["predicted_reason"] or "the formula does not hold at the lengths in question"
-    bound = _by_nearest(wall, device, budget_bytes)
+    bound = _by_nearest(wall, budget_bytes, known_of)
     return {**unknown, **of_backend, "predicted_reason": reason, **bound}
 
 
-def _longest(
-    wall: Wall,
-    device: "torch.device",
-    budget_bytes: int,
-    case_at: Callable[[int], Case],
-    more_bytes: Callable[[int], int] = lambda _: 0,
-) -> tuple[int | None, dict[str, Any]]:
-    """The longest N by the peak of a case at each N, and the fields of its preflight there."""
+def _longest(wall: Wall, budget_bytes: int, at: At, known_of: Known) -> int | None:
+    def inputs(seq_len: int) -> int:
+        return input_bytes(wall.at(seq_len).problem)
 
     def needed(seq_len: int) -> int | None:
-        peak = preflight(case_at(seq_len), device, budget_bytes).fields["predicted_peak_bytes"]
-        inputs = input_bytes(wall.at(seq_len).problem)
-        return None if peak is None else inputs + peak + more_bytes(seq_len)
+        case, more_bytes = at(seq_len)
+        peak: int | None = known_of(case)["predicted_peak_bytes"]
+        return None if peak is None else inputs(seq_len) + peak + more_bytes
 
-    found = longest_within(budget_bytes, lambda n: input_bytes(wall.at(n).problem), needed)
-    return found, preflight(case_at(max(found or 1, 1)), device, budget_bytes).fields
+    return longest_within(budget_bytes, inputs, needed)
 
 
-def _by_nearest(wall: Wall, device: "torch.device", budget_bytes: int) -> dict[str, Any]:
+def _by_nearest(wall: Wall, budget_bytes: int, known_of: Known) -> dict[str, Any]:
     """A bound in place of a prediction, from the nearest backend and dtype with a formula.
 
     {} if there is none. The source is then "nearest", and the reason says whose formula it is.
     """
 
-    def near_at(seq_len: int, place: int) -> Near:
-        return list(nearest(wall.backend, wall.at(seq_len).problem))[place]
-
-    def case_at(seq_len: int, place: int) -> Case:
-        near = near_at(seq_len, place)
-        return replace(wall.at(seq_len), backend=near.backend, problem=near.problem)
-
-    def more_at(seq_len: int, place: int) -> int:
-        return near_at(seq_len, place).more_bytes
+    def near_at(place: int, seq_len: int) -> tuple[Case, int]:
+        own = wall.at(seq_len)
+        near = list(nearest(wall.backend, own.problem))[place]
+        return replace(own, backend=near.backend, problem=near.problem), near.more_bytes
 
     for place, near in enumerate(nearest(wall.backend, wall.problem)):
-        at, more = partial(case_at, place=place), partial(more_at, place=place)
-        found, _ = _longest(wall, device, budget_bytes, at, more)
+        found = _longest(wall, budget_bytes, partial(near_at, place), known_of)
         if found is not None:
             reason = f"no formula for {wall.backend} in {wall.problem.dtype}; {near.words}"
             source = {"predicted_source": "nearest", "predicted_reason": reason}

@@ -48,7 +48,7 @@ def main() -> None:
         elif op == "foresee":
             walls = [wall_of(fields) for fields in request["walls"]]
             most_bytes = request["budget_bytes"]
-            found = foresee(cases, walls, request["dtypes"], torch.device(device), most_bytes)
+            found = foresee([*cases, *walls], request["dtypes"], torch.device(device), most_bytes)
             parent.say({"event": "foreseen", **found})
         elif op == "configure":
             gpu = request["gpu_uuid"]
