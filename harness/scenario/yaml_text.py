@@ -4,7 +4,6 @@ We build the data from ruamel.yaml's parser events. Its constructors would let a
 accept a repeated key. Anchors, aliases and tags are refused: a scenario has nothing to share.
 """
 
-import errno
 import re
 from math import isinf
 from pathlib import Path
@@ -24,6 +23,7 @@ from ruamel.yaml.reader import ReaderError
 
 from ..files.errors import BadInput, shown
 from ..files.printable import visible
+from ..files.safe_files import read_text, text_place
 from .document import Document, Fields, Items
 
 MAX_BYTES = 1 << 20
@@ -44,54 +44,13 @@ BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 TOO_DEEP = f"more than {MAX_DEPTH} levels of nesting; wanted a scenario, which has four"
-REASONS = {
-    errno.ENOENT: "no such file; check the path, or see `attnbench list scenarios`",
-    errno.ENOTDIR: "a part of this path is not a directory; check the path",
-    errno.ELOOP: "symbolic links that go in a circle; wanted a file",
-    errno.EACCES: "may not be read; check its permissions",
-}
-"""Why a file is not read, by the system's error."""
+WANTED = "a scenario's .yaml file, or a name that `attnbench list scenarios` has"
 
 
 def read_yaml(path: Path) -> Document:
     """The one document of a file; data is None if the file is empty. Raises BadInput."""
     name = visible(str(path))
-    return parse_yaml(decode(read_bytes(path, name), name), name)
-
-
-def read_bytes(path: Path, name: str) -> bytes:
-    """A regular file's bytes, at most MAX_BYTES. Never waits: a FIFO is refused."""
-    try:
-        if path.exists() and not path.is_file():
-            kinds = {"a directory": path.is_dir(), "a pipe": path.is_fifo(), "a special file": True}
-            kind = next(one for one, is_so in kinds.items() if is_so)
-            raise BadInput(f"{name}: {kind}; wanted a file")
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except BadInput:
-        raise
-    except (OSError, ValueError) as error:  # a ValueError for a NUL byte
-        reason = f"cannot be opened: {error}; wanted a readable file"
-        raise BadInput(f"{name}: {REASONS.get(getattr(error, 'errno', 0), reason)}") from None
-    if len(content) > MAX_BYTES:
-        raise BadInput(f"{name}: larger than 1 MiB; wanted a scenario, which takes a few KiB")
-    return content
-
-
-def decode(content: bytes, origin: str) -> str:
-    """UTF-8 text. Raises BadInput at the line and column of the first bad byte."""
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        where = place(origin, content[: error.start].decode())
-        raise BadInput(
-            f"{where}: byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        ) from None
-
-
-def place(origin: str, before: str) -> str:
-    """file:line:col of the character that follows `before`."""
-    return f"{origin}:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
+    return parse_yaml(read_text(path, name, MAX_BYTES, WANTED), name)
 
 
 def parse_yaml(text: str, origin: str, *, lines: bool = True) -> Document:
@@ -109,7 +68,7 @@ def parse_yaml(text: str, origin: str, *, lines: bool = True) -> Document:
         where = builder.at(error.problem_mark or error.context_mark)
         raise BadInput(f"{where}: {explained(error)}") from None
     except ReaderError as error:
-        where = place(origin, text[: error.position]) if lines else origin
+        where = f"{origin}:{text_place(text[: error.position])}" if lines else origin
         code = error.character if isinstance(error.character, int) else ord(error.character)
         raise BadInput(
             f"{where}: control character U+{code:04X}; wanted plain text; remove it"
@@ -129,7 +88,7 @@ def refuse_open_brackets(text: str, origin: str) -> None:
     for found in re.finditer(r"[\[\]{}]", text):
         depth += 1 if found[0] in "[{" else -1
         if depth > MAX_OPEN_BRACKETS:
-            raise BadInput(f"{place(origin, text[: found.start()])}: {TOO_DEEP}")
+            raise BadInput(f"{origin}:{text_place(text[: found.start()])}: {TOO_DEEP}")
 
 
 def explained(error: MarkedYAMLError) -> str:
