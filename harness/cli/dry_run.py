@@ -79,7 +79,7 @@ class DryRun:
         self.selected: SelectedCases = select(scenario, self.device.type, selection)
         self.environments = len(selection.interpreters)
         self.views = {one.id: self._view(one) for one in self.selected.cases}
-        self.walls = {wall.id: self._wall(wall) for wall in self.selected.walls}
+        self.walls = {wall.id: self._wall(wall) for wall in self.selected.units.walls}
 
     def tables(self) -> Iterator[RenderableType]:
         """Cases with bytes, predicted peak, work and refusals; walls with their prediction."""
@@ -99,7 +99,7 @@ class DryRun:
         """How long the run will take; measures how fast this machine is now."""
         fix_threads()
         scenario, planned = self.scenario, self.planned()
-        budget_s, walls = scenario.limits.wall_budget_s, self.selected.walls
+        budget_s, walls = scenario.limits.wall_budget_s, self.selected.units.walls
         if budget_s is not None and walls:
             budget_s *= len(walls) / len(self.selected.whole.walls)
         config = RunConfig(
