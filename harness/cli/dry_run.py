@@ -22,9 +22,8 @@ from ..run.planning import budget_bytes_of
 from ..run.worker_pool import RunConfig
 from ..scenario import Scenario
 from ..scenario.estimate import Pace
-from ..scenario.preflight import Preflight, not_imported, preflight_outside_worker
+from ..scenario.preflight import Preflight, not_imported, predict, preflight_outside_worker
 from ..scenario.selection import SelectedCases, Selection, select
-from ..scenario.wall_prediction import predict
 from ..terminal.live_bar import busy
 from .tables import table
 from .wall_table import predicted_table

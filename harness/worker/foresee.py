@@ -10,8 +10,7 @@ from ... import impls
 from ..cases.case import Case, Wall
 from ..files.errors import first_line
 from ..machine.pace import pace
-from ..scenario.preflight import preflight
-from ..scenario.wall_prediction import predict
+from ..scenario.preflight import predict, preflight
 
 MOST_S = 0.5  # for asking backends: what was not asked by then is taken to run
 

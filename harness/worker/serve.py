@@ -24,7 +24,7 @@ def main() -> None:
     from ..machine.free_memory import available_bytes
     from ..machine.nvml import Device, nvml_device
     from ..measure.peak_memory import freeze_gc
-    from ..scenario.wall_prediction import predict
+    from ..scenario.preflight import predict
     from .foresee import foresee
     from .measure import Measurer
     from .phases import WorkerConfig

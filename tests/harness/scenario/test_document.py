@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.scenario.yaml_text import WANTED, parse_yaml, read_yaml
+from attnbench.harness.scenario.document import WANTED, parse_yaml, read_yaml
 from tests.counted_calls import calls
 
 AT_ONCE = 200_000  # calls: less than 0.1 s of an idle machine
