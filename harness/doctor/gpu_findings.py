@@ -12,7 +12,7 @@ from ..machine.nvml import ERROR_TEXTS, without_function
 from ..measure.conditions import NVML_THROTTLED
 from ..measure.utilization_tier import MEANING
 from ..process.gpu_users import Process, Users
-from .finding import Finding, Grade, calibration_finding
+from . import Finding, Grade, calibration_finding
 from .gpu_facts import GpuFacts
 
 BUSY_SHARE = 0.05
