@@ -17,7 +17,7 @@ from ..files.errors import BadInput
 from ..rows.record import Status
 from ..rows.run_files import META, ROWS, read_meta, read_rows
 from ..scenario import Plan
-from ..scenario.shards import Units, split, unit_ids
+from ..scenario.shards import Units, split
 from ..store.run_store import runs_and_suites
 
 COLUMNS = ("devices", "wall time", "speed-up", "limited by")
@@ -101,12 +101,14 @@ def fan_out(
 ) -> FanOut:
     """`expected_s`, `stored_s`: by id; the second counts where both are known."""
     seconds = {**expected_s, **{one: stored_s[one] for one in stored_s.keys() & expected_s.keys()}}
-    units = unit_ids(whole)
+    units = [unit.ids for unit in units_of(whole)]
     unit_s = [sum(seconds.get(one, 0.0) for one in unit) for unit in units]
     longest_s = max(unit_s, default=0.0)
     spreads = []
     for count in sorted(set(counts)):
-        shards = (unit_ids(part) for part in split(whole, count, plan, device))
+        shards = (
+            [unit.ids for unit in units_of(part)] for part in split(whole, count, plan, device)
+        )
         last_s = max(
             sum(seconds.get(one, 0.0) for unit in shard for one in unit) for shard in shards
         )

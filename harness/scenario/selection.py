@@ -18,7 +18,7 @@ from ..process.interpreter import Interpreter
 from ..studies import SAVING_NEEDS, parts_of, takes
 from ..studies.attachments import Attachment
 from . import Scenario
-from .shards import Shard, Unit, Units, of_shard, units_of
+from .shards import Shard, Unit, Units, split, units_of
 
 MOST_NAMED = 6
 
@@ -97,7 +97,8 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
         )
     if (shard := selection.shard) is None:
         return SelectedCases(whole, duplicates, whole)
-    part = of_shard(whole, shard, scenario.plan, device)
+    place = (shard.number - 1 - shard.turn) % shard.of
+    part = split(whole, shard.of, scenario.plan, device)[place]
     if part.is_empty:
         units = len(units_of(whole))
         raise NothingSelected(
@@ -119,10 +120,10 @@ def refuse_empty(scenario: Scenario, selection: Selection) -> None:
     for device in scenario.devices:
         try:
             select(scenario, device, selection)
+            return
         except NothingSelected as error:
             refused.append(error)
-    if len(refused) == len(scenario.devices):
-        raise refused[0]
+    raise refused[0]
 
 
 def refuse_unmatched(entries: Iterable[tuple[Scenario, Selection]]) -> None:

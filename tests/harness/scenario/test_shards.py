@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import Plan
 from attnbench.harness.scenario.selection import Selection, select
-from attnbench.harness.scenario.shards import Shard, Units, assign, read_shard, split
+from attnbench.harness.scenario.shards import Shard, Units, assign, read_shard, split, units_of
 from tests.conftest import environment
 from tests.fakes.shard_runs import scenario
 
@@ -37,8 +37,8 @@ def test_shards_are_disjoint_and_complete(count: int) -> None:
 def test_a_group_and_the_walls_of_one_problem_are_never_split(count: int) -> None:
     of = whole(**WALLS)
     shards = split(of, count, QUICK, "cpu")
-    for unit in unit_of.ids:
-        assert sum(bool(set(unit) & set(shard.ids)) for shard in shards) == 1
+    for unit in units_of(of):
+        assert sum(bool(set(unit.ids) & set(shard.ids)) for shard in shards) == 1
     walls_of = [{wall.backend for wall in shard.walls} for shard in shards if shard.walls]
     assert all(backends == {"fused", "naive"} for backends in walls_of)
 
