@@ -50,6 +50,16 @@ class CaseSamples:
         return self.status == "ok"
 
     @property
+    def measured(self) -> list[str]:
+        """The metrics that it has a value of."""
+        values = {
+            "latency": any(map(any, self.block_ms)),
+            "peak_bytes": self.peak_bytes is not None,
+            "energy_per_call": bool(self.energy_j),
+        }
+        return [metric for metric, is_known in values.items() if is_known]
+
+    @property
     def disturbed(self) -> bool:
         """Other work competed for the cores in most of its blocks."""
         return in_most(self.contended_blocks, self.blocks)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...harness.files.errors import BadInput, EnvironmentUnmet, NothingSelected
 from ...harness.files.printable import visible
+from ...harness.stats.intervals import Interval
 from ..data.noise_floor import (
     NoiseFloor,
     newest_noise_floor,
@@ -23,7 +24,7 @@ from .case_samples import CaseSamples, case_samples, not_started
 from .environments import environments
 from .gate import Gate, GateResult, apply
 from .interleaved_runs import merge_runs
-from .verdict import CaseVerdict, GeometricMean, Rules, case_verdicts, geometric_mean
+from .verdict import CaseVerdict, Rules, case_verdicts, geometric_mean
 
 FACTS = (
     *("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores"),
@@ -104,12 +105,12 @@ class Comparison:
     left_out: int
 
     @cached_property
-    def mean(self) -> GeometricMean | None:
+    def mean(self) -> Interval | None:
         """Of all latency ratios."""
         return geometric_mean(self.verdicts)
 
     @cached_property
-    def means(self) -> Mapping[str, GeometricMean]:
+    def means(self) -> Mapping[str, Interval]:
         """Those by backend."""
         by_backend: dict[str, list[CaseVerdict]] = {}
         for one in self.verdicts:
@@ -277,7 +278,6 @@ def _compared(
         given=gate.given if gate else {},
         same_run=same_run,
         backends=of_backends,
-        own_processes=same_run and not of_backends,
         environment_differs=not same_run and any(one.fact not in COMPARED for one in differences),
     )
     verdicts = case_verdicts(pairs, rules)

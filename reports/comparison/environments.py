@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ...harness.stats.intervals import Interval
 from ..data.noise_floor import (
     NoiseFloor,
     newest_noise_floor,
@@ -23,7 +24,6 @@ from .case_samples import CaseSamples, case_samples
 from .verdict import (
     UNDECIDED,
     CaseVerdict,
-    GeometricMean,
     Rules,
     case_verdicts,
     geometric_mean,
@@ -53,7 +53,7 @@ class EnvironmentComparison:
     rules: Rules
 
     @property
-    def mean(self) -> GeometricMean | None:
+    def mean(self) -> Interval | None:
         return geometric_mean(self.verdicts)
 
     @property
@@ -90,7 +90,7 @@ def compare_environments(rows: Sequence[Row], meta: Meta) -> list[EnvironmentCom
         floor = _noise_floor(run) if others else None
         learnt = spread_of_rows(mine) if others and floor is None else None
         process = process_noise_of(floor, learnt)
-        rules = Rules.on(floor, process, same_run=True, own_processes=True)
+        rules = Rules.on(floor, process, same_run=True)
         for new in others:
             now = _by_case(mine, new)
             pairs = [(before.get(case), now.get(case)) for case in dict.fromkeys([*now, *before])]

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 from ...harness.files.printable import visible
+from ...harness.stats.intervals import Interval
 from ..data.noise_floor import percent_text
 from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name
@@ -15,7 +16,7 @@ from . import decode
 from .case_samples import UNFINISHED, CaseSamples
 from .compare import Comparison
 from .gate import GateResult
-from .verdict import SAME, UNDECIDED, CaseVerdict, GeometricMean
+from .verdict import SAME, UNDECIDED, CaseVerdict
 from .verdict_text import (
     TITLES,
     clipped,
@@ -266,11 +267,11 @@ def _gate(result: GateResult) -> str:
     return f"Gate {margins}: failed, {what}: {', '.join(named)}{more}."
 
 
-def _mean_fields(mean: GeometricMean | None) -> Mapping[str, Any] | None:
+def _mean_fields(mean: Interval | None) -> Mapping[str, Any] | None:
     if mean is None:
         return None
     bounds = {"low": _finite(mean.low), "high": _finite(mean.high)}
-    return {"ratio": mean.ratio, **bounds, "cases": mean.cases}
+    return {"ratio": mean.value, **bounds, "cases": mean.units}
 
 
 def _fields(found: CaseVerdict) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ...harness.stats.contrasts import (
     pooled,
     unpaired_contrast,
 )
-from ...harness.stats.intervals import CONFIDENCE
+from ...harness.stats.intervals import CONFIDENCE, Interval
 from ..data.noise_floor import NoiseFloor, ProcessNoise
 from ..ratio import Noise, in_most
 from ..words import word_of
@@ -62,9 +62,8 @@ class Rules:
 
     `given`: margins that the user named. The floors are A/A noise; twice the floor raises a default
     margin. `same_run`: both sides are of one run, where rows of one session share their blocks.
-    `backends`: two backends of one run, where another status is no change. `own_processes`: two
-    environments of one run: drift cancels, but variation between processes does not. `interleaved`:
-    one value per run (interleaved_runs.py). `noise`: how much processes and runs differ.
+    `backends`: two backends, where another status is no change. `interleaved`: one value per run
+    (interleaved_runs.py). `noise`: how much processes and runs differ.
     """
 
     given: Mapping[str, float] = field(default_factory=dict)
@@ -72,7 +71,6 @@ class Rules:
     unpaired_floor_ratio: float = 0.0
     same_run: bool = False
     backends: bool = False
-    own_processes: bool = False
     interleaved: bool = False
     environment_differs: bool = False
     noise: Noise = field(default_factory=Noise)
@@ -95,12 +93,14 @@ class Rules:
             paired_floor_ratio=paired,
             unpaired_floor_ratio=run_noise_ratio,
             interleaved=bool(turns),
-            noise=Noise(
-                process=process,
-                between_runs=floor.between_runs if floor else None,
-            ),
+            noise=Noise(process=process, between_runs=floor.between_runs if floor else None),
             **how,
         )
+
+    @property
+    def own_processes(self) -> bool:
+        """Two environments of one run: drift cancels, but variation between processes does not."""
+        return self.same_run and not self.backends
 
     def margin_ratio(self, metric: Metric, *, paired: bool) -> float:
         if metric in self.given:
@@ -156,16 +156,6 @@ class CaseVerdict:
         return self.metric != "status" and "missing" not in self.reasons
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GeometricMean:
-    """Of the latency ratios of some cases; no bounds (NaN) unless they share their processes."""
-
-    ratio: float
-    low: float
-    high: float
-    cases: int
-
-
 def case_verdicts(
     pairs: Iterable[tuple[CaseSamples | None, CaseSamples | None]], rules: Rules
 ) -> list[CaseVerdict]:
@@ -173,21 +163,23 @@ def case_verdicts(
     return _holm([verdict for base, new in pairs for verdict in _verdicts(base, new, rules)])
 
 
-def geometric_mean(verdicts: Iterable[CaseVerdict]) -> GeometricMean | None:
-    """None if no case has a ratio."""
+def geometric_mean(verdicts: Iterable[CaseVerdict]) -> Interval | None:
+    """Of the latency ratios, whose number is `units`; None if no case has one.
+
+    No bounds (NaN) unless the cases share their processes.
+    """
     latencies = [one for one in verdicts if one.metric == "latency" and one.contrast is not None]
     contrasts = [one.contrast for one in latencies if one.contrast is not None]
     if not contrasts:
         return None
     known = not any("between_runs" in one.reasons for one in latencies)
     shared = pooled(contrasts) if known else None
-    interval = shared.interval() if shared else None
-    ratio = exp(fmean(one.log_ratio for one in contrasts))
-    return GeometricMean(
-        ratio=ratio,
-        low=interval.low if interval else nan,
-        high=interval.high if interval else nan,
-        cases=len(contrasts),
+    bounds = shared.interval() if shared else None
+    return Interval(
+        value=exp(fmean(one.log_ratio for one in contrasts)),
+        low=bounds.low if bounds else nan,
+        high=bounds.high if bounds else nan,
+        units=len(contrasts),
     )
 
 
@@ -201,11 +193,17 @@ def verdict_of(low: float, high: float, margin_ratio: float, metric: str) -> str
 def _verdicts(base: CaseSamples | None, new: CaseSamples | None, rules: Rules) -> list[CaseVerdict]:
     if base is None or new is None or not (base.ok and new.ok):
         return [_status(base, new, rules)]
-    found = [_latency(base, new, rules)] if _count(base.block_ms) else []
-    if base.peak_bytes is not None:
-        found.append(_peak(base, new, base.peak_bytes, rules))
-    if base.energy_j:
-        found.append(_energy(base, new, rules))
+    found = []
+    for metric, judged in (
+        ("latency", _latency),
+        ("peak_bytes", _peak),
+        ("energy_per_call", _energy),
+    ):
+        if metric in base.measured:
+            missing = CaseVerdict(
+                metric=metric, base=base, new=new, verdict=UNDECIDED, reasons=("missing",)
+            )
+            found.append(judged(base, new, rules) if metric in new.measured else missing)
     return [_inputs_differ(one) for one in found] if _other_inputs(base, new) else found
 
 
@@ -236,13 +234,7 @@ def _status(base: CaseSamples | None, new: CaseSamples | None, rules: Rules) -> 
     return CaseVerdict(metric="status", base=base, new=new, verdict=verdict, reasons=reasons)
 
 
-def _missing(metric: Metric, base: CaseSamples, new: CaseSamples) -> CaseVerdict:
-    return CaseVerdict(metric=metric, base=base, new=new, verdict=UNDECIDED, reasons=("missing",))
-
-
 def _latency(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
-    if not _count(new.block_ms):
-        return _missing("latency", base, new)
     apart = unpaired_contrast(new.block_ms, base.block_ms)
     together = _together(base, new, same_run=rules.same_run)
     found = _estimated("latency", base, new, apart, together, rules)
@@ -285,8 +277,6 @@ def _disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool, alike: 
 
 
 def _energy(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
-    if not new.energy_j:
-        return _missing("energy_per_call", base, new)
     paired = base.energy_j == new.energy_j or (
         rules.interleaved and len(base.energy_j) == len(new.energy_j)
     )
@@ -295,11 +285,11 @@ def _energy(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
     return _estimated("energy_per_call", base, new, apart, together, rules)
 
 
-def _peak(base: CaseSamples, new: CaseSamples, before: int, rules: Rules) -> CaseVerdict:
+def _peak(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
     """Bytes are exact, so the ratio has no interval. What both keep between calls counts."""
-    now = new.peak_bytes
-    if now is None:
-        return _missing("peak_bytes", base, new)
+    before, now = base.peak_bytes, new.peak_bytes
+    assert before is not None
+    assert now is not None
     if base.workspace_bytes is not None and new.workspace_bytes is not None:
         before, now = before + base.workspace_bytes, now + new.workspace_bytes
     ratio = 1.0 if before == now else now / before if before > 0 else inf if now > before else 0.0
@@ -405,7 +395,3 @@ def _holm(verdicts: Sequence[CaseVerdict]) -> list[CaseVerdict]:
                 reasons = (*one.reasons, "many_claims")
                 checked[place] = replace(one, verdict=UNDECIDED, reasons=reasons)
     return checked
-
-
-def _count(samples: Sequence[Sequence[Sequence[float]]]) -> int:
-    return sum(bool(block) for process in samples for block in process)

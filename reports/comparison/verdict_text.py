@@ -7,6 +7,7 @@ from math import inf, isfinite, log
 from typing import Any
 
 from ...harness.files.printable import visible
+from ...harness.stats.intervals import Interval
 from ..data.noise_floor import NoiseFloor
 from ..formatting import (
     STATUS_WORDS,
@@ -26,7 +27,6 @@ from .verdict import (
     SAME,
     UNDECIDED,
     CaseVerdict,
-    GeometricMean,
     Rules,
 )
 
@@ -135,10 +135,10 @@ def counts_text(verdicts: Sequence[CaseVerdict]) -> str:
     return f"{list_text(texts)} of {plural(len(verdicts), 'case')}"
 
 
-def mean_text(mean: GeometricMean | None) -> str:
+def mean_text(mean: Interval | None) -> str:
     if mean is None:
         return ""
-    text = f"{times_text(mean.ratio, mean.low, mean.high)} over {plural(mean.cases, 'case')}"
+    text = f"{times_text(mean.value, mean.low, mean.high)} over {plural(mean.units, 'case')}"
     return text if isfinite(mean.low) else f"{text}, without an interval"
 
 

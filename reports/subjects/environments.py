@@ -64,7 +64,6 @@ def _card(found: Sequence[EnvironmentComparison]) -> Card:
     more = f" {plural(left, 'more case is', 'more cases are')} under Between environments."
     base = found[0].base
     return Card(
-        name="environments",
         title=f"Against {base}",
         sentence=" ".join(map(environments.finding, found)),
         picture=DotPlot(

@@ -15,9 +15,9 @@ from attnbench.reports.comparison.environments import (
     exceptions,
     finding,
 )
-from attnbench.reports.data.load import frame
+from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import by_environment, records
+from attnbench.reports.data.row_groups import by_environment
 from attnbench.reports.data.run_meta import run_meta
 from tests.made_runs import quickstart, two_environments
 
@@ -26,7 +26,7 @@ RATIOS = {"naive": 1.25, "fused": 1.0, "sdpa": 0.8}
 
 def comparisons(run: Path) -> list[EnvironmentComparison]:
     read = [read_run(run)]
-    return compare_environments(records(frame(read)), run_meta(read))
+    return compare_environments(rows_of(read), run_meta(read))
 
 
 def verdicts(found: EnvironmentComparison) -> dict[str, set[str]]:
@@ -159,7 +159,7 @@ def test_facts_that_differ_are_named_and_no_others(tmp_path: Path) -> None:
 def test_a_run_of_one_environment_has_nothing_to_compare(tmp_path: Path) -> None:
     run = quickstart(tmp_path, lengths=(128, 256))
     assert comparisons(run) == []
-    rows = records(frame([read_run(run)]))
+    rows = rows_of([read_run(run)])
     assert list(by_environment(rows)) == [None]
     assert by_environment([]) == {None: []}
     with pytest.raises(

@@ -135,7 +135,9 @@ def test_single_processes_decide_only_what_processes_cannot_explain():
     )
     both = [replace(one, contended_blocks=EVERY_BLOCK) for one in (quiet, paired)]
     assert (
-        latency(*both, noise=Noise(process=learnt, between_runs=QUIET), same_run=True).verdict
+        latency(
+            *both, noise=Noise(process=learnt, between_runs=QUIET), same_run=True, backends=True
+        ).verdict
         == "undecided"
     )
 
@@ -169,7 +171,7 @@ def test_one_process_is_the_same_as_itself():
 def test_backends_of_one_process_are_paired_with_a_remark():
     one = measured(1, processes=1)
     other = replace(scaled(one, 1.5), backend="other")
-    found = latency(one, other, same_run=True)
+    found = latency(one, other, same_run=True, backends=True)
     assert (found.verdict, found.reasons) == ("slower", ("one_process",))
 
 
@@ -208,7 +210,7 @@ def test_of_environments_with_one_process_each_a_disturbance_is_a_doubt(processe
     """Two processes may be disturbed unlike each other; several show by how much."""
     one = measured(1, processes=processes, contended_blocks=EVERY_BLOCK)
     other = scaled(one, 300)
-    environments = {"same_run": True, "own_processes": True}
+    environments = {"same_run": True}
     doubted = processes == 1
     for sides in ((one, other), (other, one)):
         found = latency(*sides, **environments)
@@ -217,7 +219,7 @@ def test_of_environments_with_one_process_each_a_disturbance_is_a_doubt(processe
         assert ("contended" in found.reasons) == doubted
     calm = [replace(side, contended_blocks=0) for side in (one, other)]
     assert latency(*calm, **environments).verdict == "slower"
-    assert latency(one, other, same_run=True).verdict == "slower"
+    assert latency(one, other, same_run=True, backends=True).verdict == "slower"
 
 
 def test_a_lower_clock_explains_a_slow_side_and_not_a_fast_one():
@@ -348,7 +350,7 @@ def test_the_geometric_mean_has_an_interval_over_processes():
     pairs = [(measured(seed), measured(seed + 50, 1.1)) for seed in range(8)]
     mean = geometric_mean(case_verdicts(pairs, Rules(**KNOWN)))
     assert mean is not None
-    assert mean.cases == 8
+    assert mean.units == 8
     unknown = geometric_mean(case_verdicts(pairs, Rules()))
     assert unknown is not None
     assert isnan(unknown.low)
@@ -363,7 +365,7 @@ def test_cases_with_different_numbers_of_processes_have_a_mean_without_interval(
         )
     )
     assert mean is not None
-    assert mean.ratio == pytest.approx(1, abs=0.1)
+    assert mean.value == pytest.approx(1, abs=0.1)
     assert isnan(mean.low)
 
 
