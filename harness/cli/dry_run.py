@@ -27,9 +27,9 @@ from ..scenario.selection import SelectedCases, Selection, select
 from ..scenario.wall_prediction import predict
 from ..terminal.live_bar import busy
 from .tables import table
-from .wall_table import predicted_table
 
 COLUMNS = ("case", "input_bytes", "predicted_peak_bytes", "work_flops", "preflight")
+WALL_COLUMNS = ("wall", "predicted N", "why there is none, or whose formula it is")
 LEAVE_OUT = ("work_flops", "input_bytes")
 
 
@@ -93,7 +93,11 @@ class DryRun:
         if self.walls:
             count = f"{len(self.walls)} {'wall' if len(self.walls) == 1 else 'walls'}"
             title = f"{name}: {count} on {device}, budget {budget}"
-            yield predicted_table(title, list(self.walls.items()))
+            found = [
+                (wall, _longest(known), known["predicted_reason"])
+                for wall, known in self.walls.items()
+            ]
+            yield table(title, WALL_COLUMNS, found, right=WALL_COLUMNS[1:2], ids=True)
 
     def forecast(self) -> Forecast:
         """How long the run will take; measures how fast this machine is now."""
@@ -155,6 +159,12 @@ class DryRun:
             result = "fits" if peak + inputs <= self.budget else "beyond the budget"
         peak_text = "-" if peak is None else f"{peak:,}"
         return case, f"{inputs:,}", peak_text, f"{view.fields['work_flops']:,}", result
+
+
+def _longest(known: Mapping[str, Any]) -> str:
+    """Beside the formula of another dtype or backend, at least that."""
+    n, bound = known["predicted_seq_len"], known.get("predicted_source") == "nearest"
+    return "-" if n is None else f"{'>= ' if bound else ''}{n:,}"
 
 
 def _foreseen(view: Preflight) -> Foreseen:

@@ -14,7 +14,7 @@ from ..machine.calibration_file import SCHEMA, append, check_writable
 from ..machine.cpu import cpu_name
 from ..machine.environment import fix_threads, pick_device
 from ..machine.nvml import nvml_device
-from ..measure.data_sheets import specified
+from ..measure.physical_floor import specified
 from ..process.device_lock import device_lock
 from .calibration_checks import Check, Expectation, check_counters, loads_of
 from .peaks import Peak, Sizes, measure, peaks_of

@@ -24,9 +24,9 @@ from ..machine.nvml import (
     temperature_c,
     text,
 )
-from ..measure.utilization_tier import Tier, tier_of
 from ..probes import Watch, busy, gpm
 from ..process.gpu_users import Users, users
+from ..rows.utilization import Tier, tier_of
 
 OBSERVE_S = 1.0
 """Counters need 0.1 s (nvml.h); the ring of a driver that was just loaded needs a few samples."""

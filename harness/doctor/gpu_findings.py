@@ -10,8 +10,8 @@ from humanize import naturalsize
 
 from ..machine.nvml import ERROR_TEXTS, without_function
 from ..measure.conditions import NVML_THROTTLED
-from ..measure.utilization_tier import MEANING
 from ..process.gpu_users import Process
+from ..rows.utilization import MEANING
 from .finding import Finding, Grade, calibration_finding
 from .gpu_facts import GpuFacts
 

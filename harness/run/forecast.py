@@ -121,8 +121,12 @@ def _wall(wall: Wall, longest: int | None, config: RunConfig, pace: Pace, walls:
 # ---- a worker's request and answer ---------------------------------------------------------------
 
 
-def forecast_of(left: Sequence[Planned], config: RunConfig, found: Mapping[str, Any]) -> Forecast:
-    """How long the rest of a run takes, by what a worker foresees of it."""
+def forecast_of(
+    left: Sequence[Planned], config: RunConfig, found: Mapping[str, Any] | None
+) -> Forecast | None:
+    """How long the rest of a run takes, by what a worker foresees of it; None if it does not."""
+    if found is None:
+        return None
     foreseen = {name: Foreseen(**fields) for name, fields in found["cases"].items()}
     return forecast(left, config, Pace(**found["pace"]), foreseen, found["walls"])
 

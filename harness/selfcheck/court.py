@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -26,6 +26,7 @@ from ...impls.discovery.registry import FOLDERS_VARIABLE
 from ...impls.problem import Problem
 from ..cases.case import Case, Group
 from ..files.errors import BadInput, EnvironmentUnmet
+from ..files.literals import literals
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S
 from ..rows.record import FAILURES, Status
@@ -169,8 +170,8 @@ def suspects(folder: Path = FOLDER) -> tuple[Suspect, ...]:
 def suspect(path: Path) -> Suspect:
     """Read without being imported. Raises BadInput."""
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        said = dict(_literals(tree))
+        tree = ast.parse(path.read_bytes())
+        said = literals(path, LITERALS)
         what = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
         kinds = [name for name in LITERALS[:3] if name in said]
         if len(kinds) != 1 or not what:
@@ -183,14 +184,6 @@ def suspect(path: Path) -> Suspect:
         )
     except (SyntaxError, ValueError, TypeError, KeyError, re.error) as error:
         raise BadInput(f"{path}: not a file of the court: {error}") from None
-
-
-def _literals(tree: ast.Module) -> Iterator[tuple[str, Any]]:
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            name = node.targets[0].id
-            if name in LITERALS:
-                yield name, ast.literal_eval(node.value)
 
 
 def _must(kind: str, said: Any) -> Conviction | Shown | None:
@@ -226,17 +219,17 @@ def court(
         free = first_of(workers).ask({"op": "free"}, "free", ANSWER_S)
         memory_bytes = int(SAFE_SHARE * free["available_bytes"])
         meta = _meta(ready, tried, groups, seed, memory_bytes, options)
+        units, config = Units(groups, (), ()), RunConfig.of(meta, options.gpu_uuid)
+        foreseen = foresee(first_of(workers), units.planned, memory_bytes)
         plan = RunPlan(
             store=Store.create(root, "court", meta),
-            config=RunConfig.of(meta, options.gpu_uuid),
+            config=config,
             listener=options.listener,
             remarks=(),
             previous={},
-            units=Units(groups, (), ()),
+            units=units,
+            forecast=forecast_of(units.planned, config, foreseen),
         )
-        planned = plan.units.planned
-        if found := foresee(first_of(workers), planned, memory_bytes):
-            plan = replace(plan, forecast=forecast_of(planned, plan.config, found))
         with open_session(plan, workers, signals) as session:
             session.begin()
             for part in session.parts:  # with one process per case a part is one group

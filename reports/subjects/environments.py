@@ -108,7 +108,6 @@ def _card(found: Sequence[Comparison]) -> Card:
     more = f" {plural(left, 'more case is', 'more cases are')} under Between environments."
     base = found[0].base.name
     return Card(
-        name="environments",
         title=f"Against {base}",
         sentence=" ".join(map(finding, found)),
         picture=DotPlot(

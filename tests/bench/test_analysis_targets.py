@@ -31,16 +31,14 @@ start = time.process_time()  # of the processor: what else runs on the machine i
 from attnbench.reports import growth_fit as growth
 from attnbench.reports.subjects import energy, roofline
 from attnbench.reports.claims import ledger
-from attnbench.reports.data.row_groups import records
-from attnbench.reports.data.load import frame
+from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 stages = {}
 def stage(name):
     stages[name] = time.process_time() - start - sum(stages.values())
 run = read_run(sys.argv[1]); stage("read")
-table = frame([run]); stage("frame")
-rows = records(table); stage("records")
+rows = rows_of([run]); stage("rows")
 meta = run_meta([run])
 fits = sum(not one.reason for _, members in growth.growths(rows) for one in members)
 found = {"rows": len(rows), "fits": fits}; stage("growth")

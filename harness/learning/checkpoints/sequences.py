@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 from ...files.errors import BadInput, shown
 from ...files.printable import visible
 from ...files.safe_files import NotPlain, open_plain
-from ..gated import About
+from ..removal import About
 from ..synthetic_tasks import TASKS, UNSCORED, Batch, task
 from ..training import held_out
 from .given import TOKENIZER

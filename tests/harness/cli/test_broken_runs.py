@@ -13,7 +13,7 @@ import pytest
 
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.run import start
-from attnbench.harness.terminal.progress import QuietProgress
+from attnbench.harness.run.listener import Listener
 from tests.fakes.broken_runs import broken_runs
 from tests.made_runs import quickstart
 
@@ -85,7 +85,7 @@ def test_resuming_a_broken_run_is_one_line_before_anything_starts(
     seed: int, tmp_path: Path, good: Path
 ) -> None:
     options = start.RunOptions(
-        command=[], listener=QuietProgress(), allow_import=True, engine=NothingStarts()
+        command=[], listener=Listener(), allow_import=True, engine=NothingStarts()
     )
     refused = 0
     for done, folder in broken_runs(good, tmp_path, MOST, seed):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnbench.harness.measure.data_sheets import SPECIFIED, specified
+from attnbench.harness.measure.physical_floor import SPECIFIED, specified
 
 
 def test_specified_peaks_are_dense_and_by_exact_name():

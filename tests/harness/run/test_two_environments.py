@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.comparison.compare import compare_environments
-from attnbench.reports.data.load import frame
+from attnbench.reports.data import load
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
 from tests.harness.run.small_runs import by_backend, run_in, start_and_wait_for_rows
 from tests.made_runs import read_rows
@@ -86,7 +85,7 @@ def slowed(venvs, tmp_path_factory):
 
 def between(run: Path):
     read = [read_run(run)]
-    (found,) = compare_environments(records(frame(read)), run_meta(read))
+    (found,) = compare_environments(load.rows_of(read), run_meta(read))
     return found
 
 

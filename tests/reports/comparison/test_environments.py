@@ -8,9 +8,9 @@ import pytest
 
 from attnbench.harness.files.errors import BadInput
 from attnbench.reports.comparison.compare import Comparison, compare_environments, compare_runs
-from attnbench.reports.data.load import frame
+from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import by_environment, records
+from attnbench.reports.data.row_groups import by_environment
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.subjects.environments import exceptions, finding
 from tests.made_runs import quickstart, two_environments
@@ -20,7 +20,7 @@ RATIOS = {"naive": 1.25, "fused": 1.0, "sdpa": 0.8}
 
 def comparisons(run: Path) -> list[Comparison]:
     read = [read_run(run)]
-    return compare_environments(records(frame(read)), run_meta(read))
+    return compare_environments(rows_of(read), run_meta(read))
 
 
 def verdicts(found: Comparison) -> dict[str, set[str]]:
@@ -123,7 +123,7 @@ def test_a_case_that_fails_in_one_environment_is_broken_there_and_a_missing_one_
 def test_a_run_of_one_environment_has_nothing_to_compare(tmp_path: Path) -> None:
     run = quickstart(tmp_path, lengths=(128, 256))
     assert comparisons(run) == []
-    rows = records(frame([read_run(run)]))
+    rows = rows_of([read_run(run)])
     assert list(by_environment(rows)) == [None]
     assert by_environment([]) == {None: []}
     with pytest.raises(
