@@ -24,7 +24,7 @@ def main() -> None:
     from ..machine.free_memory import available_bytes
     from ..machine.nvml import Device, nvml_device
     from ..measure.peak_memory import freeze_gc
-    from ..scenario.wall_prediction import predict
+    from ..scenario.preflight import predict
     from .foresee import foresee
     from .measure import Measurer
     from .phases import WorkerConfig
@@ -48,7 +48,7 @@ def main() -> None:
         elif op == "foresee":
             walls = [wall_of(fields) for fields in request["walls"]]
             most_bytes = request["budget_bytes"]
-            found = foresee(cases, walls, request["dtypes"], torch.device(device), most_bytes)
+            found = foresee([*cases, *walls], request["dtypes"], torch.device(device), most_bytes)
             parent.say({"event": "foreseen", **found})
         elif op == "configure":
             gpu = request["gpu_uuid"]

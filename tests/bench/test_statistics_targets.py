@@ -28,9 +28,9 @@ from attnbench.reports.data.noise_floor import (
     spread_between,
     spread_of_medians,
 )
-from attnbench.reports.ratio import Noise, time_ratio
+from attnbench.reports.ratio import time_ratio
 from attnbench.reports.subjects._race import race
-from tests.made_runs import case, problem, row
+from tests.made_runs import case, noise_floor, problem, row
 
 SEEDS = 1000
 COVERED = (0.93, 0.98)
@@ -179,14 +179,14 @@ def compared(seed: int, plan: Plan, effects: str, run_sd: float) -> list:
     ]
     rules = Rules(
         given={"latency": 0.0, "peak_bytes": 0.0},
-        noise=Noise(
-            process=ProcessNoise(
-                spread=spread_of_medians([one for some in learnt for one in some.values()]),
-                source="selfcheck",
-            ),
-            between_runs=spread_between(
+        process=ProcessNoise(
+            spread=spread_of_medians([one for some in learnt for one in some.values()]),
+            source="selfcheck",
+        ),
+        floor=noise_floor(
+            spread_between(
                 [{name: process_centre(one) for name, one in some.items()} for some in learnt]
-            ),
+            )
         ),
     )
     return [one for one in case_verdicts(pairs, rules) if one.metric == "latency"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.reports.comparison.environments import compare_environments
+from attnbench.reports.comparison.compare import compare_environments
 from attnbench.reports.data import load
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
