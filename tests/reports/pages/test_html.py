@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.store import run_store as store
 from tests.made_runs import (
     grid,
     quickstart,
@@ -16,7 +15,6 @@ from tests.made_runs import (
 from tests.reports.rendering import (
     page_of,
     without_scripts,
-    write_page,
 )
 
 MOST_BYTES_500_CASES = 1_500_000  # ecosystem.md, C
@@ -58,12 +56,6 @@ def test_every_figure_has_a_name_a_description_and_its_numbers(tmp_path: Path) -
 
 
 @pytest.mark.long
-def test_two_renders_are_the_same_bytes(tmp_path: Path) -> None:
-    run = quickstart(tmp_path)
-    assert page_of(run) == page_of(run)
-
-
-@pytest.mark.long
 def test_the_page_of_500_cases_is_small(tmp_path: Path) -> None:
     cases = grid(
         ("naive", "fused", "sdpa"), tuple(2**n for n in range(6, 12)), (1, 2, 4, 8), dtype="fp32"
@@ -78,27 +70,3 @@ def test_the_page_of_500_cases_is_small(tmp_path: Path) -> None:
     assert len(cases) > 490
     page = page_of(write_run(tmp_path, cases, [row(one) for one in cases]))
     assert len(page.encode()) < MOST_BYTES_500_CASES
-
-
-def test_a_report_that_fails_leaves_the_old_one_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = quickstart(tmp_path, lengths=(128,))
-    target = write_page(run)
-    assert target == run / "report.html"
-    old = target.read_bytes()
-
-    def die(handle: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(store.os, "fsync", die)
-    with pytest.raises(KeyboardInterrupt):
-        write_page(run)
-    assert target.read_bytes() == old
-    assert sorted(path.name for path in run.iterdir()) == ["report.html", "rows.jsonl", "run.json"]
-
-
-def test_the_report_is_written_where_requested(tmp_path: Path) -> None:
-    out = write_page(quickstart(tmp_path, lengths=(128,)), out=tmp_path / "page.html")
-    assert out.read_text().startswith("<!DOCTYPE html>")
-    assert out.stat().st_mode & 0o044 == 0o044
