@@ -13,10 +13,7 @@ from tests.made_runs import (
     row,
     write_run,
 )
-from tests.reports.rendering import (
-    page_of,
-    without_scripts,
-)
+from tests.reports.rendering import page_of, without_scripts, write_page
 
 MOST_BYTES_500_CASES = 1_500_000  # ecosystem.md, C
 
