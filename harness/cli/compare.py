@@ -197,17 +197,14 @@ def print_comparison(found: "Comparison", shape: Shape) -> None:
     if shape is not Shape.TABLE:
         typer.echo(text.markdown(found) if shape is Shape.MD else text.as_json(found), nl=False)
         return
-    from rich.markup import escape
-
-    from ..terminal.progress import echo
-    from .tables import table
+    from ..terminal.progress import say
 
     titles, rows = text.table(found)
     if rows:
-        echo(table("", titles, rows))
+        print_table(titles, rows)
         typer.echo("")
     for sentence in text.sentences(found):
-        echo(escape(sentence))
+        say(sentence)
 
 
 @command(baseline_app)
