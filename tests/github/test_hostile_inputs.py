@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import environment
+from tests.conftest import environment, ran
 from tests.github.workflow_files import ACTION, steps, workflows
 
 pytestmark = pytest.mark.long
@@ -89,13 +89,10 @@ def test_what_is_no_number_or_would_be_two_outputs_is_bad_input(
     step: str, inputs: dict[str, str], said: str, tmp_path: Path
 ) -> None:
     given = {"SCENARIO": "quickstart", "OUT": "out", "PYTHON": sys.executable} | inputs
-    done = subprocess.run(
+    done = ran(
         [ACTION.parent / f"{step}.sh"],
         cwd=tmp_path,
         env=environment(given | {"GITHUB_OUTPUT": str(tmp_path / "output")}),
-        check=False,
-        capture_output=True,
-        text=True,
     )
     assert done.returncode == 2
     assert said in done.stderr
@@ -114,9 +111,7 @@ def run_step(name: str, folder: Path, **inputs: str) -> subprocess.CompletedProc
         "GITHUB_OUTPUT": str(folder / "output"),
         "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
     }
-    return subprocess.run(
-        command, cwd=folder, env=environment(given), check=False, capture_output=True, text=True
-    )
+    return ran(command, cwd=folder, env=environment(given))
 
 
 def test_a_scenario_whose_name_would_be_two_outputs_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import attnbench
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, environment, ran
 from tests.made_runs import fake_run, quickstart
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
@@ -26,14 +26,7 @@ TINY = {
 
 
 def python(code: str, folder: Path, **changes: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder,
-        env=environment(changes),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ran([sys.executable, "-c", code], cwd=folder, env=environment(changes))
 
 
 @pytest.mark.long

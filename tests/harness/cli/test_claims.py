@@ -1,7 +1,6 @@
 """attnbench claims: what it measures, what it prints, and what it refuses."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from attnbench.harness.scenario import load
 from attnbench.harness.scenario.names import shipped
 from attnbench.harness.studies import names as studies
 from attnbench.reports.claims.ledger import STATEMENTS
-from tests.conftest import command_line, environment
+from tests.conftest import command_line, ran
 
 pytestmark = pytest.mark.long
 
@@ -29,11 +28,7 @@ def measured(tmp_path_factory) -> list[Path]:
 
     def run(*more: str) -> Path:
         command = command_line("run", *SMALL.split(), "--set", QUICK, "--out", out, *more)
-        return Path(
-            subprocess.run(
-                command, env=environment(), capture_output=True, text=True, timeout=240, check=True
-            ).stdout.strip()
-        )
+        return Path(ran(command, check=True).stdout.strip())
 
     return [run(), run("--set", "studies=[head_copies, layer_properties]")]
 

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from attnbench.harness.scenario import schema
 from attnbench.impls.discovery.source import EXACTNESS
-from tests.conftest import ROOT, command_line, environment
+from tests.conftest import ROOT, command_line, ran
 
 SMALL = shlex.split("--batch 1 --seq-len 64 --d-model 32 --heads 2 --device cpu --plan quick")
 
@@ -23,14 +22,7 @@ def finished_run(tmp_path_factory) -> Path:
         "--backends naive,fused --batch 1 --seq-len 64,128 --d-model 32 --heads 1,2 --device cpu"
     )
     plan = "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"
-    done = subprocess.run(
-        command_line("run", *flags.split(), "--set", plan),
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = ran(command_line("run", *flags.split(), "--set", plan), cwd=folder, check=True)
     assert done.stdout.count("\n") == 1
     return folder / done.stdout.strip()
 
@@ -133,13 +125,7 @@ def test_listing_and_help_import_no_heavy_package(arguments, heavy, finished_run
         "assert not heavy, heavy"
     )
     words = arguments.replace("RUNS", str(finished_run.parent)).split()
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran([sys.executable, "-c", code, *words])
     assert done.returncode == 0, done.stderr
 
 
@@ -176,7 +162,5 @@ def test_load_gives_a_tidy_frame_and_importing_the_package_is_light(finished_run
         "assert len(frame) == 8 and frame.latency_ms.gt(0).all()\n"
         "assert 'torch' not in sys.modules"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
-    )
+    done = ran([sys.executable, "-c", code])
     assert done.returncode == 0, done.stderr

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from attnbench.harness.process.device_lock import device_lock
-from tests.conftest import command_line, environment
+from tests.conftest import command_line, ran
 from tests.harness.pytest_plugin.child_pytest import TINY, child, rows, runs, scenario, start
 
 pytestmark = pytest.mark.long
@@ -42,15 +42,7 @@ def twice(tmp_path_factory) -> Twice:
     first = child(folder, "tiny.yaml", "--benchmark-only", *saved)
     two_processes = ("--attnbench-set", "plan.processes=2", "--benchmark-json=second.json")
     second = child(folder, "tiny.yaml", "--benchmark-only", "--benchmark-compare", *two_processes)
-    done = subprocess.run(
-        command_line("run", "tiny.yaml"),
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=True,
-    )
+    done = ran(command_line("run", "tiny.yaml"), cwd=folder, check=True)
     made = runs(folder)
     return Twice(
         folder,
