@@ -197,14 +197,12 @@ def print_comparison(found: "Comparison", shape: Shape) -> None:
     if shape is not Shape.TABLE:
         typer.echo(text.markdown(found) if shape is Shape.MD else text.as_json(found), nl=False)
         return
-    from ..terminal.progress import say
+    from ...reports.elements import Text
+    from .tables import show
 
-    titles, rows = text.table(found)
-    if rows:
-        print_table(titles, rows)
-        typer.echo("")
-    for sentence in text.sentences(found):
-        say(sentence)
+    table = text.table(found)
+    sentences = [Text(text=sentence) for sentence in text.sentences(found)]
+    show([table, *sentences] if table.rows else sentences)
 
 
 @command(baseline_app)

@@ -7,7 +7,9 @@ from rich.markup import escape
 
 from ..elements import Card, Table, Text
 from ..subjects import name_of, tellers
-from ..subjects.wall import TRIALS
+from ..subjects._memory_over_n import wall_groups
+from ..subjects.wall import walls
+from .exactness_marks import marked
 from .report import SUMMARY, Part, Report
 from .run_titles import page_title, questions
 from .terminal_blocks import MOST_ROWS, grid, render_block, safe
@@ -74,11 +76,9 @@ def render_card(card: Card) -> Iterator[RenderableType]:
 
 
 def searched_walls(report: Report) -> Iterator[RenderableType]:
-    """The tables of all searches for the longest N."""
-    parts = [report.part(one) for one in report.subjects if name_of(one) == "wall"]
-    for block in (block for part in parts for block in part.blocks):
-        if isinstance(block, Table) and block.columns == TRIALS:
-            yield from render_block(block)
+    """A table of all searches for the longest N."""
+    if searched := wall_groups(report.meta):
+        yield from render_block(marked(walls(searched), report.names))
 
 
 def terminal_summary(report: Report) -> list[str]:
