@@ -17,7 +17,7 @@ from ..files.errors import BadInput
 from ..rows.record import Status
 from ..rows.run_files import META, ROWS, read_meta, read_rows
 from ..scenario import Plan
-from ..scenario.shards import Units, split, unit_ids
+from ..scenario.shards import Units, split, units_of
 from ..store.run_store import runs_and_suites
 
 COLUMNS = ("devices", "wall time", "speed-up", "limited by")
@@ -101,22 +101,20 @@ def fan_out(
 ) -> FanOut:
     """`expected_s`, `stored_s`: by id; the second counts where both are known."""
     seconds = {**expected_s, **{one: stored_s[one] for one in stored_s.keys() & expected_s.keys()}}
-    units = unit_ids(whole)
-    unit_s = [sum(seconds.get(one, 0.0) for one in unit) for unit in units]
+    units = units_of(whole)
+    unit_s = [sum(seconds.get(one, 0.0) for one in unit.ids) for unit in units]
     longest_s = max(unit_s, default=0.0)
     spreads = []
     for count in sorted(set(counts)):
-        shards = (unit_ids(part) for part in split(whole, count, plan, device))
-        last_s = max(
-            sum(seconds.get(one, 0.0) for unit in shard for one in unit) for shard in shards
-        )
+        shards = split(whole, count, plan, device)
+        last_s = max(sum(seconds.get(one, 0.0) for one in shard.ids) for shard in shards)
         spreads.append(Spread(count, start_s + last_s, count > 1 and last_s <= longest_s))
     return FanOut(
         unit_s=unit_s,
-        longest=units[unit_s.index(longest_s)] if units else (),
+        longest=units[unit_s.index(longest_s)].ids if units else (),
         start_s=start_s,
         stored=len(stored_s.keys() & expected_s.keys()),
-        planned=sum(map(len, units)),
+        planned=len(whole.ids),
         spreads=spreads,
     )
 
