@@ -16,25 +16,12 @@ from tests.conftest import command_line, environment
 pytestmark = pytest.mark.long
 
 ONE_LENGTH = ("claims_generation", "claims_pruning", "claims_quality")
-QUICK = (
-    "--set",
-    "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}",
-    "--device",
-    "cpu",
-)
+QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
 AXES = (
-    "--backends",
-    "fused",
-    "--batch",
-    "1",
-    "--seq-len",
-    "32,48,64,96",
-    "--d-model",
-    "32",
-    "--heads",
-    "2",
+    *("--device", "cpu", "--backends", "fused", "--batch", "1"),
+    *("--seq-len", "32,48,64,96", "--d-model", "32", "--heads", "2"),
 )
-
+BACKENDS = "naive fused sdpa sparse_local sparse_strided sparse_random linformer performer rnn"
 OF_NO_CLAIM = {"linformer_projections", "trained_projections"}  # the scenario linear has them
 
 
@@ -82,17 +69,7 @@ def test_the_scenarios_of_claims_hold_what_the_claims_need():
     backends = {
         name.partition(":")[0] for scenario in scenarios.values() for name in scenario.backends
     }
-    assert {
-        "naive",
-        "fused",
-        "sdpa",
-        "sparse_local",
-        "sparse_strided",
-        "sparse_random",
-        "linformer",
-        "performer",
-        "rnn",
-    } <= backends
+    assert set(BACKENDS.split()) <= backends
     for name, scenario in scenarios.items():
         for device in ("cpu", "cuda"):
             load(name, [f"device={device}"])  # as `attnbench claims --device` asks for it
