@@ -1,10 +1,10 @@
 """Devices elsewhere as the engine of a run: those of a cluster, open and equal."""
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...impls import is_ours
 from ..files.errors import EnvironmentUnmet, Stopped
@@ -17,15 +17,22 @@ from ..run.run_rows import RunPlan, RunRows
 from ..run.studies import Told
 from .dispatch import run_on
 from .node_device import settings_here
-from .remote import Fleet, NodeWanted, Opened, OpenFleet
+from .remote import NodeWanted, Opened
 from .shipping import Shipping, shipped
+
+if TYPE_CHECKING:
+    from .ray_devices import RayFleet
+
+    OpenFleet = Callable[[NodeWanted, Callable[[], None]], AbstractContextManager[RayFleet]]
 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The engine of `attnbench run --on NAME`."""
+    """The engine of `attnbench run --on NAME`. `cluster`: opens devices of one kind,
+    locked until the end; it calls its second argument while it waits.
+    """
 
-    cluster: OpenFleet
+    cluster: "OpenFleet"
 
     @contextmanager
     def open(self, wanted: Wanted, options: RunOptions) -> Iterator["DevicesElsewhere"]:
@@ -52,7 +59,7 @@ class Elsewhere:
 class DevicesElsewhere:
     """Those of an open fleet."""
 
-    fleet: Fleet
+    fleet: "RayFleet"
     signals: Signals
     shipping: Shipping
 
