@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, environment
-from tests.gpu_day.steps import PARTS
 from tests.search_path import searched
 
 
@@ -58,9 +57,3 @@ def test_make_takes_where_results_go_from_its_command_line_only(make: Callable[.
         'py -m tests.gpu_day first --out "results/gpu" --archive "/a/b.tar.gz" --dry-run\n'
     )
     assert "--archive" not in make("gpu-rest")
-
-
-@pytest.mark.long
-def test_one_call_of_make_names_all_parts(make: Callable[..., str]) -> None:
-    assert " first sweep rest " in make("gpu")
-    assert {name for name in PARTS if f"gpu_day {name} " in make(f"gpu-{name}")} == set(PARTS)

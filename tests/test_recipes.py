@@ -48,14 +48,14 @@ def prepare(problem, inputs, weights):
     "reports/exports/names_only.py": '''
 """The names of the cases, a line each below a title."""
 
-from ..data.load import frame
+from ..data.load import rows_of
 from . import Exported
 
 MEANING = "the names of the cases, a line each"
 
 
 def export(runs):
-    lines = "".join(f"{case}\\n" for case in ("case", *frame(runs)["case"]))
+    lines = "".join(f"{case}\\n" for case in ("case", *(row["case"] for row in rows_of(runs))))
     notes = tuple(note for run in runs for note in run.notes)
     return Exported(content=lines, notes=notes)
 ''',

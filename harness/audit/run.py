@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..files.errors import EnvironmentUnmet
-from ..process.death import signal_name
 from ..process.signals import Signals
-from ..process.worker_process import Interrupted, WorkerFailure
+from ..process.worker_process import Interrupted, WorkerFailure, signal_name
 from ..rows.record import Record, Status
 from ..run.listener import Listener
 from ..store.run_store import LOGS, Store

@@ -1,6 +1,6 @@
 """`run --dry-run`: every case and wall with its prediction, and how long they will take."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -18,15 +18,14 @@ from ..run.packs import packs
 from ..run.planning import budget_bytes_of
 from ..run.worker_pool import RunConfig
 from ..scenario import Scenario
-from ..scenario.estimate import Foreseen, Pace
-from ..scenario.preflight import Preflight, not_imported, preflight_outside_worker
+from ..scenario.estimate import Pace
+from ..scenario.preflight import Preflight, not_imported, predict, preflight_outside_worker
 from ..scenario.selection import SelectedCases, Selection, select
-from ..scenario.wall_prediction import predict
 from ..terminal.live_bar import busy
 from .tables import table
-from .wall_table import predicted_table
 
 COLUMNS = ("case", "input_bytes", "predicted_peak_bytes", "work_flops", "preflight")
+WALL_COLUMNS = ("wall", "predicted N", "why there is none, or whose formula it is")
 LEAVE_OUT = ("work_flops", "input_bytes")
 
 
@@ -76,7 +75,7 @@ class DryRun:
         self.selected: SelectedCases = select(scenario, self.device.type, selection)
         self.environments = len(selection.interpreters)
         self.views = {one.id: self._view(one) for one in self.selected.cases}
-        self.walls = {wall.id: self._wall(wall) for wall in self.selected.walls}
+        self.walls = {wall.id: self._wall(wall) for wall in self.selected.units.walls}
 
     def tables(self) -> Iterator[RenderableType]:
         """Cases with bytes, predicted peak, work and refusals; walls with their prediction."""
@@ -90,13 +89,17 @@ class DryRun:
         if self.walls:
             count = f"{len(self.walls)} {'wall' if len(self.walls) == 1 else 'walls'}"
             title = f"{name}: {count} on {device}, budget {budget}"
-            yield predicted_table(title, list(self.walls.items()))
+            found = [
+                (wall, _longest(known), known["predicted_reason"])
+                for wall, known in self.walls.items()
+            ]
+            yield table(title, WALL_COLUMNS, found, right=WALL_COLUMNS[1:2], ids=True)
 
     def forecast(self) -> Forecast:
         """How long the run will take; measures how fast this machine is now."""
         fix_threads()
         scenario, planned = self.scenario, self.planned()
-        budget_s, walls = scenario.limits.wall_budget_s, self.selected.walls
+        budget_s, walls = scenario.limits.wall_budget_s, self.selected.units.walls
         if budget_s is not None and walls:
             budget_s *= len(walls) / len(self.selected.whole.walls)
         config = RunConfig(
@@ -115,7 +118,7 @@ class DryRun:
             planned,
             config,
             Pace(**found),
-            {name: _foreseen(view) for name, view in self.views.items()},
+            {name: view.foreseen for name, view in self.views.items()},
             {name: length for name, length in lengths.items() if length},
         )
 
@@ -124,8 +127,8 @@ class DryRun:
         """Cases, walls and studies of the plan, of which a shard has a part."""
         return len(self.selected.whole.ids)
 
-    def planned(self) -> list[Planned]:
-        return [*self.selected.cases, *self.selected.walls, *self.selected.studies]
+    def planned(self) -> Sequence[Planned]:
+        return self.selected.units.planned
 
     def _view(self, case: Case) -> Preflight:
         return preflight_outside_worker(case, self.device, self.budget)
@@ -148,9 +151,7 @@ class DryRun:
         return case, f"{inputs:,}", peak_text, f"{view.fields['work_flops']:,}", result
 
 
-def _foreseen(view: Preflight) -> Foreseen:
-    return Foreseen(
-        refused=view.status is not None,
-        peak_bytes=view.fields["predicted_peak_bytes"],
-        compiles=view.backend is not None and view.backend.compiles,
-    )
+def _longest(known: Mapping[str, Any]) -> str:
+    """Beside the formula of another dtype or backend, at least that."""
+    n, bound = known["predicted_seq_len"], known.get("predicted_source") == "nearest"
+    return "-" if n is None else f"{'>= ' if bound else ''}{n:,}"

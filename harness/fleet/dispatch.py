@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from ..cases.case import Group
 from ..files.errors import BadInput, EnvironmentUnmet
-from ..process.death import signal_name
 from ..process.signals import Signals
-from ..process.worker_process import Interrupted
+from ..process.worker_process import Interrupted, signal_name
 from ..rows.record import Record, Status
 from ..run.environments import unlike
 from ..run.run_rows import RunPlan, RunRows

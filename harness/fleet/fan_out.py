@@ -12,7 +12,7 @@ from ..cases.expected_time import Forecast, duration_text
 from ..cli.dry_run import DryRun
 from ..cli.tables import table
 from ..scenario import Plan
-from ..scenario.shards import Units, split, unit_ids
+from ..scenario.shards import Units, split, units_of
 
 COLUMNS = ("devices", "wall time", "speed-up", "limited by")
 COUNTS = (1, 8, 64, 512)
@@ -81,19 +81,17 @@ def fan_out(
     device: str,
 ) -> FanOut:
     """`expected_s`: by id."""
-    units = unit_ids(whole)
-    unit_s = [sum(expected_s.get(one, 0.0) for one in unit) for unit in units]
+    units = units_of(whole)
+    unit_s = [sum(expected_s.get(one, 0.0) for one in unit.ids) for unit in units]
     longest_s = max(unit_s, default=0.0)
     spreads = []
     for count in sorted(set(counts)):
-        shards = (unit_ids(part) for part in split(whole, count, plan, device))
-        last_s = max(
-            sum(expected_s.get(one, 0.0) for unit in shard for one in unit) for shard in shards
-        )
+        shards = split(whole, count, plan, device)
+        last_s = max(sum(expected_s.get(one, 0.0) for one in shard.ids) for shard in shards)
         spreads.append(Spread(count, start_s + last_s, count > 1 and last_s <= longest_s))
     return FanOut(
         unit_s=unit_s,
-        longest=units[unit_s.index(longest_s)] if units else (),
+        longest=units[unit_s.index(longest_s)].ids if units else (),
         start_s=start_s,
         spreads=spreads,
     )

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ...harness.files.printable import visible
-from ..data.row_groups import case_key, records
+from ..data.row_groups import case_key
 from ..drawing import bars, maps, plots
 from ..drawing.picture import drawn
 from ..elements import (
@@ -31,7 +31,7 @@ from ..subjects.rows import MOST_ROWS
 from .exactness_marks import pattern_of
 from .page_data import page_data
 from .report import Part, Report
-from .run_titles import MOST_NAMED, questions, subtitle
+from .run_titles import MOST_NAMED, questions
 
 HERE = Path(__file__).parent
 DATA = '<script type="application/json" id="data">'
@@ -45,8 +45,8 @@ WIDEST_NAME_EM = 14  # of the first column of a table on a card
 
 def render(report: Report) -> str:
     """The page as text; the same runs give the same bytes."""
-    known = report.frame.head(MOST_ROWS)
-    numbers = {case_key(row): number for number, row in enumerate(records(known[["run", "case"]]))}
+    known = report.rows[:MOST_ROWS]
+    numbers = {case_key(row): number for number, row in enumerate(known)}
     css = _text_of(*sorted(HERE.glob("*.css"))) + "".join(_right_aligned())
     js = _text_of(HERE / "samples.js", HERE / "report.js")
     asked = {card.question for card in report.cards}  # those stand above their answers
@@ -57,7 +57,10 @@ def render(report: Report) -> str:
     )
     text = _environment(numbers, report.backends).get_template("page.html").render(
         title=report.heading,
-        runs=list(_runs(report)),
+        runs=[
+            {"title": title, "about": about, "questions": questions({name: report.meta[name]})}
+            for name, (title, about) in report.headers.items()
+        ],
         few=len(report.meta) <= MOST_NAMED,
         questions=[one for one in report.questions if one not in asked],
         notes=list(notes),
@@ -153,18 +156,6 @@ def coloured(text: str, backends: Sequence[str]) -> Markup:
         parts += [Markup('<b class="c-{}">{}</b>').format(colour, name)]
         end = found.end()
     return Markup("").join([*parts, escape(visible(text[end:]))])
-
-
-def _runs(report: Report) -> Iterator[dict[str, Any]]:
-    rows = records(report.frame)
-    for name, run in report.meta.items():
-        about = subtitle(run, [row for row in rows if row["run"] == name])
-        several = len(report.meta) > 1
-        yield {
-            "title": report.titles[name] if several else "",
-            "about": about,
-            "questions": questions({name: run}),
-        }
 
 
 def _links(report: Report) -> Iterator[tuple[str, str]]:

@@ -13,12 +13,12 @@ from ..data.row_groups import (
     groups,
     value_text,
 )
-from ..data.run_meta import Meta, caption
+from ..data.run_meta import Meta
 from ..elements import Block, Figure, Marked, note
 from ..formatting import STATUS_WORDS, UNCERTAIN, in_brackets, number_text, time_text
 from ..quantity import Number
 from ..ratio import time_ratio
-from ._over import HOW_TIME, Line, by_backend, lines_over, panel
+from ._over import Line, by_backend, latencies, lines_over
 from ._race import Race, finding, longest_race, race, tally
 
 FEW_POINTS = 3  # over N: problems with as few are drawn as small multiples,
@@ -38,23 +38,15 @@ def figures(over_n: Sequence[Group], meta: Meta) -> Iterator[Figure]:
 
 
 def _figure(some: Sequence[Group], title: str, meta: Meta) -> Figure:
-    first, *others = (caption(group.problem, meta).split(" · ") for group in some)
-    common = " · ".join(part for part in first if all(part in other for other in others))
-    panels_text = f"A panel for each of {len(some)} problems. " if others else ""
     heads, lines = lines_over(some, "seq_len")
     races = _races(lines)
-    return Figure(
-        title=title,
-        caption=common,
-        description=f"{panels_text}Latency over the sequence length N, {HOW_TIME} every number.",
-        panels=tuple(panel(group) for group in some),
-        table=by_backend(
-            "Latency, with half the width of its 95 % interval",
-            heads,
-            lines,
-            lambda row, here: _with_width(row, races[id(here)]),
-        ),
+    table = by_backend(
+        "Latency, with half the width of its 95 % interval",
+        heads,
+        lines,
+        lambda row, here: _with_width(row, races[id(here)]),
     )
+    return latencies(some, title, meta, table)
 
 
 def _races(lines: Sequence[Line]) -> dict[int, Race]:

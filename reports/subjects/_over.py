@@ -5,18 +5,14 @@ from functools import partial
 
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_title, backends, case_key, family, value_text
-from ..elements import Block, Marked, Panel, Series, Table, note, table_of
+from ..data.run_meta import Meta, caption
+from ..elements import Block, Figure, Marked, Panel, Series, Table, note, table_of
 from ..formatting import capital, length_text, plural
 from ..quantity import Cell, Unit
 
 N_LABEL = "sequence length N (1k = 1024)"
 SPARSE = "sparse_"  # backends whose names begin with this compute a sparse mask only
 MOST_PANELS = 3
-HOW_TIME = (
-    "both logarithmic, one line per backend, with 95 % intervals as bars. A cross at the upper edge"
-    " marks a case that failed. The table below has"
-)
-"""How to read a picture of latencies, for screen readers."""
 
 
 def is_sparse(row: Row) -> bool:
@@ -52,6 +48,7 @@ def panel(
     axis: str = "seq_len",
     column: str = "latency_{}ms",
     *,
+    x_label: str = "",
     y_label: str = "latency",
     unit: Unit = "ms",
     line: tuple[float, str] | None = None,
@@ -69,7 +66,7 @@ def panel(
             series += [_series(failed, axis, "")] if failed else []
     return Panel(
         title=group.label,
-        x_label=N_LABEL if axis == "seq_len" else axis_title(axis),
+        x_label=x_label or (N_LABEL if axis == "seq_len" else axis_title(axis)),
         y_label=y_label,
         unit=unit,
         series=tuple(series),
@@ -92,6 +89,16 @@ def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
         high=high if column else (),
         cases=tuple(map(case_key, mine)),
     )
+
+
+def latencies(
+    shown: Sequence[Group], title: str, meta: Meta, table: Table, axis: str = "seq_len"
+) -> Figure:
+    """A panel for each problem; the caption has what they share."""
+    first, *others = (caption(group.problem, meta).split(" · ") for group in shown)
+    common = " · ".join(part for part in first if all(part in other for other in others))
+    panels = tuple(panel(group, axis) for group in shown)
+    return Figure(title=title, caption=common, panels=panels, table=table)
 
 
 def not_drawn(left: Sequence[Group], table: str = "") -> Iterator[Block]:

@@ -1,82 +1,89 @@
-"""What limits the trust in latencies: disturbances, warm-up, precision, launch costs."""
+"""Reasons to trust the latencies of a page, or not: a badge each.
 
-from collections.abc import Callable, Iterable
+What was not observed is unknown, never good.
+"""
+
+from collections.abc import Iterable
 from math import expm1
-from typing import Any
+from statistics import median
+from typing import Any, Literal
 
+from ..comparison.devices import Copies, copies_of
+from ..comparison.devices_text import finding
+from ..data.exactness import is_exact
 from ..data.noise_floor import DISTURBED_RATIO, percent_text, share_text
 from ..data.peaks import places
-from ..data.row_groups import Row, distinguishing_axes, label, problem
+from ..data.row_groups import Row, distinguishing_axes, is_timed, label, problem
 from ..data.run_meta import Meta, plan_of
-from ..formatting import beyond_whole, list_text, number_text, plural
+from ..elements import Badge
+from ..formatting import beyond_whole, capital, list_text, number_text, plural
 from ..ratio import disturbed, in_most, of_one_process
+from .correctness import WRONG
 
 MOST_NAMED = 4
-DISTURBANCES = {  # column: what happened
-    "contended_blocks": "other work competed for the same cores",
-    "throttled_blocks": (
-        "the processor was throttled (a CPU quota, or a lower clock for power or heat)"
+# Of the median clock: latency follows the clock, and 5 % is the resolution of a quick run.
+CLOCK_SPREAD_RATIO = 0.05
+State = tuple[Literal["good", "caution", "unknown"], str]  # and a sentence
+NOTHING_TIMED: State = ("unknown", "No case was timed.")
+DISTURBANCES = {  # column: its badge, and what happened
+    "throttled_blocks": ("throttling", "the processor was throttled by a quota, power or heat"),
+    "contended_blocks": ("contention", "other work competed for the same cores"),
+}
+GPU_DOUBTS: dict[str, str] = {
+    "unseen_work": (
+        "the wall clock saw much more than launching and the time between the events, so that the"
+        " latency may be too short"
     ),
+    "late_calls": (
+        "the GPU began calls before the host had launched all of them, so that launch gaps may be"
+        " in their time"
+    ),
+    "graph_failed": "no CUDA graph could be captured, so that launch costs are not known",
 }
 
 
-def timed_rows(rows: list[Row]) -> list[Row]:
-    return [row for row in rows if row.get("latency_ms") is not None]
+def badges(rows: list[Row], meta: Meta) -> tuple[Badge, ...]:
+    timed = list(filter(is_timed, rows))
+    states: dict[str, State] = {
+        "clocks": _clocks(timed),
+        **{name: _blocks(timed, field) for field, (name, _) in DISTURBANCES.items()},
+        "other processes": _other_processes(timed),
+        "warm-up": _warm_up(timed),
+        "precision": _intervals(timed, meta),
+        "repeats": _processes(timed),
+        "correctness": _correctness(rows, timed),
+    }
+    if on_gpu := [row for row in timed if row.get("device") == "cuda"]:
+        states["GPU timing"] = _gpu_timing(on_gpu)
+    if some := [row for row in timed if row.get("launch_bound")]:
+        states["launching"] = (
+            "caution",
+            f"In {_of(some, timed)} a call and its wait take more than 1.1 times as long as the"
+            " same work in a CUDA graph.",
+        )
+    if some := _faster_than_limits(timed, meta):
+        states["peak"] = (
+            "caution",
+            f"In {_of(some, timed)} more FLOP/s were achieved than calibration measured as the"
+            " peak, which is impossible. Either the work was not done, or the peak was measured on"
+            " a busy or slower device; calibrate again.",
+        )
+    if copies := copies_of(rows, meta):
+        states["devices"] = _devices(copies)
+    return tuple(
+        Badge(label=label, state=state, text=text) for label, (state, text) in states.items()
+    )
 
 
-RULES: tuple[tuple[Callable[[Row], Any], str], ...] = (
-    (
-        lambda row: row.get("warmup_stationary") is False,
-        "In {timed} call times were not stationary when the warm-up ended: {cases}.",
-    ),
-    (
-        lambda row: row.get("launch_bound"),
-        "In {timed} launching costs more than a tenth of the time: {cases}. There a call and its"
-        " wait take more than 1.1 times as long as the same work in a CUDA graph.",
-    ),
-    (
-        lambda row: row.get("unseen_work"),
-        "In {timed} the wall clock saw much more than launching and the time between the events:"
-        " {cases}. Work may have run on another stream or after the last event; the latency is then"
-        " too short.",
-    ),
-    (
-        lambda row: row.get("late_calls"),
-        "In {timed} the GPU began {calls} before the host had launched all of it: {cases}. Launch"
-        " gaps may be in their time.",
-    ),
-    (
-        lambda row: row.get("graph_failed"),
-        "{timed} could not be captured as a CUDA graph, so their launch costs are not known:"
-        " {cases} ({reason}).",
-    ),
-)
-"""What a timed case had, and what that means. `calls`: that the GPU began too early."""
-
-
-def cautions(rows: list[Row], meta: Meta) -> list[str]:
-    """One sentence per kind of problem that some timed case had."""
-    timed = timed_rows(rows)
-    sentences = [_disturbed(timed, field) for field in DISTURBANCES]
-    for is_so, text in RULES:
-        if found := list(filter(is_so, timed)):
-            reasons = [row["graph_reason"] for row in found if row.get("graph_reason")]
-            calls = plural(sum(row.get("late_calls") or 0 for row in found), "call")
-            sentences.append(
-                text.format(
-                    timed=of_timed(len(found), timed),
-                    cases=_named(found, timed),
-                    calls=calls,
-                    reason=next(iter(reasons), ""),
-                )
-            )
-    sentences += [_wide(timed, meta), _faster_than_limits(timed, meta)]
-    return [sentence for sentence in sentences if sentence]
+def warnings(rows: list[Row]) -> list[str]:
+    """What disturbed most blocks of some case, which should be measured again."""
+    timed = list(filter(is_timed, rows))
+    return [_blocks(timed, field)[1] for field in DISTURBANCES if _mostly(timed, field)]
 
 
 def process_notes(rows: list[Row]) -> list[str]:
     """What verdicts on cases of one process allow for, which their rows cannot show."""
-    single = [row for row in timed_rows(rows) if of_one_process(row)]
+    single = [row for row in rows if is_timed(row) and of_one_process(row)]
     known = {
         (ratio, str(row.get("process_noise_source")))
         for row in single
@@ -101,15 +108,117 @@ def _more_if_disturbed(ratio: float, single: list[Row]) -> str:
     return f"; where other work disturbed one of the two, for {percent_text(DISTURBED_RATIO)}"
 
 
-def warnings(rows: list[Row]) -> list[str]:
-    """Cases with mostly disturbed blocks, which should be measured again."""
-    timed = timed_rows(rows)
+def interpreted(rows: list[Row], meta: Meta) -> list[str]:
+    """Triton's interpreter does in Python what a kernel does; attnbench's own kernels refuse it."""
+    names = {row["run"] for row in filter(is_timed, rows)}
+    facts = [meta[name].get("environment") or {} for name in names]
+    if not any((one.get("allocator") or {}).get("TRITON_INTERPRET") == "1" for one in facts):
+        return []
     return [
-        f"During more than half of the blocks of {of_timed(len(mostly), timed)} {what}: measure"
-        f" {'it' if len(mostly) == 1 else 'them'} again."
-        for field, what in DISTURBANCES.items()
-        if (mostly := [row for row in timed if in_most(row.get(field), row.get("blocks"))])
+        "TRITON_INTERPRET=1 was set: Triton kernels ran in Python's interpreter, whose results can"
+        " be checked, but whose times say nothing about the kernels."
     ]
+
+
+# ---- words ---------------------------------------------------------------------------------------
+
+
+def _count(count: int, timed: list[Row]) -> str:
+    """`2 of 30 timed cases`."""
+    return f"{count} of {plural(len(timed), 'timed case')}"
+
+
+def _of(found: list[Row], timed: Iterable[Row]) -> str:
+    """`2 of 30 timed cases (fused at N = 256 and sdpa at N = 256)`."""
+    every = list(timed)
+    return f"{_count(len(found), every)} ({_named(found, every)})"
+
+
+def _named(found: list[Row], timed: Iterable[Row]) -> str:
+    """Each case by its backend and the axes that vary."""
+    axes = distinguishing_axes(timed)
+    texts = [f"{row['backend']} at {label(problem(row), axes)}" for row in found]
+    return list_text(texts, MOST_NAMED)
+
+
+# ---- one check each ------------------------------------------------------------------------------
+
+
+def _clocks(timed: list[Row]) -> State:
+    clocks = [
+        block["sm_clock_mhz"]
+        for row in timed
+        for process in row.get("conditions") or []
+        for block in process
+        if "sm_clock_mhz" in block
+    ]
+    if not clocks:
+        on_cpu = "On a CPU, clocks are not read per block."
+        return "unknown", on_cpu if _all_on_cpu(timed) else "No block has a reading."
+    low, high = min(clocks), max(clocks)
+    steady = high - low <= CLOCK_SPREAD_RATIO * median(clocks)
+    return "good" if steady else "caution", f"{low:.0f} to {high:.0f} MHz over all blocks."
+
+
+def _mostly(timed: list[Row], field: str) -> list[Row]:
+    return [row for row in timed if in_most(row.get(field), row.get("blocks"))]
+
+
+def _blocks(timed: list[Row], field: str) -> State:
+    """Such blocks are kept."""
+    what = DISTURBANCES[field][1]
+    known = [row for row in timed if row.get(field) is not None and row.get("blocks")]
+    if not known:
+        return "unknown", f"It is not known whether {what}."
+    some, blocks = sum(row[field] for row in known), sum(row["blocks"] for row in known)
+    text = f"In {some or 'none'} of {plural(blocks, 'block')} {what}."
+    if mostly := _mostly(timed, field):
+        text += f" In {_of(mostly, timed)} it was more than half of the blocks: measure again."
+    silent = len(timed) - len(known)
+    text += f" {plural(silent, 'case')} of {len(timed)} do not say." if silent else ""
+    return "caution" if some else "unknown" if silent else "good", text
+
+
+def _other_processes(timed: list[Row]) -> State:
+    windows = (window for row in timed for window in row.get("windows") or [])
+    found = (window.get("other_process_count") for window in windows)
+    counts = [count for count in found if type(count) is int]
+    if not counts:
+        on_cpu = "A CPU is always shared; see contention."
+        return "unknown", on_cpu if _all_on_cpu(timed) else "Not observed, or hidden by the driver."
+    some = sum(count > 0 for count in counts)
+    text = f"Others used the device in {some or 'none'} of {plural(len(counts), 'window')}."
+    return "caution" if some else "good", text
+
+
+def _warm_up(timed: list[Row]) -> State:
+    found = [row.get("warmup_stationary") for row in timed]
+    if unsteady := [row for row in timed if row.get("warmup_stationary") is False]:
+        return "caution", f"Call times were not stationary in {_of(unsteady, timed)}."
+    if not timed:
+        return NOTHING_TIMED
+    if unknown := found.count(None):
+        where = _count(unknown, timed)
+        return "unknown", f"It is not known whether call times were stationary in {where}."
+    return "good", "Call times were stationary before they were measured."
+
+
+def _intervals(timed: list[Row], meta: Meta) -> State:
+    if not timed:
+        return NOTHING_TIMED
+    requested = {ratio for run in meta.values() if (ratio := precision_ratio(run)) is not None}
+    percents = " and ".join(f"{100 * ratio:g} %" for ratio in sorted(requested))
+    goal = f" of ± {percents}" if percents else ""
+    if short := [row for row in timed if missed(row, precision_ratio(meta[row["run"]]))]:
+        text = f"{_count(len(short), timed)} missed the requested interval{goal}"
+        if known := [row for row in short if _widths(row)]:
+            widest = max(known, key=lambda row: max(_widths(row)))
+            percent = number_text(100 * expm1(max(_widths(widest))))
+            text += f"; the widest is ± {percent} % ({_named([widest], timed)})"
+        return "caution", f"{text}."
+    if not all(row.get("stop") for row in timed):
+        return "unknown", "The rows do not say why measuring ended."
+    return "good", f"Every timed case reached the requested interval{goal}."
 
 
 def missed(row: Row, precision_ratio: float | None) -> bool:
@@ -132,77 +241,71 @@ def precision_ratio(run: Any) -> float | None:
     return requested if type(requested) in (int, float) else None
 
 
-def of_timed(count: int, timed: list[Row]) -> str:
-    """`2 of 30 timed cases`."""
-    return f"{count} of {plural(len(timed), 'timed case')}"
-
-
-def _disturbed(timed: list[Row], field: str) -> str:
-    found = [row for row in timed if row.get(field)]
-    if not found:
-        return ""
-    mostly = [row for row in found if in_most(row.get(field), row.get("blocks"))]
-    worst = f"; during more than half of the blocks of {_named(mostly, timed)}" if mostly else ""
-    return (
-        f"In {of_timed(len(found), timed)} {DISTURBANCES[field]} during some of the blocks{worst}."
-        " Such blocks are kept, and may be too slow."
-    )
-
-
-def _wide(timed: list[Row], meta: Meta) -> str:
-    found = [row for row in timed if missed(row, precision_ratio(meta[row["run"]]))]
-    if not found:
-        return ""
-    how = ""
-    if known := [row for row in found if _widths(row)]:
-        widest = max(known, key=lambda row: max(_widths(row)))
-        percent = number_text(100 * expm1(max(_widths(widest))))
-        how = f"; the widest interval is ± {percent} % ({_named([widest], timed)})"
-    return (
-        f"In {of_timed(len(found), timed)} measuring ended by time or by number of blocks before"
-        f" the requested precision{how}."
-    )
-
-
-def _faster_than_limits(timed: list[Row], meta: Meta) -> str:
-    """More FLOP/s than calibration measured: rows of earlier versions, or peaks that were too low.
-
-    A run refutes what is beyond the device's limits itself, but those are generous.
-    """
-    found = [
-        place.row
-        for place in places(timed, meta)
-        if place.peaks and beyond_whole(place.achieved_flops_per_s.value / place.peaks.flops_per_s)
-    ]
-    if not found:
-        return ""
-    return (
-        f"In {of_timed(len(found), timed)} more FLOP/s were achieved than calibration measured as"
-        f" the peak, which is impossible: {_named(found, timed)}. Either the work was not done, or"
-        " the peak was measured on a busy or slower device; calibrate again."
-    )
-
-
-def interpreted(rows: list[Row], meta: Meta) -> list[str]:
-    """Triton's interpreter does in Python what a kernel does; attnbench's own kernels refuse it."""
-    names = {row["run"] for row in timed_rows(rows)}
-    facts = [meta[name].get("environment") or {} for name in names]
-    if not any((one.get("allocator") or {}).get("TRITON_INTERPRET") == "1" for one in facts):
-        return []
-    return [
-        "TRITON_INTERPRET=1 was set: Triton kernels ran in Python's interpreter, whose results can"
-        " be checked, but whose times say nothing about the kernels."
-    ]
-
-
 def _widths(row: Row) -> list[float]:
     names = ("half_width_ratio", "pair_half_width_ratio")
     return [width for name in names if (width := row.get(name)) is not None]
 
 
-def _named(found: list[Row], timed: Iterable[Row]) -> str:
-    """Each case by its backend and the axes that vary."""
-    axes = distinguishing_axes(timed)
-    texts = [f"{row['backend']} at {label(problem(row), axes)}" for row in found[:MOST_NAMED]]
-    more = [f"{len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []
-    return list_text(texts + more)
+def _processes(timed: list[Row]) -> State:
+    counts = [row["processes"] for row in timed if row.get("processes") is not None]
+    if not counts:
+        return "unknown", "The number of processes per case is not known."
+    if min(counts) == 1:
+        return "caution", "One process per case: no interval includes run-to-run variation."
+    return "good", f"At least {min(counts)} processes measured each case."
+
+
+def _correctness(rows: list[Row], timed: list[Row]) -> State:
+    if wrong := sum(row["status"] == WRONG for row in rows):
+        return "caution", f"{plural(wrong, 'case')} gave a wrong result and got no latency."
+    if not timed:
+        return NOTHING_TIMED
+    exact = [row for row in timed if is_exact(row)]
+    if unchecked := sum(row.get("error_ratio") is None for row in exact):
+        return "unknown", f"{_count(unchecked, timed)} have no error on record."
+    if not exact:
+        return "unknown", "No timed case is exact attention."
+    text = "Every timed {}case was first checked against a float64 reference{}."
+    if len(exact) == len(timed):
+        return "good", text.format("", "")
+    exempt = f"; {_count(len(timed) - len(exact), timed)} claim no exact result"
+    return "good", text.format("exact ", exempt)
+
+
+def _gpu_timing(timed: list[Row]) -> State:
+    """Whether events, the wall clock and CUDA graphs tell the same story."""
+    doubts = [
+        f"in {_of(some, timed)} {what}"
+        for flag, what in GPU_DOUBTS.items()
+        if (some := [row for row in timed if row.get(flag)])
+    ]
+    if doubts:
+        return "caution", f"{capital('; '.join(doubts))}."
+    if any(row.get(flag) is None for row in timed for flag in GPU_DOUBTS):
+        return "unknown", "Not every case says whether events and wall clock agree."
+    return "good", "Events and wall clock agree, and no CUDA graph failed."
+
+
+def _faster_than_limits(timed: list[Row], meta: Meta) -> list[Row]:
+    """More FLOP/s than calibration measured: rows of earlier versions, or peaks that were too low.
+
+    A run refutes what is beyond the device's limits itself, but those are generous.
+    """
+    return [
+        place.row
+        for place in places(timed, meta)
+        if place.peaks and beyond_whole(place.achieved_flops_per_s.value / place.peaks.flops_per_s)
+    ]
+
+
+def _devices(copies: list[Copies]) -> State:
+    """Whether devices of one kind agree, of the copies that were measured on purpose."""
+    text = " ".join(f"{finding(one)}." for one in copies)
+    verdicts = {one.spread.verdict if one.spread else "undecided" for one in copies}
+    if "differ" in verdicts:
+        return "caution", text
+    return "good" if verdicts == {"same"} else "unknown", text
+
+
+def _all_on_cpu(timed: list[Row]) -> bool:
+    return all(row.get("device") == "cpu" for row in timed)

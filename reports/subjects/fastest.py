@@ -20,7 +20,7 @@ from ..data.row_groups import (
     varying_axes,
 )
 from ..data.run_meta import Meta
-from ..elements import ASIDE, Card, Marked, Table, caution, table_of
+from ..elements import ASIDE, Card, Marked, Table, table_of
 from ..formatting import (
     STATUS_WORDS,
     capital,
@@ -31,7 +31,6 @@ from ..formatting import (
 )
 from ..quantity import Number
 from . import Subject, _latencies
-from . import _trust as trust
 from ._over import n_text, not_drawn
 from ._race import MOST_NAMES, Race, alone, finding, longest_race, race, tally, verdict
 
@@ -58,7 +57,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         card=card,
         lines=tuple(f"{finding(group)}." for group in raced[:MOST_LINES]),
         blocks=(
-            *map(caution, trust.cautions(rows, meta)),
             *_latencies.figures(over_n[:MOST_FIGURES], meta),
             *not_drawn(over_n[MOST_FIGURES:]),
             *(_latencies.every_latency(rows) if timed else ()),
@@ -86,7 +84,6 @@ def _card(rows: list[Row]) -> Card | None:
         f"{plural(left, 'more problem')} below." if left else "",
     ]
     return Card(
-        name="fastest",
         title="Who is fastest",
         subtitle=f"time of a call{f', {which}' if which else ''}",
         sentence=_sentence([pair for pair in shown if pair[1].margins]),

@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ..data.copies import COPY
-from ..data.row_groups import Row
+from ..data.row_groups import COPY, Row
 from ..data.run_meta import Meta
 from ..elements import caution, note
 from ..formatting import STATUS_WORDS, plural

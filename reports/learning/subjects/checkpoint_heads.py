@@ -9,7 +9,6 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from ....harness.learning.findings import CheckpointHeads
-from ....harness.rows.findings import findings_of
 from ....harness.stats.intervals import Interval, mean_interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
@@ -17,11 +16,11 @@ from ...elements import Block, Card, Figure, Maps, Table, note, table_of
 from ...formatting import list_text, number_text, plural, range_text
 from ...quantity import Number
 from ...subjects import Subject
-from ...subjects._studies import failed
-from ..figures import bounded, by_run, figure, line, percent
+from ...subjects._studies import failed, studied
+from ..figures import bounded, figure, line, percent
 from ..maps import READING, Rows, head_name, looked_at, mean_attended, side_by_side
 from ..trained import LOCAL_SHARE
-from ._fewer_heads import LOSS, ordered
+from ._disturbed import LOSS, ordered
 
 TITLE = "Heads of given models"
 ORDER = 12
@@ -81,10 +80,6 @@ class Model(NamedTuple):
         return [one.label for one in self.heads if (one.metrics[share] or 0.0) >= LOCAL_SHARE]
 
 
-def models(studies: object) -> list[Model]:
-    return [_model(one) for one in findings_of(CheckpointHeads, studies)]
-
-
 def _model(one: CheckpointHeads) -> Model:
     sizes, whole = one.layer_heads, one.sequence_loss_nats
     layers = one.layers if one.layers and len(one.layers) == len(sizes) else range(len(sizes))
@@ -128,11 +123,11 @@ def _model(one: CheckpointHeads) -> Model:
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the first run that looked at models."""
-    found = by_run(meta, models)
-    blocks = [block for caption, some in found.items() for block in _of_run(some, caption)]
+    found = [(caption, [*map(_model, some)]) for _, caption, some in studied(CheckpointHeads, meta)]
+    blocks = [block for caption, some in found for block in _of_run(some, caption)]
     return Subject(
-        card=next(map(_card, found.values()), None),
-        lines=tuple(answer(one) for some in found.values() for one in some),
+        card=next((_card(some) for _, some in found), None),
+        lines=tuple(answer(one) for _, some in found for one in some),
         blocks=(*blocks, *failed(meta, CheckpointHeads.STUDY)),
         lacking="No model was given: --checkpoint PATH looks at one.",
     )
@@ -140,7 +135,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def _card(found: Sequence[Model]) -> Card:
     return Card(
-        name="checkpoint_heads",
         title=TITLE,
         subtitle="what they look at, and which are missed",
         sentence=" ".join(map(_sentence, found)),
@@ -264,7 +258,6 @@ def _fewer(found: Sequence[Model], caption: str) -> Figure:
             {"model, heads left": lambda one: one[0], "loss": lambda one: one[1]},
             folded=True,
         ),
-        about="a panel per model",
         same_y=False,
     )
 

@@ -14,7 +14,7 @@ import pytest
 
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.run import start
-from attnbench.harness.terminal.progress import QuietProgress
+from attnbench.harness.run.listener import Listener
 from tests.faults.mutations import break_folder
 from tests.made_runs import quickstart
 
@@ -86,7 +86,7 @@ def test_resuming_a_broken_run_is_one_line_before_anything_starts(
     seed: int, tmp_path: Path, good: Path
 ) -> None:
     options = start.RunOptions(
-        command=[], listener=QuietProgress(), allow_import=True, engine=NothingStarts()
+        command=[], listener=Listener(), allow_import=True, engine=NothingStarts()
     )
     refused, random = 0, Random(seed)
     for number in range(MOST):

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.cli.margins import read_margins
-from attnbench.reports.comparison.compare import NotComparable, compare_interleaved
+from attnbench.harness.files.errors import BadInput
+from attnbench.reports.comparison.compare import compare_interleaved
 from attnbench.reports.data.noise_floor import FILE
 from tests.made_runs import fake_run
 
@@ -79,5 +80,5 @@ def test_runs_of_a_side_must_come_from_one_device(folders) -> None:
     (head[2] / "run.json").write_text(json.dumps(meta))
     with pytest.raises(ValueError, match="different devices"):
         compare_interleaved(base, head, None)
-    with pytest.raises(NotComparable, match="as many"):
+    with pytest.raises(BadInput, match="as many"):
         compare_interleaved(base, head[:2], None)

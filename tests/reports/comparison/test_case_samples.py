@@ -1,4 +1,4 @@
-"""reports/comparison/interleaved_runs.py: slow drift does not change the verdict."""
+"""reports/comparison/case_samples.py: of runs in turns, slow drift does not change the verdict."""
 
 from dataclasses import replace
 from math import exp
@@ -6,8 +6,12 @@ from random import Random
 
 import pytest
 
-from attnbench.reports.comparison.case_samples import CaseSamples, case_samples, not_started
-from attnbench.reports.comparison.interleaved_runs import merge_runs
+from attnbench.reports.comparison.case_samples import (
+    CaseSamples,
+    case_samples,
+    merge_runs,
+    not_started,
+)
 from attnbench.reports.comparison.verdict import CaseVerdict, Rules, case_verdicts
 from attnbench.reports.data.run_meta import NOT_REACHED
 from tests.made_runs import PLANNED, row
@@ -47,7 +51,7 @@ def both(
 
 
 def verdicts(base: list[CaseSamples], new: list[CaseSamples], **rules) -> list[CaseVerdict]:
-    return case_verdicts(list(zip(base, new, strict=True)), Rules(interleaved=True, **rules))
+    return case_verdicts(list(zip(base, new, strict=True)), Rules(turns=TURNS, **rules))
 
 
 def latency(base: list[CaseSamples], new: list[CaseSamples], **rules) -> CaseVerdict:
@@ -100,9 +104,7 @@ def test_a_case_that_fails_once_is_broken() -> None:
     random = Random(1)
     good = [[measured(1.0, random)] for _ in range(3)]
     bad = [good[0], [case_samples(row(PLANNED[0], "crashed"))], good[2]]
-    (found,) = case_verdicts(
-        list(zip(merge_runs(good), merge_runs(bad), strict=True)), Rules(interleaved=True)
-    )
+    (found,) = verdicts(merge_runs(good), merge_runs(bad))
     assert (found.metric, found.verdict) == ("status", "broken")
     assert merge_runs(bad)[0].reason
 
@@ -112,10 +114,8 @@ def test_a_case_that_some_run_did_not_plan_or_reach_is_undecided() -> None:
     good = [[measured(1.0, random)] for _ in range(3)]
     for partial in ([*good[:2], []], [*good[:2], [not_started(PLANNED[0], "cpu")]]):
         (side,) = merge_runs(partial)
-        assert (side.status, side.block_ms) == (NOT_REACHED, ())
-        (found,) = case_verdicts(
-            list(zip(merge_runs(good), [side], strict=True)), Rules(interleaved=True)
-        )
+        assert side.status == NOT_REACHED
+        (found,) = verdicts(merge_runs(good), [side])
         assert (found.verdict, found.reasons) == ("undecided", ("missing",))
 
 
@@ -131,10 +131,7 @@ def test_bytes_are_compared_by_their_median_and_energy_turn_by_turn() -> None:
     dearer = [{**window, "energy_j": window["energy_j"] * 1.5} for window in windows]
     new = merge_runs([[measured(1.0, random, peak_bytes=100, windows=dearer)] for _ in range(3)])
     assert base[0].peak_bytes == 100
-    found = {
-        one.metric: one
-        for one in case_verdicts(list(zip(base, new, strict=True)), Rules(interleaved=True))
-    }
+    found = {one.metric: one for one in verdicts(base, new)}
     assert found["peak_bytes"].verdict == "same"
     assert found["energy_per_call"].paired
     assert found["energy_per_call"].ratio == pytest.approx(1.5)

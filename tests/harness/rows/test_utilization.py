@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnbench.harness.measure.utilization_tier import MEANING, tier_of
+from attnbench.harness.rows.utilization import MEANING, tier_of
 
 
 @pytest.mark.parametrize(
