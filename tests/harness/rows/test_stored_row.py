@@ -15,8 +15,8 @@ from attnbench.harness.rows.stored_row import MOST_CHARACTERS, stored
 from attnbench.harness.store.run_store import Store
 from attnbench.impls.problem import Problem
 from attnbench.reports.data.read import read_run
-from tests.faults.mutations import ODD, ODD_NUMBERS, ODD_TEXTS
 from tests.fakes.stored_runs import case, kernel, plan, record
+from tests.faults.mutations import ODD, ODD_NUMBERS, ODD_TEXTS
 
 DEEP: list[Any] = []
 for _ in range(100_000):
