@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 import sys
 import textwrap
 import time
@@ -10,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.conftest import environment
+from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import H100, UUID
 
 # `n` is pynvml; `error` names the error of a call; `say` passes a value to the test.
@@ -41,14 +40,10 @@ h = n.nvmlDeviceGetHandleByIndex(0) if n.nvmlDeviceGetCount() else None
 
 
 def child(fake, code, preamble=STARTED):
-    return subprocess.run(
+    return ran(
         [sys.executable, "-c", preamble + textwrap.dedent(code)],
         env=environment(fake.environment),
         cwd=fake.script.parent,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
 
 

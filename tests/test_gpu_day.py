@@ -16,7 +16,7 @@ import pytest
 
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.selection import Selection, select
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, environment, ran
 from tests.gpu_day.commands import Ended
 from tests.gpu_day.day import ARCHIVE_S, FAILED, FINISHED, REPORT_S, UNFINISHED, Call, Place
 from tests.gpu_day.steps import FIRST, PARTS, SWEEP, Part, Step
@@ -237,14 +237,8 @@ def test_the_archive_has_rows_pages_logs_and_what_stands_beside_runs(day: Day) -
 
 
 def called(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tests.gpu_day", *words],
-        cwd=ROOT,
-        env=environment(variables),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
+    return ran(
+        [sys.executable, "-m", "tests.gpu_day", *words], cwd=ROOT, env=environment(variables)
     )
 
 
