@@ -174,7 +174,7 @@ def print_dry_run(
 
     check_interpreters(planned[0].selection.interpreters)
     for entry in planned:
-        for table in preflight_tables(entry.scenario, entry.selection, root, of_packs):
+        for table in preflight_tables(entry.scenario, entry.selection, of_packs):
             echo(table)
 
 

@@ -7,8 +7,8 @@ from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_title, backends, case_key, family, value_text
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Marked, Panel, Series, Table, note, table_of
-from ..formatting import capital, length_text, plural
-from ..quantity import Cell, Unit
+from ..formatting import STATUS_WORDS, capital, length_text, plural
+from ..quantity import Cell, Quantity, Unit
 
 N_LABEL = "sequence length N (1k = 1024)"
 SPARSE = "sparse_"  # backends whose names begin with this compute a sparse mask only
@@ -92,13 +92,35 @@ def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
 
 
 def latencies(
-    shown: Sequence[Group], title: str, meta: Meta, table: Table, axis: str = "seq_len"
+    shown: Sequence[Group],
+    title: str,
+    meta: Meta,
+    *,
+    axis: str = "seq_len",
+    table: Table | None = None,
 ) -> Figure:
-    """A panel for each problem; the caption has what they share."""
+    """A panel for each problem; the caption has what they share. `table`: if it is not that of the
+    latencies.
+    """
     first, *others = (caption(group.problem, meta).split(" · ") for group in shown)
-    common = " · ".join(part for part in first if all(part in other for other in others))
-    panels = tuple(panel(group, axis) for group in shown)
-    return Figure(title=title, caption=common, panels=panels, table=table)
+    return Figure(
+        title=title,
+        caption=" · ".join(part for part in first if all(part in other for other in others)),
+        panels=tuple(panel(group, axis) for group in shown),
+        table=table
+        or by_backend(
+            f"Latency over {axis_title(axis)}, with 95 % intervals",
+            *lines_over(shown, axis),
+            lambda row, _: _latency(row),
+            folded=True,
+        ),
+    )
+
+
+def _latency(row: Row) -> Cell:
+    if row["status"] != "ok":
+        return STATUS_WORDS[row["status"]]
+    return Quantity(row["latency_ms"], "ms", row["latency_low_ms"], row["latency_high_ms"])
 
 
 def not_drawn(left: Sequence[Group], table: str = "") -> Iterator[Block]:

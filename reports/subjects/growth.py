@@ -43,10 +43,8 @@ from ._growth_along import SIZES, Along, growth_along, joint_finding, main_axis
 from ._over import (
     MOST_PANELS,
     N_LABEL,
-    by_backend,
     challenges,
     latencies,
-    lines_over,
     not_drawn,
 )
 
@@ -109,18 +107,7 @@ def _of_axis(found: Sequence[tuple[Group, list[Along]]], axis: str, text: str, m
     return Card(
         title=f"Growth with {x}",
         sentence=f"{capital(text)}.",
-        picture=latencies(
-            shown,
-            text,
-            meta,
-            by_backend(
-                f"Latency over {x}",
-                *lines_over(shown, axis),
-                lambda row, _: Quantity(row["latency_ms"], "ms"),
-                folded=True,
-            ),
-            axis,
-        ),
+        picture=latencies(shown, text, meta, axis=axis),
         subtitle=f"latency over {x}",
         note="x is the slope between the ends: 1 is linear, 2 quadratic. Growth has every step.",
     )
