@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ..elements import Block, Table, Text
+from ..elements import Block, Marked, Table, Text
 from ..formatting import Number, bytes_text, ratio_range_text, size_text
 from .answer import Advice
 from .choices import Choice, Decision
@@ -42,10 +42,15 @@ def choice_tables(advice: Advice) -> Iterator[Table]:
         yield Table(
             title=f"Attention in all layers, {named(decision)}",
             columns=(*CHOICE, "reads") if reads else CHOICE,
-            rows=tuple((*choice_cells(decision, one), *([_rates(one)] * reads)) for one in some),
-            strong=frozenset({(0, 0)} if decision.best is not None else ()),
-            failed=frozenset(
-                (at, 1) for at, one in enumerate(some) if one.total_ms is None and not one.missing
+            rows=tuple(
+                (
+                    Marked(cell=name, strong=decision.best is not None and one is some[0]),
+                    Marked(cell=time, failed=one.total_ms is None and not one.missing),
+                    *others,
+                    *([_rates(one)] * reads),
+                )
+                for one in some
+                for name, time, *others in [choice_cells(decision, one)]
             ),
         )
 
