@@ -8,6 +8,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
 import psutil
 
 from ..machine.nvml import Gpu, Reading
