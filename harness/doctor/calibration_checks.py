@@ -17,6 +17,7 @@ from ..measure.clock import SM_CLOCK_HZ, Call
 from ..measure.steady_loop import steady_loop
 from ..probes import Readings
 from ..probes import load as load_probe
+from .peaks import gemm
 
 WINDOW_S = 3.0
 """The driver's ring has a sample each 1/6 to 1 s (nvml.h); the first and the last do not count."""
@@ -157,15 +158,7 @@ def half_the_time(device: torch.device) -> Load:
 
 
 def large_product(device: torch.device) -> Load:
-    generator = torch.Generator(device).manual_seed(0)
-    a, b = (
-        torch.randn(GEMM, GEMM, device=device, generator=generator).bfloat16() for _ in range(2)
-    )  # [GEMM, GEMM]
-    out = torch.empty_like(a)
-
-    def multiply() -> object:
-        return torch.matmul(a, b, out=out)
-
+    _, multiply = gemm(device, torch.bfloat16, GEMM)()
     multiply()
     return Load(call=multiply, call_ms=1e3 * seconds_of(multiply, device), device=device)
 

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...impls import Problem
-from ..files.errors import shown
+from ..files.errors import shown, suggestion
 from ..probes import shared_measures
 from ..studies import declared
 from .document import Document, Keys
-from .fields import suggestion
 from .messages import first_lines, position
 from .model import (
     ORDER,

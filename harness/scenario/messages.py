@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from ..cases.axes import ALIASES
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, shown, suggestion
 from .document import Document, Keys, shown_word
-from .fields import Axes, ExtraCase, Grid, Limits, Model, Plan, suggestion
+from .fields import Axes, ExtraCase, Grid, Limits, Model, Plan
 
 MODELS: dict[Keys, type[BaseModel]] = {
     ("grid",): Grid,
