@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from ...impls import Problem
-from ..cases.axes import ALIASES
+from ..cases.case import ALIASES
 from ..files.errors import BadInput, shown, suggestion
 from ..probes import shared_measures
 from ..studies import declared

@@ -29,7 +29,7 @@ from ...impls.discovery.names import (
     real_name,
 )
 from ...impls.discovery.registry import unknown
-from ..cases.axes import AXES
+from ...impls.problem import AXES
 from ..files.errors import shown, suggestion
 from ..studies import names as study_names
 from ..studies import spellings
