@@ -9,7 +9,7 @@ from ..cases.case import Case, PlannedStudy, Wall
 from ..cases.costs import input_bytes
 from ..cases.expected_time import SLOWER, Expected, Forecast
 from ..rows.record import Planned
-from ..scenario.estimate import CASE_S, CaseWork, Foreseen, Pace
+from ..scenario.estimate import CASE_S, Foreseen, Pace, case_s
 from .wall_search import FIRST, GROWTH
 from .worker_pool import RunConfig
 
@@ -90,10 +90,10 @@ def _case(case: Case, call_s: float, config: RunConfig, *, compiles: bool) -> Ex
     modes = 0
     if config.watches(case.problem):
         modes = 2 if "graphs" in config.measure and config.device == "cuda" else 1
-    work = CaseWork(plan=config.plan, device=config.device, measure=config.measure, modes=modes)
+    asked = (config.plan, config.device, config.measure)
     return Expected(
-        work.seconds(call_s, compiles=compiles),
-        work.seconds(SLOWER * call_s, compiles=compiles, to_the_end=True),
+        case_s(call_s, *asked, modes=modes, compiles=compiles),
+        case_s(SLOWER * call_s, *asked, modes=modes, compiles=compiles, to_the_end=True),
     )
 
 

@@ -6,9 +6,12 @@ import pytest
 import torch
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.models.layers import AttentionLayer, Model, OtherLayer, counted
-from attnbench.harness.models.questions import (
+from attnbench.harness.models.layers import (
+    AttentionLayer,
+    Model,
+    OtherLayer,
     cache_bytes,
+    counted,
     questions,
 )
 from attnbench.harness.models.resolve import model_of

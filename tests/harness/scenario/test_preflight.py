@@ -5,7 +5,7 @@ import torch
 
 from attnbench.harness.cases.case import Wall, wall_of
 from attnbench.harness.cases.costs import input_bytes
-from attnbench.harness.scenario.wall_prediction import predict
+from attnbench.harness.scenario.preflight import predict
 from attnbench.impls import Problem, load
 
 CPU = torch.device("cpu")

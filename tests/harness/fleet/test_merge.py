@@ -179,7 +179,7 @@ def test_a_full_disk_leaves_no_half_run(
     def full(path: Path, content: str) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("attnbench.harness.fleet.merge.merged.write_whole", full)
+    monkeypatch.setattr("attnbench.harness.fleet.merge.write_whole", full)
     (tmp_path / "results").mkdir()
     assert "cannot be written (No space left on device)" in refused(shards, tmp_path)
 

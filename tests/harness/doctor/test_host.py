@@ -2,8 +2,8 @@
 
 import torch
 
-from attnbench.harness.doctor import software
-from attnbench.harness.doctor.software import TorchGpu, software_findings, try_torch
+from attnbench.harness.doctor import host
+from attnbench.harness.doctor.host import TorchGpu, software_findings, try_torch
 from attnbench.harness.machine.nvml import Reading
 
 LISTED = Reading(("a GPU",))
@@ -39,9 +39,7 @@ def test_a_working_gpu_with_a_silent_driver_costs_counters_only():
 def test_torch_is_tried_on_the_gpu_and_its_kernels_and_cudnn_are_found_missing(
     fake_gpu, monkeypatch
 ):
-    monkeypatch.setattr(
-        software, "cudnn_path", lambda: None
-    )  # CUDA builds of torch are linked to it
+    monkeypatch.setattr(host, "cudnn_path", lambda: None)  # CUDA builds of torch are linked to it
     found = try_torch()
     assert found.device == torch.device("cuda", 0)
     assert {"mm", "convolution"} & set(fake_gpu.launched) == {"mm", "convolution"} or (
