@@ -40,9 +40,7 @@ def test_kernels_compile_without_spilling(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_launch_finds_what_an_audit_compiled_in_tritons_cache(
-    tmp_path: Path,
-) -> None:
+def test_a_launch_finds_what_an_audit_compiled_in_tritons_cache(tmp_path: Path) -> None:
     found = child("compiled", "launched", TRITON_CACHE_DIR=str(tmp_path))
     gradients = ["grad_q_kernel", "grad_kv_kernel"]
     portable = ["forward_kernel", *gradients]
