@@ -18,7 +18,6 @@ import pkgutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
 from ..files.literals import literals
@@ -47,25 +46,10 @@ class Readings(NamedTuple):
         return cls(dict.fromkeys(columns), dict.fromkeys(columns, reason))
 
 
-class Watch(Protocol):
-    """One window of one probe. A missing counter never raises."""
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-    def readings(self) -> Readings: ...
-
-
 class Window(Generic[Start, End]):
-    """A Watch made of functions: `start` and `end` run at the two ends of the window.
+    """One window of one probe: `start` and `end` run at its two ends.
 
-    `read` makes the columns from their results after the loop.
+    `read` makes the columns from their results after the loop. A missing counter never raises.
     """
 
     def __init__(
@@ -86,6 +70,9 @@ class Window(Generic[Start, End]):
 
     def readings(self) -> Readings:
         return self._read(self._at_start, self._at_end)
+
+
+Watch = Window[Any, Any]
 
 
 def gpu_window(

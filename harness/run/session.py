@@ -10,7 +10,7 @@ from typing import Any
 
 from ..cases.case import Group
 from ..cases.expected_time import Forecast
-from ..process.signals import Signals
+from ..process.signals import RESUME, Signals
 from ..process.worker_process import ANSWER_S, Interrupted, signal_name
 from ..rows.record import Planned, Status
 from ..studies import takes
@@ -36,15 +36,18 @@ from .worker_pool import RunConfig, WorkerPool
 HINT = "continue with attnbench run --resume"
 
 
+@dataclass(frozen=True, slots=True)
 class Here:
-    """The engine of a run that names no other."""
+    """The engine of a run that names no other. `advice`: to who ends it at once, see Signals."""
+
+    advice: str = RESUME
 
     @contextmanager
     def open(self, wanted: Wanted, options: RunOptions) -> Iterator["DeviceHere"]:
         """With signals under control. Raises Refusal."""
         pythons, held = wanted.interpreters, options.held_device
         with (
-            Signals(embedded=options.embedded) as signals,
+            Signals(self.advice, embedded=options.embedded) as signals,
             first_workers(
                 wanted.device, signals, pythons, allow_import=options.allow_import
             ) as workers,

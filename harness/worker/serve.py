@@ -74,19 +74,13 @@ def main() -> None:
             parent.say({"event": "tried", **found})
         elif op == "study":
             parent.say({"event": "studied", **run_study(request, measurer.config)})
-        elif op == "check":
-            measurer.check(cases)
-        elif op == "warm_up":
-            measurer.warm_up(cases)
+        elif op in ("check", "warm_up", "recheck", "profile_kernels"):
+            getattr(measurer, op)(cases)
         elif op == "sample":
             measurer.sample(cases, request["calls"])
-        elif op == "recheck":
-            measurer.recheck(cases)
         elif op == "watch":
             measure, window_s = tuple(request["measure"]), request["window_s"]
             measurer.watch(cases[0], measure, window_s, request["mode"])
-        elif op == "profile_kernels":
-            measurer.profile_kernels(cases)
         elif op == "release":
             measurer.release()
         parent.say({"event": "done"})

@@ -106,14 +106,8 @@ def test_an_upgrade_that_slows_a_backend_is_found_with_an_interval(slowed):
 
 
 def test_a_crash_in_one_environment_is_one_row_and_the_other_goes_on(attnbench, venvs, tmp_path):
-    done = attnbench(
-        "run",
-        "--backends",
-        "keeps_pace,sdpa",
-        *GRID,
-        *QUICK,
-        *pythons(venvs, old="soon", new="crash"),
-    )
+    flags = (*GRID, *QUICK, *pythons(venvs, old="soon", new="crash"))
+    done = attnbench("run", "--backends", "keeps_pace,sdpa", *flags)
     run = folder_of(done, tmp_path)
     rows = rows_of(run)
     assert {name.partition("-")[0] + name[-4:]: row["status"] for name, row in rows.items()} == {
