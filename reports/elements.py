@@ -380,4 +380,5 @@ class Card:
     question: str = ""
 
 
+Drawable = Figure | Maps | Bars | WallChart | DotPlot
 Block = Text | Table | Figure | Maps | Bars | WallChart

@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +23,7 @@ import attnbench
 from attnbench.harness.cli.app import app
 from attnbench.harness.store.names import save
 from attnbench.harness.store.run_store import point_latest
-from tests.conftest import ROOT
+from tests.conftest import ROOT, ran
 
 PAGES = (
     "README.md",
@@ -205,9 +204,7 @@ def test_pytest_takes_a_documented_command(command: str, tmp_path: Path) -> None
     shutil.copytree(ROOT / "scenarios", tmp_path / "scenarios")
     arguments = [sys.executable, "-m", "pytest", *shlex.split(command), "--collect-only", "-q"]
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    done = subprocess.run(
-        arguments, cwd=tmp_path, env=own, capture_output=True, text=True, check=False
-    )
+    done = ran(arguments, cwd=tmp_path, env=own)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^\d+ tests collected", done.stdout, re.M), done.stdout
 
@@ -226,6 +223,6 @@ def test_a_documented_call_fits_the_function(shown: str) -> None:
 @pytest.mark.usefixtures("there")
 def test_a_documented_line_of_python_works() -> None:
     (line,) = set(re.findall(r'^ {4}python -c "(.*)"$', SHOWN, re.M))
-    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=False)
+    done = ran([sys.executable, "-c", line], env=None)
     assert done.returncode == 0, done.stderr
     assert "[36 rows x " in done.stdout

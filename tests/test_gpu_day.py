@@ -16,7 +16,7 @@ import pytest
 
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.selection import Selection, select
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, environment, ran
 from tests.gpu_day.commands import Ended
 from tests.gpu_day.day import ARCHIVE_S, FAILED, FINISHED, REPORT_S, UNFINISHED, Call, Place
 from tests.gpu_day.steps import FIRST, PARTS, SWEEP, Part, Step
@@ -165,14 +165,6 @@ def test_a_part_ends_in_time_though_every_step_hangs(day: Day) -> None:
     assert "gpu/hangs/state.json" in day.archived()
 
 
-def test_a_step_without_time_is_not_started_and_a_shorter_one_is(day: Day) -> None:
-    part = Part("p", 9.0, (step("a", 60.0), step("b", least_s=40.0), step("c", least_s=5.0)))
-    day.takes_s = {"a": 60.0}
-    assert day.call(part, minutes=(60 + 20 + REPORT_S + ARCHIVE_S) / 60).run() == UNFINISHED
-    assert day.names() == ["a", "c"]
-    assert "b: not started, 20 s are left" in day.said
-
-
 # ---- a call after another ------------------------------------------------------------------------
 
 
@@ -237,14 +229,8 @@ def test_the_archive_has_rows_pages_logs_and_what_stands_beside_runs(day: Day) -
 
 
 def called(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tests.gpu_day", *words],
-        cwd=ROOT,
-        env=environment(variables),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
+    return ran(
+        [sys.executable, "-m", "tests.gpu_day", *words], cwd=ROOT, env=environment(variables)
     )
 
 

@@ -1,13 +1,12 @@
 """Makefile: what it takes from its user, and where it lets Python look for packages."""
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, environment, ran
 from tests.search_path import searched
 
 
@@ -28,13 +27,11 @@ def make() -> Callable[..., str]:
     def commands(*words: str, **variables: str) -> str:
         # as a user calls it, also where the tests themselves were started by make
         ours = {name: text for name, text in os.environ.items() if not name.startswith("MAKE")}
-        return subprocess.run(
+        return ran(
             ["make", "--dry-run", "--always-make", *words],
             cwd=ROOT,
             env={**ours, **variables},
             check=True,
-            capture_output=True,
-            text=True,
         ).stdout
 
     return commands

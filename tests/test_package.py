@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import attnbench
-from tests.conftest import ROOT
+from tests.conftest import ROOT, ran
 from tests.harness.run.small_runs import QUICK, axes
 from tests.search_path import searched
 
@@ -75,16 +75,13 @@ def test_the_sdist_holds_the_files_of_the_court(built):
 def test_the_installed_wheel_runs_without_the_checkout(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     command = [sys.executable, "-m", "attnbench", "run", *axes("fused"), *QUICK, "--quiet"]
-    done = subprocess.run(
+    done = ran(
         command,
         cwd=tmp_path,
         env={
             "PYTHONPATH": searched(tmp_path / "site"),
             "XDG_RUNTIME_DIR": os.environ["XDG_RUNTIME_DIR"],
         },
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / done.stdout.strip() / "rows.jsonl").read_text().count("\n") == 1
@@ -104,7 +101,7 @@ def tree(tmp_path: Path) -> Path:
 
 def build(tree: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist"]
-    return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+    return ran(command, cwd=tree, env=None)
 
 
 @pytest.mark.long
@@ -178,12 +175,9 @@ def test_pytest_benchmark_lists_and_compares_inside_a_checkout(tmp_path):
     code = "import sys; from pytest_benchmark.cli import main; sys.exit(main())"
     storage = f"--storage=file://{tmp_path}"
     for words in (["list"], ["compare"]):
-        done = subprocess.run(
+        done = ran(
             [sys.executable, "-P", "-c", code, storage, *words],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": searched(ROOT / ".package")},
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert done.returncode == 0, done.stderr

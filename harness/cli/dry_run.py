@@ -1,17 +1,14 @@
 """`run --dry-run`: every case and wall with its prediction, and how long they will take."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import RenderableType
 from rich.text import Text
 
 from ..cases.case import Case, Wall
 from ..cases.expected_time import Forecast
 from ..files.errors import EnvironmentUnmet
-from ..machine.cpu import cpu_name
 from ..machine.environment import fix_threads, pick_device
 from ..machine.free_memory import available_bytes
 from ..machine.pace import pace
@@ -33,12 +30,12 @@ LEAVE_OUT = ("work_flops", "input_bytes")
 
 
 def preflight_tables(
-    scenario: Scenario, selection: Selection, root: Path, of_packs: Mapping[str, Any]
+    scenario: Scenario, selection: Selection, of_packs: Mapping[str, Any]
 ) -> Iterator[RenderableType]:
     """Cases and walls as tables, then how long they take, which exceed the time limit, and what
     packs foresee by their options.
 
-    Runs in `root` say how long cases took. Raises EnvironmentUnmet if there is no such device.
+    Raises EnvironmentUnmet if there is no such device.
     """
     with busy("predicting"):
         dry = DryRun(scenario, selection)
@@ -47,7 +44,7 @@ def preflight_tables(
             part
             for pack in packs()
             if pack.foreseen is not None
-            for part in pack.foreseen(dry, forecast, root, **pack.own(of_packs))
+            for part in pack.foreseen(dry, forecast, **pack.own(of_packs))
         ]
     yield from tables
     if (shard := selection.shard) is not None:
@@ -132,12 +129,6 @@ class DryRun:
 
     def planned(self) -> Sequence[Planned]:
         return self.selected.units.planned
-
-    def device_name(self) -> str | None:
-        """Of the GPU or the processor, as in a run's environment."""
-        if self.device.type == "cuda":
-            return str(torch.cuda.get_device_properties(self.device).name)
-        return cpu_name()
 
     def _view(self, case: Case) -> Preflight:
         return preflight_outside_worker(case, self.device, self.budget)

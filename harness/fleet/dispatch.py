@@ -8,6 +8,7 @@ import signal
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import TYPE_CHECKING
 
 from ..cases.case import Group
 from ..files.errors import BadInput, EnvironmentUnmet
@@ -23,7 +24,6 @@ from .node_files import NodeFiles
 from .remote import (
     Done,
     File,
-    Fleet,
     Gone,
     Lost,
     Message,
@@ -34,6 +34,9 @@ from .remote import (
     Running,
 )
 from .shipping import Shipping
+
+if TYPE_CHECKING:
+    from .ray_devices import RayFleet
 
 PARTS_PER_DEVICE = 3  # at least, where there is so much to do: then no device waits long at the end
 POLL_S = 0.5
@@ -51,7 +54,7 @@ class Work:
 
 
 def run_on(
-    plan: RunPlan, fleet: Fleet, signals: Signals, shipping: Shipping | None = None
+    plan: RunPlan, fleet: "RayFleet", signals: Signals, shipping: Shipping | None = None
 ) -> RunRows:
     """The whole run. If a signal ends it, what has no row yet gets one. `shipping`: of files that
     devices get for their work.
@@ -72,7 +75,9 @@ def run_on(
 class Dispatch:
     """Hands work to devices that have none, and keeps what they say."""
 
-    def __init__(self, plan: RunPlan, fleet: Fleet, signals: Signals, shipping: Shipping) -> None:
+    def __init__(
+        self, plan: RunPlan, fleet: "RayFleet", signals: Signals, shipping: Shipping
+    ) -> None:
         self.queue = work_of(plan, len(fleet.opened))
         if plan.forecast is not None:
             units = [work.units.ids for work in self.queue]

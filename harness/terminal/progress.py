@@ -17,7 +17,6 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import TaskID
 from rich.table import Table
-from rich.text import Text
 
 from ..cases.case import ShortNames
 from ..cases.expected_time import Forecast
@@ -325,4 +324,5 @@ def echo(part: RenderableType, *, stderr: bool = False) -> None:
 
 def say(sentence: str, *, style: str = "", stderr: bool = False) -> None:
     """A sentence that is no markup."""
-    echo(Text(sentence, style), stderr=stderr)
+    text = escape(sentence)
+    echo(f"[{style}]{text}[/]" if style else text, stderr=stderr)

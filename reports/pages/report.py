@@ -13,7 +13,7 @@ from ..data.row_groups import Row, first_copies
 from ..data.run_meta import Meta, by_question, run_meta
 from ..elements import Badge, Block, Card, Text
 from ..subjects import Rows, Teller, cards, name_of, tellers_of
-from ..subjects._trust import badges
+from ..subjects.summary import badges
 from .exactness_marks import marked, marked_names
 from .run_titles import page_title, questions, run_titles, subtitle
 

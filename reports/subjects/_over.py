@@ -4,11 +4,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from ..data.exactness import is_exact
-from ..data.row_groups import Group, Row, axis_title, backends, case_key, family, value_text
+from ..data.row_groups import (
+    Group,
+    Row,
+    axis_title,
+    backends,
+    case_key,
+    family,
+    label,
+    unusual,
+    value_text,
+)
 from ..data.run_meta import Meta, caption
-from ..elements import Block, Figure, Marked, Panel, Series, Table, note, table_of
-from ..formatting import capital, length_text, plural
-from ..quantity import Cell, Unit
+from ..elements import Block, Figure, Marked, Panel, Scale, Series, Table, note, table_of
+from ..formatting import STATUS_WORDS, capital, length_text, plural
+from ..quantity import Cell, Quantity, Unit
 
 N_LABEL = "sequence length N (1k = 1024)"
 SPARSE = "sparse_"  # backends whose names begin with this compute a sparse mask only
@@ -51,6 +61,7 @@ def panel(
     x_label: str = "",
     y_label: str = "latency",
     unit: Unit = "ms",
+    y_scale: Scale = "log",
     line: tuple[float, str] | None = None,
 ) -> Panel:
     """A value of every backend over a size, and crosses for cases that failed.
@@ -69,6 +80,7 @@ def panel(
         x_label=x_label or (N_LABEL if axis == "seq_len" else axis_title(axis)),
         y_label=y_label,
         unit=unit,
+        y_scale=y_scale,
         series=tuple(series),
         line=line,
     )
@@ -91,14 +103,43 @@ def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
     )
 
 
+def common_caption(shown: Sequence[Group], meta: Meta) -> str:
+    """What is equal in several problems."""
+    same = {
+        axis: value
+        for axis, value in shown[0].problem.items()
+        if all(group.problem.get(axis) == value for group in shown)
+    }
+    return caption(same, meta) if "run" in same else label(unusual(same))
+
+
 def latencies(
-    shown: Sequence[Group], title: str, meta: Meta, table: Table, axis: str = "seq_len"
+    shown: Sequence[Group],
+    title: str,
+    meta: Meta,
+    *,
+    axis: str = "seq_len",
+    table: Table | None = None,
 ) -> Figure:
-    """A panel for each problem; the caption has what they share."""
-    first, *others = (caption(group.problem, meta).split(" · ") for group in shown)
-    common = " · ".join(part for part in first if all(part in other for other in others))
-    panels = tuple(panel(group, axis) for group in shown)
-    return Figure(title=title, caption=common, panels=panels, table=table)
+    """A panel for each problem. `table`: if it is not that of the latencies."""
+    return Figure(
+        title=title,
+        caption=common_caption(shown, meta),
+        panels=tuple(panel(group, axis) for group in shown),
+        table=table
+        or by_backend(
+            f"Latency over {axis_title(axis)}, with 95 % intervals",
+            *lines_over(shown, axis),
+            lambda row, _: _latency(row),
+            folded=True,
+        ),
+    )
+
+
+def _latency(row: Row) -> Cell:
+    if row["status"] != "ok":
+        return STATUS_WORDS[row["status"]]
+    return Quantity(row["latency_ms"], "ms", row["latency_low_ms"], row["latency_high_ms"])
 
 
 def not_drawn(left: Sequence[Group], table: str = "") -> Iterator[Block]:

@@ -12,8 +12,9 @@ from ..data.row_groups import Row
 from ..data.run_meta import Meta, run_caption
 from ..data.telemetry import telemetry, telemetry_files
 from ..elements import Block, Figure, Panel, Series, Table, note
-from ..formatting import beyond_text, number_text, percent_text, plural
-from ..quantity import Unit
+from ..formatting import percent_text, plural
+from ..quantity import Number, Unit
+from ._probe_tables import reading_text
 
 MOST_POINTS = 400  # per line, breaks included
 GAP_PERIODS = 3  # of the sampler: a longer gap breaks the line
@@ -27,11 +28,6 @@ class Quantity(NamedTuple):
     title: str
     unit: Unit = "plain"
 
-    def of(self, sample: Row) -> float | None:
-        """In the unit of the title."""
-        value: float | None = sample[self.column]
-        return value if value is None else value / (GIB if self.column.endswith("_bytes") else 1)
-
 
 QUANTITIES = {
     "gpu": (
@@ -43,10 +39,9 @@ QUANTITIES = {
     "host": (
         Quantity("cpu_ratio", "all cores busy", "share"),
         Quantity("cpu_clock_mhz", "CPU clock (MHz)"),
-        Quantity("resident_bytes", "memory of the workers (GiB)"),
+        Quantity("resident_bytes", "memory of the workers", "bytes"),
     ),
 }
-GIB = 1 << 30
 
 
 class _Point(NamedTuple):
@@ -67,7 +62,7 @@ def traces(
     lines: dict[str, list[_Point]] = {}
     segment, last_name, last_x = 0, "", -inf
     for sample in samples:
-        if (y := quantity.of(sample)) is None:
+        if (y := sample[quantity.column]) is None:
             continue
         x = (sample["t_ns"] - samples[0]["t_ns"]) / NS_PER_S
         name = names.get(sample["what"], "other")
@@ -99,7 +94,7 @@ def _trace(name: str, points: Sequence[_Point]) -> Series:
 
 def span(samples: Sequence[Row], quantity: Quantity) -> tuple[float, float, float] | None:
     """The lowest, the median and the highest value; None without values."""
-    values = [value for sample in samples if (value := quantity.of(sample)) is not None]
+    values = [value for sample in samples if (value := sample[quantity.column]) is not None]
     return (min(values), median(values), max(values)) if values else None
 
 
@@ -157,8 +152,8 @@ def _figure(
     caption: str,
 ) -> Figure:
     first, extremes = next(iter(spans.items()))
-    low, median, high = (_cell(value, first) for value in extremes)
-    title = f"{first.title}: {low} to {high}, median {median}"
+    low, median, high = (reading_text(first.column, value) for value in extremes)
+    title = f"{first.title.partition(' (')[0]}: {low} to {high}, median {median}"
     return Figure(
         title="; ".join(filter(None, (title, throttling_text(samples)))),
         caption=(
@@ -181,15 +176,12 @@ def _figure(
             title="Lowest, median and highest value of all samples",
             columns=("quantity", "lowest", "median", "highest"),
             rows=tuple(
-                (quantity.title, *(_cell(value, quantity) for value in values))
-                for quantity, values in spans.items()
+                (
+                    of.title.partition(" (")[0],
+                    *(Number(reading_text(of.column, value)) for value in values),
+                )
+                for of, values in spans.items()
             ),
         ),
         same_y=False,
     )
-
-
-def _cell(value: float, quantity: Quantity) -> str:
-    if quantity.unit != "share":
-        return number_text(value)
-    return f"{100 * value:.3g} %{beyond_text(value)}"

@@ -112,7 +112,7 @@ def _figure(shown: Found, meta: Meta) -> Figure:
         optional=("fewer FLOPs above",),
     )
     title = joined([(group, finding(every)) for group, every in shown])
-    return latencies([group for group, _ in shown], title, meta, table)
+    return latencies([group for group, _ in shown], title, meta, table=table)
 
 
 def _flops_text(even: float | None) -> str:

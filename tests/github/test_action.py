@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import environment
+from tests.conftest import environment, ran
 from tests.github.workflow_files import ACTION, action
 from tests.made_runs import fake_run
 
@@ -152,13 +152,10 @@ def results(
 def run_judge(out: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """As in a job of GitHub."""
     files = {name: str(out / name) for name in JOB_FILES} | {"GITHUB_ACTIONS": "true"}
-    return subprocess.run(
+    return ran(
         [ACTION.parent / "judge.sh"],
         cwd=out.parent,
         env=environment({"OUT": str(out), "PYTHON": sys.executable, **files, **settings}),
-        check=False,
-        capture_output=True,
-        text=True,
     )
 
 

@@ -13,7 +13,7 @@ from ....harness.stats.intervals import Interval, mean_interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
 from ...elements import Block, Card, Figure, Maps, Table, note, table_of
-from ...formatting import list_text, number_text, plural, range_text
+from ...formatting import capital, list_text, number_text, plural
 from ...quantity import Number
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
@@ -37,7 +37,7 @@ TITLES = {
     "output_similarity": "similarity of outputs",
     "output_rank": "rank of outputs",
 }
-LOOKS_AT = {PREVIOUS: "the token before", INDUCTION: "what followed the same token before"}
+LOOKS_AT = {INDUCTION: "what followed the same token before", PREVIOUS: "the token before"}
 
 
 class Head(NamedTuple):
@@ -97,22 +97,21 @@ def _model(one: CheckpointHeads) -> Model:
             for head, value in enumerate(values)
         }
 
-    metrics = {name: of_heads(name) for name in TITLES}
-    losses = of_heads("single_sequence_loss_nats")
+    metrics, losses = (
+        {name: of_heads(name) for name in TITLES},
+        of_heads("single_sequence_loss_nats"),
+    )
     left = zip(one.pruned_heads_left or (), one.pruned_sequence_loss_nats or (), strict=True)
     drawn = zip(one.drawn_heads or (), one.weight_rows or (), strict=True)
+
+    def head(place: tuple[int, int], label: str) -> Head:
+        rises = [a - b for a, b in zip(losses.get(place, ()), whole, strict=False)]
+        known = {name: values.get(place) for name, values in metrics.items()}
+        return Head(label, known, mean_interval(rises, UNIT))
+
     return Model(
         found=one,
-        heads=[
-            Head(
-                label,
-                {name: known.get(place) for name, known in metrics.items()},
-                mean_interval(
-                    [a - b for a, b in zip(losses.get(place, ()), whole, strict=False)], UNIT
-                ),
-            )
-            for place, label in labels.items()
-        ],
+        heads=[head(*of) for of in labels.items()],
         left={count: mean_interval(values, UNIT) for count, values in left if values},
         maps=[(label, rows) for (b, h), rows in drawn if (label := labels.get((b, h)))],
     )
@@ -161,7 +160,7 @@ def _card(found: Sequence[Model]) -> Card:
 
 def _sentence(one: Model) -> str:
     """`Of the 144 heads of gpt2 30 are surely missed, most block 1 head 2: without it the loss
-    rises by 0.4 nats (0.3 to 0.5).`
+    rises by 0.4 (0.3 to 0.5) nats.`
     """
     worst, count = one.most_missed, plural(len(one.heads), "head")
     if worst is None:
@@ -169,10 +168,9 @@ def _sentence(one: Model) -> str:
     if not one.missed:
         return f"Of the {count} of {one.name} none is surely missed."
     verb = "is" if len(one.missed) == 1 else "are"
-    rise = f"{number_text(worst.rise.value)} nats{range_text(worst.rise.low, worst.rise.high)}"
     return (
         f"Of the {count} of {one.name} {len(one.missed)} {verb} surely missed, most {worst.label}:"
-        f" without it the loss rises by {rise}."
+        f" without it the loss rises by {bounded(worst.rise)} nats."
     )
 
 
@@ -186,18 +184,17 @@ def answer(one: Model) -> str:
     if one.most_missed is not None:
         usual = median(head.rise.value for head in one.heads if head.rise.units)
         text += f" Without one head the loss rises by {number_text(usual)} at the median."
-        for share, what in LOOKS_AT.items():
-            if labels := one.that(share):
-                text += f" {_named(labels)} {'look' if len(labels) > 1 else 'looks'} at {what}."
+        text += "".join(f" {capital(where)}." for where in _looking(one))
     return text
 
 
-def _named(labels: Sequence[str]) -> str:
-    """`Block 1 head 2 and block 2 head 1`, or `5 heads (block 1 head 2, ...)`."""
-    if len(labels) > MOST_NAMED:
-        return f"{len(labels)} heads ({', '.join(labels[:MOST_NAMED])}, ...)"
-    text = list_text(labels)
-    return text[0].upper() + text[1:]
+def _looking(one: Model) -> list[str]:
+    """`looking at the token before: block 1 head 2 and block 2 head 1`."""
+    return [
+        f"looking at {what}: {list_text(labels, MOST_NAMED)}"
+        for share, what in LOOKS_AT.items()
+        if (labels := one.that(share))
+    ]
 
 
 def _of_run(found: Sequence[Model], caption: str) -> Iterator[Block]:
@@ -221,13 +218,9 @@ def _of_run(found: Sequence[Model], caption: str) -> Iterator[Block]:
 
 def _maps(one: Model, caption: str) -> Maps:
     rises = {head.label: bounded(head.rise) for head in one.heads}
-    finding = f"a query of these heads attends to {mean_attended(one.maps)} tokens"
-    if labels := one.that(INDUCTION):
-        finding = f"{_named(labels)} continue{'s' * (len(labels) == 1)} what was said before"
-    elif labels := one.that(PREVIOUS):
-        finding = f"{_named(labels)} look{'s' * (len(labels) == 1)} at the token before"
+    attended = f"a query of these heads attends to {mean_attended(one.maps)} tokens"
     return side_by_side(
-        f"{one.name}: {finding}",
+        f"{one.name}: {[*_looking(one), attended][0]}",
         f"{caption} · the first sequence: {' '.join(one.found.sentence or ())}",
         one.maps,
         table_of(

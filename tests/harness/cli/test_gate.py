@@ -13,7 +13,7 @@ from attnbench.harness.cli import gate
 from attnbench.harness.cli.gate import Checkouts, Settings
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.store import run_store as store
-from tests.conftest import command_line, environment
+from tests.conftest import command_line, environment, ran
 from tests.github.test_action import COMPUTE, FAST, REFUSES, SCENARIO, SLOW, results
 from tests.made_runs import case, problem
 
@@ -32,7 +32,7 @@ def test_a_branch_is_measured_against_the_commit_before_it(attnbench, tmp_path):
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(repository), *identity, *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return ran(command, check=True).stdout
 
     git("init", "--quiet")
     git("add", ".")
@@ -112,7 +112,7 @@ def test_a_gate_that_is_ended_ends_what_it_runs_and_removes_its_worktree(tmp_pat
     assert measuring_both.wait(120) == 143
     assert not measuring.is_running()
     assert not (tmp_path / "out" / "base-checkout").exists()
-    listed = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True)
+    listed = ran([*git, "worktree", "list"], check=True)
     assert listed.stdout.count("\n") == 1
 
 

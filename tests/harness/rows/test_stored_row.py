@@ -15,8 +15,8 @@ from attnbench.harness.rows.stored_row import MOST_CHARACTERS, stored
 from attnbench.harness.store.run_store import Store
 from attnbench.impls.problem import Problem
 from attnbench.reports.data.read import read_run
-from tests.fakes.broken_runs import ODD
 from tests.fakes.stored_runs import case, kernel, plan, record
+from tests.faults.mutations import ODD, ODD_NUMBERS, ODD_TEXTS
 
 DEEP: list[Any] = []
 for _ in range(100_000):
@@ -105,7 +105,7 @@ def test_no_value_of_any_field_can_make_a_run_unreadable(kind: str) -> None:
     tried = 0
     fixed = {"status", "kind", "schema", "case", *NOT_VALUES, *PLANNED[kind].fields()}
     for name in FIELDS[kind].keys() - fixed:
-        for odd in ODD:
+        for odd in (*ODD, *ODD_NUMBERS, *ODD_TEXTS):
             values = {**NEEDED[kind], "reason": "made up", name: odd}
             if reason := values.pop("reason"):
                 about: dict[str, Any] = {"planned": PLANNED[kind], "device": "cpu", "attempt": 1}

@@ -98,7 +98,8 @@ def test_no_share_above_1_stands_without_being_called_impossible(
     texts = [text.replace("\u00a0", " ") for text in sentences(found)]
     assert any("came from a cache" in text for text in texts)
     titles = [figure.title for figure in figures_of(found)]
-    cells = [cell for table in tables_of(found) for line in table.texts for cell in line]
+    tables = [figure.table for figure in figures_of(found)]
+    cells = [cell for table in tables for line in table.texts for cell in line]
     beyond = [
         text
         for text in (*titles, *cells)

@@ -1,16 +1,22 @@
-"""What is merged: runs of shards, and runs that were merged from some of them; are they alike?"""
+"""What is merged: runs of shards, and runs that were merged from some of them. Are they alike, and
+which rows have they, each once?
+"""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from ...files.errors import BadInput, shown
-from ...files.printable import visible
-from ...rows.run_files import META, Document, read_meta, shown_path
-from ...run.environments import Change, recorded_environments, unlike
+from pydantic import AfterValidator, BaseModel, Field
+
+from ..files.errors import BadInput, shown
+from ..files.printable import visible
+from ..rows.model import check
+from ..rows.record import Status
+from ..rows.run_files import META, Document, read_lines, read_meta, shown_path
+from ..rows.values import Int, Part
+from ..run.environments import Change, recorded_environments, unlike
 
 PLANS = ("cases", "walls", "studies")
 DEVICE_FACTS = ("device_name", "cpu", "cores", "threads")
@@ -20,8 +26,60 @@ OF_PART = (
     *("environment", "environments", "calibration"),
 )
 """What a merged run keeps of each shard's run.json."""
-NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+WHERE = ("host", "device_uuid", "device_name")
 MOST_NAME = 48
+
+
+# ---- what run.json must hold ---------------------------------------------------------------------
+
+
+def _time(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+Count = Annotated[Int, Field(ge=1)]
+Time = Annotated[str, AfterValidator(_time)]
+
+
+class Named(Part):
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+
+
+class OfAny(Part):
+    scenario: Named
+    seed: Int
+    memory_bytes: Count
+    started_utc: Time
+
+
+class Elsewhere(Part):
+    case: str
+
+
+class Shard(Part):
+    number: Count
+    of: Count
+    elsewhere: dict[str, list[Elsewhere]]
+
+
+class OfShard(OfAny):
+    shard: Shard
+
+
+class MergedPart(Part):
+    run: str
+    number: Count
+    of: Count
+    memory_bytes: Count
+    started_utc: Time
+
+
+class OfMerged(OfAny):
+    merged: Annotated[list[MergedPart], Field(min_length=1)]
+
+
+# ---- sources -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,49 +118,38 @@ def read_sources(paths: Sequence[Path]) -> list[Source]:
 def read_source(path: Path) -> Source:
     """Raises BadInput, also if it is no shard."""
     meta = read_meta(path)
-    where = shown_path(path / META)
-    try:
-        _number(meta["memory_bytes"])
-        datetime.fromisoformat(_text(meta["started_utc"]))
-        if not NAME.fullmatch(_text(meta["scenario"]["name"])) or type(meta["seed"]) is not int:
-            raise ValueError("wanted the name of a scenario, and a seed")
-        if "merged" in meta:
-            return _of_merged(path, meta)
-        if "shard" in meta:
-            return _of_shard(path, meta)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    if "merged" not in meta and "shard" not in meta:
         raise BadInput(
-            f"{where}: not readable as a shard ({ascii(error)[:80]}); wanted what `attnbench run"
-            " --shard` and `attnbench merge` write; measure it again"
+            f"{shown_path(path / META)}: not a shard; wanted runs of `attnbench run SCENARIO"
+            " --shard 1/2`, 2/2 and so on"
+        )
+    model: type[BaseModel] = OfMerged if "merged" in meta else OfShard
+    try:
+        check(meta, model)
+        return _of_merged(path, meta) if "merged" in meta else _of_shard(path, meta)
+    except ValueError as error:
+        raise BadInput(
+            f"{shown_path(path / META)}: not readable as a shard ({error}); wanted what `attnbench"
+            " run --shard` and `attnbench merge` write; measure it again"
         ) from None
-    raise BadInput(
-        f"{where}: not a shard; wanted runs of `attnbench run SCENARIO --shard 1/2`, 2/2 and so on"
-    )
 
 
 def _of_shard(path: Path, meta: Document) -> Source:
     shard = meta["shard"]
-    of = _number(shard["of"])
     part = {
         "run": meta["run"],
-        "number": _number(shard["number"]),
-        "of": of,
+        "number": shard["number"],
+        "of": shard["of"],
         **{name: meta.get(name) for name in OF_PART},
     }
-    plan = {name: _whole(meta.get(name, ()), shard["elsewhere"][name]) for name in PLANS}
-    return Source(path=path, meta=_without_plan(meta), of=of, plan=plan, parts=[part])
+    plan = {name: _whole(meta.get(name, ()), shard["elsewhere"].get(name, ())) for name in PLANS}
+    return Source(path=path, meta=_without_plan(meta), of=shard["of"], plan=plan, parts=[part])
 
 
 def _of_merged(path: Path, meta: Document) -> Source:
     parts = meta["merged"]
-    for part in parts:
-        for name in ("number", "of", "memory_bytes"):
-            _number(part[name])
-        datetime.fromisoformat(_text(part["started_utc"]))
-        _text(part["run"])
     plan = {name: [*meta.get(name, ())] for name in PLANS}
-    of = _number(parts[0]["of"])
-    return Source(path=path, meta=_without_plan(meta), of=of, plan=plan, parts=parts)
+    return Source(path=path, meta=_without_plan(meta), of=parts[0]["of"], plan=plan, parts=parts)
 
 
 def _without_plan(meta: Document) -> Document:
@@ -180,22 +227,74 @@ def _environment_changes(one: Document, two: Document) -> list[Change]:
 def _whole(own: Sequence[Document], elsewhere: Sequence[Document]) -> list[Document]:
     """In the order of the plan: by group, or by place."""
     planned = sorted([*own, *elsewhere], key=lambda one: one.get("place", one.get("group", 0)))
-    if len({_text(one["case"]) for one in planned}) < len(planned):
+    if len({one["case"] for one in planned}) < len(planned):
         raise ValueError("a case is planned twice")
     return [{name: one[name] for name in one if name != "place"} for one in planned]
 
 
-def _number(value: Any) -> int:
-    if type(value) is not int or value < 1:
-        raise ValueError("wanted a number from 1")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("wanted text")
-    return value
-
-
 def _short(value: Any) -> str:
     return visible(str(value))[:60]
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Rows:
+    """`lines`: those of each case, in order of their attempts; `statuses`: of the rows that count;
+    `devices`: which of them measured something; `notes`: torn lines that were left out.
+    """
+
+    lines: dict[str, list[bytes]] = field(default_factory=dict)
+    statuses: dict[str, str] = field(default_factory=dict)
+    devices: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def in_order(self, plan: Mapping[str, Sequence[Document]]) -> Iterator[bytes]:
+        """By the plan, whichever run they are from; what is not in it comes last."""
+        planned = planned_in(plan)
+        others = sorted(self.lines.keys() - set(planned))
+        return (line for case in (*planned, *others) for line in self.lines.get(case, ()))
+
+    def unfinished(self, plan: Mapping[str, Sequence[Document]]) -> list[str]:
+        """What has no row, or was interrupted, in the order of the plan."""
+        left = Status.INTERRUPTED
+        return [one for one in planned_in(plan) if self.statuses.get(one, left) == left]
+
+
+def planned_in(plan: Mapping[str, Sequence[Document]]) -> list[str]:
+    return [one["case"] for name in PLANS for one in plan[name]]
+
+
+def read_all(sources: Sequence[Source]) -> Rows:
+    """The rows of all runs, each once. Raises BadInput if two measured one case apart."""
+    merged = Rows()
+    whose: dict[str, Source] = {}
+    for source in sources:
+        own = _read(source)
+        merged.notes += own.notes
+        merged.devices += [one for one in own.devices if one not in merged.devices]
+        for case, lines in own.lines.items():
+            known = merged.lines.setdefault(case, [])
+            shared = min(len(known), len(lines))
+            if known[:shared] != lines[:shared]:
+                raise BadInput(
+                    f"{whose[case].name} and {source.name}: both measured {visible(case)}, with"
+                    " different results; give one of them"
+                )
+            if len(lines) > len(known):
+                merged.lines[case], whose[case] = lines, source
+                merged.statuses[case] = own.statuses[case]
+    return merged
+
+
+def _read(source: Source) -> Rows:
+    rows, notes = Rows(), list[str]()
+    for line, row in read_lines(source.path, notes):
+        rows.lines.setdefault(row["case"], []).append(line)
+        rows.statuses[row["case"]] = str(row.get("status"))
+        where = {name: row.get(name) for name in WHERE}
+        if any(where.values()) and where not in rows.devices:
+            rows.devices.append(where)
+    rows.notes = [f"{source.name}: {note}" for note in notes]
+    return rows

@@ -4,15 +4,15 @@ import errno
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ...files.errors import BadInput
-from ...files.safe_files import (
+from ..files.errors import BadInput
+from ..files.safe_files import (
     NotPlain,
     make_folder,
     open_plain,
@@ -22,14 +22,29 @@ from ...files.safe_files import (
     write_all,
     write_whole,
 )
-from ...rows.run_files import META, ROWS, SCHEMA, SUITE, read_meta, read_suite, shown_path
-from ...store.run_store import LOGS, point_latest, write_suite, writer_lock
-from ...store.suites import run_state, runs_by_entry, suite_state
-from .rows import Rows, in_order, read_all, read_lines_at, rows_of, unfinished
-from .sources import PLANS, Source, read_source, read_sources, refuse_unlike
+from ..rows.run_files import (
+    META,
+    ROWS,
+    SCHEMA,
+    SUITE,
+    read_lines,
+    read_meta,
+    read_suite,
+    shown_path,
+)
+from ..store.run_store import LOGS, point_latest, write_suite, writer_lock
+from ..store.suites import is_suite, run_state, runs_by_entry, suite_state
+from .merge_sources import (
+    Rows,
+    Source,
+    planned_in,
+    read_all,
+    read_source,
+    read_sources,
+    refuse_unlike,
+)
 
 TELEMETRY = re.compile(r"telemetry((-\d+){0,2})\.jsonl", re.ASCII)
-COPY_BYTES = 1 << 20
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-(?P<name>[a-z0-9_-]+)-[0-9a-f]{8}", re.ASCII)
 STAMP = "%Y%m%dT%H%M%SZ"
 
@@ -94,25 +109,24 @@ def merge_suites(
     document |= {"command": list(command), "merged": [path.name for path in paths]}
     target = target or root / _suite_name(documents)
     document |= {"schema": SCHEMA, "suite": target.name}
-    if not target.exists():
-        _make_suite(target, document)
-    if not (target / SUITE).is_file() or "merged" not in read_suite(target):
-        raise BadInput(f"{shown_path(target)}: exists, and is no merged suite; choose another -o")
-    lock = writer_lock(target)
     try:
-        merged = _merge_entries(target, document, documents, of_entry, command)
-        try:
+        if not target.exists():
+            target.mkdir(parents=True)
             write_suite(target, document)
-        except OSError as error:
+        if not is_suite(target) or "merged" not in read_suite(target):
             raise BadInput(
-                f"{shown_path(target / SUITE)}: cannot be written ({error.strerror}); its runs are"
-                " merged: merge again once it can"
-            ) from None
-        if merged and target.parent == root and suite_state(target).has_ended:
-            notes = filter(None, [point_latest(root, target.name)])
-            merged[-1] = replace(merged[-1], notes=[*merged[-1].notes, *notes])
-    finally:
-        lock.release()
+                f"{shown_path(target)}: exists, and is no merged suite; choose another -o"
+            )
+        merged = _merge_entries(target, document, documents, of_entry, command)
+        write_suite(target, document)
+    except OSError as error:
+        raise BadInput(
+            f"{shown_path(target)}: cannot be written ({error.strerror}); choose another folder"
+            " with -o, or merge again once it can"
+        ) from None
+    if merged and target.parent == root and suite_state(target).has_ended:
+        notes = filter(None, [point_latest(root, target.name)])
+        merged[-1] = replace(merged[-1], notes=[*merged[-1].notes, *notes])
     return merged
 
 
@@ -170,7 +184,7 @@ def _merge(
             f"{shown_path(target)}: cannot be written ({error.strerror}); choose another folder"
             " with -o"
         ) from None
-    missing = unfinished(rows, plan)
+    missing = rows.unfinished(plan)
     notes = list(rows.notes)
     budgets = {part["memory_bytes"] for part in parts.values()}
     if len(budgets) > 1:
@@ -184,7 +198,7 @@ def _merge(
         path=target,
         shards=numbers,
         of=sources[0].of,
-        planned=sum(len(plan[name]) for name in PLANS),
+        planned=len(planned_in(plan)),
         missing=missing,
         changed=changed,
         notes=notes,
@@ -215,7 +229,7 @@ def _write(
 ) -> bool:
     """Write the run; whether there was anything to write. Raises BadInput, OSError."""
     document = {"schema": SCHEMA, "run": target.name, **document}
-    if not target.exists() and _make(target, lambda made: _fill(made, document, sources, rows)):
+    if not target.exists() and _made(target, document, sources, rows):
         return True
     if not _lacks(target, document, sources, rows):
         return False
@@ -228,15 +242,15 @@ def _write(
     return changed
 
 
-def _make(target: Path, fill: Callable[[Path], None]) -> bool:
+def _made(target: Path, document: Mapping[str, Any], sources: Sequence[Source], rows: Rows) -> bool:
     """A new folder, complete or absent; False if another process has made it meanwhile.
 
-    Raises OSError, and what `fill` raises.
+    Raises BadInput, OSError.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     sweep(target.parent)
     with temporary(target.parent, is_folder=True) as (folder, _):
-        fill(folder)
+        _fill(folder, document, sources, rows)
         try:
             folder.rename(target)
         except OSError as error:
@@ -260,15 +274,15 @@ def _lacks(
     if "merged" not in meta:
         raise BadInput(f"{where}: a run that was not merged; choose another folder")
     refuse_unlike(read_source(target), sources[0])
-    there = rows_of(target)
-    known = {line.digest for lines in rows.lines.values() for line in lines}
+    there = {line for line, _ in read_lines(target)}
+    known = {line for lines in rows.lines.values() for line in lines}
     if more := len(there - known):
         raise BadInput(
             f"{where}: holds {more} {'row' if more == 1 else 'rows'} that the given runs lack;"
             " choose another folder, or give it as a run too"
         )
     same = {**meta, "command": None} == {**json.loads(_json(document)), "command": None}
-    return not same or len(there) != rows.count
+    return not same or there != known
 
 
 def _fill(folder: Path, document: Mapping[str, Any], sources: Sequence[Source], rows: Rows) -> None:
@@ -285,7 +299,7 @@ def _fill(folder: Path, document: Mapping[str, Any], sources: Sequence[Source], 
                 name = f"telemetry-{number}{found[1]}.jsonl" if is_shard else file.name
                 rows.notes += filter(None, [_copy(file, folder / name)])
     with temporary(folder, is_folder=False) as (unfinished_file, fd):
-        for line in read_lines_at(in_order(rows, sources[0].plan)):
+        for line in rows.in_order(sources[0].plan):
             write_all(fd, line)
         os.fsync(fd)
         unfinished_file.replace(folder / ROWS)
@@ -300,18 +314,13 @@ def _copy(source: Path, target: Path) -> str:
     Raises OSError if it cannot be written.
     """
     try:
-        fd = open_plain(source)
+        with os.fdopen(open_plain(source), "rb") as file:
+            content = file.read()
     except NotPlain:
         return ""
     except OSError as error:
         return f"{shown_path(source)}: cannot be read ({error.strerror}); it was left out"
-    try:
-        with temporary(target.parent, is_folder=False) as (unfinished_file, to):
-            while block := os.read(fd, COPY_BYTES):
-                write_all(to, block)
-            unfinished_file.replace(target)
-    finally:
-        os.close(fd)
+    write_whole(target, content)
     return ""
 
 
@@ -340,17 +349,6 @@ def _named(parts: Sequence[Mapping[str, Any]], name: str, same: object) -> str:
     starts = (datetime.fromisoformat(str(one["started_utc"])) for one in parts)
     stamp = min(starts).astimezone(UTC).strftime(STAMP)
     return f"{stamp}-{name}-{sha256(_json(same).encode()).hexdigest()[:8]}"
-
-
-def _make_suite(target: Path, document: Mapping[str, Any]) -> None:
-    """A folder with its suite.json, complete or absent."""
-    try:
-        _make(target, lambda made: write_suite(made, document))
-    except OSError as error:
-        raise BadInput(
-            f"{shown_path(target)}: cannot be made ({error.strerror}); choose another folder with"
-            " -o"
-        ) from None
 
 
 def _suite_plan(document: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""reports/subjects/_trust.py: neither a lack of information nor a disturbance is ever good."""
+"""reports/subjects/summary.py: neither a lack of information nor a disturbance is ever good."""
 
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,8 @@ from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Badge
-from attnbench.reports.subjects import _trust as trust
-from attnbench.reports.subjects._trust import badges
+from attnbench.reports.subjects import summary as trust
+from attnbench.reports.subjects.summary import badges
 from tests.made_runs import case, problem, row, write_run
 
 META: dict[str, Any] = {"r": {"scenario": {"plan": {"precision_ratio": 0.05}}}}
@@ -170,9 +170,9 @@ def test_kernels_that_were_interpreted_have_no_speed() -> None:
     def meta(**variables: str) -> dict[str, Any]:
         return {"r": META["r"] | {"environment": {"allocator": variables}}}
 
-    assert trust.interpreted([timed()], meta(OMP_NUM_THREADS="1", TRITON_INTERPRET="0")) == []
-    (found,) = trust.interpreted([timed()], meta(TRITON_INTERPRET="1"))
+    assert trust._interpreted([timed()], meta(OMP_NUM_THREADS="1", TRITON_INTERPRET="0")) == []
+    (found,) = trust._interpreted([timed()], meta(TRITON_INTERPRET="1"))
     assert found.startswith(
         "TRITON_INTERPRET=1 was set: Triton kernels ran in Python's interpreter"
     )
-    assert trust.interpreted([timed(latency_ms=None)], meta(TRITON_INTERPRET="1")) == []
+    assert trust._interpreted([timed(latency_ms=None)], meta(TRITON_INTERPRET="1")) == []
