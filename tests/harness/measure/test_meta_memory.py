@@ -120,28 +120,22 @@ def test_only_the_sums_of_the_autograd_engine_are_in_place(passes, tmp_path, mon
     assert abs(weighed("sums", problem).peak_bytes - predicted) <= KEPT_NUMBERS
 
 
-def memory_fields(backend: str, *, check_formula: bool, **changes: object) -> dict:
+def memory_fields(backend: str, **changes: object) -> dict:
     problem = Problem(**{"batch": 1, "seq_len": 64, "d_model": 32, "heads": 4, **changes})
-    return preflight(
-        Case(backend=backend, problem=problem), CPU, 1 << 40, check_formula=check_formula
-    ).fields
+    return preflight(Case(backend=backend, problem=problem), CPU, 1 << 40, meta="always").fields
 
 
 def test_the_formula_counts_and_the_meta_device_stands_in_where_there_is_none():
-    both = memory_fields("fused", check_formula=True)
+    both = memory_fields("fused")
     assert both["predicted_source"] == "formula"
     assert both["predicted_peak_bytes"] == both["meta_peak_bytes"]
     assert (both["predicted_reason"], both["meta_reason"]) == ("", "")
-    alone = memory_fields("naive", check_formula=True, scope="layer", passes="forward+backward")
+    alone = memory_fields("naive", scope="layer", passes="forward+backward")
     assert alone["predicted_source"] == "meta"
     assert alone["predicted_peak_bytes"] == alone["meta_peak_bytes"] > 0
     assert alone["predicted_reason"] == ""
-    neither = memory_fields("sdpa:math", check_formula=True, passes="forward+backward")
-    assert (
-        neither["predicted_source"]
-        is neither["predicted_peak_bytes"]
-        is neither["meta_peak_bytes"]
-        is None
-    )
+    neither = memory_fields("sdpa:math", passes="forward+backward")
+    names = ("predicted_source", "predicted_peak_bytes", "meta_peak_bytes")
+    assert {neither[name] for name in names} == {None}
     assert "no formula" in neither["predicted_reason"]
     assert "plain operations" in neither["meta_reason"]
