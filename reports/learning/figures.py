@@ -41,11 +41,12 @@ def bounded(one: Interval | None, unit: Unit = "plain", least: float = -inf) -> 
 def line(name: str, points: Mapping[float, Interval | None], *, of_shares: bool = False) -> Series:
     """Points with their intervals as bars, by x. `of_shares`: bars end at 0 and 1."""
     ends = (0, 1) if of_shares else (-inf, inf)
-    values = points.values()
+    by_x = {x: points[x] for x in sorted(points)}
+    values = by_x.values()
     return Series(
         backend=name,
         kind="measured",
-        x=tuple(float(x) for x in points),
+        x=tuple(map(float, by_x)),
         y=tuple(None if one is None else known(one.value) for one in values),
         low=tuple(None if one is None else known(one.low, *ends) for one in values),
         high=tuple(None if one is None else known(one.high, *ends) for one in values),

@@ -3,14 +3,14 @@
 From the study trained_heads. What it says is limited to the tasks and sizes of that study.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from statistics import fmean
 
 from ....harness.learning.findings import TrainedHeads, When
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
-from ...elements import Block, Card, Figure, Maps, Series, Table, note, table_of
+from ...elements import Block, Card, Figure, Maps, Table, note, table_of
 from ...formatting import list_text, number_text, plural
 from ...quantity import Cell, Number, Quantity
 from ...subjects import Subject
@@ -165,7 +165,10 @@ def _quality(found: Sequence[TaskResult], caption: str) -> Figure:
     return figure(
         f"The fewest heads that are enough: {list_text(needs)}",
         f"{caption} · new sequences; bars are 95 % intervals over seeds",
-        {one.task: _accuracy({c.heads: c for c in one.counts}) for one in found},
+        {
+            one.task: [line("accuracy", {c.heads: c.accuracy for c in one.counts}, of_shares=True)]
+            for one in found
+        },
         right_answers("heads", "log"),
         table_of(
             "Quality and cost over the number of heads",
@@ -182,9 +185,13 @@ def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
         "What quality costs in time: up is better, left is cheaper",
         f"{caption} · a point per number of heads, from left to right in order of time",
         {
-            f"{one.task}: worth it {list_text(worth[one.task])}": _accuracy(
-                {c.step.value: c for c in one.counts if c.step.units}
-            )
+            f"{one.task}: worth it {list_text(worth[one.task])}": [
+                line(
+                    "accuracy",
+                    {c.step.value: c.accuracy for c in one.counts if c.step.units},
+                    of_shares=True,
+                )
+            ]
             for one in found
         },
         right_answers("ms per training step"),
@@ -199,11 +206,6 @@ def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
 
 def _counts(found: Sequence[TaskResult]) -> list[HeadCount]:
     return [count for one in found for count in one.counts]
-
-
-def _accuracy(counts: Mapping[float, HeadCount]) -> list[Series]:
-    points = {x: count.accuracy for x, count in sorted(counts.items())}
-    return [line("accuracy", points, of_shares=True)]
 
 
 def _metrics(found: Sequence[TaskResult]) -> Table:
