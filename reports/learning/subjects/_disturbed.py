@@ -8,7 +8,7 @@ from ....harness.stats.intervals import Interval
 from ...elements import Figure, Table, table_of
 from ...formatting import plural
 from ...quantity import Cell, Quantity
-from ..figures import Axes, bounded, figure, line, percents, right_answers, shares_text
+from ..figures import Axes, bounded, figure, percents, right_answers, shares_text
 from ..trained import HeadCount, LeftCost, TaskResult, over_seeds
 
 FEW, MANY = 1, 8  # heads that the title on noise compares; of MANY fewer and fewer are left
@@ -31,11 +31,11 @@ def _pruned(removed: Sequence[HeadCount], caption: str) -> Figure:
         "Loss over the heads that are left, of 8 per block; the least important go first",
         f"{caption} · chosen on other sequences, by gradient or by trial; not retrained",
         {
-            count.task: [
-                line(name, {x: loss for x, loss in left.items() if x})
+            count.task: {
+                name: {x: loss for x, loss in left.items() if x}
                 for name, order in ORDERS.items()
                 if (left := count.losses_over_left(order))
-            ]
+            }
             for count in removed
             if count.heads == MANY
         },
@@ -86,7 +86,7 @@ def _smaller(found: Sequence[tuple[HeadCount, list[LeftCost]]], caption: str) ->
         f" {shares} of the time{memory}",
         f"{caption} · all attention layers, forward, 64 sequences; one seed",
         {
-            count.task: [line("time", {one.left: one.time_ratio for one in some if one.left})]
+            count.task: {"time": {one.left: one.time_ratio for one in some if one.left}}
             for count, some in found
         },
         Axes("heads left", "time, of the whole", "share"),
@@ -119,11 +119,11 @@ def noisy(found: Sequence[TaskResult], caption: str) -> Figure | Table:
     every, table = {count.heads for count in counts}, _with_noise(counts)
     drawn = sorted({min(every), max(every)} | (NOISY & every))
     panels = {
-        one.task: [
-            line(plural(count.heads, "head"), points, of_shares=True)
+        one.task: {
+            plural(count.heads, "head"): points
             for count in one.counts
             if count.heads in drawn and (points := count.accuracy_over_noise())
-        ]
+        }
         for one in found
     }
     if not any(panels.values()):
