@@ -1,5 +1,5 @@
-"""What all drawings by matplotlib share: the style, and a canvas as a file of its own or as the page's
-SVG, made small and safe to inline: a page of 500 cases has two dozen drawings.
+"""What all drawings by matplotlib share: the style, and a canvas as a file of its own or as SVG of
+the page, small and safe to inline: a page of 500 cases has two dozen drawings.
 """
 
 import re
