@@ -8,11 +8,10 @@ from typing import Any
 
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval
-from ..data.noise_floor import percent_text
 from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name
 from ..elements import Table
-from ..formatting import list_text, markdown_cell, markdown_grid, plural
+from ..formatting import list_text, markdown_cell, markdown_grid, plural, rough_percent_text
 from . import decode
 from .case_samples import UNFINISHED, CaseSamples
 from .compare import Comparison
@@ -214,7 +213,7 @@ def _between_runs(comparison: Comparison) -> Iterator[str]:
     )
     yield (
         f"Intervals of values that were not measured together allow for the"
-        f" {percent_text(floor.between_runs.ratio)} that runs differ here, by {floor.starts}"
+        f" {rough_percent_text(floor.between_runs.ratio)} that runs differ here, by {floor.starts}"
         f" self-checks within {over}; slower changes are not in them."
     )
 

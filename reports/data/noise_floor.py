@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...harness.stats.contrasts import Spread, assumed_spread, spread
 from ...harness.stats.intervals import NORMAL_95, Samples
+from ..formatting import rough_percent_text
 from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_file, results_folders
 from .run_meta import device_identity
 
@@ -104,12 +105,7 @@ def newest_noise_floor(folders: Iterable[Path], identity: Mapping[str, Any]) -> 
 def share_text(ratio: float, source: str) -> str:
     """`the 12 % that processes differ on this machine`; `may differ` if it was not measured."""
     differ = "may differ" if source == "assumed" else "differ on this machine"
-    return f"the {percent_text(ratio)} that processes {differ}"
-
-
-def percent_text(ratio: float) -> str:
-    """`12 %`, to two digits."""
-    return f"{float(f'{100 * ratio:.2g}'):g} %"
+    return f"the {rough_percent_text(ratio)} that processes {differ}"
 
 
 def process_noise(runs: Sequence[Run], of: Run) -> tuple[ProcessNoise, NoiseFloor | None]:
