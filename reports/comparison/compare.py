@@ -15,6 +15,7 @@ from ..data.noise_floor import (
     newest_noise_floor,
     process_noise_of,
     spread_of_medians,
+    spread_of_pairs,
 )
 from ..data.read import BadRun, Document, Run, read_run, results_folders
 from ..data.row_groups import problem
@@ -269,11 +270,13 @@ def _compared(
     differences = [] if of_backends else _differences(base.meta, new.meta, every=same_run)
     folders = (*results_folders(base.path), *results_folders(new.path))
     floor = newest_noise_floor(folders, device_identity(new.meta))
+    mine = [one for one in base.cases if one.ok] if same_run else []
     # In turns, a process stands for a run.
     samples = (side.block_ms for pair in every for side in pair if side and not turns)
     rules = Rules.on(
         floor,
         process_noise_of(floor, None if floor else spread_of_medians(samples)),
+        pairs=spread_of_pairs((one.case, one.session, one.block_ms) for one in mine),
         turns=turns,
         given=gate.given if gate else {},
         same_run=same_run,

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from ...harness.stats.contrasts import (
     Contrast,
+    Spread,
     holm,
     paired_contrast,
     pooled,
@@ -81,10 +82,13 @@ class Rules:
         floor: NoiseFloor | None,
         process: ProcessNoise,
         *,
+        pairs: Spread | None = None,
         turns: int | None = None,
         **how: Any,
     ) -> "Rules":
-        """As noisy as this device is by a self-check. `how`: the other fields."""
+        """As noisy as this device is by a self-check, and as `pairs` of the run show. `how`: the
+        other fields.
+        """
         run_noise_ratio = floor.run_noise_ratio if floor else 0.0
         paired = floor.paired_noise_ratio if floor else 0.0
         # The two values of a turn come from two processes; the mean over turns is less noisy.
@@ -93,7 +97,11 @@ class Rules:
             paired_floor_ratio=paired,
             unpaired_floor_ratio=run_noise_ratio,
             interleaved=bool(turns),
-            noise=Noise(process=process, between_runs=floor.between_runs if floor else None),
+            noise=Noise(
+                process=process,
+                between_runs=floor.between_runs if floor else None,
+                pairs=pairs,
+            ),
             **how,
         )
 
