@@ -11,7 +11,7 @@ from functools import cached_property
 from math import isfinite, nan
 from typing import Any
 
-from ..harness.stats.intervals import equivalence
+from ..harness.stats.intervals import EQUIVALENCE_CONFIDENCE, ratio_interval
 from .data.row_groups import WIDTHS, Group, Row, axis_text, backends, groups, value_text
 from .formatting import STATUS_WORDS
 from .ratio import Ratio, time_ratio
@@ -98,7 +98,8 @@ class Contrast:
         straddles = low < edge < high or low < 1 / edge < high
         # The test's interval lies within the ratio's; it is slow: only if that is undecided.
         if ratio.paired and not ratio.noise_ratio and straddles:
-            found = equivalence(self.row["block_ms"], self.base["block_ms"], SAME_RATIO)
+            blocks = self.row["block_ms"], self.base["block_ms"]
+            found = ratio_interval(*blocks, EQUIVALENCE_CONFIDENCE)
             low, high = found.low, found.high
         decides = bool(ratio.noise) or not ratio.disturbed
         word: Word = word_of(low, high) if decides else "undecided"

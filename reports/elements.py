@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Literal, TypeVar
 
+from .formatting import capital, list_text, plural
 from .quantity import Cell, Unit, cell_text, is_number
 from .words import Word
 
@@ -100,13 +101,16 @@ def table_of(
     case: Callable[[Item], str | None] | None = None,
     optional: Collection[str] = (),
     folded: bool = False,
+    most: int | None = None,
 ) -> Table:
     """A row per item. `columns`: by title, what makes the cell of an item.
 
     `case`: the case that a row is about; its first cell leads there. `optional`: columns that are
-    left out if all their cells are "".
+    left out if all their cells are "". `most`: of the rows; the title says if there are more.
     """
     every = list(items)
+    if most is not None and len(every) > most:
+        title, every = f"{title} (the first {most} of {len(every)})", every[:most]
     cells = {name: list(map(made, every)) for name, made in columns.items()}
     shown = [
         name
@@ -176,24 +180,56 @@ class Panel:
     y_scale: Scale = "log"
     title: str = ""
 
+    @property
+    def axes(self) -> str:
+        """`latency, logarithmic, over N, logarithmic`."""
+        words = {"log": "logarithmic", "linear": "linear"}
+        x, y = words[self.x_scale], words[self.y_scale]
+        return f"{self.y_label}, {y}, over {self.x_label}, {x}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """Panels with a title that states the finding, and a table of their numbers.
 
-    `caption` names device, scenario and problem, `description` is for screen readers. `same_y`: all
-    panels share the limits of y. `low`: two thirds as high on a page, beside a low card. `names`:
-    of its series, where they are not backends; they get colours and a legend of this figure alone.
+    `caption` names device, scenario and problem. `about`: what screen readers should say beside
+    axes and lines. `same_y`: all panels share the limits of y. `low`: two thirds as high on a page,
+    beside a low card. `names`: of its series, where they are not backends; they get colours and a
+    legend of this figure alone.
     """
 
     title: str
     caption: str
-    description: str
     panels: tuple[Panel, ...]
     table: Table
+    about: str = ""
     same_y: bool = True
     low: bool = False
     names: tuple[str, ...] = ()
+
+    @property
+    def description(self) -> str:
+        """For screen readers."""
+        series = [one for panel in self.panels for one in panel.series]
+        of_kind = {
+            kind: list_text(list(dict.fromkeys(one.backend for one in series if one.kind == kind)))
+            for kind in ("measured", "trace", "formula", "failed")
+        }
+        lines = ("" if not panel.line else panel.line[1] for panel in self.panels)
+        parts = [
+            plural(len(self.panels), "panel"),
+            *(capital(axes) for axes in dict.fromkeys(panel.axes for panel in self.panels)),
+            *(f"Lines: {of_kind[kind]}" for kind in ("measured", "trace") if of_kind[kind]),
+            "Bars are 95 % intervals" if any(any(one.low) for one in series) else "",
+            f"Dotted lines: {of_kind['formula']}" if of_kind["formula"] else "",
+            f"A cross at the upper edge: a case of {of_kind['failed']} that failed"
+            if of_kind["failed"]
+            else "",
+            *(f"A horizontal line: {line}" for line in dict.fromkeys(filter(None, lines))),
+            self.about,
+            "The table has every number.",
+        ]
+        return ". ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,19 +365,20 @@ Picture = WallChart | DotPlot | Figure | Table
 class Card:
     """One answer of a page's first screen: a sentence and the picture that shows it.
 
-    `name`: the word for it in the navigation; its anchor is `card-NAME`. `subtitle`: what the
-    picture shows. `note`: how to read the picture. `wide`: over the whole width of the page.
-    `question`: what it answers, if runs with several questions are on the page.
+    `name`: its subject's, the word for it in the navigation; its anchor is `card-NAME`.
+    `subtitle`: what the picture shows. `note`: how to read the picture. `wide`: over the whole
+    width of the page. `question`: what it answers, if runs with several questions are on the page.
     """
 
-    name: str
     title: str
     sentence: str
     picture: Picture | None
+    name: str = ""
     subtitle: str = ""
     note: str = ""
     wide: bool = False
     question: str = ""
 
 
+Drawable = Figure | Maps | Bars | WallChart | DotPlot
 Block = Text | Table | Figure | Maps | Bars | WallChart

@@ -212,3 +212,13 @@ def capital(text: str) -> str:
 def plural(count: int, noun: str, nouns: str = "") -> str:
     """`1 case`, `2 cases`; `nouns` if the plural is irregular."""
     return f"{count} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
+def more_below(count: int, noun: str = "problem") -> str:
+    """`3 more problems below.`; "" for none."""
+    return f"{plural(count, f'more {noun}')} below." if count > 0 else ""
+
+
+def paragraph(*sentences: str) -> str:
+    """Those that say something."""
+    return " ".join(filter(None, sentences))

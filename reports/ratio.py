@@ -18,7 +18,7 @@ from ..harness.stats.contrasts import (
     paired_contrast,
     unpaired_contrast,
 )
-from ..harness.stats.intervals import Interval
+from ..harness.stats.intervals import Interval, Samples
 from .data.noise_floor import (
     ASSUMED,
     ASSUMED_RATIO,
@@ -158,7 +158,7 @@ def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
         numerator["session"] == denominator.get("session")
     )
     noise, is_disturbed = noise_of(numerator), disturbed(*rows)
-    together = _paired(*rows) if at_once else None
+    together = in_same_blocks(numerator["block_ms"], denominator["block_ms"]) if at_once else None
     contrast = together or _unpaired(*rows)
     one_process = any(map(of_one_process, rows))
     # Different problems of a run have their turns anyway; one that is there twice was repeated.
@@ -189,11 +189,12 @@ def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
     )
 
 
-def _paired(numerator: Row, denominator: Row) -> Contrast | None:
+def in_same_blocks(numerator: Samples, denominator: Samples) -> Contrast | None:
+    """Of one session; None if one of the two was measured again later, and they share no block."""
     try:
-        return paired_contrast(numerator["block_ms"], denominator["block_ms"])
+        return paired_contrast(numerator, denominator)
     except ValueError:
-        return None  # one of them was measured again later, so they share no block
+        return None
 
 
 def _unpaired(numerator: Row, denominator: Row) -> Contrast | None:

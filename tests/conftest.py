@@ -10,9 +10,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -53,14 +53,7 @@ def attnbench(
     def run(
         *args: object, env: dict[str, str] | None = None, timeout: float = 240
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command_line(*args),
-            env=environment(env),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        return ran(command_line(*args), env=environment(env), timeout=timeout)
 
     return run
 
@@ -94,6 +87,17 @@ def here(
         return subprocess.CompletedProcess(words, code, printed.out, printed.err)
 
     return run
+
+
+def ran(
+    command: Sequence[object], *, check: bool = False, timeout: float = 240, **where: Any
+) -> subprocess.CompletedProcess[str]:
+    """A command that has ended, and what it printed; `where`: its `cwd`, and its `env` if that is
+    not the tests' own.
+    """
+    settings = {"env": environment(), "timeout": timeout} | where
+    words = [*map(str, command)]
+    return subprocess.run(words, capture_output=True, text=True, check=check, **settings)
 
 
 def command_line(*args: object) -> list[str]:

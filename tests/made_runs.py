@@ -13,6 +13,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from attnbench.harness.stats.contrasts import Spread
+from attnbench.reports.data.noise_floor import NoiseFloor
+
 Row = dict[str, Any]
 Made = tuple[dict[str, Any], Row]  # a case as run.json plans it, and its row
 
@@ -564,3 +567,17 @@ def starts(folder: Path, run_sd: float, count: int = 4, first: int = 1) -> None:
             started_utc=f"2026-11-21T{start:02}:00:00+00:00",
             samples={f"{name}-{twin}": processes for name in ("naive", "fused") for twin in (0, 1)},
         )
+
+
+def noise_floor(between_runs: Spread | None = None, **changes: Any) -> NoiseFloor:
+    """What checks of a machine without noise have found, unless changed."""
+    quiet: dict[str, Any] = {
+        "path": Path("selfcheck.jsonl"),
+        "started_utc": "2026-11-20T10:00:00+00:00",
+        "paired_noise_ratio": 0.0,
+        "run_noise_ratio": 0.0,
+        "process": Spread(sd=0.001, degrees=20),
+        "starts": 4,
+        "span_s": 3600.0,
+    }
+    return NoiseFloor(between_runs=between_runs, **quiet | changes)

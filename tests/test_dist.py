@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, ran
 
 LOCKED = (ROOT / ".ci" / "locked.txt").read_text()
 
@@ -158,7 +157,7 @@ def test_lowest_versions_are_those_that_pyproject_allows() -> None:
 def test_the_lock_is_installed_by_make_only_where_it_is_asked_for() -> None:
     def commands(*settings: str) -> str:
         words = ["make", "--dry-run", "--always-make", ".venv/.installed", *settings]
-        return subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        return ran(words, cwd=ROOT, check=True).stdout
 
     assert "-c constraints.txt -e '.[dev]'" in commands()
     assert "--require-hashes" not in commands()

@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +23,7 @@ import attnbench
 from attnbench.harness.cli.app import app
 from attnbench.harness.store.names import save
 from attnbench.harness.store.run_store import point_latest
-from tests.conftest import ROOT
+from tests.conftest import ROOT, ran
 
 PAGES = (
     "README.md",
@@ -39,9 +38,7 @@ PAGES = (
 REFERENCE = ROOT / "results" / "reference" / "cpu-20261121-quickstart"
 SUITE_FILE = "- quickstart\n- {scenario: head_cost, plan: quick}\n"
 STANDS_FOR = {
-    "RUN": "latest",
-    "RUN...": "latest",
-    "SUITE": "latest",
+    **dict.fromkeys(("RUN", "RUN...", "SUITE"), "latest"),
     "FILE": "my_scenario.yaml",
     "CONFIG": "gpt2",
     "BASE": "base",
@@ -130,17 +127,6 @@ def there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gc.enable()  # `compare` turns it off for the rest of its process
 
 
-def test_the_documentation_shows_commands_of_every_kind() -> None:
-    verbs = {command.split()[1] for command in COMMANDS}
-    assert verbs >= {"run", "wall", "show", "report", "compare", "export", "baseline", "claims"}
-    assert len(EXECUTED) >= 25
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_documented_command_is_taken(command: str) -> None:
-    parse(command)
-
-
 def test_a_command_that_does_not_exist_is_noticed() -> None:
     for command in ("attnbench rnu", "attnbench run --nope", "attnbench list nothing"):
         with pytest.raises(Exception, match="No such"):
@@ -167,12 +153,15 @@ def examples_of(command: typer.core.TyperGroup | typer.core.TyperCommand) -> Ite
 HELP = list(dict.fromkeys(examples_of(typer.main.get_command(app))))
 
 
-def test_every_verb_has_an_example_in_its_help() -> None:
+def test_the_documentation_and_the_help_show_commands_of_every_kind() -> None:
+    verbs = {command.split()[1] for command in COMMANDS}
+    assert verbs >= {"run", "wall", "show", "report", "compare", "export", "baseline", "claims"}
+    assert len(EXECUTED) >= 25
     assert {line.split()[1] for line in HELP} >= {"run", "gate", "compare", "list"}
 
 
-@pytest.mark.parametrize("command", HELP)
-def test_an_example_of_the_help_is_taken(command: str) -> None:
+@pytest.mark.parametrize("command", [*COMMANDS, *HELP])
+def test_a_command_that_is_shown_is_taken(command: str) -> None:
     parse(command.partition(" > ")[0])
 
 
@@ -215,9 +204,7 @@ def test_pytest_takes_a_documented_command(command: str, tmp_path: Path) -> None
     shutil.copytree(ROOT / "scenarios", tmp_path / "scenarios")
     arguments = [sys.executable, "-m", "pytest", *shlex.split(command), "--collect-only", "-q"]
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    done = subprocess.run(
-        arguments, cwd=tmp_path, env=own, capture_output=True, text=True, check=False
-    )
+    done = ran(arguments, cwd=tmp_path, env=own)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^\d+ tests collected", done.stdout, re.M), done.stdout
 
@@ -236,6 +223,6 @@ def test_a_documented_call_fits_the_function(shown: str) -> None:
 @pytest.mark.usefixtures("there")
 def test_a_documented_line_of_python_works() -> None:
     (line,) = set(re.findall(r'^ {4}python -c "(.*)"$', SHOWN, re.M))
-    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=False)
+    done = ran([sys.executable, "-c", line], env=None)
     assert done.returncode == 0, done.stderr
     assert "[36 rows x " in done.stdout

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 import sys
 import textwrap
 import time
@@ -10,10 +9,8 @@ from itertools import pairwise
 
 import pytest
 
-from tests.conftest import environment
+from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import H100, UUID
-
-MIB = 1 << 20
 
 # `n` is pynvml; `error` names the error of a call; `say` passes a value to the test.
 UNSTARTED = """
@@ -43,14 +40,10 @@ h = n.nvmlDeviceGetHandleByIndex(0) if n.nvmlDeviceGetCount() else None
 
 
 def child(fake, code, preamble=STARTED):
-    return subprocess.run(
+    return ran(
         [sys.executable, "-c", preamble + textwrap.dedent(code)],
         env=environment(fake.environment),
         cwd=fake.script.parent,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
 
 
@@ -203,59 +196,6 @@ def test_hardware_counters_come_from_two_samples(fake_nvml):
     ]
 
 
-PROCESSES = """
-say([os.getpid(), [(p.pid, p.usedGpuMemory) for p in n.nvmlDeviceGetComputeRunningProcesses(h)],
-     n.nvmlDeviceGetGraphicsRunningProcesses(h)])
-"""
-
-
-@pytest.mark.long
-def test_processes_are_listed_with_their_memory(fake_nvml):
-    fake_nvml.write(H100 + "process self 100\nprocess 4321 2\nprocess 77 unknown\n")
-    pid, processes, graphics = ask(fake_nvml, PROCESSES)
-    assert processes == [[pid, 100 * MIB], [4321, 2 * MIB], [77, None]]
-    assert graphics == []
-
-
-MIG = """
-mig 1
-process 7 512 3
-process 8 1
-gpm_metric 2 60
-mig_device MIG-aaaa gpu_instance 2 memory_total_mib 10240 memory_used_mib 100
-mig_device MIG-bbbb gpu_instance 3 memory_total_mib 20480 memory_used_mib 200
-"""
-
-
-@pytest.mark.long
-def test_mig_devices_have_handles_memory_and_processes_of_their_own(fake_nvml):
-    fake_nvml.write(H100 + MIG)
-    code = """
-    m = n.nvmlDeviceGetHandleByUUID("MIG-bbbb")
-    board = n.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(m)
-    same = n.nvmlDeviceGetMigDeviceHandleByIndex(h, 1)
-    memory = n.nvmlDeviceGetMemoryInfo(m, version=n.nvmlMemory_v2)
-    counts = [n.nvmlDeviceGetCount(), n.nvmlDeviceGetMigMode(h)]
-    counts.append(n.nvmlDeviceGetMaxMigDeviceCount(h))
-    uuids = [n.nvmlDeviceGetUUID(same), n.nvmlDeviceGetUUID(board)]
-    kinds = [n.nvmlDeviceIsMigDeviceHandle(device).value for device in (m, h)]
-    ids = [n.nvmlDeviceGetGpuInstanceId(m), n.nvmlDeviceGetIndex(m)]
-    pids = [[p.pid for p in n.nvmlDeviceGetComputeRunningProcesses(device)] for device in (m, h)]
-    errors = [error(n.nvmlDeviceGetMigDeviceHandleByIndex, h, 2),
-              error(n.nvmlDeviceGetGpuInstanceId, h)]
-    say([counts, uuids, kinds, ids, [memory.total, memory.used], pids, errors])
-    """
-    assert ask(fake_nvml, code) == [
-        [1, [1, 1], 7],
-        ["MIG-bbbb", UUID],
-        [1, 0],
-        [3, 1],
-        [20480 * MIB, 200 * MIB],
-        [[7], [7, 8]],
-        ["NotFound", "InvalidArgument"],
-    ]
-
-
 ERRORS = {
     "NOT_SUPPORTED": "NotSupported",
     "NO_PERMISSION": "NoPermission",
@@ -278,50 +218,6 @@ def test_a_function_is_refused_with_each_error(fake_nvml):
     say(answers)
     """
     assert ask(fake_nvml, code) == [[raised, None] for raised in ERRORS.values()]
-
-
-@pytest.mark.long
-def test_a_function_can_be_refused_from_a_later_call_on(fake_nvml):
-    fake_nvml.write(H100 + "refuse nvmlDeviceGetPowerUsage GPU_IS_LOST 3\n")
-    code = "say([error(n.nvmlDeviceGetPowerUsage, h) for _ in range(4)])"
-    assert ask(fake_nvml, code) == [None, None, "GpuIsLost", "GpuIsLost"]
-
-
-@pytest.mark.long
-def test_a_lost_gpu_answers_nothing(fake_nvml):
-    code = f"""
-    answers = []
-    for script in ({H100!r} + "lost 1", "gpu GPU-b", {H100!r}):
-        rewrite(script)
-        by_uuid = error(n.nvmlDeviceGetHandleByUUID, {UUID!r})
-        answers.append([error(n.nvmlDeviceGetName, h), by_uuid])
-    say(answers)
-    """
-    assert ask(fake_nvml, code) == [
-        ["GpuIsLost", "GpuIsLost"],
-        ["GpuIsLost", "NotFound"],
-        [None, None],
-    ]
-
-
-@pytest.mark.long
-def test_an_old_driver_lacks_the_newer_functions(old_fake_nvml):
-    code = """
-    new = [
-        (n.nvmlDeviceGetCurrentClocksEventReasons, h),
-        (n.nvmlDeviceGetTemperatureV, h, 0),
-        (n.nvmlGpmQueryDeviceSupport, h),
-        (n.nvmlGpmSampleAlloc,),
-        (n.nvmlGpmSampleFree, None),
-        (n.nvmlGpmSampleGet, h, None),
-        (n.nvmlGpmMigSampleGet, h, 1, None),
-        (n.nvmlGpmMetricsGet, n.c_nvmlGpmMetricsGet_t()),
-        (n.nvmlDeviceGetProcessesUtilizationInfo, h, 0),
-    ]
-    old = [n.nvmlDeviceGetCurrentClocksThrottleReasons(h), n.nvmlDeviceGetTemperature(h, 0)]
-    say([[error(*call) for call in new], *old])
-    """
-    assert ask(old_fake_nvml, code) == [["FunctionNotFound"] * 9, 1, 31]
 
 
 @pytest.mark.long

@@ -16,8 +16,7 @@ import pytest
 
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.selection import Selection, select
-from tests.conftest import ROOT, environment
-from tests.gpu_day.__main__ import main
+from tests.conftest import ROOT, environment, ran
 from tests.gpu_day.commands import Ended
 from tests.gpu_day.day import ARCHIVE_S, FAILED, FINISHED, REPORT_S, UNFINISHED, Call, Place
 from tests.gpu_day.steps import FIRST, PARTS, SWEEP, Part, Step
@@ -154,30 +153,7 @@ def test_every_gpu_test_is_in_a_step() -> None:
         assert "gpu" in (ROOT / name).read_text(), f"{name}: has no test for a GPU"
 
 
-def test_a_dry_run_prints_every_command_and_starts_nothing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["x", *PARTS, "--dry-run", "--out", str(tmp_path / "gpu")])
-    main()
-    printed = capsys.readouterr().out
-    for part in PARTS.values():
-        for one in part.steps:
-            assert re.search(rf" {one.most_s:.0f} s  {one.name} ", printed)
-    assert "run kernel_sweep --device cuda" in printed
-    assert not re.search(r"\{\w+\}", printed)
-    assert list(tmp_path.iterdir()) == []
-
-
 # ---- deadlines -----------------------------------------------------------------------------------
-
-
-def test_a_step_gets_its_most_or_what_is_left_of_the_part(day: Day) -> None:
-    day.takes_s = {"first": 60.0}
-    day.call(THREE, minutes=2.75).run()
-    limits = dict(day.started)
-    assert limits["first"] == 60.0
-    left_s = 165 - 60 - 5 - 5 - REPORT_S - ARCHIVE_S  # the second five seconds: its page
-    assert limits["last"] == left_s < 60.0
 
 
 def test_a_part_ends_in_time_though_every_step_hangs(day: Day) -> None:
@@ -260,23 +236,9 @@ def test_the_archive_has_rows_pages_logs_and_what_stands_beside_runs(day: Day) -
 # ---- for real ------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
-def test_without_a_gpu_a_part_refuses_in_words(tmp_path: Path) -> None:
-    done = called("first", "--out", str(tmp_path / "gpu"), CUDA_VISIBLE_DEVICES="")
-    assert done.returncode == 4, done.stderr
-    assert "torch finds no CUDA device" in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
 def called(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tests.gpu_day", *words],
-        cwd=ROOT,
-        env=environment(variables),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
+    return ran(
+        [sys.executable, "-m", "tests.gpu_day", *words], cwd=ROOT, env=environment(variables)
     )
 
 

@@ -1,14 +1,12 @@
 """Makefile: what it takes from its user, and where it lets Python look for packages."""
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, environment
-from tests.gpu_day.steps import PARTS
+from tests.conftest import ROOT, environment, ran
 from tests.search_path import searched
 
 
@@ -29,13 +27,11 @@ def make() -> Callable[..., str]:
     def commands(*words: str, **variables: str) -> str:
         # as a user calls it, also where the tests themselves were started by make
         ours = {name: text for name, text in os.environ.items() if not name.startswith("MAKE")}
-        return subprocess.run(
+        return ran(
             ["make", "--dry-run", "--always-make", *words],
             cwd=ROOT,
             env={**ours, **variables},
             check=True,
-            capture_output=True,
-            text=True,
         ).stdout
 
     return commands
@@ -58,9 +54,3 @@ def test_make_takes_where_results_go_from_its_command_line_only(make: Callable[.
         'py -m tests.gpu_day first --out "results/gpu" --archive "/a/b.tar.gz" --dry-run\n'
     )
     assert "--archive" not in make("gpu-rest")
-
-
-@pytest.mark.long
-def test_one_call_of_make_names_all_parts(make: Callable[..., str]) -> None:
-    assert " first sweep rest " in make("gpu")
-    assert {name for name in PARTS if f"gpu_day {name} " in make(f"gpu-{name}")} == set(PARTS)

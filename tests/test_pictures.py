@@ -1,13 +1,12 @@
 """docs/pictures.py: the README's pictures can be drawn anew, and the README shows them."""
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, ran
 from tests.made_runs import quickstart
 
 PNG = b"\x89PNG\r\n"
@@ -21,7 +20,7 @@ def test_every_picture_is_drawn_from_a_run(tmp_path: Path, require: Callable[[st
     program.write_text((ROOT / "docs" / "pictures.py").read_text())
     run = quickstart(tmp_path, lengths=(512, 2048, 8192))
     command = [sys.executable, str(program), str(run)]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    done = ran(command)
     assert done.returncode == 0, done.stderr
     drawn = [Path(line) for line in done.stdout.split()]
     shown = {path.name for path in drawn}

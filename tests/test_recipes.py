@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, ran
 from tests.made_runs import read_rows
 from tests.search_path import searched
 
@@ -48,14 +48,14 @@ def prepare(problem, inputs, weights):
     "reports/exports/names_only.py": '''
 """The names of the cases, a line each below a title."""
 
-from ..data.load import frame
+from ..data.load import rows_of
 from . import Exported
 
 MEANING = "the names of the cases, a line each"
 
 
 def export(runs):
-    lines = "".join(f"{case}\\n" for case in ("case", *frame(runs)["case"]))
+    lines = "".join(f"{case}\\n" for case in ("case", *(row["case"] for row in rows_of(runs))))
     notes = tuple(note for run in runs for note in run.notes)
     return Exported(content=lines, notes=notes)
 ''',
@@ -109,15 +109,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def python(house: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": searched(house / ".package"), "OMP_NUM_THREADS": "1"}
     environment.pop("ATTNBENCH_BACKENDS", None)
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=house,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    return ran([sys.executable, *arguments], cwd=house, env=environment, timeout=900)
 
 
 def attnbench(house: Path, *arguments: str) -> str:
@@ -204,7 +196,5 @@ def test_the_suite_accepts_the_new_files(house: Path, tests: tuple[str, ...]) ->
 def test_no_import_of_the_new_files_runs_upward(house: Path) -> None:
     code = "from importlinter.cli import lint_imports_command as main; main()"
     command = [sys.executable, "-c", code, "--config", "../pyproject.toml", "--no-cache"]
-    done = subprocess.run(
-        command, cwd=house / ".package", capture_output=True, text=True, check=False
-    )
+    done = ran(command, cwd=house / ".package", env=None)
     assert "0 broken" in done.stdout, done.stdout + done.stderr

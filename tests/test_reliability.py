@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,7 +12,7 @@ from random import Random
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, ran
 from tests.faults import in_process
 from tests.faults.outcome import Outcome
 from tests.faults.rows import check_rows, whole_lines
@@ -156,12 +155,10 @@ def test_a_process_that_forgets_everything_is_found_and_ended() -> None:
         "trial.none_left(); first = trial.outcome.left\n"
         "trial.none_left(); print(first, trial.outcome.left)\n"
     )
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", code],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": searched(ROOT, ROOT / ".package")},
-        capture_output=True,
-        text=True,
         check=True,
     )
     assert done.stdout == "1 1\n"
@@ -170,12 +167,9 @@ def test_a_process_that_forgets_everything_is_found_and_ended() -> None:
 @pytest.mark.nightly
 def test_the_short_sweep_survives(tmp_path: Path) -> None:
     words = ["--short", "--seed", "1", "--findings", str(tmp_path / "findings")]
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "tests.faults", *words],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": searched(ROOT / ".package")},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -10,12 +10,11 @@ from ...impls.problem import Dtype, Problem
 from ...reports.advise.asked import Asked, Implementation, Phase, Predicted
 from ..cases.case import Case, problem_of
 from ..cases.costs import input_bytes
-from ..models.layers import Model
-from ..models.questions import (
+from ..models.layers import (
+    Model,
     appended_bytes,
     cache_bytes,
     cached_bytes,
-    paged_cache_bytes,
     questions,
 )
 
@@ -73,7 +72,9 @@ class ModelShapes:
         return cache_bytes(self.model, context=context, batch=self.batch, dtype=self.dtype)
 
     def paged_cache_bytes(self, context: int) -> int:
-        return paged_cache_bytes(self.model, context=context, batch=self.batch, dtype=self.dtype)
+        return cache_bytes(
+            self.model, context=context, batch=self.batch, dtype=self.dtype, paged=True
+        )
 
     def predicted_peak(
         self, implementation: Implementation, problem: Mapping[str, Any]

@@ -236,7 +236,7 @@ def _dtype(text: str | None, model: "Model") -> "Dtype":
     """The weights' own, unless another is given; fp32 where theirs is none of ours."""
     from ...impls.problem import ITEM_BYTES
     from ..cases.axes import VALUE_ALIASES
-    from ..models.questions import DTYPES
+    from ..models.layers import DTYPES
 
     if text is None:
         return DTYPES.get(model.dtype or "", "fp32")
@@ -249,7 +249,7 @@ def _dtype(text: str | None, model: "Model") -> "Dtype":
 
 def _phases(text: str | None, model: "Model") -> "list[Phase]":
     """Raises BadInput for a phase in which the model has no attention."""
-    from ..models.questions import PHASES
+    from ..models.layers import PHASES
 
     stacks = {layer.stack for layer, _ in model.attention()}
     decodes = bool(stacks - {"encoder"})

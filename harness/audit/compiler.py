@@ -3,21 +3,18 @@
 import io
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import triton
 from triton import knobs
 
 from ...impls._triton.jobs import Job, jobs
-from ...impls._triton.nvidia_tools import Unreadable
 from ...impls.problem import Dtype
-from .architecture import Capability, dotted
-from .cuda_tools import notes_of, ptxas_notes, ptxas_version
-from .joined_code import disassemblies
-from .readings import Reading, kept, reading
+from .occupancy import Capability, dotted
+from .readings import notes_of, ptxas_notes, ptxas_version, reading
 
 TRITON = str(triton.__version__)
 PTXAS_SPOKE = "Compiling entry function"  # a line of its log, whatever the program is called
@@ -69,61 +66,18 @@ def _id(capability: Capability, values: Mapping[str, Any]) -> str:
     return "-".join(parts)
 
 
-@dataclass(slots=True, kw_only=True)
-class Built:
-    """A job as Triton compiled it, or took it from its cache. `log`: what ptxas said; "" if cached.
-
-    `reading`: what is kept of an earlier audit. `code`: the disassembly, or why there is none.
-    """
-
-    job: Job
-    kernel: Any
-    log: str
-    reading: Reading | None
-    code: str | Unreadable | None = None
-
-    @property
-    def cubin(self) -> bytes:
-        return bytes(self.kernel.asm["cubin"])
-
-    def notes(self) -> list[str]:
-        if self.log:
-            return notes_of(self.log)
-        return ptxas_notes(self.kernel.asm["ptx"], self.job.capability)
-
-
-def build(job: Job) -> Built:
-    """Raises whatever Triton raises."""
-    kernel, log = _compiled(job)
-    found = kept(bytes(kernel.asm["cubin"]), job.capability)
-    return Built(job=job, kernel=kernel, log=log, reading=found)
-
-
-def disassemble(built: Sequence[Built]) -> None:
-    """Fill `code`, for all of them at once: that takes little longer than for one."""
-    for one, code in zip(built, disassemblies([one.cubin for one in built]), strict=True):
-        one.code = code
-
-
 def compile_kernel(job: Job) -> dict[str, Any]:
-    """The fields of its row. Raises whatever Triton raises."""
-    return row_fields(build(job))
+    """The fields of its row: what the tools say of it; `missing` says why a fact is absent.
 
-
-def row_fields(built: Built) -> dict[str, Any]:
-    """What the tools say of a kernel; it is disassembled if it has to be and was not.
-
-    `missing` says why a fact is absent.
+    Raises whatever Triton raises.
     """
-    if built.reading is None and built.code is None:
-        disassemble([built])
-    job, metadata = built.job, built.kernel.metadata
-    if built.reading is not None:
-        found, missing = built.reading
-    else:
-        assert built.code is not None
-        found, missing = reading(built.cubin, job.capability, code=built.code, notes=built.notes)
-    version = ptxas_version(job.capability)
+    kernel, log = _compiled(job)
+
+    def notes() -> list[str]:
+        return notes_of(log) if log else ptxas_notes(kernel.asm["ptx"], job.capability)
+
+    found, missing = reading(bytes(kernel.asm["cubin"]), job.capability, notes)
+    version, metadata = ptxas_version(job.capability), kernel.metadata
     static_shared_bytes = found.pop("static_shared_bytes", None)
     if static_shared_bytes is not None:
         found["block_shared_bytes"] = metadata.shared + static_shared_bytes

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from ..rows.record import Record, Status
-from .architecture import ARCHITECTURES, SM_REGISTER_COUNT, Architecture
-from .occupancy import Block, occupancy
+from .occupancy import ARCHITECTURES, SM_REGISTER_COUNT, Architecture, Block, occupancy
 from .tensor_bound import most_busy
 
 OF_OCCUPANCY = (

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..files.errors import EnvironmentUnmet
-from ..process.death import signal_name
 from ..process.signals import Signals
-from ..process.worker_process import Interrupted, WorkerFailure
+from ..process.worker_process import Interrupted, WorkerFailure, signal_name
 from ..rows.record import Record, Status
 from ..run.listener import Listener
 from ..store.run_store import LOGS, Store
@@ -104,14 +103,11 @@ def _compile(pool: CompilerPool, store: Store, listener: Listener) -> AuditResul
     advice = "compiled kernels are in Triton's cache, so the next audit is faster"
     with Signals(advice=advice) as signals:
         try:
-            for event in pool.results(list(left), signals.check):
+            for event in pool.results(signals.check):
                 if isinstance(event, Started):
                     listener.running(event.case, "")
                 else:
-                    times = {"started_utc": event.started_utc, "spent_s": event.spent_s}
-                    found = {**event.fields, **times}
-                    status = Status(found.pop("status"))
-                    keep(kernel_record(left.pop(event.case), status, **found))
+                    keep(kernel_record(left.pop(event.case), **event.fields))
         except Interrupted:
             result.signal = signals.received
             name = signal_name(signals.received or signal.SIGINT)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
-from .architecture import PARTITION_COUNT
+from .occupancy import PARTITION_COUNT
 
 LIMITS = {
     "tensor": "matrix products",

@@ -48,8 +48,9 @@ def audit(
     from ...impls.problem import Dtype
     from ...reports.audit.cells import LEGEND
     from ...reports.pages.terminal_blocks import render_block
-    from ..terminal.progress import JsonProgress, QuietProgress, echo, say, started
-    from .architecture import parse_capabilities
+    from ..run.listener import Listener
+    from ..terminal.progress import JsonProgress, echo, say, started
+    from .occupancy import parse_capabilities
     from .pool import KernelSelection
     from .run import audit as audit_kernels
     from .table import AuditProgress, tables
@@ -59,7 +60,7 @@ def audit(
         dtypes=_chosen("--dtype", dtype, ("bf16", "fp16", "fp32"), get_args(Dtype)),
         kernels=_chosen("--kernel", kernel, KERNELS, KERNELS),
     )
-    progress = JsonProgress() if as_json else QuietProgress() if quiet else AuditProgress()
+    progress = JsonProgress() if as_json else Listener() if quiet else AuditProgress()
     with started(progress, "starting compilers"):
         audited = audit_kernels(selection, out, ["attnbench", *sys.argv[1:]], progress)
     sentences = [verdict.sentence for verdict in audited.verdicts]

@@ -17,7 +17,6 @@ from ..run.packs import packs
 from . import completion
 from .claims import claims
 from .compare import baseline_app, compare
-from .exit_code import exit_code
 from .gate import gate
 from .lists import list_app
 from .machine import doctor, selfcheck
@@ -25,7 +24,7 @@ from .options import argument, option, switch
 from .output import lasting_output, make_streams_safe
 from .report import export, report, show
 from .run import run
-from .verbs import FILES, MACHINE, MEASURE, READ, Verbs, command, examples
+from .verbs import FILES, MACHINE, MEASURE, READ, Verbs, command, examples, exit_code
 from .wall import wall
 
 FILES_OR_NAMES = "YAML files of scenarios or suites, or shipped names."

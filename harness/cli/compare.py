@@ -197,17 +197,12 @@ def print_comparison(found: "Comparison", shape: Shape) -> None:
     if shape is not Shape.TABLE:
         typer.echo(text.markdown(found) if shape is Shape.MD else text.as_json(found), nl=False)
         return
-    from rich.markup import escape
+    from ...reports.elements import Text
+    from .tables import show
 
-    from ..terminal.progress import echo
-    from .tables import table
-
-    titles, rows = text.table(found)
-    if rows:
-        echo(table("", titles, rows))
-        typer.echo("")
-    for sentence in text.sentences(found):
-        echo(escape(sentence))
+    table = text.table(found)
+    sentences = [Text(text=sentence) for sentence in text.sentences(found)]
+    show([table, *sentences] if table.rows else sentences)
 
 
 @command(baseline_app)

@@ -1,17 +1,14 @@
 """`run --dry-run`: every case and wall with its prediction, and how long they will take."""
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import torch
 from rich.console import RenderableType
 from rich.text import Text
 
 from ..cases.case import Case, Wall
 from ..cases.expected_time import Forecast
 from ..files.errors import EnvironmentUnmet
-from ..machine.cpu import cpu_name
 from ..machine.environment import fix_threads, pick_device
 from ..machine.free_memory import available_bytes
 from ..machine.pace import pace
@@ -21,25 +18,24 @@ from ..run.packs import packs
 from ..run.planning import budget_bytes_of
 from ..run.worker_pool import RunConfig
 from ..scenario import Scenario
-from ..scenario.estimate import Foreseen, Pace
-from ..scenario.preflight import Preflight, not_imported, preflight_outside_worker
+from ..scenario.estimate import Pace
+from ..scenario.preflight import Preflight, not_imported, predict, preflight_outside_worker
 from ..scenario.selection import SelectedCases, Selection, select
-from ..scenario.wall_prediction import predict
 from ..terminal.live_bar import busy
 from .tables import table
-from .wall_table import predicted_table
 
 COLUMNS = ("case", "input_bytes", "predicted_peak_bytes", "work_flops", "preflight")
+WALL_COLUMNS = ("wall", "predicted N", "why there is none, or whose formula it is")
 LEAVE_OUT = ("work_flops", "input_bytes")
 
 
 def preflight_tables(
-    scenario: Scenario, selection: Selection, root: Path, of_packs: Mapping[str, Any]
+    scenario: Scenario, selection: Selection, of_packs: Mapping[str, Any]
 ) -> Iterator[RenderableType]:
     """Cases and walls as tables, then how long they take, which exceed the time limit, and what
     packs foresee by their options.
 
-    Runs in `root` say how long cases took. Raises EnvironmentUnmet if there is no such device.
+    Raises EnvironmentUnmet if there is no such device.
     """
     with busy("predicting"):
         dry = DryRun(scenario, selection)
@@ -48,7 +44,7 @@ def preflight_tables(
             part
             for pack in packs()
             if pack.foreseen is not None
-            for part in pack.foreseen(dry, forecast, root, **pack.own(of_packs))
+            for part in pack.foreseen(dry, forecast, **pack.own(of_packs))
         ]
     yield from tables
     if (shard := selection.shard) is not None:
@@ -79,7 +75,7 @@ class DryRun:
         self.selected: SelectedCases = select(scenario, self.device.type, selection)
         self.environments = len(selection.interpreters)
         self.views = {one.id: self._view(one) for one in self.selected.cases}
-        self.walls = {wall.id: self._wall(wall) for wall in self.selected.walls}
+        self.walls = {wall.id: self._wall(wall) for wall in self.selected.units.walls}
 
     def tables(self) -> Iterator[RenderableType]:
         """Cases with bytes, predicted peak, work and refusals; walls with their prediction."""
@@ -93,13 +89,17 @@ class DryRun:
         if self.walls:
             count = f"{len(self.walls)} {'wall' if len(self.walls) == 1 else 'walls'}"
             title = f"{name}: {count} on {device}, budget {budget}"
-            yield predicted_table(title, list(self.walls.items()))
+            found = [
+                (wall, _longest(known), known["predicted_reason"])
+                for wall, known in self.walls.items()
+            ]
+            yield table(title, WALL_COLUMNS, found, right=WALL_COLUMNS[1:2], ids=True)
 
     def forecast(self) -> Forecast:
         """How long the run will take; measures how fast this machine is now."""
         fix_threads()
         scenario, planned = self.scenario, self.planned()
-        budget_s, walls = scenario.limits.wall_budget_s, self.selected.walls
+        budget_s, walls = scenario.limits.wall_budget_s, self.selected.units.walls
         if budget_s is not None and walls:
             budget_s *= len(walls) / len(self.selected.whole.walls)
         config = RunConfig(
@@ -118,7 +118,7 @@ class DryRun:
             planned,
             config,
             Pace(**found),
-            {name: _foreseen(view) for name, view in self.views.items()},
+            {name: view.foreseen for name, view in self.views.items()},
             {name: length for name, length in lengths.items() if length},
         )
 
@@ -127,14 +127,8 @@ class DryRun:
         """Cases, walls and studies of the plan, of which a shard has a part."""
         return len(self.selected.whole.ids)
 
-    def planned(self) -> list[Planned]:
-        return [*self.selected.cases, *self.selected.walls, *self.selected.studies]
-
-    def device_name(self) -> str | None:
-        """Of the GPU or the processor, as in a run's environment."""
-        if self.device.type == "cuda":
-            return str(torch.cuda.get_device_properties(self.device).name)
-        return cpu_name()
+    def planned(self) -> Sequence[Planned]:
+        return self.selected.units.planned
 
     def _view(self, case: Case) -> Preflight:
         return preflight_outside_worker(case, self.device, self.budget)
@@ -157,9 +151,7 @@ class DryRun:
         return case, f"{inputs:,}", peak_text, f"{view.fields['work_flops']:,}", result
 
 
-def _foreseen(view: Preflight) -> Foreseen:
-    return Foreseen(
-        refused=view.status is not None,
-        peak_bytes=view.fields["predicted_peak_bytes"],
-        compiles=view.backend is not None and view.backend.compiles,
-    )
+def _longest(known: Mapping[str, Any]) -> str:
+    """Beside the formula of another dtype or backend, at least that."""
+    n, bound = known["predicted_seq_len"], known.get("predicted_source") == "nearest"
+    return "-" if n is None else f"{'>= ' if bound else ''}{n:,}"

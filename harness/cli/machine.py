@@ -3,7 +3,7 @@ this machine can measure, and how far to believe it.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -13,7 +13,6 @@ from .options import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait
 
 if TYPE_CHECKING:
     from ...reports.elements import Block
-    from ..doctor import Findings
 
 
 def doctor(
@@ -37,32 +36,22 @@ def doctor(
         with Steps(quiet=as_json) as steps:
             steps.step("starting")
             from ..doctor.calibrate import calibrate as measured
-            from .calibration_text import blocks
+            from .machine_text import of_calibration
 
             found = measured(device.value, out, wait=wait, step=steps.step)
-        _end(found.exit_code, blocks(found, out), found.as_line() if as_json else None, indent=2)
+        _end(
+            found.exit_code,
+            of_calibration(found, out),
+            found.as_line() if as_json else None,
+            indent=2,
+        )
     with busy("looking at this machine", quiet=as_json):
         from ..doctor import examine
+        from .machine_text import of_machine
 
         findings = examine(out)
     document = findings.as_dict() if as_json else None
-    _end(findings.exit_code, _tables(findings), document, indent=2)
-
-
-def _tables(found: "Findings") -> "Iterator[Block]":
-    """One for the machine, and one for each GPU."""
-    from ...reports.elements import Table
-
-    titles = {"": ""} | {finding.gpu: finding.gpu for finding in found.findings}
-    used = {gpu["short_uuid"] for gpu in found.gpus if gpu["torch_uses"]}
-    for gpu, title in titles.items():
-        rows: list[tuple[str, ...]] = []
-        for one in (one for one in found.findings if one.gpu == gpu):
-            rows.append((one.about, one.grade, one.found))
-            if one.advice:  # below the finding: three columns fit 80 characters, four do not
-                rows.append(("", "", f"-> {one.advice}"))
-        which = ", the one that torch uses" if gpu in used else ""
-        yield Table(title=title + which, columns=("about", "", "found"), rows=tuple(rows))
+    _end(findings.exit_code, of_machine(findings), document, indent=2)
 
 
 def selfcheck(
@@ -83,21 +72,22 @@ def selfcheck(
     """
     from ..terminal.progress import progress, started
 
-    options = run_options(progress(quiet=quiet or as_json), wait=wait)
+    quiet = quiet or as_json
     if court:
         from ..selfcheck.court import court as tried
-        from .court_text import blocks, court_progress
+        from .machine_text import CourtProgress, of_court
 
-        options = run_options(court_progress(quiet=quiet or as_json), wait=wait)
-        with started(options.listener):
-            result = tried(device.value, out, seed, options)
-        _end(result.exit_code, blocks(result), result.as_dict() if as_json else None)
+        listener = progress(quiet=True) if quiet else CourtProgress()
+        with started(listener):
+            result = tried(device.value, out, seed, run_options(listener, wait=wait))
+        _end(result.exit_code, of_court(result), result.as_dict() if as_json else None)
     from ..selfcheck.noise import selfcheck as check
-    from .selfcheck_text import blocks as said
+    from .machine_text import of_noise
 
-    with started(options.listener):
-        floor = check(device.value, out, seed, options)
-    _end(floor.exit_code, said(floor, out), floor.as_dict() if as_json else None)
+    listener = progress(quiet=quiet)
+    with started(listener):
+        floor = check(device.value, out, seed, run_options(listener, wait=wait))
+    _end(floor.exit_code, of_noise(floor, out), floor.as_dict() if as_json else None)
 
 
 def _end(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files.errors import BadInput, shown
-from ..scenario.yaml_text import read_yaml
+from ..scenario.document import read_yaml
 
 NOISE = "noise"
 METRICS = ("latency", "peak_bytes", "energy_per_call")

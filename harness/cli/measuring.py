@@ -1,15 +1,20 @@
-"""What `attnbench run` and `wall` share: reading scenarios, measuring them, printing the result."""
+"""What verbs that measure share: reading scenarios, measuring one of them or a suite, one run after
+the other, and printing what came of it.
+"""
 
 import json
+import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, Refusal, shown
+from ..rows.record import FAILURES, Status
 from .options import (
     DEFAULT_ROOT,
     OUTPUT,
@@ -30,10 +35,15 @@ from .options import (
 from .texts import separated
 
 if TYPE_CHECKING:
+    from ...reports.pages.report import Report
     from ..run.run_rows import RunResult
     from ..run.start import RunOptions
-    from ..run.suite import SuiteEntry
+    from ..run.suite import Suite, SuiteEntry
+    from ..scenario import Entry
+    from ..scenario.selection import Selection
+    from ..store.suites import SuiteState
 
+SIGNALLED = 128  # exit codes above tell the signal
 GIVEN = ("backends", "head_dim", "model", "phase", "tp", "baseline")
 """Options of a grid beside those of the axes of a problem, by the names of a scenario's fields."""
 
@@ -100,10 +110,12 @@ def read_scenarios(
     axes: Mapping[str, str | bool],
     changes: list[str],
     more_backends: Mapping[str, str],
-) -> tuple[list[Any], bool]:
-    """All scenarios, and whether they are a suite."""
-    from ..scenario import Entry, from_axes
-    from .suite import read_entries
+) -> "tuple[list[Entry], bool]":
+    """The entries of all files and names, and whether they are a suite.
+
+    A mistake in the last one is found before the first one is measured. Raises BadInput.
+    """
+    from ..scenario import Entry, from_axes, load_entries
 
     if scenarios and axes:
         if hint := separated(scenarios, sys.argv):
@@ -120,7 +132,33 @@ def read_scenarios(
         )
     if axes:
         return [Entry(scenario=from_axes(axes, changes, more_backends))], False
-    return read_entries(scenarios, changes, more_backends)
+    files = [load_entries(name, changes, more_backends) for name in scenarios]
+    is_suite = len(files) > 1 or any(file.is_list for file in files)
+    return [entry for file in files for entry in file.entries], is_suite
+
+
+def planned_entries(
+    entries: "Sequence[Entry]", selection: "Selection", of_models: "Entry | None" = None
+) -> "list[SuiteEntry]":
+    """With the command line's --only and --skip, which narrow each entry's own.
+
+    `of_models`: the entry of a suite that looks at the selection's attachments, in place of the
+    others; it is the first, so that a bad file is found before anything is measured.
+    """
+    from ..run.suite import SuiteEntry
+
+    shard = selection.shard
+    return [
+        SuiteEntry(
+            scenario=one.scenario,
+            selection=replace(
+                selection.narrowed(one.only, one.skip),
+                attachments=selection.attachments if of_models in (None, one) else (),
+                shard=shard and replace(shard, turn=number),
+            ),
+        )
+        for number, one in enumerate([*([of_models] if of_models else ()), *entries])
+    ]
 
 
 def print_dry_run(
@@ -136,7 +174,7 @@ def print_dry_run(
 
     check_interpreters(planned[0].selection.interpreters)
     for entry in planned:
-        for table in preflight_tables(entry.scenario, entry.selection, root, of_packs):
+        for table in preflight_tables(entry.scenario, entry.selection, of_packs):
             echo(table)
 
 
@@ -144,10 +182,10 @@ def measure(
     job: "Callable[[RunOptions], RunResult]", options: "RunOptions", session: Session
 ) -> None:
     """Do a run, print its folder on stdout, and a summary on stderr; exit with its exit code."""
-    from ..terminal import live_bar
-    from ..terminal import progress as terminal
+    from ..terminal.live_bar import busy
+    from ..terminal.progress import counts, say, started
 
-    with terminal.started(options.listener):
+    with started(options.listener):
         result = job(options)
     if session.as_json:
         end = {"reason": "end", "run": str(result.path), "statuses": dict(result.statuses)}
@@ -155,11 +193,101 @@ def measure(
         raise typer.Exit(result.exit_code)
     typer.echo(result.path)
     if not session.quiet:
-        with live_bar.busy("reading the results"):
+        say(counts(result.statuses), stderr=True)
+        with busy("reading the results"):
             from ...reports.pages.report import open_report
-            from ...reports.pages.terminal import terminal_summary
-            from .wall_table import found_table
 
-            answers = terminal_summary(open_report([result.path]))
-        terminal.print_summary(result.statuses, answers, found_table(result.path), result.path)
+            found = open_report([result.path])
+        _print_answers(found)
+        where = shlex.quote(str(result.path))
+        if any(result.statuses[status] for status in FAILURES):
+            say(f"why it failed: attnbench show {where} --sections refusals", stderr=True)
+        verb = "run --resume" if result.statuses[Status.INTERRUPTED] else "report"
+        say(f"next: attnbench {verb} {where}", stderr=True)
     raise typer.Exit(result.exit_code)
+
+
+def _print_answers(found: "Report") -> None:
+    from ...reports.pages.terminal import searched_walls, terminal_summary
+    from ..terminal.progress import echo, say
+
+    for sentence in terminal_summary(found):
+        say(sentence, style="bold", stderr=True)
+    for walls in searched_walls(found):
+        echo(walls, stderr=True)
+
+
+def measure_suite(
+    suite: "Suite", options: "RunOptions", session: "Session", *, force: bool = False
+) -> None:
+    """Measure what a suite lacks; print its folder. Exits with the worst exit code."""
+    from rich.markup import escape
+
+    from ..terminal.progress import counts, echo, say, started
+
+    talks = not (session.as_json or session.quiet)
+    codes = []
+    try:
+        for number in suite.pending():
+            scenario = suite.entries[number].scenario
+            if session.as_json:
+                of = {"number": number, "of": len(suite.entries), "scenario": scenario.name}
+                typer.echo(json.dumps({"reason": "entry", **of}))
+            elif talks:
+                place = f"{number + 1} of {len(suite.entries)}: {escape(scenario.name)}:"
+                echo(f"\n[bold]{place}[/] {escape(scenario.question)}", stderr=True)
+            with started(options.listener):
+                end = suite.measure(number, options, force=force)
+            codes.append(end.exit_code)
+            if isinstance(end, Refusal):
+                if not session.as_json:
+                    typer.echo(f"{scenario.name}: {end}", err=True)
+            else:
+                options = replace(options, wait=True)  # who takes the device skips no entry
+                if talks:
+                    say(counts(end.statuses), stderr=True)
+            if end.exit_code > SIGNALLED:
+                break
+        code = max([1 if suite.has_failures else 0, *codes])
+    finally:
+        if remark := suite.close():
+            options.listener.remark(remark)
+    if suite.path.exists():
+        _print_end(suite.path, session)
+    raise typer.Exit(code)
+
+
+def _print_end(path: Path, session: "Session") -> None:
+    """Print the suite's folder on stdout, and an answer per question on stderr."""
+    from ..store.suites import suite_state
+
+    state = suite_state(path)
+    if not session.as_json:
+        typer.echo(path)
+        if not session.quiet:
+            _print_summary(state)
+        return
+    statuses: Counter[str] = Counter()
+    entries = []
+    for one in state.entries:
+        statuses.update(one.state.statuses if one.state else {})
+        run = str(one.state.path) if one.state else None
+        entries.append({"scenario": one.scenario, "ended": one.ended, "run": run})
+    end = {"reason": "end", "suite": str(path), "entries": entries, "statuses": dict(statuses)}
+    typer.echo(json.dumps(end))
+
+
+def _print_summary(state: "SuiteState") -> None:
+    from ...reports.pages.report import open_report, per_question
+    from ..terminal.progress import counts, say
+
+    for one in per_question(open_report(state.runs)) if state.runs else ():
+        say(f"\n{one.title}", style="bold", stderr=True)
+        _print_answers(one)
+    say("", stderr=True)
+    for entry in state.entries:
+        ended = counts(entry.state.statuses) if entry.is_finished and entry.state else entry.ended
+        reason = f": {entry.refused}" if entry.ended == "refused" else ""
+        say(f"{entry.scenario}: {ended}{reason}", stderr=True)
+    verb = "report" if state.has_ended else "run --resume"
+    say(f"next: attnbench {verb} {shlex.quote(str(state.path))}", stderr=True)

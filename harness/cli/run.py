@@ -3,12 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..files.errors import BadInput
 from ..run.packs import opted, run_options, selected
 from . import completion
-from .measuring import Grid, Session, measure, print_dry_run, read_scenarios
+from .measuring import (
+    Grid,
+    Session,
+    measure,
+    measure_suite,
+    planned_entries,
+    print_dry_run,
+    read_scenarios,
+)
 from .options import (
     EARLIER,
     HOW,
@@ -187,7 +196,6 @@ def _resume(
     from ..run.suite import Suite
     from ..store.names import find
     from ..store.suites import is_suite
-    from .suite import measure_suite
 
     path = find(run, session.out, unfinished=True)
     pythons, attachments = selection.interpreters, selection.attachments
@@ -205,7 +213,6 @@ def _planned(
     """What is measured, and whether it is a suite. Raises BadInput."""
     from ..scenario.of_attachments import alone, beside
     from ..scenario.selection import backends_of, refuse_too_many, refuse_unmatched
-    from .suite import planned_entries
 
     attachments, own = selection.attachments, None
     if attachments and not (scenarios or grid.values):
@@ -231,13 +238,13 @@ def _measure(
     from ..run.start import start_run
     from ..run.suite import Suite
     from ..scenario.selection import refuse_imports
-    from .suite import measure_suite, suite_name
 
     for entry in planned:
         refuse_imports(entry.scenario.backends, allowed=options.allow_import)
     out, seed = session.out, session.seed
     if is_suite:
-        suite = Suite.create(out, suite_name(scenarios), planned, seed, options.command)
+        name = Path(scenarios[0]).stem if len(scenarios) == 1 else ""  # of the one suite file
+        suite = Suite.create(out, name or "suite", planned, seed, options.command)
         return measure_suite(suite, options, session)
     (one,) = planned
     return measure(

@@ -14,10 +14,10 @@ from ..machine.calibration_file import SCHEMA, append, check_writable
 from ..machine.cpu import cpu_name
 from ..machine.environment import fix_threads, pick_device
 from ..machine.nvml import nvml_device
-from ..measure.data_sheets import specified
+from ..measure.physical_floor import specified
 from ..process.device_lock import device_lock
-from .calibration_checks import Check, Expectation, check_counters, loads_of
-from .peaks import Peak, Sizes, measure, peaks_of
+from .calibration_checks import LOADS, WINDOW_S, Check, Expectation, check_counters
+from .peaks import KINDS, Peak, Sizes, measure
 
 STEADY_RATIO = 0.15
 """Half the width of a rate's interval: beyond it other work ran, and the best of the repeats may be
@@ -73,7 +73,7 @@ def calibrate(
     *,
     wait: bool,
     sizes: Sizes | None = None,
-    window_s: float | None = None,
+    window_s: float = WINDOW_S,
     step: Callable[[str, int], object] = lambda what, total: None,
 ) -> Calibration:
     """Measure, check, and append to `root`/calibration.jsonl.
@@ -90,7 +90,7 @@ def calibrate(
     check_writable(root)
     gpu = nvml_device(device)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
-    total = len(loads_of(device)) + len(peaks_of(device))
+    total = len(LOADS[device.type]) + len(KINDS[device.type]) + 1  # copying
 
     def begins(what: str) -> None:
         step(what, total)

@@ -84,10 +84,7 @@ CPU_EXPECTATIONS = (
         "the core was shared: other work runs on this machine",
     ),
 )
-CUDA_LOADS = ("idle", "one block", "half the time", "large bf16 product")
-CPU_LOADS = ("idle", "one thread")
-CUDA_PROBES = ("busy", "gpm")
-CPU_PROBES = ("host",)
+PROBES = {"cpu": ("host",), "cuda": ("busy", "gpm")}
 
 
 def cuda_expectations(sm_count: int) -> tuple[Expectation, ...]:
@@ -116,6 +113,10 @@ def cuda_expectations(sm_count: int) -> tuple[Expectation, ...]:
 # ---- loads ---------------------------------------------------------------------------------------
 
 
+CPU = torch.device("cpu")
+ON_MS = ON_S * 1e3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """A call to repeat.
@@ -125,16 +126,37 @@ class Load:
 
     call: Call
     call_ms: float
-    device: torch.device
+    device: torch.device = CPU
 
 
-CPU = torch.device("cpu")
-ON_MS = ON_S * 1e3
-IDLE = Load(call=lambda: time.sleep(ON_S), call_ms=ON_MS, device=CPU)
+def idle(_: torch.device) -> Load:
+    return Load(call=lambda: time.sleep(ON_S), call_ms=ON_MS)
 
 
-def cuda_loads(device: torch.device) -> dict[str, Load]:
-    """By the names in cuda_expectations; idle comes first, before anything warms the GPU."""
+def one_thread(_: torch.device) -> Load:
+    """Keeps one core busy."""
+
+    def spin() -> None:
+        end = time.perf_counter() + ON_S
+        while time.perf_counter() < end:
+            pass
+
+    return Load(call=spin, call_ms=ON_MS)
+
+
+def one_block(device: torch.device) -> Load:
+    return Load(call=sleep_on_gpu, call_ms=ON_MS, device=device)
+
+
+def half_the_time(device: torch.device) -> Load:
+    def on_and_off() -> None:
+        spent_s = seconds_of(sleep_on_gpu, device)
+        time.sleep(spent_s)
+
+    return Load(call=on_and_off, call_ms=2 * ON_MS)
+
+
+def large_product(device: torch.device) -> Load:
     generator = torch.Generator(device).manual_seed(0)
     a, b = (
         torch.randn(GEMM, GEMM, device=device, generator=generator).bfloat16() for _ in range(2)
@@ -144,33 +166,12 @@ def cuda_loads(device: torch.device) -> dict[str, Load]:
     def multiply() -> object:
         return torch.matmul(a, b, out=out)
 
-    def one_block() -> None:
-        torch.cuda._sleep(int(ON_S * SM_CLOCK_HZ))
-
-    def on_and_off() -> None:
-        spent_s = seconds_of(one_block, device)
-        time.sleep(spent_s)
-
     multiply()
-    seconds_of(one_block, device)
-    product_ms = 1e3 * seconds_of(multiply, device)
-    return {
-        "idle": IDLE,
-        "one block": Load(call=one_block, call_ms=ON_MS, device=device),
-        "half the time": Load(call=on_and_off, call_ms=2 * ON_MS, device=CPU),
-        "large bf16 product": Load(call=multiply, call_ms=product_ms, device=device),
-    }
+    return Load(call=multiply, call_ms=1e3 * seconds_of(multiply, device), device=device)
 
 
-def cpu_loads() -> dict[str, Load]:
-    return {"idle": IDLE, "one thread": Load(call=one_thread, call_ms=ON_MS, device=CPU)}
-
-
-def one_thread() -> None:
-    """Keeps one core busy."""
-    end = time.perf_counter() + ON_S
-    while time.perf_counter() < end:
-        pass
+def sleep_on_gpu() -> None:
+    torch.cuda._sleep(int(ON_S * SM_CLOCK_HZ))
 
 
 def seconds_of(call: Call, device: torch.device) -> float:
@@ -181,43 +182,42 @@ def seconds_of(call: Call, device: torch.device) -> float:
     return time.perf_counter() - start
 
 
+LOADS: dict[str, dict[str, Callable[[torch.device], Load]]] = {
+    "cpu": {"idle": idle, "one thread": one_thread},
+    "cuda": {
+        "idle": idle,
+        "one block": one_block,
+        "half the time": half_the_time,
+        "large bf16 product": large_product,
+    },
+}
+"""By the subjects of the expectations; idle comes first, before anything warms the GPU."""
+
+
 # ---- checking ------------------------------------------------------------------------------------
-
-
-def loads_of(device: torch.device) -> tuple[str, ...]:
-    """The names of the loads, in their order."""
-    return CUDA_LOADS if device.type == "cuda" else CPU_LOADS
 
 
 def check_counters(
     device: torch.device,
     gpu: Device,
-    window_s: float | None = None,
+    window_s: float = WINDOW_S,
     begins: Callable[[str], object] = lambda what: None,
 ) -> list[Check]:
-    """Raises torch.OutOfMemoryError if the loads do not fit. `begins` hears of each load."""
-    window_s = window_s or WINDOW_S
-    if device.type != "cuda":
-        return run(cpu_loads(), CPU_EXPECTATIONS, CPU_PROBES, gpu, window_s, begins)
-    sm_count = torch.cuda.get_device_properties(device).multi_processor_count
-    loads, expectations = cuda_loads(device), cuda_expectations(sm_count)
-    return run(loads, expectations, CUDA_PROBES, gpu, window_s, begins)
+    """Each load once, all its readings from one window. `begins` hears of each load.
 
-
-def run(
-    loads: Mapping[str, Load],
-    expectations: Iterable[Expectation],
-    probes: Iterable[str],
-    device: Device,
-    window_s: float,
-    begins: Callable[[str], object] = lambda what: None,
-) -> list[Check]:
-    """Each load once, all its readings from one window."""
+    Raises torch.OutOfMemoryError if the loads do not fit.
+    """
     readings = {}
-    for name, load in loads.items():
+    for name, make in LOADS[device.type].items():
         begins(f"checking counters: {name}")
-        readings[name] = read(load, probes, device, window_s)
-    return [check_reading(one, readings[one.subject]) for one in expectations]
+        readings[name] = read(make(device), PROBES[device.type], gpu, window_s)
+    return [check_reading(one, readings[one.subject]) for one in expectations(device)]
+
+
+def expectations(device: torch.device) -> tuple[Expectation, ...]:
+    if device.type != "cuda":
+        return CPU_EXPECTATIONS
+    return cuda_expectations(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
 def read(load: Load, probes: Iterable[str], device: Device, window_s: float) -> Readings:

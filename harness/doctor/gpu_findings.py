@@ -10,9 +10,9 @@ from humanize import naturalsize
 
 from ..machine.nvml import ERROR_TEXTS, without_function
 from ..measure.conditions import NVML_THROTTLED
-from ..measure.utilization_tier import MEANING
-from ..process.gpu_users import Process
-from .finding import Finding, Grade, calibration_finding
+from ..process.gpu_users import Process, Users
+from ..rows.utilization import MEANING
+from . import Finding, Grade, calibration_finding
 from .gpu_facts import GpuFacts
 
 BUSY_SHARE = 0.05
@@ -51,7 +51,7 @@ def gpu_findings(facts: GpuFacts) -> list[Finding]:
         return [Finding("gpu", *lost(facts), gpu=gpu)]
     found = []
     for about, needed, question in QUESTIONS:
-        if needed and facts.values[needed] is None:  # the driver does not give it
+        if needed and facts.value(needed) is None:  # the driver does not give it
             grade: Grade = "ok" if about in OPTIONAL else "note"
             found.append(Finding(about, unknown(facts, needed), grade, gpu=gpu))
         else:
@@ -62,14 +62,14 @@ def gpu_findings(facts: GpuFacts) -> list[Finding]:
 
 
 def lost(facts: GpuFacts) -> Said:
-    found = "lost" if facts.uuid else f"lost ({facts.reasons['uuid']})"
+    found = "lost" if facts.value("uuid") else f"lost ({facts.readings['uuid'].reason})"
     advice = "restart the machine; Xid 79 in dmesg means that it has fallen off the bus"
     return Said(found, "bad", advice)
 
 
 def identity(facts: GpuFacts) -> Said:
-    name, total = facts.values["name"], facts.values["memory_total_bytes"]
-    capability = facts.values["compute_capability"]
+    name, total = facts.value("name"), facts.value("memory_total_bytes")
+    capability = facts.value("compute_capability")
     parts = [
         name or f"name {unknown(facts, 'name')}",
         f"{total / 2**30:.1f} GiB" if total else f"memory {unknown(facts, 'memory_total_bytes')}",
@@ -80,7 +80,7 @@ def identity(facts: GpuFacts) -> Said:
 
 
 def memory(facts: GpuFacts) -> Said:
-    free, used = facts.values["memory_free_bytes"], facts.values["memory_used_bytes"]
+    free, used = facts.value("memory_free_bytes"), facts.value("memory_used_bytes")
     return Said(f"{free / 2**30:.1f} GiB free, {naturalsize(used, binary=True)} used")
 
 
@@ -92,12 +92,12 @@ def utilization(facts: GpuFacts) -> Said:
         "any_tensor_ratio": "tensor",
         "dram_bandwidth_ratio": "memory",
     }
-    values = [(word, facts.values.get(name)) for name, word in names.items()]
+    values = [(word, facts.value(name)) for name, word in names.items()]
     shown = ", ".join(f"{word} {100 * value:.0f} %" for word, value in values if value is not None)
     found = f"{facts.tier}: {MEANING[facts.tier]}" + (f"; now {shown}" if shown else "")
     if facts.tier == "gpm":
         return Said(found)
-    why = without_function(facts.reasons["sm_active_ratio"])
+    why = without_function(facts.readings["sm_active_ratio"].reason)
     advice = []
     if ERROR_TEXTS["NVML_ERROR_FUNCTION_NOT_FOUND"] in why:
         advice.append("a newer driver has them, for Hopper and newer GPUs")
@@ -108,8 +108,8 @@ def utilization(facts: GpuFacts) -> Said:
 
 def others(facts: GpuFacts) -> Said:
     """Work of others would be measured with ours."""
-    users = facts.users
-    busy = [facts.values.get(name) for name in ("kernel_busy_ratio", "sm_active_ratio")]
+    users: Users | None = facts.value("processes")
+    busy = [facts.value(name) for name in ("kernel_busy_ratio", "sm_active_ratio")]
     busiest = max((value for value in busy if value is not None), default=0.0)
     working = busiest > BUSY_SHARE
     share = f"; the GPU is busy {100 * busiest:.0f} % of the time" if working else ""
@@ -142,14 +142,14 @@ def described(process: Process) -> str:
 def clocks(facts: GpuFacts) -> Said:
     parts = []
     for word, name in (("SM", "sm_clock_mhz"), ("memory", "memory_clock_mhz")):
-        now, most = facts.values[name], facts.values[f"max_{name}"]
+        now, most = facts.value(name), facts.value(f"max_{name}")
         if now is not None:
             parts.append(f"{word} {now} of {'?' if most is None else most} MHz")
     return Said(", ".join(parts))
 
 
 def throttling(facts: GpuFacts) -> Said:
-    mask = facts.values["clock_event_mask"]
+    mask = facts.value("clock_event_mask")
     events = "; ".join(text for bit, text in EVENTS.items() if mask & bit)
     found = events or (f"mask {mask:#x}" if mask else "none")
     if not mask & NVML_THROTTLED:
@@ -158,7 +158,7 @@ def throttling(facts: GpuFacts) -> Said:
 
 
 def temperature(facts: GpuFacts) -> Said:
-    now, limit = facts.values["temperature_c"], facts.values["temperature_limit_c"]
+    now, limit = facts.value("temperature_c"), facts.value("temperature_limit_c")
     if limit is None:
         return Said(f"{now} °C")
     found = f"{now} °C, slows down at {limit} °C"
@@ -167,13 +167,13 @@ def temperature(facts: GpuFacts) -> Said:
 
 
 def power(facts: GpuFacts) -> Said:
-    now, limit = facts.values["power_w"], facts.values["power_limit_w"]
+    now, limit = facts.value("power_w"), facts.value("power_limit_w")
     return Said(f"{now:.0f} W" + (f" of at most {limit:.0f} W" if limit is not None else ""))
 
 
 def ecc(facts: GpuFacts) -> Said:
-    errors = facts.values["uncorrected_ecc_count"]
-    if not facts.values["ecc_enabled"]:
+    errors = facts.value("uncorrected_ecc_count")
+    if not facts.value("ecc_enabled"):
         return Said("off")
     if errors is None:
         return Said(f"on; errors {unknown(facts, 'uncorrected_ecc_count')}", "note")
@@ -186,7 +186,7 @@ def ecc(facts: GpuFacts) -> Said:
 
 
 def persistence(facts: GpuFacts) -> Said:
-    if facts.values["persistence_enabled"]:
+    if facts.value("persistence_enabled"):
         return Said("on")
     advice = (
         "the first process waits until the GPU is initialized, and clocks start low: nvidia-smi"
@@ -196,7 +196,7 @@ def persistence(facts: GpuFacts) -> Said:
 
 
 def compute_mode(facts: GpuFacts) -> Said:
-    mode = facts.values["compute_mode"]
+    mode = facts.value("compute_mode")
     if mode == "prohibited":
         return Said(mode, "bad", "no program may use this GPU: nvidia-smi -c 0, as root")
     if not mode.startswith("exclusive"):
@@ -212,9 +212,9 @@ def mig(facts: GpuFacts) -> Said:
     if facts.instance_of is not None:
         advice = "clocks, power and temperature are those of the whole GPU, which others may use"
         return Said("this is an instance, a part of a GPU", "note", advice)
-    if facts.values["mig_enabled"] is None:
+    if facts.value("mig_enabled") is None:
         return Said(unknown(facts, "mig_enabled"))
-    if not facts.values["mig_enabled"]:
+    if not facts.value("mig_enabled"):
         return Said("off")
     advice = "name one in CUDA_VISIBLE_DEVICES (MIG-...)"
     return Said("on: programs run on instances of it", "note", advice)
@@ -222,7 +222,7 @@ def mig(facts: GpuFacts) -> Said:
 
 def unknown(facts: GpuFacts, name: str) -> str:
     """The JSON keeps the reason with the name of NVML's function."""
-    return f"unknown: {without_function(facts.reasons[name])}"
+    return f"unknown: {without_function(facts.readings[name].reason)}"
 
 
 QUESTIONS: tuple[tuple[str, str, Callable[[GpuFacts], Said]], ...] = (

@@ -34,9 +34,11 @@ class Sizes:
     most_s: float = 4.0
 
 
-CUDA_SIZES = Sizes(gemm=8192, copy_bytes=1 << 30)  # many times as large as any L2
-# a copy larger than the caches of all but the largest servers
-CPU_SIZES = Sizes(gemm=2048, copy_bytes=256 << 20, warm_up_s=0.1)
+SIZES = {
+    # a copy larger than the caches of all but the largest servers
+    "cpu": Sizes(gemm=2048, copy_bytes=256 << 20, warm_up_s=0.1),
+    "cuda": Sizes(gemm=8192, copy_bytes=1 << 30),  # many times as large as any L2
+}
 FEWEST_BLOCKS = 3
 KINDS = {
     "cpu": (("fp32", torch.float32), ("bf16", torch.bfloat16)),
@@ -74,11 +76,6 @@ class Peak:
         return latency_interval([self.block_ms])
 
 
-def peaks_of(device: torch.device) -> tuple[str, ...]:
-    """What is measured, in words."""
-    return (*(f"{name} products" for name, _ in KINDS[device.type]), "copying")
-
-
 def measure(
     device: torch.device,
     sizes: Sizes | None = None,
@@ -88,11 +85,11 @@ def measure(
 
     `begins` hears of each.
     """
-    sizes = sizes or (CUDA_SIZES if device.type == "cuda" else CPU_SIZES)
+    sizes = sizes or SIZES[device.type]
     clock = clock_for(device)
     found = []
-    for (name, dtype), what in zip(KINDS[device.type], peaks_of(device), strict=False):
-        begins(f"measuring peaks: {what}")
+    for name, dtype in KINDS[device.type]:
+        begins(f"measuring peaks: {name} products")
         product = gemm(device, dtype, sizes.gemm)
         with tf32(allowed=name == "tf32"):
             found.append(measure_peak(f"gemm_{name}_flops_per_s", product, clock, sizes))

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from .errors import BadInput
+
 PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.attnbench-tmp")
 MOST_LINKS = 40  # as the kernel: more are a loop
@@ -56,6 +58,35 @@ def open_plain(
         os.close(fd)
         raise NotPlain(errno.EINVAL, "not a plain file")
     return fd
+
+
+def read_text(path: Path, name: str, most_bytes: int, wanted: str) -> str:
+    """A user's file, of UTF-8, also at the end of links; a pipe is not waited for.
+
+    Raises BadInput, which calls it `name`, at the line and column of the first bad byte.
+    """
+    try:
+        with os.fdopen(open_plain(os.path.realpath(path)), "rb") as file:
+            content = file.read(most_bytes + 1)
+    except FileNotFoundError:
+        raise BadInput(f"{name}: no such file; wanted {wanted}") from None
+    except (OSError, ValueError) as error:  # a ValueError for a NUL byte
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"{name}: {reason}; wanted {wanted}") from None
+    if len(content) > most_bytes:
+        raise BadInput(f"{name}: larger than {most_bytes >> 20} MiB; wanted {wanted}")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        where = f"{name}:{text_place(content[: error.start].decode())}"
+        raise BadInput(
+            f"{where}: byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        ) from None
+
+
+def text_place(before: str) -> str:
+    """line:col of the character that follows `before`."""
+    return f"{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
 
 
 def append_lines(path: Path, text: str) -> None:

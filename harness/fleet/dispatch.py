@@ -8,12 +8,12 @@ import signal
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import TYPE_CHECKING
 
 from ..cases.case import Group
 from ..files.errors import BadInput, EnvironmentUnmet
-from ..process.death import signal_name
 from ..process.signals import Signals
-from ..process.worker_process import Interrupted
+from ..process.worker_process import Interrupted, signal_name
 from ..rows.record import Record, Status
 from ..run.environments import unlike
 from ..run.run_rows import RunPlan, RunRows
@@ -24,7 +24,6 @@ from .node_files import NodeFiles
 from .remote import (
     Done,
     File,
-    Fleet,
     Gone,
     Lost,
     Message,
@@ -35,6 +34,9 @@ from .remote import (
     Running,
 )
 from .shipping import Shipping
+
+if TYPE_CHECKING:
+    from .ray_devices import RayFleet
 
 PARTS_PER_DEVICE = 3  # at least, where there is so much to do: then no device waits long at the end
 POLL_S = 0.5
@@ -52,7 +54,7 @@ class Work:
 
 
 def run_on(
-    plan: RunPlan, fleet: Fleet, signals: Signals, shipping: Shipping | None = None
+    plan: RunPlan, fleet: "RayFleet", signals: Signals, shipping: Shipping | None = None
 ) -> RunRows:
     """The whole run. If a signal ends it, what has no row yet gets one. `shipping`: of files that
     devices get for their work.
@@ -73,7 +75,9 @@ def run_on(
 class Dispatch:
     """Hands work to devices that have none, and keeps what they say."""
 
-    def __init__(self, plan: RunPlan, fleet: Fleet, signals: Signals, shipping: Shipping) -> None:
+    def __init__(
+        self, plan: RunPlan, fleet: "RayFleet", signals: Signals, shipping: Shipping
+    ) -> None:
         self.queue = work_of(plan, len(fleet.opened))
         if plan.forecast is not None:
             units = [work.units.ids for work in self.queue]

@@ -1,31 +1,41 @@
 """Devices elsewhere as the engine of a run: those of a cluster, open and equal."""
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...impls import is_ours
+from ..cases.expected_time import Forecast
 from ..files.errors import EnvironmentUnmet, Stopped
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted
 from ..rows.record import Planned
 from ..run.engine import RunOptions, Wanted
 from ..run.environments import Change, Environments, recorded_environments, unlike
+from ..run.forecast import forecast_of
 from ..run.run_rows import RunPlan, RunRows
 from ..run.studies import Told
+from ..run.worker_pool import RunConfig
 from .dispatch import run_on
 from .node_device import settings_here
-from .remote import Fleet, NodeWanted, Opened, OpenFleet
+from .remote import NodeWanted, Opened
 from .shipping import Shipping, shipped
+
+if TYPE_CHECKING:
+    from .ray_devices import RayFleet
+
+    OpenFleet = Callable[[NodeWanted, Callable[[], None]], AbstractContextManager[RayFleet]]
 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The engine of `attnbench run --on NAME`."""
+    """The engine of `attnbench run --on NAME`. `cluster`: opens devices of one kind,
+    locked until the end; it calls its second argument while it waits.
+    """
 
-    cluster: OpenFleet
+    cluster: "OpenFleet"
 
     @contextmanager
     def open(self, wanted: Wanted, options: RunOptions) -> Iterator["DevicesElsewhere"]:
@@ -52,7 +62,7 @@ class Elsewhere:
 class DevicesElsewhere:
     """Those of an open fleet."""
 
-    fleet: Fleet
+    fleet: "RayFleet"
     signals: Signals
     shipping: Shipping
 
@@ -84,8 +94,8 @@ class DevicesElsewhere:
         """Raises BadInput, EnvironmentUnmet."""
         return self.shipping.told, self.shipping.refuse_bad(budget_bytes)
 
-    def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:
-        return self.fleet.foresee(left, budget_bytes)
+    def forecast(self, left: Sequence[Planned], config: RunConfig) -> Forecast | None:
+        return forecast_of(left, config, self.fleet.foresee(left, config.budget_bytes))
 
     def measure(self, plan: RunPlan) -> RunRows:
         """Rows of what no device measured name none."""

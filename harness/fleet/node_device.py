@@ -3,17 +3,15 @@
 import os
 import platform
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
 from ...impls.discovery.registry import FOLDERS_VARIABLE
 from ..files.errors import EnvironmentUnmet, Refusal
@@ -39,7 +37,6 @@ from ..studies.attachments import Tried
 from .remote import File, NodeWanted, Opened, Predicted, Remark, Running, Said
 from .shipping import Content, ShippedFolder
 
-T = TypeVar("T")
 SAID_EVERY_S = 1.0  # messages are work beside what is measured
 
 
@@ -224,10 +221,8 @@ class DeviceActor:
 
     def __init__(self) -> None:
         self._said: SimpleQueue[Said | None] = SimpleQueue()
-        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
         self._device = NodeDevice(self._said.put)
-        # A daemon: it must not keep a process alive that the engine wants to end.
-        threading.Thread(target=self._work, name="measuring", daemon=True).start()
+        self._thread = ThreadPoolExecutor(1, "measuring")
 
     def look(self, device: str) -> dict[str, Any]:
         return NodeDevice.look(device)
@@ -236,17 +231,13 @@ class DeviceActor:
         self, wanted: NodeWanted, given: tuple[RunConfig, Mapping[str, int]] | None = None
     ) -> Opened | str:
         """Also configured, if it is `given` what for; or why it cannot be opened."""
-
-        def opened() -> Opened:
-            found = self._device.open(wanted)
-            if given is not None:
-                self._device.configure(*given)
-            return found
-
         try:
-            return self._asked(opened).result()
+            found: Opened = self.call("open", wanted)
         except Refusal as refusal:
             return str(refusal)
+        if given is not None:
+            self.call("configure", *given)
+        return found
 
     def keep(self, name: str, content: Content) -> dict[str, str]:
         """`why` it could not be kept, if so."""
@@ -255,31 +246,15 @@ class DeviceActor:
 
     def call(self, method: str, *arguments: Any) -> Any:
         """A method of the NodeDevice, in the measuring thread."""
-        return self._asked(partial(getattr(self._device, method), *arguments)).result()
+        return self._thread.submit(getattr(self._device, method), *arguments).result()
 
     def measure(self, work: Units, wall_share: float, *, every: bool) -> Iterator[Said]:
         """What the device says, as it says it."""
-
-        measure = partial(self._device.measure, work, wall_share, every=every)
-        measured = self._asked(measure)
+        measured = self._thread.submit(self._device.measure, work, wall_share, every=every)
         measured.add_done_callback(lambda _: self._said.put(None))
         while (said := self._said.get()) is not None:
             yield said
         measured.result()
-
-    def _asked(self, call: Callable[[], T]) -> Future[T]:
-        """In the measuring thread."""
-        answer: Future[T] = Future()
-        self._calls.put((answer, call))
-        return answer
-
-    def _work(self) -> None:
-        while True:
-            answer, call = self._calls.get()
-            try:
-                answer.set_result(call())
-            except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
-                answer.set_exception(error)
 
 
 def _set(settings: Mapping[str, str]) -> None:

@@ -14,7 +14,6 @@ from .merge_verb import merge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from rich.console import RenderableType
 
@@ -108,7 +107,6 @@ def opted(
 def foreseen(
     dry_run: "DryRun",
     forecast: "Forecast",
-    root: "Path",
     *,
     devices: int | None,
     **_: object,
@@ -117,7 +115,7 @@ def foreseen(
     from .fan_out import on_devices
 
     if devices:
-        yield from on_devices(dry_run, devices, forecast, root)
+        yield from on_devices(dry_run, devices, forecast)
 
 
 PACK = Pack(

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..files.errors import EnvironmentUnmet, first_line
 from ..files.printable import visible
+from ..process.fingerprint import fingerprint
 from ..process.worker_process import ANSWER_S, READY_S
 from ..rows.record import Planned
 from ..run.studies import OPEN_S, Told
@@ -29,7 +30,7 @@ from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
 from ..studies.attachments import Tried
 from .node_device import DeviceActor
-from .ray_seats import RESOURCE, Looked, Seat, refuse_other_code, seats_of
+from .ray_seats import RESOURCE, Looked, Seat, other_code, seats_of
 from .remote import Done, Gone, Lost, Message, NodeWanted, Opened, Ready, Remark
 from .shipping import Content
 
@@ -44,11 +45,6 @@ MOST_MESSAGES = 1000  # before the driver does something else
 MEMORY_MONITOR = "RAY_memory_monitor_refresh_ms"
 NODE = ("node has died", "node died", "node failure", "node is dead", "Node is dead")
 
-Dialogue = Generator[tuple[Any, float], Any, Message]
-"""Yields what was asked and how many seconds it may take; gets the answer, or in words why there
-is none; returns what follows from it.
-"""
-
 
 class RayActor(DeviceActor):
     def look(self, device: str) -> dict[str, Any]:
@@ -56,13 +52,26 @@ class RayActor(DeviceActor):
         monitor = os.environ.get(MEMORY_MONITOR, "") != "0"
         return {**super().look(device), "memory_monitor": monitor}
 
+    def join(
+        self, device: str, kind: str, code: Mapping[str, Any], given: Sequence[Any]
+    ) -> Opened | str:
+        """`open` a device of this kind, for a driver with this code; or why not.
+
+        `given`: a reference to the arguments, which other code could not read.
+        """
+        found = self.look(device)
+        if found["kind"] != kind:
+            return f"it is {visible(found['kind'])}, and the run measures on {visible(kind)}"
+        if why := other_code(found["host"], found["fingerprint"], code):
+            return why
+        return self.open(*ray.get(given[0]))
+
 
 class Opening(NamedTuple):
     """A device that is being opened while others measure. `is_new`: it was not there before."""
 
     number: int
     until: float
-    dialogue: Dialogue
     is_new: bool
 
 
@@ -79,7 +88,7 @@ class RayFleet:
             self.remarks.append("devices share the cores of a host: no time of this run counts")
         self._wanted = wanted
         self._check = check
-        self._given: Any = None  # config and attempts, in Ray's memory
+        self._given: Any = None  # config and attempts
         self._seats: dict[int, Seat] = {}
         self._actors: dict[int, Any] = {}
         self._streams: dict[Any, int] = {}  # of what is measured now
@@ -126,10 +135,14 @@ class RayFleet:
 
     @property
     def is_growing(self) -> bool:
+        """Whether a device is being opened that was not there when the run began."""
         return any(one.is_new for one in self._opening.values())
 
     def send(self, number: int, name: str, content: Content) -> str:
-        """Through Ray's memory, which moves it to the node."""
+        """Put a file into a device's folder, through Ray's memory; why it cannot be there, or "".
+
+        A device that is lost meanwhile says so when it is asked for something next.
+        """
         asked = self._actors[number].keep.remote(name, content)
         answer = self._wait({number: asked}, SENT_S)[number]
         return answer.get("why", "") if isinstance(answer, dict) else ""  # its next one says it
@@ -137,28 +150,35 @@ class RayFleet:
     def try_attachments(
         self, number: int, attached: Mapping[str, tuple[str, Told]], budget_bytes: int
     ) -> Tried:
+        """As NodeDevice.try_attachments. Raises EnvironmentUnmet."""
         asked = self._actors[number].call.remote("try_attachments", attached, budget_bytes)
         found = self._wait({number: asked}, READY_S + OPEN_S * len(attached))[number]
         return Tried(*self._useful(number, found))
 
     def configure(self, config: RunConfig, attempts: Mapping[str, int]) -> None:
+        """For every device, also for those that come back or join. Raises Refusal."""
         self._given = (config, attempts)
         answers = self._all("call", "configure", *self._given, timeout_s=ANSWER_S)
         for number, answer in answers.items():
             self._useful(number, answer)
 
     def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:
+        """What a worker of one device says of cases before they run, and before `configure`."""
         first = next(iter(self.opened))
         asked = self._actors[first].call.remote("foresee", left, budget_bytes)
         answer = self._wait({first: asked}, ANSWER_S)[first]
         return None if isinstance(answer, str) else answer
 
     def start(self, number: int, work: Units, wall_share: float, *, every: bool) -> None:
+        """As NodeDevice.measure."""
         stream = self._actors[number].measure.remote(work, wall_share, every=every)
         self._streams[stream] = number
 
     def messages(self, timeout_s: float) -> Iterator[tuple[int, Message]]:
-        """Raises RuntimeError for a bug of ours in a device's process."""
+        """What has come since the last call, at least one message if one comes in time.
+
+        Raises RuntimeError for a bug of ours in a device's process.
+        """
         self._look_for_more()
         for _ in range(MOST_MESSAGES):
             waiting = [*self._streams, *self._opening]
@@ -170,12 +190,12 @@ class RayFleet:
             if not ready:
                 break
             if ready[0] in self._opening:
-                yield from self._answered(ready[0])
+                yield self._answered(ready[0])
             else:
                 yield self._streams[ready[0]], self._next(ready[0])
         for asked, one in list(self._opening.items()):
             if time.monotonic() > one.until:
-                yield from self._answered(asked, "it did not answer in time")
+                yield self._answered(asked, "it did not answer in time")
 
     def close(self) -> None:
         """Idle devices end in order, the others at once."""
@@ -203,7 +223,7 @@ class RayFleet:
         except RayError as error:
             del self._streams[stream]
             self._kill(number)
-            self._begin(number, self._back(number), is_new=False)
+            self._begin(number, is_new=False)
             return lost_by(error)
         return said
 
@@ -223,57 +243,30 @@ class RayFleet:
                         return
                     number = 1 + max(self._seats)
                     self._seats[number] = seat
-                    self._begin(number, self._joined(number), is_new=True)
+                    self._begin(number, is_new=True)
 
-    def _begin(self, number: int, dialogue: Dialogue, *, is_new: bool) -> None:
-        self._actors[number] = start_actor(self._seats[number])
-        asked, most_s = next(dialogue)
-        self._opening[asked] = Opening(number, time.monotonic() + most_s, dialogue, is_new)
-
-    def _back(self, number: int) -> Dialogue:
-        """On its node only: Ray has no process there if the node is dead. The lock may still be
-        held by what is ending.
+    def _begin(self, number: int, *, is_new: bool) -> None:
+        """Open a device that has joined, or one that was lost: on its node only, where Ray has no
+        process if the node is dead; its lock may still be held by what is ending.
         """
-        wanted = replace(self._wanted, wait=True)
-        opened = yield self._actors[number].open.remote(wanted, self._given), BACK_S
-        return Ready(opened) if isinstance(opened, Opened) else Gone(opened)
+        actor = self._actors[number] = start_actor(self._seats[number])
+        given = ray.put((replace(self._wanted, wait=self._wanted.wait or not is_new), self._given))
+        asked = actor.join.remote(self._wanted.device, self._kind, fingerprint(), [given])
+        until = time.monotonic() + (PLACED_S + READY_S if is_new else BACK_S)
+        self._opening[asked] = Opening(number, until, is_new)
 
-    def _joined(self, number: int) -> Dialogue:
-        actor = self._actors[number]
-        answer = yield actor.look.remote(self._wanted.device), PLACED_S
-        if not isinstance(answer, str):
-            answer = self._unfit(Looked(number=number, **answer))
-        if not answer:
-            answer = yield actor.open.remote(self._wanted, self._given), READY_S
-        if isinstance(answer, Opened):
-            return Ready(answer)
-        host = self._seats[number].host
-        return Remark(f"{host} joined the cluster and is not used: {answer}")
-
-    def _answered(self, asked: Any, why: str = "") -> Iterator[tuple[int, Message]]:
-        """Go on with the dialogue; `why` there is no answer."""
-        number, _, dialogue, is_new = self._opening.pop(asked)
-        try:
-            answered = dialogue.send(why or answer_of(asked, 0.0))
-        except StopIteration as end:
-            if isinstance(end.value, Ready):
-                self.opened[number] = end.value.opened
-            else:
-                self._kill(number)
-            yield number, end.value
-            return
-        asked, most_s = answered
-        self._opening[asked] = Opening(number, time.monotonic() + most_s, dialogue, is_new)
-
-    def _unfit(self, looked: Looked) -> str:
-        """Why a device that has joined the cluster cannot measure for this run, or ""."""
-        if looked.kind != self._kind:
-            return f"it is {visible(looked.kind)}, and the run measures on {visible(self._kind)}"
-        try:
-            refuse_other_code([looked])
-        except EnvironmentUnmet as refusal:
-            return str(refusal)
-        return ""
+    def _answered(self, asked: Any, why: str = "") -> tuple[int, Message]:
+        """What became of a device that was being opened; `why` there is no answer."""
+        number, _, is_new = self._opening.pop(asked)
+        opened = why or answer_of(asked, 0.0)
+        if isinstance(opened, Opened):
+            self.opened[number] = opened
+            return number, Ready(opened)
+        self._kill(number)
+        if is_new:
+            host = self._seats[number].host
+            return number, Remark(f"{host} joined the cluster and is not used: {opened}")
+        return number, Gone(opened)
 
     def _kill(self, number: int) -> None:
         actor = self._actors.pop(number, None)

@@ -95,12 +95,17 @@ def chosen(looked: Sequence[Looked], count: int | None, kind: str | None) -> lis
     return found[:count]
 
 
+def other_code(host: str, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
+    """Why a host cannot measure for a driver whose code is `ours`; "" if it is the same."""
+    found = difference(dict(theirs), dict(ours))
+    return found and (
+        f"{host} {found}; wanted attnbench {ours['attnbench']} as this one is, so that the same"
+        " code measures everywhere: install it there"
+    )
+
+
 def refuse_other_code(looked: Sequence[Looked]) -> None:
     """Raises EnvironmentUnmet unless every host has our attnbench."""
-    ours = fingerprint()
     for one in looked:
-        if found := difference(dict(one.fingerprint), ours):
-            raise EnvironmentUnmet(
-                f"{one.host} {found}; wanted attnbench {ours['attnbench']} as this one is, so that"
-                " the same code measures everywhere: install it there"
-            )
+        if why := other_code(one.host, one.fingerprint, fingerprint()):
+            raise EnvironmentUnmet(why)

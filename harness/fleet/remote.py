@@ -1,24 +1,16 @@
-"""What a run needs of devices elsewhere, whichever engine reaches them.
+"""What goes to devices elsewhere and comes back.
 
-The engine starts a process beside each device, which has a NodeDevice (node_device.py), hands it
-work and brings back what it says. It decides nothing: dispatch.py does.
+A process beside each device has a NodeDevice (node_device.py). ray_devices.py starts it, hands it
+work and brings back what it says; it decides nothing: dispatch.py does.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ..process.interpreter import Interpreter
-from ..rows.record import Planned, Record
+from ..rows.record import Record
 from ..run.environments import Environments
-from ..run.studies import Told
-from ..run.worker_pool import RunConfig
-from ..scenario.shards import Units
-from ..studies.attachments import Tried
-
-if TYPE_CHECKING:
-    from .shipping import Content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,49 +110,3 @@ class Gone(NamedTuple):
 Said = Running | Record | Predicted | File | Remark
 """What a NodeDevice says while it works."""
 Message = Said | Done | Lost | Ready | Gone
-
-
-class Fleet(Protocol):
-    """Open devices, by number; all of one kind and with equal software."""
-
-    @property
-    def opened(self) -> Mapping[int, Opened]: ...
-
-    @property
-    def remarks(self) -> Sequence[str]:
-        """For the user, before the run begins."""
-
-    @property
-    def is_growing(self) -> bool:
-        """Whether a device is being opened that was not there when the run began."""
-
-    def send(self, number: int, name: str, content: "Content") -> str:
-        """Put a file into a device's folder; why it cannot be there, or "".
-
-        A device that is lost meanwhile says so when it is asked for something next.
-        """
-
-    def try_attachments(
-        self, number: int, attached: Mapping[str, tuple[str, Told]], budget_bytes: int
-    ) -> Tried:
-        """As NodeDevice.try_attachments. Raises EnvironmentUnmet."""
-
-    def configure(self, config: RunConfig, attempts: Mapping[str, int]) -> None:
-        """For every device, also for those that come back or join. Raises Refusal."""
-
-    def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:
-        """What a worker of one device says of cases before they run, and before `configure`."""
-
-    def start(self, number: int, work: Units, wall_share: float, *, every: bool) -> None:
-        """As NodeDevice.measure."""
-
-    def messages(self, timeout_s: float) -> Iterator[tuple[int, Message]]:
-        """What has come since the last call, at least one message if one comes in time."""
-
-
-OpenFleet = Callable[[NodeWanted, Callable[[], None]], AbstractContextManager[Fleet]]
-"""Devices of one kind, locked until the end; the second argument is called while waiting and may
-raise.
-
-Raises Refusal if there is none, if one cannot be used, or if their software differs.
-"""

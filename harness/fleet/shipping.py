@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from hashlib import file_digest, sha256
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,9 @@ from ..run.studies import Told
 from ..scenario.shards import Units
 from ..studies import takes
 from ..studies.attachments import Attachment, Sent, attached_to, refuse_problems
-from .remote import Fleet
+
+if TYPE_CHECKING:
+    from .ray_devices import RayFleet
 
 MOST_PLACES = 4  # NAME/tokens/FILE has three
 
@@ -65,7 +67,7 @@ def shipped(one: Attachment) -> Shipped:
 class Shipping:
     """A device that was lost has lost its files too."""
 
-    def __init__(self, fleet: Fleet, attachments: Sequence[Shipped] = ()) -> None:
+    def __init__(self, fleet: "RayFleet", attachments: Sequence[Shipped] = ()) -> None:
         self._fleet = fleet
         self._attachments = {one.name: one for one in attachments}
         self._there: dict[int, set[str]] = {}

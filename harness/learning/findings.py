@@ -3,7 +3,8 @@
 Fields with a default may be missing: earlier versions did not have them, or only some findings do.
 """
 
-from typing import Annotated
+from statistics import fmean
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -15,6 +16,9 @@ Samples = list[Annotated[float, Field(gt=0, lt=1e12)]]
 Numbers = list[list[Maybe]] | None
 """[block][head]; null where a head has none."""
 Losses = list[float]
+When = Literal["before", "after"]
+Order = Literal["pruned", "greedy"]
+"""In which heads were removed: by importance, by trial."""
 
 
 def square(rows: list[list[float]]) -> list[list[float]]:
@@ -45,6 +49,10 @@ class Trained(Finding):
     step_loss_nats: Losses | None = None
     step_ms: Samples | None = None
     step_peak_bytes: int | None = None
+
+    @property
+    def accuracy_points(self) -> float:
+        return 100 * self.accuracy_ratio
 
 
 class OnTask(Trained):
@@ -113,6 +121,46 @@ class TrainedHeads(OnTask):
     sentence: list[str] | None = None
     weight_rows_before: Maps | None = None
     weight_rows_after: Maps | None = None
+
+    def of_heads(self, metric: str, when: When) -> list[float]:
+        """A metric of all heads of all blocks; [] if it is not known."""
+        blocks = self[f"{metric}_{when}"] or []
+        return [value for block in blocks for value in block if value is not None]
+
+    @property
+    def overfit_nats(self) -> float | None:
+        """Loss on held-out sequences less that on sequences like those trained on."""
+        return None if self.seen_loss_nats is None else self.loss_nats - self.seen_loss_nats
+
+    @property
+    def rises_nats(self) -> list[float]:
+        """Of the loss without one head, of each that was removed alone."""
+        whole, blocks = self.whole_loss_nats, self.single_loss_nats
+        return [] if whole is None else [loss - whole for block in blocks or () for loss in block]
+
+    def loss_by_removed_heads(self, order: Order) -> dict[int, float]:
+        """Rows that do not say how many heads were removed removed one at a time."""
+        losses, removed = self[f"{order}_loss_nats"] or (), self[f"{order}_removed_heads"]
+        return dict(enumerate(losses) if removed is None else zip(removed, losses, strict=False))
+
+    @property
+    def accuracy_by_noise(self) -> dict[float, float]:
+        """From the lowest level on, without that of no noise; {} if it is not known.
+
+        A level is in standard deviations of the embedded tokens. Rows written before there were
+        several have one.
+        """
+        levels, accuracies = self.noise_levels_ratio, self.noise_levels_accuracy_ratio
+        level, accuracy = self.noise_ratio, self.noisy_accuracy_ratio
+        if levels is accuracies is None and level is not None and accuracy is not None:
+            return {level: accuracy}
+        return dict(sorted(zip(levels or (), accuracies or (), strict=False)))
+
+    @property
+    def points_lost(self) -> float | None:
+        """Percentage points of accuracy that noise takes, mean over its levels."""
+        noisy = self.accuracy_by_noise
+        return self.accuracy_points - 100 * fmean(noisy.values()) if noisy else None
 
 
 class TrainedProjections(OnTask):

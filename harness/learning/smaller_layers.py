@@ -18,7 +18,7 @@ from ...impls.multi_head_attention import NAMES, MultiHeadAttention
 from ..measure.peak_memory import peak
 from ..stats.intervals import latency_interval, ratio_interval
 from ..studies.output_share import timed
-from .gated import Head
+from .removal import Head
 from .synthetic_tasks import Batch
 from .training import quality
 
@@ -63,15 +63,8 @@ def smaller_decoder(model: Decoder, gone: Sequence[Head]) -> Decoder:
     return found
 
 
-FIELDS = (
-    *("pruned_layer_ms", "pruned_layer_time_ratio"),
-    *("pruned_layer_time_low_ratio", "pruned_layer_time_high_ratio"),
-    *("pruned_layer_peak_bytes", "pruned_layer_weight_bytes", "smaller_loss_nats"),
-)
-
-
 def cost(model: Decoder, order: Sequence[Head], batch: Batch) -> dict[str, Any]:
-    """FIELDS, each with 0, 1, ... heads removed in this order: of all attention layers, forward.
+    """Fields of a finding, with 0, 1, ... heads removed in this order: of all layers, forward.
 
     The ratio of times is over those with all heads, in the same blocks; the peak is that of the
     layer that takes most; the loss is that of the decoder with the smaller layers.
@@ -82,16 +75,17 @@ def cost(model: Decoder, order: Sequence[Head], batch: Batch) -> dict[str, Any]:
         inputs = _inputs(model, batch)
         samples = timed(tuple(partial(_forward, some, inputs) for some in layers), device).samples
         ratios = [ratio_interval(one, samples[0]) for one in samples]
-        found = (
-            [latency_interval(one).value for one in samples],
-            [one.value for one in ratios],
-            [one.low for one in ratios],
-            [one.high for one in ratios],
-            [_peak_bytes(some, inputs, device) for some in layers],
-            [sum(w.nbytes for layer in some for w in layer.parameters()) for some in layers],
-            [quality(one, batch)[0] for one in models],
-        )
-    return dict(zip(FIELDS, found, strict=True))
+        return {
+            "pruned_layer_ms": [latency_interval(one).value for one in samples],
+            "pruned_layer_time_ratio": [one.value for one in ratios],
+            "pruned_layer_time_low_ratio": [one.low for one in ratios],
+            "pruned_layer_time_high_ratio": [one.high for one in ratios],
+            "pruned_layer_peak_bytes": [_peak_bytes(some, inputs, device) for some in layers],
+            "pruned_layer_weight_bytes": [
+                sum(w.nbytes for layer in some for w in layer.parameters()) for some in layers
+            ],
+            "smaller_loss_nats": [quality(one, batch)[0] for one in models],
+        }
 
 
 def _inputs(model: Decoder, batch: Batch) -> list[Tensor]:

@@ -7,7 +7,7 @@
     majority        bits: which is the most frequent one of the last five?
     two_relations   tokens: which stood 1 and 5 places before, in this order?
     six_relations   bits: which stood 1, 2, 4, 7, 11 and 16 places before, in this order?
-    text            characters of sentences of a grammar (grammar_text.py): which comes next?
+    text            characters of sentences of a grammar: which comes next?
 
 A head gives a query one weighted mean. With two different weights it can hold two tokens at once,
 so two relations are possible for one head; six bits in one mean need six weights that differ from
@@ -15,13 +15,12 @@ all their sums. More heads need no such weights.
 """
 
 from collections.abc import Callable
+from random import Random
 from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor
 from torch.nn.functional import pad
-
-from . import grammar_text
 
 UNSCORED = -100  # as torch's cross_entropy has it
 TOKENS = 24
@@ -116,7 +115,7 @@ def _relations(length: int, symbols: int, back: tuple[int, ...]) -> Task:
 
 
 def _text(length: int) -> Task:
-    learnt, held_out = grammar_text.corpora()
+    learnt, held_out = corpora()
 
     def draws(corpus: Tensor) -> Callable[[Generator, int], Batch]:
         def draw(generator: Generator, size: int) -> Batch:
@@ -126,7 +125,7 @@ def _text(length: int) -> Task:
 
         return draw
 
-    names = tuple("␣" if name == " " else name for name in grammar_text.ALPHABET)
+    names = tuple("␣" if name == " " else name for name in ALPHABET)
     return Task(len(names), 2, draws(learnt), names, draws(held_out))
 
 
@@ -142,3 +141,58 @@ TASKS: dict[str, Callable[[int], Task]] = {
     "six_relations": lambda length: _relations(length, 2, BACK),
     "text": _text,
 }
+
+
+# ---- text ----------------------------------------------------------------------------------------
+
+TEXT_SEED = 20  # the text is the same in every run
+LEARNT, HELD_OUT = 16_000, 4_000  # characters
+NOUNS = ("cat", "dog", "cow", "pig", "hen")
+VERBS = ("see", "like", "hear", "lead")
+CLAUSE_SHARE = 0.4
+ALPHABET = tuple(sorted(set("".join((*NOUNS, *VERBS, "the a that s. ")))))
+
+
+def corpora() -> tuple[Tensor, Tensor]:
+    """Characters to learn from and others, int64 places in ALPHABET, drawn with a fixed seed.
+
+        sentence  = phrase verb phrase "."            the verb agrees with the first phrase
+        phrase    = article noun [ "that" verb phrase ]   singular or plural
+
+    So some characters follow from the last few (spelling), and one, the verb's ending, from a noun
+    that may stand a whole clause before it.
+    """
+    random = Random(TEXT_SEED)
+    place = {character: number for number, character in enumerate(ALPHABET)}
+    learnt, held_out = (
+        torch.tensor([place[character] for character in text(random, size)])
+        for size in (LEARNT, HELD_OUT)
+    )
+    return learnt, held_out
+
+
+def text(random: Random, size: int) -> str:
+    """Sentences until there are `size` characters; the last one is cut."""
+    found = ""
+    while len(found) < size:
+        found += sentence(random) + " "
+    return found[:size]
+
+
+def sentence(random: Random) -> str:
+    subject, plural = _phrase(random, clause=random.random() < CLAUSE_SHARE)
+    return f"{subject} {_verb(random, plural)} {_phrase(random, clause=False)[0]}."
+
+
+def _phrase(random: Random, *, clause: bool) -> tuple[str, bool]:
+    """Words, and whether they are plural."""
+    plural = random.random() < 0.5
+    noun = random.choice(NOUNS) + ("s" if plural else "")
+    words = f"the {noun}" if plural or random.random() < 0.5 else f"a {noun}"
+    if clause:
+        words += f" that {_verb(random, plural)} {_phrase(random, clause=False)[0]}"
+    return words, plural
+
+
+def _verb(random: Random, plural: bool) -> str:
+    return random.choice(VERBS) + ("" if plural else "s")

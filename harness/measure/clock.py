@@ -65,33 +65,6 @@ class Samples:
         return (sum(sum(values) for values in lists if values) + (self.first_ms or 0.0)) / 1e3
 
 
-class Timer(Protocol):
-    """Times one call repeatedly.
-
-    `graph_reason`: why there is no CUDA graph; "" if there is one, None if none is wanted.
-    """
-
-    @property
-    def graph_reason(self) -> str | None: ...
-
-    def sample(self, calls: int, look: Look | None = None, *, first: bool = False) -> Samples:
-        """Make that many calls and time each one; with `first` one more before them, apart."""
-
-
-class Clock(Protocol):
-    """Times calls of one device."""
-
-    def timer(self, call: Call, call_ms: float, anew: Callable[[], Call] | None = None) -> Timer:
-        """Get ready to time a warm call that takes about `call_ms`.
-
-        `anew` makes the same call again, for a graph: a backward pass runs on the stream of its
-        forward pass.
-        """
-
-    def finish(self) -> None:
-        """Wait until the device has done all work."""
-
-
 # ---- CPU -----------------------------------------------------------------------------------------
 
 
@@ -101,18 +74,29 @@ class HostClock:
     def timer(
         self, call: Call, call_ms: float, anew: Callable[[], Call] | None = None
     ) -> "HostTimer":
+        """Get ready to time a warm call that takes about `call_ms`.
+
+        `anew` makes the same call again, for a graph: a backward pass runs on the stream of its
+        forward pass.
+        """
         return HostTimer(call)
 
     def finish(self) -> None:
-        """Calls on a CPU are synchronous."""
+        """Wait until the device has done all work; calls on a CPU are synchronous."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostTimer:
+    """Times one call repeatedly.
+
+    `graph_reason`: why there is no CUDA graph; "" if there is one, None if none is wanted.
+    """
+
     call: Call
     graph_reason: None = None
 
     def sample(self, calls: int, look: Look | None = None, *, first: bool = False) -> Samples:
+        """Make that many calls and time each one; with `first` one more before them, apart."""
         now, call = now_ns, self.call
         readings: list[float] = []
         with no_garbage_collection():
@@ -172,6 +156,8 @@ class CudaClock:
 
 
 class CudaTimer:
+    """As HostTimer."""
+
     def __init__(
         self, clock: CudaClock, call: Call, call_ms: float, anew: Callable[[], Call]
     ) -> None:
@@ -357,6 +343,10 @@ def not_captured(error: RuntimeError) -> str:
     """
     first = error.__context__ or error
     return f"cannot be captured: {(str(first).strip() or repr(first)).splitlines()[0][:200]}"
+
+
+Clock = HostClock | CudaClock
+Timer = HostTimer | CudaTimer
 
 
 def clock_for(device: torch.device) -> Clock:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..machine.cpu import waited_s
 from ..machine.nvml import (
@@ -43,16 +43,9 @@ CPU_STAT = (
 Readings = dict[str, float | int]
 
 
-class Conditions(Protocol):
-    """Watches one block at a time. A key that cannot be read here is absent."""
-
-    def before(self) -> None: ...
-
-    def after(self) -> Readings: ...
-
-
 class HostConditions:
-    """The kernel's counters of this process and machine; about 0.1 ms a reading.
+    """Watches one block at a time by the kernel's counters of this process and machine; about
+    0.1 ms a reading. A key that cannot be read here is absent.
 
     Sources: getrusage(2), proc(5), cgroup cpu.stat.
     """
@@ -86,19 +79,16 @@ class HostConditions:
         return counters | {name: value for name, value in further.items() if value is not None}
 
 
-class DeviceConditions:
+class DeviceConditions(HostConditions):
     """The host's conditions, and the GPU's clock, temperature and clock events after the block."""
 
     def __init__(self, device: Device) -> None:
-        self.host = HostConditions()
+        super().__init__()
         self.gpu: Gpu | None = open_gpu(device).value
-
-    def before(self) -> None:
-        self.host.before()
 
     def after(self) -> Readings:
         readings = gpu_conditions(self.gpu) if self.gpu else {}  # first: an idle GPU clocks down
-        return {**self.host.after(), **readings}
+        return super().after() | readings
 
 
 def gpu_conditions(gpu: Gpu) -> Readings:
@@ -110,7 +100,7 @@ def gpu_conditions(gpu: Gpu) -> Readings:
     return {name: int(one.value) for name, one in found.items() if one.value is not None}
 
 
-def conditions_for(device: "torch.device") -> Conditions:
+def conditions_for(device: "torch.device") -> HostConditions:
     return DeviceConditions(nvml_device(device)) if device.type == "cuda" else HostConditions()
 
 

@@ -8,7 +8,7 @@ keeps its scores would look small.
 import gc
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from humanize import naturalsize
@@ -40,23 +40,16 @@ class Kept:
     missing: dict[str, str] = field(default_factory=dict)
 
 
-class KeptMemory(Protocol):
-    """Made before `prepare`, which `of` calls; `read` later, between two calls."""
-
-    def of(self, prepare: Callable[[], T]) -> T: ...
-
-    def read(self, own_bytes: int = 0) -> Kept:
-        """`own_bytes`: what we have allocated meanwhile and hold."""
-
-
-def kept_memory(problem: Problem, device: torch.device, *, compiles: bool) -> KeptMemory:
+def kept_memory(problem: Problem, device: torch.device, *, compiles: bool) -> "KeptMemory":
     """From here on, what is kept counts. `compiles`: as the backend's."""
     known = mask_bytes(problem)
     return CudaKept(device, known) if device.type == "cuda" else HostKept(known, compiles=compiles)
 
 
 class HostKept:
-    """Torch's part are its allocator's events during `prepare`; all else that malloc has given out
+    """Made before `prepare`, which `of` calls; `read` later, between two calls.
+
+    Torch's part are its allocator's events during `prepare`; all else that malloc has given out
     since, or that is resident, is outside: also what torch's allocator got in the first call.
     """
 
@@ -73,6 +66,7 @@ class HostKept:
         return result
 
     def read(self, own_bytes: int = 0) -> Kept:
+        """`own_bytes`: what we have allocated meanwhile and hold."""
         torch_bytes, missing = max(0, self.torch_bytes), {}
         grown = None if self.compiles else self._grown()
         if grown is None:
@@ -103,7 +97,7 @@ class HostKept:
 
 
 class CudaKept:
-    """Torch's part by its own statistics; outside is what else is taken from the device."""
+    """As HostKept: torch's part by its own statistics; outside is what else the device gave."""
 
     def __init__(self, device: torch.device, known_bytes: int) -> None:
         self.device, self.known_bytes = device, known_bytes
@@ -134,6 +128,9 @@ class CudaKept:
             "reserved": torch.cuda.memory_reserved(self.device),
             "used": total_bytes - free_bytes,
         }
+
+
+KeptMemory = HostKept | CudaKept
 
 
 # ---- with the peak of a call ---------------------------------------------------------------------

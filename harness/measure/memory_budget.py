@@ -63,15 +63,6 @@ class Budget:
             resource.setrlimit(resource.RLIMIT_AS, (self.hard, self.hard))
 
     @contextmanager
-    def lifted(self) -> Iterator[None]:
-        """No limit meanwhile."""
-        self.lift()
-        try:
-            yield
-        finally:
-            self.enforce()
-
-    @contextmanager
     def for_code(self, held_bytes: int = 0) -> Iterator[None]:
         """Give more room while code is imported or compiled.
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ...impls.backend import TORCH_DTYPE
 from ...impls.problem import Problem
-from .column_signs import ColumnSigns
+from .input_values import ColumnSigns
 from .prepared_call import Tensors
 
 POSITIONS = 512  # of each tensor

@@ -1,14 +1,13 @@
 """Find and read a model's configuration: a file, the folder that it is in, or a shipped name."""
 
 import json
-import os
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from ..files.errors import BadInput, shown
 from ..files.printable import visible
-from ..files.safe_files import NotPlain, open_plain
+from ..files.safe_files import read_text
 
 FOLDER = Path(__file__).parent.parent.parent / "scenarios" / "models"
 FILE = "config.json"
@@ -45,7 +44,7 @@ def read(path: Path) -> dict[str, Any]:
     Raises BadInput, with the line and column of what is not JSON.
     """
     place = visible(str(path))
-    text = _text(path, place)
+    text = read_text(path, place, MAX_BYTES, "a config.json of Hugging Face")
     try:
         _check_depth(text)
         data = json.loads(text, object_pairs_hook=_once, parse_constant=_finite)
@@ -64,24 +63,6 @@ def read(path: Path) -> dict[str, Any]:
             " configuration of a model that transformers knows; remove auto_map if it is one"
         )
     return data
-
-
-def _text(path: Path, place: str) -> str:
-    try:
-        # resolved: in Hugging Face's cache every file is a link
-        with os.fdopen(open_plain(path.resolve()), "rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except NotPlain as error:
-        raise BadInput(f"{place}: {error.strerror}; wanted a regular file") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise BadInput(f"{place}: {reason}; wanted a config.json that can be read") from None
-    if len(content) > MAX_BYTES:
-        raise BadInput(f"{place}: more than {MAX_BYTES >> 20} MiB; wanted a model's config.json")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{place}: not UTF-8 at byte {error.start}; wanted JSON") from None
 
 
 def _check_depth(text: str) -> None:

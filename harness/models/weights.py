@@ -19,18 +19,25 @@ MAX_HEADER_BYTES = 100_000_000  # as the format's own reader allows
 def weight_bytes(folder: Path) -> int | None:
     """Of all tensors of the safetensors files in a folder; None if it has none.
 
-    Raises BadInput for a file that is not whole, and for one that the index names and is missing.
+    Raises BadInput for a file that is not whole, and as weight_files does.
+    """
+    files = weight_files(folder)
+    return sum(map(_tensor_bytes, files)) if files else None
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a folder: those that the index names, if there is one.
+
+    Raises BadInput for one that the index names and is missing.
     """
     files = {path.name: path for path in folder.glob("*.safetensors")}
-    if not files:
-        return None
-    named = _named(folder / INDEX)
+    named = _named(folder / INDEX) if files else set()
     if missing := sorted(named - files.keys()):
         raise BadInput(
             f"{folder / INDEX}: {missing[0]} is not there, one of {len(missing)} missing; wanted"
             " all files that it names, or none"
         )
-    return sum(_tensor_bytes(files[name]) for name in sorted(named or files.keys()))
+    return [files[name] for name in sorted(named or files)]
 
 
 def _named(index: Path) -> set[str]:

@@ -13,15 +13,14 @@ readings that bound the window belong into entering and leaving; whatever is slo
 device belongs before or after the loop. `gpu_window` makes a watch from functions.
 """
 
-import ast
 import importlib
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
+from ..files.literals import literals
 from ..machine.nvml import Device, Gpu, Reading, open_gpu
 
 Start = TypeVar("Start")
@@ -47,25 +46,10 @@ class Readings(NamedTuple):
         return cls(dict.fromkeys(columns), dict.fromkeys(columns, reason))
 
 
-class Watch(Protocol):
-    """One window of one probe. A missing counter never raises."""
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-    def readings(self) -> Readings: ...
-
-
 class Window(Generic[Start, End]):
-    """A Watch made of functions: `start` and `end` run at the two ends of the window.
+    """One window of one probe: `start` and `end` run at its two ends.
 
-    `read` makes the columns from their results after the loop.
+    `read` makes the columns from their results after the loop. A missing counter never raises.
     """
 
     def __init__(
@@ -86,6 +70,9 @@ class Window(Generic[Start, End]):
 
     def readings(self) -> Readings:
         return self._read(self._at_start, self._at_end)
+
+
+Watch = Window[Any, Any]
 
 
 def gpu_window(
@@ -147,17 +134,11 @@ def declared() -> dict[str, tuple[tuple[str, ...], bool]]:
     found = {}
     for name in names():
         path = next(file for folder in __path__ if (file := Path(folder, f"{name}.py")).is_file())
-        values = {
-            target.id: node.value
-            for node in ast.parse(path.read_text(encoding="utf-8")).body
-            if isinstance(node, ast.Assign | ast.AnnAssign)
-            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-            if isinstance(target, ast.Name)
-        }
         try:
-            switches = ast.literal_eval(values["MEASURES"] or "None")
-        except (KeyError, ValueError):
-            switches = None
+            values = literals(path, ("MEASURES", "CALLS"))
+        except ValueError:
+            values = {}
+        switches = values.get("MEASURES")
         if not isinstance(switches, tuple) or not all(isinstance(one, str) for one in switches):
             raise ValueError(
                 f"{path}: MEASURES must be a plain tuple of strings, since the file is read"

@@ -18,6 +18,7 @@ from pydantic import (
     Field,
     TypeAdapter,
     ValidationError,
+    create_model,
     model_validator,
 )
 
@@ -82,6 +83,7 @@ def _refuse_values(event: dict[str, Any]) -> None:
 
 Positive = Annotated[float, Field(gt=0)]
 Seconds = Annotated[float, Field(ge=0)]
+Text = str | None
 
 
 class Part(BaseModel):
@@ -135,160 +137,6 @@ class Outcome(Part):
         return self
 
 
-# ---- of every child ------------------------------------------------------------------------------
-
-
-class Started(Part):
-    event: Literal["started"]
-    pid: int
-
-
-class Done(Part):
-    event: Literal["done"]
-
-
-# ---- of a worker ---------------------------------------------------------------------------------
-
-
-class Ready(Part):
-    event: Literal["ready"]
-    device: Literal["cpu", "cuda"]
-    why: str
-    environment: Environment
-
-
-class Free(Part):
-    event: Literal["free"]
-    available_bytes: Annotated[int, Field(ge=0)]
-
-
-class Opened(Part):
-    """A file of the user's; `problems`: why it cannot be looked at."""
-
-    event: Literal["opened"]
-    problems: list[str]
-    remarks: list[str]
-
-
-class Configured(Part):
-    event: Literal["configured"]
-
-
-class Foresight(Part):
-    event: Literal["foreseen"]
-    pace: Pace
-    cases: dict[str, Foreseen]
-    walls: dict[str, int]
-    reason: str
-
-
-class Predicted(Part):
-    event: Literal["predicted"]
-    exactness: str | None = None
-    input_order: str | None = None
-    predicted_seq_len: int | None
-    predicted_source: str | None
-    predicted_reason: str
-
-
-class Tried(Outcome):
-    event: Literal["tried"]
-    log_tail: str | None
-    spent_s: Seconds
-
-
-class Studied(Outcome):
-    event: Literal["studied"]
-    log_tail: str | None
-    findings: list[Object]
-
-
-class Running(Part):
-    event: Literal["running"]
-    case: str | None
-    phase: str
-
-
-class Facts(Part):
-    event: Literal["facts"]
-    case: str
-    fields: Annotated[Object, AfterValidator(some_of("latency").model_validate)]
-
-
-class Warm(Part):
-    event: Literal["warm"]
-    case: str
-    stationary: bool | None
-    graph_reason: str | None
-    call_ms: Seconds
-    launch_ms: float | None
-    shortest_call_ms: float | None
-
-
-class OneBlock(Part):
-    event: Literal["samples"]
-    case: str
-    quantities: Quantities
-    spent_s: Seconds
-    block_s: Seconds
-
-
-class Watched(Part):
-    event: Literal["watched"]
-    case: str
-    window: Window | None
-    tables: Object
-    missing: Reasons
-
-
-class Ended(Outcome):
-    """Of a case that goes no further, and so never ok."""
-
-    event: Literal["ended"]
-    case: str
-    reason: Annotated[str, Field(min_length=1)]
-    phase: str
-    log_tail: str | None
-    poisoned: bool
-
-
-# ---- of the sampler and of a compiler ------------------------------------------------------------
-
-
-class SamplerReady(Part):
-    event: Literal["ready"]
-
-
-class Paused(Part):
-    event: Literal["paused"]
-
-
-class SamplerFailed(Part):
-    event: Literal["failed"]
-    reason: str
-
-
-class CompilerReady(Part):
-    event: Literal["ready"]
-    environment: Environment
-
-
-class UnknownCapability(Part):
-    event: Literal["unknown_capability"]
-    capability: list[int]
-    ptxas: str
-    known: list[list[int]]
-
-
-class KernelsPlanned(Part):
-    event: Literal["planned"]
-    kernels: list[Object]
-
-
-class Built(Part):
-    event: Literal["built"]
-
-
 class Compiled(OpenPart):
     event: Literal["compiled"]
     status: Literal["ok", "error"]
@@ -301,19 +149,88 @@ class Compiled(OpenPart):
         return self
 
 
-def _one_of(*models: type[BaseModel]) -> Events:
+def _event(name: str, fields: Mapping[str, Any], base: type[BaseModel] = Part) -> type[BaseModel]:
+    """`fields`: the type of each, or type and default."""
+    named: dict[str, Any] = {"event": Literal[name], **fields}
+    typed: dict[str, Any] = {
+        one: kind if isinstance(kind, tuple) else (kind, ...) for one, kind in named.items()
+    }
+    return create_model(name, __base__=base, **typed)
+
+
+def _one_of(kinds: Mapping[str, Mapping[str, Any]], *models: type[BaseModel]) -> Events:
+    models = (*(_event(name, fields) for name, fields in kinds.items()), *models)
     union: Any = Annotated[reduce(or_, models), Field(discriminator="event")]
     return TypeAdapter[Any](union).validate_python
 
 
+# ---- by kind of child: the events that it may say, and their fields ------------------------------
+
+STARTED = _event("started", {"pid": int})
+WORKER = _one_of(
+    {
+        "done": {},
+        "ready": {"device": Literal["cpu", "cuda"], "why": str, "environment": Environment},
+        "configured": {},
+        "free": {"available_bytes": Annotated[int, Field(ge=0)]},
+        "opened": {"problems": list[str], "remarks": list[str]},
+        "foreseen": {
+            "pace": Pace,
+            "cases": dict[str, Foreseen],
+            "walls": dict[str, int],
+            "reason": str,
+        },
+        "predicted": {
+            "exactness": (Text, None),
+            "input_order": (Text, None),
+            "predicted_seq_len": int | None,
+            "predicted_source": Text,
+            "predicted_reason": str,
+        },
+        "running": {"case": Text, "phase": str},
+        "facts": {
+            "case": str,
+            "fields": Annotated[Object, AfterValidator(some_of("latency").model_validate)],
+        },
+        "warm": {
+            "case": str,
+            "stationary": bool | None,
+            "graph_reason": Text,
+            "call_ms": Seconds,
+            "launch_ms": float | None,
+            "shortest_call_ms": float | None,
+        },
+        "samples": {"case": str, "quantities": Quantities, "spent_s": Seconds, "block_s": Seconds},
+        "watched": {"case": str, "window": Window | None, "tables": Object, "missing": Reasons},
+    },
+    STARTED,
+    _event("tried", {"log_tail": Text, "spent_s": Seconds}, Outcome),
+    _event("studied", {"log_tail": Text, "findings": list[Object]}, Outcome),
+    _event(
+        "ended",  # a case that goes no further, and so never ok
+        {
+            "case": str,
+            "reason": Annotated[str, Field(min_length=1)],
+            "phase": str,
+            "log_tail": Text,
+            "poisoned": bool,
+        },
+        Outcome,
+    ),
+)
+SAMPLER = _one_of({"ready": {}, "paused": {}, "failed": {"reason": str}}, STARTED)
+COMPILER = _one_of(
+    {
+        "done": {},
+        "ready": {"environment": Environment},
+        "unknown_capability": {"capability": list[int], "ptxas": str, "known": list[list[int]]},
+        "planned": {"kernels": list[Object]},
+    },
+    STARTED,
+    Compiled,
+)
+
+
 def any_event(event: Mapping[str, Any]) -> object:
     """For a child without a list of events."""
-    return Started.model_validate(event) if event["event"] == "started" else event
-
-
-WORKER = _one_of(
-    *(Started, Done, Ready, Free, Opened, Configured, Foresight, Predicted, Tried, Studied),
-    *(Running, Facts, Warm, OneBlock, Watched, Ended),
-)
-SAMPLER = _one_of(Started, SamplerReady, Paused, SamplerFailed)
-COMPILER = _one_of(Started, CompilerReady, UnknownCapability, KernelsPlanned, Built, Compiled)
+    return STARTED.model_validate(event) if event["event"] == "started" else event

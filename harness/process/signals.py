@@ -10,6 +10,8 @@ from typing import Any, Self
 
 from .worker_process import Interrupted
 
+RESUME = "attnbench run --resume finds what was saved"
+
 
 class Signals:
     """The first signal is noticed while waiting for a worker, never in the middle of a write.
@@ -26,7 +28,7 @@ class Signals:
 
     def __init__(
         self,
-        advice: str = "attnbench run --resume finds what was saved",
+        advice: str = RESUME,
         *,
         embedded: bool = False,
     ) -> None:

@@ -22,7 +22,6 @@ import psutil
 
 from ..machine.control_group import host_oom_kills
 from ..rows.record import Status
-from .death import how_it_ended
 from .events import BadReply, Events, any_event, parse
 from .guard import END_ALL
 from .interpreter import SAFE_PATH
@@ -300,3 +299,25 @@ def child_environment(*, ours: bool = True) -> dict[str, str]:
     path = {"PYTHONPATH": os.pathsep.join(paths)} if paths else {}
     others = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return {**others, **path, "KINETO_LOG_LEVEL": "5", "PYTHONUNBUFFERED": "1"}
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV`; `signal 35 (SIGRTMIN+1)` for one that has no name of its own."""
+    with suppress(ValueError):
+        return signal.Signals(number).name
+    real_time = number - signal.SIGRTMIN
+    more = f" (SIGRTMIN+{real_time})" if 0 < real_time < signal.SIGRTMAX - signal.SIGRTMIN else ""
+    return f"signal {number}{more}"
+
+
+def how_it_ended(name: str, exit_code: int, oom_kills_before: int | None) -> str:
+    """Of the process called `name`; `exit_code` is -N if signal N ended it."""
+    if exit_code >= 0:
+        return f"the {name} ended with exit code {exit_code}"
+    by = signal_name(-exit_code)
+    if by != "SIGKILL":
+        return by
+    kills = host_oom_kills()
+    if kills is not None and oom_kills_before is not None and kills > oom_kills_before:
+        return f"{by} by the host's out-of-memory killer; lower limits.memory_gib"
+    return f"{by}, maybe by the host's out-of-memory killer"

@@ -71,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     ):
         config.addinivalue_line("markers", line)
     if config.getoption("attnbench_expect") or config.getini("attnbench_expect"):
-        from .settings import settings_of
+        from .runs import settings_of
 
         settings_of(config)  # refuses a misspelt status before anything is collected
 

@@ -1,11 +1,16 @@
-"""Scenario files and their cases as pytest's collectors and items."""
+"""Scenario files and their cases as pytest's collectors and items.
+
+Stored samples become rounds of pytest-benchmark: its clock shows them, and nothing runs again.
+"""
 
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import cache
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +20,22 @@ from ..cases.case import Case
 from ..files.errors import BadInput, Refusal, StoreError
 from ..files.printable import visible
 from ..rows.record import Record, Status
+from ..rows.run_files import SCHEMA
+from ..rows.utilization import utilization_ratio
 from ..scenario import Scenario, load
 from ..scenario.selection import group_cases, walls_of
 from . import NOT_UNDER_XDIST, runs_key
-from .replay import ReplayClock, extra_info, parameters, samples_ms, shape
-from .runs import FileRun, Runs
-from .settings import Settings, settings_of, with_pytest_options
+from .runs import FileRun, Runs, Settings, settings_of, with_pytest_options
 
 # Of NVIDIA's cards and its boards with a GPU on the chip, of AMD, of Windows' subsystem for Linux;
 # without one of these torch finds no GPU.
 GPU_FILES = ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
 TAIL_LINES = 40
+SAME_NAMES = (
+    *("kernel", "stop", "input_bytes", "peak_bytes", "predicted_peak_bytes", "error_ratio"),
+    "utilization_tier",
+)
+"""Fields of a row that pytest-benchmark's JSON has too."""
 
 
 class ScenarioFile(pytest.File):
@@ -186,3 +196,73 @@ def auto_device() -> str:
     env = child_environment()
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     return "cuda" if done.stdout.strip() == "cuda" else "cpu"
+
+
+# ---- replaying -----------------------------------------------------------------------------------
+
+
+class ReplayClock:
+    """A clock for pytest-benchmark, and the function to time: a round lasts as long as a sample."""
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+        self._left: Iterator[float] = iter(())
+
+    def read(self) -> float:
+        """A round begins at 0, so that subtracting its begin from its end loses nothing."""
+        return self._now_s
+
+    def replay(self, benchmark: Any, samples_ms: list[float]) -> None:
+        """By `pedantic`, which takes the rounds that there are.
+
+        The other mode would first measure how fast this clock ticks.
+        """
+        self._left = (sample_ms / 1e3 for sample_ms in samples_ms)
+        rounds = len(samples_ms)
+        benchmark.pedantic(self._play, setup=self._rewind, rounds=rounds, iterations=1)
+
+    def _rewind(self) -> None:
+        self._now_s = 0.0
+
+    def _play(self) -> None:
+        self._now_s = next(self._left, 0.0)  # --benchmark-cprofile asks for one more round
+
+
+def samples_ms(record: Record) -> list[float]:
+    """All calls, in order."""
+    return [call for process in record["block_ms"] or () for block in process for call in block]
+
+
+def shape(case: Case) -> str:
+    """The case's id without its backend."""
+    return case.id.removeprefix(f"{case.backend}-")
+
+
+def parameters(case: Case) -> dict[str, Any]:
+    """For --benchmark-group-by=param:heads and the like."""
+    return {"backend": case.backend, **asdict(case.problem)}
+
+
+def extra_info(record: Record, run: str) -> dict[str, Any]:
+    """What a row says beside its samples, under its own names; missing is null."""
+    from ..stats.intervals import latency_interval  # numpy, which collecting does not need
+
+    latency = latency_interval(record["block_ms"]) if record["block_ms"] else None
+    bounds = (None, None, None) if latency is None else (latency.value, latency.low, latency.high)
+    names = ("latency_ms", "latency_low_ms", "latency_high_ms")
+    numbers = {
+        name: None if value is None or isnan(value) else value
+        for name, value in zip(names, bounds, strict=True)
+    }
+    tier = record["utilization_tier"]
+    # as attnbench.load takes them
+    windows = [window for window in record["windows"] or () if window["way"] == "eager"]
+    return {
+        "run": run,
+        "schema": SCHEMA,
+        "case": record.id,
+        "device": record.device,
+        **numbers,
+        **{name: record[name] for name in SAME_NAMES},
+        "utilization_ratio": utilization_ratio(windows, tier) if windows and tier else None,
+    }

@@ -1,11 +1,16 @@
-"""The runs of a pytest session: one per scenario file, measured part by part as its tests ask."""
+"""The runs of a pytest session: one per scenario file, measured part by part as its tests ask.
 
+And pytest's options and ini settings for them.
+"""
+
+import re
 import shlex
 import signal
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +19,11 @@ import pytest
 from ..cases.case import Group
 from ..cases.expected_time import Forecast
 from ..files.errors import Refusal, Stopped, StoreError
-from ..rows.record import Record, Status
+from ..files.printable import visible
+from ..rows.record import FAILURES, Record, Status
 from ..rows.run_files import SCHEMA, read_meta
 from ..run.listener import Listener
 from ..scenario import Scenario
-from .settings import Settings
 
 if TYPE_CHECKING:
     from ..run.session import RunSession
@@ -28,9 +33,65 @@ FACTS = (
     "attnbench",
 )
 """Of the environment, for readers of pytest-benchmark's JSON."""
+EXPECTABLE = (Status.OOM, Status.PREDICTED_OOM, *sorted(FAILURES))
 
 
-class FileRun:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """`changes`: of every scenario, in the form of the command line's --set."""
+
+    changes: tuple[str, ...]
+    root: Path
+    expected: frozenset[Status]
+    wait: bool
+
+
+def settings_of(config: pytest.Config) -> Settings:
+    """The command line wins over the ini file. Raises UsageError."""
+
+    def option(name: str) -> str:
+        name = f"attnbench_{name}"
+        return str(config.getoption(name) or config.getini(name) or "")
+
+    fields = {
+        "device": option("device"),
+        "limits.timeout_s": config.getoption("attnbench_timeout"),
+        "plan": option("plan"),
+    }
+    out = config.getoption("attnbench_out")
+    default = config.rootpath / (config.getini("attnbench_out") or "results")
+    return Settings(
+        changes=(
+            *config.getini("attnbench_set"),
+            *config.getoption("attnbench_set"),
+            *(f"{field}={value}" for field, value in fields.items() if value),
+        ),
+        root=Path(out).absolute() if out else default,
+        expected=expected_statuses(option("expect")),
+        wait=config.getoption("attnbench_wait"),
+    )
+
+
+def expected_statuses(text: str) -> frozenset[Status]:
+    """From "oom,timeout". Expecting oom includes predicted_oom. Raises UsageError."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in EXPECTABLE:
+            there_are = ", ".join(EXPECTABLE)
+            raise pytest.UsageError(
+                f"--attnbench-expect: no failing status {word!r}; there are: {there_are}"
+            )
+    predicted = {Status.PREDICTED_OOM} if Status.OOM in words else set()
+    return frozenset(map(Status, words)) | predicted
+
+
+def with_pytest_options(text: object) -> str:
+    """A message of the command line, for pytest's terminal: its options have other names there."""
+    safe = visible(str(text), lines=True)
+    return re.sub(r"(?<![\w-])--(set|device|out|timeout|wait|plan)\b", r"--attnbench-\1", safe)
+
+
+class FileRun(Listener):
     """The run of one scenario file: opened for its first test, closed after its last.
 
     It keeps the records and remarks of its run, and passes what it hears on to another listener.
@@ -43,8 +104,6 @@ class FileRun:
         self.records: dict[str, Record] = {}
         self.remarks: list[str] = []
         self._listener = listener
-        self.running = listener.running
-        self.predicted = listener.predicted
         self.refusal: Refusal | None = None
         self.path: Path | None = None
         self.statuses: Counter[str] = Counter()
@@ -67,6 +126,9 @@ class FileRun:
     ) -> None:
         self.remarks.extend(remarks)
         self._listener.begin(path, planned, done, remarks, forecast)
+
+    def running(self, what: str, phase: str) -> None:
+        self._listener.running(what, phase)
 
     def finished(self, record: Record) -> None:
         if record.kind == "latency":
@@ -194,12 +256,12 @@ class Runs:
     """All runs of a session, one of them open at a time."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
-        from ..terminal.progress import LiveProgress, QuietProgress, lines_console
+        from ..terminal.progress import LiveProgress, lines_console
 
         self._settings = settings
         self._command = ["pytest", *map(str, config.invocation_params.args)]
         uncaptured = config.getoption("capture") == "no"
-        self._listener = LiveProgress(lines_console()) if uncaptured else QuietProgress()
+        self._listener = LiveProgress(lines_console()) if uncaptured else Listener()
         self._runs: list[FileRun] = []
         self.notes: list[str] = []
 

@@ -1,6 +1,6 @@
 """How to run, and where: an engine opens devices, which measure what a run plans.
 
-This machine is one (here.py); a pack may bring others (`attnbench run --on NAME`).
+This machine is one (session.py); a pack may bring others (`attnbench run --on NAME`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..cases.expected_time import Forecast
 from ..process.interpreter import Interpreter
 from ..rows.record import Planned
 from ..studies import SAVING_NEEDS
@@ -16,6 +17,7 @@ from .environments import Change, Environments
 from .listener import Listener
 from .run_rows import RunPlan, RunRows
 from .studies import Told
+from .worker_pool import RunConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +61,8 @@ class Devices(Protocol):
         Raises Refusal with what is wrong.
         """
 
-    def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:
-        """What a worker says of cases before they run; None if it cannot."""
+    def forecast(self, left: Sequence[Planned], config: RunConfig) -> Forecast | None:
+        """How long it will take; None if no worker can say how fast its machine is."""
 
     def measure(self, plan: RunPlan) -> RunRows:
         """The whole run. If a signal ends it, what has no row yet gets one. Raises Refusal."""

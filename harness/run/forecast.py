@@ -9,7 +9,7 @@ from ..cases.case import Case, PlannedStudy, Wall
 from ..cases.costs import input_bytes
 from ..cases.expected_time import SLOWER, Expected, Forecast
 from ..rows.record import Planned
-from ..scenario.estimate import CASE_S, CaseWork, Foreseen, Pace
+from ..scenario.estimate import CASE_S, Foreseen, Pace, case_s
 from .wall_search import FIRST, GROWTH
 from .worker_pool import RunConfig
 
@@ -90,10 +90,10 @@ def _case(case: Case, call_s: float, config: RunConfig, *, compiles: bool) -> Ex
     modes = 0
     if config.watches(case.problem):
         modes = 2 if "graphs" in config.measure and config.device == "cuda" else 1
-    work = CaseWork(plan=config.plan, device=config.device, measure=config.measure, modes=modes)
+    asked = (config.plan, config.device, config.measure)
     return Expected(
-        work.seconds(call_s, compiles=compiles),
-        work.seconds(SLOWER * call_s, compiles=compiles, to_the_end=True),
+        case_s(call_s, *asked, modes=modes, compiles=compiles),
+        case_s(SLOWER * call_s, *asked, modes=modes, compiles=compiles, to_the_end=True),
     )
 
 
@@ -121,8 +121,12 @@ def _wall(wall: Wall, longest: int | None, config: RunConfig, pace: Pace, walls:
 # ---- a worker's request and answer ---------------------------------------------------------------
 
 
-def forecast_of(left: Sequence[Planned], config: RunConfig, found: Mapping[str, Any]) -> Forecast:
-    """How long the rest of a run takes, by what a worker foresees of it."""
+def forecast_of(
+    left: Sequence[Planned], config: RunConfig, found: Mapping[str, Any] | None
+) -> Forecast | None:
+    """How long the rest of a run takes, by what a worker foresees of it; None if it does not."""
+    if found is None:
+        return None
     foreseen = {name: Foreseen(**fields) for name, fields in found["cases"].items()}
     return forecast(left, config, Pace(**found["pace"]), foreseen, found["walls"])
 

@@ -20,10 +20,10 @@ from ..files.errors import shown
 from ..machine.cpu import waited_s
 from ..measure.launch_flags import add_floor, launch_flags
 from ..measure.physical_floor import refutation
-from ..measure.utilization_tier import tier_of
 from ..probes import own_call_measures, shared_measures
 from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status
+from ..rows.utilization import tier_of
 from .case_state import CaseState
 from .sampling import Sampler
 from .worker_pool import RunContext

@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..cases.expected_time import Forecast
 from ..rows.record import Record
 
 
-class Listener(Protocol):
-    """Each method is called once per event, in the order of the run."""
+class Listener:
+    """Each method is called once per event, in the order of the run; these do nothing."""
+
+    def start(self, what: str = "starting") -> None:
+        """May be called before `begin`, so that also starting workers is seen."""
 
     def begin(
         self,
@@ -31,3 +34,6 @@ class Listener(Protocol):
     def finished(self, record: Record) -> None: ...
 
     def remark(self, text: str) -> None: ...
+
+    def end(self) -> None:
+        """Of what `start` began, however it went."""

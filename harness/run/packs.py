@@ -45,8 +45,8 @@ class Pack:
     `selected(selection, **values)`: the selection with what the options say of what is measured;
     `attnbench.run` calls it too.
     `opted(options, *, dry_run, **values)`: likewise of how to run; with `dry_run` only refuses.
-    `foreseen(dry_run, forecast, root, **values)`: what `--dry-run` prints beside its own tables;
-    `dry_run` is harness.cli.dry_run.DryRun, `root` the folder of results.
+    `foreseen(dry_run, forecast, **values)`: what `--dry-run` prints beside its own tables;
+    `dry_run` is harness.cli.dry_run.DryRun.
     They raise Refusal.
     """
 

@@ -17,7 +17,6 @@ from ..scenario.shards import Shard, Units
 from ..store.run_store import Store, point_latest, results_root
 from .engine import Devices, RunOptions
 from .environments import measured_on, refuse_changes
-from .forecast import forecast_of
 from .resumable import Unfinished
 from .run_rows import PreviousRow, RunPlan, RunRows
 from .studies import MODELS, Told
@@ -64,7 +63,7 @@ def new_run(
     if selected.duplicates:
         remarks = [f"{selected.duplicates} duplicate problems were left out", *remarks]
     config = _config(meta, environment, selection.interpreters, options, attached)
-    forecast = _forecast(selected.units, config, devices)
+    forecast = devices.forecast(selected.units.planned, config)
     store = Store.create(root, scenario.name, meta)
     return _plan(store, config, options, remarks, selected.units, forecast)
 
@@ -129,7 +128,7 @@ def resumed_run(
         if devices.listed:
             store.add_devices(devices.listed)
         found = found.read_again()  # nobody else adds rows from here on
-        forecast = _forecast(found.units, config, devices)
+        forecast = devices.forecast(found.units.planned, config)
         undone.pop_all()
     return _plan(store, config, options, remarks, found.units, forecast, found.previous)
 
@@ -158,12 +157,6 @@ def _config(
         attached=attached,
         save_to=Path(MODELS) if meta["scenario"].get("save_models") is True else None,
     )
-
-
-def _forecast(left: Units, config: RunConfig, devices: Devices) -> Forecast | None:
-    """How long it will take; None if no worker can say how fast its machine is."""
-    found = devices.foresee(left.planned, config.budget_bytes)
-    return None if found is None else forecast_of(left.planned, config, found)
 
 
 def _plan(

@@ -16,13 +16,12 @@ from ..scenario.selection import (
 from ..studies.attachments import Attachment, names_in
 from ..studies.attachments import given_again as given_again_files
 from .engine import RunOptions, Wanted
-from .here import Here
-from .planning import SAFE_SHARE, new_run, point_finished, resumed_run
+from .planning import new_run, point_finished, resumed_run
 from .resumable import Unfinished
 from .run_rows import RunResult
-from .session import RunSession, open_session
+from .session import Here, RunSession, open_session
 
-__all__ = ["SAFE_SHARE", "RunOptions", "open_run", "resume_run", "start_run"]
+__all__ = ["RunOptions", "open_run", "resume_run", "start_run"]
 
 
 def start_run(

@@ -10,9 +10,9 @@ from typing import Any
 from ... import __version__
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, Refusal, Stopped, StoreError
 from ..files.safe_files import FileLock
-from ..process.death import signal_name
 from ..process.interpreter import Interpreter
 from ..process.interpreter import given_again as interpreters_given_again
+from ..process.worker_process import signal_name
 from ..rows.run_files import SUITE, read_suite
 from ..scenario import Scenario, from_mapping
 from ..scenario.selection import Selection
@@ -34,26 +34,6 @@ class SuiteEntry:
 
     scenario: Scenario
     selection: Selection
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryEnd:
-    """How the measuring of an entry ended: with a run, or refused."""
-
-    result: RunResult | None = None
-    refusal: Refusal | None = None
-
-    @property
-    def signal(self) -> int | None:
-        if isinstance(self.refusal, Stopped):
-            return self.refusal.exit_code - 128
-        return self.result.signal if self.result else None
-
-    @property
-    def exit_code(self) -> int:
-        if self.refusal is not None:
-            return self.refusal.exit_code
-        return self.result.exit_code if self.result else 0
 
 
 class Suite:
@@ -118,7 +98,9 @@ class Suite:
         }
         return [number for number in range(len(self.entries)) if number not in done]
 
-    def measure(self, number: int, options: RunOptions, *, force: bool = False) -> EntryEnd:
+    def measure(
+        self, number: int, options: RunOptions, *, force: bool = False
+    ) -> RunResult | Refusal:
         """Start an entry's run, or resume it.
 
         What this machine cannot run, or the filters leave nothing of, is refused, and the others go
@@ -140,15 +122,15 @@ class Suite:
                     force=force,
                 )
         except Stopped as stopped:
-            return EntryEnd(refusal=stopped)
+            return stopped
         except (EnvironmentUnmet, NothingSelected) as refusal:
             self._note(number, run, "refused", str(refusal))
-            return EntryEnd(refusal=refusal)
+            return refusal
         stopped_by = "" if result.signal is None else signal_name(result.signal)
         ended = "interrupted" if stopped_by else "finished"
         reason = f"stopped by {stopped_by}" if stopped_by else ""
         self._note(number, result.path, ended, reason, result.statuses)
-        return EntryEnd(result=result)
+        return result
 
     @property
     def has_failures(self) -> bool:

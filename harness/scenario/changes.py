@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from ...impls.discovery.names import separated
 from ..cases.axes import ALIASES, AXES, VALUE_ALIASES
 from ..files.errors import BadInput, shown
-from .document import Document, Fields, Items, Keys, value_at
-from .yaml_text import parse_yaml
+from .document import Document, Fields, Items, Keys, parse_yaml, value_at
 
 SEPARATOR = r"\s*,\s*|\s+"
 GRID, WALL = "grid", "wall"

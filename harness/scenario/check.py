@@ -10,9 +10,17 @@ from ..probes import shared_measures
 from ..studies import declared
 from .document import Document, Keys
 from .fields import suggestion
-from .grid import ORDER, REQUIRED, AxisValues, Values, case_values, combinations, is_complete
 from .messages import first_lines, position
-from .model import Scenario
+from .model import (
+    ORDER,
+    REQUIRED,
+    AxisValues,
+    Scenario,
+    Values,
+    case_values,
+    combinations,
+    is_complete,
+)
 
 
 class Finding(NamedTuple):

@@ -1,10 +1,31 @@
-"""Plain data that knows where each value came from: file:line:col, or the option that set it."""
+"""Plain data that knows where each value came from: file:line:col, or the option that set it.
+
+YAML 1.2 from untrusted files becomes such data by ruamel.yaml's parser events. Its constructors
+would let a tag name a type or accept a repeated key. Anchors, aliases and tags are refused: a
+scenario has nothing to share.
+"""
 
 import re
 from collections.abc import Mapping
+from math import isinf
+from pathlib import Path
 from typing import Any
 
-from ..files.errors import shown
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, StringMark, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+from ruamel.yaml.reader import ReaderError
+
+from ..files.errors import BadInput, shown
+from ..files.printable import visible
+from ..files.safe_files import read_text, text_place
 
 Keys = tuple[str | int, ...]
 """The path to a value: ("grid", "seq_len", 2)."""
@@ -58,7 +79,7 @@ class Document:
         text = ""
         for depth, key in enumerate(keys):
             if isinstance(key, str):
-                text = f"{text}.{key_word(key)}" if text else key_word(key)
+                text = f"{text}.{shown_word(key)}" if text else shown_word(key)
                 continue
             holder = value_at(self.data, keys[:depth])
             if not isinstance(holder, list) or key >= len(holder):
@@ -101,5 +122,187 @@ def placeless(value: Any) -> Any:
     return Items(map(placeless, value)) if isinstance(value, list | tuple) else value
 
 
-def key_word(key: str) -> str:
-    return key if len(key) <= 60 and re.fullmatch(r"[\w+-]+", key, re.ASCII) else shown(key)
+def shown_word(text: str) -> str:
+    """Without quotes if it is a plain word."""
+    return text if len(text) <= 60 and re.fullmatch(r"[\w.+!:/-]+", text, re.ASCII) else shown(text)
+
+
+# ---- from text -----------------------------------------------------------------------------------
+
+
+MAX_BYTES = 1 << 20
+# counted before parsing: the parser looks 1024 characters ahead, quadratic in open brackets
+MAX_OPEN_BRACKETS = 256
+MAX_DEPTH = 64
+MAX_DIGITS = 18  # any such number fits 64 bits
+# Limit of work: ruamel.yaml takes about 15 us per value, and what follows a few of them.
+MAX_NODES = 50_000  # keys and values: 5 000 explicit cases of four fields
+MAX_PROBLEMS = 20  # as many as anyone reads before the first is fixed
+# The core schema of YAML 1.2: no `yes`, no `1:30`, no octal without 0o.
+WORDS = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+DECIMAL = re.compile(r"[-+]?[0-9]+")
+BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+TOO_DEEP = f"more than {MAX_DEPTH} levels of nesting; wanted a scenario, which has four"
+WANTED = "a scenario's .yaml file, or a name that `attnbench list scenarios` has"
+
+
+def read_yaml(path: Path) -> Document:
+    """The one document of a file; data is None if the file is empty. Raises BadInput."""
+    name = visible(str(path))
+    return parse_yaml(read_text(path, name, MAX_BYTES, WANTED), name)
+
+
+def parse_yaml(text: str, origin: str, *, lines: bool = True) -> Document:
+    """The one document in `text`. Without `lines`, as for an option, places are only the origin.
+
+    Raises BadInput.
+    """
+    refuse_open_brackets(text, origin)
+    builder = Builder(text, origin, lines=lines)
+    try:
+        document = builder.build()
+    except BadInput as error:
+        raise BadInput(*builder.problems, *error.problems) from None
+    except MarkedYAMLError as error:
+        where = builder.at(error.problem_mark or error.context_mark)
+        raise BadInput(f"{where}: {explained(error)}") from None
+    except ReaderError as error:
+        where = f"{origin}:{text_place(text[: error.position])}" if lines else origin
+        code = error.character if isinstance(error.character, int) else ord(error.character)
+        raise BadInput(
+            f"{where}: control character U+{code:04X}; wanted plain text; remove it"
+        ) from None
+    except YAMLError as error:
+        raise BadInput(f"{origin}: not valid YAML: {shown(str(error))}") from None
+    if builder.problems:
+        raise BadInput(*builder.problems)
+    return document
+
+
+def refuse_open_brackets(text: str, origin: str) -> None:
+    """Raise BadInput if hundreds of brackets are open; Builder has the exact limit."""
+    if text.count("[") + text.count("{") <= MAX_OPEN_BRACKETS:
+        return
+    depth = 0
+    for found in re.finditer(r"[\[\]{}]", text):
+        depth += 1 if found[0] in "[{" else -1
+        if depth > MAX_OPEN_BRACKETS:
+            raise BadInput(f"{origin}:{text_place(text[: found.start()])}: {TOO_DEEP}")
+
+
+def explained(error: MarkedYAMLError) -> str:
+    """What the parser says, on one line."""
+    problem = " ".join(str(error.problem or error.context).split())
+    if r"'\t'" in problem or "tab" in problem:
+        return "a tab where YAML wants spaces; indent with spaces"
+    if problem.startswith("mapping values are not allowed"):
+        return (
+            "not valid YAML: a colon where none can be; put text that has one in quotes, or check"
+            " the indentation"
+        )
+    context = " ".join(str(error.context or "").split())
+    extra = f" ({context})" if context and context != problem else ""
+    return f"not valid YAML: {problem}{extra}"
+
+
+class Builder:
+    """Turns parser events into data with places; collects problems until a fatal one."""
+
+    def __init__(self, text: str, origin: str, *, lines: bool) -> None:
+        self.events = YAML(typ="safe", pure=True).parse(text)
+        self.origin = origin
+        self.lines = lines
+        self.problems: list[str] = []
+        self.nodes = 0  # keys and values
+
+    def at(self, mark: StringMark | None) -> str:
+        where = f":{mark.line + 1}:{mark.column + 1}" if self.lines and mark else ""
+        return f"{self.origin}{where}"
+
+    def build(self) -> Document:
+        document = Document(None, self.origin)
+        starts = (event for event in self.events if isinstance(event, DocumentStartEvent))
+        for number, start in enumerate(starts):
+            if number:
+                raise BadInput(
+                    f"{self.at(start.start_mark)}: a second document starts here; one document"
+                    " expected; use one file for each"
+                )
+            event = next(self.events)
+            begin = self.at(event.start_mark)
+            document = Document(self.value(event, begin, 0), self.origin, begin, self.nodes)
+        return document
+
+    def problem(self, text: str) -> None:
+        """Collect a problem. Raises BadInput if it is one of too many."""
+        if len(self.problems) == MAX_PROBLEMS:
+            raise BadInput("and more; fix these first")
+        self.problems.append(text)
+
+    def value(self, event: Any, where: str, depth: int) -> Any:
+        """The value that starts with `event`. A repeated key keeps its first value."""
+        self.count(event, where, "value")
+        if depth > MAX_DEPTH:
+            raise BadInput(f"{where}: {TOO_DEEP}")
+        if isinstance(event, ScalarEvent):
+            return event.value if event.style else self.plain(event.value, where)
+        if isinstance(event, SequenceStartEvent):
+            items = Items()
+            while not isinstance(event := next(self.events), SequenceEndEvent):
+                where = items.at[len(items)] = self.at(event.start_mark)
+                items.append(self.value(event, where, depth + 1))
+            return items
+        fields = Fields()
+        while not isinstance(event := next(self.events), MappingEndEvent):
+            where = self.at(event.start_mark)
+            if not isinstance(event, ScalarEvent):
+                raise BadInput(f"{where}: a key that is not a word; wanted `field: value`")
+            key = event.value
+            self.count(event, where, "key")
+            if key in fields:
+                self.problem(
+                    f"{where}: key {shown(key)} given twice, first at {fields.keys_at[key]}; wanted"
+                    " it once; remove one"
+                )
+            fields.keys_at.setdefault(key, where)
+            event = next(self.events)
+            if not isinstance(event, ScalarEvent) or event.value or event.style:
+                where = self.at(event.start_mark)  # an empty value has no place
+            fields.at.setdefault(key, where)
+            fields.setdefault(key, self.value(event, where, depth + 1))
+        return fields
+
+    def count(self, event: Any, where: str, what: str) -> None:
+        """Count a key or a value. Raises BadInput for an alias, an anchor or too many of them."""
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise BadInput(f"{where}: more than {MAX_NODES} values; wanted a smaller scenario")
+        if event.anchor is not None:
+            sign = "alias *" if isinstance(event, AliasEvent) else "anchor &"
+            raise BadInput(
+                f"{where}: {sign}{shown_word(event.anchor)}; wanted a {what} without one; write"
+                " the value out"
+            )
+        if event.ctag is not None:
+            tag = shown_word(str(event.ctag).replace("tag:yaml.org,2002:", "!!"))
+            self.problem(f"{where}: tag {tag}; wanted a {what} without a tag; remove it")
+
+    def plain(self, text: str, where: str) -> Any:
+        """A scalar without quotes, by the core schema."""
+        if text in WORDS:
+            return WORDS[text]
+        if DECIMAL.fullmatch(text) or BASED.fullmatch(text):
+            if len(text) <= MAX_DIGITS:
+                return int(text, 10 if DECIMAL.fullmatch(text) else 0)
+            digits = len(text.lstrip("+-"))
+            self.problem(f"{where}: a number of {digits} digits; wanted at most {MAX_DIGITS}")
+        elif NOT_FINITE.fullmatch(text) or (FLOAT.fullmatch(text) and isinf(float(text))):
+            self.problem(f"{where}: found {shown_word(text)}; finite number required")
+        elif FLOAT.fullmatch(text):
+            return float(text)
+        return text

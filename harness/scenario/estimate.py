@@ -63,38 +63,39 @@ class Pace:
         return STEPS * self.step_s + flops / rate + softmax_s + moved_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseWork:
-    """What a run asks of a case. `modes`: how often each utilization window is measured."""
+def case_s(
+    call_s: float,
+    plan: Plan,
+    device: str,
+    measure: Collection[str] = ("latency", "memory"),
+    *,
+    modes: int = 0,
+    compiles: bool = False,
+    to_the_end: bool = False,
+) -> float:
+    """How long a case takes whose call takes `call_s`. `modes`: how often each utilization window
+    is measured. `to_the_end`: every warm-up takes as long as its limit allows.
+    """
 
-    plan: Plan
-    device: str
-    measure: Collection[str] = ("latency", "memory")
-    modes: int = 0
+    def warm_up_s(least_s: float) -> float:
+        most_s = most_warm_up_s(plan.budget_s, least_s)
+        usual_s = most_s if to_the_end else min(CALLS_TO_TELL * call_s, most_s)
+        return max(least_s, usual_s, (1 if call_s > WARM_UP_S else 2) * call_s)
 
-    def seconds(self, call_s: float, *, compiles: bool = False, to_the_end: bool = False) -> float:
-        """`to_the_end`: every warm-up takes as long as its limit allows."""
-        plan = self.plan
-
-        def warm_up_s(least_s: float) -> float:
-            most_s = most_warm_up_s(plan.budget_s, least_s)
-            usual_s = most_s if to_the_end else min(CALLS_TO_TELL * call_s, most_s)
-            return max(least_s, usual_s, (1 if call_s > WARM_UP_S else 2) * call_s)
-
-        total = CASE_S + CHECK_CALLS * call_s + (COMPILE_S if compiles else 0.0)
-        if "latency" in self.measure:
-            block_s = max(BLOCK_MS[self.device] / 1e3, call_s)
-            most = plan.processes * plan.max_blocks
-            fewest = min(FEWEST_UNITS, most)
-            blocks = min(most, max(fewest, ceil(plan.budget_s / block_s)))
-            again = _rounds(plan, ceil(blocks / plan.processes)) - 1 if plan.processes > 1 else 0
-            first_s = warm_up_s(WARM_UP_S) + (COMPILE_AGAIN_S if compiles else 0.0)
-            total += plan.processes * (first_s + again * warm_up_s(WARM_AGAIN_S))
-            total += blocks * block_s
-        if self.modes:
-            window_s = self.modes * (plan.window_s + call_s)
-            total += plan.windows * (window_s + warm_up_s(WARM_AGAIN_S) + call_s)
-        return total
+    total = CASE_S + CHECK_CALLS * call_s + (COMPILE_S if compiles else 0.0)
+    if "latency" in measure:
+        block_s = max(BLOCK_MS[device] / 1e3, call_s)
+        most = plan.processes * plan.max_blocks
+        fewest = min(FEWEST_UNITS, most)
+        blocks = min(most, max(fewest, ceil(plan.budget_s / block_s)))
+        again = _rounds(plan, ceil(blocks / plan.processes)) - 1 if plan.processes > 1 else 0
+        first_s = warm_up_s(WARM_UP_S) + (COMPILE_AGAIN_S if compiles else 0.0)
+        total += plan.processes * (first_s + again * warm_up_s(WARM_AGAIN_S))
+        total += blocks * block_s
+    if modes:
+        window_s = modes * (plan.window_s + call_s)
+        total += plan.windows * (window_s + warm_up_s(WARM_AGAIN_S) + call_s)
+    return total
 
 
 def _rounds(plan: Plan, blocks: int) -> int:

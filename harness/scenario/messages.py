@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from ..cases.axes import ALIASES
 from ..files.errors import BadInput, shown
-from .document import Document, Keys, key_word
+from .document import Document, Keys, shown_word
 from .fields import Axes, ExtraCase, Grid, Limits, Model, Plan, suggestion
 
 MODELS: dict[Keys, type[BaseModel]] = {
@@ -135,7 +135,7 @@ def unknown_field(keys: Keys, document: Document, top: type[BaseModel], of: str)
     if not hint or place.startswith("--set"):
         known = model_at(keys[:-1], top).model_fields
         hint += f"{' ' if hint else ''}there are: {', '.join(known)}"
-    return f"{place}: {prefix}{key_word(str(keys[-1]))}: not a field of {of}; {hint}"
+    return f"{place}: {prefix}{shown_word(str(keys[-1]))}: not a field of {of}; {hint}"
 
 
 def _inside(keys: Keys) -> Keys:

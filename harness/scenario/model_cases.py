@@ -11,8 +11,7 @@ from pydantic import Field
 
 from ...impls.problem import AXES, Problem
 from ..files.errors import BadInput
-from ..models.layers import Model
-from ..models.questions import Phase, questions
+from ..models.layers import Model, Phase, questions
 from ..models.resolve import model_of
 from .document import Document, Fields, Items, Keys
 from .fields import Size, Strict

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from ..files.errors import BadInput, shown
-from .yaml_text import read_yaml
+from .document import read_yaml
 
 FOLDER = Path(__file__).parent.parent.parent / "scenarios"
 

@@ -1,24 +1,31 @@
 """Preflight: predict a case's cost and refuse it if it cannot run, before anything runs."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import torch
 from humanize import naturalsize
 
 from ... import impls
 from ...impls.backend import Backend
-from ..cases.case import Case
-from ..cases.costs import known_costs
+from ...impls.peak_formulas import nearest
+from ..cases.case import MAX_SEQ_LEN, Case, Wall
+from ..cases.costs import input_bytes, known_costs
 from ..files.errors import first_line
 from ..measure.meta_memory import meta_peak_bytes
 from ..rows.record import Status
+from .estimate import Foreseen
 
 HOPELESS = 4
 """Times the budget: a case that needs more is not tried.
 
 Between 1 and 4 times the budget a trial shows the wall for real, and costs little.
 """
+
+UseMeta = Literal["never", "without a formula", "always"]
+"""When the meta device predicts a peak: it runs the backend's code, which may take seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +37,24 @@ class Preflight:
     status: Status | None = None
     reason: str = ""
 
+    @property
+    def foreseen(self) -> Foreseen:
+        """What a forecast needs to know."""
+        return Foreseen(
+            refused=self.status is not None,
+            peak_bytes=self.fields["predicted_peak_bytes"],
+            compiles=self.backend is not None and self.backend.compiles,
+        )
+
 
 def preflight(
-    case: Case, device: torch.device, budget_bytes: int, *, check_formula: bool = False
+    case: Case,
+    device: torch.device,
+    budget_bytes: int,
+    *,
+    meta: UseMeta = "without a formula",
 ) -> Preflight:
-    """Needs hardly any memory or time; imports the backend's file.
-
-    Without a formula, the meta device predicts the peak if it can; with `check_formula` it always
-    does.
-    """
+    """Needs hardly any memory or time; imports the backend's file."""
     p = case.problem
     cannot_run = f"{case.backend} cannot run here"
     unknown = {"predicted_reason": cannot_run, "meta_reason": cannot_run}
@@ -58,7 +74,7 @@ def preflight(
         return Preflight(fields=fields, status=Status.UNAVAILABLE, reason=lacking)
     if (why_not := backend.why_not(p, device)) is not None:
         return Preflight(fields=fields, status=Status.UNSUPPORTED, reason=why_not)
-    fields |= _predicted(case, backend, device, check_formula=check_formula)
+    fields |= _predicted(case, backend, device, meta)
     peak = fields["predicted_peak_bytes"]
     needed = fields["input_bytes"] + (peak or 0)
     if needed > HOPELESS * budget_bytes:
@@ -91,14 +107,12 @@ def not_imported(backend: str) -> str:
     return f"from {origin}, which is imported in workers only" if origin else ""
 
 
-def _predicted(
-    case: Case, backend: Backend, device: torch.device, *, check_formula: bool
-) -> dict[str, Any]:
+def _predicted(case: Case, backend: Backend, device: torch.device, use: UseMeta) -> dict[str, Any]:
     """Two independent predictions; the formula counts if there is one."""
     p = case.problem
     formula = backend.peak_bytes(p, device, torch.get_num_threads())
     meta, meta_reason = None, "not asked for"
-    if formula is None or check_formula:
+    if use == "always" or (formula is None and use == "without a formula"):
         meta, meta_reason = meta_peak_bytes(p, backend, device)
     source = "formula" if formula is not None else "meta" if meta is not None else None
     missing = f"{case.backend} has no formula for {p.scope}, {p.passes}, {p.dtype} on {device.type}"
@@ -109,3 +123,99 @@ def _predicted(
         "meta_peak_bytes": meta,
         "meta_reason": meta_reason,
     }
+
+
+# ---- of a wall -----------------------------------------------------------------------------------
+
+
+OF_BACKEND = ("exactness", "input_order")  # fields of a row
+
+At = Callable[[int], tuple[Case, int]]
+"""The case whose peak is asked for at an N, and the bytes by which the wall's own needs more."""
+Known = Callable[[Case], Mapping[str, Any]]
+"""The fields of a case's row by its preflight."""
+
+
+def predict(
+    wall: Wall, device: torch.device, budget_bytes: int, meta: UseMeta = "without a formula"
+) -> dict[str, Any]:
+    """The fields of the wall's row that need no run; imports the backend's file."""
+    unknown = {"predicted_seq_len": None, "predicted_source": None}
+    try:
+        first = preflight(wall.at(1), device, budget_bytes, meta=meta)
+    except Exception as error:  # noqa: BLE001 - importing may raise anything, in the first trial too
+        return {**unknown, "predicted_reason": first_line(error)}
+    if first.status in (Status.UNAVAILABLE, Status.UNSUPPORTED):
+        known = {name: first.fields[name] for name in (*OF_BACKEND, "predicted_reason")}
+        return {**unknown, **known}
+
+    def known_of(case: Case) -> Mapping[str, Any]:
+        return preflight(case, device, budget_bytes, meta=meta).fields
+
+    found = _longest(wall, budget_bytes, lambda n: (wall.at(n), 0), known_of)
+    fields = known_of(wall.at(max(found or 1, 1)))
+    of_backend = {name: fields[name] for name in OF_BACKEND}
+    if found is not None:
+        source = {"predicted_source": fields["predicted_source"], "predicted_reason": ""}
+        return {**of_backend, "predicted_seq_len": found, **source}
+    reason = fields["predicted_reason"] or "the formula does not hold at the lengths in question"
+    bound = _by_nearest(wall, budget_bytes, known_of)
+    return {**unknown, **of_backend, "predicted_reason": reason, **bound}
+
+
+def _longest(wall: Wall, budget_bytes: int, at: At, known_of: Known) -> int | None:
+    def inputs(seq_len: int) -> int:
+        return input_bytes(wall.at(seq_len).problem)
+
+    def needed(seq_len: int) -> int | None:
+        case, more_bytes = at(seq_len)
+        peak: int | None = known_of(case)["predicted_peak_bytes"]
+        return None if peak is None else inputs(seq_len) + peak + more_bytes
+
+    return longest_within(budget_bytes, inputs, needed)
+
+
+def _by_nearest(wall: Wall, budget_bytes: int, known_of: Known) -> dict[str, Any]:
+    """A bound in place of a prediction, from the nearest backend and dtype with a formula.
+
+    {} if there is none. The source is then "nearest", and the reason says whose formula it is.
+    """
+
+    def near_at(place: int, seq_len: int) -> tuple[Case, int]:
+        own = wall.at(seq_len)
+        near = list(nearest(wall.backend, own.problem))[place]
+        return replace(own, backend=near.backend, problem=near.problem), near.more_bytes
+
+    for place, near in enumerate(nearest(wall.backend, wall.problem)):
+        found = _longest(wall, budget_bytes, partial(near_at, place), known_of)
+        if found is not None:
+            reason = f"no formula for {wall.backend} in {wall.problem.dtype}; {near.words}"
+            source = {"predicted_source": "nearest", "predicted_reason": reason}
+            return {"predicted_seq_len": found, **source}
+    return {}
+
+
+def longest_within(
+    budget_bytes: int, inputs: Callable[[int], int], needed: Callable[[int], int | None]
+) -> int | None:
+    """The longest N that needs no more than the budget; None if no formula holds there.
+
+    0 if N = 1 needs more. A formula may hold for long N only, where the scores dominate: an N at
+    which it does not hold is taken to fit.
+    """
+    last = longest(lambda n: inputs(n) <= budget_bytes)
+
+    def fits(n: int) -> bool:
+        return n <= last and ((bytes_ := needed(n)) is None or bytes_ <= budget_bytes)
+
+    found = longest(fits)
+    return None if needed(max(found, 1)) is None else found
+
+
+def longest(fits: Callable[[int], bool]) -> int:
+    """The largest n up to MAX_SEQ_LEN that fits, 0 if none does; beyond it nothing may fit."""
+    low, high = 0, MAX_SEQ_LEN + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

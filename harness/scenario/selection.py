@@ -18,7 +18,7 @@ from ..process.interpreter import Interpreter
 from ..studies import SAVING_NEEDS, parts_of, takes
 from ..studies.attachments import Attachment
 from . import Scenario
-from .shards import Shard, Unit, Units, of_shard, units_of
+from .shards import Shard, Unit, Units, split, units_of
 
 MOST_NAMED = 6
 
@@ -72,23 +72,17 @@ def matching(pattern: str, one: Unit) -> bool:
 
 
 class SelectedCases(NamedTuple):
-    """`duplicates`: how many repetitions of problems were left out. `whole`: the plan of which the
-    rest is one shard; without shards, the same.
+    """`duplicates`: how many repetitions of problems were left out. `whole`: the plan of which
+    `units` are one shard; without shards, the same.
     """
 
-    groups: tuple[Group, ...]
-    walls: tuple[Wall, ...]
-    studies: tuple[PlannedStudy, ...]
+    units: Units
     duplicates: int
     whole: Units
 
     @property
-    def units(self) -> Units:
-        return Units(self.groups, self.walls, self.studies)
-
-    @property
     def cases(self) -> list[Case]:
-        return [case for group in self.groups for case in group.cases]
+        return [case for group in self.units.groups for case in group.cases]
 
 
 def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCases:
@@ -102,8 +96,9 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
             f" as {example}"
         )
     if (shard := selection.shard) is None:
-        return SelectedCases(*whole, duplicates, whole)
-    part = of_shard(whole, shard, scenario.plan, device)
+        return SelectedCases(whole, duplicates, whole)
+    place = (shard.number - 1 - shard.turn) % shard.of
+    part = split(whole, shard.of, scenario.plan, device)[place]
     if part.is_empty:
         units = len(units_of(whole))
         raise NothingSelected(
@@ -111,7 +106,7 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
             f" {'part' if units == 1 else 'parts'} that can be measured apart; nothing is missing"
             f" without this shard, and {units} {'is' if units == 1 else 'are'} enough"
         )
-    return SelectedCases(*part, duplicates, whole)
+    return SelectedCases(part, duplicates, whole)
 
 
 def refuse_empty(scenario: Scenario, selection: Selection) -> None:
@@ -125,10 +120,10 @@ def refuse_empty(scenario: Scenario, selection: Selection) -> None:
     for device in scenario.devices:
         try:
             select(scenario, device, selection)
+            return
         except NothingSelected as error:
             refused.append(error)
-    if len(refused) == len(scenario.devices):
-        raise refused[0]
+    raise refused[0]
 
 
 def refuse_unmatched(entries: Iterable[tuple[Scenario, Selection]]) -> None:
@@ -138,19 +133,18 @@ def refuse_unmatched(entries: Iterable[tuple[Scenario, Selection]]) -> None:
     entries = list(entries)
     if not any((*one.only, *one.within, *one.skip) for _, one in entries):
         return  # a large scenario takes a second to expand
-    planned: dict[str, Unit] = {}
-    given: dict[tuple[str, str], None] = {}
-    names: list[str] = []
-    for scenario, selection in entries:
-        names.append(scenario.name)
-        for device in scenario.devices:
-            found, _ = _planned(scenario, device, selection)
-            planned |= {one.id: one for one in found.planned}
-        for option, patterns in (
-            ("--only", (*selection.only, *selection.within)),
-            ("--skip", selection.skip),
-        ):
-            given |= dict.fromkeys((option, pattern) for pattern in patterns)
+    planned = {
+        one.id: one
+        for scenario, selection in entries
+        for device in scenario.devices
+        for one in _planned(scenario, device, selection)[0].planned
+    }
+    given = dict.fromkeys(
+        (option, pattern)
+        for _, one in entries
+        for option, patterns in (("--only", (*one.only, *one.within)), ("--skip", one.skip))
+        for pattern in patterns
+    )
     for option, pattern in given:
         if not pattern:
             raise BadInput(
@@ -161,7 +155,7 @@ def refuse_unmatched(entries: Iterable[tuple[Scenario, Selection]]) -> None:
             option == "--skip" and real_name(pattern) in impls.names()
         ):
             continue
-        where = _some(list(dict.fromkeys(names)))
+        where = _some(list(dict.fromkeys(scenario.name for scenario, _ in entries)))
         raise BadInput(
             f"{option} {shown(pattern)}: matches nothing in {where};"
             f" {_instead(option, pattern, planned)}"
@@ -191,8 +185,8 @@ def _some(names: Sequence[str]) -> str:
 def _planned(scenario: Scenario, device: str, selection: Selection) -> tuple[Units, int]:
     """All that a selection selects from, and how many repetitions of problems were left out."""
     problem_groups, duplicates = scenario.problem_groups(device)
-    groups = copied(
-        group_cases(scenario.backends, problem_groups, selection.pythons), selection.copies
+    groups = group_cases(
+        scenario.backends, problem_groups, selection.pythons, copies=selection.copies
     )
     walls = walls_of(scenario, device, selection.pythons)
     studies = studies_of(scenario, device, selection.attachments)
@@ -201,39 +195,34 @@ def _planned(scenario: Scenario, device: str, selection: Selection) -> tuple[Uni
 
 def group_cases(
     backends: Sequence[str],
-    problem_groups: Iterable[Sequence[Problem]],
+    problem_groups: Sequence[Sequence[Problem]],
     pythons: Sequence[str | None] = (None,),
+    *,
+    copies: int = 1,
 ) -> tuple[Group, ...]:
-    """Every backend on every problem in every environment.
+    """Every backend on every problem in every environment; behind all groups their second copies,
+    and so on (`--replicate`).
 
     Cases of one problem are neighbours in their group, because they share their inputs.
     """
     return tuple(
         Group(
-            number=number,
+            number=len(problem_groups) * copy + number,
             cases=tuple(
-                Case(backend=backend, problem=problem, python=python)
+                Case(
+                    backend=backend,
+                    problem=problem,
+                    python=python,
+                    replica=copy + 1 if copies > 1 else None,
+                )
                 for problem in problems
                 for backend in backends
                 for python in pythons
             ),
+            replica_of=number if copy else None,
         )
+        for copy in range(copies)
         for number, problems in enumerate(problem_groups)
-    )
-
-
-def copied(groups: Sequence[Group], copies: int) -> tuple[Group, ...]:
-    """The groups, and behind all of them their second copies, and so on (`--replicate`)."""
-    if copies == 1:
-        return tuple(groups)
-    return tuple(
-        Group(
-            number=len(groups) * (replica - 1) + group.number,
-            cases=tuple(replace(case, replica=replica) for case in group.cases),
-            replica_of=None if replica == 1 else group.number,
-        )
-        for replica in range(1, copies + 1)
-        for group in groups
     )
 
 

@@ -15,11 +15,13 @@ from ...impls.problem import ITEM_BYTES
 from ..cases.case import Case, Group, PlannedStudy, Wall, without
 from ..files.errors import BadInput, shown
 from . import Plan
-from .estimate import CaseWork, Pace
+from .estimate import Pace, case_s
 
 MOST_SHARDS = 100_000
-FLOPS_PER_S = {"cpu": 1e11, "cuda": 1e14}  # of no machine: only how units compare matters
-BYTES_PER_S, STEP_S = {"cpu": 1e10, "cuda": 2e12}, 1e-5
+PACE = {  # of no machine: only how units compare matters
+    "cpu": Pace(flops_per_s=dict.fromkeys(ITEM_BYTES, 1e11), bytes_per_s=1e10, step_s=1e-5),
+    "cuda": Pace(flops_per_s=dict.fromkeys(ITEM_BYTES, 1e14), bytes_per_s=2e12, step_s=1e-5),
+}
 WALL_S = 30.0
 STUDY_S = 0.5
 SHARD = re.compile(r"\s*([0-9]{1,6})\s*/\s*([0-9]{1,6})\s*", re.ASCII)
@@ -119,27 +121,13 @@ def units_of(whole: Units) -> list[Units]:
 
 
 def weight_of(units: Units, plan: Plan, device: str) -> float:
-    """Seconds that units may take on a device of FLOPS_PER_S."""
-    flops_per_s = {str(dtype): FLOPS_PER_S[device] for dtype in ITEM_BYTES}
-    pace = Pace(flops_per_s=flops_per_s, bytes_per_s=BYTES_PER_S[device], step_s=STEP_S)
-    work = CaseWork(plan=plan, device=device)
+    """Seconds that units may take on a device of PACE."""
     cases = (case for group in units.groups for case in group.cases)
     return (
-        sum(work.seconds(pace.call_s(case.problem)) for case in cases)
+        sum(case_s(PACE[device].call_s(case.problem), plan, device) for case in cases)
         + WALL_S * len(units.walls)
         + STUDY_S * len(units.studies)
     )
-
-
-def of_shard(whole: Units, shard: Shard, plan: Plan, device: str) -> Units:
-    """What one shard measures; may be empty."""
-    place = (shard.number - 1 - shard.turn) % shard.of
-    return split(whole, shard.of, plan, device)[place]
-
-
-def unit_ids(whole: Units) -> list[list[str]]:
-    """The ids of the cases, walls or studies of each unit."""
-    return [unit.ids for unit in units_of(whole)]
 
 
 def assign(weights: Sequence[float], count: int, originals: Sequence[int] = ()) -> list[int]:

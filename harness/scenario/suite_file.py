@@ -9,12 +9,11 @@ from pydantic import Field
 
 from ..files.errors import BadInput, shown
 from .changes import Change
-from .document import Document
+from .document import MAX_NODES, Document, read_yaml
 from .fields import Strict, one_or_list
 from .messages import MOST_LINES, checked, first_lines
 from .model import Scenario
 from .names import find
-from .yaml_text import MAX_NODES, read_yaml
 
 MOST_ENTRIES = 200
 MOST_NODES = 3 * MAX_NODES  # of all scenarios that it lists; each entry reads its file again

@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -26,16 +26,13 @@ from ...impls.discovery.registry import FOLDERS_VARIABLE
 from ...impls.problem import Problem
 from ..cases.case import Case, Group
 from ..files.errors import BadInput, EnvironmentUnmet
-from ..process.signals import Signals
-from ..process.worker_process import ANSWER_S
+from ..files.literals import literals
 from ..rows.record import FAILURES, Status
 from ..rows.run_files import read_rows
-from ..run.device_run import foresee
-from ..run.environments import first_of, first_workers, lock_device
-from ..run.forecast import forecast_of
+from ..run.engine import RunOptions, Wanted
+from ..run.planning import SAFE_SHARE
 from ..run.run_rows import RunPlan
-from ..run.session import open_session
-from ..run.start import SAFE_SHARE, RunOptions
+from ..run.session import DeviceHere, Here, open_session
 from ..run.worker_pool import RunConfig
 from ..scenario import Plan, Scenario
 from ..scenario.fields import Limits
@@ -169,8 +166,8 @@ def suspects(folder: Path = FOLDER) -> tuple[Suspect, ...]:
 def suspect(path: Path) -> Suspect:
     """Read without being imported. Raises BadInput."""
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        said = dict(_literals(tree))
+        tree = ast.parse(path.read_bytes())
+        said = literals(path, LITERALS)
         what = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
         kinds = [name for name in LITERALS[:3] if name in said]
         if len(kinds) != 1 or not what:
@@ -183,14 +180,6 @@ def suspect(path: Path) -> Suspect:
         )
     except (SyntaxError, ValueError, TypeError, KeyError, re.error) as error:
         raise BadInput(f"{path}: not a file of the court: {error}") from None
-
-
-def _literals(tree: ast.Module) -> Iterator[tuple[str, Any]]:
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            name = node.targets[0].id
-            if name in LITERALS:
-                yield name, ast.literal_eval(node.value)
 
 
 def _must(kind: str, said: Any) -> Conviction | Shown | None:
@@ -216,28 +205,21 @@ def court(
     """
     tried = [one for one in suspects() if not only or one.name in only]
     groups = groups_of(tried)
-    with (
-        _backends_from(FOLDER),
-        Signals("the rows so far are saved", embedded=options.embedded) as signals,
-        first_workers(device, signals) as workers,
-        lock_device(first_of(workers), signals, wait=options.wait),
-    ):
-        ready = first_of(workers).ready
-        free = first_of(workers).ask({"op": "free"}, "free", ANSWER_S)
-        memory_bytes = int(SAFE_SHARE * free["available_bytes"])
-        meta = _meta(ready, tried, groups, seed, memory_bytes, options)
+    engine = Here("the rows so far are saved")
+    with _backends_from(FOLDER), engine.open(Wanted(device=device), options) as here:
+        memory_bytes = int(SAFE_SHARE * here.free_bytes)
+        meta = _meta(here, tried, groups, seed, memory_bytes, options)
+        units, config = Units(groups, (), ()), RunConfig.of(meta, options.gpu_uuid)
         plan = RunPlan(
             store=Store.create(root, "court", meta),
-            config=RunConfig.of(meta, options.gpu_uuid),
+            config=config,
             listener=options.listener,
             remarks=(),
             previous={},
-            units=Units(groups, (), ()),
+            units=units,
+            forecast=here.forecast(units.planned, config),
         )
-        planned = plan.units.planned
-        if found := foresee(first_of(workers), planned, memory_bytes):
-            plan = replace(plan, forecast=forecast_of(planned, plan.config, found))
-        with open_session(plan, workers, signals) as session:
+        with open_session(plan, here.workers, here.signals) as session:
             session.begin()
             for part in session.parts:  # with one process per case a part is one group
                 session.measure(part)
@@ -246,7 +228,7 @@ def court(
     rows = {row["case"]: row for row in read_rows(result.path)}
     findings = tuple(judged(tried, groups, rows))
     return CourtResult(
-        path=result.path, device=ready["device"], findings=findings, signal=result.signal
+        path=result.path, device=here.device, findings=findings, signal=result.signal
     )
 
 
@@ -279,7 +261,7 @@ def _backends_from(folder: Path) -> Iterator[None]:
 
 
 def _meta(
-    ready: Mapping[str, Any],
+    here: DeviceHere,
     tried: Sequence[Suspect],
     groups: Iterable[Group],
     seed: int,
@@ -295,16 +277,17 @@ def _meta(
         plan=PLAN,
         limits=Limits(timeout_s=60.0),
     )
+    (environment,) = here.environments.values()
     return {
-        "attnbench": ready["environment"]["attnbench"],
+        "attnbench": environment["attnbench"],
         "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(options.command),
-        "scenario": scenario.resolved(ready["device"]),
-        "device": ready["device"],
+        "scenario": scenario.resolved(here.device),
+        "device": here.device,
         "memory_bytes": memory_bytes,
         "seed": seed,
         "court": True,
-        "environment": ready["environment"],
+        "environment": environment,
         "environments": [],
         "calibration": None,
         "cases": [

@@ -15,18 +15,18 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ...impls.problem import Dtype, Problem
-from ..cases.case import Case
+from ..cases.case import Case, Group
 from ..files.errors import BadInput, EnvironmentUnmet
 from ..files.safe_files import append_lines
 from ..measure.clock import HostClock
-from ..process.signals import Signals
-from ..process.worker_process import ANSWER_S
 from ..rows.record import Blocks, Record, Status
 from ..rows.run_files import SCHEMA
-from ..run.environments import COMPARED_FACTS, first_of, first_workers, lock_device
-from ..run.schedule import Schedule
-from ..run.start import SAFE_SHARE, RunOptions
-from ..run.worker_pool import RunConfig, RunContext, WorkerPool
+from ..run.device_run import DeviceRun
+from ..run.engine import RunOptions, Wanted
+from ..run.environments import COMPARED_FACTS
+from ..run.planning import SAFE_SHARE
+from ..run.session import Here
+from ..run.worker_pool import RunConfig
 from ..scenario import Plan
 from ..stats.intervals import Interval, log_ratios, ratio_interval
 
@@ -90,40 +90,34 @@ def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseF
 
     Raises Refusal if there is no such device or a backend cannot run.
     """
-    with (
-        Signals() as signals,
-        first_workers(device, signals) as workers,
-        lock_device(worker := first_of(workers), signals, wait=options.wait),
-        TemporaryDirectory() as logs,
-    ):
-        found = worker.ready["device"]
-        free_bytes = worker.ask({"op": "free"}, "free", ANSWER_S)["available_bytes"]
-        cases = twins(found)
+    listener = options.listener
+    with Here().open(Wanted(device=device), options) as here, TemporaryDirectory() as folder:
+        cases = twins(here.device)
         config = RunConfig(
-            device=found,
+            device=here.device,
             # The same number of blocks on every machine: the precision is never reached.
             plan=Plan(processes=5, min_blocks=4, max_blocks=4, precision_ratio=1e-9, budget_s=10.0),
             measure=("latency",),
             timeout_s=60.0,
-            budget_bytes=int(SAFE_SHARE * free_bytes),
+            budget_bytes=int(SAFE_SHARE * here.free_bytes),
             seed=seed,
         )
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        pool = WorkerPool(config, Path(logs), signals.wake_fd)
-        signals.second = lambda: pool.close(at_once=True)
-        listener = options.listener
+        wake_fd = here.signals.wake_fd
+        run = DeviceRun(config, here.workers, Path(folder), wake_fd, {}, listener.running)
+        here.signals.second = run.close
         listener.begin(root / FILE, {"cases": len(cases)}, 0, [])
         try:
-            pool.adopt(worker)
+            run.begin()
             records = []
-            context = RunContext(config=config, pool=pool, attempts={}, running=listener.running)
-            for record in Schedule(context).records([cases]):
+            for record in run.groups([Group(number=0, cases=cases)]):
                 records.append(record)
                 listener.finished(record)
         finally:
-            pool.close(at_once=True)
-        facts = {name: worker.ready["environment"].get(name) for name in COMPARED_FACTS}
-        floor = replace(noise_floor(found, started, records), environment=facts)
+            run.close()
+        (environment,) = here.environments.values()
+        facts = {name: environment.get(name) for name in COMPARED_FACTS}
+        floor = replace(noise_floor(here.device, started, records), environment=facts)
         append(root, floor, records)
         return floor
 

@@ -10,7 +10,7 @@ and hold whatever the distribution of processes is; those of a single process ar
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import comb, copysign, exp, isnan, log, nan, sqrt
+from math import comb, exp, isnan, log, nan, sqrt
 from statistics import fmean, median  # mean and stdev use fractions: 3 times slower
 
 import numpy as np
@@ -22,8 +22,11 @@ CONFIDENCE = 0.965
 Measuring stops at the first look that is precise enough. That favours samples that agree by chance
 and costs 1 to 2 %: in 20 000 simulated runs, intervals at 95 % covered 92.8 to 94.8 %.
 """
-EQUIVALENCE_LEVEL = 1 - CONFIDENCE
-"""Of each one-sided test of equivalence: wrong in 5 % of runs, as measuring stops early."""
+EQUIVALENCE_CONFIDENCE = 1 - 2 * (1 - CONFIDENCE)
+"""The level of the interval of a ratio that lies within a margin around 1 if and only if two
+one-sided tests say so (Schuirmann 1987), each wrong in 5 % of runs, as measuring stops early. A
+difference that is merely not significant proves nothing.
+"""
 TWO_KINDS_FROM = 5
 """Processes from which an interval holds if they are of two kinds: 2^-4 of all draws miss one."""
 WIDENED_LEVEL = 0.95
@@ -63,34 +66,6 @@ class Interval:
         return (log(self.high) - log(self.low)) / 2 if self.low > 0 else nan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Equivalence:
-    """Whether a ratio is practically 1.
-
-    `low` and `high`: the interval that decides. `p_value`: of the two one-sided t tests, which
-    agree with it for blocks of one process.
-    """
-
-    equivalent: bool
-    p_value: float
-    low: float
-    high: float
-    units: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outliers:
-    """How many values lie beyond Tukey's fences.
-
-    They are 1.5 (mild) and 3 (severe) interquartile ranges outside the quartiles.
-    """
-
-    severe_low: int
-    mild_low: int
-    mild_high: int
-    severe_high: int
-
-
 # ---- intervals -----------------------------------------------------------------------------------
 
 
@@ -104,12 +79,12 @@ def latency_interval(block_ms: Samples) -> Interval:
     )
 
 
-def ratio_interval(numerator: Samples, denominator: Samples) -> Interval:
+def ratio_interval(numerator: Samples, denominator: Samples, level: float = CONFIDENCE) -> Interval:
     """The latency ratio of two cases measured in the same blocks, by paired log-ratios.
 
     Raises ValueError if they have no block in common.
     """
-    return _interval(*units_of(log_ratios(numerator, denominator)))
+    return _interval(*units_of(log_ratios(numerator, denominator)), level)
 
 
 def mean_interval(
@@ -166,7 +141,7 @@ def dependence(blocks: Sequence[float]) -> float:
     return excess * (count - 1) / (count - excess)  # the sample variance is too small as well
 
 
-def _interval(logs: list[float], reason: str) -> Interval:
+def _interval(logs: list[float], reason: str, level: float = CONFIDENCE) -> Interval:
     if not logs:
         return Interval(value=nan, low=nan, high=nan, units=0, reason="no samples")
     value = exp(centre_of(logs, of_processes=not reason))
@@ -174,7 +149,7 @@ def _interval(logs: list[float], reason: str) -> Interval:
         return Interval(
             value=value, low=nan, high=nan, units=1, reason="one block only: no interval"
         )
-    low, high = bounds_of(logs, CONFIDENCE, of_processes=not reason)
+    low, high = bounds_of(logs, level, of_processes=not reason)
     if not reason and len(logs) < TWO_KINDS_FROM:
         reason = f"{len(logs)} processes: the interval assumes that they are of one kind"
     return Interval(value=value, low=exp(low), high=exp(high), units=len(logs), reason=reason)
@@ -243,41 +218,6 @@ def t_quantile(degrees: float, probability: float) -> float:
 # ---- tests ---------------------------------------------------------------------------------------
 
 
-def equivalence(
-    numerator: Samples, denominator: Samples, margin_ratio: float = 0.05
-) -> Equivalence:
-    """Whether two cases of the same blocks take the same time within `margin_ratio`.
-
-    Two one-sided tests on the paired log-ratios (Schuirmann 1987), each at EQUIVALENCE_LEVEL:
-    equivalent if and only if the ratio's interval lies within 1 / (1 + margin) .. 1 + margin. A
-    difference that is merely not significant proves nothing. Raises ValueError if they have no
-    block in common, or margin_ratio <= 0.
-    """
-    if not margin_ratio > 0:
-        raise ValueError(f"margin_ratio is {margin_ratio}; must be above 0, e.g. 0.05 for 5 %")
-    logs, reason = units_of(log_ratios(numerator, denominator))
-    if len(logs) < 2:
-        return Equivalence(equivalent=False, p_value=nan, low=nan, high=nan, units=len(logs))
-    from scipy.special import stdtr
-
-    centre = fmean(logs)
-    error = sqrt(variance(logs) / len(logs) * (dependence(logs) if reason else 1))
-    degrees, margin = len(logs) - 1, log(1 + margin_ratio)
-    # Without spread the statistic is infinite, with the sign of the distance.
-    scores = [
-        distance / error if error > 0 else copysign(float("inf"), distance)
-        for distance in (centre + margin, margin - centre)
-    ]
-    low, high = bounds_of(logs, 1 - 2 * EQUIVALENCE_LEVEL, of_processes=not reason)
-    return Equivalence(
-        equivalent=-margin < low and high < margin,
-        p_value=max(float(stdtr(degrees, -score)) for score in scores),
-        low=exp(low),
-        high=exp(high),
-        units=len(logs),
-    )
-
-
 def lag1_correlation(values: Sequence[float]) -> float:
     """Correlation of neighbours: 0 if independent, towards 1 for slow drift.
 
@@ -287,22 +227,6 @@ def lag1_correlation(values: Sequence[float]) -> float:
     x = x - x.mean() if len(x) >= 3 else x
     power = float(x @ x)
     return float(x[1:] @ x[:-1]) / power if len(x) >= 3 and power > 0 else nan
-
-
-def outliers(values: Sequence[float]) -> Outliers:
-    """Counts beyond Tukey's fences (1977), as criterion.rs classifies them; none is dropped."""
-    x = np.asarray(values, dtype=float)
-    if not len(x):
-        return Outliers(severe_low=0, mild_low=0, mild_high=0, severe_high=0)
-    first, third = np.percentile(x, [25, 75])
-    width = max(third - first, 1e-300)
-    beyond_low, beyond_high = (first - x) / width, (x - third) / width
-    return Outliers(
-        severe_low=int((beyond_low > 3).sum()),
-        mild_low=int(((beyond_low > 1.5) & (beyond_low <= 3)).sum()),
-        mild_high=int(((beyond_high > 1.5) & (beyond_high <= 3)).sum()),
-        severe_high=int((beyond_high > 3).sum()),
-    )
 
 
 def stationary(readings: Sequence[float]) -> bool | None:

@@ -1,25 +1,23 @@
 """Names of runs: folders, `latest`, suites, and baselines (results/baselines/NAME.json)."""
 
 import json
-import os
 import re
 import shlex
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..files.errors import BadInput, shown
-from ..files.safe_files import open_plain, write_whole
+from ..files.safe_files import write_whole
 from ..rows.record import Status
-from ..rows.run_files import META, SCHEMA, read_meta
+from ..rows.run_files import META, SCHEMA, read_document, read_meta
 from .run_store import LATEST, runs, runs_and_suites
 from .suites import RunState, is_suite, newest_finished, newest_started, run_state, runs_by_entry
 
 FOLDER = "baselines"
 PREFIX = "baseline:"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-CAP_BYTES = 1 << 16
 
 
 class Baseline(NamedTuple):
@@ -103,21 +101,11 @@ def run_of(name: str, root: Path) -> Path | None:
 
 def read(path: Path) -> Baseline:
     """Raises BadInput."""
-    try:
-        with os.fdopen(open_plain(path), "rb") as file:
-            document: Any = json.loads(file.read(CAP_BYTES))
-        schema = document["schema"]
-        found = Baseline(path.stem, document["run"], document["saved_utc"])
-        if type(schema) is not int or not all(isinstance(part, str) for part in found):
-            raise TypeError("wanted a number and texts")
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
-        raise BadInput(f"{path}: not a baseline; save it again with --force") from None
-    if schema > SCHEMA:
-        raise BadInput(
-            f"{path}: format {schema} is newer than this attnbench understands ({SCHEMA}); upgrade"
-            " attnbench"
-        )
-    return found
+    document = read_document(path)
+    run, saved_utc = document.get("run"), document.get("saved_utc")
+    if not isinstance(run, str) or not isinstance(saved_utc, str):
+        raise BadInput(f"{path}: not a baseline; save it again with --force")
+    return Baseline(path.stem, run, saved_utc)
 
 
 def find(name: str, root: Path, *, unfinished: bool = False) -> Path:

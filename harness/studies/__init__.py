@@ -19,7 +19,6 @@ and by no scenario (attachments.py):
     QUESTION_OF = "What is in {names}?"          what it answers of the named ones
 """
 
-import ast
 import importlib
 import re
 from collections.abc import Iterator, Mapping
@@ -27,6 +26,8 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+
+from ..files.literals import literals
 
 if TYPE_CHECKING:
     import torch
@@ -131,12 +132,6 @@ def declared(name: str) -> Declared:
     path = _files().get(name)
     if path is None:
         raise FileNotFoundError(f"no study {name!r}")
-    found = {
-        node.targets[0].id: ast.literal_eval(node.value)
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Name)
-        and node.targets[0].id in DECLARATIONS
-    }
+    found = literals(path, DECLARATIONS)
     axes = found.pop("PARTS", {})
     return Declared(axes, **{name.lower(): value for name, value in found.items()})

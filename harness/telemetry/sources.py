@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 import psutil
 
@@ -29,20 +29,6 @@ MOST_CLOCK_S = 1e-3
 """Of CPU time to read the cores' clocks: half of what a sample may take, 1 % of PERIOD_S."""
 
 
-class Source(Protocol):
-    """A device to sample. `header`: the line that describes it in the file.
-
-    `lead_ns`: how long to wait between `begin` and the first sample.
-    """
-
-    header: Mapping[str, Any]
-    lead_ns: int
-
-    def begin(self, pids: Iterable[int]) -> None: ...
-
-    def read(self) -> dict[str, Reading]: ...
-
-
 GPU_READINGS: dict[str, Callable[[Gpu], Reading]] = {
     "sm_clock_mhz": sm_clock_mhz,
     "memory_clock_mhz": memory_clock_mhz,
@@ -56,7 +42,8 @@ OF_THE_BOARD = ("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_w", 
 
 
 class GpuSource:
-    """A GPU through NVML.
+    """A GPU through NVML. `header`: the line that describes it in the file. `lead_ns`: how long to
+    wait between `begin` and the first sample.
 
     The sampler gets a core of its own if there are several: waking up must not move the thread that
     launches kernels. It is not niced: a late sample is a wrong one, and outside of latency windows
@@ -84,7 +71,7 @@ class GpuSource:
 
 
 class HostSource:
-    """The machine's CPU and memory, and the memory of some processes.
+    """As GpuSource: the machine's CPU and memory, and the memory of some processes.
 
     The scheduler chooses the sampler's core: workers use all of them.
     """
@@ -118,6 +105,9 @@ class HostSource:
             "resident_bytes": resident_bytes(self.processes),
             "host_used_bytes": Reading(psutil.virtual_memory().used),
         }
+
+
+Source = GpuSource | HostSource
 
 
 def header(kind: str, uuid: str | None, board_wide: Iterable[str] = ()) -> Mapping[str, Any]:

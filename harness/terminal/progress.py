@@ -4,10 +4,9 @@ Progress and summary go to stderr, so that stdout carries data only. Computes no
 """
 
 import json
-import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import expm1, log
 from pathlib import Path
@@ -18,12 +17,12 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import TaskID
 from rich.table import Table
-from rich.text import Text
 
 from ..cases.case import ShortNames
 from ..cases.expected_time import Forecast
 from ..files.printable import file_of
-from ..rows.record import FAILURES, Record, Status
+from ..rows.record import Record, Status
+from ..run.listener import Listener
 from ..stats.wide_intervals import MOST_TIMES
 from .live_bar import SafeConsole, clock_text, console, live_bar
 from .time_left import TimeLeft
@@ -64,11 +63,8 @@ def lines_console() -> Console:
 # ---- listeners (listener.py) ---------------------------------------------------------------------
 
 
-class LiveProgress:
-    """A line with M/N, the time that passed and is left, and the current case; one line per case.
-
-    `start` may be called before `begin`, so that also starting workers is seen.
-    """
+class LiveProgress(Listener):
+    """A line with M/N, the time that passed and is left, and the current case; a line per case."""
 
     def __init__(self, out: Console, verb: str = "measuring") -> None:
         self.out = out
@@ -92,7 +88,6 @@ class LiveProgress:
         remarks: Sequence[str],
         forecast: Forecast | None = None,
     ) -> None:
-        is_done = 0 < done == sum(planned.values())
         already = f", {done} of them already measured" if done else ""
         parts = [
             f"{count} {what if count > 1 else SINGULAR.get(what, what)}"
@@ -100,27 +95,22 @@ class LiveProgress:
             if count
         ] or ["0 cases"]
         what = " and ".join(parts)
-        if is_done:
-            self.out.print(
-                f"{what}, all measured: nothing is left to measure in {escape(str(path))}"
-            )
-        else:
-            self.out.print(f"{what}{already}; writing {escape(str(path))}")
+        writing = f"{already}; writing"
+        if 0 < done == sum(planned.values()):
+            writing = ", all measured: nothing is left to measure in"
+        self.out.print(f"{what}{writing} {escape(str(path))}")
         for remark in remarks:
             self.out.print(f"[yellow]note:[/] {escape(remark)}")
         self.total, self.done, self.found_done = sum(planned.values()), done, done
         self.since = monotonic()
         self.time_left, self.names = None, ShortNames(())
         if forecast is not None:
-            self._expect(forecast)
+            self.devices = forecast.devices
+            self.time_left = TimeLeft(forecast)
+            self.names = ShortNames(forecast.expected)
+            same = f"; all with {' '.join(self.names.common)}" if self.short else ""
+            self.out.print(f"{forecast.sentence}{escape(same)}")
         self._show(self.total, done, self.verb)
-
-    def _expect(self, forecast: Forecast) -> None:
-        self.devices = forecast.devices
-        self.time_left = TimeLeft(forecast)
-        self.names = ShortNames(forecast.expected)
-        same = f"; all with {' '.join(self.names.common)}" if self.short else ""
-        self.out.print(f"{forecast.sentence}{escape(same)}")
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         if walls:
@@ -179,17 +169,11 @@ class LiveProgress:
         return clock_text(each_s * (self.total - self.done)) if done else ""
 
     def _doing(self, what: str, phase: str) -> str:
-        if self.devices > 1:
-            return f"{self.devices} devices, one is {self._one_doing(what, phase)}"
-        return self._one_doing(what, phase)
-
-    def _one_doing(self, what: str, phase: str) -> str:
+        done = f"trying {phase} of" if phase.startswith("N = ") else PHASES.get(phase, phase)
+        doing = f"{done} {self.name_of(what)}".strip()
         if what == "exact result":
-            return "computing the exact result"
-        name = self.name_of(what)
-        if phase.startswith("N = "):
-            return f"trying {phase} of {name}"
-        return f"{PHASES.get(phase, phase)} {name}".strip()
+            doing = "computing the exact result"
+        return f"{self.devices} devices, one is {doing}" if self.devices > 1 else doing
 
     def _print_line(self, place: str, line: str) -> None:
         """On a terminal what does not fit goes on below, after the place."""
@@ -211,32 +195,7 @@ def prediction_text(fields: Mapping[str, Any]) -> str:
     return f"N >= {seq_len:,}: {reason}" if reason else f"N = {seq_len:,}"
 
 
-class QuietProgress:
-    """Prints nothing."""
-
-    def start(self, what: str = "") -> None: ...
-
-    def begin(
-        self,
-        path: Path,
-        planned: Mapping[str, int],
-        done: int,
-        remarks: Sequence[str],
-        forecast: Forecast | None = None,
-    ) -> None: ...
-
-    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None: ...
-
-    def running(self, what: str, phase: str) -> None: ...
-
-    def finished(self, record: Record) -> None: ...
-
-    def remark(self, text: str) -> None: ...
-
-    def end(self) -> None: ...
-
-
-class JsonProgress(QuietProgress):
+class JsonProgress(Listener):
     """One JSON object per line on stdout, each with a key `reason`, for programs."""
 
     def __init__(self, out: TextIO | None = None) -> None:
@@ -274,16 +233,16 @@ class JsonProgress(QuietProgress):
         print(json.dumps(message, allow_nan=False), file=self.out, flush=True)
 
 
-def progress(*, quiet: bool, as_json: bool = False) -> LiveProgress | QuietProgress:
+def progress(*, quiet: bool, as_json: bool = False) -> Listener:
     """The listener that the options ask for."""
     if as_json:
         return JsonProgress()
-    return QuietProgress() if quiet else LiveProgress(console())
+    return Listener() if quiet else LiveProgress(console())
 
 
 @contextmanager
-def started(listener: Any, what: str = "starting a worker") -> Iterator[None]:
-    """`listener`: one of these. What is asked for is seen at once; at the end nothing is left."""
+def started(listener: Listener, what: str = "starting a worker") -> Iterator[None]:
+    """What is asked for is seen at once; at the end nothing is left."""
     listener.start(what)
     try:
         yield
@@ -363,23 +322,7 @@ def echo(part: RenderableType, *, stderr: bool = False) -> None:
     SafeConsole(file=file, highlight=False, width=wide).print(part)
 
 
-def say(sentence: str, *, stderr: bool = False) -> None:
+def say(sentence: str, *, style: str = "", stderr: bool = False) -> None:
     """A sentence that is no markup."""
-    echo(Text(sentence), stderr=stderr)
-
-
-def print_summary(
-    statuses: Counter[str], sentences: Iterable[str], walls: RenderableType | None, path: Path
-) -> None:
-    """The end of a run: what it found, what that means, what to do next."""
-    out = console()
-    out.print(escape(counts(statuses)))
-    for sentence in sentences:
-        out.print(f"[bold]{escape(sentence)}[/]")
-    if walls is not None:
-        echo(walls, stderr=True)
-    where = escape(shlex.quote(str(path)))
-    if any(statuses[status] for status in FAILURES):
-        out.print(f"why it failed: attnbench show {where} --sections refusals")
-    verb = "run --resume" if statuses[Status.INTERRUPTED] else "report"
-    out.print(f"next: attnbench {verb} {where}")
+    text = escape(sentence)
+    echo(f"[{style}]{text}[/]" if style else text, stderr=stderr)

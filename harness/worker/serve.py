@@ -24,7 +24,7 @@ def main() -> None:
     from ..machine.free_memory import available_bytes
     from ..machine.nvml import Device, nvml_device
     from ..measure.peak_memory import freeze_gc
-    from ..scenario.wall_prediction import predict
+    from ..scenario.preflight import predict
     from .foresee import foresee
     from .measure import Measurer
     from .phases import WorkerConfig
@@ -48,7 +48,7 @@ def main() -> None:
         elif op == "foresee":
             walls = [wall_of(fields) for fields in request["walls"]]
             most_bytes = request["budget_bytes"]
-            found = foresee(cases, walls, request["dtypes"], torch.device(device), most_bytes)
+            found = foresee([*cases, *walls], request["dtypes"], torch.device(device), most_bytes)
             parent.say({"event": "foreseen", **found})
         elif op == "configure":
             gpu = request["gpu_uuid"]
@@ -74,19 +74,13 @@ def main() -> None:
             parent.say({"event": "tried", **found})
         elif op == "study":
             parent.say({"event": "studied", **run_study(request, measurer.config)})
-        elif op == "check":
-            measurer.check(cases)
-        elif op == "warm_up":
-            measurer.warm_up(cases)
+        elif op in ("check", "warm_up", "recheck", "profile_kernels"):
+            getattr(measurer, op)(cases)
         elif op == "sample":
             measurer.sample(cases, request["calls"])
-        elif op == "recheck":
-            measurer.recheck(cases)
         elif op == "watch":
             measure, window_s = tuple(request["measure"]), request["window_s"]
             measurer.watch(cases[0], measure, window_s, request["mode"])
-        elif op == "profile_kernels":
-            measurer.profile_kernels(cases)
         elif op == "release":
             measurer.release()
         parent.say({"event": "done"})

@@ -170,7 +170,7 @@ def _verdicts(best: Choice, others: Sequence[Choice]) -> list[CaseVerdict]:
 
 def _rules(base: Run, new: Run) -> Rules:
     process, floor = process_noise([base], base)
-    return Rules.on(floor, process, same_run=base.path == new.path, backends=True)
+    return Rules(floor=floor, process=process, same_run=base.path == new.path, backends=True)
 
 
 def _fitted_part(one: Cell, two: Cell) -> CaseVerdict:

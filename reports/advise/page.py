@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Literal
 
 from ..comparison.verdict import DEFAULT_MARGIN
-from ..data.load import frame
+from ..data.load import rows_of
 from ..data.run_meta import run_meta
 from ..elements import (
     Block,
@@ -47,10 +47,10 @@ SHOWN_PHASE: Phase = "prefill"  # the picture's: it needs most
 def render(advice: Advice) -> str:
     """The page as text; the same rows give the same bytes."""
     runs = advice.runs
-    table, meta = frame(runs), run_meta(runs)
+    rows, meta = rows_of(runs), run_meta(runs)
     own = {one.backend: one.backend for one in advice.inquiry.implementations}
-    names = {**own, **marked_names(table, meta)}
-    return page_of(AdviceReport(runs=runs, frame=table, meta=meta, names=names, advice=advice))
+    names = {**own, **marked_names(rows, meta)}
+    return page_of(AdviceReport(runs=runs, rows=rows, meta=meta, names=names, advice=advice))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +177,6 @@ def _memory(advice: Advice) -> Figure | None:
     return Figure(
         title="Memory over the context",
         caption=named,
-        description=f"Bytes over the context for {asked.model}: {named}.",
         panels=(
             Panel(
                 x_label="context, tokens",

@@ -126,10 +126,9 @@ def _fit(stored: Sequence[Stored], problem: Fields) -> "tuple[Growth, Run] | Non
     for run in {id(one.run): one.run for one in timed}.values():
         mine = {one.row["case"] for one in timed if one.run is run}
         if len(mine) >= FEWEST_LENGTHS:
-            from ..data.load import frame
-            from ..data.row_groups import records
+            from ..data.load import rows_of
 
-            rows = [row for row in records(frame([run])) if row["case"] in mine]
+            rows = [row for row in rows_of([run]) if row["case"] in mine]
             return growth(rows, rows[0]["backend"], growing(problem)[0]), run
     return None
 

@@ -8,10 +8,10 @@ from typing import Any
 from ..contrasts import Contrast, against_one_head, share_width
 from ..data.polynomial import bytes_over_n, coefficient_text
 from ..data.row_groups import Group, Row, backends, groups
-from ..formatting import bytes_text, number_text, plural
+from ..formatting import bytes_text, length_text, number_text
 from ..words import SAME_RATIO
 from .statement import Measured, claim
-from .verdict import Evidence, agreed, exactly, first_texts
+from .verdict import Evidence, exactly
 
 ITEM_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 MATERIALISING = "fused"
@@ -27,32 +27,27 @@ HEADS = "heads: [1, 2, 8, ...] with contrast: [heads]"
         " weights"
     ),
     needs="fused, forward, not causal, four lengths or more",
-    numbers=first_texts,
 )
 def score_matrix(run: Measured) -> Iterator[Evidence]:
     """Two score matrices are alive at the peak of `fused` without gradients."""
     wanted = {"backend": MATERIALISING, "passes": "forward", "causal": False, "mask": "none"}
     plain = [row for row in run.rows if all(row[name] == is_ for name, is_ in wanted.items())]
-    solved = [
-        (group, found)
-        for group in groups(plain, "seq_len")
-        if (found := bytes_over_n(group.rows, MATERIALISING)) is not None
-        and group.problem["kv_seq_len"] == "N"
-        and group.problem["dtype"] in ITEM_BYTES
-    ]
-    for place, (group, found) in enumerate(solved):
-        item = ITEM_BYTES[group.problem["dtype"]]
-        claimed = 2 * group.problem["batch"] * group.problem["heads"] * item
+    for group in groups(plain, "seq_len"):
+        found, of = bytes_over_n(group.rows, MATERIALISING), group.problem
+        if found is None or of["kv_seq_len"] != "N" or of["dtype"] not in ITEM_BYTES:
+            continue
+        item = ITEM_BYTES[of["dtype"]]
+        claimed = 2 * of["batch"] * of["heads"] * item
         text = f"{coefficient_text(found.quadratic)} bytes per N², where 2 B h e is {claimed}"
         text += f" ({group.label})" if group.label else ""
+        verdict = exactly(found.quadratic == claimed)
         if not found.exact:
-            yield Evidence(MATERIALISING, "inconclusive", f"{text}, but no fourth length agrees")
-            continue
-        if found.quadratic == claimed and place == 0:
-            elements = f"{TEXTBOOK_N**2:,}".replace(",", "\u00a0")
-            size = f"{elements} elements, {bytes_text(TEXTBOOK_N**2 * item)}"
+            verdict = "inconclusive"
+            text += ", but no fourth length agrees"
+        elif verdict == "supported":
+            size = f"{length_text(TEXTBOOK_N**2)} elements, {bytes_text(TEXTBOOK_N**2 * item)}"
             text += f", so one head's matrix has {size} at N = {TEXTBOOK_N}"
-        yield Evidence(MATERIALISING, exactly(found.quadratic == claimed), text)
+        yield Evidence(MATERIALISING, verdict, text)
 
 
 @claim(
@@ -62,17 +57,13 @@ def score_matrix(run: Measured) -> Iterator[Evidence]:
     needs=HEADS,
 )
 def flops_of_heads(run: Measured) -> Iterator[Evidence]:
-    counts = [
-        {row["heads"]: row["work_flops"] for row in group.rows if row.get("work_flops")}
-        for group in groups(run.rows, "heads")
-        if share_width(group)
-    ]
-    if counts := [by_heads for by_heads in counts if 1 in by_heads and len(by_heads) > 1]:
-        equal = [len(set(by_heads.values())) == 1 for by_heads in counts]
-        most = max(heads for by_heads in counts for heads in by_heads)
-        text = f"the same count for h = 1 to {most}" if all(equal) else "the count changes with h"
-        text += f", on {plural(len(counts), 'problem')}"
-        yield Evidence("every backend", agreed(map(exactly, equal)), text)
+    for group in groups(run.rows, "heads"):
+        counts = {row["heads"]: row["work_flops"] for row in group.rows if row.get("work_flops")}
+        if share_width(group) and 1 in counts and len(counts) > 1:
+            equal = len({*counts.values()}) == 1
+            text = f"the same count for h = 1 to {max(counts)}"
+            verdict = exactly(equal)
+            yield Evidence("every backend", verdict, text if equal else "the count changes with h")
 
 
 @claim(
@@ -83,7 +74,6 @@ def flops_of_heads(run: Measured) -> Iterator[Evidence]:
         " within 5 %"
     ),
     needs=f"{HEADS}, four lengths or more",
-    numbers=first_texts,
 )
 def memory_of_heads(run: Measured) -> Iterator[Evidence]:
     found = {backend: list(_of_coefficients(run.rows, backend)) for backend in backends(run.rows)}
@@ -105,10 +95,8 @@ def _of_coefficients(rows: Sequence[Row], backend: str) -> Iterator[Evidence]:
         if 1 in by_heads and len(by_heads) > 1:
             one = by_heads.pop(1)
             most, heads = max((found, heads) for heads, found in by_heads.items())
-            text = (
-                f"{coefficient_text(most)} bytes per N² with {heads} heads,"
-                f" {coefficient_text(one)} with one, {where}"
-            )
+            text = f"{coefficient_text(most)} bytes per N² with {heads} heads,"
+            text += f" {coefficient_text(one)} with one, {where}"
             yield Evidence(backend, exactly(most <= one), text)
 
 

@@ -7,7 +7,7 @@ is `not run`, with what it needs.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from ..data.row_groups import Row, by_environment
 from ..data.run_meta import Meta, device_name
@@ -81,11 +81,3 @@ def merged(ledgers: Sequence[Sequence[Claim]]) -> list[Claim]:
         why = "" if parts else "; ".join(reasons)
         claims.append(Claim(of=same[0].of, parts=parts, unanswered=why))
     return claims
-
-
-def tally(claims: Sequence[Claim]) -> str:
-    """`18 statements: 4 supported, 2 refuted, 1 depends, 2 inconclusive, 9 not run`."""
-    order: tuple[ClaimVerdict, ...] = get_args(ClaimVerdict)
-    counts = [(verdict, sum(claim.verdict == verdict for claim in claims)) for verdict in order]
-    texts = (f"{count} {verdict}" for verdict, count in counts if count)
-    return f"{len(claims)} statements: {', '.join(texts)}"

@@ -7,10 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...harness.rows.findings import Finding, findings_of
+from ...harness.rows.findings import Finding, by, findings_of
 from ..data.exactness import RECURRENT, is_exact
 from ..data.row_groups import Row, family
-from .verdict import Evidence, agreed, deciding
+from .verdict import Evidence, agreed, shown
 
 F = TypeVar("F", bound=Finding)
 NAME = re.compile(r"([A-Z])(\d+)([a-z]?)")
@@ -52,7 +52,7 @@ Test = Callable[[Measured], Iterable[Evidence]]
 class Statement:
     """`tested`: how. `needs`: what a run needs for it. `study`: the one that it reads, if any.
 
-    `test`: the evidence, none if the run does not test it; `numbers`: which of it is shown.
+    `test`: the evidence, none if the run does not test it.
     """
 
     name: str
@@ -60,17 +60,13 @@ class Statement:
     tested: str
     needs: str
     study: str
-    numbers: Callable[[Sequence[Evidence]], str]
     test: Test
 
     def parts(self, run: Measured) -> tuple[Evidence, ...]:
         """All evidence for one backend, or whatever it is of, together."""
-        by_name: dict[str, list[Evidence]] = {}
-        for one in self.test(run):
-            by_name.setdefault(one.of, []).append(one)
         return tuple(
-            Evidence(of, agreed(one.verdict for one in some), self.numbers(some))
-            for of, some in by_name.items()
+            Evidence(of, agreed(one.verdict for one in some), shown(some))
+            for of, some in by(self.test(run), lambda one: one.of).items()
         )
 
 
@@ -81,7 +77,6 @@ def claim(
     tested: str,
     needs: str = "",
     study: type[Finding] | None = None,
-    numbers: Callable[[Sequence[Evidence]], str] = deciding,
 ) -> Callable[[Test], Statement]:
     """The statement that a test decides, to write above it; `needs` is the study by default."""
     read = study.STUDY if study else ""
@@ -91,7 +86,6 @@ def claim(
         tested=tested,
         needs=needs or f"studies: [{read}]",
         study=read,
-        numbers=numbers,
         test=test,
     )
 
@@ -101,18 +95,18 @@ def statements() -> dict[str, Statement]:
 
     They are in this folder, or in a file of a pack whose name ends in `statements`.
     """
-    found: dict[tuple[str, int, str], Statement] = {}
+    found: dict[str, Statement] = {}
     for file in _files():
         for one in vars(import_module(file)).values():
-            if not isinstance(one, Statement):
-                continue
-            known = NAME.fullmatch(one.name)
-            place = (known[1], int(known[2]), known[3]) if known else None
-            if place is None or place in found:
-                wrong = "is in another file too" if place else "is not a name such as C3a"
-                raise ValueError(f"{file}: the claim {one.name} {wrong}")
-            found[place] = one
-    return {one.name: one for _, one in sorted(found.items())}
+            if isinstance(one, Statement) and found.setdefault(one.name, one) is not one:
+                raise ValueError(f"{file}: the claim {one.name} is in another file too")
+    return {name: found[name] for name in sorted(found, key=_place)}
+
+
+def _place(name: str) -> tuple[str, int, str]:
+    if (known := NAME.fullmatch(name)) is None:
+        raise ValueError(f"the claim {name}: wanted a name such as C3a")
+    return known[1], int(known[2]), known[3]
 
 
 def _files() -> Iterator[str]:

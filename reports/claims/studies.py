@@ -18,19 +18,21 @@ from ...harness.rows.findings import (
     ParameterCount,
     ScoreScale,
     Timed,
+    by,
 )
 from ...harness.stats.intervals import Interval
 from ..data.generation import complaints, flops_exponent, timed
-from ..data.noise_floor import ASSUMED_RATIO, DISTURBED_RATIO, share_text
 from ..formatting import (
     beyond_text,
     bytes_text,
     count_text,
     number_text,
     percent_text,
+    range_text,
     times_text,
 )
 from ..growth_fit import interval_text
+from ..ratio import Noise, in_most
 from .statement import Measured, Statement, claim
 from .verdict import (
     EQUAL,
@@ -54,14 +56,10 @@ from .verdict import (
     study=HeadCopy,
 )
 def head_copies(run: Measured) -> Iterator[Evidence]:
-    copied: dict[str, list[tuple[int, int]]] = {}
     for one in run.of(HeadCopy):
         if one.heads > 1 and one.copied_bytes is not None:
-            copied.setdefault(one.layout or one.backend, []).append((one.heads, one.copied_bytes))
-    for of, sizes in copied.items():
-        heads, most = max(sizes)
-        verdict = agreed(exactly(not size) for _, size in sizes)
-        yield Evidence(of, verdict, f"{bytes_text(most)} copied at h = {heads}")
+            text = f"{bytes_text(one.copied_bytes)} copied at h = {one.heads}"
+            yield Evidence(one.layout or one.backend, exactly(not one.copied_bytes), text)
 
 
 @claim(
@@ -73,17 +71,10 @@ def head_copies(run: Measured) -> Iterator[Evidence]:
     study=ParameterCount,
 )
 def parameter_count(run: Measured) -> Iterator[Evidence]:
-    counts: dict[str, dict[int, int]] = {}
-    for one in run.of(ParameterCount):
-        counts.setdefault(one.d_k_rule, {})[one.heads] = one.parameter_count
-    for rule, by_heads in counts.items():
-        ordered = sorted(by_heads.items())
-        if len(ordered) > 1:
-            values = [count for _, count in ordered]
-            verdict: ClaimVerdict = "refuted" if len(set(values)) == 1 else "depends"
-            if all(after > before for before, after in pairwise(values)):
-                verdict = "supported"
-            texts = [f"{count} at h = {heads}" for heads, count in (ordered[0], ordered[-1])]
+    for rule, some in by(run.of(ParameterCount), lambda one: one.d_k_rule).items():
+        for few, many in pairwise(sorted(some, key=lambda one: one.heads)):
+            texts = [f"{one.parameter_count} at h = {one.heads}" for one in (few, many)]
+            verdict = exactly(many.parameter_count > few.parameter_count)
             yield Evidence(f"d_k {rule}", verdict, ", ".join(texts))
 
 
@@ -109,7 +100,7 @@ def properties(name: str, statement: str, *wanted: str) -> Statement:
     return claim(name, statement, tested="random cases in float64", study=LayerProperty)(test)
 
 
-def facts(name: str, statement: str, tested: str, of: dict[str, str]) -> Statement:
+def facts(name: str, statement: str, tested: str, **of: str) -> Statement:
     """Each statement that the study tried, by what it is tried on."""
 
     def test(run: Measured) -> Iterator[Evidence]:
@@ -141,28 +132,26 @@ Q12A = facts(
     "Q12a",
     "Outputs lie in the convex hull of the values.",
     "linear program per output on random cases in float64, not a box",
-    {"outputs_in_hull_of_values": "random cases"},
+    outputs_in_hull_of_values="random cases",
 )
 Q12B = facts(
     "Q12b",
     "... and in that of the inputs.",
     "the same linear program, with W_V between inputs and values",
-    {"outputs_in_hull_of_inputs": "random cases"},
+    outputs_in_hull_of_inputs="random cases",
 )
 Q13 = facts(
     "Q13",
     "If one score rises, its weight rises and all others fall.",
     "signs of the changes on random cases in float64",
-    {"other_weights_fall": "random cases"},
+    other_weights_fall="random cases",
 )
 Q17 = facts(
     "Q17",
     "Masking by -1e9 is the same as masking by minus infinity.",
     "random cases in float64, with and without rows that see no key",
-    {
-        "fill_equals_infinity": "rows that see a key",
-        "fill_equals_infinity_without_keys": "rows that see no key",
-    },
+    fill_equals_infinity="rows that see a key",
+    fill_equals_infinity_without_keys="rows that see no key",
 )
 
 
@@ -180,21 +169,12 @@ WELL_SCALED = (0.1, 10.0)  # a variance that a layer changes by less than ten ti
 )
 def score_scale(run: Measured) -> Iterator[Evidence]:
     for scaled, of in ((False, "without 1/sqrt(d_k)"), (True, "with 1/sqrt(d_k)")):
-        found = _over_width(run, "score_variance", scaled=scaled)
-        ratios = [
-            [end / (1 if scaled else width) for end in (one.value, one.low, one.high)]
-            for width, one in found
-        ]
-        if ratios:
-            values, lows, highs = zip(*ratios, strict=True)
-            verdict = agreed(by_interval(low, high, EQUAL) for _, low, high in ratios)
-            ends = dict.fromkeys((number_text(min(values)), number_text(max(values))))
-            text = (
-                f"variance over {'1' if scaled else 'd_k'}: {' to '.join(ends)} for d_k ="
-                f" {found[0][0]:g} to {found[-1][0]:g}, intervals from {number_text(min(lows))} to"
-                f" {number_text(max(highs))}"
-            )
-            yield Evidence(of, verdict, text)
+        for d_k, one in _over_width(run, "score_variance", scaled=scaled):
+            wanted = 1.0 if scaled else d_k
+            value, low, high = (end / wanted for end in (one.value, one.low, one.high))
+            text = f"variance {number_text(value)} times {'1' if scaled else 'd_k'}"
+            text += f"{range_text(low, high)} at d_k = {d_k:g}"
+            yield Evidence(of, by_interval(low, high, EQUAL), text)
 
 
 @claim(
@@ -256,13 +236,9 @@ def _over_width(run: Measured, name: str, *, scaled: bool) -> list[tuple[float, 
     study=Initialisation,
 )
 def initial_scale(run: Measured) -> Iterator[Evidence]:
-    by_rule: dict[str, list[tuple[float, float]]] = {}
-    for one in run.of(Initialisation):
-        by_rule.setdefault(one.rule, []).extend(
-            (one[f"{name}_low"], one[f"{name}_high"])
-            for name in ("output_variance", "gradient_variance")
-        )
-    for rule, found in by_rule.items():
+    names = ("output_variance", "gradient_variance")
+    for rule, some in by(run.of(Initialisation), lambda one: one.rule).items():
+        found = [(one[f"{name}_low"], one[f"{name}_high"]) for one in some for name in names]
         scaled = agreed(by_interval(low, high, WELL_SCALED) for low, high in found)
         low, high = min(low for low, _ in found), max(high for _, high in found)
         # The statement is that the other rules do worse.
@@ -274,25 +250,13 @@ def initial_scale(run: Measured) -> Iterator[Evidence]:
 # ---- times of a study, which are of one process --------------------------------------------------
 
 
-def is_disturbed(one: Timed) -> bool | None:
-    """Whether other work competed for the cores in most blocks; None if nobody counted."""
-    if one.contended_blocks is None or one.blocks is None:
-        return None
-    return 2 * one.contended_blocks > one.blocks
-
-
 def extended(one: Timed, low: float, high: float) -> tuple[float, float, str]:
-    """The bounds of a ratio extended by what processes differ, with the words that say so.
-
-    Disturbed processes differ by more, as for ratios of latencies.
-    """
-    disturbed = is_disturbed(one)
-    ratio = DISTURBED_RATIO if disturbed else ASSUMED_RATIO
-    words = f", which allows for {share_text(ratio, 'assumed')}"
-    words += " while other work disturbs them" if disturbed else ""
-    if disturbed is None:  # in rows of earlier versions
+    """The bounds of a ratio extended by what processes differ, with the words that say so."""
+    disturbed = in_most(one.contended_blocks, one.blocks)
+    ratio, words = Noise().text(one_process=True, other_run=False, disturbed=disturbed)
+    if one.contended_blocks is None or one.blocks is None:  # in rows of earlier versions
         words += " (whether other work disturbed them was not recorded)"
-    return low / (1 + ratio), high * (1 + ratio), words
+    return low / (1 + ratio), high * (1 + ratio), f", which allows for {words}"
 
 
 @claim(
@@ -311,18 +275,16 @@ def one_product(run: Measured) -> Iterator[Evidence]:
 
 def share_of_output(run: Measured, bound: float) -> Iterator[Evidence]:
     """C16: the share of joining the heads and W_O at the longest N, backend by backend."""
-    longest: dict[str, OutputShare] = {}
-    for one in run.of(OutputShare):
-        if one.backend not in longest or one.seq_len > longest[one.backend].seq_len:
-            longest[one.backend] = one
-    for of, one in longest.items():
+    for of, some in by(run.of(OutputShare), lambda one: one.backend).items():
+        one = max(some, key=lambda one: one.seq_len)
         low, high, allows = extended(one, one.share_low_ratio, one.share_high_ratio)
         low, high, share = min(1.0, low), min(1.0, high), one.share_ratio
         text = (
             f"{100 * share:.0f} %{beyond_text(share)} of the layer's time at N = {one.seq_len}"
             f" ({100 * low:.0f} to {100 * high:.0f} %){allows}"
         )
-        yield Evidence(of, "inconclusive" if is_disturbed(one) else above(low, high, bound), text)
+        disturbed = in_most(one.contended_blocks, one.blocks)
+        yield Evidence(of, "inconclusive" if disturbed else above(low, high, bound), text)
 
 
 @claim(
@@ -362,14 +324,10 @@ def _flops(some: Sequence[Generated]) -> Evidence:
 
 def _time(backend: str, some: Sequence[Generated]) -> Evidence:
     """`some`: by tokens."""
-    bounded = []
-    for one in some:  # NaN without an interval
-        ends = (one[f"full_over_cached_total_{end}_ratio"] for end in ("low", "high"))
-        bounded.append((one, *extended(one, *(nan if end is None else float(end) for end in ends))))
-    last, low, high, allows = bounded[-1]
+    last = some[-1]
+    bounds = (last[f"full_over_cached_total_{end}_ratio"] for end in ("low", "high"))
+    low, high, allows = extended(last, *(nan if one is None else one for one in bounds))
     times = times_text(last.full_over_cached_total_ratio, low, high)
     text = f"{count_text(last.tokens)} tokens without a cache take {times} the time of those with"
     text += f" it{allows if isfinite(low) else ''}"
-    if slower := [one for one, _, most, _ in bounded if most < 1]:
-        text += f", but {count_text(slower[-1].tokens)} tokens take less"
     return Evidence(f"time, {backend}", above(low, high, 1.0), text)

@@ -2,7 +2,6 @@
 C13.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from typing import Any
@@ -25,10 +24,8 @@ from .verdict import (
     ClaimVerdict,
     Evidence,
     above,
-    agreed,
     below,
     by_interval,
-    deciding,
     exactly,
     jointly,
     of_ratio,
@@ -37,11 +34,6 @@ from .verdict import (
 LOOP, FUSED = "naive", "fused"
 HALF = 0.5  # a part of a layer that takes more of its time is a bottleneck
 GRU_FLOPS = 12  # per token and d²: three gates of two matrices
-ANSWERS: dict[ClaimVerdict, str] = {
-    "supported": "yes",
-    "refuted": "no",
-    "inconclusive": "undecided",
-}
 SAME_TIME: dict[Word, ClaimVerdict] = {"same": "supported", "undecided": "inconclusive"}
 
 
@@ -54,15 +46,6 @@ def pair(rows: Sequence[Row], axis: str, one: str, other: str) -> tuple[Row, Row
 # ---- heads ---------------------------------------------------------------------------------------
 
 
-def _counted(evidence: Sequence[Evidence]) -> str:
-    """How often the times are the same, and the first evidence of a different one."""
-    counts = Counter(one.verdict for one in evidence)
-    wanted = "refuted" if counts["refuted"] else agreed(counts)
-    shown = next(one.numbers for one in evidence if one.verdict == wanted)
-    texts = [f"{word} in {counts[verdict]}" for verdict, word in ANSWERS.items() if counts[verdict]]
-    return f"same time: {', '.join(texts)} of {len(evidence)}; {shown}"
-
-
 @claim(
     "C3c",
     "... and the time of one head.",
@@ -71,7 +54,6 @@ def _counted(evidence: Sequence[Evidence]) -> str:
         " problem"
     ),
     needs=HEADS,
-    numbers=_counted,
 )
 def time_of_heads(run: Measured) -> Iterator[Evidence]:
     for group, costs in against_one_head(run.rows):
@@ -107,7 +89,7 @@ def one_projection(run: Measured) -> Iterator[Evidence]:
         held = studied or [error <= ALLOWED_RATIO for error in errors if error is not None]
         known = bool(studied) or None not in errors
         equal: ClaimVerdict = exactly(all(held)) if known else "inconclusive"
-        said = ANSWERS[equal] if known else "not shown"
+        said = ("yes" if all(held) else "no") if known else "not shown"
         faster = of_ratio("", ratio, above(ratio.low, ratio.high, 1.0), "")
         text = f"loop {ratio.text} at {group.at}{faster.numbers}; equal: {said}"
         yield Evidence(f"{FUSED} against {LOOP}", jointly([equal, faster.verdict]), text)
@@ -235,7 +217,6 @@ def _share_text(share: Ratio, at: str) -> str:
     needs="backend rnn and an exact one, scope: [layer], seq_len below d_model",
 )
 def recurrent_for_short(run: Measured) -> Iterator[Evidence]:
-    times: list[Evidence] = []  # after all FLOPs
     for group in groups([row for row in run.every if row["scope"] == "layer"], None):
         of, n = group.problem, group.problem["seq_len"]
         gru = next((row for row in group.rows if row["backend"] == "rnn"), None)
@@ -250,8 +231,7 @@ def recurrent_for_short(run: Measured) -> Iterator[Evidence]:
             if row is not gru and is_exact(row) and (taken := time_ratio(gru, row)) is not None:
                 name = f"time of a GRU against {row['backend']}"
                 text = f"{taken.text} the time of {row['backend']} {at}"
-                times.append(of_ratio(name, taken, below(taken.low, taken.high, 1.0), text))
-    yield from times
+                yield of_ratio(name, taken, below(taken.low, taken.high, 1.0), text)
 
 
 # ---- use of a GPU --------------------------------------------------------------------------------
@@ -262,7 +242,6 @@ def recurrent_for_short(run: Measured) -> Iterator[Evidence]:
     "The fused layer uses the GPU better than the loop over heads.",
     tested="intervals of the share of active SMs do not overlap (performance counters only)",
     needs="naive and fused, measure: [latency, utilization], on a GPU with performance counters",
-    numbers=lambda evidence: f"{deciding(evidence)}, {len(evidence)} compared",
 )
 def better_used(run: Measured) -> Iterator[Evidence]:
     for loop, fused in both_active(run.rows, LOOP, FUSED):

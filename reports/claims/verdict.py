@@ -1,8 +1,9 @@
 """The verdict on a claim from numbers, and how several verdicts are combined."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import inf, nextafter
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from ..ratio import Ratio
 from ..words import DISTURBED, SAME_RATIO
@@ -23,7 +24,7 @@ class Evidence(NamedTuple):
 
     of: str
     verdict: ClaimVerdict
-    numbers: str = ""
+    numbers: str
 
 
 def exactly(holds: bool) -> ClaimVerdict:
@@ -83,27 +84,20 @@ def jointly(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
     return "depends" if "depends" in found else "inconclusive"
 
 
-# ---- which numbers are shown ---------------------------------------------------------------------
+def tally(verdicts: Iterable[ClaimVerdict]) -> str:
+    """`4 supported, 2 refuted, 1 depends`."""
+    counts = Counter(verdicts)
+    return ", ".join(f"{counts[one]} {one}" for one in get_args(ClaimVerdict) if counts[one])
 
 
-def deciding(evidence: Sequence[Evidence]) -> str:
-    """The numbers of the last problem with the verdict that all have together.
+def shown(evidence: Sequence[Evidence]) -> str:
+    """The numbers of the last problem with the verdict that all have together, and of how many.
 
     Of "depends" those of the last that supports and of the last that refutes, with these words.
     """
     last = {one.verdict: one.numbers for one in evidence}
     verdict = agreed(last)
-    if verdict in last:
-        return last[verdict]
-    return "; ".join(f"{one}: {last[one]}" for one in ("supported", "refuted") if one in last)
-
-
-def first_texts(evidence: Sequence[Evidence]) -> str:
-    """Up to three different texts, or two and the number of the others; first what decides."""
-    verdict = agreed(one.verdict for one in evidence)
-    first = {one.verdict: one.numbers for one in reversed(evidence)}
-    decide = ("supported", "refuted") if verdict == "depends" else (verdict,)
-    ordered = [first[one] for one in decide if one in first]
-    texts = list(dict.fromkeys([*ordered, *(one.numbers for one in evidence)]))
-    more = f"; and {len(texts) - 2} more" if len(texts) > 3 else ""
-    return "; ".join(texts[: 2 if more else 3]) + more
+    text = last.get(verdict) or "; ".join(f"{one}: {last[one]}" for one in ("supported", "refuted"))
+    return (
+        text if len(evidence) == 1 else f"{text}; in all {tally(one.verdict for one in evidence)}"
+    )

@@ -1,8 +1,9 @@
 """What a comparison needs of a row: medians instead of samples, so two long runs fit in memory."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from statistics import median
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, log
+from statistics import fmean, median, median_low
 from typing import Any
 
 from ...harness.stats.intervals import Samples
@@ -15,6 +16,7 @@ from ..ratio import in_most
 UNFINISHED = (NOT_REACHED, "interrupted")
 # Of a call in ms or J: from less than any clock or counter resolves to 30 years.
 PLAUSIBLE = (1e-9, 1e12)
+TURNS = "turns"  # the session of both sides that were measured in turns, so that they are paired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,3 +123,58 @@ def _clock_mhz(row: Mapping[str, Any]) -> float | None:
     readings = (block.get("sm_clock_mhz") for block in blocks)
     clocks = [clock for clock in readings if clock is not None and clock > 0]
     return float(median(clocks)) if clocks else None
+
+
+# ---- several runs of one side, measured alternately with those of the other ----------------------
+
+
+def merge_runs(runs: Sequence[Sequence[CaseSamples]]) -> list[CaseSamples]:
+    """The runs of one side as one: a value per run, so that a turn is a unit.
+
+    Slow drift (a neighbour on the host, heat) affects both runs of a turn equally. What changes
+    between the two differs from turn to turn, so it widens the interval. A case that failed in some
+    run is its first failure; one that some run lacks was not reached.
+    """
+    by_case: dict[str, list[CaseSamples]] = {}
+    for run in runs:
+        for case in run:
+            by_case.setdefault(case.case, []).append(case)
+    return [
+        _merged(cases)
+        if len(cases) == len(runs)
+        else replace(cases[0], status=NOT_REACHED, reason="not in every run of its side")
+        for cases in by_case.values()
+    ]
+
+
+def _merged(cases: Sequence[CaseSamples]) -> CaseSamples:
+    if failed := [case for case in cases if not case.ok]:
+        return failed[0]
+    clocks = [case.clock_mhz for case in cases if case.clock_mhz is not None]
+    peaks = [case.peak_bytes for case in cases if case.peak_bytes is not None]
+    kept = [case.workspace_bytes for case in cases if case.workspace_bytes is not None]
+    return replace(
+        cases[0],
+        session=TURNS,
+        block_ms=_values([case.block_ms for case in cases]),
+        energy_j=_values([case.energy_j for case in cases]),
+        peak_bytes=median_low(peaks) if peaks else None,
+        workspace_bytes=median_low(kept) if len(kept) == len(cases) else None,
+        blocks=sum(case.blocks for case in cases),
+        contended_blocks=sum(case.contended_blocks for case in cases),
+        throttled_blocks=sum(case.throttled_blocks for case in cases),
+        clock_mhz=median(clocks) if clocks else None,
+    )
+
+
+def _values(runs: Sequence[Samples]) -> Samples:
+    """One value per run, the geometric mean of its processes' medians; empty if a run has none."""
+    logs = [
+        [
+            median(log(median(block)) for block in process if block)
+            for process in run
+            if any(process)
+        ]
+        for run in runs
+    ]
+    return tuple(((exp(fmean(run)),),) for run in logs) if all(logs) else ()

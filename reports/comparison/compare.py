@@ -18,21 +18,20 @@ from ..data.noise_floor import (
     spread_of_pairs,
 )
 from ..data.read import BadRun, Document, Run, read_run, results_folders
-from ..data.row_groups import problem
-from ..data.run_meta import allocator, device_identity, device_name
+from ..data.row_groups import Row, problem
+from ..data.run_meta import (
+    Difference,
+    Meta,
+    device_identity,
+    device_name,
+    environments,
+    fact_differences,
+)
 from ..formatting import plural
-from .case_samples import CaseSamples, case_samples, not_started
-from .environments import environments
+from .case_samples import CaseSamples, case_samples, merge_runs, not_started
 from .gate import Gate, GateResult, apply
-from .interleaved_runs import merge_runs
 from .verdict import CaseVerdict, Rules, case_verdicts, geometric_mean
 
-FACTS = (
-    *("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores"),
-    *("allocator", "attnbench", "git"),
-)
-"""The facts that a resumed run must share with the run it continues (FINGERPRINT in harness/)."""
-ALLOCATOR = "plan.allocator"
 COMPARED = ("git", "attnbench")
 """Facts that may differ: a comparison of two versions shows them, and does not warn."""
 Folder = str | Path
@@ -40,16 +39,8 @@ Pair = tuple[CaseSamples | None, CaseSamples | None]
 """Base and new."""
 
 
-class NotComparable(BadInput):
-    """One line: there is nothing to compare, or not what was requested."""
-
-
 class DifferentDevices(EnvironmentUnmet, ValueError):
     """One line: the runs were measured on different devices."""
-
-
-class NoCaseLeft(NothingSelected, ValueError):
-    """One line: no case matches what was selected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,35 +66,27 @@ class Side:
         return {case.case.removesuffix(end): case for case in self.cases}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A fact of the environment that differs; None if it is unknown."""
-
-    fact: str
-    base: Any
-    new: Any
-
-
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
     """The verdicts on pairs of cases.
 
-    `baseline`: the backend that the others of one run are compared with. `turns`: the number of
-    runs on each side if they were measured alternately. `left_out`: how many pairs `only` did not
-    take.
+    `baseline`: the backend that the others of one run are compared with. `left_out`: how many pairs
+    `only` did not take.
     """
 
     base: Side
     new: Side
     verdicts: Sequence[CaseVerdict]
     rules: Rules
-    noise_floor: NoiseFloor | None
     gate_result: GateResult | None
     baseline: str | None
-    turns: int | None
     differences: Sequence[Difference]
     notes: Sequence[str]
     left_out: int
+
+    @property
+    def latencies(self) -> list[CaseVerdict]:
+        return [one for one in self.verdicts if one.metric == "latency"]
 
     @cached_property
     def mean(self) -> Interval | None:
@@ -113,10 +96,11 @@ class Comparison:
     @cached_property
     def means(self) -> Mapping[str, Interval]:
         """Those by backend."""
-        by_backend: dict[str, list[CaseVerdict]] = {}
-        for one in self.verdicts:
-            by_backend.setdefault(one.shown.backend, []).append(one)
-        found = {backend: geometric_mean(some) for backend, some in by_backend.items()}
+        backends = dict.fromkeys(one.shown.backend for one in self.verdicts)
+        found = {
+            backend: geometric_mean(one for one in self.verdicts if one.shown.backend == backend)
+            for backend in backends
+        }
         return {backend: mean for backend, mean in found.items() if mean is not None}
 
 
@@ -133,7 +117,7 @@ def compare_runs(
     """Case by case, by case id; `pythons` name an environment of each run, None takes all.
 
     `only`: backends, shell patterns or parts of case ids. `salvage`: without rows that cannot be
-    read. Raises BadRun, NotComparable, DifferentDevices and NoCaseLeft.
+    read. Raises BadRun, BadInput, DifferentDevices and NothingSelected.
     """
     # Read one run after the other: the samples of only one are in memory.
     before, now = (
@@ -156,10 +140,10 @@ def compare_interleaved(
 ) -> Comparison:
     """Runs of two versions that were measured alternately, paired turn by turn.
 
-    Raises BadRun, NotComparable, DifferentDevices and NoCaseLeft.
+    Raises BadRun, BadInput, DifferentDevices and NothingSelected.
     """
     if len(base) != len(new):
-        raise NotComparable(
+        raise BadInput(
             f"base has {plural(len(base), 'run')} and new {len(new)}; wanted as many: a turn is one"
             " run of each"
         )
@@ -194,15 +178,25 @@ def _of_sides(
     """Pairs by case id."""
     if not allow:
         _refuse_other_device(base, new)
-    old, fresh = base.by_id, new.by_id
-    if not old.keys() & fresh.keys():
-        raise NotComparable(
+    pairs = _pairs(base, new)
+    if not any(before and now for before, now in pairs):
+        raise BadInput(
             f"{new.shown} and {base.shown} have no case in common; compare runs of the same"
             " scenario"
         )
-    pairs = [(old.get(name), case) for name, case in fresh.items()]
-    gone = [(case, None) for name, case in old.items() if name not in fresh]
-    return _compared(base, new, [*pairs, *gone], gate, only, turns=turns)
+    return _compared(base, new, pairs, gate, only, _noise_floor(base, new), turns=turns)
+
+
+def _pairs(base: Side, new: Side) -> list[Pair]:
+    """By the id of the case; those of `new` first."""
+    before, now = base.by_id, new.by_id
+    return [(before.get(case), now.get(case)) for case in dict.fromkeys([*now, *before])]
+
+
+def _noise_floor(base: Side, new: Side) -> NoiseFloor | None:
+    """The newest self-check of this device beside the runs. Raises BadRun."""
+    folders = (*results_folders(base.path), *results_folders(new.path))
+    return newest_noise_floor(folders, device_identity(new.meta))
 
 
 def compare_backends(
@@ -215,42 +209,76 @@ def compare_backends(
 ) -> Comparison:
     """Every other backend of a run with `baseline`, by problem.
 
-    Raises BadRun, NotComparable and NoCaseLeft.
+    Raises BadRun, BadInput and NothingSelected.
     """
     run = _side(path, salvage=salvage)
     known = list(dict.fromkeys(case.backend for case in run.cases))
     if baseline not in known:
-        raise NotComparable(
+        raise BadInput(
             f"--baseline: no backend {visible(repr(baseline))} in {run.shown}; there are:"
             f" {visible(', '.join(known))}"
         )
     bases = {_problem_of(case): case for case in reversed(run.cases) if case.backend == baseline}
     pairs = [(bases.get(_problem_of(case)), case) for case in run.cases if case.backend != baseline]
     if not any(base is not None for base, _ in pairs):
-        raise NotComparable(f"{run.shown} has no other backend on a problem of {visible(baseline)}")
-    return _compared(run, run, pairs, gate, only, baseline=baseline)
+        raise BadInput(f"{run.shown} has no other backend on a problem of {visible(baseline)}")
+    return _compared(run, run, pairs, gate, only, _noise_floor(run, run), baseline=baseline)
+
+
+def compare_environments(rows: Sequence[Row], meta: Meta) -> list[Comparison]:
+    """Every environment of a run against its first one, for the rows of a page.
+
+    They were measured alternately in the same blocks, so their ratios are paired.
+    """
+    found = []
+    for name, run in meta.items():
+        mine = [row for row in rows if row["run"] == name]
+        sides = [
+            Side(
+                name=python,
+                path=Path(run["path"]),
+                meta={**run, "run": name, "environment": facts},
+                cases=[_plausible(row) for row in mine if row.get("python") == python],
+                notes=(),
+                python=python,
+            )
+            for python, facts in environments(run).items()
+        ]
+        for new in sides[1:]:
+            try:
+                floor = _noise_floor(sides[0], new)
+            except BadRun:  # a file beside the run must not break its report
+                floor = None
+            found.append(_compared(sides[0], new, _pairs(sides[0], new), None, (), floor))
+    return found
+
+
+def _plausible(row: Row) -> CaseSamples:
+    """Without samples that cannot be."""
+    try:
+        return case_samples(row)
+    except (ValueError, OverflowError):
+        return replace(case_samples({**row, "block_ms": None, "windows": None}), session=None)
 
 
 def _selected(pairs: Sequence[Pair], only: Sequence[str]) -> Sequence[Pair]:
     """The pairs that the patterns take, as `attnbench run --only` does."""
-    if not only:
-        return pairs
-    found = [
-        pair
-        for pair in pairs
-        if (one := pair[1] or pair[0]) and any(_matches(one, p) for p in only)
-    ]
-    if not found:
-        example = next((side.case for pair in pairs for side in pair if side), "none")
-        raise NoCaseLeft(
+
+    def taken(case: CaseSamples) -> bool:
+        return not only or any(
+            pattern in (case.case, case.backend) or fnmatchcase(case.case, f"*{pattern}*")
+            for pattern in only
+        )
+
+    cases = [pair[1] or pair[0] for pair in pairs]
+    found = [pair for pair, one in zip(pairs, cases, strict=True) if one and taken(one)]
+    if only and not found:
+        example = next((one.case for one in cases if one), "none")
+        raise NothingSelected(
             f"--only: no compared case matches {visible(', '.join(only))[:120]}; wanted backends,"
             f" or parts of case ids such as {visible(example)[:120]}"
         )
     return found
-
-
-def _matches(case: CaseSamples, pattern: str) -> bool:
-    return pattern in (case.case, case.backend) or fnmatchcase(case.case, f"*{pattern}*")
 
 
 def _compared(
@@ -259,6 +287,7 @@ def _compared(
     every: Sequence[Pair],
     gate: Gate | None,
     only: Sequence[str],
+    floor: NoiseFloor | None,
     *,
     baseline: str | None = None,
     turns: int | None = None,
@@ -267,37 +296,29 @@ def _compared(
     pairs = _selected(every, only)
     of_backends = baseline is not None
     same_run = of_backends or (None not in (base.python, new.python) and base.path == new.path)
-    differences = [] if of_backends else _differences(base.meta, new.meta, every=same_run)
-    folders = (*results_folders(base.path), *results_folders(new.path))
-    floor = newest_noise_floor(folders, device_identity(new.meta))
+    differences = [] if of_backends else fact_differences(base.meta, new.meta, every=same_run)
     mine = [one for one in base.cases if one.ok] if same_run else []
     # In turns, a process stands for a run.
     samples = (side.block_ms for pair in every for side in pair if side and not turns)
-    rules = Rules.on(
-        floor,
-        process_noise_of(floor, None if floor else spread_of_medians(samples)),
+    rules = Rules(
+        given=gate.given if gate else {},
+        floor=floor,
+        process=process_noise_of(floor, None if floor else spread_of_medians(samples)),
         pairs=spread_of_pairs((one.case, one.session, one.block_ms) for one in mine),
         turns=turns,
-        given=gate.given if gate else {},
         same_run=same_run,
         backends=of_backends,
         environment_differs=not same_run and any(one.fact not in COMPARED for one in differences),
     )
     verdicts = case_verdicts(pairs, rules)
-    try:
-        gate_result = apply(gate, verdicts) if gate else None
-    except ValueError as error:
-        raise NotComparable(f"--gate: {error}") from None
     notes = [f"{side.shown}: {note}" for side in (base, new) for note in side.notes]
     return Comparison(
         base=base,
         new=new,
         verdicts=verdicts,
         rules=rules,
-        noise_floor=floor,
-        gate_result=gate_result,
+        gate_result=apply(gate, verdicts) if gate else None,
         baseline=baseline,
-        turns=turns,
         differences=differences,
         notes=base.notes if of_backends else notes,
         left_out=len(every) - len(pairs),
@@ -308,7 +329,7 @@ def _side(path: Folder, python: str | None = None, *, salvage: bool) -> Side:
     """A run, or one of its environments, without its samples."""
     run = read_run(path, salvage=salvage)
     if not run.rows:
-        raise NotComparable(
+        raise BadInput(
             f"{visible(str(path))}: no case has a row; nothing was measured there; resume it, or"
             " compare another run"
         )
@@ -328,7 +349,7 @@ def _environment(run: Run, python: str) -> Document:
             if known
             else "it was measured in one, without --python"
         )
-        raise NotComparable(
+        raise BadInput(
             f"{visible(str(run.path))}: no environment {visible(repr(python))} in this run;"
             f" {there_are}"
         )
@@ -362,19 +383,3 @@ def _refuse_other_device(base: Side, new: Side) -> None:
                 f"different devices: {visible(other)[:80]} and {visible(this)[:80]}{by}; "
                 "compare runs of one device, or add --allow-different-devices"
             )
-
-
-def _differences(base: Document, new: Document, *, every: bool) -> list[Difference]:
-    """The facts that differ: FACTS, or with `every` all that are known."""
-    facts = dict.fromkeys((*FACTS, *base["environment"], *new["environment"])) if every else FACTS
-    before, now = (
-        {"device": one["device"]}
-        | {fact: one["environment"].get(fact) for fact in facts}
-        | {ALLOCATOR: allocator(one)}
-        for one in (base, new)
-    )
-    return [
-        Difference(fact=fact, base=before[fact], new=now[fact])
-        for fact in before
-        if before[fact] != now[fact]
-    ]

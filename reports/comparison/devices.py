@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from ...harness.stats.contrasts import Spread, spread, unpaired_contrast
 from ...harness.stats.intervals import CONFIDENCE, Interval, mean_interval
-from ..data.copies import COPY
-from ..data.row_groups import AXES, Row
+from ..data.row_groups import AXES, COPY, Row
 from ..data.run_meta import Meta
 from ..ratio import disturbed, in_most, noise_of
 from .verdict import DEFAULT_MARGIN, SAME, UNDECIDED, verdict_of

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ...harness.files.errors import BadInput
 from .verdict import ABSENT, UNDECIDED, CaseVerdict
 
 Outcome = Literal["passed", "failed", "nothing decided"]
@@ -64,15 +65,16 @@ class GateResult:
 def apply(gate: Gate, verdicts: Iterable[CaseVerdict]) -> GateResult:
     """Which verdicts fail the gate; broken cases always do.
 
-    Raises ValueError if no case has a gated metric on both sides.
+    Raises BadInput if no case has a gated metric on both sides.
     """
     every = list(verdicts)
     gated = [one for one in every if one.metric in (*gate.margins, "status")]
     regressions = tuple(one for one in gated if one.worse)
     for metric in gate.margins:
         if not regressions and not any(one.metric == metric and one.measured for one in every):
-            raise ValueError(
-                f"{metric}: no case has it on both sides; a gate without data would always pass"
+            raise BadInput(
+                f"--gate: {metric}: no case has it on both sides; a gate without data would always"
+                " pass"
             )
     undecided = (one for one in gated if one.verdict == UNDECIDED)
     return GateResult(

@@ -11,6 +11,7 @@ from ...harness.stats.intervals import Interval
 from ..data.noise_floor import percent_text
 from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name
+from ..elements import Table
 from ..formatting import list_text, markdown_cell, markdown_grid, plural
 from . import decode
 from .case_samples import UNFINISHED, CaseSamples
@@ -28,10 +29,8 @@ from .verdict_text import (
     margin_text,
     mean_text,
     nothing_decided_text,
-    ratio_text,
     severity,
-    value_text,
-    verdict_text,
+    verdict_table,
     worth_a_line,
 )
 
@@ -43,31 +42,20 @@ MOST_OF_A_LINE = 300
 UNITS = {"latency": "ms", "peak_bytes": "bytes", "energy_per_call": "J"}
 
 
-def table(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Columns and rows, worst first, at most MOST_ROWS.
-
-    Every latency, and other metrics that changed.
-    """
-    shown = sorted(filter(worth_a_line, comparison.verdicts), key=severity)[:MOST_ROWS]
-    axes = varying_axes([problem(one.shown.problem) for one in comparison.verdicts])
-    columns = {
-        "backend": [_backend(one.shown) for one in shown],
-        "problem": [label(problem(one.shown.problem), axes) for one in shown],
-        "of": [TITLES[one.metric] for one in shown],
-        "base": [value_text(one, is_new=False) for one in shown],
-        "new": [value_text(one, is_new=True) for one in shown],
-        "ratio": [ratio_text(one) for one in shown],
-        decode.TITLE: [decode.cell(one) for one in shown],
-        "verdict": [verdict_text(one) for one in shown],
-    }
-    # A column that tells problems or metrics apart is left out if there is only one.
-    told = ("problem", "of", decode.TITLE)
-    kept = {
-        name: cells
-        for name, cells in columns.items()
-        if name not in told or len(set(cells)) > 1 or (name == decode.TITLE and any(cells))
-    }
-    return tuple(kept), [tuple(map(clipped, row)) for row in zip(*kept.values(), strict=True)]
+def table(comparison: Comparison) -> Table:
+    """Worst first, at most MOST_ROWS: every latency, and other metrics that changed."""
+    verdicts = comparison.verdicts
+    shown = sorted(filter(worth_a_line, verdicts), key=severity)[:MOST_ROWS]
+    axes = varying_axes([problem(one.shown.problem) for one in verdicts])
+    return verdict_table(
+        "",
+        shown,
+        {
+            "backend": lambda one: clipped(_backend(one.shown)),
+            "problem": lambda one: label(problem(one.shown.problem), axes),
+        },
+        more={decode.TITLE: decode.cell},
+    )
 
 
 def sentences(comparison: Comparison) -> Iterator[str]:
@@ -97,7 +85,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     yield from _statuses(verdicts, comparison.baseline)
     yield from doubt_lines(verdicts, comparison.rules)
     yield from _between_runs(comparison)
-    yield from margin_lines(verdicts, comparison.rules, comparison.noise_floor)
+    yield from margin_lines(verdicts, comparison.rules)
     yield from _differences(comparison)
     yield from map(clipped_line, comparison.notes)
     if comparison.gate_result:
@@ -106,21 +94,22 @@ def sentences(comparison: Comparison) -> Iterator[str]:
 
 def markdown(comparison: Comparison) -> str:
     """For pull requests and job summaries."""
-    titles, rows = table(comparison)
+    found = table(comparison)
     text = "\n".join(f"- {markdown_cell(sentence)}" for sentence in sentences(comparison))
-    grid = markdown_grid(titles, [list(map(markdown_cell, row)) for row in rows])
+    rows = [list(map(markdown_cell, row)) for row in found.texts]
+    grid = markdown_grid(found.columns, rows, right=found.numbers)
     return f"### attnbench compare\n\n{text}\n" + (f"\n{grid}\n" if rows else "")
 
 
 def as_json(comparison: Comparison) -> str:
     """One object, a line per case and metric."""
-    floor, result = comparison.noise_floor, comparison.gate_result
+    floor, result = comparison.rules.floor, comparison.gate_result
     process = comparison.rules.noise.process
     head = {
         "schema": SCHEMA,
         **{
             name: {
-                "run": run.meta["run"] if comparison.turns is None else run.name,
+                "run": run.meta["run"] if comparison.rules.turns is None else run.name,
                 "path": str(run.path),
                 "device": run.meta["device"],
                 "environment": run.python,
@@ -128,7 +117,7 @@ def as_json(comparison: Comparison) -> str:
             for name, run in (("base", comparison.base), ("new", comparison.new))
         },
         "baseline": comparison.baseline,
-        "turns": comparison.turns,
+        "turns": comparison.rules.turns,
         "geometric_mean": {
             "all": _mean_fields(comparison.mean),
             "backends": {name: _mean_fields(m) for name, m in comparison.means.items()},
@@ -145,9 +134,7 @@ def as_json(comparison: Comparison) -> str:
             }
         ),
         "process_noise": {"ratio": process.spread.ratio, "source": process.source},
-        "environment_differences": [
-            {"fact": one.fact, "base": one.base, "new": one.new} for one in comparison.differences
-        ],
+        "environment_differences": [one._asdict() for one in comparison.differences],
         "gate": (
             None
             if result is None
@@ -191,7 +178,8 @@ def _heading(found: Comparison) -> Iterator[str]:
         for one in (found.new, found.base)
     )
     yield f"New: {new}."
-    turns = "" if found.turns is None else f", of {plural(found.turns, 'turn')} of one run each"
+    count = found.rules.turns
+    turns = "" if count is None else f", of {plural(count, 'turn')} of one run each"
     yield f"Base: {base}. A ratio is new over base{turns}."
 
 
@@ -216,7 +204,7 @@ def _statuses(verdicts: Sequence[CaseVerdict], baseline: str | None) -> Iterator
 
 def _between_runs(comparison: Comparison) -> Iterator[str]:
     """What the intervals of two stored runs allow for."""
-    floor, unpaired = comparison.noise_floor, [one for one in comparison.verdicts if not one.paired]
+    floor, unpaired = comparison.rules.floor, [one for one in comparison.verdicts if not one.paired]
     if floor is None or floor.between_runs is None or comparison.rules.same_run or not unpaired:
         return
     over = (

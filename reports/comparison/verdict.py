@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, inf, isfinite, log, nan, sqrt
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from ...harness.stats.contrasts import (
     Contrast,
@@ -18,9 +18,9 @@ from ...harness.stats.contrasts import (
     unpaired_contrast,
 )
 from ...harness.stats.intervals import CONFIDENCE, Interval
-from ..data.noise_floor import NoiseFloor, ProcessNoise
-from ..ratio import Noise, in_most
-from ..words import word_of
+from ..data.noise_floor import ASSUMED, NoiseFloor, ProcessNoise
+from ..ratio import Noise, in_most, in_same_blocks
+from ..words import Word, word_of
 from .case_samples import UNFINISHED, CaseSamples
 
 Metric = Literal["latency", "peak_bytes", "energy_per_call"]
@@ -33,23 +33,6 @@ BETTER_WORSE: dict[str, tuple[str, str]] = {
 SAME, UNDECIDED = "same", "undecided"
 ABSENT = "absent"
 """A case that only one side plans: there is nothing to decide."""
-REASONS = {
-    "interval_wide": "the interval is too wide for the margin",
-    "one_process": "one process: the interval allows for what processes differ by",
-    "between_runs": "two runs at different times, and how much runs differ here is not known",
-    "clocks_differ": "the slower side ran at a lower clock",
-    "inputs_differ": "q, k and v lay in another order in memory",
-    "environment_differs": "machine, versions or settings differ",
-    "throttled": "the slower side was throttled in most blocks (if paired, the other was not)",
-    "contended": (
-        "other work competed for the cores in most blocks of the slower side (if paired, not of the"
-        " other)"
-    ),
-    "unpaired": "not measured in the same blocks",
-    "status_differs": "the two ended with a different status",
-    "missing": "one of the two has no such value",
-    "many_claims": "not clear enough among so many comparisons (Holm)",
-}
 DEFAULT_MARGIN = {"latency": 0.03, "peak_bytes": 0.0, "energy_per_call": 0.03}
 # Noise never raises a margin above this: a noisier machine must be made quiet first.
 MOST_RAISED_RATIO = 0.25
@@ -61,49 +44,25 @@ ALPHA = 1 - CONFIDENCE
 class Rules:
     """How to compare.
 
-    `given`: margins that the user named. The floors are A/A noise; twice the floor raises a default
-    margin. `same_run`: both sides are of one run, where rows of one session share their blocks.
-    `backends`: two backends, where another status is no change. `interleaved`: one value per run
-    (interleaved_runs.py). `noise`: how much processes and runs differ.
+    `given`: margins that the user named. `floor`: the A/A noise of this device; twice that raises a
+    default margin. `process`: how much processes differ. `turns`: the values are one per run, of so
+    many runs (case_samples.merge_runs). `same_run`: both sides are of one run, where rows of one
+    session share their blocks. `backends`: two backends, where another status is no change.
     """
 
     given: Mapping[str, float] = field(default_factory=dict)
-    paired_floor_ratio: float = 0.0
-    unpaired_floor_ratio: float = 0.0
+    floor: NoiseFloor | None = None
+    process: ProcessNoise = ASSUMED
+    pairs: Spread | None = None
+    turns: int | None = None
     same_run: bool = False
     backends: bool = False
-    interleaved: bool = False
     environment_differs: bool = False
-    noise: Noise = field(default_factory=Noise)
 
-    @classmethod
-    def on(
-        cls,
-        floor: NoiseFloor | None,
-        process: ProcessNoise,
-        *,
-        pairs: Spread | None = None,
-        turns: int | None = None,
-        **how: Any,
-    ) -> "Rules":
-        """As noisy as this device is by a self-check, and as `pairs` of the run show. `how`: the
-        other fields.
-        """
-        run_noise_ratio = floor.run_noise_ratio if floor else 0.0
-        paired = floor.paired_noise_ratio if floor else 0.0
-        # The two values of a turn come from two processes; the mean over turns is less noisy.
-        paired = run_noise_ratio / sqrt(turns) if turns else paired
-        return cls(
-            paired_floor_ratio=paired,
-            unpaired_floor_ratio=run_noise_ratio,
-            interleaved=bool(turns),
-            noise=Noise(
-                process=process,
-                between_runs=floor.between_runs if floor else None,
-                pairs=pairs,
-            ),
-            **how,
-        )
+    @property
+    def noise(self) -> Noise:
+        between_runs = self.floor.between_runs if self.floor else None
+        return Noise(process=self.process, between_runs=between_runs, pairs=self.pairs)
 
     @property
     def own_processes(self) -> bool:
@@ -113,10 +72,14 @@ class Rules:
     def margin_ratio(self, metric: Metric, *, paired: bool) -> float:
         if metric in self.given:
             return self.given[metric]
-        if metric == "peak_bytes":
+        if metric == "peak_bytes" or self.floor is None:
             return DEFAULT_MARGIN[metric]
-        shares_blocks = paired and not self.own_processes
-        floor_ratio = self.paired_floor_ratio if shares_blocks else self.unpaired_floor_ratio
+        floor_ratio = self.floor.run_noise_ratio
+        if paired and self.turns:
+            # The two values of a turn come from two processes; the mean over turns is less noisy.
+            floor_ratio /= sqrt(self.turns)
+        elif paired and not self.own_processes:
+            floor_ratio = self.floor.paired_noise_ratio
         return max(DEFAULT_MARGIN[metric], min(2 * floor_ratio, MOST_RAISED_RATIO))
 
 
@@ -125,7 +88,7 @@ class CaseVerdict:
     """The verdict on one metric of one case; numbers are NaN if there are none.
 
     The metric `status` stands for a case that did not end ok on both sides. `reasons`: keys of
-    REASONS, why it is undecided or what limits another verdict.
+    verdict_text.REASONS, why it is undecided or what limits another verdict.
     """
 
     metric: str
@@ -151,12 +114,18 @@ class CaseVerdict:
         return shown
 
     @property
+    def word(self) -> Word:
+        better, worse = BETTER_WORSE[self.metric]
+        words: dict[str, Word] = {worse: "more", better: "less", SAME: "same"}
+        return words.get(self.verdict, "undecided")
+
+    @property
     def worse(self) -> bool:
-        return self.verdict == BETTER_WORSE[self.metric][1]
+        return self.word == "more"
 
     @property
     def better(self) -> bool:
-        return self.verdict == BETTER_WORSE[self.metric][0]
+        return self.word == "less"
 
     @property
     def measured(self) -> bool:
@@ -244,16 +213,20 @@ def _status(base: CaseSamples | None, new: CaseSamples | None, rules: Rules) -> 
 
 def _latency(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
     apart = unpaired_contrast(new.block_ms, base.block_ms)
-    together = _together(base, new, same_run=rules.same_run)
+    shapes = [[len(process) for process in case.block_ms] for case in (base, new)]
+    # In two folders, equal sessions of other blocks are no longer the same blocks.
+    share_blocks = base.block_ms == new.block_ms or (
+        _same_session(base, new) and (rules.same_run or shapes[0] == shapes[1])
+    )
+    together = in_same_blocks(new.block_ms, base.block_ms) if share_blocks else None
     found = _estimated("latency", base, new, apart, together, rules)
     reasons = list(found.reasons)
     verdict = found.verdict
     if found.worse or found.better:
         slow, fast = (new, base) if found.worse else (base, new)
-        paired = together is not None
         # Of one process each, nothing shows how differently the two were disturbed.
-        alike = paired and not (rules.own_processes and "one_process" in reasons)
-        if disturbed := _disturbances(slow, fast, paired=paired, alike=alike):
+        alike = found.paired and not (rules.own_processes and "one_process" in reasons)
+        if disturbed := _disturbances(slow, fast, paired=found.paired, alike=alike):
             verdict, reasons = UNDECIDED, [*reasons, *disturbed]
     if together is None and rules.same_run:
         reasons.append("unpaired")
@@ -285,10 +258,10 @@ def _disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool, alike: 
 
 
 def _energy(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
-    paired = base.energy_j == new.energy_j or (
-        rules.interleaved and len(base.energy_j) == len(new.energy_j)
-    )
-    together = paired_contrast(new.energy_j, base.energy_j) if paired else None
+    turns = rules.turns and len(base.energy_j) == len(new.energy_j)
+    together = None
+    if turns or base.energy_j == new.energy_j:
+        together = paired_contrast(new.energy_j, base.energy_j)
     apart = unpaired_contrast(new.energy_j, base.energy_j)
     return _estimated("energy_per_call", base, new, apart, together, rules)
 
@@ -300,15 +273,14 @@ def _peak(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
     assert now is not None
     if base.workspace_bytes is not None and new.workspace_bytes is not None:
         before, now = before + base.workspace_bytes, now + new.workspace_bytes
-    ratio = 1.0 if before == now else now / before if before > 0 else inf if now > before else 0.0
+    ratio = now / before if before > 0 else inf if now else 1.0
     margin_ratio = rules.margin_ratio("peak_bytes", paired=True)
-    better, worse = BETTER_WORSE["peak_bytes"]
-    is_less = ratio < 1 / (1 + margin_ratio)
+    verdict = verdict_of(ratio, ratio, margin_ratio, "peak_bytes")
     return CaseVerdict(
         metric="peak_bytes",
         base=base,
         new=new,
-        verdict=worse if ratio > 1 + margin_ratio else better if is_less else SAME,
+        verdict=verdict if isfinite(ratio) else BETTER_WORSE["peak_bytes"][1],
         base_value=before,
         new_value=now,
         ratio=ratio,
@@ -328,18 +300,21 @@ def _estimated(
     rules: Rules,
 ) -> CaseVerdict:
     """`apart` gives each side's value, and the ratio unless the two were measured `together`."""
-    paired = together is not None
     copied = base.block_ms == new.block_ms and base.energy_j == new.energy_j
     one_process = bool(apart.reason) and not copied
-    other_run = not paired and not (rules.same_run and _same_session(base, new))
+    other_run = together is None and not (rules.same_run and _same_session(base, new))
     unknown = other_run and rules.noise.between_runs is None
+    paired = together is not None
     contrast = rules.noise.in_contrast(
         together or apart,
         one_process=one_process,
         other_run=other_run,
         disturbed=base.disturbed or new.disturbed,
     )
-    interval, margin_ratio = contrast.interval(), rules.margin_ratio(metric, paired=paired)
+    interval, margin_ratio = (
+        contrast.interval(),
+        rules.margin_ratio(metric, paired=paired),
+    )
     verdict, reasons = verdict_of(interval.low, interval.high, margin_ratio, metric), []
     if unknown:
         verdict, reasons = UNDECIDED, ["between_runs"]
@@ -365,22 +340,6 @@ def _estimated(
         p_value=nan if unknown else contrast.p_beyond(margin_ratio),
         contrast=contrast,
     )
-
-
-def _together(base: CaseSamples, new: CaseSamples, *, same_run: bool) -> Contrast | None:
-    """Paired if both come from the same blocks.
-
-    Equal sessions, and in two folders equal numbers of blocks.
-    """
-    shapes = [[len(process) for process in case.block_ms] for case in (base, new)]
-    if base.block_ms != new.block_ms and not (
-        _same_session(base, new) and (same_run or shapes[0] == shapes[1])
-    ):
-        return None
-    try:
-        return paired_contrast(new.block_ms, base.block_ms)
-    except ValueError:
-        return None  # one of the two was measured again later
 
 
 def _same_session(base: CaseSamples, new: CaseSamples) -> bool:

@@ -4,11 +4,11 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf, isfinite, log
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval
-from ..data.noise_floor import NoiseFloor
+from ..elements import Marked, Table, table_of
 from ..formatting import (
     STATUS_WORDS,
     bytes_text,
@@ -19,11 +19,12 @@ from ..formatting import (
     time_text,
     times_text,
 )
+from ..quantity import Cell, Number
+from .case_samples import CaseSamples
 from .verdict import (
     BETTER_WORSE,
     DEFAULT_MARGIN,
     MOST_RAISED_RATIO,
-    REASONS,
     SAME,
     UNDECIDED,
     CaseVerdict,
@@ -38,55 +39,85 @@ TITLES = {
     "energy_per_call": "energy per call",
     "status": "status",
 }
-HINTS = {
-    "one_process": "a standard run (--plan standard) has several processes",
-    "between_runs": (
+
+
+class Reason(NamedTuple):
+    """Why a verdict is undecided, or what limits another one.
+
+    `hint`: what would decide it. `idle`, `decides`: the same in short, of a gate that decided
+    nothing.
+    """
+
+    text: str
+    hint: str = ""
+    idle: str = ""
+    decides: str = ""
+
+
+REASONS = {  # of a gate that decided nothing, the first that holds counts
+    "between_runs": Reason(
+        "two runs at different times, and how much runs differ here is not known",
         "compare versions in one run (--python), in turns (--turns), or run attnbench selfcheck"
-        " here in three or more separate starts"
-    ),
-    "interval_wide": "a longer run (--plan rigorous), or more turns, on an idle machine narrows it",
-    "contended": "measure again on an idle machine",
-}
-
-
-# of a gate that decided nothing: the reason in short, and what decides; the first that holds counts
-NOTHING_DECIDED = {
-    "between_runs": (
+        " here in three or more separate starts",
         "two runs at different times",
         "measure them in turns: attnbench gate BASE HEAD, or compare --turns",
     ),
-    "one_process": ("one process each", "use --plan standard or --turns"),
-    "throttled": ("throttled", "measure again on a cool, idle machine"),
-    "contended": ("other work on the machine", "measure again on an idle machine"),
-    "inputs_differ": (
-        "inputs in another order in memory",
-        "measure both sides again, with one version of attnbench",
+    "one_process": Reason(
+        "one process: the interval allows for what processes differ by",
+        "a standard run (--plan standard) has several processes",
+        "one process each",
+        "use --plan standard or --turns",
     ),
-    "clocks_differ": ("clocks differ", "lock the clocks, or use --turns"),
-    "many_claims": ("not clear among so many cases", "use more turns, or fewer cases with --only"),
-    "interval_wide": (
+    "throttled": Reason(
+        "the slower side was throttled in most blocks (if paired, the other was not)",
+        idle="throttled",
+        decides="measure again on a cool, idle machine",
+    ),
+    "contended": Reason(
+        "other work competed for the cores in most blocks of the slower side (if paired, not of the"
+        " other)",
+        "measure again on an idle machine",
+        "other work on the machine",
+        "measure again on an idle machine",
+    ),
+    "inputs_differ": Reason(
+        "q, k and v lay in another order in memory",
+        idle="inputs in another order in memory",
+        decides="measure both sides again, with one version of attnbench",
+    ),
+    "clocks_differ": Reason(
+        "the slower side ran at a lower clock",
+        idle="clocks differ",
+        decides="lock the clocks, or use --turns",
+    ),
+    "many_claims": Reason(
+        "not clear enough among so many comparisons (Holm)",
+        idle="not clear among so many cases",
+        decides="use more turns, or fewer cases with --only",
+    ),
+    "interval_wide": Reason(
+        "the interval is too wide for the margin",
+        "a longer run (--plan rigorous), or more turns, on an idle machine narrows it",
         "intervals wider than the margin",
         "use more turns, --plan rigorous, or a larger margin",
     ),
-    "missing": ("no value on one side", "measure both sides again"),
+    "missing": Reason(
+        "one of the two has no such value",
+        idle="no value on one side",
+        decides="measure both sides again",
+    ),
+    "unpaired": Reason("not measured in the same blocks"),
 }
 
 
 def nothing_decided_text(metric: str, cases: int, reasons: Mapping[str, int]) -> str:
     """`latency: nothing decided (0 of 6: one process each); use --plan standard or --turns`."""
-    known = [NOTHING_DECIDED[reason] for reason in NOTHING_DECIDED if reason in reasons]
-    why, hint = known[0] if known else ("", "use more turns")
+    known = [reason for code, reason in REASONS.items() if code in reasons and reason.idle]
+    why, hint = known[0][2:] if known else ("", "use more turns")
     if "between_runs" in reasons and "one_process" in reasons:
         why = f"{why}, one process each"
     said = f"{TITLES[metric]}: nothing decided (0 of {cases}{f': {why}' if why else ''})"
     return f"{said}; {hint}"
-
-
-def reason_text(code: str, rules: Rules) -> str:
-    """What a code means; `one_process` with the number that verdicts allow for."""
-    if code == "one_process":
-        return f"one process: the interval allows for {rules.noise.process.text}"
-    return REASONS[code]
 
 
 def worth_a_line(found: CaseVerdict) -> bool:
@@ -125,6 +156,43 @@ def value_text(found: CaseVerdict, *, is_new: bool) -> str:
     texts = {bytes_text(value) for value in (found.base_value, found.new_value)}
     differ = found.base_value != found.new_value
     return f"{value:.0f} B" if differ and len(texts) == 1 else bytes_text(value)
+
+
+def verdict_table(
+    title: str,
+    shown: Sequence[CaseVerdict],
+    names: Mapping[str, Callable[[CaseVerdict], Cell]],
+    *,
+    sides: tuple[str, str] = ("base", "new"),
+    more: Mapping[str, Callable[[CaseVerdict], Cell]] = {},
+    case: Callable[[CaseSamples], str] | None = None,
+) -> Table:
+    """A row per verdict. `names`: the columns that name it; `more`: others. `case`: what the page
+    knows the case of a side by.
+    """
+    several = any(one.metric != "latency" for one in shown)
+
+    def value(one: CaseVerdict, *, is_new: bool) -> Marked:
+        side = one.new if is_new else one.base
+        found = case(side) if case and side else None
+        return Marked(cell=Number(value_text(one, is_new=is_new)), case=found)
+
+    return table_of(
+        title,
+        shown,
+        {
+            **names,
+            "of": lambda one: TITLES[one.metric] if several else "",
+            sides[0]: lambda one: value(one, is_new=False),
+            sides[1]: lambda one: value(one, is_new=True),
+            "ratio": lambda one: Number(ratio_text(one)),
+            **more,
+            "verdict": lambda one: Marked(
+                cell=verdict_text(one), strong=one.better, failed=one.worse
+            ),
+        },
+        optional=("of", *names, *more),
+    )
 
 
 def counts_text(verdicts: Sequence[CaseVerdict]) -> str:
@@ -166,13 +234,14 @@ def doubt_lines(verdicts: Iterable[CaseVerdict], rules: Rules) -> Iterator[str]:
     for what, reasons in counts.items():
         for reason, count in reasons.most_common():
             if reason != "environment_differs":
-                hint = f"; {HINTS[reason]}" if reason in HINTS and what == "Undecided" else ""
-                yield f"{what} in {count}, {reason}: {reason_text(reason, rules)}{hint}."
+                text, hint, *_ = REASONS[reason]
+                if reason == "one_process":
+                    text = f"one process: the interval allows for {rules.noise.process.text}"
+                hint = f"; {hint}" if hint and what == "Undecided" else ""
+                yield f"{what} in {count}, {reason}: {text}{hint}."
 
 
-def margin_lines(
-    verdicts: Iterable[CaseVerdict], rules: Rules, floor: NoiseFloor | None
-) -> Iterator[str]:
+def margin_lines(verdicts: Iterable[CaseVerdict], rules: Rules) -> Iterator[str]:
     """How much change counts as the same, and whether noise raised that."""
     margins: dict[str, set[float]] = {}
     for one in verdicts:
@@ -188,7 +257,8 @@ def margin_lines(
         metric not in rules.given and max(some) > DEFAULT_MARGIN[metric]
         for metric, some in margins.items()
     )
-    twice = f"twice the A/A noise floor of {clipped(floor.started_utc)}" if floor else ""
+    started = rules.floor.started_utc if rules.floor else ""
+    twice = f"twice the A/A noise floor of {clipped(started)}"
     most = margin_text(MOST_RAISED_RATIO)
     source = f"; the default is raised to {twice}, {most} at most" if raised else ""
     yield f"Changes that count as the same: {', '.join(texts)}{source}."

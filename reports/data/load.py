@@ -1,30 +1,33 @@
-"""Runs as one tidy table: a row per case, a column per quantity, missing if it was not measured."""
+"""Runs as rows: one per case, a field per quantity, None if it was not measured."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan, nan
 from pathlib import Path
 from statistics import mean
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval, latency_interval
-from .columns import COLUMNS, TEXT
+from .columns import COLUMNS, NUMBER, TEXT, YES_NO
 from .decode import traffic
 from .exactness import is_exact
 from .memory_need import needed_bytes
 from .noise_floor import process_noise, spread_of_pairs
-from .read import Run, read_run
+from .read import Run, read_runs
+from .row_groups import Row
 from .run_meta import not_reached, run_names
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _NOT_SHOWN = {"schema", "kind", "group", "replica_of"}  # bookkeeping of the file, not of the case
+_PLAIN = {NUMBER: float, YES_NO: bool}  # of what numpy computed, and of whole numbers
 LAUNCH_BOUND_RATIO = 1.1  # of wall to CUDA graph latency; above it launching is more than noise
 _NOT_AVERAGED = {"process", "way", "window_s", "calls", "energy_j"}  # columns of a window
 
 
-def load(run: str | Path | Sequence[str | Path]) -> pd.DataFrame:
-    """One row per planned case of a run's folder; several folders get a column `run`.
+def load(run: str | Path | Sequence[str | Path]) -> "pd.DataFrame":
+    """A table with one row per planned case of a run's folder; several folders get a column `run`.
 
     `latency_ms` is the typical latency (of several processes the median, of one the geometric mean
     of its blocks), `latency_low_ms` and `latency_high_ms` its 95 % interval, `latency_note` a
@@ -40,36 +43,58 @@ def load(run: str | Path | Sequence[str | Path]) -> pd.DataFrame:
     limits it. A case that was planned and never started has the status "not reached". Raises
     BadRun.
     """
-    if isinstance(run, str | Path):
-        return frame([read_run(run)]).drop(columns="run")
-    return frame([read_run(path) for path in run])
+    import pandas as pd  # half a second, which pages do without
+
+    rows = rows_of(read_runs([run] if isinstance(run, str | Path) else run))
+    kinds = {"run": TEXT, **{name: one.dtype for name, one in COLUMNS.items()}}
+    known = {name: pd.Series([row[name] for row in rows], dtype=kinds[name]) for name in kinds}
+    more = {
+        name: [nan if row[name] is None else row[name] for row in rows]
+        for name in columns_of(rows)
+        if name not in kinds
+    }
+    table = pd.DataFrame(known).assign(**more)
+    return table.drop(columns="run") if isinstance(run, str | Path) else table
 
 
-def frame(runs: Sequence[Run]) -> pd.DataFrame:
-    """The table of runs that were read, with a column `run`."""
+def rows_of(runs: Sequence[Run]) -> list[Row]:
+    """The same of runs that were read, as dictionaries that all have the same fields, `run` too."""
     records = [
         {"run": name, **record, **noise}
         for name, run in zip(run_names(runs), runs, strict=True)
         for noise in [_noise(runs, run)]
         for record in _records(run)
     ]
-    columns = {"run": TEXT, **{name: one.dtype for name, one in COLUMNS.items()}}
     # Columns of probes come after the columns that every run has.
     extra = sorted(
         {
-            key
+            name
             for record in records
-            for key, value in record.items()
+            for name, value in record.items()
             if not isinstance(value, list | dict)
         }
-        - set(columns)
+        - {"run", *_NOT_SHOWN, *COLUMNS}
     )
-    table = pd.DataFrame(
-        {key: pd.Series([r.get(key) for r in records], dtype=kind) for key, kind in columns.items()}
-    )
-    # A column's name must be text that can be encoded, whatever the file holds.
-    more = {visible(key): [_plain(record.get(key)) for record in records] for key in extra}
-    return table.assign(**more)
+    return [
+        {"run": record["run"]}
+        | {name: _known(record.get(name), one.dtype) for name, one in COLUMNS.items()}
+        # A column's name must be text that can be encoded, whatever the file holds.
+        | {visible(name): _known(record.get(name)) for name in extra}
+        for record in records
+    ]
+
+
+def columns_of(rows: Sequence[Row]) -> list[str]:
+    return list(rows[0]) if rows else ["run", *COLUMNS]
+
+
+def _known(value: Any, dtype: str = "") -> Any:
+    """None if it is missing, and for lists of a column that we do not know."""
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return None
+    if not dtype and isinstance(value, list | dict):
+        return None
+    return _PLAIN[dtype](value) if dtype in _PLAIN else value
 
 
 def _noise(runs: Sequence[Run], run: Run) -> dict[str, Any]:
@@ -107,10 +132,7 @@ def _records(run: Run) -> list[dict[str, Any]]:
         {"device": run.meta["device"], **case, "window": case["window"] or None, **not_reached()}
         for case in run.missing
     ]
-    records.sort(key=lambda record: order.get(record["case"], len(order)))
-    return [
-        {key: value for key, value in record.items() if key not in _NOT_SHOWN} for record in records
-    ]
+    return sorted(records, key=lambda record: order.get(record["case"], len(order)))
 
 
 def _latency(row: dict[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,7 +233,3 @@ def _mean(values: Iterable[Any]) -> float:
     """NaN without any number."""
     known = [value for value in values if type(value) in (int, float)]
     return mean(known) if known else nan
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, list | dict) else value

@@ -1,18 +1,16 @@
 """Rows as plain values, grouped by problem: which axes vary, and how a problem is named."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isnan, sqrt
-from typing import TYPE_CHECKING, Any
+from math import sqrt
+from typing import Any
 
 from ...harness.rows.model import AXES as PROBLEM_AXES
 from ..formatting import Number, count_text
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 Row = dict[str, Any]
 AXES = ("run", "device", "python", *PROBLEM_AXES)
+COPY = "replica"  # the number of a case that was measured several times on purpose (`--replicate`)
 ROOT = "√N"  # the usual stride: round(sqrt(kv_seq_len))
 WIDTHS = ("d_k", "d_v")  # of one head
 _GOES_WITH = {axis.goes_with: name for name, axis in PROBLEM_AXES.items() if axis.goes_with}
@@ -52,16 +50,20 @@ class Group:
         return sorted(mine, key=lambda row: row["seq_len"])
 
 
-def records(frame: "pd.DataFrame") -> list[Row]:
-    """The rows of a frame as dictionaries, with None for missing values."""
-    import pandas as pd  # half a second, which comparisons of rows do without
+def first_copies(rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows without further copies of a case: what a run without --replicate has.
 
-    def plain(value: Any) -> Any:
-        return None if value is pd.NA or (isinstance(value, float) and isnan(value)) else value
+    Where the first copy is not in these runs (a shard), the one with the lowest number stays.
+    """
 
-    names = [str(name) for name in frame.columns]
-    columns = [[plain(value) for value in frame[name].tolist()] for name in frame.columns]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    def case(row: Row) -> tuple[Any, ...]:
+        return tuple(row[name] for name in (*AXES, "backend"))
+
+    lowest: dict[tuple[Any, ...], int] = {}
+    for row in rows:
+        if row[COPY] is not None:
+            lowest[case(row)] = min(row[COPY], lowest.get(case(row), row[COPY]))
+    return [row for row in rows if row[COPY] in (None, lowest.get(case(row)))] if lowest else rows
 
 
 def case_key(row: Row) -> str:
@@ -200,6 +202,10 @@ def unusual(of: dict[str, Any]) -> dict[str, Any]:
     return {
         axis: value for axis, value in of.items() if axis != "run" and _FOLLOWS.get(axis) != value
     }
+
+
+def is_timed(row: Row) -> bool:
+    return row.get("latency_ms") is not None
 
 
 def backends(rows: Iterable[Row]) -> list[str]:

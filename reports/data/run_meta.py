@@ -2,13 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 from .read import Run
 from .row_groups import label, unusual
 
 Meta = Mapping[str, Mapping[str, Any]]  # run -> its entry of run_meta
 NOT_REACHED = "not reached"
+FACTS = (
+    *("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores"),
+    *("allocator", "attnbench", "git"),
+)
+"""The facts that a resumed run must share with the run it continues (FINGERPRINT in harness/)."""
+ALLOCATOR = "plan.allocator"
 
 
 def not_reached(what: str = "it started") -> dict[str, str]:
@@ -77,6 +83,35 @@ def device_identity(run: Mapping[str, Any]) -> dict[str, Any]:
         "device": run["device"],
         **{name: value for name, value in known.items() if value is not None},
     }
+
+
+def environments(run: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The facts of each environment by name, in order; empty if a run has only one."""
+    return {one["name"]: one["environment"] for one in run.get("environments") or []}
+
+
+class Difference(NamedTuple):
+    """A fact of the environment that differs; None if it is unknown."""
+
+    fact: str
+    base: Any
+    new: Any
+
+
+def fact_differences(
+    base: Mapping[str, Any], new: Mapping[str, Any], *, every: bool
+) -> list[Difference]:
+    """The facts that differ: FACTS, or with `every` all that are known."""
+    facts = dict.fromkeys((*FACTS, *base["environment"], *new["environment"])) if every else FACTS
+    before, now = (
+        {"device": one["device"]}
+        | {fact: one["environment"].get(fact) for fact in facts}
+        | {ALLOCATOR: allocator(one)}
+        for one in (base, new)
+    )
+    return [
+        Difference(fact, before[fact], now[fact]) for fact in before if before[fact] != now[fact]
+    ]
 
 
 def about(meta: Meta) -> set[str]:

@@ -1,4 +1,4 @@
-"""Reads telemetry.jsonl (docs/format.md) as a table with one row per sample, in file order.
+"""Reads telemetry.jsonl (docs/format.md), one row per sample, in file order.
 
 Telemetry is optional: lines that cannot be read are skipped and counted.
 """
@@ -6,35 +6,20 @@ Telemetry is optional: lines that cannot be read are skipped and counted.
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, TypeVar
+from typing import Annotated, BinaryIO, Literal, TypeVar
 
-import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
 from .read import open_file
+from .row_groups import Row
 
 TELEMETRY = "telemetry.jsonl"
 NUMBERED = re.compile(r"telemetry-([1-9]\d{0,5})(?:-([1-9]\d{0,5}))?\.jsonl", re.ASCII)
 LINE_CAP_BYTES = 1 << 16  # a sample has about 300
-_TEXT, _COUNT, _MASK, _NUMBER = "string[python]", "Int64", "UInt64", "float64"
-COLUMNS = {
-    "kind": _TEXT,
-    "t_ns": _COUNT,
-    **dict.fromkeys(("utc", "what"), _TEXT),
-    **dict.fromkeys(("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_w"), _NUMBER),
-    "clock_event_mask": _MASK,  # its highest bit has a meaning: "unknown"
-    "device_used_bytes": _COUNT,
-    **dict.fromkeys(("kernel_busy_ratio", "cpu_ratio", "cpu_clock_mhz"), _NUMBER),
-    **dict.fromkeys(("resident_bytes", "host_used_bytes"), _COUNT),
-}
-NEEDED = ("t_ns", "utc", "what")
-_TYPES: dict[str, Any] = {
-    _TEXT: str,
-    _COUNT: Annotated[int, Field(ge=0, lt=1 << 63)],
-    _MASK: Annotated[int, Field(ge=0, lt=1 << 64)],
-    _NUMBER: Annotated[float, Field(gt=-1e300, lt=1e300)],
-}
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+Number = Annotated[float, Field(gt=-1e300, lt=1e300)]
 
 
 class Line(BaseModel):
@@ -45,18 +30,38 @@ class Header(Line):
     """What the samples below it are of."""
 
     kind: Literal["gpu", "host"]
-    uuid: str | None = None
     period_s: PositiveFloat
-    board_wide: list[str]
-    missing: dict[str, str]
 
 
-_FIELDS: dict[str, Any] = {
-    name: (_TYPES[dtype], ...) if name in NEEDED else (_TYPES[dtype] | None, None)
-    for name, dtype in COLUMNS.items()
-}
-Sample = create_model("Sample", __base__=Line, **_FIELDS | {"kind": (None, None)})
+class Sample(Line):
+    t_ns: Count
+    utc: str
+    what: str
+    sm_clock_mhz: Number | None = None
+    memory_clock_mhz: Number | None = None
+    temperature_c: Number | None = None
+    power_w: Number | None = None
+    clock_event_mask: Annotated[int, Field(ge=0, lt=1 << 64)] | None = None
+    device_used_bytes: Count | None = None
+    kernel_busy_ratio: Number | None = None
+    cpu_ratio: Number | None = None
+    cpu_clock_mhz: Number | None = None
+    resident_bytes: Count | None = None
+    host_used_bytes: Count | None = None
+
+
 Kind = TypeVar("Kind", bound=Line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telemetry:
+    """`samples`: each with the `kind` of its header. `skipped`: lines that could not be read.
+    `period_s`: of the last header.
+    """
+
+    samples: list[Row]
+    skipped: int
+    period_s: float | None
 
 
 def telemetry_files(run: Path, part: str = "shard") -> dict[str, str]:
@@ -71,39 +76,22 @@ def telemetry_files(run: Path, part: str = "shard") -> dict[str, str]:
     }
 
 
-def telemetry(run: Path, name: str = TELEMETRY) -> pd.DataFrame:
-    """All samples of a file in a run's folder; empty without it.
-
-    `attrs`: `skipped`, the number of skipped lines; `uuid`, `period_s`, `board_wide` of the last
-    header; `missing` (name: reason) of all headers. Raises BadRun if it is not a plain file.
+def telemetry(run: Path, name: str = TELEMETRY) -> Telemetry:
+    """All samples of a file in a run's folder; none without it. Raises BadRun if it is not a plain
+    file.
     """
-    samples: list[dict[str, Any]] = []
+    samples: list[Row] = []
     header, skipped = None, 0
-    missing: dict[str, str] = {}
     file = open_file(run / name)
     for line in _lines(file) if file else ():
         if found := _parsed(Header, line):
             header = found
-            missing |= found.missing
         elif sample := _parsed(Sample, line):
-            kind = header.kind if header is not None else None
-            samples.append({**sample.model_dump(), "kind": kind})
+            samples.append({"kind": header and header.kind, **sample.model_dump()})
         else:
             skipped += 1
-    frame = pd.DataFrame(
-        {
-            name: pd.Series([sample[name] for sample in samples], dtype=dtype)
-            for name, dtype in COLUMNS.items()
-        }
-    )
-    frame.attrs |= {
-        "skipped": skipped,
-        "uuid": header.uuid if header else None,
-        "period_s": header.period_s if header else None,
-        "board_wide": header.board_wide if header else [],
-        "missing": missing,
-    }
-    return frame
+    period_s = header.period_s if header else None
+    return Telemetry(samples=samples, skipped=skipped, period_s=period_s)
 
 
 def _parsed(kind: type[Kind], line: bytes) -> Kind | None:

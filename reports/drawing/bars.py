@@ -7,9 +7,8 @@ from matplotlib.figure import Figure as Canvas
 
 from ...harness.files.printable import visible
 from ..elements import Bar, Bars
-from .canvas import GREY, TITLE_IN, inline, save, styled, svg_text
-from .plots import COLOURS, themed
-from .svg_minify import INK, minify
+from .canvas import COLOURS, GREY, TITLE_IN, inline, page_svg, save, styled
+from .svg_minify import INK
 
 WIDTH_IN, LINE_IN = 4.8, 0.27
 LABEL_SHARE, NOTE_SHARE = 0.55, 0.95  # room for labels and notes, in widths of a whole bar
@@ -22,7 +21,7 @@ SIZE = 8.5
 def svg(bars: Bars, name: str) -> str:
     """SVG for the page; the same bars give the same bytes."""
     with styled(name, **{"axes.grid": False}):
-        return inline(themed(minify(svg_text(_drawing(bars, 0.0)), name)), bars, name)
+        return inline(page_svg(_drawing(bars, 0.0), name), bars, name)
 
 
 def draw(bars: Bars, path: Path, dpi: int) -> None:

@@ -14,10 +14,17 @@ from matplotlib.figure import Figure as Canvas
 
 from ...harness.files.printable import visible
 from ..elements import Bars, Figure, Maps
-from .svg_minify import FONT_SIZE, INK
+from .svg_minify import FONT_SIZE, INK, minify
 
 TITLE_IN = 0.5  # room for the title of a figure in a file of its own
 LETTER_IN = 0.075
+# Safe for colour-blind readers (Okabe-Ito and Tol). The page's style sheet has the same as --b0 to
+# --b8, and lighter ones for dark pages: contrast is 3:1 or better on both.
+COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#A8487F", "#7A6000"),
+    *("#4477AA", "#C2405A", "#228833", "#6B6F7B"),
+)
+_PLACES = {colour.lower(): place for place, colour in enumerate(COLOURS)}
 GREY = "#717581"  # of what belongs to no backend
 STYLE: dict[Any, Any] = {
     "font.size": FONT_SIZE,
@@ -44,11 +51,17 @@ def styled(name: str, **changes: Any) -> Iterator[None]:
         yield
 
 
-def svg_text(canvas: Canvas) -> str:
-    """The same bytes every time."""
+def page_svg(canvas: Canvas, name: str) -> str:
+    """The same bytes every time, with the page's colours, which follow its light or dark scheme."""
     text = StringIO()
     canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return text.getvalue()
+
+    def variable(found: re.Match[str]) -> str:
+        place = _PLACES.get(found[2].lower())
+        return found.group() if place is None else f"{found[1]}var(--b{place})"
+
+    small = minify(text.getvalue(), name)
+    return re.sub(r"((?:fill|stroke): )(#[0-9a-fA-F]{6})", variable, small)
 
 
 def save(canvas: Canvas, title: str, path: Path, dpi: int) -> None:

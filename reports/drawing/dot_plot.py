@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, floor, isfinite, log, log2
-from typing import Literal
 
 from ..elements import Dot, DotPlot, DotRow
 from ..formatting import in_brackets, ratio_bounds_text
 from .marks import (
     BOLD_EM,
+    Width,
     line,
     mark,
     rect,
@@ -24,7 +24,6 @@ from .marks import (
     tone,
 )
 
-Width = Literal["wide", "narrow"]
 NAME_PX = 14.0
 MOST_TICKS = 6
 FINE = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)

@@ -14,8 +14,8 @@ from matplotlib.ticker import MaxNLocator
 
 from ...harness.files.printable import visible
 from ..elements import Map, Maps
-from .canvas import inline, styled, svg_text
-from .svg_minify import INK, minify
+from .canvas import inline, page_svg, styled
+from .svg_minify import INK
 
 COLOURS = "viridis"  # perceptually even, on white and on black paper
 PER_LINE = 4
@@ -52,7 +52,7 @@ def svg(maps: Maps, name: str) -> str:
                 _centred(axes, maps.x_label, left + SIDE_IN / 2, top + SIDE_IN + BELOW_IN)
         box = (width - RIGHT_IN + 0.15, 0.1 * height, BAR_IN, 0.75 * height)
         _scale(axes, box, highest, maps.value_label)
-        return inline(minify(svg_text(canvas), name, styled=True), maps, name)
+        return inline(page_svg(canvas, name), maps, name)
 
 
 def _map(axes: Axes, one: Map, box: Box, highest: float) -> None:

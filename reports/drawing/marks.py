@@ -7,10 +7,13 @@ strokes, `f-2` fills, `t-2` is the tone for words. What belongs to no backend ha
 from collections.abc import Sequence
 from html import escape
 from math import cos, pi, sin
+from typing import Literal
 
 from ...harness.files.printable import visible
 
-COLOURS = 9  # classes s-0 to s-8, as many as the colours of plots.py
+Width = Literal["wide", "narrow"]
+WIDTHS: tuple[Width, ...] = ("wide", "narrow")
+COLOURS = 9  # classes s-0 to s-8, as many as the colours of canvas.py
 BOLD_EM, TEXT_EM = 0.66, 0.58  # width of a letter in the widest of common fonts (DejaVu Sans)
 CROSS_PX = 5.5
 # The outline of a cross.

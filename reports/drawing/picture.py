@@ -1,55 +1,43 @@
-"""A card's picture as SVG, drawn twice: for wide and for narrow pages; CSS shows one of them.
+"""Every picture as SVG. Those of cards are drawn for wide and for narrow pages; CSS shows one.
 
 `pages/pictures.css` has the styles. The wall is drawn on logarithmic and on linear axes too, with
 two radio buttons that switch between them without a script.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import NamedTuple
 
-from ..elements import DotPlot, Figure, Picture, Scale, Table, WallChart
-from . import dot_plot, plots, wall_chart
-from .wall_axes import Width
+from ..elements import Bars, DotPlot, Drawable, Figure, Maps, Scale, WallChart
+from . import bars, dot_plot, maps, plots, wall_chart
+from .marks import WIDTHS, Width
 
 SCALES: tuple[Scale, ...] = ("log", "linear")
 
 
-class Drawn(NamedTuple):
-    """`narrow`: "" if there is only one version."""
+def drawn(picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[str, int]) -> str:
+    """Markup for the page, all foreign text escaped.
 
-    wide: str
-    narrow: str
-
-
-def drawn(picture: Picture, backends: Sequence[str], name: str) -> Drawn | None:
-    """Markup for the page, all foreign text escaped; None for a table, which pages draw themselves.
-
-    `name`: unique on the page, for ids.
+    `name`: unique on the page, for ids. `cases`: the number of each case on the page.
     """
     match picture:
-        case Table():
-            return None
         case Figure():
-            return Drawn(plots.svg(picture, backends, name, {}), "")  # the page has the legend
+            return plots.svg(picture, backends, name, cases)
+        case Maps():
+            return maps.svg(picture, name)
+        case Bars():
+            return bars.svg(picture, name)
         case WallChart():
-            wide, narrow = (
-                _switched(picture, backends, f"{name}-{width}", width)
-                for width in ("wide", "narrow")
-            )
-            return Drawn(wide, narrow)
+            return "".join(_switched(picture, backends, name, width) for width in WIDTHS)
         case DotPlot():
-            return Drawn(
-                dot_plot.draw(picture, backends, "wide"), dot_plot.draw(picture, backends, "narrow")
-            )
+            return "".join(dot_plot.draw(picture, backends, width) for width in WIDTHS)
 
 
 def _switched(chart: WallChart, backends: Sequence[str], name: str, width: Width) -> str:
     """Both scales; the logarithmic one is shown first."""
+    name = escape(f"{name}-{width}")
     switch = "".join(
-        f'<input type="radio" class="{scale}" name="{escape(name)}-scale"'
-        f' id="{escape(name)}-{scale}"{" checked" if scale == "log" else ""}>'
-        f'<label for="{escape(name)}-{scale}">{scale}</label>'
+        f'<input type="radio" class="{scale}" name="{name}-scale" id="{name}-{scale}"'
+        f'{" checked" if scale == "log" else ""}><label for="{name}-{scale}">{scale}</label>'
         for scale in SCALES
     )
     drawings = "".join(wall_chart.draw(chart, backends, width, scale) for scale in SCALES)

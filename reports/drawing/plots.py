@@ -17,24 +17,19 @@ from ...harness.files.printable import visible
 from ..elements import Figure, Panel, Series
 from ..formatting import count_text, length_text
 from ..quantity import PREFIXED, Quantity, Unit
-from .canvas import GREY, LETTER_IN, TITLE_IN, inline, save, styled, svg_text
-from .svg_minify import INK, minify
+from .canvas import (
+    COLOURS,
+    GREY,
+    LETTER_IN,
+    TITLE_IN,
+    inline,
+    page_svg,
+    save,
+    styled,
+)
+from .svg_minify import INK
 from .tooltips import HIGHEST, STEP, overlay
 
-# Safe for colour-blind readers (Okabe-Ito and Tol). The page's style sheet has the same as --b0 to
-# --b8, and lighter ones for dark pages: contrast is 3:1 or better on both.
-COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#A8487F",
-    "#7A6000",
-    "#4477AA",
-    "#C2405A",
-    "#228833",
-    "#6B6F7B",
-)
-_PLACES = {colour.lower(): place for place, colour in enumerate(COLOURS)}
 MARKERS = ("o", "s", "^", "D", "v", "P", "p")  # no crosses: they mean that a case did not run
 DASHES: tuple[Any, ...] = (
     "-",
@@ -57,22 +52,20 @@ SWATCH_IN = (0.5, 0.2)
 TENS = (*PREFIXED, "plain", "share")  # units with powers of ten on logarithmic axes
 
 
-def svg(
-    figure: Figure, backends: Sequence[str], name: str, cases: Mapping[str, int] | None = None
-) -> str:
-    """SVG for the page; `name` makes the ids of this figure its own.
+def svg(figure: Figure, backends: Sequence[str], name: str, cases: Mapping[str, int]) -> str:
+    """SVG for the page, which has the legend of its backends; tooltips lie on top. `name` makes the
+    ids of this figure its own.
 
     `backends` are all of the page, so that each keeps its colour, marker and dashes. `cases`: the
-    number of each case on the page; with it the page has the legend, and tooltips lie on top.
+    number of each case on the page.
     """
     with styled(name):
         canvas, axes = _drawing(figure, backends, LOW_IN if figure.low else HEIGHT_IN)
-        if cases is None or figure.names:
+        if figure.names:
             _legend(canvas, figure, backends)
-        text = svg_text(canvas)
+        text = page_svg(canvas, name)
         known = () if figure.names else backends
-        points = "" if cases is None else overlay(canvas, figure, axes, known, cases)
-    return inline(themed(minify(text, name, styled=cases is not None)), figure, name, points)
+        return inline(text, figure, name, overlay(canvas, figure, axes, known, cases))
 
 
 def draw(figure: Figure, backends: Sequence[str], path: Path, dpi: int) -> None:
@@ -128,16 +121,6 @@ def swatches(backends: Sequence[str]) -> str:
     return "".join(_swatch(name, look) for name, look in looks)
 
 
-def themed(text: str) -> str:
-    """The drawing with the page's colours, which follow its light or dark scheme."""
-
-    def variable(found: re.Match[str]) -> str:
-        place = _PLACES.get(found[2].lower())
-        return found.group() if place is None else f"{found[1]}var(--b{place})"
-
-    return re.sub(r"((?:fill|stroke): )(#[0-9a-fA-F]{6})", variable, text)
-
-
 def _swatch(name: str, look: dict[str, Any]) -> str:
     with styled(name):
         canvas = Canvas(figsize=SWATCH_IN)
@@ -145,7 +128,7 @@ def _swatch(name: str, look: dict[str, Any]) -> str:
         axes.axis("off")
         axes.plot([0, 1, 2], [0, 0, 0], markevery=[1], clip_on=False, **look)
         axes.set(xlim=(-0.1, 2.1), ylim=(-1, 1))
-        text = themed(minify(svg_text(canvas), name))
+        text = page_svg(canvas, name)
     box = re.search(r'viewBox="[^"]*"', text)
     inside = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
     return f'<symbol id="{name}" {box.group() if box else ""}>{inside}</symbol>'

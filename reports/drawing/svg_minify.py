@@ -13,16 +13,15 @@ _LONG = re.compile(r"\d+\.\d{3,}")
 _GRID = f"stroke-opacity: {GRID_OPACITY}; stroke-width: {GRID_WIDTH}"
 
 
-def minify(text: str, name: str, *, styled: bool = True) -> str:
-    """The SVG without prologue, style sheet and comments; ids that are used begin with `name`.
-
-    `styled=True`: the page's style sheet has the common styles of text and grid lines.
+def minify(text: str, name: str) -> str:
+    """The SVG without prologue, style sheet and comments, and without the common styles of text and
+    grid lines, which the page's style sheet has; ids that are used begin with `name`.
     """
     text = text[text.index("<svg") :]
     text = re.sub(
         r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", text, flags=re.DOTALL
     )
-    text = _TAG.sub(lambda tag: _short(tag.group(), styled=styled), text)
+    text = _TAG.sub(lambda tag: _short(tag.group()), text)
     text = re.sub(r">\s+<", "><", text)
     # invisible backgrounds
     text = re.sub(r'<g id="[^"]*"><path d="[^"]*" style="fill: none"/></g>|<defs></defs>', "", text)
@@ -31,12 +30,10 @@ def minify(text: str, name: str, *, styled: bool = True) -> str:
     )
 
 
-def _short(tag: str, *, styled: bool) -> str:
+def _short(tag: str) -> str:
     """A tag with coordinates to a hundredth of a point."""
     tag = re.sub(r"\s+", " ", tag)
     tag = _LONG.sub(lambda number: f"{float(number.group()):.2f}".rstrip("0").rstrip("."), tag)
-    if not styled:
-        return tag
     if _GRID in tag:
         return re.sub(r' (?:clip-path|style)="[^"]*"', "", tag).replace(
             "<path", '<path class="grid"'

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log, log2
-from typing import Literal
 
 from ..elements import Scale, WallChart, WallLine
 from ..formatting import bytes_text
+from .marks import Width
 
-Width = Literal["wide", "narrow"]
 MOST_TICKS = 7
 ZONE_SHARE = 4  # the axis reaches to at least so many budgets: room for words in the zone
 

@@ -13,6 +13,7 @@ from ..formatting import bytes_text, count_text, length_text, size_text
 from .marks import (
     BOLD_EM,
     CROSS_PX,
+    Width,
     coordinate,
     cross,
     line,
@@ -27,18 +28,8 @@ from .marks import (
     tone,
     triangle,
 )
-from .obstacles import Box, Obstacles
-from .wall_axes import LAYOUTS, Axes, Layout, Width, axes_of, size_ticks
-from .wall_lines import (
-    NAME_PX,
-    Drawn,
-    bundles_of,
-    coincide,
-    name_lines,
-    steps,
-    stop_words,
-    stretches,
-)
+from .wall_axes import LAYOUTS, Axes, Layout, axes_of, size_ticks
+from .wall_lines import NAME_PX, Drawn, bundles_of, coincide, name_lines, stop_words, stretches
 
 OUT_OF_MEMORY = ("oom", "predicted_oom")
 LINE_PX = 15  # from one line of text to the next
@@ -48,7 +39,9 @@ TOP = 26.0
 MOST_MARKED = 2  # lines over a line whose marks are still drawn
 MOST_NAMES = 4  # of lines that end at one place
 LABEL_GAP, TICK_GAP = 12.0, 7.0
-FAR_PX = 40.0  # from the right end: a stop nearer than that is named by the line's label
+CLEARANCE_PX = 3.0  # between a text and a line
+PIECES = 40  # in which a line is between two points, to find out what it crosses
+Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 def draw(chart: WallChart, backends: Sequence[str], width: Width, scale: Scale) -> str:
@@ -56,7 +49,7 @@ def draw(chart: WallChart, backends: Sequence[str], width: Width, scale: Scale) 
     layout = LAYOUTS[width]
     lines = [one for _, some in chart.panels for one in some]
     names = max((text_width(one.backend, NAME_PX, BOLD_EM) for one in lines), default=0.0)
-    others = [part for one in lines for part in stop_words(one) or ()] + ["999.9 MiB"]
+    others = [*map(stop_words, lines), "999.9 MiB"]
     least = max(text_width(part, layout.text_px, BOLD_EM) for part in others)
     label = min(max(least, names), layout.most_label) + LABEL_GAP + 2
     most = max((len(some) for _, some in chart.panels), default=1)
@@ -107,10 +100,6 @@ class _Panel:
     def bottom(self) -> float:
         return self.top + self.axes.height
 
-    @property
-    def inside(self) -> Box:
-        return Box(self.left, self.top, self.right, self.bottom)
-
     def x(self, n: float) -> float:
         return self.axes.x(n, self.left, self.width)
 
@@ -118,30 +107,29 @@ class _Panel:
         return self.axes.y(size, self.top)
 
     def draw(self, heading: str, lines: Sequence[WallLine], *, ticks: bool, guides: bool) -> str:
-        taken = Obstacles()
         drawn = self._drawn(lines)
-        for one in drawn:
-            taken.add_line([(x, y) for x, y, _ in one.places])
-            taken.boxes += [Box(x, y, x, y).grown(CROSS_PX) for x, y, _ in one.places]
-        parts = [text(self.left, self.top - 10, heading, "pt"), self._grid(taken, ticks=ticks)]
         bundles = bundles_of(drawn)
-        stops, named = self._stops(bundles, taken)
-        parts.append(self._zone_words(taken))
+        parts = [text(self.left, self.top - 10, heading, "pt"), self._grid(ticks=ticks)]
+        parts.append(self._zone_words(drawn))
         if guides and self.axes.scale == "log":
-            parts += [self._guide(taken, factor) for factor in (4, 2)]
+            parts += [self._guide(drawn, factor) for factor in (4, 2)]
         parts += [self._line(one) for one in sorted(drawn, key=lambda one: -one.covered)]
-        parts += [stops, self._labels(bundles, named)]
+        parts += [self._stop(bundle[0].line) for bundle in bundles]
+        parts.append(self._labels(bundles))
         return "".join(parts)
 
     # ---- axes ------------------------------------------------------------------------------------
 
-    def _grid(self, taken: Obstacles, *, ticks: bool) -> str:
+    @property
+    def edge(self) -> float | None:
+        """The height of the budget, if it is within the plot."""
+        edge = self.top if self.budget is None else self.y(self.budget)
+        return edge if self.top < edge < self.bottom else None
+
+    def _grid(self, *, ticks: bool) -> str:
         parts = []
-        edge = None if self.budget is None else self.y(self.budget)
-        if edge is not None and self.top < edge < self.bottom:
-            parts.append(rect(self.left, self.top, self.width, edge - self.top, "zone"))
-        else:
-            edge = None
+        if self.edge is not None:
+            parts.append(rect(self.left, self.top, self.width, self.edge - self.top, "zone"))
         for size, words in size_ticks(self.axes):
             y = self.y(size)
             parts.append(line(self.left, y, self.right, y, "gl"))
@@ -162,69 +150,70 @@ class _Panel:
             parts.append(text(x, self.bottom + 18, count_text(n), "tk", "middle"))
         parts.append(line(self.left, self.bottom, self.right, self.bottom, "ax"))
         parts.append(text(self.right, self.bottom + 36, "sequence length N", "tk", "end"))
-        if edge is not None:
-            parts.append(line(self.left, edge, self.right, edge, "bud"))
-            taken.add_line([(self.left, edge), (self.right, edge)])
+        if self.edge is not None:
+            parts.append(line(self.left, self.edge, self.right, self.edge, "bud"))
         return "".join(parts)
 
-    def _zone_words(self, taken: Obstacles) -> str:
-        """What the zone means, in a corner of it that is free."""
-        if self.budget is None or not self.top < (edge := self.y(self.budget)) < self.bottom:
+    def _is_free(self, box: Box, drawn: Sequence[Drawn]) -> bool:
+        """Whether it lies within the plot, and no line and no mark within it."""
+        left, top, right, bottom = box
+        if left < self.left or right > self.right or top < self.top or bottom > self.bottom:
+            return False
+        pieces = (
+            (x + (to_x - x) * piece / PIECES, y + (to_y - y) * piece / PIECES, not piece)
+            for one in drawn
+            for (x, y, _), (to_x, to_y, _) in pairwise([*one.places, *one.places[-1:]])
+            for piece in range(PIECES)
+        )
+        return not any(
+            left - by < x < right + by and top - by < y < bottom + by
+            for x, y, marked in pieces
+            for by in [CLEARANCE_PX + CROSS_PX * marked]
+        )
+
+    def _zone_words(self, drawn: Sequence[Drawn]) -> str:
+        """What the zone means, if its corner is free."""
+        if self.budget is None or self.edge is None:
             return ""
+        left, top = self.left + 7, self.top + 4
         for words in (f"does not fit in {bytes_text(self.budget)}", "does not fit"):
-            wide = text_width(words, self.layout.text_px)
-            tops = (self.top + 4, *steps(self.top + 4, edge - LINE_PX - 4))
-            boxes = [
-                Box(left, top, left + wide, top + LINE_PX)
-                for top in tops
-                for left in steps(self.left + 7, self.right - wide - 7, 12.0)
-            ]
-            zone = Box(self.left, self.top, self.right, edge)
-            if box := taken.first_free(boxes, zone):
-                return text(box.left, box.bottom - 3, words, "bl")
+            right = left + text_width(words, self.layout.text_px)
+            bottom = top + LINE_PX
+            if bottom < self.edge and self._is_free((left, top, right, bottom), drawn):
+                return text(left, bottom - 3, words, "bl")
         return ""
 
-    def _guide(self, taken: Obstacles, factor: int) -> str:
-        """A triangle: what twice the length needs if memory grows by this factor."""
+    def _guide(self, drawn: Sequence[Drawn], factor: int) -> str:
+        """A triangle: what twice the length needs if memory grows by this factor.
+
+        The steep one at the upper left with words above it, the other at the lower right.
+        """
         if self.axes.lengths[-1] < 2 * self.axes.lengths[0]:
             return ""
         wide = self.x(2 * self.axes.lengths[0]) - self.left
         high = self.y(1) - self.y(factor)
         words = ("length ×2", f"memory ×{factor}")
         text_wide = max(text_width(one, self.layout.text_px) for one in words)
-        steep = factor == 4  # at the upper left with words above it; else at the lower right
-        edge = self.top if self.budget is None else max(self.top, self.y(self.budget))
-        room = Box(self.left + 4, edge + 3, self.right, self.bottom - 4)
-        aim = (room.left, room.top + 0.1 * (room.bottom - room.top))
-        if not steep:
-            aim = (room.right - wide - 8 - text_wide, room.bottom - max(high, 2 * LINE_PX))
-        places = [
-            (x, y) for x in steps(room.left, room.right) for y in steps(room.top, room.bottom)
-        ]
-        places.sort(key=lambda place: abs(place[0] - aim[0]) + abs(place[1] - aim[1]))
-        for left, top in places:
-            up = top + 2 * LINE_PX + 4 if steep else top + max(0.0, LINE_PX - high / 2)
-            at = (left, top) if steep else (left + wide + 8, up + high / 2 - LINE_PX)
-            boxes = [Box(*at, at[0] + text_wide, at[1] + 2 * LINE_PX)]
-            start = (
-                left if steep else left + wide / 2
-            )  # where the triangle is at least half as high
-            boxes += [
-                Box(
-                    left,
-                    up + (0 if steep else high / 2),
-                    left + wide,
-                    up + high / (2 if steep else 1),
-                ),
-                Box(start, up, start + wide / 2, up + high),
-            ]
-            if all(box.within(room) and taken.free(box) for box in boxes):
-                taken.boxes += boxes
-                return triangle(left, up, wide, high, steep=steep) + "".join(
-                    text(at[0], at[1] + 11 + place * LINE_PX, one, "gt")
-                    for place, one in enumerate(words)
-                )
-        return ""
+        steep = factor == 4
+        edge = self.edge or self.top
+        if steep:
+            left, top = self.left + 4, edge + 0.1 * (self.bottom - edge)
+            up, text_left = top + 2 * LINE_PX + 4, left
+        else:
+            left = self.right - wide - 9 - text_wide
+            up = self.bottom - 4 - max(high, LINE_PX + high / 2)
+            top, text_left = up + high / 2 - LINE_PX, left + wide + 8
+        middle = up + high / 2  # the triangle is the wider half above it if it is steep, else below
+        boxes = (
+            (text_left, top, text_left + text_wide, top + 2 * LINE_PX),
+            (left, up if steep else middle, left + wide, middle if steep else up + high),
+        )
+        if not all(self._is_free(box, drawn) for box in boxes):
+            return ""
+        return triangle(left, up, wide, high, steep=steep) + "".join(
+            text(text_left, top + 11 + place * LINE_PX, one, "gt")
+            for place, one in enumerate(words)
+        )
 
     # ---- lines -----------------------------------------------------------------------------------
 
@@ -247,7 +236,7 @@ class _Panel:
         return tuple(found)
 
     def _line(self, one: Drawn) -> str:
-        number = tone(one.line.backend, self.backends)
+        number = self._tone(one.line)
         under = f" u-{min(one.covered, 3)}" if one.covered else ""
         parts = []
         known = [point for point in one.line.points if point.need_bytes]
@@ -296,50 +285,20 @@ class _Panel:
 
     # ---- where lines end ------------------------------------------------------------------------
 
-    def _stops(self, bundles: Sequence[Sequence[Drawn]], taken: Obstacles) -> tuple[str, set[int]]:
-        """Circles on the budget line, and words beside those that have room: their bundles."""
-        parts: list[str] = []
-        named: set[int] = set()
-        if self.budget is None:
-            return "", named
-        y = self.y(self.budget)
-        circles = [
-            (place, bundle[0].line, self.x(bundle[0].line.stop_n))
-            for place, bundle in enumerate(bundles)
-            if bundle[0].line.stop_n is not None and self._shows(bundle[0].line.stop_n, y)
-        ]
-        for _, _, x in circles:
-            taken.boxes.append(Box(x, y, x, y).grown(4))
-        for place, one, x in circles:
-            number = tone(one.backend, self.backends)
-            verb = "stops" if len(bundles[place]) == 1 else "stop"
-            words = f"{verb} at {length_text(one.stop_n or 0)}"
-            wide = text_width(words, self.layout.text_px, BOLD_EM)
-            above, below = y - LINE_PX - 6, y + 7
-            beside = ((-wide - 8, above), (-wide - 8, below), (10, below), (10, above))
-            boxes = [Box(x + by, top, x + by + wide, top + LINE_PX) for by, top in beside]
-            far_from_end = self.right - x > FAR_PX
-            if far_from_end and (box := taken.first_free(boxes, self.inside)):
-                named.add(place)
-                parts.append(text(box.left, box.bottom - 3, words, f"wl t-{number}"))
-            parts.append(
-                f'<circle class="stop s-{number}" cx="{coordinate(x)}" cy="{coordinate(y)}"'
-                ' r="3.4"/>'
-            )
-        return "".join(parts), named
-
-    def _shows(self, n: int, y: float) -> bool:
-        """A search may have found an N beyond those that are drawn."""
+    def _stop(self, one: WallLine) -> str:
+        """A circle on the budget line; a search may have found an N beyond those that are drawn."""
         first, last = self.axes.lengths[0], self.axes.lengths[-1]
-        return first <= n <= last and self.top <= y <= self.bottom
+        if self.edge is None or one.stop_n is None or not first <= one.stop_n <= last:
+            return ""
+        x, y = coordinate(self.x(one.stop_n)), coordinate(self.edge)
+        return f'<circle class="stop s-{self._tone(one)}" cx="{x}" cy="{y}" r="3.4"/>'
 
-    def _labels(self, bundles: Sequence[Sequence[Drawn]], named: set[int]) -> str:
+    def _tone(self, one: WallLine) -> str:
+        return tone(one.backend, self.backends)
+
+    def _labels(self, bundles: Sequence[Sequence[Drawn]]) -> str:
         """Names at the ends of lines, one below the other."""
-        room = self.label - LABEL_GAP - 2
-        blocks = [
-            self._block(bundle, room, stop_named=place in named)
-            for place, bundle in enumerate(bundles)
-        ]
+        blocks = [self._block(bundle, self.label - LABEL_GAP - 2) for bundle in bundles]
         high = self.bottom + 4
         if sum(len(block) * LINE_PX for block in blocks) > high - self.top:
             blocks = [[entry for entry in block if entry[1].startswith("lb")] for block in blocks]
@@ -354,31 +313,25 @@ class _Panel:
         ):
             at, top = self.right + LABEL_GAP, centre - size / 2
             if abs(top + 8 - y) > 9 or self.right - x > 8:
-                number = tone(bundle[0].line.backend, self.backends)
+                number = self._tone(bundle[0].line)
                 parts.append(line(x + 5, y, at - 3, top + 8, f"lead s-{number}"))
             for place, (words, classes) in enumerate(block):
                 parts.append(text(at, top + 13 + place * LINE_PX, words, classes))
         return "".join(parts)
 
-    def _block(
-        self, bundle: Sequence[Drawn], room: float, *, stop_named: bool
-    ) -> list[tuple[str, str]]:
+    def _block(self, bundle: Sequence[Drawn], room: float) -> list[tuple[str, str]]:
         """Lines of text with their classes: names, then where they stop or what they need."""
+        shown = bundle if len(bundle) <= MOST_NAMES else bundle[: MOST_NAMES - 1]
         entries = [
-            (part, f"lb t-{tone(one.line.backend, self.backends)}")
-            for one in (bundle if len(bundle) <= MOST_NAMES else bundle[: MOST_NAMES - 1])
+            (part, f"lb t-{self._tone(one.line)}")
+            for one in shown
             for part in name_lines(one.line.backend, room)
         ]
-        if len(bundle) > MOST_NAMES:
-            entries.append((f"+ {len(bundle) - MOST_NAMES + 1} more", "lb"))
-        last, several = bundle[0].line, len(bundle) > 1
-        stop, point = stop_words(last), last.points[-1]
-        if stop is not None and not stop_named:
-            first, second = stop
-            return [
-                *entries,
-                (first if not several else first.replace("stops", "stop"), "sub"),
-                (second, f"sub {entries[0][1].removeprefix('lb ')} wl"),
-            ]
-        size = size_text(point.need_bytes)
+        if len(shown) < len(bundle):
+            entries.append((f"+ {len(bundle) - len(shown)} more", "lb"))
+        last = bundle[0].line
+        if stop := stop_words(last):
+            verb = "stops at" if len(bundle) == 1 else "stop at"
+            return [*entries, (verb, "sub"), (stop, f"sub t-{self._tone(last)} wl")]
+        size = size_text(last.points[-1].need_bytes)
         return [*entries, (size, "sub")] if size else entries

@@ -78,15 +78,8 @@ def near(one: tuple[float, float, WallPoint], other: tuple[float, float, WallPoi
     return abs(one[0] - other[0]) <= SAME_PX and abs(one[1] - other[1]) <= SAME_PX
 
 
-def stop_words(one: WallLine) -> tuple[str, str] | None:
-    """Two lines of text on where it stops."""
+def stop_words(one: WallLine) -> str:
+    """Where it stops; "" if that is not known."""
     if one.stop_n is not None:
-        return "stops at", length_text(one.stop_n)
-    if one.between is not None:
-        first, last = one.between
-        return "stops at", f"{count_text(first)} to {count_text(last)}"
-    return None
-
-
-def steps(low: float, high: float, step: float = 6.0) -> list[float]:
-    return [low + step * place for place in range(int((high - low) / step) + 1)]
+        return length_text(one.stop_n)
+    return " to ".join(map(count_text, one.between)) if one.between else ""

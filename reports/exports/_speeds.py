@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...harness.files.printable import visible
-from ..data.load import frame
+from ..data.load import rows_of
 from ..data.read import Document, Run
-from ..data.row_groups import Row, records
+from ..data.row_groups import Row
 from ..formatting import STATUS_WORDS, list_text, plural
 from . import NotExportable
 
@@ -44,7 +44,7 @@ def speeds(runs: Sequence[Run]) -> tuple[list[Speed], list[Speed]]:
             reason=visible(row["reason"] or "latency was not measured"),
         )
         for run, scenario in zip(runs, scenarios, strict=True)
-        for row in records(frame([run]))
+        for row in rows_of([run])
     ]
     timed = [one for one in every if one.row["latency_ms"] is not None]
     untimed = [one for one in every if one.row["latency_ms"] is None]

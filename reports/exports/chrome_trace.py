@@ -13,7 +13,6 @@ from typing import Any
 
 from ...harness.files.printable import visible
 from ..data.read import Document, Run
-from ..data.row_groups import records
 from ..data.run_meta import device_name, not_reached
 from ..data.telemetry import telemetry
 from ..formatting import plural
@@ -112,11 +111,11 @@ def _case(row: Document) -> Iterator[Event]:
 
 def _sampled(run: Run) -> Iterator[Event]:
     """What ran while the device was sampled, as slices, and the sampler's readings."""
-    samples = telemetry(run.path)
-    period_s = samples.attrs["period_s"] or inf
+    found = telemetry(run.path)
+    period_s = found.period_s or inf
     segment, last_s = 0, -inf
     numbered = []
-    for sample in records(samples):
+    for sample in found.samples:
         if (moment_s := _unix_s(sample["utc"])) is None:
             continue
         segment += not 0 <= moment_s - last_s <= GAP_PERIODS * period_s

@@ -8,7 +8,6 @@ from typing import Any
 
 from ...harness.files.printable import visible
 from ..data.read import Run
-from ..data.row_groups import records
 from . import Exported
 from ._tidy import tidy
 
@@ -16,11 +15,11 @@ MEANING = "a table for spreadsheets"
 
 
 def export(runs: Sequence[Run]) -> Exported:
-    table = tidy(runs)
+    columns, rows = tidy(runs)
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([_cell(str(column)) for column in table.columns])
-    writer.writerows([_cell(value) for value in row.values()] for row in records(table))
+    writer.writerow(map(_cell, columns))
+    writer.writerows(map(_cell, row.values()) for row in rows)
     return Exported(content=text.getvalue())
 
 

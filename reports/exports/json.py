@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 
 from ..data.read import Run
-from ..data.row_groups import records
 from . import Exported
 from ._tidy import tidy
 
@@ -12,5 +11,6 @@ MEANING = "an array of objects, for programs"
 
 
 def export(runs: Sequence[Run]) -> Exported:
-    lines = [json.dumps(row, allow_nan=False) for row in records(tidy(runs))]
+    _, rows = tidy(runs)
+    lines = [json.dumps(row, allow_nan=False) for row in rows]
     return Exported(content="[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n")

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from ..data.read import Run
-from ..data.row_groups import records
 from ..formatting import markdown_cell, plural
 from ..subjects.rows import readable
 from . import Exported
@@ -15,7 +14,8 @@ MOST_CHARACTERS = 60_000  # GitHub refuses comments of more than 65 536
 
 
 def export(runs: Sequence[Run]) -> Exported:
-    same, names, cells = readable(records(tidy(runs)))
+    _, rows = tidy(runs)
+    same, names, cells = readable(rows)
     equal = f"Equal in all rows: {markdown_cell(', '.join(same))}.\n\n" if same else ""
     head = [_line(names), _line(["---"] * len(names), escape=False)] if names else []
     lines = [_line(row) for row in cells]

@@ -7,7 +7,8 @@ from io import BytesIO
 from typing import Any
 
 from ...harness.rows.model import SAMPLES
-from ..data.load import frame
+from ..data.columns import COLUMNS, COUNT, NUMBER, TEXT, YES_NO
+from ..data.load import rows_of
 from ..data.read import Run
 from ..data.run_meta import run_meta
 from . import Exported, PackageMissing
@@ -26,16 +27,18 @@ def export(runs: Sequence[Run]) -> Exported:
     import pyarrow as pa
     import pyarrow.parquet
 
-    table = tidy(runs)
+    types = {TEXT: pa.string(), COUNT: pa.int64(), NUMBER: pa.float64(), YES_NO: pa.bool_()}
+    columns, rows = tidy(runs)
     arrays = {
-        name: pa.array(map(_encodable, table[name].tolist()), _type(str(table[name].dtype)))
-        for name in map(str, table.columns)
+        name: pa.array(
+            [_encodable(row[name]) for row in rows],
+            types[COLUMNS[name].dtype] if name in COLUMNS else None,  # a probe's: by its values
+        )
+        for name in columns
     }
     samples = pa.list_(pa.list_(pa.list_(pa.float64())))
-    arrays |= {
-        str(name): pa.array(column.tolist(), samples)
-        for name, column in frame(runs)[list(SAMPLES)].items()
-    }
+    every = rows_of(runs)
+    arrays |= {name: pa.array([row[name] for row in every], samples) for name in SAMPLES}
     facts = {
         name: {key: meta.get(key) for key in ("schema", "started_utc", "scenario", "environment")}
         for name, meta in run_meta(runs).items()
@@ -46,22 +49,6 @@ def export(runs: Sequence[Run]) -> Exported:
     return Exported(content=file.getvalue())
 
 
-def _type(kind: str) -> Any:
-    """The Arrow type of a column; None (by its values) for columns of probes."""
-    import pyarrow as pa
-
-    return {
-        "string": pa.string(),
-        "Int64": pa.int64(),
-        "float64": pa.float64(),
-        "boolean": pa.bool_(),
-    }.get(kind)
-
-
 def _encodable(value: Any) -> Any:
-    """None if missing. Escapes half a surrogate pair, which JSON may contain and UTF-8 may not."""
-    import pandas as pd
-
-    if isinstance(value, str):
-        return value.encode(errors="backslashreplace").decode()
-    return None if value is pd.NA or value != value else value
+    """Half a surrogate pair, which JSON may contain and UTF-8 may not, is spelled out."""
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value

@@ -1,15 +1,12 @@
 """Intervals over seeds, or over sequences: in cells of tables, and figures of them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf, isnan
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from ...harness.stats.intervals import Interval
-from ..data.run_meta import Meta, run_caption
 from ..elements import Figure, Panel, Scale, Series, Table
 from ..quantity import Number, Quantity, Unit
-
-F = TypeVar("F")
 
 
 def known(value: float, least: float = -inf, most: float = inf) -> float | None:
@@ -22,9 +19,14 @@ def percent(share: float | None) -> Number:
     return Number("" if share is None or isnan(share) else f"{100 * share:.1f} %")
 
 
-def percents(one: Interval) -> Number:
-    """`98.9 % (98.1 to 99.7)`, which ends at 0 and 100; "" without readings."""
-    low, high = known(one.low, 0, 1), known(one.high, 0, 1)
+def shares_text(shares: Sequence[float]) -> str:
+    """From the least to the most: `52 % to 61 %`, or one of them."""
+    return " to ".join(dict.fromkeys(f"{100 * one:.0f} %" for one in (min(shares), max(shares))))
+
+
+def percents(one: Interval, least: float = 0.0, most: float = 1.0) -> Number:
+    """`98.9 % (98.1 to 99.7)`, bounds within `least` and `most`; "" without readings."""
+    low, high = known(one.low, least, most), known(one.high, least, most)
     bounds = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
     return Number(percent(one.value) + bounds)
 
@@ -71,17 +73,13 @@ def figure(
     axes: Axes,
     table: Table,
     *,
-    about: str,
     names: Iterable[str] = (),
     same_y: bool = True,
 ) -> Figure:
-    """`panels`: by title. `about`: what a reader of the screen should know beside the axes."""
+    """`panels`: by title."""
     return Figure(
         title=title,
         caption=caption,
-        description=(
-            f"{axes.y_label.capitalize()} over {axes.x_label}: {about}. The table has every number."
-        ),
         panels=tuple(
             Panel(**axes._asdict(), title=each, series=tuple(series))
             for each, series in panels.items()
@@ -90,12 +88,3 @@ def figure(
         names=tuple(names),
         same_y=same_y,
     )
-
-
-def by_run(meta: Meta, read: Callable[[object], F]) -> dict[str, F]:
-    """What `read` finds among the findings of each run, if anything, by the run's caption."""
-    return {
-        run_caption(run, name if len(meta) > 1 else ""): found
-        for name, run in meta.items()
-        if (found := read(run.get("studies")))
-    }

@@ -6,22 +6,19 @@ with its bounds.
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from math import gcd, inf
+from math import inf, log2
 
 from ...harness.learning.findings import GradientDistance, TrainedGradients
+from ...harness.rows.findings import by
+from ...harness.stats.intervals import Interval
 from ..claims.statement import Measured, claim
-from ..claims.verdict import (
-    ClaimVerdict,
-    Evidence,
-    by_interval,
-)
-from ..formatting import list_text, number_text, percent_text, range_text
+from ..claims.verdict import Evidence, by_interval, exactly
+from ..formatting import list_text, percent_text
+from .figures import bounded
 from .trained import trained_models
 
 FADES_BY = 0.01  # of its logarithm per token: 1 % per token is a fade
 LEARNT_SHARE = 0.9  # of the answers, from which a model has learnt what a gradient is asked for
-OPEN = "of a kind that these lengths leave open"
-OTHER = "of another kind"
 FADES = {"attention": (-FADES_BY, FADES_BY), "gru": (-inf, -FADES_BY)}
 GROWTHS = {
     "attention": "constant",
@@ -44,28 +41,26 @@ GROWTHS = {
 )
 def gradient_over_distance(run: Measured) -> Iterator[Evidence]:
     """After training, of models that learnt the task: others have no gradient to speak of."""
-    change = "ln of the gradient changes by {} per token"
-    for model, claimed in FADES.items():
-        found = [one for one in run.of(GradientDistance) if one.model == model and one.fade]
-        if found:
-            one = max(found, key=lambda one: one.seq_len)
-            assert one.fade is not None
-            value, low, high = one.fade
-            text = change.format(f"{number_text(value)}{range_text(low, high)}")
+    for model, some in by(run.of(GradientDistance), lambda one: one.model).items():
+        faded = [(one.seq_len, one, one.fade) for one in some if one.fade]
+        if model in FADES and faded:
+            _, one, (value, low, high) = max(faded, key=lambda of: of[0])
             most = f" up to {one.fitted_tokens}" if one.fitted_tokens else ""
-            text += f" of distance{most} in {one.seq_len} tokens, at first weights"
-            yield Evidence(model, by_interval(low, high, claimed), text)
-    for trained in trained_models(run.studies):
+            text = f"of distance{most} in {one.seq_len} tokens, at first weights"
+            yield _faded(model, model, Interval(value=value, low=low, high=high, units=1), text)
+    for trained in trained_models(run.of(TrainedGradients)):
         after, right = trained.fade("after"), trained.accuracy
         if trained.model in FADES and after.units:
-            verdict = by_interval(after.low, after.high, FADES[trained.model])
-            text = change.format(f"{number_text(after.value)}{range_text(after.low, after.high)}")
-            text += (
-                f" over {len(trained.trainings[0].gradient_norms_after)} tokens;"
-                f" {percent_text(right.value)} of the answers are right"
-            )
+            text = f"over {len(trained.trainings[0].gradient_norms_after)} tokens;"
+            text += f" {percent_text(right.value)} of the answers are right"
+            found = _faded(f"{trained.model}, trained", trained.model, after, text)
             learnt = right.low >= LEARNT_SHARE
-            yield Evidence(f"{trained.model}, trained", verdict if learnt else "inconclusive", text)
+            yield found if learnt else found._replace(verdict="inconclusive")
+
+
+def _faded(of: str, model: str, fade: Interval, where: str) -> Evidence:
+    text = f"ln of the gradient changes by {bounded(fade)} per token {where}"
+    return Evidence(of, by_interval(fade.low, fade.high, FADES[model]), text)
 
 
 @claim(
@@ -76,41 +71,31 @@ def gradient_over_distance(run: Measured) -> Iterator[Evidence]:
     study=GradientDistance,
 )
 def path_length(run: Measured) -> Iterator[Evidence]:
-    for model, claimed in GROWTHS.items():
-        found = sorted(
-            (one.seq_len, one.shortest_path_steps)
-            for one in run.of(GradientDistance)
-            if one.model == model and one.shortest_path_steps is not None
-        )
-        if len(found) < 3:
-            continue
-        growth = _growth(found)
-        steps, lengths = (list_text([f"{pair[at]}" for pair in found]) for at in (1, 0))
-        verdict: ClaimVerdict = "supported" if growth == claimed else "refuted"
-        yield Evidence(
-            model,
-            "inconclusive" if growth == OPEN else verdict,
-            f"{growth}: {steps} operations from the first to the last of {lengths} tokens",
-        )
+    for model, some in by(run.of(GradientDistance), lambda one: one.model).items():
+        counted = {one.seq_len: one.shortest_path_steps for one in some}
+        found = sorted((n, steps) for n, steps in counted.items() if steps is not None)
+        if model in GROWTHS and len(found) > 2:
+            growth = _growth(found)
+            lengths, steps = (
+                list_text([f"{one}" for one in of]) for of in zip(*found, strict=True)
+            )
+            text = f"{growth}: {steps} operations from the first to the last of {lengths} tokens"
+            yield Evidence(model, exactly(growth == GROWTHS[model]), text)
 
 
 def _growth(found: Sequence[tuple[int, int]]) -> str:
-    """Of counts of operations at lengths that double, (length, count) each.
+    """Of counts of operations over lengths, (length, count) each.
 
-    A constant part and one that doubles is linear. A constant rise per doubling, up to the whole
-    layers that it is rounded to, is logarithmic: then no rise differs from another by more than a
-    layer, nor does the first half of the doublings from the last half.
+    Linear in N: every rise is as large, per token. Logarithmic: none is larger than the first, per
+    doubling; layers are whole, so that rises may be 0.
     """
-    if any(after != 2 * before for (before, _), (after, _) in pairwise(found)):
-        return OPEN
-    rises = [after - before for (_, before), (_, after) in pairwise(found)]
-    if not any(rises):
+    per_token, per_doubling = (
+        [(many - few) / (of(far) - of(near)) for (near, few), (far, many) in pairwise(found)]
+        for of in (float, log2)
+    )
+    if not any(per_token):
         return "constant"
-    if rises[0] > 0 and all(after == 2 * before for before, after in pairwise(rises)):
+    if len(set(per_token)) == 1:
         return "linear"
-    layer, half = gcd(*rises), len(rises) // 2
-    uneven = max(max(rises) - min(rises), abs(sum(rises[:half]) - sum(rises[-half:])))
-    if min(rises) < 0 or uneven > layer:
-        return OTHER
-    # Two different rises can be rounded from anything.
-    return "logarithmic" if len(rises) >= 3 or len(set(rises)) == 1 else OPEN
+    rises = min(per_doubling) >= 0 and max(per_doubling) <= per_doubling[0]
+    return "logarithmic" if rises else "of another kind"

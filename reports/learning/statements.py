@@ -9,31 +9,13 @@ from math import inf, isfinite, nextafter
 from statistics import fmean, median, variance
 from typing import NamedTuple
 
-from ...harness.learning.findings import TrainedHeads
+from ...harness.learning.findings import Order, TrainedHeads
 from ...harness.stats.intervals import Interval
 from ..claims.statement import Measured, Statement, claim
-from ..claims.verdict import (
-    ClaimVerdict,
-    Evidence,
-    by_interval,
-    jointly,
-)
-from ..formatting import list_text, number_text, plural, range_text
-from .trained import (
-    MARGIN_RATIO,
-    HeadCount,
-    Order,
-    Standing,
-    TaskResult,
-    accuracy,
-    by_removed_heads,
-    of_heads,
-    over_seeds,
-    overfit,
-    points_lost,
-    results,
-    rises,
-)
+from ..claims.verdict import ClaimVerdict, Evidence, by_interval, jointly
+from ..formatting import list_text, number_text, percent_text, plural, range_text
+from .figures import bounded
+from .trained import MARGIN_RATIO, HeadCount, Standing, TaskResult, over_seeds, results
 
 HEADS = 8  # where heads of a model are compared with each other
 
@@ -48,8 +30,8 @@ class Found(NamedTuple):
     """
 
     by: Interval
-    claimed: tuple[float, float]
     text: str
+    claimed: tuple[float, float] = MORE
     verdict: ClaimVerdict | None = None
 
 
@@ -60,14 +42,12 @@ def on_tasks(
 
     def tested_by(on_task: Callable[[TaskResult], Found | None]) -> Statement:
         def test(run: Measured) -> Iterator[Evidence]:
-            for result in results(run.studies):
+            for result in results(run.of(TrainedHeads)):
                 if (found := on_task(result)) and (seeds := found.by.units):
-                    verdict = found.verdict or by_interval(
-                        found.by.low, found.by.high, found.claimed
-                    )
+                    verdict = by_interval(found.by.low, found.by.high, found.claimed)
                     d_model = result.best.trainings[0].d_model
                     where = f" (d_model {d_model}, {plural(seeds, 'seed')})"
-                    yield Evidence(result.task, verdict, found.text + where)
+                    yield Evidence(result.task, found.verdict or verdict, found.text + where)
 
         return claim(
             name,
@@ -89,13 +69,9 @@ def on_heads(
     )
 
 
-def bounded(one: Interval, unit: str) -> str:
-    """`0.21 bits (0.18 to 0.24)`."""
-    return f"{number_text(one.value)} {unit}{range_text(one.low, one.high)}"
-
-
-def percents(one: Interval, digits: int = 1) -> str:
-    return f"{100 * one.value:.{digits}f} %{range_text(100 * one.low, 100 * one.high)}"
+def percents(one: Interval) -> str:
+    """Of what may be below 0 or above 1."""
+    return f"{percent_text(one.value)}{range_text(100 * one.low, 100 * one.high)}"
 
 
 # ---- patterns ------------------------------------------------------------------------------------
@@ -111,30 +87,29 @@ VARIES_TIMES = 10  # variance between heads over that within them, from which he
     " patterns both grow by training, over seeds",
 )
 def different_patterns(count: HeadCount) -> Found:
-    spread = _change(count, "distance_tokens", lambda values: max(values) - min(values))
-    pattern = _change(count, "pattern_difference", fmean)
-    distances = [of_heads(one, "distance_tokens", "after") for one in count.trainings]
+    spread, pattern = (
+        over_seeds(_change(one, metric, summary) for one in count.trainings)
+        for metric, summary in (("distance_tokens", of_range), ("pattern_difference", fmean))
+    )
+    distances = [one.of_heads("distance_tokens", "after") for one in count.trainings]
     near, far = (
         number_text(fmean(map(pick, known)) if (known := [*filter(None, distances)]) else 0.0)
         for pick in (min, max)
     )
     text = (
         f"{count.heads} heads attend to {near} to {far} tokens back on average; training adds"
-        f" {bounded(spread, 'tokens')} to that range and {bounded(pattern, 'bits')} to their"
-        " difference"
+        f" {bounded(spread)} tokens to that range and {bounded(pattern)} bits to their difference"
     )
     verdict = jointly(by_interval(one.low, one.high, MORE) for one in (spread, pattern))
-    return Found(spread, MORE, text, verdict)
+    return Found(spread, text, verdict=verdict)
 
 
-def _change(count: HeadCount, metric: str, summary: Callable[[list[float]], float]) -> Interval:
-    """Of a summary over heads by training, seed by seed."""
-
-    def change(one: TrainedHeads) -> float | None:
-        before, after = of_heads(one, metric, "before"), of_heads(one, metric, "after")
-        return summary(after) - summary(before) if before and after else None
-
-    return count.mean(change)
+def _change(
+    one: TrainedHeads, metric: str, summary: Callable[[list[float]], float]
+) -> float | None:
+    """Of a summary over heads by training."""
+    before, after = one.of_heads(metric, "before"), one.of_heads(metric, "after")
+    return summary(after) - summary(before) if before and after else None
 
 
 @on_heads(
@@ -145,22 +120,22 @@ def _change(count: HeadCount, metric: str, summary: Callable[[list[float]], floa
     2 * HEADS,
 )
 def similar_patterns(count: HeadCount) -> Found:
-    found = count.mean(_twins)
     shares = [share for one in count.trainings if (share := _twins(one)) is not None]
+    found = over_seeds(shares)
     verdict: ClaimVerdict = "inconclusive"
     if isfinite(found.low) and (all(shares) or not any(shares)):
         verdict = "supported" if all(shares) else "refuted"
     text = (
-        f"{percents(found, 0)} of {count.heads} heads have a twin, some in"
+        f"{percents(found)} of {count.heads} heads have a twin, some in"
         f" {sum(share > 0 for share in shares)} of {plural(len(shares), 'seed')}"
     )
-    return Found(found, MORE, text, verdict)
+    return Found(found, text, verdict=verdict)
 
 
 def _twins(one: TrainedHeads) -> float | None:
     """The share of heads whose pattern or output is like another's of their block."""
-    patterns = of_heads(one, "nearest_difference", "after")
-    outputs = of_heads(one, "nearest_similarity", "after")
+    patterns = one.of_heads("nearest_difference", "after")
+    outputs = one.of_heads("nearest_similarity", "after")
     if not patterns or len(patterns) != len(outputs):
         return None
     pairs = zip(patterns, outputs, strict=True)
@@ -174,19 +149,23 @@ def _twins(one: TrainedHeads) -> float | None:
     " least 10 times",
 )
 def heads_vary(count: HeadCount) -> Found:
-    found = count.mean(_varies)
+    found = over_seeds(map(_varies, count.trainings))
     text = (
-        f"the variance of the distance between {count.heads} heads is"
-        f" {number_text(found.value)} times{range_text(found.low, found.high)} that of a head"
-        " over sequences"
+        f"the variance of the distance between {count.heads} heads is {bounded(found)} times that"
     )
-    return Found(found, (VARIES_TIMES, inf), text)
+    text += " of a head over sequences"
+    return Found(found, text, (VARIES_TIMES, inf))
+
+
+def of_range(values: list[float]) -> float:
+    """The most local head against the most global."""
+    return max(values) - min(values)
 
 
 def _varies(one: TrainedHeads) -> float | None:
     """Variance of the distance between heads over the mean variance within them, over sequences."""
-    between = of_heads(one, "distance_tokens", "after")
-    within = of_heads(one, "distance_variance", "after")
+    between = one.of_heads("distance_tokens", "after")
+    within = one.of_heads("distance_variance", "after")
     if len(between) < 2 or len(within) != len(between) or not fmean(within) > 0:
         return None
     return variance(between) / fmean(within)
@@ -208,9 +187,9 @@ def single_heads(count: HeadCount) -> Found:
     usual, worst = (over_seeds(map(pick, shares)) for pick in (median, max))
     text = (
         f"the median of {count.heads} heads per block is {percents(usual)} of what all"
-        f" are worth, the most important one {percents(worst, 0)}"
+        f" are worth, the most important one {percents(worst)}"
     )
-    return Found(usual, LITTLE, text)
+    return Found(usual, text, LITTLE)
 
 
 def _lost(one: TrainedHeads) -> list[float]:
@@ -218,7 +197,7 @@ def _lost(one: TrainedHeads) -> list[float]:
     if one.whole_loss_nats is None or not one.pruned_loss_nats:
         return []
     worth = one.pruned_loss_nats[-1] - one.whole_loss_nats
-    return [rise / worth for rise in rises(one)] if worth > 0 else []
+    return [rise / worth for rise in one.rises_nats] if worth > 0 else []
 
 
 @on_heads(
@@ -234,14 +213,14 @@ def half_the_heads(count: HeadCount) -> Found:
         f"without half of {count.heads} heads per block the loss rises by"
         f" {percents(found)} of what all are worth"
     )
-    return Found(found, LITTLE, text)
+    return Found(found, text, LITTLE)
 
 
 def _lost_by_half(count: HeadCount) -> list[float]:
     """Of each seed, the rise of the loss without half of the heads over that without any."""
     orders: tuple[Order, ...] = ("greedy", "pruned")
     for order in orders:
-        found = [by_removed_heads(one, order) for one in count.trainings]
+        found = [one.loss_by_removed_heads(order) for one in count.trainings]
         if all(losses and max(losses) // 2 in losses for losses in found):
             gains = [
                 (losses[max(losses) // 2] - losses[0], losses[max(losses)] - losses[0])
@@ -275,7 +254,7 @@ def best_number(result: TaskResult) -> Found | None:
     text = f"{result.enough.heads} enough"
     if worse := result.of("worse"):
         text += f", worse than the best: {list_text([str(one) for one in worse])}"
-    return Found(result.best.accuracy, MORE, text, jointly(verdicts))
+    return Found(result.best.accuracy, text, verdict=jointly(verdicts))
 
 
 def _all_worse(standings: set[Standing], yes: ClaimVerdict, no: ClaimVerdict) -> ClaimVerdict:
@@ -295,12 +274,12 @@ def one_head_averages(result: TaskResult) -> Found | None:
     one, many = result.exactly(1), result.exactly(RELATIONS.get(result.task, 0))
     if one is None or many is None:
         return None
-    gain = many.more(one, accuracy)
+    gain = many.more(one)
     text = (
-        f"{100 * one.accuracy.value:.1f} % of the answers with one head,"
-        f" {100 * many.accuracy.value:.1f} % with {many.heads}, {percents(gain)} more"
+        f"{percent_text(one.accuracy.value)} of the answers with one head,"
+        f" {percent_text(many.accuracy.value)} with {many.heads}, {percents(gain)} more"
     )
-    return Found(gain, (MARGIN_RATIO, inf), text)
+    return Found(gain, text, (MARGIN_RATIO, inf))
 
 
 @on_tasks(
@@ -314,8 +293,8 @@ def noise(result: TaskResult) -> Found | None:
     one, many = result.exactly(1), result.exactly(HEADS)
     if one is None or many is None:
         return None
-    gap = many.more(one, accuracy)
-    lost = [count.mean(points_lost) for count in (one, many)]
+    gap = many.more(one)
+    lost = [count.mean("points_lost") for count in (one, many)]
     if not all(each.units for each in lost):
         return None
     text = (
@@ -323,10 +302,10 @@ def noise(result: TaskResult) -> Found | None:
         f" {number_text(lost[1].value)} with {HEADS}"
     )
     if not (gap.low >= -MARGIN_RATIO and gap.high <= MARGIN_RATIO):
-        return Found(gap, MORE, f"{text}, but they may differ without it", "inconclusive")
-    saved = one.more(many, points_lost)
-    text += f", {bounded(saved, 'points')} fewer"
-    return Found(saved, MORE, text)
+        text += ", but they may differ without it"
+        return Found(gap, text, verdict="inconclusive")
+    saved = one.more(many, "points_lost")
+    return Found(saved, f"{text}, {bounded(saved)} fewer")
 
 
 @on_tasks(
@@ -338,9 +317,7 @@ def too_many_overfit(result: TaskResult) -> Found | None:
     one, most = result.exactly(1), result.counts[-1]
     if result.task not in FINITE or one is None or most is one:
         return None
-    grows = most.more(one, overfit)
-    text = (
-        f"new less known text: {number_text(one.mean(overfit).value)} nats with one head,"
-        f" {number_text(most.mean(overfit).value)} with {most.heads}, {bounded(grows, 'nats')} more"
-    )
-    return Found(grows, MORE, text)
+    grows = most.more(one, "overfit_nats")
+    few, many = (number_text(count.mean("overfit_nats").value) for count in (one, most))
+    text = f"new less known text: {few} nats with one head, {many} with {most.heads},"
+    return Found(grows, f"{text} {bounded(grows)} more")

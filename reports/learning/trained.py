@@ -7,21 +7,16 @@ numbers of heads are compared seed by seed.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from math import exp, isfinite, log, nan
-from statistics import fmean
 from typing import Generic, Literal, NamedTuple, TypeVar
 
-from ...harness.learning.findings import Trained, TrainedGradients, TrainedHeads
-from ...harness.rows.findings import findings_of
+from ...harness.learning.findings import Order, Trained, TrainedGradients, TrainedHeads, When
+from ...harness.rows.findings import by
 from ...harness.stats.intervals import Interval, latency_interval, mean_interval
 
 MARGIN_RATIO = 0.02  # of answers: accuracies this close count as equal
 LOCAL_SHARE = 0.5  # of the weight, from which a head is called a previous-token or induction head
 Standing = Literal["best", "equal", "worse", "undecided"]
-When = Literal["before", "after"]
-Order = Literal["pruned", "greedy"]
-"""In which heads were removed: by importance, by trial."""
 ASKS = {
     "majority": "which bit is the most frequent of the last five",
     "recall": "which value a key was given with",
@@ -34,7 +29,6 @@ ASKS = {
 
 
 T = TypeVar("T", bound=Trained)
-N = TypeVar("N")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +40,7 @@ class Trainings(Generic[T]):
     @cached_property
     def accuracy(self) -> Interval:
         """The share of right answers."""
-        return self.mean(lambda one: one.accuracy_ratio)
+        return self.mean("accuracy_ratio")
 
     @cached_property
     def step(self) -> Interval:
@@ -58,18 +52,18 @@ class Trainings(Generic[T]):
         known = (one.step_peak_bytes for one in self.trainings)
         return max(filter(None, known), default=None)
 
-    def mean(self, number: Callable[[T], float | None]) -> Interval:
-        """Of a number of each training, over the seeds that have it."""
-        return over_seeds(map(number, self.trainings))
+    def mean(self, number: str) -> Interval:
+        """Of what a finding has under this name, over the seeds that have it."""
+        return over_seeds(one[number] for one in self.trainings)
 
     def pairs(self, other: "Trainings[T]") -> list[tuple[T, T]]:
         """The trainings of both with equal seeds, which saw the same batches."""
         theirs = {one.train_seed: one for one in other.trainings}
         return [(one, theirs[one.train_seed]) for one in self.trainings if one.train_seed in theirs]
 
-    def more(self, other: "Trainings[T]", number: Callable[[T], float | None]) -> Interval:
+    def more(self, other: "Trainings[T]", number: str = "accuracy_ratio") -> Interval:
         """By how much a number of this is above that of the other, seed by seed."""
-        found = ((number(one), number(another)) for one, another in self.pairs(other))
+        found = ((one[number], another[number]) for one, another in self.pairs(other))
         return over_seeds(None if a is None or b is None else a - b for a, b in found)
 
 
@@ -77,8 +71,18 @@ def over_seeds(values: Iterable[float | None]) -> Interval:
     return mean_interval([one for one in values if one is not None], "seed")
 
 
-def accuracy(one: Trained) -> float:
-    return one.accuracy_ratio
+class LeftCost(NamedTuple):
+    """Of all attention layers of a decoder with so many heads left, in one forward pass.
+
+    `time_ratio` is over those with all heads; `peak_bytes`: above its input, of the layer that
+    takes most; None if it was not counted.
+    """
+
+    left: int
+    time_ms: float
+    time_ratio: Interval
+    peak_bytes: int | None
+    weight_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,14 +104,53 @@ class HeadCount(Trainings[TrainedHeads]):
 
     @cached_property
     def loss(self) -> Interval:
-        return self.mean(lambda one: one.loss_nats)
+        return self.mean("loss_nats")
 
     def over_heads(
         self, metric: str, when: When, summary: Callable[[list[float]], float], fewest: int = 1
     ) -> Interval:
         """Of a summary of all heads of a training, which takes so many heads."""
-        values = (of_heads(one, metric, when) for one in self.trainings)
+        values = (one.of_heads(metric, when) for one in self.trainings)
         return over_seeds(summary(some) if len(some) >= fewest else None for some in values)
+
+    def losses_over_left(self, order: Order) -> dict[float, Interval]:
+        """Loss by how many heads are left.
+
+        Of the seeds that removed the same numbers of heads; {} if they differ, or removed none.
+        """
+        found = [one.loss_by_removed_heads(order) for one in self.trainings]
+        found = [losses for losses in found if losses]
+        if not found or any(values.keys() != found[0].keys() for values in found):
+            return {}
+        heads = max(found[0])
+        return {heads - gone: over_seeds(values[gone] for values in found) for gone in found[0]}
+
+    def costs_over_left(self) -> list[LeftCost]:
+        """From all heads to none, of the first seed whose smaller layers were measured."""
+        for one in self.trainings:
+            columns = (
+                *(one.pruned_layer_ms, one.pruned_layer_time_ratio),
+                *(one.pruned_layer_time_low_ratio, one.pruned_layer_time_high_ratio),
+                *(one.pruned_layer_peak_bytes, one.pruned_layer_weight_bytes),
+            )
+            if rows := [*zip(*(values or () for values in columns), strict=False)]:
+                return [
+                    LeftCost(
+                        len(rows) - place,
+                        ms,
+                        Interval(value=value, low=low, high=high, units=2),
+                        *of,
+                    )
+                    for place, (ms, value, low, high, *of) in enumerate(rows, start=1)
+                ]
+        return []
+
+    def accuracy_over_noise(self) -> dict[float, Interval]:
+        """By level, 0 first, of the levels that all seeds have; {} without any."""
+        found = [one.accuracy_by_noise for one in self.trainings]
+        shared = sorted(set.intersection(*map(set, found)))
+        levels = {level: over_seeds(one[level] for one in found) for level in shared}
+        return {0.0: self.accuracy} | levels if levels else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,17 +180,9 @@ class TaskResult:
         return [one.heads for one in self.counts if one.standing == standing]
 
 
-def by(found: Iterable[T], name: Callable[[T], N]) -> dict[N, tuple[T, ...]]:
-    """The trainings by what they have in common, in order."""
-    some: dict[N, list[T]] = {}
-    for one in found:
-        some.setdefault(name(one), []).append(one)
-    return {of: tuple(each) for of, each in some.items()}
-
-
-def results(studies: object) -> list[TaskResult]:
-    """By task, from the findings of a run's studies."""
-    by_task = by(findings_of(TrainedHeads, studies), lambda one: one.task)
+def results(found: Iterable[TrainedHeads]) -> list[TaskResult]:
+    """By task."""
+    by_task = by(found, lambda one: one.task)
     order = [*(task for task in ASKS if task in by_task), *(set(by_task) - ASKS.keys())]
     return [_task(task, by_task[task]) for task in order]
 
@@ -163,9 +198,7 @@ def _task(task: str, found: Iterable[TrainedHeads]) -> TaskResult:
                 one,
                 standing=_standing(one, best),
                 is_worth=all(
-                    one.more(other, accuracy).low > 0
-                    for other in counts
-                    if other.step.value < one.step.value
+                    one.more(other).low > 0 for other in counts if other.step.value < one.step.value
                 ),
             )
             for one in counts
@@ -176,124 +209,10 @@ def _task(task: str, found: Iterable[TrainedHeads]) -> TaskResult:
 def _standing(one: HeadCount, best: HeadCount) -> Standing:
     if one is best:
         return "best"
-    behind = best.more(one, accuracy)
+    behind = best.more(one)
     if behind.high <= MARGIN_RATIO and isfinite(behind.low):
         return "equal"
     return "worse" if behind.low > MARGIN_RATIO else "undecided"
-
-
-def of_heads(one: TrainedHeads, metric: str, when: When) -> list[float]:
-    """A metric of all heads of all blocks; [] if it is not known."""
-    blocks = one[f"{metric}_{when}"] or []
-    return [value for block in blocks for value in block if value is not None]
-
-
-def overfit(one: TrainedHeads) -> float | None:
-    """Loss in nats on held-out sequences less that on sequences like those trained on."""
-    return None if one.seen_loss_nats is None else one.loss_nats - one.seen_loss_nats
-
-
-# ---- heads that are removed ----------------------------------------------------------------------
-
-
-def rises(one: TrainedHeads) -> list[float]:
-    """Of the loss in nats without one head, of each that was removed alone."""
-    whole, blocks = one.whole_loss_nats, one.single_loss_nats
-    if whole is None or blocks is None:
-        return []
-    return [loss - whole for block in blocks for loss in block]
-
-
-def by_removed_heads(one: TrainedHeads, order: Order) -> dict[int, float]:
-    """Loss by how many heads were removed; rows that do not say how many removed one at a time."""
-    losses = one[f"{order}_loss_nats"] or []
-    removed = one[f"{order}_removed_heads"]
-    if removed is None:
-        return dict(enumerate(losses))
-    rising = all(before < after for before, after in pairwise(removed))
-    return dict(zip(removed, losses, strict=True)) if len(removed) == len(losses) and rising else {}
-
-
-def losses_over_left(count: HeadCount, order: Order) -> dict[float, Interval]:
-    """Loss by how many heads are left.
-
-    Of the seeds that removed the same numbers of heads; {} if they differ, or removed none.
-    """
-    found = [losses for one in count.trainings if (losses := by_removed_heads(one, order))]
-    if not found or any(values.keys() != found[0].keys() for values in found):
-        return {}
-    heads = max(found[0])
-    return {heads - gone: over_seeds(values[gone] for values in found) for gone in found[0]}
-
-
-class LeftCost(NamedTuple):
-    """Of all attention layers of a decoder with so many heads left, in one forward pass.
-
-    `time_ratio` is over those with all heads; `peak_bytes`: above its input, of the layer that
-    takes most; None if it was not counted.
-    """
-
-    left: int
-    time_ms: float
-    time_ratio: Interval
-    peak_bytes: int | None
-    weight_bytes: int
-
-
-def costs_over_left(count: HeadCount) -> list[LeftCost]:
-    """From all heads to none, of the first seed whose smaller layers were measured; [] without."""
-    for one in count.trainings:
-        lists = (
-            *(one.pruned_layer_ms, one.pruned_layer_time_ratio, one.pruned_layer_time_low_ratio),
-            *(one.pruned_layer_time_high_ratio, one.pruned_layer_peak_bytes),
-            one.pruned_layer_weight_bytes,
-        )
-        columns = [values for values in lists if values is not None]
-        if len(columns) == len(lists) and len({len(values) for values in columns}) == 1:
-            rows = [*zip(*columns, strict=True)]
-            return [
-                LeftCost(left, ms, Interval(value=value, low=low, high=high, units=2), peak, weight)
-                for left, (ms, value, low, high, peak, weight) in zip(
-                    reversed(range(len(rows))), rows, strict=True
-                )
-            ]
-    return []
-
-
-# ---- noise ---------------------------------------------------------------------------------------
-
-
-def levels_of(one: TrainedHeads) -> dict[float, float]:
-    """Accuracy by level of noise, from the lowest on, without that of no noise; {} if not known.
-
-    A level is in standard deviations of the embedded tokens. Rows written before there were several
-    have one.
-    """
-    levels, accuracies = one.noise_levels_ratio, one.noise_levels_accuracy_ratio
-    if levels is None and accuracies is None:
-        if one.noise_ratio is None or one.noisy_accuracy_ratio is None:
-            return {}
-        return {one.noise_ratio: one.noisy_accuracy_ratio}
-    if levels is None or accuracies is None or len(levels) != len(accuracies):
-        return {}
-    return dict(sorted(zip(levels, accuracies, strict=True)))
-
-
-def accuracy_over_noise(count: HeadCount) -> dict[float, Interval]:
-    """By level, 0 first, of the levels that all seeds have; {} without any."""
-    found = [levels_of(one) for one in count.trainings]
-    shared = sorted(set.intersection(*map(set, found))) if found else []
-    if not shared:
-        return {}
-    return {0.0: count.accuracy} | {
-        level: over_seeds(levels[level] for levels in found) for level in shared
-    }
-
-
-def points_lost(one: TrainedHeads) -> float | None:
-    """Percentage points of accuracy that noise takes, mean over its levels; None if not known."""
-    levels = levels_of(one)
-    return 100 * (one.accuracy_ratio - fmean(levels.values())) if levels else None
 
 
 # ---- gradients -----------------------------------------------------------------------------------
@@ -305,7 +224,7 @@ class TrainedModel(Trainings[TrainedGradients]):
 
     def fade(self, when: When) -> Interval:
         """Change of ln of the gradient's norm per token of distance."""
-        return self.mean(lambda one: one[f"fade_per_token_{when}"])
+        return self.mean(f"fade_per_token_{when}")
 
     def norms(self) -> dict[float, Interval | None]:
         """After training, by distance, 1, 2, ...: geometric means; None where one is 0."""
@@ -313,8 +232,8 @@ class TrainedModel(Trainings[TrainedGradients]):
         return {place: _geometric(values) for place, values in enumerate(columns, start=1)}
 
 
-def trained_models(studies: object) -> list[TrainedModel]:
-    by_model = by(findings_of(TrainedGradients, studies), lambda one: one.model)
+def trained_models(found: Iterable[TrainedGradients]) -> list[TrainedModel]:
+    by_model = by(found, lambda one: one.model)
     return [TrainedModel(model=name, trainings=some) for name, some in by_model.items()]
 
 

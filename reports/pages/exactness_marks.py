@@ -4,36 +4,42 @@ They are set on finished blocks and cards, in one place, so that no subject can 
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import is_dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
-import pandas as pd
-
 from ..data.exactness import MARKS
+from ..data.row_groups import Row
 from ..data.run_meta import Meta
 from ..elements import Text
 from ..quantity import Quantity
 
 Shown = TypeVar("Shown")
 FIELDS = (
-    *("title", "subtitle", "caption", "description", "text", "sentence", "note", "picture"),
+    *(
+        "title",
+        "subtitle",
+        "caption",
+        "description",
+        "about",
+        "text",
+        "sentence",
+        "note",
+        "picture",
+    ),
     *("table", "columns", "rows", "panels", "series", "lines", "backend", "group", "label"),
 )
 """What people read of blocks and cards, and what holds it."""
 
 
-def marked_names(table: pd.DataFrame, meta: Meta) -> dict[str, str]:
-    """Every backend of the table and of the walls, in order, with the name to show."""
-    kinds: dict[str, str | None] = {}
-    walls = (
-        (wall["backend"], wall.get("exactness"))
-        for run in meta.values()
-        for wall in run.get("walls", ())
-    )
-    for name, kind in (*zip(table["backend"], table["exactness"], strict=True), *walls):
-        kinds[name] = kinds.get(name) or (kind if isinstance(kind, str) and kind in MARKS else None)
-    return {name: f"{name} {MARKS[kind]}" if kind else name for name, kind in kinds.items()}
+def marked_names(rows: Sequence[Row], meta: Meta) -> dict[str, str]:
+    """Every backend of the rows and of the walls, in order, with the name to show."""
+    marks: dict[str, str] = {}
+    walls = (wall for run in meta.values() for wall in run.get("walls", ()))
+    for one in (*rows, *walls):
+        name = one["backend"]
+        marks[name] = marks.get(name) or MARKS.get(one.get("exactness"), "")
+    return {name: f"{name} {mark}" if mark else name for name, mark in marks.items()}
 
 
 def pattern_of(names: Iterable[str]) -> re.Pattern[str]:
@@ -65,5 +71,5 @@ def _marked(shown: Any, mark: Callable[[str], str]) -> Any:
         return shown
     if isinstance(shown, Text) and shown.kind == "log":
         return shown
-    parts = {name: getattr(shown, name) for name in FIELDS if hasattr(shown, name)}
-    return replace(shown, **{name: _marked(part, mark) for name, part in parts.items()})
+    names = {field.name for field in fields(shown)} & set(FIELDS)
+    return replace(shown, **{name: _marked(getattr(shown, name), mark) for name in names})

@@ -54,13 +54,7 @@ def as_figure(block: Block | Picture | None) -> Block | Picture | None:
         )
         for title, lines in block.panels
     )
-    return Figure(
-        title=block.title,
-        caption=block.caption,
-        description=block.description,
-        panels=panels,
-        table=block.table,
-    )
+    return Figure(title=block.title, caption=block.caption, panels=panels, table=block.table)
 
 
 def _series(line: WallLine) -> Iterator[Series]:

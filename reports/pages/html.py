@@ -13,25 +13,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ...harness.files.printable import visible
-from ..data.row_groups import case_key, records
-from ..drawing import bars, maps, plots
+from ..data.row_groups import case_key
+from ..drawing import plots
+from ..drawing.canvas import COLOURS
 from ..drawing.picture import drawn
-from ..elements import (
-    ASIDE,
-    Bars,
-    Card,
-    DotPlot,
-    Figure,
-    Maps,
-    Table,
-    Text,
-    WallChart,
-)
+from ..elements import ASIDE, Card, DotPlot, Drawable, Figure, Maps, Table, Text, WallChart
 from ..subjects.rows import MOST_ROWS
 from .exactness_marks import pattern_of
 from .page_data import page_data
 from .report import Part, Report
-from .run_titles import MOST_NAMED, questions, subtitle
+from .run_titles import MOST_NAMED, questions
 
 HERE = Path(__file__).parent
 DATA = '<script type="application/json" id="data">'
@@ -45,8 +36,8 @@ WIDEST_NAME_EM = 14  # of the first column of a table on a card
 
 def render(report: Report) -> str:
     """The page as text; the same runs give the same bytes."""
-    known = report.frame.head(MOST_ROWS)
-    numbers = {case_key(row): number for number, row in enumerate(records(known[["run", "case"]]))}
+    known = report.rows[:MOST_ROWS]
+    numbers = {case_key(row): number for number, row in enumerate(known)}
     css = _text_of(*sorted(HERE.glob("*.css"))) + "".join(_right_aligned())
     js = _text_of(HERE / "samples.js", HERE / "report.js")
     asked = {card.question for card in report.cards}  # those stand above their answers
@@ -57,7 +48,10 @@ def render(report: Report) -> str:
     )
     text = _environment(numbers, report.backends).get_template("page.html").render(
         title=report.heading,
-        runs=list(_runs(report)),
+        runs=[
+            {"title": title, "about": about, "questions": questions({name: report.meta[name]})}
+            for name, (title, about) in report.headers.items()
+        ],
         few=len(report.meta) <= MOST_NAMED,
         questions=[one for one in report.questions if one not in asked],
         notes=list(notes),
@@ -147,24 +141,12 @@ def coloured(text: str, backends: Sequence[str]) -> Markup:
         return escape(visible(text))
     parts, end = [], 0
     for found in pattern_of(backends).finditer(text):
-        colour = backends.index(found.group()) % len(plots.COLOURS)
+        colour = backends.index(found.group()) % len(COLOURS)
         name = escape(visible(found.group()))
         parts += [escape(visible(text[end : found.start()]))]
         parts += [Markup('<b class="c-{}">{}</b>').format(colour, name)]
         end = found.end()
     return Markup("").join([*parts, escape(visible(text[end:]))])
-
-
-def _runs(report: Report) -> Iterator[dict[str, Any]]:
-    rows = records(report.frame)
-    for name, run in report.meta.items():
-        about = subtitle(run, [row for row in rows if row["run"] == name])
-        several = len(report.meta) > 1
-        yield {
-            "title": report.titles[name] if several else "",
-            "about": about,
-            "questions": questions({name: run}),
-        }
 
 
 def _links(report: Report) -> Iterator[tuple[str, str]]:
@@ -200,28 +182,33 @@ def _placed(cards: Sequence[Card]) -> Iterator[tuple[Card, str]]:
 def _answered(question: str, cards: Sequence[Card], report: Report) -> dict[str, Any]:
     """The cards under a question; on a phone the sentences of the `first` two stand above both."""
     made = [_card(card, report, place) for card, place in _placed(cards)]
-    pictured = [one for one in made if one["drawings"]][:2]
+    pictured = [one for one in made if one["svg"]][:2]
     return {"question": question, "cards": made, "first": pictured if len(pictured) == 2 else []}
 
 
 def _card(card: Card, report: Report, place: str) -> dict[str, Any]:
-    """A card with its drawings. Without any, its table stands for the picture."""
-    found: dict[str, Any] = {"is": card, "id": f"card-{card.name}", "place": place}
-    found["dots"] = isinstance(card.picture, DotPlot)
-    found |= {"drawings": None, "table": None, "narrow_table": None, "numbers": None}
-    picture = card.picture
+    """A card with its drawing, or with its table where that is the picture."""
+    picture, name = card.picture, f"card-{card.name}"
+    found = {"is": card, "id": name, "place": place, "dots": isinstance(picture, DotPlot)}
+    found |= {"svg": "", "table": None, "narrow_table": None, "numbers": None}
     if isinstance(picture, Table):
         turned = 1 < len(picture.rows) + 1 < len(picture.columns)
-        narrow = transposed(picture) if turned else None
-        return found | {"table": picture, "narrow_table": narrow}
+        return found | {
+            "table": picture,
+            "narrow_table": transposed(picture) if turned else None,
+        }
     if picture is None:
         return found
-    drawings = drawn(picture, report.backends, found["id"])
-    if drawings is None or not drawings.wide:
-        return found | {"table": picture.table}
-    svg = [Markup(drawing) for drawing in drawings]  # noqa: S704 - all text in it is escaped
-    looks = plots.legend(picture, report.backends) if isinstance(picture, Figure) else []
-    return found | {"drawings": svg, "numbers": picture.table, "legend": looks}
+    return found | {"numbers": picture.table, **_drawn(picture, report.backends, name, {})}
+
+
+def _drawn(
+    picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[str, int]
+) -> dict[str, Any]:
+    """A picture, with its legend."""
+    svg = Markup(drawn(picture, backends, name, cases))  # noqa: S704 - all text in it is escaped
+    legend = plots.legend(picture, backends) if isinstance(picture, Figure) else []
+    return {"svg": svg, "legend": legend}
 
 
 def transposed(table: Table) -> Table:
@@ -249,20 +236,12 @@ def _section(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, 
         kind = block.kind if isinstance(block, Text) else type(block).__name__.lower()
         if not parts or parts[-1]["kind"] != kind:
             parts.append({"kind": kind, "blocks": []})
-        drawing, looks, name = "", [], f"{part.name}-{number}"
-        if isinstance(block, Figure):
-            drawing = plots.svg(block, report.backends, name, cases)
-            looks = plots.legend(block, report.backends)
-        elif isinstance(block, Maps):
-            drawing = maps.svg(block, name)
-        elif isinstance(block, Bars):
-            drawing = bars.svg(block, name)
-        elif isinstance(block, WallChart):
-            drawing = "".join(drawn(block, report.backends, name) or ())
-        wide = isinstance(block, Maps | WallChart) or (
-            isinstance(block, Figure) and len(block.panels) > 1
-        )
-        svg = Markup(drawing)  # noqa: S704 - all text in it is escaped
-        size = "wide" if wide else ""
-        parts[-1]["blocks"].append({"is": block, "svg": svg, "legend": looks, "size": size})
+        found: dict[str, Any] = {"is": block}
+        if not isinstance(block, Text | Table):
+            wide = isinstance(block, Maps | WallChart) or (
+                isinstance(block, Figure) and len(block.panels) > 1
+            )
+            found["size"] = "wide" if wide else ""
+            found |= _drawn(block, report.backends, f"{part.name}-{number}", cases)
+        parts[-1]["blocks"].append(found)
     return {"name": part.name, "title": part.title, "parts": parts}

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 
-from ..claims.ledger import Claim, ledgers, merged, tally
-from ..claims.subjects.claims import tables
-from ..data.row_groups import records
+from ..claims.ledger import Claim, ledgers, merged
+from ..claims.subjects.claims import statements_text, tables
 from .report import Report
 from .terminal_blocks import render_block
 
@@ -16,14 +15,14 @@ SCHEMA = 1
 
 def claims_of(report: Report) -> list[Claim]:
     """Every claim once, over all runs and environments."""
-    return merged(list(ledgers(records(report.frame), report.meta).values()))
+    return merged(list(ledgers(report.rows, report.meta).values()))
 
 
 def render(claims: Sequence[Claim]) -> Iterator[RenderableType]:
     """Tables and the tally, for the terminal."""
     for table in tables(claims):
         yield from render_block(table)
-    yield f"{tally(claims)}."
+    yield f"{statements_text(claims)}."
 
 
 def as_json(claims: Sequence[Claim]) -> str:

@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from ..data.row_groups import records
 from ..elements import Block, Card, Table, Text
 from ..formatting import markdown_cell, markdown_grid
 from .report import SUMMARY, Part, Report
-from .run_titles import page_title, questions, subtitle
+from .run_titles import page_title, questions
 
 MOST_BYTES = 900_000  # GitHub drops a job summary of more than 1024 KiB
 CLOSING_BYTES = 2_000  # of these, for the names of sections that are not there
@@ -45,13 +44,8 @@ def render(report: Report) -> str:
 
 def _head(report: Report) -> Iterator[str]:
     yield f"# attnbench: {markdown_cell(page_title(report.meta))}"
-    rows = records(report.frame)
-    lines = []
-    for name, run in report.meta.items():
-        about = subtitle(run, [row for row in rows if row["run"] == name])
-        title = f"{report.titles[name]}: " if len(report.meta) > 1 else ""
-        lines.append(markdown_cell(title + about))
-    yield "\\\n".join(lines)
+    headers = (": ".join(filter(None, header)) for header in report.headers.values())
+    yield "\\\n".join(map(markdown_cell, headers))
     asked = {card.question for card in report.cards}  # those stand above their answers
     yield from (f"_{markdown_cell(one)}_" for one in questions(report.meta) if one not in asked)
     if report.badges:

@@ -10,11 +10,10 @@ from math import floor, isfinite, log10
 from statistics import median
 from typing import Any
 
-import pandas as pd
-
 from ...harness.files.printable import visible
 from ..data.columns import NESTED_COLUMNS
-from ..data.row_groups import records
+from ..data.load import columns_of
+from ..data.row_groups import Row
 
 DIGITS = 5
 FEWEST_EQUAL = 3  # a column is encoded by its values if each occurs this often on average
@@ -28,13 +27,12 @@ SAMPLES_ARE = {
 }
 
 
-def page_data(table: pd.DataFrame, most_bytes: int) -> str:
+def page_data(rows: Sequence[Row], most_bytes: int) -> str:
     """JSON that is safe in a script element: no `<`, no control characters, only ASCII.
 
     To save room, only samples are left out.
     """
-    rows = records(table)
-    columns = [name for name in table.columns if name not in (*NESTED_COLUMNS, "log_tail")]
+    columns = [name for name in columns_of(rows) if name not in (*NESTED_COLUMNS, "log_tail")]
     values = _json({name: _column([row[name] for row in rows]) for name in columns})
     kind, samples = _samples([row.get("block_ms") for row in rows], most_bytes - len(values))
     text = f"{SAMPLES_ARE[kind]}. Numbers are rounded to {DIGITS} digits on this page only."

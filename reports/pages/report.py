@@ -7,18 +7,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-import pandas as pd
-
-from ..data.copies import first_copies
-from ..data.load import frame
+from ..data.load import rows_of
 from ..data.read import Run, read_runs
-from ..data.row_groups import records
+from ..data.row_groups import Row, first_copies
 from ..data.run_meta import Meta, by_question, run_meta
 from ..elements import Badge, Block, Card, Text
 from ..subjects import Rows, Teller, cards, name_of, tellers_of
-from ..subjects._badges import badges
+from ..subjects.summary import badges
 from .exactness_marks import marked, marked_names
-from .run_titles import page_title, questions, run_titles
+from .run_titles import page_title, questions, run_titles, subtitle
 
 WITH_RUN_NAMES = ("environment",)  # sections that say in which folder a run is
 SUMMARY = "summary"  # the first subject: how the run went
@@ -45,7 +42,7 @@ class Report:
     """`names`: each backend, with its mark if it is not exact: `linformer ~`."""
 
     runs: Sequence[Run]
-    frame: pd.DataFrame
+    rows: list[Row]
     meta: Meta
     names: Mapping[str, str]
 
@@ -75,6 +72,17 @@ class Report:
         """What each run is called, by its name."""
         return run_titles(self.meta)
 
+    @property
+    def headers(self) -> Mapping[str, tuple[str, str]]:
+        """Of each run its title, "" if there is only one, and its device, sizes and date."""
+        return {
+            name: (
+                self.titles[name] if len(self.meta) > 1 else "",
+                subtitle(run, [row for row in self.rows if row["run"] == name]),
+            )
+            for name, run in self.meta.items()
+        }
+
     @cached_property
     def cards(self) -> Sequence[Card]:
         """The answers, in the page's order."""
@@ -89,7 +97,7 @@ class Report:
     @cached_property
     def badges(self) -> Sequence[Badge]:
         """Reasons to trust the latencies or not, good ones first; none without cases."""
-        found = badges(records(self.frame), self.meta) if len(self.frame) else ()
+        found = badges(self.rows, self.meta) if self.rows else ()
         return sorted(found, key=lambda badge: STATES.index(badge.state))
 
     @cached_property
@@ -100,14 +108,7 @@ class Report:
 
     @cached_property
     def _rows(self) -> Rows:
-        every, first = self.frame, first_copies(self.frame)
-        rows = records(every)
-        return Rows(
-            every=rows,
-            first=rows if first is every else records(first),
-            columns=every.columns,
-            meta=self.meta,
-        )
+        return Rows(every=self.rows, first=first_copies(self.rows), meta=self.meta)
 
     @property
     def subjects(self) -> list[Teller]:
@@ -152,7 +153,7 @@ def per_question(report: Report) -> list[Report]:
         replace(
             report,
             runs=[runs[name] for name in meta],
-            frame=report.frame[report.frame["run"].isin(meta)].reset_index(drop=True),
+            rows=[row for row in report.rows if row["run"] in meta],
             meta=meta,
         )
         for meta in by_question(report.meta).values()
@@ -168,5 +169,5 @@ def page_path(run_paths: Sequence[str | Path]) -> Path:
 def open_report(run_paths: Sequence[str | Path], *, salvage: bool = False) -> Report:
     """`salvage`: without rows that cannot be read. Raises BadRun."""
     runs = read_runs(run_paths, salvage=salvage)
-    table, meta = frame(runs), run_meta(runs)
-    return Report(runs=runs, frame=table, meta=meta, names=marked_names(table, meta))
+    rows, meta = rows_of(runs), run_meta(runs)
+    return Report(runs=runs, rows=rows, meta=meta, names=marked_names(rows, meta))

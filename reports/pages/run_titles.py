@@ -1,7 +1,7 @@
 """What a page calls its runs: by their scenarios, never by the names of folders."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -40,7 +40,7 @@ def questions(meta: Meta) -> list[str]:
     return list(dict.fromkeys(filter(None, map(question, meta.values()))))
 
 
-def subtitle(run: Mapping[str, Any], rows: list[Row]) -> str:
+def subtitle(run: Mapping[str, Any], rows: Sequence[Row]) -> str:
     """`AMD EPYC (cpu), 1 thread · fp32, batch 1, d_model 512 · 21 Nov 2026`."""
     device = device_name(run)
     threads = run["environment"].get("threads")

@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator
 from rich.console import RenderableType
 from rich.markup import escape
 
-from ..data.row_groups import records
 from ..elements import Card, Table, Text
 from ..subjects import name_of, tellers
+from ..subjects._memory_over_n import wall_groups
+from ..subjects.wall import walls
+from .exactness_marks import marked
 from .report import SUMMARY, Part, Report
-from .run_titles import page_title, questions, subtitle
+from .run_titles import page_title, questions
 from .terminal_blocks import MOST_ROWS, grid, render_block, safe
 
 USUAL = (SUMMARY,)
@@ -48,12 +50,9 @@ def _section(part: Part) -> Iterator[RenderableType]:
 def head(report: Report) -> Iterator[RenderableType]:
     """Scenario, device and date, the question, and how far to trust the numbers."""
     yield f"[bold]{safe(page_title(report.meta))}[/]"
-    rows = records(report.frame)
-    for name, run in report.meta.items():
-        about = subtitle(run, [row for row in rows if row["run"] == name])
-        title = f"{report.titles[name]}: " if len(report.meta) > 1 else ""
-        yield f"[dim]{safe(title + about)}[/]"
-    yield from (safe(question) for question in questions(report.meta))
+    for header in report.headers.values():
+        yield f"[dim]{safe(': '.join(filter(None, header)))}[/]"
+    yield from map(safe, questions(report.meta))
     if report.badges:
         cautions = (f"{one.label}" for one in report.badges if one.state == "caution")
         named = ", ".join(cautions)
@@ -74,6 +73,12 @@ def render_card(card: Card) -> Iterator[RenderableType]:
     picture = card.picture
     if picture is not None:
         yield grid(picture if isinstance(picture, Table) else picture.table)
+
+
+def searched_walls(report: Report) -> Iterator[RenderableType]:
+    """A table of all searches for the longest N."""
+    if searched := wall_groups(report.meta):
+        yield from render_block(marked(walls(searched), report.names))
 
 
 def terminal_summary(report: Report) -> list[str]:

@@ -4,7 +4,7 @@ A subject is a module of this folder, or of `reports/PACK/subjects/`, whose name
 `_`. It is found by its file: no list is edited to add one. `block.py` is the one to copy.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -12,6 +12,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
+from ..data.load import columns_of
 from ..data.row_groups import Row
 from ..data.run_meta import Meta, about, by_question, scenario_name
 from ..elements import Block, Card, Figure, Table, Text, note
@@ -98,13 +99,12 @@ def name_of(one: Teller) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """The rows of some runs, with and without further copies of a case (`--replicate`), and the
-    columns that they have; what each subject says of them is made once.
+    """The rows of some runs, with and without further copies of a case (`--replicate`); what each
+    subject says of them is made once.
     """
 
     every: Sequence[Row]
     first: Sequence[Row]
-    columns: Collection[str]
     meta: Meta
 
     @cached_property
@@ -122,17 +122,23 @@ class Rows:
         """What the subject has to say."""
         if one.__name__ not in self._told:
             rows = self.every if getattr(one, "ALL_COPIES", False) else self.first
-            self._told[one.__name__] = tell(one, rows, self.columns, self.meta)
+            self._told[one.__name__] = tell(one, rows, self.meta)
         return self._told[one.__name__]
 
 
-def tell(one: Teller, rows: Sequence[Row], columns: Collection[str], meta: Meta) -> Subject:
-    """What the subject has to say; its card has the subject's name. `columns`: of these rows."""
-    missing = [column for column in one.NEEDS if column not in columns]
+def tell(one: Teller, rows: Sequence[Row], meta: Meta) -> Subject:
+    """What the subject has to say. Its card has the subject's name, and is wide if its figure has
+    many panels.
+    """
+    known = columns_of(rows)
+    missing = [column for column in one.NEEDS if column not in known]
     if missing:
         return Subject(lacking=f"the runs have no {', '.join(missing)}.")
     told = one.subject(rows, meta)
-    return told if told.card is None else replace(told, card=replace(told.card, name=name_of(one)))
+    if (card := told.card) is None:
+        return told
+    wide = card.wide or (isinstance(card.picture, Figure) and len(card.picture.panels) > 2)
+    return replace(told, card=replace(card, name=name_of(one), wide=wide))
 
 
 def cards(rows: Rows) -> list[Card]:

@@ -1,6 +1,8 @@
-"""From which N on one backend is faster than another one, or needs fewer bytes."""
+"""From which N on a ratio is beyond an edge: one backend faster than another one, or attention more
+than half of a block.
+"""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, log
@@ -12,68 +14,93 @@ from ..ratio import Ratio, time_ratio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossover:
-    """From which N on `backend` is clearly faster.
+    """Where ratios of times, by N in order, are clearly below an edge, or above it.
 
-    `ratios`: its time over that of `against`, at every N at which both were timed, in order.
+    `ignored`: lengths that decide nothing. At lengths that are neither in `holds_at` nor in
+    `fails_at` nobody can tell.
     """
 
-    backend: str
-    against: str
     ratios: Mapping[int, Ratio]
+    edge: float = 1
+    above: bool = False
+    ignored: Collection[int] = ()
 
     @property
     def lengths(self) -> tuple[int, ...]:
         return tuple(self.ratios)
 
     @property
-    def faster_at(self) -> tuple[int, ...]:
-        """Where it is clearly so; at lengths that are in neither the two cannot be told apart."""
-        return tuple(n for n, ratio in self.ratios.items() if ratio.high < 1)
+    def holds_at(self) -> tuple[int, ...]:
+        return self._beyond(above=self.above)
 
     @property
-    def slower_at(self) -> tuple[int, ...]:
-        return tuple(n for n, ratio in self.ratios.items() if ratio.low > 1)
+    def fails_at(self) -> tuple[int, ...]:
+        return self._beyond(above=not self.above)
+
+    def _beyond(self, *, above: bool) -> tuple[int, ...]:
+        return tuple(
+            n
+            for n, ratio in self.ratios.items()
+            if (ratio.low > self.edge if above else ratio.high < self.edge)
+            if n not in self.ignored
+        )
 
     @property
-    def faster_from(self) -> int | None:
-        """From which N on at every length; None if it is not at the longest."""
-        return holds_from(self.ratios, lambda n: n in self.faster_at)
+    def start(self) -> int | None:
+        """From which N on it holds at every length; None if it does not at the longest."""
+        return holds_from(self.ratios, lambda n: n in self.holds_at)
 
     @property
-    def slower_to(self) -> int | None:
-        """The longest N below at which it is clearly slower, if any."""
-        start = self.faster_from
-        return max((n for n in self.slower_at if start is None or n < start), default=None)
+    def last_fail(self) -> int | None:
+        return self.fails_at[-1] if self.fails_at else None
 
     @property
     def even_at(self) -> float | None:
         """Where straight lines through the ratios measured between these two, on logarithms, cross
-        a ratio of 1; None if they do so several times.
+        the edge; None if they do so several times.
         """
-        low, high = self.slower_to, self.faster_from
+        low, high = self.last_fail, self.start
         if low is None or high is None:
             return None
-        between = [(n, log(one.value)) for n, one in self.ratios.items() if low <= n <= high]
-        return crossing(between)
+        points = [(n, log(one.value / self.edge)) for n, one in self.ratios.items()]
+        changes = [
+            (one, other)
+            for one, other in pairwise(point for point in points if low <= point[0] <= high)
+            if (one[1] > 0) != (other[1] > 0)
+        ]
+        if len(changes) != 1:
+            return None  # with several, which one counts is noise
+        ((n, above), (m, below)) = changes[0]
+        return exp(log(n) + above / (above - below) * log(m / n))
 
     @property
-    def text(self) -> str:
-        """`from N = 2k on (slower up to 1k, even at about 1400)`, `at N = 4k, the longest`."""
-        first, last = self.lengths[0], self.lengths[-1]
-        start, slower_to, even_at = self.faster_from, self.slower_to, self.even_at
-        if start is None and self.faster_at:
-            return f"only at N = {list_text([count_text(n) for n in self.faster_at])}"
+    def where(self) -> str:
+        """`from N = 2k on`, `at N = 4k, the longest`, `only at N = 1k`, `at no N up to 4k`."""
+        start, first, last = self.start, self.lengths[0], self.lengths[-1]
+        if start is None and self.holds_at:
+            return f"only at N = {list_text([count_text(n) for n in self.holds_at])}"
         if start is None:
-            return f"not up to N = {count_text(last)}"
-        if start == first and first != last:
+            return f"at no N up to {count_text(last)}"
+        if start == first != last:
             return f"at every N from {count_text(first)} to {count_text(last)}"
-        text = from_text(start, self.lengths, f"N = {count_text(start)}")
-        if slower_to is None:
-            return text
-        even = "" if even_at is None else f", even at about {float(f'{even_at:.2g}'):.0f}"
-        below = {n for n in self.lengths if n <= slower_to}
-        where = "up to" if below <= set(self.slower_at) else "at"
-        return f"{text} (slower {where} {count_text(slower_to)}{even})"
+        return from_text(start, self.lengths, f"N = {count_text(start)}")
+
+    def text(self, fails: str, even: str) -> str:
+        """`from N = 2k on (slower up to 1k, even at about 1400)`."""
+        return self.where + (self.before(fails, even) if self.start is not None else "")
+
+    def before(self, fails: str, even: str) -> str:
+        """` (slower up to 1k, even at about 1400)`; "" if it fails nowhere."""
+        if self.last_fail is None:
+            return ""
+        until = "up to" if self.fails_at == self.lengths[: len(self.fails_at)] else "at"
+        half = "" if self.even_at is None else f", {even} at about {about_text(self.even_at)}"
+        return f" ({fails} {until} {count_text(self.last_fail)}{half})"
+
+
+def about_text(n: float) -> str:
+    """Two digits."""
+    return f"{float(f'{n:.2g}'):.0f}"
 
 
 def holds_from(lengths: Iterable[int], holds: Callable[[int], bool]) -> int | None:
@@ -96,10 +123,12 @@ def from_text(start: int, lengths: Sequence[int], where: str) -> str:
 
 
 def crossover(rows: Sequence[Row], backend: str, against: str) -> Crossover | None:
-    """Among the rows of one problem over N; None if the two have no timed length in common."""
+    """Where one is faster, among the rows of one problem over N; None if the two have no timed
+    length in common.
+    """
     pairs = _pairs(rows, backend, against).items()
     ratios = {n: ratio for n, pair in pairs if (ratio := time_ratio(*pair)) is not None}
-    return Crossover(backend=backend, against=against, ratios=ratios) if ratios else None
+    return Crossover(ratios=ratios) if ratios else None
 
 
 def fewer_bytes_from(
@@ -123,15 +152,3 @@ def _pairs(rows: Sequence[Row], backend: str, against: str) -> dict[int, tuple[R
         for name in (backend, against)
     )
     return {n: (ours[n], theirs[n]) for n in sorted(ours.keys() & theirs.keys())}
-
-
-def crossing(points: Sequence[tuple[int, float]]) -> float | None:
-    """The N at which straight lines through these values, over log N, are 0.
-
-    None without a change of sign, and with several: which one counts is then noise.
-    """
-    changes = [(one, other) for one, other in pairwise(points) if (one[1] > 0) != (other[1] > 0)]
-    if len(changes) != 1:
-        return None
-    ((n, above), (m, below)) = changes[0]
-    return exp(log(n) + above / (above - below) * log(m / n))

@@ -1,51 +1,49 @@
 """Memory over N as a card: what each backend needs, how it grows, and the longest N that fits."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..data.row_groups import Group, Row, case_key
 from ..data.run_meta import Meta, budget_bytes, caption
-from ..elements import Card, Table, WallChart, WallLine, WallPoint, table_of
+from ..elements import Card, Marked, Table, WallChart, WallLine, WallPoint
 from ..formatting import (
     STATUS_WORDS,
     bytes_text,
-    count_text,
+    in_brackets,
     length_text,
     list_text,
+    more_below,
     number_text,
+    paragraph,
     plural,
     size_text,
 )
 from ..quantity import Cell, Number
 from ..words import SAME_RATIO
 from ._memory_over_n import OUT_OF_MEMORY, MemoryCurve, memory_curves, need_bytes
-from ._over import n_text
+from ._over import by_backend, lines_over, n_text
 
 MOST_CLAUSES = 3  # on backends that still fit
 MOST_NAMES = 4  # in one clause of the sentence; the picture has them all
 Curves = Mapping[int, Sequence[MemoryCurve]]  # by number of heads
 
 
-def memory_card(found: Sequence[dict[int, Group]], meta: Meta, name: str) -> Card | None:
+def memory_card(found: Sequence[dict[int, Group]], meta: Meta) -> Card | None:
     """Of the first of these families, a panel for most heads and one for fewest.
 
     None if nothing ran and nothing ran out of memory.
     """
-    family = found[0]
-    shown = sorted({max(family), min(family)}, reverse=True)
-    curves = {heads: memory_curves(family[heads], meta) for heads in shown}
+    shown = drawn(found[0])
+    curves = {group.problem["heads"]: memory_curves(group, meta) for group in shown}
     every = [curve for some in curves.values() for curve in some]
     if not any(curve.measured or curve.stops for curve in every):
         return None
-    most, group = shown[0], family[shown[0]]
+    group, most = shown[0], shown[0].problem["heads"]
     budget = budget_bytes(meta[group.problem["run"]])
     size = None if budget is None else int(budget)
     sentence = _sentence(most, curves, size)
     others = [part for part in group.label.split(", ") if part != f"h\u00a0=\u00a0{most}"]
-    ends = [f"With {plural(heads, 'head')}: {ends_text(some)}." for heads, some in curves.items()]
-    within = f", against a budget of {bytes_text(size)}" if size else ""
     return Card(
-        name=name,
         title="The wall" if any(one.stops for one in curves[most]) else "Memory over N",
         subtitle=", ".join(
             (
@@ -60,15 +58,17 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta, name: str) -> Car
                 (plural(heads, "head"), tuple(map(_line, some))) for heads, some in curves.items()
             ),
             budget_bytes=size,
-            description=" ".join(
-                [f"Memory needed over sequence length N, both logarithmic{within}.", *ends]
-            ),
-            table=_table(curves),
+            description=f"Memory needed over sequence length N, both logarithmic. {sentence}",
+            table=needs_table(shown),
             title=sentence,
             caption=caption(group.problem, meta),
         ),
-        note=_note(every, len(family) - len(shown), len(found) - 1),
+        note=_note(every, len(found[0]) - len(shown), len(found) - 1),
     )
+
+
+def drawn(family: Mapping[int, Group]) -> list[Group]:
+    return [family[heads] for heads in sorted({max(family), min(family)}, reverse=True)]
 
 
 def _line(curve: MemoryCurve) -> WallLine:
@@ -229,30 +229,24 @@ def _note(every: Sequence[MemoryCurve], heads_between: int, problems: int) -> st
         "Crossings by formula, which matches every measured point.": computed,
         "The longest N was found by trials.": any(curve.searched for curve in every),
         f"{plural(heads_between, 'number')} of heads between are below.": heads_between > 0,
-        f"{plural(problems, 'more problem')} below.": problems > 0,
     }
-    return " ".join(part for part, is_so in parts.items() if is_so)
+    return paragraph(*(part for part, is_so in parts.items() if is_so), more_below(problems))
 
 
-def _table(curves: Curves) -> Table:
-    columns = {
-        f"{curve.backend}, h\u00a0=\u00a0{heads}": {row["seq_len"]: row for row in curve.rows}
-        for heads, some in curves.items()
-        for curve in some
-    }
-
-    def of(known: Mapping[int, Row]) -> Callable[[int], Cell]:
-        return lambda n: _need(known[n]) if n in known else ""
-
-    return table_of(
+def needs_table(found: Sequence[Group], *, folded: bool = False) -> Table:
+    """Every length of some problems over N."""
+    return by_backend(
         "Memory needed: inputs and peak (predictions in brackets)",
-        sorted({n for known in columns.values() for n in known}),
-        {"N": count_text, **{name: of(known) for name, known in columns.items()}},
+        *lines_over(found, "seq_len"),
+        lambda row, _: Marked(cell=_need(row), case=case_key(row)),
+        folded=folded,
     )
 
 
 def _need(row: Row) -> Cell:
     size = bytes_text(need_bytes(row))
-    if row["status"] == "ok":
-        return Number(size if row.get("needed_bytes") is not None else f"({size})")
-    return Number(STATUS_WORDS[row["status"]] + (f" ({size})" if size else ""))
+    if row["status"] != "ok":
+        return Number(STATUS_WORDS[row["status"]] + in_brackets(size))
+    if not size:
+        return "not measured"
+    return Number(size if row.get("needed_bytes") is not None else f"({size})")

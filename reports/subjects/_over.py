@@ -5,18 +5,14 @@ from functools import partial
 
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_title, backends, case_key, family, value_text
-from ..elements import Block, Marked, Panel, Series, Table, note, table_of
-from ..formatting import capital, length_text, plural
-from ..quantity import Cell, Unit
+from ..data.run_meta import Meta, caption
+from ..elements import Block, Figure, Marked, Panel, Series, Table, note, table_of
+from ..formatting import STATUS_WORDS, capital, length_text, plural
+from ..quantity import Cell, Quantity, Unit
 
 N_LABEL = "sequence length N (1k = 1024)"
 SPARSE = "sparse_"  # backends whose names begin with this compute a sparse mask only
 MOST_PANELS = 3
-HOW_TIME = (
-    "both logarithmic, one line per backend, with 95 % intervals as bars. A cross at the upper edge"
-    " marks a case that failed. The table below has"
-)
-"""How to read a picture of latencies, for screen readers."""
 
 
 def is_sparse(row: Row) -> bool:
@@ -52,6 +48,7 @@ def panel(
     axis: str = "seq_len",
     column: str = "latency_{}ms",
     *,
+    x_label: str = "",
     y_label: str = "latency",
     unit: Unit = "ms",
     line: tuple[float, str] | None = None,
@@ -69,7 +66,7 @@ def panel(
             series += [_series(failed, axis, "")] if failed else []
     return Panel(
         title=group.label,
-        x_label=N_LABEL if axis == "seq_len" else axis_title(axis),
+        x_label=x_label or (N_LABEL if axis == "seq_len" else axis_title(axis)),
         y_label=y_label,
         unit=unit,
         series=tuple(series),
@@ -92,6 +89,38 @@ def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
         high=high if column else (),
         cases=tuple(map(case_key, mine)),
     )
+
+
+def latencies(
+    shown: Sequence[Group],
+    title: str,
+    meta: Meta,
+    *,
+    axis: str = "seq_len",
+    table: Table | None = None,
+) -> Figure:
+    """A panel for each problem; the caption has what they share. `table`: if it is not that of the
+    latencies.
+    """
+    first, *others = (caption(group.problem, meta).split(" · ") for group in shown)
+    return Figure(
+        title=title,
+        caption=" · ".join(part for part in first if all(part in other for other in others)),
+        panels=tuple(panel(group, axis) for group in shown),
+        table=table
+        or by_backend(
+            f"Latency over {axis_title(axis)}, with 95 % intervals",
+            *lines_over(shown, axis),
+            lambda row, _: _latency(row),
+            folded=True,
+        ),
+    )
+
+
+def _latency(row: Row) -> Cell:
+    if row["status"] != "ok":
+        return STATUS_WORDS[row["status"]]
+    return Quantity(row["latency_ms"], "ms", row["latency_low_ms"], row["latency_high_ms"])
 
 
 def not_drawn(left: Sequence[Group], table: str = "") -> Iterator[Block]:

@@ -1,20 +1,22 @@
 """What probes found in calls of their own: the kernels of a call, and tables of other probes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from math import isfinite
+from typing import Any
 
+from ...harness.stats.intervals import Interval
 from ..data.row_groups import Row, distinguishing_axes, label, problem
 from ..elements import Block, Table, note
 from ..formatting import (
-    beyond_text,
     bytes_text,
+    capital,
     number_text,
     plural,
     share_text,
     time_text,
     whole_text,
 )
-from ..quantity import Cell, Number, Quantity
+from ..quantity import Cell, Number, Quantity, joules_text
 
 KERNELS, CALLS = "kernel_table", "profiled_call_count"
 OTHERS = "(all others)"  # the probe's own entry for kernels that it does not list
@@ -23,26 +25,20 @@ Entry = Mapping[str, Any]
 ACRONYMS = {word.lower(): word for word in ("SM", "GPU", "CPU", "DRAM", "HMMA", "NVLink", "PCIe")}
 
 
-class Ending(NamedTuple):
-    """How columns with this ending of their name are written."""
-
-    unit: str
-    text: Callable[[float], str] = number_text
-    scale: float = 1
-
-
-ENDINGS = {
-    "_ratio": Ending(" %", scale=100),
-    "_bytes": Ending("", bytes_text),
-    "_mhz": Ending(" MHz"),
-    "_ms": Ending("", time_text),
-    "_s": Ending("", time_text, scale=1000),
-    "_w": Ending(" W"),
-    "_j": Ending(" J"),
-    "_c": Ending(" °C"),
-    "_count": Ending("", whole_text),
-    "_mask": Ending("", lambda value: f"0x{int(value):x}"),
+ENDINGS: dict[str, Callable[[float], str]] = {
+    "_cpu_ratio": lambda share: share_text(share, "for torch's threads alone"),
+    "_ratio": share_text,
+    "_bytes": bytes_text,
+    "_mhz": lambda clock: f"{number_text(clock)} MHz",
+    "_ms": time_text,
+    "_s": lambda time_s: time_text(1000 * time_s),
+    "_w": lambda power: f"{number_text(power)} W",
+    "_j": joules_text,
+    "_c": lambda temperature: f"{number_text(temperature)} °C",
+    "_count": whole_text,
+    "_mask": lambda mask: f"0x{int(mask):x}",
 }
+"""How columns with this ending of their name are written."""
 
 
 def _ending(name: str) -> str:
@@ -52,15 +48,21 @@ def _ending(name: str) -> str:
 def column_title(name: str) -> str:
     """`SM clock` for sm_clock_mhz."""
     ending = _ending(name)
-    kept = name if ending in ("_count", "_mask") else name.removesuffix(ending)
+    cut = "_ratio" if ending == "_cpu_ratio" else ending
+    kept = name if ending in ("_count", "_mask") else name.removesuffix(cut)
     return " ".join(ACRONYMS.get(word, word) for word in kept.split("_"))
 
 
 def reading_text(name: str, value: float) -> str:
     """A value of this column with its unit, which the name tells: `1755 MHz`, `12.5 %`."""
-    ending = ENDINGS.get(_ending(name), Ending("", whole_text))
-    beyond = beyond_text(value) if ending.unit == " %" else ""
-    return f"{ending.text(value * ending.scale)}{ending.unit}{beyond}"
+    return ENDINGS.get(_ending(name), whole_text)(value)
+
+
+def mean_text(name: str, found: Interval) -> Number:
+    """A mean with half the width of its interval, if it has one: `81.0 % ± 2.00 %`."""
+    known = isfinite(found.low)
+    half = f" ± {reading_text(name, (found.high - found.low) / 2)}" if known else ""
+    return Number(reading_text(name, found.value) + half)
 
 
 def table_entries(row: Row, name: str) -> list[Entry]:
@@ -155,9 +157,8 @@ def _entries(table: str, case: str, entries: Sequence[Entry]) -> Table:
     keys = list(dict.fromkeys(key for entry in entries for key in entry))
     left = len(entries) - MOST_ENTRIES
     more = f"; {plural(left, 'more entry', 'more entries')} in rows.jsonl" if left > 0 else ""
-    title = column_title(table)
     return Table(
-        title=f"{title[:1].upper()}{title[1:]} of {case}{more}",
+        title=f"{capital(column_title(table))} of {case}{more}",
         columns=tuple(column_title(str(key)) for key in keys),
         rows=tuple(
             tuple(_cell(str(key), entry.get(key)) for key in keys)

@@ -1,18 +1,20 @@
 """The device over time: one figure per run and kind of sampler, for the utilization section."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from math import inf
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
-
-import pandas as pd
 
 from ..data.read import BadRun
 from ..data.row_groups import Row
 from ..data.run_meta import Meta, run_caption
 from ..data.telemetry import telemetry, telemetry_files
 from ..elements import Block, Figure, Panel, Series, Table, note
-from ..formatting import beyond_text, number_text, percent_text, plural
-from ..quantity import Unit
+from ..formatting import percent_text, plural
+from ..quantity import Number, Unit
+from ._probe_tables import reading_text
 
 MOST_POINTS = 400  # per line, breaks included
 GAP_PERIODS = 3  # of the sampler: a longer gap breaks the line
@@ -26,11 +28,6 @@ class Quantity(NamedTuple):
     title: str
     unit: Unit = "plain"
 
-    def of(self, samples: pd.DataFrame) -> "pd.Series[float]":
-        """In the unit of the title."""
-        scale = GIB if self.column.endswith("_bytes") else 1
-        return samples[self.column].astype("float64") / scale
-
 
 QUANTITIES = {
     "gpu": (
@@ -42,36 +39,40 @@ QUANTITIES = {
     "host": (
         Quantity("cpu_ratio", "all cores busy", "share"),
         Quantity("cpu_clock_mhz", "CPU clock (MHz)"),
-        Quantity("resident_bytes", "memory of the workers (GiB)"),
+        Quantity("resident_bytes", "memory of the workers", "bytes"),
     ),
 }
-GIB = 1 << 30
+
+
+class _Point(NamedTuple):
+    """`segment`: the number of the unbroken stretch that it is part of."""
+
+    segment: int
+    x: float
+    y: float
 
 
 def traces(
-    samples: pd.DataFrame, quantity: Quantity, names: Mapping[str, str], period_s: float
+    samples: Sequence[Row], quantity: Quantity, names: Mapping[str, str], period_s: float
 ) -> Iterator[Series]:
     """One per backend that ran, by `names` (case -> backend), and one for everything else.
 
     x: seconds since the first sample. The clock goes back if the machine was restarted in between.
     """
-    since_ns = samples["t_ns"] - samples["t_ns"].iloc[0]
-    known = pd.DataFrame(
-        {
-            "x": since_ns.astype("float64") / NS_PER_S,
-            "y": quantity.of(samples),
-            "name": [names.get(str(what), "other") for what in samples["what"]],
-        }
-    ).dropna()
-    known["segment"] = (
-        (known["name"] != known["name"].shift())
-        | ~(known["x"].diff().between(0, GAP_PERIODS * period_s))
-    ).cumsum()
-    for name, mine in known.groupby("name", sort=False):
-        yield _trace(str(name), mine)
+    lines: dict[str, list[_Point]] = {}
+    segment, last_name, last_x = 0, "", -inf
+    for sample in samples:
+        if (y := sample[quantity.column]) is None:
+            continue
+        x = (sample["t_ns"] - samples[0]["t_ns"]) / NS_PER_S
+        name = names.get(sample["what"], "other")
+        segment += name != last_name or not 0 <= x - last_x <= GAP_PERIODS * period_s
+        last_name, last_x = name, x
+        lines.setdefault(name, []).append(_Point(segment, x, y))
+    return (_trace(name, points) for name, points in lines.items())
 
 
-def _trace(name: str, points: pd.DataFrame) -> Series:
+def _trace(name: str, points: Sequence[_Point]) -> Series:
     """One line of a timeline, of at most MOST_POINTS points; y is None at its breaks.
 
     Many points are thinned to the lowest and the highest of each part; in the worst case each of
@@ -79,27 +80,27 @@ def _trace(name: str, points: pd.DataFrame) -> Series:
     """
     if len(points) > MOST_POINTS // 2:
         size = -(-len(points) // (MOST_POINTS // 4))
-        parts = points.groupby(pd.Series(range(len(points)), index=points.index) // size)["y"]
-        points = points.loc[sorted({*parts.idxmin(), *parts.idxmax()})]
+        parts = [points[start : start + size] for start in range(0, len(points), size)]
+        ends = [end(part, key=lambda point: point.y) for part in parts for end in (min, max)]
+        points = sorted(set(ends))
     x: list[float] = []
     y: list[float | None] = []
-    for _, segment in points.groupby("segment"):
-        x += [*segment["x"], float(segment["x"].iloc[-1])]
-        y += [*segment["y"], None]
+    for _, some in groupby(points, key=lambda point: point.segment):
+        stretch = list(some)
+        x += [*(point.x for point in stretch), stretch[-1].x]
+        y += [*(point.y for point in stretch), None]
     return Series(backend=name, kind="trace", x=tuple(x), y=tuple(y))
 
 
-def span(samples: pd.DataFrame, quantity: Quantity) -> tuple[float, float, float] | None:
+def span(samples: Sequence[Row], quantity: Quantity) -> tuple[float, float, float] | None:
     """The lowest, the median and the highest value; None without values."""
-    values = quantity.of(samples).dropna()
-    if not len(values):
-        return None
-    return float(values.min()), float(values.median()), float(values.max())
+    values = [value for sample in samples if (value := sample[quantity.column]) is not None]
+    return (min(values), median(values), max(values)) if values else None
 
 
-def throttling_text(samples: pd.DataFrame) -> str:
+def throttling_text(samples: Sequence[Row]) -> str:
     """How often the GPU's clock was lowered; "" if unknown."""
-    masks = [int(mask) for mask in samples["clock_event_mask"].dropna()]
+    masks = [mask for sample in samples if (mask := sample["clock_event_mask"]) is not None]
     if not masks:
         return ""
     power, heat = (sum(bool(mask & bits) for mask in masks) for bits in (POWER_MASK, HEAT_MASK))
@@ -130,40 +131,36 @@ def figures(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
 
 def _of_file(run: Path, file: str, backends: Mapping[str, str], caption: str) -> Iterator[Block]:
     try:
-        samples = telemetry(run, file)
+        found = telemetry(run, file)
     except BadRun as error:
         yield note(f"No timeline: {error}.")
         return
-    if skipped := samples.attrs["skipped"]:
-        yield note(f"{plural(skipped, 'line')} of {file} could not be read; skipped.")
+    if found.skipped:
+        yield note(f"{plural(found.skipped, 'line')} of {file} could not be read; skipped.")
     for kind, quantities in QUANTITIES.items():
-        mine = samples[samples["kind"] == kind]
-        spans = {one: found for one in quantities if (found := span(mine, one))}
-        if len(mine) >= FEWEST_SAMPLES and spans:
-            yield _figure(mine, spans, backends, caption)
+        mine = [sample for sample in found.samples if sample["kind"] == kind]
+        spans = {one: values for one in quantities if (values := span(mine, one))}
+        if found.period_s and len(mine) >= FEWEST_SAMPLES and spans:
+            yield _figure(mine, found.period_s, spans, backends, caption)
 
 
 def _figure(
-    samples: pd.DataFrame,
+    samples: Sequence[Row],
+    period_s: float,
     spans: Mapping[Quantity, tuple[float, float, float]],
     backends: Mapping[str, str],
     caption: str,
 ) -> Figure:
-    period_s = samples.attrs["period_s"]
     first, extremes = next(iter(spans.items()))
-    low, median, high = (_cell(value, first) for value in extremes)
-    title = f"{first.title}: {low} to {high}, median {median}"
+    low, median, high = (reading_text(first.column, value) for value in extremes)
+    title = f"{first.title.partition(' (')[0]}: {low} to {high}, median {median}"
     return Figure(
         title="; ".join(filter(None, (title, throttling_text(samples)))),
         caption=(
             f"{caption} · {plural(len(samples), 'sample')}, one every {period_s:g} s, none while"
             " latency was timed (breaks in the lines)"
         ),
-        description=(
-            f"{len(spans)} panels over time, one quantity each, all axes linear; lines have the"
-            " colour of the backend that was running. Lines of many points show the lowest and the"
-            " highest value of each part. The table below has the extremes."
-        ),
+        about="Lines of many points show the lowest and the highest value of each part",
         panels=tuple(
             Panel(
                 x_label="time since the first sample (s)",
@@ -179,15 +176,12 @@ def _figure(
             title="Lowest, median and highest value of all samples",
             columns=("quantity", "lowest", "median", "highest"),
             rows=tuple(
-                (quantity.title, *(_cell(value, quantity) for value in values))
-                for quantity, values in spans.items()
+                (
+                    of.title.partition(" (")[0],
+                    *(Number(reading_text(of.column, value)) for value in values),
+                )
+                for of, values in spans.items()
             ),
         ),
         same_y=False,
     )
-
-
-def _cell(value: float, quantity: Quantity) -> str:
-    if quantity.unit != "share":
-        return number_text(value)
-    return f"{100 * value:.3g} %{beyond_text(value)}"

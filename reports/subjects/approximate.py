@@ -1,21 +1,22 @@
 """Approximate attention: how far off each setting is, over its size, N and its time."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from math import inf, sqrt
+from dataclasses import replace
+from math import sqrt
+from typing import NamedTuple
 
-from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing, error_text, is_exact
-from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
+from ...harness.rows.findings import LinformerProjection
+from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing, error_text
+from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups, is_timed
 from ..data.run_meta import Meta, caption
-from ..elements import Block, Card, Figure, Panel, Series, Table, note, table_of
-from ..formatting import list_text, percent_text, plural
+from ..elements import Block, Card, Figure, Panel, Table, note, table_of
+from ..formatting import capital, list_text, more_below, paragraph, percent_text
 from ..quantity import Cell, Number, Quantity
 from ..ratio import Ratio, time_ratio
 from . import Subject
-from ._crossovers import Crossover, crossover, from_text
-from ._linformer_projections import projections_kept
-from ._over import N_LABEL, not_drawn
+from ._over import not_drawn, panel
 from ._race import race
+from ._studies import studied
 
 TITLE = "Approximate attention"
 ORDER = 18
@@ -23,11 +24,9 @@ NEEDS = ("exactness", "error_l2_ratio", "latency_ms")
 BELOW_CLAIMS = True
 MOST_FIGURES = 4
 SIZES = ("rank", "features")  # names of an approximation's size in a row's configuration
-COMPARED = ("fused", "sdpa")  # exact backends to compare with if they were timed, else all
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trade:
+class Trade(NamedTuple):
     """One timed row of an approximation.
 
     `ratio`: its time over that of the fastest exact backend, None if there is none.
@@ -46,13 +45,17 @@ class Trade:
         """Relative L2; 0 if it was not measured."""
         return float(self.row.get("error_l2_ratio") or 0)
 
+    @property
+    def n(self) -> int:
+        return int(self.row["seq_len"])
+
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     found = approximating(rows)
-    studied = tuple(projections_kept(meta))
+    kept = tuple(projections_kept(meta))
     if not found:
         lacking = "No backend that approximates attention was timed."
-        return Subject(blocks=studied, lacking=lacking)
+        return Subject(blocks=kept, lacking=lacking)
     made = [(group, trades(group)) for group in found]
     known = [(group, some) for group, every in made if (some := _with_error(every))]
     how = note(
@@ -64,7 +67,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     details = [block for one in made[:MOST_FIGURES] for block in _of_problem(*one, meta)]
     return Subject(
         card=_card(*known[0], more=len(known) - 1, meta=meta) if known else None,
-        blocks=(how, *details, *not_drawn(found[MOST_FIGURES:]), *studied),
+        blocks=(how, *details, *not_drawn(found[MOST_FIGURES:]), *kept),
     )
 
 
@@ -78,9 +81,9 @@ def _card(group: Group, every: Sequence[Trade], *, more: int, meta: Meta) -> Car
     at = axis_text("seq_len", longest)
     drawn = [one for one in made if not carries_nothing(one.row)]
     # A setting that carries no information has no place in the picture, only in the note.
-    text, why = _capital(_finding_at(group, longest, drawn)), _capital(emptiness(group))
+    rows = [one.row for one in drawn]
+    text, why = capital(_finding_at(group, longest, drawn)), capital(emptiness(group))
     return Card(
-        name="approximate",
         title="Error against time",
         sentence=f"{text}.",
         picture=_table(made, NOT_ON_CARDS)
@@ -88,30 +91,21 @@ def _card(group: Group, every: Sequence[Trade], *, more: int, meta: Meta) -> Car
         else Figure(
             title=text,
             caption=caption({**group.problem, "seq_len": longest}, meta),
-            description=(
-                "Relative error over latency, both logarithmic, one dot per approximation and size."
-                " The table below has every number."
-            ),
-            panels=(
-                _panel(
-                    f"latency in ms, at {at}",
-                    [_series(one.name, [(one.row["latency_ms"], one)]) for one in drawn],
-                ),
-            ),
+            panels=(_panel(group, rows, "latency_ms", f"latency in ms, at {at}"),),
             table=_table(made, NOT_ON_CARDS),
         ),
         subtitle=f"error over latency at {at}",
-        note=(
-            "Random inputs and untrained weights: trained ones may do better."
-            + (f" {why}" if why else "")
-            + (f" {plural(more, 'more problem')} below." if more > 0 else "")
+        note=paragraph(
+            "Random inputs and untrained weights: trained ones may do better.",
+            why,
+            more_below(more),
         ),
     )
 
 
 def _at_longest(every: Sequence[Trade]) -> tuple[int, list[Trade]]:
-    longest = max(_n(one.row) for one in every)
-    return longest, [one for one in every if _n(one.row) == longest]
+    longest = max(one.n for one in every)
+    return longest, [one for one in every if one.n == longest]
 
 
 def _finding_at(group: Group, n: int, made: Sequence[Trade]) -> str:
@@ -137,10 +131,8 @@ def method(backend: str) -> str:
 
 def empty(group: Group) -> list[Row]:
     """The longest timed N of each approximation whose output carries no information there."""
-    last = {row["backend"]: row for row in sorted(filter(_timed, group.rows), key=_n)}
-    return [
-        last[name] for name in backends(filter(_timed, group.rows)) if carries_nothing(last[name])
-    ]
+    every = (list(filter(_timed, group.of_backend(name))) for name in backends(group.rows))
+    return [mine[-1] for mine in every if mine and carries_nothing(mine[-1])]
 
 
 def informative(group: Group) -> Group:
@@ -191,110 +183,39 @@ def size(row: Row) -> int | None:
     return next((value for value in sizes if type(value) is int), None)
 
 
-def crossovers(group: Group) -> list[Crossover]:
-    """Each approximation whose output carries information, against the exact backends."""
-    group = informative(group)
-    timed = (row for row in group.rows if row.get("latency_ms") is not None)
-    exact = backends(filter(is_exact, timed))
-    compared = [name for name in exact if name in COMPARED] or exact
-    found = [
-        crossover(group.rows, name, other)
-        for name in backends(filter(_timed, group.rows))
-        for other in compared
-    ]
-    return [one for one in found if one is not None]
-
-
-def finding(group: Group) -> str:
-    """Which approximations are faster than every exact backend at the longest N, and their errors.
-
-    Of each family, the one with the smallest error:
-    `faster than fused and sdpa: linformer from N = 2k on (error 3400 % at N = 8k)`.
-    """
-    found = crossovers(group)
-    if not found and (names := backends(empty(group))):
-        return f"nothing to trade time for: the output of {list_text(names)} carries no information"
-    if not found:
-        return "approximate attention was timed without an exact backend to compare with"
-    faster_from: dict[str, list[int | None]] = {}
-    for one in found:
-        faster_from.setdefault(one.backend, []).append(one.faster_from)
-    exact = list_text(list(dict.fromkeys(one.against for one in found)))
-    faster = {
-        name: max(n for n in lengths if n is not None)
-        for name, lengths in faster_from.items()
-        if None not in lengths
-    }
-    if not faster:
-        longest = axis_text("seq_len", max(one.lengths[-1] for one in found))
-        both = "both " if len({one.against for one in found}) == 2 else ""
-        return f"at {longest} no approximate backend is clearly faster than {both}{exact}"
-    best: dict[str, str] = {}
-    for name in sorted(faster, key=lambda name: _last_error(group, name)[1]):
-        best.setdefault(method(name), name)
-    lengths = {one.backend: one.lengths for one in found}
-    texts = [
-        f"{name} {from_text(faster[name], lengths[name], axis_text('seq_len', faster[name]))}"
-        f"{_error_text(group, name)}"
-        for name in best.values()
-    ]
-    return f"faster than {exact}: {list_text(texts)}"
-
-
-def _last_error(group: Group, backend: str) -> tuple[int, float]:
-    """The longest N with a known error, and the error; 0 and infinity if there is none."""
-    known = [row for row in group.of_backend(backend) if row.get("error_l2_ratio")]
-    return (known[-1]["seq_len"], known[-1]["error_l2_ratio"]) if known else (0, inf)
-
-
-def _error_text(group: Group, backend: str) -> str:
-    n, error = _last_error(group, backend)
-    return f" (error {error_text(error)} at {axis_text('seq_len', n)})" if n else ""
-
-
 def _timed(row: Row) -> bool:
-    return row.get("exactness") == "approximate" and row.get("latency_ms") is not None
+    return row.get("exactness") == "approximate" and is_timed(row)
 
 
 def _of_problem(group: Group, made: Sequence[Trade], meta: Meta) -> Iterator[Block]:
-    if (known := _with_error(made)) and (drawn := _errors(known)):
+    if (known := _with_error(made)) and (drawn := tuple(_errors(group, known))):
         yield Figure(
-            title=_capital(_finding_at(group, *_at_longest(known))),
+            title=capital(_finding_at(group, *_at_longest(known))),
             caption=caption(group.problem, meta),
-            description=(
-                "Relative error of approximate attention, logarithmic, one panel over its rank or"
-                " number of features at the longest N, one over N. The table below has every"
-                " number."
-            ),
             panels=drawn,
             table=_table(made),
         )
     if text := emptiness(group):
-        yield note(group.prefixed(_capital(text)))
+        yield note(group.prefixed(capital(text)))
 
 
-def _errors(known: Sequence[Trade]) -> tuple[Panel, ...]:
+def _errors(group: Group, known: Sequence[Trade]) -> Iterator[Panel]:
     """Over the size, if a family has several sizes at the longest N; and over N."""
     longest, last = _at_longest(known)
     families: dict[str, list[Trade]] = {}
     for one in last:
         if size(one.row) is not None:
             families.setdefault(method(one.name), []).append(one)
-    over_size = [
-        _series(_drawn_as(name, of), [(size(one.row) or 0, one) for one in of])
-        for name, of in families.items()
-    ]
-    panels = []
-    if any(len(series.x) > 1 for series in over_size):
-        label = f"{' or '.join(SIZES)}, at {axis_text('seq_len', longest)}"
-        panels.append(_panel(label, over_size))
-    if len({_n(one.row) for one in known}) > 1:
-        over_n = [
-            _series(name, [(_n(one.row), one) for one in known if one.name == name])
-            for name in backends(one.row for one in known)
+    if any(len(of) > 1 for of in families.values()):
+        over_size = [
+            one.row | {"backend": _drawn_as(family, of), "size": size(one.row)}
+            for family, of in families.items()
+            for one in of
         ]
-        panels.append(_panel(N_LABEL, over_n))
-    return tuple(panels)
+        label = f"{' or '.join(SIZES)}, at {axis_text('seq_len', longest)}"
+        yield _panel(group, over_size, "size", label)
+    if len({one.n for one in known}) > 1:
+        yield _panel(group, [one.row for one in known], "seq_len")
 
 
 def _drawn_as(family: str, of: Sequence[Trade]) -> str:
@@ -303,30 +224,23 @@ def _drawn_as(family: str, of: Sequence[Trade]) -> str:
     return family if any(one.name == family for one in of) else largest.name
 
 
-def _panel(x_label: str, series: Sequence[Series]) -> Panel:
-    return Panel(x_label=x_label, y_label="relative error", unit="share", series=tuple(series))
-
-
-def _series(name: str, points: Sequence[tuple[float, Trade]]) -> Series:
-    ordered = sorted((x, one.error, case_key(one.row)) for x, one in points)
-    xs, ys, keys = zip(*ordered, strict=True)
-    return Series(backend=name, kind="measured", x=xs, y=ys, cases=keys)
+def _panel(group: Group, rows: list[Row], axis: str, x_label: str = "") -> Panel:
+    return panel(
+        replace(group, rows=rows, label=""),
+        axis,
+        "error_{}l2_ratio",
+        x_label=x_label,
+        y_label="relative error",
+        unit="share",
+    )
 
 
 def _measured(value: float | None, text: Callable[[float], str]) -> str:
     return "not measured" if value is None else Number(text(value))
 
 
-def _n(row: Row) -> int:
-    return int(row["seq_len"])
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 COLUMNS: dict[str, Callable[[Trade], Cell]] = {
-    "N": lambda one: Quantity(_n(one.row), "count"),
+    "N": lambda one: Quantity(one.n, "count"),
     "backend": lambda one: one.name,
     "size": lambda one: size(one.row),
     "error": lambda one: _measured(one.row.get("error_l2_ratio"), error_text),
@@ -344,3 +258,35 @@ def _table(made: Sequence[Trade], without: Sequence[str] = ()) -> Table:
     columns = {name: cell for name, cell in COLUMNS.items() if name not in without}
     title = "Error and time of approximations"
     return table_of(title, made, columns, case=lambda one: case_key(one.row))
+
+
+# ---- the study linformer_projections ------------------------------------------------------------
+
+
+def projections_kept(meta: Meta) -> Iterator[Block]:
+    """Of the first run with the study linformer_projections."""
+    _, _, found = next(studied(LinformerProjection, meta), ("", "", []))
+    if not found:
+        return
+    first = found[0]
+    yield table_of(
+        f"What Linformer's projections keep of attention, N = {first.seq_len}, rank {first.rank}:"
+        " cosine and error on other inputs of the same kind",
+        found,
+        {
+            "inputs": lambda one: one.inputs,
+            "projections": lambda one: one.projections,
+            "cosine": lambda one: _bounded(one, "output_cosine", "{:.2f}".format),
+            "error": lambda one: _bounded(one, "error_l2_ratio", error_text),
+        },
+    )
+    yield note(
+        f"Means over {first.seeds} seeds with 95 % intervals. Trained: the two projections"
+        " alone, in a few steps, to bring the output close to the exact one. Small and random:"
+        " a trained model may keep more."
+    )
+
+
+def _bounded(one: LinformerProjection, name: str, text: Callable[[float], str]) -> Number:
+    value, low, high = (text(one[f"{name}{end}"]) for end in ("", "_low", "_high"))
+    return Number(f"{value} ({low} to {high})")

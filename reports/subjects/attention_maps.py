@@ -68,7 +68,6 @@ def _cards(
             at = axis_text("seq_len", layers[0]["seq_len"])
             heads = ", ".join(f"head {one.head} to {attended(one)}" for one in maps)
             yield Card(
-                name="attention_maps",
                 title="The layer and its heads",
                 sentence=(
                     f"At {at} {lead} takes {list_text(texts)}."

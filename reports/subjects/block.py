@@ -6,7 +6,6 @@ A block's time and that of its layer are measured in the same blocks of calls if
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from math import isfinite
 from typing import Any
 
@@ -14,11 +13,11 @@ from ..data.polynomial import through
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups, problem
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, note, table_of
-from ..formatting import count_text, list_text, plural
+from ..formatting import count_text, list_text, more_below, paragraph
 from ..quantity import Quantity
 from ..ratio import Ratio, time_ratio
 from . import Subject
-from ._crossovers import crossing, from_text
+from ._crossovers import Crossover, about_text
 from ._over import MOST_PANELS, joined
 
 TITLE = "Attention in a block"
@@ -68,28 +67,13 @@ class Dominance:
         return str(self.shares[0].block["backend"])
 
     @property
-    def more_from(self) -> int | None:
-        """The shortest N from which on it certainly does at every length, if at the longest."""
-        certain = takewhile(
-            lambda one: one.time.low > HALF and not one.time.disturbed, reversed(self.shares)
+    def half(self) -> Crossover:
+        return Crossover(
+            ratios={one.n: one.time for one in self.shares},
+            edge=HALF,
+            above=True,
+            ignored=[one.n for one in self.shares if one.time.disturbed],
         )
-        return min((one.n for one in certain), default=None)
-
-    @property
-    def less_at(self) -> list[int]:
-        """The lengths at which it certainly takes less."""
-        return [one.n for one in self.shares if one.time.high < HALF and not one.time.disturbed]
-
-    @property
-    def half_at(self) -> float | None:
-        """Where straight lines through the shares from the one to the other, over the logarithm of
-        N, are one half; None if they are so several times.
-        """
-        start, less = self.more_from, self.less_at
-        if start is None or not less:
-            return None
-        between = [one for one in self.shares if less[-1] <= one.n <= start]
-        return crossing([(one.n, one.time.value - HALF) for one in between])
 
     @property
     def by_flops(self) -> float | None:
@@ -109,27 +93,18 @@ class Dominance:
     @property
     def is_open(self) -> bool:
         """It is undecided at the longest N."""
-        return self.more_from is None and self.less_at[-1:] != [self.shares[-1].n]
+        last = self.shares[-1].n
+        return last not in self.half.holds_at and last not in self.half.fails_at
 
     @property
     def text(self) -> str:
         """`from N = 1k on (less up to 512, half at about 700)`."""
-        lengths, last = [one.n for one in self.shares], self.shares[-1]
-        start, less, longest = self.more_from, self.less_at, count_text(last.n)
-        if start is None and not self.is_open:
-            return f"at no N up to {longest}" if less == lengths else f"not at N = {longest}"
-        if start == lengths[0] != last.n:
-            return f"at every N from {count_text(start)} to {longest}"
-        if start:
-            where = from_text(start, lengths, f"N = {count_text(start)}")
-        else:
-            where = f"undecided at N = {longest}, where it takes {last.of_time}"
-            where += " while other work competed for the cores" if last.time.disturbed else ""
-        if not less:
-            return where
-        until = "up to" if less == lengths[: len(less)] else "at"
-        half = "" if self.half_at is None else f", half at about {_about(self.half_at)}"
-        return f"{where} (less {until} {count_text(less[-1])}{half})"
+        if not self.is_open:
+            return self.half.text("less", "half")
+        last = self.shares[-1]
+        where = f"undecided at N = {count_text(last.n)}, where it takes {last.of_time}"
+        where += " while other work competed for the cores" if last.time.disturbed else ""
+        return where + self.half.before("less", "half")
 
     @property
     def by_flops_text(self) -> str:
@@ -178,15 +153,13 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def _card(over_n: Found, picture: Figure) -> Card:
     shown = len(picture.panels)
-    last, more = longest(over_n[shown - 1][1]), len(over_n) - shown
+    last = longest(over_n[shown - 1][1])
     return Card(
-        name="block",
         title=TITLE,
         sentence=f"{picture.title}.",
         picture=picture,
         subtitle="attention's share of a block's time, over N",
-        note=f"{last}." + (f" {plural(more, 'more problem')} below." if more else ""),
-        wide=shown > 2,
+        note=paragraph(f"{last}.", more_below(len(over_n) - shown)),
     )
 
 
@@ -195,12 +168,6 @@ def _figure(some: Found, meta: Meta) -> Figure:
     return Figure(
         title=joined([(group, finding(every)) for group, every in some]),
         caption=caption(some[0][0].problem, meta),
-        description=(
-            "Time of the attention layer over that of the whole block, over the sequence length N"
-            " (logarithmic), one line per backend with 95 % intervals as bars, and the share of"
-            " FLOPs in grey. Above the line of one half attention takes most of the time. The table"
-            " has the numbers."
-        ),
         panels=tuple(_panel(every, group.label) for group, every in some),
         table=table_of(
             "From which N on attention takes more than half of a block",
@@ -295,4 +262,4 @@ def _key(row: Row) -> tuple[Any, ...]:
 
 
 def _about(n: float) -> str:
-    return f"{float(f'{n:.2g}'):.0f}" if n != round(n) else count_text(round(n))
+    return about_text(n) if n != round(n) else count_text(round(n))

@@ -180,7 +180,6 @@ def _card(found: Contrasted, meta: Meta) -> Card:
     )
     run = f", {found.run}" if len(meta) > 1 else ""
     return Card(
-        name="contrasts",
         title=AXES[found.axis][1],
         sentence=_answer(found),
         picture=dot_plot(

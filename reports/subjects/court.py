@@ -24,7 +24,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     if not tried:
         return Subject(lacking="No backend was tried.")
     card = Card(
-        name="court",
         title="Who has a result",
         sentence=finding(rows, tried),
         picture=None,

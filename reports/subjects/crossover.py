@@ -1,143 +1,175 @@
 """From which N on something else beats dense exact attention: sparse, approximate or recurrent."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..data.exactness import baseline
-from ..data.row_groups import Group, Row, axis_text, backends, groups
-from ..data.run_meta import Meta, caption
+from ..data.exactness import error_text, is_exact
+from ..data.row_groups import Group, Row, axis_text, backends, groups, is_timed
+from ..data.run_meta import Meta
 from ..elements import Card, Figure, table_of
-from ..formatting import count_text, plural
+from ..formatting import count_text, list_text, more_below, paragraph, plural
 from ..ratio import disturbed
-from . import Subject, approximate, recurrence
+from . import Subject
 from ._crossovers import Crossover, crossover, fewer_bytes_from, from_text
-from ._over import HOW_TIME, MOST_PANELS, is_sparse, joined, panel
+from ._over import MOST_PANELS, challenges, joined, latencies
+from .approximate import informative, method
+from .recurrence import even_by_flops
 
 TITLE = "From which N on"
 ORDER = 17
 NEEDS = ("latency_ms",)
 BELOW_CLAIMS = True
-PREFERRED = ("sdpa", "fused")  # to compare with
+COMPARED = ("fused", "sdpa")  # exact backends to compare with if they were timed, else all
 
 
-class Challenge(NamedTuple):
-    """A problem over N on which something challenges dense exact attention, and what is found."""
+class Challenger(NamedTuple):
+    """A backend on one problem over N; `crossovers`: by the dense exact backend that it is compared
+    with. `even_by_flops`: the N above which a recurrent layer does fewer FLOPs.
+    """
 
     group: Group
-    finding: str
-    crossovers: list[Crossover]
-    even_by_flops: float | None = None
+    backend: str
+    crossovers: dict[str, Crossover]
+    even_by_flops: float | None
+
+
+Found = Sequence[tuple[Group, list[Challenger]]]
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    found = challenges(rows, meta)
-    if not found:
-        return Subject(
-            lacking="No sparse, approximate or recurrent backend was timed beside a dense one."
-        )
-    over_n = [one for one in found if one.crossovers and len(one.group.lengths) > 1]
+    found = challenged(rows)
+    over_n = [(group, every) for group, every in found if len(group.lengths) > 1]
     pictures = [
         _figure(over_n[at : at + MOST_PANELS], meta) for at in range(0, len(over_n), MOST_PANELS)
     ]
-    alone = [one for one in found if one not in over_n]
     return Subject(
         card=_card(over_n, pictures[0]) if pictures else None,
-        lines=tuple(f"{one.group.prefixed(one.finding)}." for one in alone),
+        lines=tuple(
+            f"{group.prefixed(finding(every))}."
+            for group, every in found
+            if len(group.lengths) == 1
+        ),
         blocks=tuple(pictures[1:]),
+        lacking="No sparse, approximate or recurrent backend was timed beside a dense one.",
     )
 
 
-def challenges(rows: Sequence[Row], meta: Meta) -> list[Challenge]:
-    leads = {name: baseline(run, rows) or "" for name, run in meta.items()}
-    found = list(_sparse(rows, leads))
-    for group in approximate.approximating(rows):
-        them = approximate.crossovers(group)
-        found.append(Challenge(group, approximate.finding(group), them))
-    for group in recurrence.recurring(rows):
-        them, even = recurrence.crossovers(group), recurrence.even_by_flops(group)
-        found.append(Challenge(group, recurrence.finding(group), them, even))
+def challenged(rows: Sequence[Row]) -> list[tuple[Group, list[Challenger]]]:
+    """Every problem over N with something timed beside dense exact attention. An approximation
+    whose output carries no information has no part in it: its time is no trade for anything.
+    """
+    found = []
+    for group in map(informative, groups(rows, "seq_len")):
+        timed = [row for row in group.rows if is_timed(row)]
+        others = backends(filter(challenges, timed))
+        dense = [name for name in backends(timed) if name not in others]
+        compared = [name for name in dense if name in COMPARED] or dense
+        every = [
+            Challenger(group, name, them, even_by_flops(group, name))
+            for name in others
+            if (
+                them := {
+                    other: one
+                    for other in compared
+                    if (one := crossover(group.rows, name, other)) is not None
+                }
+            )
+        ]
+        if every:
+            found.append((group, every))
     return found
 
 
-def _card(found: Sequence[Challenge], picture: Figure) -> Card:
-    shown = found[: len(picture.panels)]
-    more = len(found) - len(shown)
+def _card(over_n: Found, picture: Figure) -> Card:
+    shown = over_n[: len(picture.panels)]
+    timed = [row for group, _ in shown for row in group.rows if is_timed(row)]
+    count = sum(map(disturbed, timed))
+    of = f"Other work disturbed most blocks of {count} of {plural(len(timed), 'case')}."
     return Card(
-        name="crossover",
         title=TITLE,
         sentence=f"{picture.title}.",
         picture=picture,
         subtitle="latency over N",
-        note=(
-            "Faster means by more than noise, at every longer N that was measured."
-            + _disturbed([row for one in shown for row in one.group.rows])
-            + (f" {plural(more, 'more problem is', 'more problems are')} below." if more else "")
+        note=paragraph(
+            "Faster means by more than noise, at every longer N that was measured.",
+            of if count else "",
+            more_below(len(over_n) - len(shown)),
         ),
-        wide=len(picture.panels) > 2,
     )
 
 
-def _figure(shown: Sequence[Challenge], meta: Meta) -> Figure:
-    return Figure(
-        title=joined([(one.group, one.finding) for one in shown]),
-        caption=caption(shown[0].group.problem, meta),
-        description=f"Latency over the sequence length N, {HOW_TIME} the crossovers.",
-        panels=tuple(panel(approximate.informative(one.group)) for one in shown),
-        table=table_of(
-            "From which N on a backend is clearly faster than dense exact attention",
-            [(of, one) for of in shown for one in of.crossovers],
-            {
-                "problem": lambda line: line[0].group.label or "all",
-                "backend": lambda line: line[1].backend,
-                "than": lambda line: line[1].against,
-                "faster": lambda line: line[1].text,
-                "fewer FLOPs above": lambda line: _flops_text(line[0].even_by_flops),
-            },
-            optional=("fewer FLOPs above",),
-        ),
+def _figure(shown: Found, meta: Meta) -> Figure:
+    table = table_of(
+        "From which N on a backend is clearly faster than dense exact attention",
+        [(of, *pair) for _, every in shown for of in every for pair in of.crossovers.items()],
+        {
+            "problem": lambda line: line[0].group.label or "all",
+            "backend": lambda line: line[0].backend,
+            "than": lambda line: line[1],
+            "faster": lambda line: line[2].text("slower", "even"),
+            "fewer FLOPs above": lambda line: _flops_text(line[0].even_by_flops),
+        },
+        optional=("fewer FLOPs above",),
     )
+    title = joined([(group, finding(every)) for group, every in shown])
+    return latencies([group for group, _ in shown], title, meta, table=table)
 
 
 def _flops_text(even: float | None) -> str:
     return "" if even is None else f"N = {count_text(round(even))}"
 
 
-def _disturbed(rows: Sequence[Row]) -> str:
-    timed = [row for row in rows if row.get("latency_ms") is not None]
-    count = sum(map(disturbed, timed))
-    of = f" Other work disturbed most blocks of {count} of {plural(len(timed), 'case')}."
-    return of if count else ""
-
-
-# ---- sparse patterns ----------------------------------------------------------------------------
-
-
-def _sparse(rows: Sequence[Row], leads: Mapping[str, str]) -> Iterator[Challenge]:
-    """Every problem over N with a timed sparse backend and a timed dense one: the baseline, else
-    sdpa, fused, or the first.
+def finding(every: Sequence[Challenger]) -> str:
+    """`sparse_local is faster than sdpa from N = 2k on, fewer bytes from N = 512 on; linformer is
+    ...`. Of settings of one approximation the one with the smallest error, of those that are faster
+    than all if there are some.
     """
-    for group in groups(rows, "seq_len"):
-        timed = [row for row in group.rows if row.get("latency_ms") is not None]
-        sparse = backends(filter(is_sparse, timed))
-        dense = [name for name in backends(timed) if name not in sparse]
-        if sparse and dense:
-            preferred = (leads[group.problem["run"]], *PREFERRED, *dense)
-            against = next(name for name in preferred if name in dense)
-            them = [one for name in sparse if (one := crossover(group.rows, name, against))]
-            yield Challenge(group, _finding(group, them), them)
+    first: dict[str, Challenger] = {}
+    for one in sorted(every, key=lambda one: (not _is_faster(one), _error(one))):
+        first.setdefault(method(one.backend), one)
+    return "; ".join(_finding(one) for one in every if one in first.values())
 
 
-def _finding(group: Group, found: Sequence[Crossover]) -> str:
-    """`sparse_local is faster than sdpa from N = 2k on (...), fewer bytes from N = 512 on`."""
-    texts = []
-    for one in found:
-        start, known = fewer_bytes_from(group.rows, one.backend, one.against)
-        faster = "faster than" if one.faster_at else "not clearly faster than"
-        when = one.text if one.faster_at else f"up to {axis_text('seq_len', one.lengths[-1])}"
-        size = ""
-        if start is not None:
-            size = f", fewer bytes {from_text(start, known, axis_text('seq_len', start))}"
-        elif known:
-            size = f", not fewer bytes up to {axis_text('seq_len', known[-1])}"
-        texts.append(f"{one.backend} is {faster} {one.against} {when}{size}")
-    return "; ".join(texts) or "no sparse backend shares a timed N with a dense one"
+def _is_faster(of: Challenger) -> bool:
+    return all(one.start is not None for one in of.crossovers.values())
+
+
+def _last(of: Challenger) -> Row:
+    return of.group.of_backend(of.backend)[-1]
+
+
+def _error(of: Challenger) -> float:
+    return float(_last(of).get("error_l2_ratio") or 0)
+
+
+def _finding(of: Challenger) -> str:
+    same: dict[str, list[str]] = {}
+    for against, one in of.crossovers.items():
+        same.setdefault(f"{_verdict(one)}{_fewer_bytes(of, against)}", []).append(against)
+    text = ", ".join(clause.format(list_text(names)) for clause, names in same.items())
+    row, even = _last(of), of.even_by_flops
+    at = axis_text("seq_len", row["seq_len"])
+    error = f" (error {error_text(_error(of))} at {at})" if not is_exact(row) and _error(of) else ""
+    fewer = "" if even is None else f"; it does fewer FLOPs above {_flops_text(even)}"
+    return f"{of.backend} is {text}{error}{fewer}"
+
+
+def _verdict(one: Crossover) -> str:
+    """With a place for the name of the other backend."""
+    first, last = one.lengths[0], axis_text("seq_len", one.lengths[-1])
+    if one.holds_at:
+        return f"faster than {{}} {one.where}"
+    if one.fails_at != one.lengths:
+        return f"not clearly faster than {{}} up to {last}"
+    every = f"every N from {count_text(first)} to {count_text(one.lengths[-1])}"
+    return f"slower than {{}} at {every if len(one.lengths) > 1 else last}"
+
+
+def _fewer_bytes(of: Challenger, against: str) -> str:
+    """`, fewer bytes from N = 512 on`, of exact attention."""
+    start, known = fewer_bytes_from(of.group.rows, of.backend, against)
+    if not known or not is_exact(_last(of)):
+        return ""
+    if start is None:
+        return f", not fewer bytes up to {axis_text('seq_len', known[-1])}"
+    return f", fewer bytes {from_text(start, known, axis_text('seq_len', start))}"

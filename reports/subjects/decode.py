@@ -19,7 +19,7 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta, caption, device_name
 from ..elements import Block, Card, Figure, Panel, Table, note, table_of
-from ..formatting import bandwidth_text, capital, plural
+from ..formatting import bandwidth_text, capital, more_below, paragraph
 from ..quantity import Cell, Number, Quantity, Unit
 from . import Subject
 from ._over import MOST_PANELS, by_backend, lines_over, panel
@@ -131,10 +131,8 @@ def _blocks(steps: Sequence[Row], meta: Meta) -> Iterator[Block]:
     common = [one for one, count in counts.items() if count == len(steps)]
     letters = dict(zip((one for one in counts if one not in common), ascii_lowercase, strict=False))
     yield from (note(f"{capital(one)}.") for one in common)
-    yield _table(steps[:MOST_ROWS], distinguishing_axes(steps), letters)
+    yield _table(steps, distinguishing_axes(steps), letters)
     yield from (note(f"{letter}: {one}.") for one, letter in letters.items())
-    if len(steps) > MOST_ROWS:
-        yield note(f"The first {MOST_ROWS} of {len(steps)} decode steps.")
 
 
 def _table(shown: Sequence[Row], axes: list[str], letters: dict[str, str]) -> Table:
@@ -150,8 +148,8 @@ def _table(shown: Sequence[Row], axes: list[str], letters: dict[str, str]) -> Ta
         "of measured bandwidth": lambda row: Number(own_share(row)),
         "see": lambda row: " ".join(letters[one] for one in notes(row) if one in letters),
     }
-    optional = ("of measured bandwidth", "see")
-    return table_of("Every decode step", shown, columns, case=case_key, optional=optional)
+    optional, title = ("of measured bandwidth", "see"), "Every decode step"
+    return table_of(title, shown, columns, case=case_key, optional=optional, most=MOST_ROWS)
 
 
 def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:
@@ -159,21 +157,13 @@ def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:
         groups(known, AXIS), key=lambda group: -max(row["minimal_bytes"] for row in group.rows)
     )
     shown = found[:MOST_PANELS]
-    more = len(found) - len(shown)
     return Card(
-        name="decode",
         title="How much of memory's bandwidth",
         subtitle=f"bytes that must be moved over time, by {axis_title(AXIS)}",
-        sentence=" ".join(filter(None, (f"{capital(text)}.", _cached(shown)))),
+        sentence=paragraph(f"{capital(text)}.", _cached(shown)),
         picture=Figure(
             title=text,
             caption=caption(shown[0].problem, meta),
-            description=(
-                "Bytes that a decode step must move, over its time, by the length of the cache,"
-                " both logarithmic, one line per backend, with 95 % intervals as bars. The"
-                " horizontal line is the bandwidth of memory as calibration measured it, if it"
-                " did. The table below has every number."
-            ),
             panels=tuple(_panel(group, meta) for group in shown),
             table=by_backend(
                 "Share of the measured memory bandwidth, or the rate where none was measured",
@@ -182,8 +172,7 @@ def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:
                 folded=True,
             ),
         ),
-        note=f"{plural(more, 'more problem is', 'more problems are')} below." if more else "",
-        wide=len(shown) > 2,
+        note=more_below(len(found) - len(shown)),
     )
 
 

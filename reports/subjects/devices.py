@@ -58,7 +58,6 @@ def _card(found: Sequence[Copies]) -> Card:
     more = f" {plural(left, 'more case is', 'more cases are')} under Between devices."
     of = "Time on the slower device over that on the faster"
     return Card(
-        name="devices",
         title="Between devices",
         sentence=" ".join(_sentence(one) for one in found),
         picture=DotPlot(

@@ -1,54 +1,54 @@
 """Did another environment change the speed? Each environment of a run against the first one."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from math import isfinite
 from typing import Any
 
-from ..comparison import environments
-from ..comparison.environments import EnvironmentComparison, place
-from ..comparison.verdict import SAME, UNDECIDED, CaseVerdict
+from ..comparison.compare import Comparison, compare_environments
+from ..comparison.verdict import UNDECIDED, CaseVerdict
 from ..comparison.verdict_text import (
     TITLES,
+    counts_text,
     doubt_lines,
+    ended_lines,
     fact_text,
     margin_lines,
+    mean_text,
     ratio_text,
     severity,
-    value_text,
+    verdict_table,
     verdict_text,
     worth_a_line,
 )
-from ..data.row_groups import Row, case_key
-from ..data.run_meta import Meta
-from ..elements import Block, Card, Dot, DotPlot, DotRow, Marked, Table, note, table_of
-from ..formatting import plural
+from ..data.row_groups import Row, case_key, label, problem, varying_axes
+from ..data.run_meta import Meta, environments
+from ..elements import Block, Card, Dot, DotPlot, DotRow, Table, note, table_of
+from ..formatting import capital, plural, times_text
 from ..quantity import Number
-from ..words import Word
 from . import Subject
 
 TITLE = "Between environments"
 ORDER = 5
 NEEDS = ("python", "session", "block_ms")
+MOST_NAMED = 3
 MOST_DOTS = 12  # the worst cases
 MOST_TABLE_ROWS = 200
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    found = environments.compare_environments(list(rows), meta)
+    found = compare_environments(list(rows), meta)
     if not found:
         return Subject(
             lacking="Everything was measured in one environment. attnbench run compares several if"
             " --python NAME=PATH is given twice or more."
         )
-    timed = [one for one in found if one.of_latency]
+    timed = [one for one in found if one.latencies]
     lines = [
         line
         for one in found
         if one.verdicts
-        for line in (
-            *([] if one in timed else [environments.finding(one)]),
-            *environments.exceptions(one),
-        )
+        for line in (*([] if one.latencies else [finding(one)]), *exceptions(one))
     ]
     return Subject(
         card=_card(timed) if timed else None,
@@ -57,22 +57,65 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     )
 
 
-def _card(found: Sequence[EnvironmentComparison]) -> Card:
+# ---- sentences -----------------------------------------------------------------------------------
+
+
+def finding(found: Comparison) -> str:
+    """One sentence on latency: how many cases are slower, faster, the same; the geometric mean."""
+    against = f"{found.new.name} against {found.base.name}"
+    if not found.latencies:
+        return f"{against}: no case has a latency in both."
+    mean = f"; geometric mean {mean_text(found.mean)}" if found.mean else ""
+    return f"{against}: {counts_text(found.latencies)}{mean}."
+
+
+def exceptions(found: Comparison) -> Iterator[str]:
+    """A sentence on each latency that changed, worst first, and on everything else that changed."""
+    new, base = found.new.name, found.base.name
+    changed = sorted((one for one in found.latencies if one.worse or one.better), key=severity)
+    for one in changed[:MOST_NAMED]:
+        times = times_text(one.ratio, one.low, one.high)
+        yield (
+            f"{capital(one.verdict)} in {new}: {place(one, found)} takes {times} as long as in"
+            f" {base}."
+        )
+    if len(changed) > MOST_NAMED:
+        more = plural(len(changed) - MOST_NAMED, "more case is", "more cases are")
+        yield f"{more} slower or faster in {new}."
+    for metric in ("peak_bytes", "energy_per_call"):
+        some = [one for one in found.verdicts if one.metric == metric]
+        if any(one.worse or one.better for one in some):
+            yield f"{capital(TITLES[metric])} in {new} against {base}: {counts_text(some)}."
+    yield from ended_lines(found.verdicts, lambda one: place(one, found))
+    undecided = [one for one in found.latencies if one.verdict == UNDECIDED]
+    yield from islice(doubt_lines(undecided, found.rules), 1)
+
+
+def place(one: CaseVerdict, of: Comparison) -> str:
+    """`sdpa at N = 4k`: the backend and the axes that vary, besides the environment."""
+    varying = varying_axes([problem(other.shown.problem) for other in of.verdicts])
+    axes = [axis for axis in varying if axis != "python"] or ["seq_len"]
+    return f"{one.shown.backend} at {label(problem(one.shown.problem), axes)}"
+
+
+# ---- the card ------------------------------------------------------------------------------------
+
+
+def _card(found: Sequence[Comparison]) -> Card:
     dots = [(between, one) for between in found for one in _worst(between)]
     margins = [one.margin_ratio for _, one in dots if isfinite(one.margin_ratio)]
-    left = sum(len(between.of_latency) for between in found) - len(dots)
+    left = sum(len(between.latencies) for between in found) - len(dots)
     more = f" {plural(left, 'more case is', 'more cases are')} under Between environments."
-    base = found[0].base
+    base = found[0].base.name
     return Card(
-        name="environments",
         title=f"Against {base}",
-        sentence=" ".join(map(environments.finding, found)),
+        sentence=" ".join(map(finding, found)),
         picture=DotPlot(
             rows=tuple(
                 DotRow(
-                    group=between.new,
+                    group=between.new.name,
                     label=place(one, between),
-                    dot=Dot.of(one.ratio, one.low, one.high, _word(one)),
+                    dot=Dot.of(one.ratio, one.low, one.high, one.word),
                 )
                 for between, one in dots
             ),
@@ -87,7 +130,7 @@ def _card(found: Sequence[EnvironmentComparison]) -> Card:
                 f"Time over that in {base}",
                 dots,
                 {
-                    "environment": lambda dot: dot[0].new,
+                    "environment": lambda dot: dot[0].new.name,
                     "case": lambda dot: place(dot[1], dot[0]),
                     "ratio": lambda dot: Number(ratio_text(dot[1])),
                     "verdict": lambda dot: verdict_text(dot[1]),
@@ -100,60 +143,43 @@ def _card(found: Sequence[EnvironmentComparison]) -> Card:
     )
 
 
-def _worst(between: EnvironmentComparison) -> list[CaseVerdict]:
-    known = [one for one in between.of_latency if isfinite(one.ratio) and one.ratio > 0]
+def _worst(between: Comparison) -> list[CaseVerdict]:
+    known = [one for one in between.latencies if isfinite(one.ratio) and one.ratio > 0]
     return sorted(known, key=severity)[:MOST_DOTS]
 
 
-def _word(one: CaseVerdict) -> Word:
-    if one.worse:
-        return "more"
-    if one.better:
-        return "less"
-    return "same" if one.verdict == SAME else "undecided"
+# ---- the section ---------------------------------------------------------------------------------
 
 
-def _blocks(found: Sequence[EnvironmentComparison], meta: Meta) -> Iterator[Block]:
+def _blocks(found: Sequence[Comparison], meta: Meta) -> Iterator[Block]:
     yield note(
         "A ratio is the time in an environment over that in the first one: above 1 is slower. They"
         " were measured alternately in the same blocks, so drift of the machine cancels. Verdicts"
         " are those of attnbench compare RUN@NAME RUN@NAME."
     )
     for between in found:
-        yield from _table(between, f" of {between.run}" if len(meta) > 1 else "")
-        yield from _doubts(between)
+        yield from _table(between, f" of {between.new.meta['run']}" if len(meta) > 1 else "")
+        # what the reasons for undecided verdicts mean, and how much change counts as the same
+        undecided = [one for one in between.verdicts if one.verdict == UNDECIDED]
+        yield from map(note, doubt_lines(undecided, between.rules))
+        yield from map(note, margin_lines(between.latencies, between.rules))
     for name, run in meta.items():
-        if environments.environments(run):
+        if environments(run):
             yield _facts(run, f" of {name}" if len(meta) > 1 else "")
 
 
-def _table(between: EnvironmentComparison, of: str) -> Iterator[Block]:
+def _table(between: Comparison, of: str) -> Iterator[Block]:
     """Every latency, and other metrics that changed; worst first."""
     shown = sorted(filter(worth_a_line, between.verdicts), key=severity)
-    if not shown:
-        return
-
-    def value(one: CaseVerdict, *, is_new: bool) -> Marked:
-        side = one.new if is_new else one.base
-        case = case_key({"run": between.run, "case": side.case}) if side is not None else None
-        return Marked(cell=Number(value_text(one, is_new=is_new)), case=case)
-
-    several = any(one.metric != "latency" for one in shown)
-    yield table_of(
-        f"{between.new} over {between.base}{of}",
-        shown[:MOST_TABLE_ROWS],
-        {
-            "case": lambda one: place(one, between),
-            "of": lambda one: TITLES[one.metric] if several else "",
-            between.base: lambda one: value(one, is_new=False),
-            between.new: lambda one: value(one, is_new=True),
-            "ratio": lambda one: Number(ratio_text(one)),
-            "verdict": lambda one: Marked(
-                cell=verdict_text(one), strong=one.better, failed=one.worse
-            ),
-        },
-        optional=("of",),
-    )
+    if shown:
+        run, base, new = between.new.meta["run"], between.base.name, between.new.name
+        yield verdict_table(
+            f"{new} over {base}{of}",
+            shown[:MOST_TABLE_ROWS],
+            {"case": lambda one: place(one, between)},
+            sides=(base, new),
+            case=lambda side: case_key({"run": run, "case": side.case}),
+        )
     if len(shown) > MOST_TABLE_ROWS:
         yield note(
             f"{len(shown) - MOST_TABLE_ROWS} more lines, the least bad ones: attnbench compare has"
@@ -161,22 +187,22 @@ def _table(between: EnvironmentComparison, of: str) -> Iterator[Block]:
         )
 
 
-def _doubts(between: EnvironmentComparison) -> Iterator[Block]:
-    """What the reasons for undecided verdicts mean, and how much change counts as the same."""
-    undecided = [one for one in between.verdicts if one.verdict == UNDECIDED]
-    yield from map(note, doubt_lines(undecided, between.rules))
-    yield from map(note, margin_lines(between.of_latency, between.rules, between.noise_floor))
-
-
 def _facts(run: Mapping[str, Any], of: str) -> Block:
     """The facts that differ between the environments."""
-    names, differing = list(environments.environments(run)), environments.differing(run)
-    if not differing:
+    known = environments(run)
+    every = {
+        fact: [facts.get(fact) for facts in known.values()]
+        for fact in dict.fromkeys(fact for facts in known.values() for fact in facts)
+    }
+    rows = [
+        (fact, *map(fact_text, values))
+        for fact, values in every.items()
+        if any(value != values[0] for value in values)
+    ]
+    if not rows:
         return note(
             f"No recorded fact differs between the environments{of}: versions, settings and device"
             " are the same."
         )
-    rows = tuple((fact, *map(fact_text, values)) for fact, values in differing.items())
-    return Table(
-        title=f"Differences between the environments{of}", columns=("fact", *names), rows=rows
-    )
+    title = f"Differences between the environments{of}"
+    return Table(title=title, columns=("fact", *known), rows=tuple(rows))

@@ -1,10 +1,10 @@
 """Which exact backend is fastest on each problem, with ties as ties; every latency over N."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from ..data.exactness import meanings
+from ..data.exactness import exactness_note, is_exact, meanings
 from ..data.row_groups import (
     AXES,
     Group,
@@ -13,6 +13,7 @@ from ..data.row_groups import (
     axis_title,
     by_environment,
     case_key,
+    distinguishing_axes,
     groups,
     label,
     over_lengths,
@@ -20,7 +21,7 @@ from ..data.row_groups import (
     varying_axes,
 )
 from ..data.run_meta import Meta
-from ..elements import ASIDE, Card, Marked, Table, caution, table_of
+from ..elements import ASIDE, Block, Card, Figure, Marked, Table, note, table_of
 from ..formatting import (
     STATUS_WORDS,
     capital,
@@ -30,15 +31,16 @@ from ..formatting import (
     time_text,
 )
 from ..quantity import Number
-from . import Subject, _latencies
-from . import _trust as trust
-from ._over import n_text, not_drawn
+from ..ratio import time_ratio
+from . import Subject
+from ._over import MOST_PANELS, Line, by_backend, latencies, n_text, not_drawn
 from ._race import MOST_NAMES, Race, alone, finding, longest_race, race, tally, verdict
 
 TITLE = "Latency"
 ORDER = 30
 NEEDS = ("latency_ms", "latency_low_ms", "latency_high_ms")
-MOST_FIGURES = 8
+MOST_DRAWN = 8
+MOST_PROBLEMS = 40  # of the table of all
 MOST_LINES = 3
 USUAL_AXIS = "heads"
 MOST_ROWS, MOST_COLUMNS = 8, 8
@@ -58,10 +60,9 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         card=card,
         lines=tuple(f"{finding(group)}." for group in raced[:MOST_LINES]),
         blocks=(
-            *map(caution, trust.cautions(rows, meta)),
-            *_latencies.figures(over_n[:MOST_FIGURES], meta),
-            *not_drawn(over_n[MOST_FIGURES:]),
-            *(_latencies.every_latency(rows) if timed else ()),
+            *([_figure(over_n[:MOST_DRAWN], meta)] if over_n else []),
+            *not_drawn(over_n[MOST_DRAWN:]),
+            *(_every_latency(rows) if timed else ()),
         ),
         lacking="No case has a latency.",
     )
@@ -86,7 +87,6 @@ def _card(rows: list[Row]) -> Card | None:
         f"{plural(left, 'more problem')} below." if left else "",
     ]
     return Card(
-        name="fastest",
         title="Who is fastest",
         subtitle=f"time of a call{f', {which}' if which else ''}",
         sentence=_sentence([pair for pair in shown if pair[1].margins]),
@@ -238,3 +238,76 @@ def _cell(group: Group, found: Race) -> Marked | str:
             names += f" and {len(even) - MOST_NAMES} more"
         text = f"tie: {names}{ASIDE}{', '.join([time, *slower])}"
     return Marked(cell=text, case=case_key(first))
+
+
+# ---- every latency -------------------------------------------------------------------------------
+
+
+def _figure(over_n: Sequence[Group], meta: Meta) -> Figure:
+    """A panel for each problem."""
+    title = ". ".join(map(finding, over_n))
+    if len(over_n) > MOST_PANELS:
+        raced = [found[1] for group in over_n if (found := longest_race(group))]
+        contested = [one for one in raced if one.margins]
+        known = tally(contested) if contested else "none"
+        title = f"At the longest N of each problem that two exact backends finished: {known}"
+    return latencies(over_n, title, meta)
+
+
+def _no_time(row: Row) -> str:
+    return STATUS_WORDS[row["status"]] if row["status"] != "ok" else "not timed"
+
+
+def _every_latency(rows: list[Row]) -> Iterator[Block]:
+    """The winner map: every latency as a multiple of the fastest, or why there is none."""
+    problems = groups(rows, None)
+    axes = distinguishing_axes(rows)
+    inexact = [row for row in rows if not is_exact(row)]
+
+    lines: list[Line] = [
+        (tuple(value_text(axis, group.problem[axis]) for axis in axes), group.rows)
+        for group in problems[:MOST_PROBLEMS]
+    ]
+    races = {id(rows): race(rows) for _, rows in lines}  # every cell asks for it
+
+    def cell(row: Row, here: Sequence[Row]) -> Marked:
+        found = races[id(here)]
+        return Marked(
+            cell=beside(row, found),
+            strong=found.clear and row is found.ranking[0],
+            failed=row["status"] != "ok",
+            case=case_key(row),
+        )
+
+    yield by_backend(
+        "Who wins where: latency, and its ratio to the fastest; bold: faster by more than"
+        f" noise{' than every other exact backend' if inexact else ''}; tie: not clearly slower"
+        " than the fastest",
+        [axis_title(axis) for axis in axes],
+        lines,
+        cell,
+    )
+    if inexact:
+        yield note(f"Not ranked: {'; '.join(meanings(inexact))}.")
+    if len(problems) > MOST_PROBLEMS:
+        yield note(f"{len(problems) - MOST_PROBLEMS} more problems are in the table of all rows.")
+
+
+def beside(row: Row, found: Race) -> str:
+    """`58.7 ms · fastest`, `63.1 ms · ×1.08 · tie`, `out of memory`."""
+    if row["latency_ms"] is None:
+        return _no_time(row)
+    text, ranked = time_text(row["latency_ms"]), found.ranking
+    if not is_exact(row):
+        ratio = time_ratio(row, ranked[0]) if ranked else None
+        times = f" · ×{number_text(ratio.value)}" if ratio else ""
+        return f"{text}{times} · {exactness_note(row)}"
+    if not found.margins:
+        return f"{text} · the only {'exact ' if found.inexact else ''}one"
+    if row is ranked[0]:
+        tie = " = ".join(one["backend"] for one in found.tied)
+        return f"{text} · {'fastest' if found.clear else f'tie: {tie}'}"
+    # the paired ratio, as the card and the verdict have it; that of the medians may be far off it
+    pairs = zip(ranked[1:], found.margins, strict=True)
+    margin = next(margin for other, margin in pairs if other["case"] == row["case"])
+    return f"{text} · ×{number_text(margin.value)}{'' if margin.clear else ' · tie'}"

@@ -7,7 +7,7 @@ from ..data.generation import complaints, flops_exponent, timed
 from ..data.row_groups import Row
 from ..data.run_meta import Meta
 from ..elements import Block, Figure, Panel, Series, Text, caution, note, table_of
-from ..formatting import count_text, list_text, range_text, size_text
+from ..formatting import capital, count_text, list_text, range_text, size_text
 from ..quantity import Cell, Number, Quantity
 from . import Subject
 from ._studies import failed, studied
@@ -46,15 +46,10 @@ def _figure(
 ) -> Figure:
     text, one = finding(by_backend), found[0]
     return Figure(
-        title=f"{text[0].upper()}{text[1:]}",
+        title=capital(text),
         caption=(
             f"{caption} · d_model = {one.d_model}, h = {one.heads},"
             f" {one.kv_heads} key and value heads, one block"
-        ),
-        description=(
-            "Time of a step over the number of tokens so far, both logarithmic: one panel with a"
-            " cache, one without, one line per backend, 95 % intervals as bars. The table below has"
-            " the numbers, and the time of all steps together."
         ),
         panels=tuple(
             Panel(

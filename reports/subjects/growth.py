@@ -41,14 +41,11 @@ from ..quantity import Cell, Number, Quantity
 from . import Subject, testing_claims
 from ._growth_along import SIZES, Along, growth_along, joint_finding, main_axis
 from ._over import (
-    HOW_TIME,
     MOST_PANELS,
     N_LABEL,
-    by_backend,
     challenges,
-    lines_over,
+    latencies,
     not_drawn,
-    panel,
 )
 
 TITLE = "Growth"
@@ -108,24 +105,11 @@ def _of_axis(found: Sequence[tuple[Group, list[Along]]], axis: str, text: str, m
     shown = [group for group, _ in found]
     x = axis_title(axis)
     return Card(
-        name="growth",
         title=f"Growth with {x}",
         sentence=f"{capital(text)}.",
-        picture=Figure(
-            title=text,
-            caption=caption(shown[0].problem, meta),
-            description=f"Latency over {x}, {HOW_TIME} every number.",
-            panels=tuple(panel(group, axis) for group in shown),
-            table=by_backend(
-                f"Latency over {x}",
-                *lines_over(shown, axis),
-                lambda row, _: Quantity(row["latency_ms"], "ms"),
-                folded=True,
-            ),
-        ),
+        picture=latencies(shown, text, meta, axis=axis),
         subtitle=f"latency over {x}",
         note="x is the slope between the ends: 1 is linear, 2 quadratic. Growth has every step.",
-        wide=len(shown) > 2,
     )
 
 
@@ -269,11 +253,6 @@ def _figure(group: Group, fits: list[Growth], meta: Meta, axis: str = "seq_len")
     return Figure(
         title=group.prefixed(_finding(fits, axis)),
         caption=caption(group.problem, meta),
-        description=(
-            f"The local exponent of time over {axis_title(axis)}, logarithmic, the exponent"
-            " linear, one line per backend. Points are measured, with 95 % intervals as bars; the"
-            " dotted lines belong to the fitted formula. The table has every number."
-        ),
         panels=(
             Panel(
                 x_label=N_LABEL if axis == "seq_len" else axis_title(axis),

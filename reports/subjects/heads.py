@@ -98,7 +98,6 @@ def _card(found: Problems) -> Card:
         longest = f"{at} is the longest at which {every} ran with both."
     same_text = f"Grey: ±\u00a0{100 * SAME_RATIO:g}\u00a0%, “same”."
     return Card(
-        name="heads",
         title=f"{heads} heads against one",
         subtitle=", ".join(("ratio", f"at {at}", *others)),
         sentence=said,
@@ -139,23 +138,16 @@ def _figure(group: Group, some: Sequence[Contrast], meta: Meta) -> Figure:
         title=group.prefixed(_headline(some)),
         caption=caption(group.problem, meta)
         + (f". Without a point: {', '.join(left)}" if left else ""),
-        description=(
-            "Time and peak bytes over the number of heads h, each as a ratio to one head of the"
-            " same backend, both axes logarithmic, one line per backend. The dotted line is 1: more"
-            " heads for free. A cross at the upper edge marks a failed case. The table"
-            " below has every number."
-        ),
+        about="The line at 1: more heads for free",
         panels=tuple(
-            replace(
-                panel(
-                    replace(group, rows=rows, label=""),
-                    "heads",
-                    column,
-                    y_label=f"{what}, ratio to h = 1",
-                    unit="ratio",
-                    line=(1, ""),
-                ),
+            panel(
+                replace(group, rows=rows, label=""),
+                "heads",
+                column,
                 x_label="heads h",
+                y_label=f"{what}, ratio to h = 1",
+                unit="ratio",
+                line=(1, ""),
             )
             for what, column in (("time", "time_{}ratio"), ("peak bytes", "bytes_{}ratio"))
         ),

@@ -67,9 +67,7 @@ def _details(rows: list[Row]) -> Iterator[Block]:
         kept = any(row.get("workspace_bytes") is not None for row in split)
         if kept:
             title += "; what is kept between calls and what torch does not count come on top"
-        yield _table(title, split[:MOST_ROWS], {**_SPLIT, **(_KEPT if kept else {})}, folded=True)
-    if len(split) > MOST_ROWS:
-        yield note(f"The first {MOST_ROWS} of {len(split)} cases; attnbench export has them all.")
+        yield _table(title, split, {**_SPLIT, **(_KEPT if kept else {})}, folded=True)
 
 
 # ---- the card ------------------------------------------------------------------------------------
@@ -80,7 +78,7 @@ def _card(rows: Sequence[Row], meta: Meta) -> Card | None:
     shapes of their own, and nothing but backends is compared.
     """
     if found := families(rows):
-        return None if asked(found[0], meta) else memory_card(found, meta, "memory")
+        return None if asked(found[0], meta) else memory_card(found, meta)
     if over_lengths(rows) or any(run["scenario"].get("contrast") for run in meta.values()):
         return None
     by_problem = {
@@ -103,7 +101,6 @@ def _card(rows: Sequence[Row], meta: Meta) -> Card | None:
         if base["backend"] == winner
     )
     return Card(
-        name="memory",
         title="Who needs the least memory",
         sentence=(
             f"Of exact backends, {list_text(texts)} {'need' if len(texts) > 1 else 'needs'} the"
@@ -151,7 +148,7 @@ def _agreement(rows: list[Row]) -> Iterator[Block]:
         yield note(f"{plural(alone, 'case')} {have} no second number to compare with.")
     if differing:
         title = "Peaks on which the counts disagree"
-        yield _table(title, differing[:MOST_ROWS], _COMPARED, folded=False)
+        yield _table(title, differing, _COMPARED, folded=False)
 
 
 def _kept(rows: list[Row]) -> Iterator[Block]:
@@ -264,4 +261,5 @@ def _table(
             **cells,
         },
         folded=folded,
+        most=MOST_ROWS,
     )

@@ -80,11 +80,6 @@ def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
     yield Figure(
         title=f"Without 1/sqrt(d_k) the softmax selects a single key{end}",
         caption=f"{caption} · random queries and keys of variance 1",
-        description=(
-            "Entropy of the softmax rows as a share of the highest possible entropy, over the width"
-            " of a head: one panel with the factor 1/sqrt(d_k), one without. The table has every"
-            " number."
-        ),
         panels=tuple(panels),
         table=_table(SCALE, [one.stored() for one in known], ""),
     )
@@ -123,11 +118,6 @@ def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator
     yield Figure(
         title=f"Relative errors are at most {list_text(largest)}",
         caption=f"{caption} · forward and gradients, the worse of the two, against float64",
-        description=(
-            "The relative L2 error of output and gradients against the exact result, over the"
-            " sequence length N, both logarithmic: one panel per dtype, one line per backend of the"
-            " run. The table has every number, and all backends that run here."
-        ),
         panels=tuple(panels),
         table=table,
         same_y=False,

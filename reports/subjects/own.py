@@ -44,7 +44,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     several, left = len(names) > 1, len(found) - MOST_ROWS
     table = _table(found, several=several)
     card = Card(
-        name="own",
         title=TITLE if several else "Your backend",
         subtitle="each of its cases, beside the best other exact backend",
         sentence=" ".join(f"{finding(name, rows, some)}." for name, some in raced.items()),

@@ -87,9 +87,7 @@ def _blocks(found: list[Place], meta: Meta) -> Iterator[Block]:
     axes = varying_axes([problem(place.row) for place in found]) or ["seq_len"]
     with_roof = any(place.peaks for place in found)
     title = "Every timed case and its roof" if with_roof else "What every timed case achieved"
-    yield _table(found[:MOST_ROWS], axes, title, folded=True)
-    if len(found) > MOST_ROWS:
-        yield note(f"The first {MOST_ROWS} of {len(found)} timed cases.")
+    yield _table(found, axes, title, folded=True)
 
 
 def _is_bandwidth(place: Place) -> bool:
@@ -132,20 +130,19 @@ def _figure(group: Group, points: list[Place], meta: Meta) -> Figure:
         replace(group, rows=rows, label=""),
         "intensity",
         "achieved_{}rate",
+        x_label="highest possible intensity, FLOP per byte",
         y_label="achieved",
         unit="flops_per_s",
     )
     top = Series(backend=ROOF, kind="formula", x=tuple(roof), y=attainable)
-    x_label = "highest possible intensity, FLOP per byte"
     return Figure(
         title=group.prefixed(_finding(points)),
         caption=caption(group.problem, meta),
-        description=(
-            "Achieved FLOP per second over FLOP per byte, both logarithmic, one line per backend."
-            " The dotted line is the roof: bandwidth times intensity up to the ridge, then the peak"
-            " of matrix products, both as measured. The table below has every number."
+        about=(
+            "The dotted line is the roof: bandwidth times intensity up to the ridge, then the peak"
+            " of matrix products, both as measured"
         ),
-        panels=(replace(measured, x_label=x_label, series=(top, *measured.series)),),
+        panels=(replace(measured, series=(top, *measured.series)),),
         table=_table(points, ["seq_len"], "Achieved and attainable"),
     )
 
@@ -194,6 +191,7 @@ def _table(points: list[Place], axes: list[str], title: str, *, folded: bool = F
         },
         optional=("limit", "attainable", "share of attainable"),
         folded=folded,
+        most=MOST_ROWS,
     )
 
 

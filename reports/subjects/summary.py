@@ -1,35 +1,66 @@
-"""How the run went: cases by how they ended, and what makes their times doubtful."""
+"""How the run went: cases by how they ended, and badges: reasons to trust their times, or not.
+
+What was not observed is unknown, never good.
+"""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import expm1
+from statistics import median
+from typing import Any, Literal
 
-from ..data.copies import COPY
-from ..data.row_groups import Row
-from ..data.run_meta import Meta
-from ..elements import caution, note
-from ..formatting import STATUS_WORDS, plural
+from ..comparison.devices import Copies, copies_of
+from ..comparison.devices_text import finding
+from ..data.exactness import is_exact
+from ..data.noise_floor import DISTURBED_RATIO, percent_text, share_text
+from ..data.peaks import places
+from ..data.row_groups import COPY, Row, distinguishing_axes, is_timed, label, problem
+from ..data.run_meta import Meta, plan_of
+from ..elements import Badge, caution, note
+from ..formatting import STATUS_WORDS, beyond_whole, capital, list_text, number_text, plural
+from ..ratio import disturbed, in_most, of_one_process
 from . import Subject
-from . import _trust as trust
+from .correctness import WRONG
 
 TITLE = "Summary"
 ORDER = 0
 NEEDS = ("status", "latency_ms")
 ALL_COPIES = True
 ABOUT = ("cases", "kernels")
+MOST_NAMED = 4
+# Of the median clock: latency follows the clock, and 5 % is the resolution of a quick run.
+CLOCK_SPREAD_RATIO = 0.05
+State = tuple[Literal["good", "caution", "unknown"], str]  # and a sentence
+NOTHING_TIMED: State = ("unknown", "No case was timed.")
+DISTURBANCES = {  # column: its badge, and what happened
+    "throttled_blocks": ("throttling", "the processor was throttled by a quota, power or heat"),
+    "contended_blocks": ("contention", "other work competed for the same cores"),
+}
+GPU_DOUBTS: dict[str, str] = {
+    "unseen_work": (
+        "the wall clock saw much more than launching and the time between the events, so that the"
+        " latency may be too short"
+    ),
+    "late_calls": (
+        "the GPU began calls before the host had launched all of them, so that launch gaps may be"
+        " in their time"
+    ),
+    "graph_failed": "no CUDA graph could be captured, so that launch costs are not known",
+}
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     if not rows:
         return Subject(lacking="The plan has no case.")
     first = [row for row in rows if (row.get(COPY) or 1) == 1]
-    doubts = (*trust.warnings(first), *trust.interpreted(first, meta))
+    doubts = (*_warnings(first), *_interpreted(first, meta))
     more = plural(len(rows), "case")
     copies = [note(f"With all copies, {more}; other sections show the first.")]
     return Subject(
         blocks=(
             *map(caution, doubts),
             note(_tally(first)),
-            *map(note, trust.process_notes(first)),
+            *map(note, _process_notes(first)),
             *(copies if len(first) < len(rows) else ()),
         )
     )
@@ -45,3 +76,275 @@ def _tally(rows: Sequence[Row]) -> str:
     )
     limits = f" ({'; '.join(notes)})" if notes else ""
     return f"{plural(len(rows), 'case')}: {'; '.join(texts)}. Intervals are at 95 %{limits}."
+
+
+# ---- badges --------------------------------------------------------------------------------------
+
+
+def badges(rows: list[Row], meta: Meta) -> tuple[Badge, ...]:
+    timed = list(filter(is_timed, rows))
+    states: dict[str, State] = {
+        "clocks": _clocks(timed),
+        **{name: _blocks(timed, field) for field, (name, _) in DISTURBANCES.items()},
+        "other processes": _other_processes(timed),
+        "warm-up": _warm_up(timed),
+        "precision": _intervals(timed, meta),
+        "repeats": _processes(timed),
+        "correctness": _correctness(rows, timed),
+    }
+    if on_gpu := [row for row in timed if row.get("device") == "cuda"]:
+        states["GPU timing"] = _gpu_timing(on_gpu)
+    if some := [row for row in timed if row.get("launch_bound")]:
+        states["launching"] = (
+            "caution",
+            f"In {_of(some, timed)} a call and its wait take more than 1.1 times as long as the"
+            " same work in a CUDA graph.",
+        )
+    if some := _faster_than_limits(timed, meta):
+        states["peak"] = (
+            "caution",
+            f"In {_of(some, timed)} more FLOP/s were achieved than calibration measured as the"
+            " peak, which is impossible. Either the work was not done, or the peak was measured on"
+            " a busy or slower device; calibrate again.",
+        )
+    if copies := copies_of(rows, meta):
+        states["devices"] = _devices(copies)
+    return tuple(
+        Badge(label=label, state=state, text=text) for label, (state, text) in states.items()
+    )
+
+
+def _warnings(rows: list[Row]) -> list[str]:
+    """What disturbed most blocks of some case, which should be measured again."""
+    timed = list(filter(is_timed, rows))
+    return [_blocks(timed, field)[1] for field in DISTURBANCES if _mostly(timed, field)]
+
+
+def _process_notes(rows: list[Row]) -> list[str]:
+    """What verdicts on cases of one process allow for, which their rows cannot show."""
+    single = [row for row in rows if is_timed(row) and of_one_process(row)]
+    known = {
+        (ratio, str(row.get("process_noise_source")))
+        for row in single
+        if (ratio := row.get("process_noise_ratio")) is not None
+    }
+    how = {
+        "selfcheck": "as attnbench selfcheck found",
+        "rows": "as the rows of several processes show",
+        "assumed": "which is assumed: attnbench selfcheck measures it",
+    }
+    return [
+        f"One process cannot show how much processes differ: verdicts on ratios of such cases allow"
+        f" for {share_text(ratio, source)}, {how.get(source, source)}"
+        f"{_more_if_disturbed(ratio, single)}."
+        for ratio, source in sorted(known)
+    ]
+
+
+def _more_if_disturbed(ratio: float, single: list[Row]) -> str:
+    if ratio >= DISTURBED_RATIO or not any(map(disturbed, single)):
+        return ""
+    return f"; where other work disturbed one of the two, for {percent_text(DISTURBED_RATIO)}"
+
+
+def _interpreted(rows: list[Row], meta: Meta) -> list[str]:
+    """Triton's interpreter does in Python what a kernel does; attnbench's own kernels refuse it."""
+    names = {row["run"] for row in filter(is_timed, rows)}
+    facts = [meta[name].get("environment") or {} for name in names]
+    if not any((one.get("allocator") or {}).get("TRITON_INTERPRET") == "1" for one in facts):
+        return []
+    return [
+        "TRITON_INTERPRET=1 was set: Triton kernels ran in Python's interpreter, whose results can"
+        " be checked, but whose times say nothing about the kernels."
+    ]
+
+
+# ---- words ---------------------------------------------------------------------------------------
+
+
+def _count(count: int, timed: list[Row]) -> str:
+    """`2 of 30 timed cases`."""
+    return f"{count} of {plural(len(timed), 'timed case')}"
+
+
+def _of(found: list[Row], timed: Iterable[Row]) -> str:
+    """`2 of 30 timed cases (fused at N = 256 and sdpa at N = 256)`."""
+    every = list(timed)
+    return f"{_count(len(found), every)} ({_named(found, every)})"
+
+
+def _named(found: list[Row], timed: Iterable[Row]) -> str:
+    """Each case by its backend and the axes that vary."""
+    axes = distinguishing_axes(timed)
+    texts = [f"{row['backend']} at {label(problem(row), axes)}" for row in found]
+    return list_text(texts, MOST_NAMED)
+
+
+# ---- one check each ------------------------------------------------------------------------------
+
+
+def _clocks(timed: list[Row]) -> State:
+    clocks = [
+        block["sm_clock_mhz"]
+        for row in timed
+        for process in row.get("conditions") or []
+        for block in process
+        if "sm_clock_mhz" in block
+    ]
+    if not clocks:
+        on_cpu = "On a CPU, clocks are not read per block."
+        return "unknown", on_cpu if _all_on_cpu(timed) else "No block has a reading."
+    low, high = min(clocks), max(clocks)
+    steady = high - low <= CLOCK_SPREAD_RATIO * median(clocks)
+    return "good" if steady else "caution", f"{low:.0f} to {high:.0f} MHz over all blocks."
+
+
+def _mostly(timed: list[Row], field: str) -> list[Row]:
+    return [row for row in timed if in_most(row.get(field), row.get("blocks"))]
+
+
+def _blocks(timed: list[Row], field: str) -> State:
+    """Such blocks are kept."""
+    what = DISTURBANCES[field][1]
+    known = [row for row in timed if row.get(field) is not None and row.get("blocks")]
+    if not known:
+        return "unknown", f"It is not known whether {what}."
+    some, blocks = sum(row[field] for row in known), sum(row["blocks"] for row in known)
+    text = f"In {some or 'none'} of {plural(blocks, 'block')} {what}."
+    if mostly := _mostly(timed, field):
+        text += f" In {_of(mostly, timed)} it was more than half of the blocks: measure again."
+    silent = len(timed) - len(known)
+    text += f" {plural(silent, 'case')} of {len(timed)} do not say." if silent else ""
+    return "caution" if some else "unknown" if silent else "good", text
+
+
+def _other_processes(timed: list[Row]) -> State:
+    windows = (window for row in timed for window in row.get("windows") or [])
+    found = (window.get("other_process_count") for window in windows)
+    counts = [count for count in found if type(count) is int]
+    if not counts:
+        on_cpu = "A CPU is always shared; see contention."
+        return "unknown", on_cpu if _all_on_cpu(timed) else "Not observed, or hidden by the driver."
+    some = sum(count > 0 for count in counts)
+    text = f"Others used the device in {some or 'none'} of {plural(len(counts), 'window')}."
+    return "caution" if some else "good", text
+
+
+def _warm_up(timed: list[Row]) -> State:
+    found = [row.get("warmup_stationary") for row in timed]
+    if unsteady := [row for row in timed if row.get("warmup_stationary") is False]:
+        return "caution", f"Call times were not stationary in {_of(unsteady, timed)}."
+    if not timed:
+        return NOTHING_TIMED
+    if unknown := found.count(None):
+        where = _count(unknown, timed)
+        return "unknown", f"It is not known whether call times were stationary in {where}."
+    return "good", "Call times were stationary before they were measured."
+
+
+def _intervals(timed: list[Row], meta: Meta) -> State:
+    if not timed:
+        return NOTHING_TIMED
+    requested = {ratio for run in meta.values() if (ratio := precision_ratio(run)) is not None}
+    percents = " and ".join(f"{100 * ratio:g} %" for ratio in sorted(requested))
+    goal = f" of ± {percents}" if percents else ""
+    if short := [row for row in timed if missed(row, precision_ratio(meta[row["run"]]))]:
+        text = f"{_count(len(short), timed)} missed the requested interval{goal}"
+        if known := [row for row in short if _widths(row)]:
+            widest = max(known, key=lambda row: max(_widths(row)))
+            percent = number_text(100 * expm1(max(_widths(widest))))
+            text += f"; the widest is ± {percent} % ({_named([widest], timed)})"
+        return "caution", f"{text}."
+    if not all(row.get("stop") for row in timed):
+        return "unknown", "The rows do not say why measuring ended."
+    return "good", f"Every timed case reached the requested interval{goal}."
+
+
+def missed(row: Row, precision_ratio: float | None) -> bool:
+    """Sampling ended before the requested precision of the latency and of its reported ratio.
+
+    It ended by time, or by the most blocks of the plan.
+    """
+    if row.get("stop") not in ("budget", "blocks"):
+        return False
+    return (
+        precision_ratio is None
+        or row.get("half_width_ratio") is None
+        or max(_widths(row)) > precision_ratio
+    )
+
+
+def precision_ratio(run: Any) -> float | None:
+    """The precision that the plan requested, if run.json has it."""
+    requested = plan_of(run).get("precision_ratio")
+    return requested if type(requested) in (int, float) else None
+
+
+def _widths(row: Row) -> list[float]:
+    names = ("half_width_ratio", "pair_half_width_ratio")
+    return [width for name in names if (width := row.get(name)) is not None]
+
+
+def _processes(timed: list[Row]) -> State:
+    counts = [row["processes"] for row in timed if row.get("processes") is not None]
+    if not counts:
+        return "unknown", "The number of processes per case is not known."
+    if min(counts) == 1:
+        return "caution", "One process per case: no interval includes run-to-run variation."
+    return "good", f"At least {min(counts)} processes measured each case."
+
+
+def _correctness(rows: list[Row], timed: list[Row]) -> State:
+    if wrong := sum(row["status"] == WRONG for row in rows):
+        return "caution", f"{plural(wrong, 'case')} gave a wrong result and got no latency."
+    if not timed:
+        return NOTHING_TIMED
+    exact = [row for row in timed if is_exact(row)]
+    if unchecked := sum(row.get("error_ratio") is None for row in exact):
+        return "unknown", f"{_count(unchecked, timed)} have no error on record."
+    if not exact:
+        return "unknown", "No timed case is exact attention."
+    text = "Every timed {}case was first checked against a float64 reference{}."
+    if len(exact) == len(timed):
+        return "good", text.format("", "")
+    exempt = f"; {_count(len(timed) - len(exact), timed)} claim no exact result"
+    return "good", text.format("exact ", exempt)
+
+
+def _gpu_timing(timed: list[Row]) -> State:
+    """Whether events, the wall clock and CUDA graphs tell the same story."""
+    doubts = [
+        f"in {_of(some, timed)} {what}"
+        for flag, what in GPU_DOUBTS.items()
+        if (some := [row for row in timed if row.get(flag)])
+    ]
+    if doubts:
+        return "caution", f"{capital('; '.join(doubts))}."
+    if any(row.get(flag) is None for row in timed for flag in GPU_DOUBTS):
+        return "unknown", "Not every case says whether events and wall clock agree."
+    return "good", "Events and wall clock agree, and no CUDA graph failed."
+
+
+def _faster_than_limits(timed: list[Row], meta: Meta) -> list[Row]:
+    """More FLOP/s than calibration measured: rows of earlier versions, or peaks that were too low.
+
+    A run refutes what is beyond the device's limits itself, but those are generous.
+    """
+    return [
+        place.row
+        for place in places(timed, meta)
+        if place.peaks and beyond_whole(place.achieved_flops_per_s.value / place.peaks.flops_per_s)
+    ]
+
+
+def _devices(copies: list[Copies]) -> State:
+    """Whether devices of one kind agree, of the copies that were measured on purpose."""
+    text = " ".join(f"{finding(one)}." for one in copies)
+    verdicts = {one.spread.verdict if one.spread else "undecided" for one in copies}
+    if "differ" in verdicts:
+        return "caution", text
+    return "good" if verdicts == {"same"} else "unknown", text
+
+
+def _all_on_cpu(timed: list[Row]) -> bool:
+    return all(row.get("device") == "cpu" for row in timed)

@@ -1,17 +1,17 @@
 """Utilization: how much of the device was in use, energy per call, and the kernels of a call."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import isfinite
+from math import inf
 from typing import Any, NamedTuple, TypeGuard
 
 from ...harness.stats.intervals import Interval, mean_interval
 from ..data.row_groups import Group, Row, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Table, Text, note, table_of
-from ..formatting import beyond_text, list_text, number_text
+from ..formatting import list_text
 from ..quantity import Number
 from . import Subject, _probe_tables, _timeline
-from ._probe_tables import column_title, reading_text
+from ._probe_tables import column_title, mean_text, reading_text
 
 TITLE = "Utilization"
 ORDER = 45
@@ -23,7 +23,6 @@ HEADLINES = {  # utilization tier: its headline quantity, as part of a sentence;
     "busy": ("busy", "some kernel running for"),
     "host": ("host", "the host's threads busy for"),
 }
-OF = {"host": "for torch's threads alone"}  # what has 100 % of a headline quantity, if not all
 STATED_RATIO = 1.2  # a larger ratio of the highest to the lowest value is worth a sentence
 MOST_NAMES = 5
 MOST_READINGS = 1000
@@ -46,12 +45,13 @@ TIERS = {
 
 
 class Quantity(NamedTuple):
-    """A headline quantity of the windows; `column` is the column it is computed from."""
+    """A headline quantity of the windows: the column it is computed from, and the one that it is
+    divided by.
+    """
 
     title: str
     column: str
-    unit: str = "share"
-    per: str = ""  # the column that it is divided by
+    per: str = ""
 
 
 class Reading(NamedTuple):
@@ -73,16 +73,12 @@ QUANTITIES: dict[str, Quantity] = {
     "dram": Quantity("memory bandwidth", "dram_bandwidth_ratio"),
     "busy": Quantity("kernels run", "kernel_busy_ratio"),
     "host": Quantity("threads busy", "host_cpu_ratio"),
-    "power": Quantity("power", "power_w", "W"),
-    "energy": Quantity("energy per call", "energy_j", "J", per="calls"),
-    "clock": Quantity("SM clock", "sm_clock_mhz", "MHz"),
-    "temperature": Quantity("temperature", "temperature_c", "°C"),
-    "rate": Quantity("calls per second", "calls", "", per="window_s"),
+    "power": Quantity("power", "power_w"),
+    "energy": Quantity("energy per call", "energy_j", per="calls"),
+    "clock": Quantity("SM clock", "sm_clock_mhz"),
+    "temperature": Quantity("temperature", "temperature_c"),
+    "rate": Quantity("calls per second", "calls", per="window_s"),
 }
-
-
-def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    return Subject(blocks=tuple(_blocks(rows, meta)))
 
 
 def windows(row: Row, way: str = "eager") -> list[Window]:
@@ -122,49 +118,40 @@ def finding(rows: list[Row]) -> str:
     parts = []
     tiers = {row.get("utilization_tier") for row in rows}
     if len(tiers) == 1 and (headline := HEADLINES.get(tiers.pop() or "")):
-        parts += _extremes(rows, *headline)
-    energy = _values(rows, "energy")
-    if len(energy) > 1:
-        high, low = _highest_and_lowest(energy)
-        ratio = energy[high] / energy[low]
+        name, title = headline
+        for high, low, ratio in _extremes(rows, name):
+            if ratio < STATED_RATIO:
+                both = " to ".join(dict.fromkeys((low[1], high[1])))
+                parts.append(f"all keep {title} {both} of the time")
+            else:
+                parts.append(f"{high[0]} keeps {title} {high[1]} of the time, {low[0]} {low[1]}")
+    for high, low, ratio in _extremes(rows, "energy"):
         if ratio < STATED_RATIO:
-            parts.append(f"a call takes {energy[low]:.3g} J or little more with each")
+            parts.append(f"a call takes {low[1]} or little more with each")
         else:
-            parts.append(f"a call of {high} takes {ratio:.2g} times the energy of one of {low}")
+            parts.append(
+                f"a call of {high[0]} takes {ratio:.2g} times the energy of one of {low[0]}"
+            )
     return "; ".join(parts)
 
 
-def _values(rows: list[Row], name: str) -> dict[str, float]:
-    """By backend."""
+def _extremes(
+    rows: list[Row], name: str
+) -> Iterator[tuple[tuple[str, str], tuple[str, str], float]]:
+    """Of two backends or more: the one with the highest value and the one with the lowest, with the
+    values, and their ratio.
+    """
     known = ((row["backend"], observed(row, name)) for row in rows)
-    return {backend: found.value for backend, found in known if found is not None}
-
-
-def _extremes(rows: list[Row], name: str, title: str) -> list[str]:
-    shares = _values(rows, name)
-    if len(shares) < 2:
-        return []
-    high, low = _highest_and_lowest(shares)
-    most, least = (
-        f"{100 * share:.0f} %{beyond_text(share, OF.get(name, ''))}"
-        for share in (shares[high], shares[low])
-    )
-    if shares[high] < STATED_RATIO * shares[low]:
-        return [f"all keep {title} {' to '.join(dict.fromkeys((least, most)))} of the time"]
-    return [f"{high} keeps {title} {most} of the time, {low} {least}"]
-
-
-def _highest_and_lowest(values: Mapping[str, float]) -> tuple[str, str]:
-    return max(values, key=lambda name: values[name]), min(values, key=lambda name: values[name])
+    found = {backend: interval.value for backend, interval in known if interval is not None}
+    if len(found) > 1:
+        high, low = (pick(found, key=lambda one: found[one]) for pick in (max, min))
+        texts = {one: reading_text(QUANTITIES[name].column, found[one]) for one in (high, low)}
+        ratio = found[high] / found[low] if found[low] else inf
+        yield (high, texts[high]), (low, texts[low]), ratio
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
     return type(value) in (int, float)
-
-
-def half_width(interval: Interval) -> float | None:
-    """None without an interval."""
-    return (interval.high - interval.low) / 2 if isfinite(interval.low) else None
 
 
 # ---- every other column, whichever probe wrote it ------------------------------------------------
@@ -189,11 +176,12 @@ def _reading(name: str, values: list[float]) -> Reading:
     title, texts = column_title(name), [reading_text(name, value) for value in sorted(set(values))]
     if name.endswith("_mask"):
         return Reading(title, "", ", ".join(texts), len(values))
-    found = mean_interval(values, "window")
-    half = half_width(found)
-    mean = reading_text(name, found.value)
-    mean += f" ± {reading_text(name, half)}" if half is not None else ""
+    mean = mean_text(name, mean_interval(values, "window"))
     return Reading(title, mean, " to ".join(dict.fromkeys((texts[0], texts[-1]))), len(values))
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    return Subject(blocks=tuple(_blocks(rows, meta)))
 
 
 def _blocks(every: Sequence[Row], meta: Meta) -> Iterator[Block]:
@@ -253,7 +241,7 @@ def _other_readings(rows: list[Row]) -> Iterator[Block]:
         return
     yield table_of(
         "All other readings, with half the width of their 95 % interval over the windows",
-        lines[:MOST_READINGS],
+        lines,
         {
             "problem": lambda line: line[0],
             "backend": lambda line: line[1],
@@ -265,19 +253,15 @@ def _other_readings(rows: list[Row]) -> Iterator[Block]:
         },
         optional=("problem", "launched"),
         folded=True,
+        most=MOST_READINGS,
     )
-    if len(lines) > MOST_READINGS:
-        yield note(
-            f"The first {MOST_READINGS} of {len(lines)} readings; rows.jsonl has them all, under"
-            " windows and tables."
-        )
 
 
 def _missing(rows: list[Row]) -> Iterator[Block]:
     reasons = missing(rows)
     if not reasons:
         return
-    texts = [f"{list_text(shortened(names))} ({reason})" for reason, names in reasons.items()]
+    texts = [f"{list_text(names, MOST_NAMES)} ({reason})" for reason, names in reasons.items()]
     yield note(f"Missing, with the reason: {'; '.join(texts)}.")
     if any(len(names) > MOST_NAMES for names in reasons.values()):
         yield table_of(
@@ -293,20 +277,5 @@ def _missing(rows: list[Row]) -> Iterator[Block]:
 
 
 def _cell(row: Row, name: str, way: str) -> Number:
-    """A value with half the width of its interval: `81 % ± 2`, `3.21 J ± 0.05`."""
-    found, unit = observed(row, name, way), QUANTITIES[name].unit
-    if found is None:
-        return Number("")
-    scale, beyond = 1.0, ""
-    if unit == "share":
-        scale, unit, beyond = 100, "%", beyond_text(found.value, OF.get(name, ""))
-    elif unit == "J" and found.value < 1:
-        scale, unit = 1e3, "mJ"
-    half = half_width(found)
-    text = "" if half is None else f" ± {number_text(half * scale)}"
-    return Number(f"{number_text(found.value * scale)}{text} {unit}".rstrip() + beyond)
-
-
-def shortened(names: list[str]) -> list[str]:
-    more = len(names) - MOST_NAMES + 1
-    return names if more < 2 else [*names[: MOST_NAMES - 1], f"{more} more"]
+    found = observed(row, name, way)
+    return Number("") if found is None else mean_text(QUANTITIES[name].column, found)

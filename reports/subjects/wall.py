@@ -1,23 +1,18 @@
 """The memory wall: the longest N that fits, and memory over N, measured and by formula."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..data.exactness import is_exact
-from ..data.row_groups import Group, Row, case_key, groups, over_lengths
+from ..data.row_groups import Group, Row, groups, over_lengths
 from ..data.run_meta import Meta
-from ..elements import Card, Marked, Table, WallChart, table_of
-from ..formatting import (
-    STATUS_WORDS,
-    bytes_text,
-    length_text,
-    plural,
-)
-from ..quantity import Cell, Number, Quantity
+from ..elements import Card, Table, WallChart, table_of
+from ..formatting import STATUS_WORDS, bytes_text, length_text, more_below
+from ..quantity import Number, Quantity
 from . import Subject
-from ._memory_card import ends_text, memory_card
-from ._memory_over_n import OUT_OF_MEMORY, families, memory_curves, wall_groups
-from ._over import by_backend, lines_over, n_text
+from ._memory_card import drawn, ends_text, memory_card, needs_table
+from ._memory_over_n import OUT_OF_MEMORY, families, memory_curves, need_bytes, wall_groups
+from ._over import n_text
 
 TITLE = "Memory wall"
 ORDER = 10
@@ -35,10 +30,10 @@ LIMITS = {
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     found, searched = families(rows), wall_groups(meta)
     asked_here = bool(found) and asked(found[0], meta)
-    card = memory_card(found, meta, "wall") if asked_here else None
+    shown = found[: MOST_CHARTS + 1] if asked_here else []
+    cards = [card for at in range(len(shown)) if (card := memory_card(found[at:], meta))]
     if not found and searched:
-        card = _searched(searched)
-    over_n = over_lengths(rows)
+        cards = [_searched(searched)]
     lines = [group.prefixed(_found(group.rows)) for group in searched[0 if asked_here else 1 :]]
     if not asked_here:
         lines += [
@@ -46,18 +41,20 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             for group in groups(rows, "seq_len")
             if any(row["status"] in OUT_OF_MEMORY for row in group.rows)
         ]
-    others = (memory_card([family], meta, "wall") for family in found[1 : MOST_CHARTS + 1])
-    charts = [
-        one.picture for one in others if one and asked_here and isinstance(one.picture, WallChart)
+    on_cards = [group.problem for family in shown or found[:1] for group in drawn(family)]
+    left = [
+        group
+        for group in over_lengths(rows)
+        if group.problem not in on_cards and any(map(need_bytes, group.rows))
     ]
-    every = 'every trial up to "fits up to" succeeded, none from "fails from" on'
-    tables = [_walls(f"The longest N that fits: {every}", searched, TRIALS)] if searched else []
-    known = [group for group in over_n if any(map(_has_bytes, group.rows))]
-    tables += [_peaks(known, folded=bool(found))] if known else []
     return Subject(
-        card=card,
+        card=cards[0] if cards else None,
         lines=tuple(f"{line}." for line in lines[:MOST_LINES]),
-        blocks=(*charts, *tables),
+        blocks=(
+            *(one.picture for one in cards[1:] if isinstance(one.picture, WallChart)),
+            *([walls(searched)] if searched and (found or len(searched) > 1) else []),
+            *([needs_table(left, folded=bool(found))] if left else []),
+        ),
         lacking="There is nothing to draw over N: no problem was planned at more than one N, or no"
         " bytes were measured or predicted.",
     )
@@ -78,38 +75,6 @@ def asked(family: dict[int, Group], meta: Meta) -> bool:
     )
 
 
-def _has_bytes(row: Row) -> bool:
-    return bool(row.get("needed_bytes") or row.get("predicted_peak_bytes"))
-
-
-def _peaks(found: Sequence[Group], *, folded: bool) -> Table:
-    """Every peak over N, without the inputs that the chart includes."""
-    heads, lines = lines_over(found, "seq_len")
-
-    def inputs(rows: Sequence[Row]) -> Cell:
-        known = (row.get("input_bytes") for row in rows)
-        return Quantity(next((size for size in known if size is not None), None), "bytes")
-
-    return by_backend(
-        "Peak bytes of a call, without inputs and weights (predictions in brackets)",
-        (*heads, "inputs"),
-        [((*cells, inputs(rows)), rows) for cells, rows in lines],
-        lambda row, _: _peak(row),
-        folded=folded,
-    )
-
-
-def _peak(row: Row) -> Marked:
-    known = row.get("predicted_peak_bytes") is not None
-    predicted = f" ({bytes_text(row['predicted_peak_bytes'])})" if known else ""
-    beside = (row.get("needed_bytes") or 0) - (row.get("peak_bytes") or 0)
-    text = bytes_text(row.get("peak_bytes")) or "not measured"
-    text += f" and {bytes_text(beside)} beside it" if beside else ""
-    if row["status"] != "ok":
-        text = STATUS_WORDS[row["status"]]
-    return Marked(cell=Number(text + predicted), case=case_key(row))
-
-
 # ---- a search for the longest N ------------------------------------------------------------------
 
 
@@ -118,42 +83,31 @@ def _searched(found: Sequence[Group]) -> Card:
     group = found[0]
     rows = sorted(group.rows, key=lambda row: -(row.get("seq_len_low") or 0))
     return Card(
-        name="wall",
         title="The wall",
         subtitle=f"longest N that fits{f', {group.label}' if group.label else ''}",
         sentence=f"{_found(group.rows)}.",
-        picture=_walls("The longest N that fits", [replace(group, rows=rows)], FOUND),
-        note=f"{plural(len(found) - 1, 'more problem')} below." if len(found) > 1 else "",
+        picture=walls([replace(group, rows=rows)]),
+        note=more_below(len(found) - 1),
+        wide=True,
     )
 
 
-def _walls(title: str, found: Sequence[Group], columns: Sequence[str]) -> Table:
-    lines = [(group.label, row) for group in found for row in group.rows]
-    cells: dict[str, Callable[[Row], Cell]] = {
-        "backend": lambda row: row["backend"],
-        "fits up to": lambda row: Quantity(row.get("seq_len_low"), "length"),
-        "fails from": lambda row: Quantity(row.get("seq_len_high"), "length"),
-        "predicted N": _predicted,
-        "prediction is off by": lambda row: (
-            "" if (off := _off_ratio(row)) is None else Number(f"{100 * off:+.2f} %")
-        ),
-        "ended by": _ended_by,
-        "note": _note_of,
-    }
-
-    def made(cell: Callable[[Row], Cell]) -> Callable[[tuple[str, Row]], Cell]:
-        return lambda line: cell(line[1])
-
-    every: dict[str, Callable[[tuple[str, Row]], Cell]] = {"problem": lambda line: line[0]}
-    every |= {name: made(cell) for name, cell in cells.items()}
-    return table_of(title, lines, {name: every[name] for name in columns})
-
-
-FOUND = ("backend", "fits up to", "fails from", "predicted N", "ended by")
-TRIALS = (
-    *("backend", "problem", "predicted N", "fits up to", "fails from"),
-    *("prediction is off by", "ended by", "note"),
-)
+def walls(found: Sequence[Group]) -> Table:
+    return table_of(
+        'The longest N that fits: every trial up to "fits up to" succeeded, none from "fails from"'
+        " on",
+        [(group.label, row) for group in found for row in group.rows],
+        {
+            "backend": lambda line: line[1]["backend"],
+            "problem": lambda line: line[0],
+            "fits up to": lambda line: Quantity(line[1].get("seq_len_low"), "length"),
+            "fails from": lambda line: Quantity(line[1].get("seq_len_high"), "length"),
+            "predicted N": lambda line: Number(_predicted(line[1]) + _off(line[1])),
+            "ended by": lambda line: _ended_by(line[1]),
+            "note": lambda line: _note_of(line[1]),
+        },
+        optional=("problem", "predicted N", "note"),
+    )
 
 
 def _found(rows: Sequence[Row]) -> str:
@@ -191,12 +145,12 @@ def _predicted(row: Row) -> str:
     return "" if n is None else Number(f"{'≥ ' if _is_bound(row) else ''}{length_text(n)}")
 
 
-def _off_ratio(row: Row) -> float | None:
-    """Predicted over found N, minus 1; None unless memory ended the search, and for a bound."""
+def _off(row: Row) -> str:
+    """` (+0.25 %)`: by how much; "" unless memory ended the search, and for a bound."""
     predicted, low = row.get("predicted_seq_len"), row.get("seq_len_low")
     if row.get("limited_by") != "memory" or predicted is None or not low or _is_bound(row):
-        return None
-    return float(predicted / low - 1)
+        return ""
+    return f" ({100 * (predicted / low - 1):+.2f} %)"
 
 
 def _ended_by(row: Row) -> str:
@@ -207,9 +161,9 @@ def _ended_by(row: Row) -> str:
 
 
 def _note_of(row: Row) -> str:
-    """Why there are no numbers, what stopped the backend, or whether the boundary is not sharp."""
+    """Why there are no numbers, what stopped the search, or whether the boundary is not sharp."""
     if row["status"] != "ok":
-        return f"{STATUS_WORDS[row['status']]}: {row['reason']}"
+        return str(row["reason"])
     notes = []
     fits = [trial["seq_len"] for trial in row["probes"] if trial["status"] == "ok"]
     if max(fits, default=0) > (row.get("seq_len_low") or 0):
@@ -217,4 +171,6 @@ def _note_of(row: Row) -> str:
     if row["limited_by"] == "backend":
         at_end = (one for one in row["probes"] if one["seq_len"] == row.get("seq_len_high"))
         notes += [one["reason"] for one in at_end][:1]
+    if row["limited_by"] == "time":
+        notes.append("more time: attnbench wall --budget, --timeout")
     return "; ".join([*notes, *filter(None, [row.get("predicted_reason")])])

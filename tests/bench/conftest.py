@@ -1,21 +1,41 @@
 """What several benchmarks need."""
 
-import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 from tests.conftest import command_line, environment
+from tests.made_runs import read_rows
+
+PROGRAM = """
+import runpy, sys, time
+sys.argv = sys.argv[1:]
+run = runpy.run_path if sys.argv[0].endswith(".py") else runpy.run_module
+try:
+    run(sys.argv[0], run_name="__main__")
+except SystemExit:
+    pass
+(peak,) = (line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(time.process_time(), peak, file=sys.stderr)
+"""
 
 
-def rows_of(*arguments: str, out: Path) -> list[dict[str, Any]]:
+def rows_of(command: str, *more: str, out: Path) -> list[dict[str, Any]]:
     """Run the command on the CPU with two threads, as on a small machine, into `out`; the rows of
     its run.
     """
-    command = command_line(*arguments, "--device", "cpu", "--out", out, "--quiet")
+    words = command_line(*command.split(), *more, "--device", "cpu", "--out", out, "--quiet")
     env = {**environment(), "OMP_NUM_THREADS": "2"}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-    return [
-        json.loads(line)
-        for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
-    ]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
+    return read_rows(Path(done.stdout.strip()))
+
+
+def child(*words: object) -> tuple[str, float, int]:
+    """Run a file or a module with its arguments: what it prints; its seconds of the processor, as
+    what else runs here is not ours; its peak bytes.
+    """
+    command = [sys.executable, "-c", PROGRAM, *map(str, words)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    cpu_s, peak_kib = done.stderr.split()[-2:]
+    return done.stdout, float(cpu_s), int(peak_kib) << 10

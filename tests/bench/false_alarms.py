@@ -13,91 +13,42 @@ import os
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from math import exp, log
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
 MARGINS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1)
-ACTION = ROOT / ".github" / "actions" / "attnbench"
+GATE = ("gate", ".", ".", "--scenario", ".ci/gate.yaml", "--code", ".package", "--threads", "1")
 
 
-def compare(out: Path) -> dict:
-    """What judge.sh leaves behind for one comparison of this checkout with itself."""
-    ours = {
-        "SCENARIO": ".ci/gate.yaml",
-        "HEAD": ".",
-        "BASE": ".",
-        "CODE": ".package",
-        "THREADS": "1",
-        "PYTHON": sys.executable,
-        "OUT": str(out),
-    }
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")
-    } | ours
+def compared(out: Path) -> dict[str, Any]:
+    """What one comparison of this checkout with itself leaves behind."""
     if not (out / "compare.json").exists():
         shutil.rmtree(out, ignore_errors=True)  # one that was cut short
-        subprocess.run(
-            [ACTION / "measure.sh"],
-            cwd=ROOT,
-            env=environment,
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        # over five minutes, about as long as it took
-        (out / "load").write_text(f"{os.getloadavg()[1]}\n")
-        subprocess.run(
-            [ACTION / "judge.sh"], cwd=ROOT, env=environment, check=False, stdout=subprocess.DEVNULL
-        )
-    return json.loads((out / "compare.json").read_text()) | {
-        "load": float((out / "load").read_text())
-    }
+        command = [sys.executable, "-m", "attnbench", *GATE, "--out", str(out)]
+        env = os.environ | {"PYTHONPATH": str(ROOT / ".package")}
+        subprocess.run(command, cwd=ROOT, env=env, check=False, stdout=subprocess.DEVNULL)
+    found: dict[str, Any] = json.loads((out / "compare.json").read_text())
+    return found
 
 
-def print_summary(comparisons: list[dict]) -> None:
-    gate = comparisons[0]["gate"]["margins"]
+def print_summary(comparisons: list[dict[str, Any]]) -> None:
     alarms = [one for one in comparisons if one["gate"]["outcome"] == "failed"]
-    print(f"{len(comparisons)} comparisons of equals: {len(alarms)} alarms of the gate {gate}")
+    print(f"{len(comparisons)} comparisons of equals: {len(alarms)} alarms of the gate")
     for one in alarms:
         print("  alarm:", one["gate"]["regressions"])
-    for metric in ("latency", "peak_bytes", "status"):
-        found = Counter(
-            case["verdict"]
-            for one in comparisons
-            for case in one["cases"]
-            if case["metric"] == metric
-        )
-        print(f"{metric}: {dict(found)}")
-    cases = [case for one in comparisons for case in one["cases"] if case["metric"] == "latency"]
-    apart = sum(not case["low"] <= 1 <= case["high"] for case in cases)
-    print(f"intervals that leave out 1: {apart} of {len(cases)}; 3.5 % are expected")
-    off = sorted(abs(log(case["ratio"])) for case in cases)
-    most = [exp(value) - 1 for value in (median(off), quantiles(off, n=20)[-1], off[-1])]
-    print(
-        f"ratios: half within {most[0]:.1%} of 1, 95 % within {most[1]:.1%}, all within"
-        f" {most[2]:.1%}"
-    )
-    half = [log(case["high"] / case["low"]) / 2 for case in cases]
-    print(
-        f"half-widths of their intervals: {exp(median(half)) - 1:.1%} in the middle,"
-        f" {exp(max(half)) - 1:.1%} at most"
-    )
+    cases = [[case for case in one["cases"] if case["metric"] == "latency"] for one in comparisons]
+    ratios = [case for some in cases for case in some]
+    apart = sum(not case["low"] <= 1 <= case["high"] for case in ratios)
+    print(f"intervals that leave out 1: {apart} of {len(ratios)}; 3.5 % are expected")
+    off = sorted(abs(log(case["ratio"])) for case in ratios)
+    half, most, worst = (exp(one) - 1 for one in (median(off), quantiles(off, n=20)[-1], off[-1]))
+    print(f"ratios: half within {half:.1%} of 1, 95 % within {most:.1%}, all within {worst:.1%}")
     for margin in MARGINS:
-        slower = sum(
-            any(c["low"] > 1 + margin for c in one["cases"] if c["metric"] == "latency")
-            for one in comparisons
-        )
-        print(
-            f"margin {margin:.0%}: {slower} of {len(comparisons)} have a case wholly beyond it,"
-            " before Holm's correction"
-        )
-    loads = [one["load"] for one in comparisons]
-    print(
-        f"load average of the machine: {min(loads):.1f} to {max(loads):.1f} on {os.cpu_count()}"
-        " cores"
-    )
+        slower = sum(any(case["low"] > 1 + margin for case in some) for some in cases)
+        print(f"a case wholly beyond {margin:.0%}, before Holm's correction: in {slower}")
 
 
 def main() -> None:
@@ -106,15 +57,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / ".gate" / "false_alarms")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    done = []
-    for number in range(arguments.comparisons):
-        done.append(compare(arguments.out / f"{number:02}"))
-        print(
-            f"{number + 1}: {done[-1]['gate']['outcome']}",
-            file=sys.stderr,
-            flush=True,
-        )
-    print_summary(done)
+    print_summary([compared(arguments.out / f"{n:02}") for n in range(arguments.comparisons)])
 
 
 if __name__ == "__main__":

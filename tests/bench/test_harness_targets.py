@@ -13,7 +13,7 @@ from attnbench.harness.run.environments import start_worker
 from attnbench.harness.scenario import from_mapping
 from attnbench.harness.scenario.selection import group_cases
 from attnbench.harness.store.run_store import Store
-from tests.bench.conftest import rows_of
+from tests.bench.conftest import child, rows_of
 from tests.conftest import command_line, environment
 from tests.fakes.stored_runs import case, record
 
@@ -96,20 +96,12 @@ def test_a_run_is_at_most_1_3_times_its_measured_phases_and_worker_starts(benchm
     start = time.perf_counter()
     start_worker("cpu").close()
     worker_start_s = time.perf_counter() - start
-    flags = (
-        "--backends",
-        "naive,fused,sdpa",
-        "--batch",
-        "1",
-        "--seq-len",
-        "256,512,1k,2k",
-        "--d-model",
-        "512",
-        "--heads",
-        "1,8",
-    )
+    command = "run --backends naive,fused,sdpa --batch 1 --seq-len 256,512,1k,2k --d-model 512"
     rows = benchmark.pedantic(
-        rows_of, args=("run", *flags, "--plan", "quick"), kwargs={"out": tmp_path}, rounds=1
+        rows_of,
+        args=(f"{command} --heads 1,8 --plan quick",),
+        kwargs={"out": tmp_path},
+        rounds=1,
     )
     measured_s = sum(row["spent_s"] for row in rows)
     ratio = benchmark.stats.stats.median / (measured_s + worker_start_s)
@@ -118,34 +110,11 @@ def test_a_run_is_at_most_1_3_times_its_measured_phases_and_worker_starts(benchm
 
 
 def parent_peak_bytes(cases: int, out: Path) -> int:
-    """Peak resident bytes of `attnbench run` over so many cases, none of which can run (a missing
-    package): the parent's own cost.
-    """
-    code = (
-        "import resource, sys, runpy\n"
-        "sys.argv = ['attnbench', *sys.argv[1:]]\n"
-        "try: runpy.run_module('attnbench', run_name='__main__')\n"
-        "except SystemExit: pass\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
-    )
+    """Of `attnbench run` over so many cases, none of which can run: the parent's own cost."""
     lengths = ",".join(map(str, range(64, 64 + cases)))
-    flags = (
-        "--backends",
-        "needs_package",
-        "--batch",
-        "1",
-        "--seq-len",
-        lengths,
-        "--d-model",
-        "64",
-        "--heads",
-        "2",
-        "--device",
-        "cpu",
-    )
-    command = [sys.executable, "-c", code, "run", *flags, "--out", str(out), "--quiet"]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
-    return int(done.stdout.splitlines()[-1]) * 1024
+    flags = "--backends needs_package --batch 1 --d-model 64 --heads 2 --device cpu --quiet"
+    _, _, peak_bytes = child("attnbench", "run", *flags.split(), "--seq-len", lengths, "--out", out)
+    return peak_bytes
 
 
 def test_the_parents_memory_is_flat_in_the_number_of_cases(benchmark, tmp_path):

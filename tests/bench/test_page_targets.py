@@ -1,6 +1,5 @@
 """The page of 500 cases with samples, and that of the training study: their size, how long they
-take to write, and when a browser has them ready; where the first picture of a page is; and how long
-Markdown is. `make bench` runs these.
+take to write, and when a browser has them ready. `make bench` runs these.
 """
 
 from collections.abc import Callable
@@ -23,7 +22,6 @@ BACKENDS = ("naive", "fused", "sdpa", "sdpa:math", "sdpa:efficient")
 LENGTHS = tuple(2**power for power in range(6, 16))
 BLOCKS, CALLS = 10, 10
 LOADS = 7
-MOST_HEADINGS, MOST_LINES = 8, 120  # of six cases
 READY = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
 
 

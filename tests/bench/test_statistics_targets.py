@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from attnbench.harness.run.sampling import Sampler
 from attnbench.harness.scenario import Plan
 from attnbench.harness.stats.intervals import (
-    equivalence,
+    EQUIVALENCE_CONFIDENCE,
     latency_interval,
     ratio_interval,
 )
@@ -28,9 +28,9 @@ from attnbench.reports.data.noise_floor import (
     spread_between,
     spread_of_medians,
 )
-from attnbench.reports.ratio import Noise, time_ratio
+from attnbench.reports.ratio import time_ratio
 from attnbench.reports.subjects._race import race
-from tests.made_runs import case, problem, row
+from tests.made_runs import case, noise_floor, problem, row
 
 SEEDS = 1000
 COVERED = (0.93, 0.98)
@@ -179,14 +179,14 @@ def compared(seed: int, plan: Plan, effects: str, run_sd: float) -> list:
     ]
     rules = Rules(
         given={"latency": 0.0, "peak_bytes": 0.0},
-        noise=Noise(
-            process=ProcessNoise(
-                spread=spread_of_medians([one for some in learnt for one in some.values()]),
-                source="selfcheck",
-            ),
-            between_runs=spread_between(
+        process=ProcessNoise(
+            spread=spread_of_medians([one for some in learnt for one in some.values()]),
+            source="selfcheck",
+        ),
+        floor=noise_floor(
+            spread_between(
                 [{name: process_centre(one) for name, one in some.items()} for some in learnt]
-            ),
+            )
         ),
     )
     return [one for one in case_verdicts(pairs, rules) if one.metric == "latency"]
@@ -265,7 +265,8 @@ def test_times_that_differ_by_the_margin_are_called_equal_in_at_most_5_percent(b
             draw = machine.draw
             machine.draw = lambda random, count, draw=draw: draw(random, count) / 4
             samples = machine.run(plan, (("a", "b"),))
-            found += equivalence(samples["a"], samples["b"], 0.05).equivalent
+            ratio = ratio_interval(samples["a"], samples["b"], EQUIVALENCE_CONFIDENCE)
+            found += ratio.low > 1 / 1.05 and ratio.high < 1.05
         return found / SEEDS
 
     found = benchmark.pedantic(wrong, rounds=1)

@@ -8,20 +8,7 @@ from attnbench.harness.stats.intervals import latency_interval, ratio_interval
 from tests.bench.conftest import rows_of
 
 ROUNDS = 4
-SHAPE = (
-    "--backends",
-    "sdpa",
-    "--batch",
-    "1",
-    "--seq-len",
-    "256",
-    "--d-model",
-    "256",
-    "--heads",
-    "4",
-    "--plan",
-    "quick",
-)
+SHAPE = "run --backends sdpa --batch 1 --seq-len 256 --d-model 256 --heads 4 --plan quick"
 WATCHED = "measure=[latency,utilization,energy,kernels]"
 
 
@@ -32,7 +19,7 @@ def alternately(tmp_path_factory):
     found: dict[str, list[list[list[float]]]] = {"measure=[latency]": [], WATCHED: []}
     for number in range(ROUNDS):
         for measure in sorted(found, reverse=number % 2 == 1):
-            (row,) = rows_of("run", *SHAPE, "--set", measure, "--set", "plan.window_s=1", out=out)
+            (row,) = rows_of(SHAPE, "--set", measure, "--set", "plan.window_s=1", out=out)
             found[measure].append(row["block_ms"][0])
     return found
 

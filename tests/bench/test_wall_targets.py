@@ -8,22 +8,13 @@ from tests.bench.conftest import rows_of
 def test_walls_under_1_gib_are_predicted_within_2_percent_and_found_within_10_minutes(
     benchmark, tmp_path
 ):
-    shape = (
-        "--batch",
-        "1",
-        "--d-model",
-        "512",
-        "--heads",
-        "8",
-        "--dtype",
-        "fp32",
-        "--memory-gib",
-        "1",
+    command = (
+        "wall --backends naive,fused,sdpa --batch 1 --d-model 512 --heads 8 --dtype fp32"
+        " --memory-gib 1"
     )
-    arguments = ("wall", "--backends", "naive,fused,sdpa", *shape)
     rows = {
         row["backend"]: row
-        for row in benchmark.pedantic(rows_of, args=arguments, kwargs={"out": tmp_path}, rounds=1)
+        for row in benchmark.pedantic(rows_of, args=(command,), kwargs={"out": tmp_path}, rounds=1)
     }
     for backend in ("naive", "fused"):
         row = rows[backend]

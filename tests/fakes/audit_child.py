@@ -2,12 +2,11 @@
 kills its process.
 
 AUDIT_CANARY=slow: all are good and slow. AUDIT_CANARY=no_nvdisasm: Triton came without nvdisasm.
-AUDIT_CANARY=dies_reading: all compile, and reading the code of one of them kills the process.
 """
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from attnbench.harness.audit import child, compiler
@@ -27,8 +26,6 @@ def few(capability: tuple[int, int], dtypes: tuple[Any, ...]) -> Iterator[Job]:
         configs = [Config(16 << place, 32, 4, 1) for place in range(4)]
     elif chosen("no_nvdisasm"):
         configs = [GOOD, SPILLS]
-    elif chosen("dies_reading"):
-        configs = [GOOD, DEADLY, Config(16, 32, 4, 1)]
     for config in configs:
         width = 256 if config == SPILLS else 32
         yield Job(
@@ -42,19 +39,13 @@ def few(capability: tuple[int, int], dtypes: tuple[Any, ...]) -> Iterator[Job]:
         )
 
 
-def build(job: Job) -> Any:
+def compile_kernel(job: Job) -> Any:
     if chosen("slow"):
         time.sleep(60)
-    if job.config == DEADLY and not chosen("dies_reading"):
+    if job.config == DEADLY:
         print("dying as a compiler does", flush=True)
         os.abort()
-    return real_build(job)
-
-
-def disassemble(built: Sequence[Any]) -> None:
-    if chosen("dies_reading") and any(one.job.config == DEADLY for one in built):
-        os.abort()
-    real_disassemble(built)
+    return real_compile(job)
 
 
 def tool_path(tool: str) -> str:
@@ -68,7 +59,7 @@ def chosen(what: str) -> bool:
 
 
 if __name__ == "__main__":
-    real_build, real_path = compiler.build, nvidia_tools.tool_path
-    real_disassemble, compiler.disassemble = compiler.disassemble, disassemble
-    compiler.build, compiler.jobs, nvidia_tools.tool_path = build, few, tool_path
+    real_compile, real_path = compiler.compile_kernel, nvidia_tools.tool_path
+    compiler.compile_kernel, compiler.jobs = compile_kernel, few
+    nvidia_tools.tool_path = tool_path
     child.main()

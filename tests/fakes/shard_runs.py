@@ -8,7 +8,7 @@ from attnbench.harness.cases.case import Case, PlannedStudy, Wall
 from attnbench.harness.rows.record import Planned, Record, Status
 from attnbench.harness.run.planning import planned_fields
 from attnbench.harness.scenario import Scenario, from_mapping
-from attnbench.harness.scenario.selection import SelectedCases, Selection, select
+from attnbench.harness.scenario.selection import Selection, select
 from attnbench.harness.scenario.shards import Shard
 from attnbench.harness.store.run_store import Store
 from tests.fakes.stored_runs import record
@@ -81,16 +81,12 @@ def write_shard(
     where = device or {"host": f"node{number or 0}", "device_name": "AMD EPYC"}
     store.append(
         one
-        for planned in planned_of(selected)
+        for planned in selected.units.planned
         if (one := ended_as(planned, (ended or {}).get(planned.id, "ok"), where))
     )
     (store.path / "logs" / "worker-1.log").write_text(f"printed by {shard}\n")
     store.close()
     return store.path
-
-
-def planned_of(selected: SelectedCases) -> list[Planned]:
-    return [*selected.cases, *selected.walls, *selected.studies]
 
 
 def ended_as(planned: Planned, status: str, where: Mapping[str, Any]) -> Record | None:

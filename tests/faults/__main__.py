@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,10 +51,10 @@ def main() -> None:
     print(table(tallies))
     if options.document is not None:
         document(options.document, tallies, len(order(options.only, plan.share)))
-    tried = sum(tally.tried for tally in tallies)
+    tried = sum(tally.counts["tried"] for tally in tallies)
     print(f"{tried} of {len(order(options.only, plan.share))} tries; seed {plan.seed}")
     print(f"{(time.monotonic() - begin) / 60:.1f} minutes")
-    sys.exit(any(tally.survived != tally.tried for tally in tallies))
+    sys.exit(any(one.counts["survived"] != one.counts["tried"] for one in tallies))
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -77,12 +78,9 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 def table(tallies: Sequence[Tally]) -> str:
     """As in docs/reliability.md."""
     lines = [f"| attack | {' | '.join(COLUMNS)} |", f"|---|{'---|' * len(COLUMNS)}"]
-    total = Tally("all")
-    for tally in tallies:
-        for name in COLUMNS:
-            setattr(total, name, getattr(total, name) + getattr(tally, name))
+    total = Tally("all", sum((tally.counts for tally in tallies), Counter()))
     for tally in (*tallies, total):
-        numbers = " | ".join(f"{getattr(tally, name):,}".replace(",", " ") for name in COLUMNS)
+        numbers = " | ".join(f"{tally.counts[name]:,}".replace(",", " ") for name in COLUMNS)
         lines.append(f"| {tally.attack} | {numbers} |")
     return "\n".join(lines)
 
@@ -94,7 +92,7 @@ def document(page: Path, tallies: Sequence[Tally], planned: int) -> None:
     _, _, after = rest.partition(end)
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     said = f"{date}, Python {platform.python_version()}, {os.cpu_count()} cores, Linux"
-    tried = sum(tally.tried for tally in tallies)
+    tried = sum(tally.counts["tried"] for tally in tallies)
     how_much = "last whole" if tried == planned else f"first {tried} of {planned} tries of the last"
     parts = (before + begin, f"The {how_much} sweep: {said}.", table(tallies), end + after)
     page.write_text("\n\n".join(parts), encoding="utf-8")

@@ -91,7 +91,7 @@ def peak_bytes(problem, device, threads, *, variant):
 
 
 def prepare(problem, inputs, weights, *, variant):
-    harm = globals().get(variant, nothing)
+    harm = RAISES.get(variant) or globals().get(variant, nothing)
     calls = 0
 
     def attend():
@@ -101,12 +101,9 @@ def prepare(problem, inputs, weights, *, variant):
     def call():
         nonlocal calls
         calls += 1
-        returned = nothing
         if calls == {"first": 1, "late": LATE}.get(os.environ.get("HOSTILE_WHEN"), 0):
-            returned = harm()
-        if variant.startswith("returns_"):
-            return RETURNS[variant](attend())
-        return attend() if returned is nothing else returned
+            harm()
+        return RETURNS.get(variant, lambda out: out)(attend())
 
     if variant == "prepares_nothing":
         return None
@@ -118,7 +115,7 @@ def prepare(problem, inputs, weights, *, variant):
 
 
 def nothing():
-    return nothing
+    pass
 
 
 class WithoutText(Exception):
@@ -128,50 +125,35 @@ class WithoutText(Exception):
     __repr__ = __str__
 
 
-def raises_keyboard_interrupt():
-    raise KeyboardInterrupt
+def raising(error):
+    def harm():
+        raise error
+
+    return harm
 
 
-def raises_system_exit():
-    raise SystemExit(0)
-
-
-def raises_generator_exit():
-    raise GeneratorExit
-
-
-def raises_base_exception():
-    raise BaseExceptionGroup("several", [ValueError("a"), KeyboardInterrupt()])
-
-
-def raises_what_has_no_text():
-    raise WithoutText
-
-
-def raises_escapes():
-    raise ValueError(
-        "\x1b]0;title\x07\x1b[2J\u202eabc\r\nTraceback (most recent call last):\n\x9b31m"
-    )
-
-
-def raises_a_long_text():
-    raise ValueError("x" * 20_000_000)
-
-
-def raises_surrogates():
-    raise ValueError("\udcff\ud800")
+RAISES = {
+    "raises_keyboard_interrupt": raising(KeyboardInterrupt),
+    "raises_system_exit": raising(SystemExit(0)),
+    "raises_generator_exit": raising(GeneratorExit),
+    "raises_base_exception": raising(
+        BaseExceptionGroup("several", [ValueError("a"), KeyboardInterrupt()])
+    ),
+    "raises_what_has_no_text": raising(WithoutText),
+    "raises_escapes": raising(
+        ValueError(
+            "\x1b]0;title\x07\x1b[2J\u202eabc\r\nTraceback (most recent call last):\n\x9b31m"
+        )
+    ),
+    "raises_a_long_text": raising(ValueError("x" * 20_000_000)),
+    "raises_surrogates": raising(ValueError("\udcff\ud800")),
+    "raises_stop_iteration": raising(StopIteration),
+    "raises_memory_error": raising(MemoryError),
+}
 
 
 def recurses():
     return recurses()
-
-
-def raises_stop_iteration():
-    raise StopIteration
-
-
-def raises_memory_error():
-    raise MemoryError
 
 
 def exits_0():
@@ -190,13 +172,11 @@ def exits_in_a_thread():
 def dies_by_a_signal():
     os.kill(os.getpid(), int(os.environ["HOSTILE_SIGNAL"]))
     time.sleep(0.1)
-    return nothing
 
 
 def dies_by_another_signal():
     os.kill(os.getpid(), 65 - int(os.environ["HOSTILE_SIGNAL"]))
     time.sleep(0.1)
-    return nothing
 
 
 def stops_itself():
@@ -216,64 +196,57 @@ def everywhere(data):
         with suppress(OSError):
             os.set_blocking(fd, False)
             os.write(fd, data)
-    return nothing
 
 
 def writes_to_all_descriptors():
-    return everywhere(b"nonsense\n\xff\x00\n")
+    everywhere(b"nonsense\n\xff\x00\n")
 
 
 def writes_deep_json():
-    return everywhere(b"[" * 60000 + b"\n")
+    everywhere(b"[" * 60000 + b"\n")
 
 
 def writes_events_of_wrong_types():
-    return everywhere(
+    everywhere(
         b'{"event": 5}\n{"event": "member", "case": []}\n{"event": "samples"}\n[]\n"event"\n'
         b'{"event": "checked", "members": 3}\n{"event": ["event"]}\nnull\n1e999\n'
     )
 
 
 def writes_half_an_event():
-    return everywhere(b'{"event": "done"')
+    everywhere(b'{"event": "done"')
 
 
 def says_done_early():
-    return everywhere(b'{"event": "done"}\n' * 3)
+    everywhere(b'{"event": "done"}\n' * 3)
 
 
 def prints_bytes():
     for fd in (1, 2):
         os.write(fd, bytes(range(256)) * 50 + b"\nTraceback (most recent call last):\n")
-    return nothing
 
 
 def prints_200_mb():
     for _ in range(200):
         os.write(1, b"x" * (1 << 20))
-    return nothing
 
 
 def closes_all_descriptors():
     os.closerange(0, 1024)
-    return nothing
 
 
 def closes_the_standard_ones():
     os.closerange(0, 3)
-    return nothing
 
 
 def forks_and_stays():
     if os.fork() == 0:
         time.sleep(3600)
         os._exit(0)
-    return nothing
 
 
 def leaves_the_session():
     children.append(subprocess.Popen(["sleep", "3600"], start_new_session=True))
-    return nothing
 
 
 def forks_twice():
@@ -283,56 +256,47 @@ def forks_twice():
             os.execvpe("sleep", ["sleep", "3600"], {})
         os._exit(0)
     os.wait()
-    return nothing
 
 
 def forgets_the_environment():
     children.append(subprocess.Popen(["sleep", "3600"], start_new_session=True, env={}))
-    return nothing
 
 
 def ignores_all_signals():
     for number in range(1, 65):
         with suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_IGN)
-    return nothing
 
 
 def leaves_a_thread_running():
     threading.Thread(target=time.sleep, args=(3600,)).start()
-    return nothing
 
 
 def removes_its_folder():
     folder = Path(tempfile.mkdtemp())
     os.chdir(folder)
     folder.rmdir()
-    return nothing
 
 
 def changes_the_folder():
     os.chdir("/")
-    return nothing
 
 
 def replaces_modules():
     for name in list(sys.modules):
         if name.startswith("json"):
             sys.modules[name] = None
-    return nothing
 
 
 def sets_an_alarm():
     signal.setitimer(signal.ITIMER_REAL, 0.01)
     time.sleep(0.2)
-    return nothing
 
 
 def limits_itself():
     import resource
 
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
-    return nothing
 
 
 RETURNS = {

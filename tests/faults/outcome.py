@@ -1,5 +1,6 @@
 """What an attack did to attnbench: what a run may never lose, double or leave behind, counted."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 COUNTED = ("lost", "doubled", "tracebacks", "hangs", "left")
@@ -33,19 +34,11 @@ class Outcome:
 
 @dataclass(slots=True)
 class Tally:
-    """The outcomes of all tries of an attack, summed."""
+    """The outcomes of all tries of an attack, summed: `tried`, `survived` and what is counted."""
 
     attack: str
-    tried: int = 0
-    survived: int = 0
-    lost: int = 0
-    doubled: int = 0
-    tracebacks: int = 0
-    hangs: int = 0
-    left: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, outcome: Outcome) -> None:
-        self.tried += 1
-        self.survived += outcome.survived
-        for name in COUNTED:
-            setattr(self, name, getattr(self, name) + getattr(outcome, name))
+        self.counts.update({name: getattr(outcome, name) for name in COUNTED})
+        self.counts.update(tried=1, survived=int(outcome.survived))

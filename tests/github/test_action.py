@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import environment
+from tests.conftest import environment, ran
 from tests.github.workflow_files import ACTION, action
 from tests.made_runs import fake_run
 
@@ -149,44 +149,29 @@ def results(
     return folder
 
 
-def run_judge(
-    out: Path, *, on_github: bool = True, **settings: str
-) -> subprocess.CompletedProcess[str]:
-    files = (
-        {name: str(out / name) for name in JOB_FILES} | {"GITHUB_ACTIONS": "true"}
-        if on_github
-        else {}
-    )
-    ours = {"OUT": str(out), "PYTHON": sys.executable, **files, **settings}
-    clean = {
-        name: value
-        for name, value in environment(ours).items()
-        if on_github or not name.startswith("GITHUB_")
-    }
-    return subprocess.run(
+def run_judge(out: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """As in a job of GitHub."""
+    files = {name: str(out / name) for name in JOB_FILES} | {"GITHUB_ACTIONS": "true"}
+    return ran(
         [ACTION.parent / "judge.sh"],
         cwd=out.parent,
-        env=clean,
-        check=False,
-        capture_output=True,
-        text=True,
+        env=environment({"OUT": str(out), "PYTHON": sys.executable, **files, **settings}),
     )
 
 
-def test_equals_pass(tmp_path: Path) -> None:
-    out = results(tmp_path / "equal", base=1.0)
+@pytest.mark.parametrize(
+    ("turns", "code", "verdict", "annotation"),
+    [(4, 0, "passed", ""), (1, 6, "undecided", "::warning title=attnbench::nothing decided")],
+)
+def test_a_verdict_is_an_output_and_nothing_decided_a_warning(
+    tmp_path: Path, turns: int, code: int, verdict: str, annotation: str
+) -> None:
+    out = results(tmp_path / "equal", base=1.0, turns=turns)
     done = run_judge(out)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "verdict=passed\n" in (out / "GITHUB_OUTPUT").read_text()
-
-
-def test_a_comparison_that_decides_nothing_is_a_warning_and_no_success(tmp_path: Path) -> None:
-    out = results(tmp_path / "one", base=1.0, turns=1)
-    done = run_judge(out)
-    assert done.returncode == 6
-    assert done.stderr.startswith("::warning title=attnbench::nothing decided")
-    assert "verdict=undecided\n" in (out / "GITHUB_OUTPUT").read_text()
-    assert "nothing decided (0 of 6: " in (out / "GITHUB_STEP_SUMMARY").read_text()
+    assert done.returncode == code
+    assert done.stderr.partition(" about")[0] == annotation
+    assert f"verdict={verdict}\n" in (out / "GITHUB_OUTPUT").read_text()
+    assert (out / "GITHUB_STEP_SUMMARY").read_text()
 
 
 @pytest.mark.parametrize(("code", "ends"), [("0", 0), ("3", 3), ("6", 0), ("", 1)])
@@ -219,27 +204,3 @@ def test_runs_that_cannot_be_compared_are_bad_input(tmp_path: Path) -> None:
     assert "wanted as many" in done.stderr
     assert not (out / "compare.json").exists()
     assert "verdict=none\n" in (out / "GITHUB_OUTPUT").read_text()
-
-
-def test_measuring_refuses_a_folder_that_has_runs_and_passes_on_bad_input(tmp_path: Path) -> None:
-    settings = {"SCENARIO": "absent.yaml", "OUT": "out", "PYTHON": sys.executable}
-
-    def measured() -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [ACTION.parent / "measure.sh"],
-            cwd=tmp_path,
-            env=environment(settings),
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-
-    done = measured()
-    assert done.returncode == 2
-    assert "absent.yaml: no such file" in done.stderr
-    assert "head could not be measured" in done.stderr
-    (tmp_path / "out" / "head").mkdir(parents=True, exist_ok=True)
-    done = measured()
-    assert done.returncode == 2
-    assert "out: has runs already" in done.stderr
-    assert list((tmp_path / "out" / "head").iterdir()) == []

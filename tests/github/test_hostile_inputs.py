@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import environment
+from tests.conftest import environment, ran
 from tests.github.workflow_files import ACTION, steps, workflows
 
 pytestmark = pytest.mark.long
@@ -73,40 +73,31 @@ def test_code_and_head_become_a_path_whatever_they_are_called(script: str, tmp_p
     assert words[-1] == head.name
 
 
-@pytest.mark.parametrize("turns", ["x[$(touch pwned)]", "3\n::error::no"])
-def test_a_number_that_is_none_is_bad_input(turns: str, tmp_path: Path) -> None:
-    inputs = {"SCENARIO": "quickstart", "OUT": "out", "TURNS": turns, "PYTHON": "python"}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        [ACTION.parent / "measure.sh"],
-        cwd=tmp_path,
-        env=environment(inputs | {"PATH": path}),
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert list(tmp_path.iterdir()) == []
-    assert not any(line.startswith("::error::no") for line in done.stderr.splitlines())
+TWO_LINES = r"--out: found 'out\nverdict=passed'; wanted a path without line breaks"
 
 
-@pytest.mark.parametrize("step", ["measure", "judge"])
-def test_a_folder_whose_name_would_be_two_outputs_is_refused(step: str, tmp_path: Path) -> None:
-    output = tmp_path / "output"
-    inputs = {"OUT": "out\nverdict=passed", "SCENARIO": "quickstart", "PYTHON": sys.executable}
-    done = subprocess.run(
+@pytest.mark.parametrize(
+    ("step", "inputs", "said"),
+    [
+        ("measure", {"TURNS": "x[$(touch pwned)]"}, "--turns"),
+        ("measure", {"TURNS": "3\n::error::no"}, "--turns"),
+        ("measure", {"OUT": "out\nverdict=passed"}, TWO_LINES),
+        ("judge", {"OUT": "out\nverdict=passed"}, TWO_LINES),
+    ],
+)
+def test_what_is_no_number_or_would_be_two_outputs_is_bad_input(
+    step: str, inputs: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    given = {"SCENARIO": "quickstart", "OUT": "out", "PYTHON": sys.executable} | inputs
+    done = ran(
         [ACTION.parent / f"{step}.sh"],
         cwd=tmp_path,
-        env=environment(inputs | {"GITHUB_OUTPUT": str(output)}),
-        check=False,
-        capture_output=True,
-        text=True,
+        env=environment(given | {"GITHUB_OUTPUT": str(tmp_path / "output")}),
     )
     assert done.returncode == 2
-    assert done.stderr.endswith(
-        r"--out: found 'out\nverdict=passed'; wanted a path without line breaks" + "\n"
-    )
-    assert not output.exists()
+    assert said in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert not any(line.startswith("::error::no") for line in done.stderr.splitlines())
 
 
 # ---- steps of the reusable workflow --------------------------------------------------------------
@@ -120,9 +111,7 @@ def run_step(name: str, folder: Path, **inputs: str) -> subprocess.CompletedProc
         "GITHUB_OUTPUT": str(folder / "output"),
         "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
     }
-    return subprocess.run(
-        command, cwd=folder, env=environment(given), check=False, capture_output=True, text=True
-    )
+    return ran(command, cwd=folder, env=environment(given))
 
 
 def test_a_scenario_whose_name_would_be_two_outputs_is_refused(tmp_path: Path) -> None:

@@ -13,22 +13,6 @@ from tests.github.workflow_files import ACTION, action, parsed, steps, texts, wo
 WORKFLOWS = workflows()
 DOCUMENTS = WORKFLOWS | {"action.yml": action()}
 CALLED = ROOT / ".github" / "workflows" / "attnbench.yml"
-JOB = {
-    "name",
-    "runs-on",
-    "steps",
-    "uses",
-    "with",
-    "if",
-    "needs",
-    "strategy",
-    "env",
-    "timeout-minutes",
-    "permissions",
-    "environment",
-    "outputs",
-    "defaults",
-}
 
 
 def inputs_of(document: Any) -> dict[str, Any]:
@@ -40,28 +24,20 @@ def inputs_of(document: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_a_workflow_has_what_github_wants_and_may_only_read(name: str) -> None:
     document = WORKFLOWS[name]
-    assert (
-        {"on", "jobs"}
-        <= set(document)
-        <= {"name", "on", "permissions", "concurrency", "env", "defaults", "jobs"}
-    )
     assert document["on"]
     assert document["permissions"] == {"contents": "read"}
     for job in document["jobs"].values():
-        assert set(job) <= JOB
         assert ("uses" in job) != ("runs-on" in job and bool(job["steps"]))
 
 
 def test_the_action_is_a_composite_whose_every_script_names_its_shell() -> None:
     document = DOCUMENTS["action.yml"]
-    assert {"name", "description", "runs"} <= set(document)
     assert document["runs"]["using"] == "composite"
     assert all(step["shell"] == "bash" for step in steps(document) if "run" in step)
     assert all(
         one["description"] and ("default" in one) != one.get("required", False)
         for one in document["inputs"].values()
     )
-    assert all(isinstance(one.get("default", ""), str) for one in document["inputs"].values())
 
 
 @pytest.mark.long
@@ -73,14 +49,9 @@ def test_scripts_are_bash_and_take_what_others_wrote_as_variables_only(name: str
         # An expression would be pasted into the script before bash sees it, whatever is in it.
         assert "${{" not in step["run"]
         subprocess.run(["bash", "-n"], input=step["run"], text=True, check=True)
-        wanted = {
-            name
-            for name in re.findall(r"\$\{?([A-Z_]+)", step["run"])
-            if not name.startswith("GITHUB_")
-        }
-        assert wanted <= set(step.get("env", {})) | set(re.findall(r"\b([A-Z_]+)=", step["run"])), (
-            step
-        )
+        used = re.findall(r"\$\{?(?!GITHUB_)([A-Z_]+)", step["run"])
+        known = {*step.get("env", ()), *re.findall(r"\b([A-Z_]+)=", step["run"])}
+        assert set(used) <= known, step
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import attnbench
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, environment, ran
 from tests.made_runs import fake_run, quickstart
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
@@ -26,14 +26,7 @@ TINY = {
 
 
 def python(code: str, folder: Path, **changes: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder,
-        env=environment(changes),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ran([sys.executable, "-c", code], cwd=folder, env=environment(changes))
 
 
 @pytest.mark.long
@@ -89,19 +82,6 @@ def test_a_module_of_the_users_is_imported_only_if_that_is_allowed(tmp_path: Pat
 
 def test_a_run_that_failed_in_part_is_not_ok_and_says_how(tmp_path: Path) -> None:
     run = attnbench.Run(quickstart(tmp_path))
-    assert (
-        run.statuses
-        == {
-            "ok": 36,
-            "oom": 4,
-            "predicted_oom": 6,
-            "unsupported": 16,
-            "unavailable": 15,
-            "crashed": 1,
-            "not reached": 2,
-        }
-        or run.statuses
-    )
     assert sum(run.statuses.values()) == len(run.frame()) == 80
     assert not run.ok
     assert "crashed" in repr(run)
@@ -123,9 +103,6 @@ def test_a_comparison_has_the_verdicts_of_the_command_line(
     printed = json.loads(attnbench("compare", base, new, "--format", "json").stdout)["cases"]  # type: ignore[operator]
     assert found["verdict"].tolist() == [one["verdict"] for one in printed]
     assert package.Run(new).compare(str(base)).equals(found)
-
-
-# ---- trained models ------------------------------------------------------------------------------
 
 
 # ---- signals -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, environment, ran
 from tests.search_path import searched
 
 pytestmark = pytest.mark.long
@@ -68,7 +68,7 @@ def fresh_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin" / "python"
     command = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    site = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+    site = Path(ran(command, check=True, env=None).stdout.strip())
     paths = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
     (site / "here.pth").write_text("\n".join(paths))
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
@@ -104,9 +104,7 @@ def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         paths = [ROOT / ".package", *([also] if also else [])]
         env = {**environment(), "ATTNBENCH_BACKENDS": "", "PYTHONPATH": searched(*paths)}
         command = [python, "-m", "attnbench", *map(str, args)]
-        return subprocess.run(
-            command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240, check=False
-        )
+        return ran(command, cwd=tmp_path, env=env)
 
     return run
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnbench.reports.data.load import frame
+from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.pages import markdown
 from attnbench.reports.pages.report import open_report
@@ -37,7 +37,7 @@ def test_it_is_read_or_refused_in_a_line(name: str, seed: int) -> None:
         except BadRun as bad:
             refusal = str(bad)
         assert refusal.isprintable(), done
-        assert found is None or len(frame([found])) == len(found.meta["cases"]), done
+        assert found is None or len(rows_of([found])) == len(found.meta["cases"]), done
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnbench.harness.files.errors import NothingSelected
-from attnbench.harness.fleet.merge.merged import merge
+from attnbench.harness.fleet.merge import merge
 from tests.fakes.shard_runs import scenario, write_shard
 
 WHERE = {"host": "node", "device_name": "AMD EPYC"}

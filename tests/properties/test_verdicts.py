@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from attnbench.harness.stats.contrasts import Spread
 from attnbench.reports.comparison.case_samples import CaseSamples, case_samples
 from attnbench.reports.comparison.verdict import CaseVerdict, Rules, case_verdicts
-from attnbench.reports.ratio import Noise
-from tests.made_runs import PLANNED, timed
+from tests.made_runs import PLANNED, noise_floor, timed
 
 OPPOSITE = {"slower": "faster", "faster": "slower", "more": "less", "less": "more"}
 OPPOSITE |= {"broken": "mended", "mended": "broken"}
@@ -28,7 +27,8 @@ RULES = st.sampled_from(
     [
         Rules(),
         Rules(same_run=True),
-        Rules(noise=Noise(between_runs=Spread(sd=0.005, degrees=10))),
+        Rules(same_run=True, backends=True),
+        Rules(floor=noise_floor(Spread(sd=0.005, degrees=10))),
     ]
 )
 

@@ -5,9 +5,8 @@ from typing import Any
 
 from attnbench.reports.claims.ledger import Claim, ledger
 from attnbench.reports.claims.verdict import Evidence
-from attnbench.reports.data.load import frame
+from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
 from tests.made_runs import Made, made, problem, write_run
 
@@ -19,9 +18,7 @@ def ledger_of(parent: Path, *pairs: Made, studies: Any = (), **meta: Any) -> dic
         write_run(parent, [planned for planned, _ in pairs], [one for _, one in pairs], **meta)
     )
     (run,) = run_meta([read]).values()
-    return {
-        claim.of.name: claim for claim in ledger(records(frame([read])), run | {"studies": studies})
-    }
+    return {claim.of.name: claim for claim in ledger(rows_of([read]), run | {"studies": studies})}
 
 
 def verdict(name: str, findings: list[Any]) -> str:

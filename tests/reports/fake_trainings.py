@@ -133,19 +133,6 @@ def projected(
     ]
 
 
-CLEAR = trainings(
-    {
-        "recall": {h: [0.97, 0.98, 0.99, 0.98, 0.97] for h in (1, 2, 8)},
-        "six_relations": {
-            1: [0.05, 0.06, 0.04, 0.05, 0.05],
-            2: [0.40, 0.44, 0.50, 0.38, 0.41],
-            8: [0.99, 0.98, 0.99, 0.99, 0.98],
-        },
-    }
-)
-"""One head is enough for recall; six_relations needs 8."""
-
-
 def with_trainings(parent: Path, findings: list[Any], **row: Any) -> Path:
     """The run quickstart with one row of the study."""
     usual = {"study": "trained_heads", "part": {"task": "recall", "heads": 1}}

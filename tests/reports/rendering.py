@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from attnbench.harness.files.safe_files import write_whole
-from attnbench.reports.data.load import frame
+from attnbench.reports.data import load
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import Row, records
+from attnbench.reports.data.row_groups import Row
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.pages import html, markdown
@@ -20,7 +20,7 @@ NO_VALUE = r"\b(nan|None|inf|NaN|<NA>)\b"
 
 
 def rows_of(*runs: Path) -> list[Row]:
-    return records(frame([read_run(run) for run in runs]))
+    return load.rows_of([read_run(run) for run in runs])
 
 
 def rows_with_statuses(parent: Path, *cases: tuple[dict[str, Any], str]) -> list[Row]:
@@ -36,8 +36,7 @@ def blocks_of(one: Any, *runs: Path) -> list[Block]:
 
 def subject_of(one: Any, *runs: Path) -> Subject:
     read = [read_run(run) for run in runs]
-    table = frame(read)
-    return tell(one, records(table), table.columns, run_meta(read))
+    return tell(one, load.rows_of(read), run_meta(read))
 
 
 def sentences(blocks: list[Block]) -> list[str]:

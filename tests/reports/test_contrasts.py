@@ -8,9 +8,8 @@ import pytest
 
 from attnbench.reports import contrasts
 from attnbench.reports.contrasts import SameTime
-from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import Row, records
+from attnbench.reports.data.row_groups import Row
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.formatting import number_text
 from attnbench.reports.subjects.contrasts import Contrasted
@@ -167,9 +166,7 @@ def cost(
     ]
     rows = [row(one, block_ms=block_ms) for one, block_ms in zip(cases, times, strict=True)]
     rows[1] |= changes
-    ((_, costs),) = contrasts.against_one_head(
-        records(frame([read_run(write_run(parent, cases, rows))]))
-    )
+    ((_, costs),) = contrasts.against_one_head(rows_of(write_run(parent, cases, rows)))
     return costs[-1]
 
 

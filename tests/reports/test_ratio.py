@@ -12,7 +12,7 @@ from attnbench.reports.comparison.case_samples import case_samples
 from attnbench.reports.comparison.verdict import Rules, case_verdicts
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.ratio import Ratio, noise_of, ratio_of_intervals, time_ratio
-from tests.made_runs import quickstart
+from tests.made_runs import noise_floor, quickstart
 from tests.reports.rendering import rows_of
 
 
@@ -108,7 +108,9 @@ def test_page_and_compare_have_one_interval(
         row["block_ms"] = in_five_processes(row)["block_ms"][:processes]
         row |= {"between_runs_ratio": 0.1, "between_runs_degrees": 4.0}
     shown = time_ratio(new, base)
-    rules = Rules(same_run=True, noise=noise_of(new))
+    noise = noise_of(new)
+    floor = noise_floor(noise.between_runs)
+    rules = Rules(same_run=True, floor=floor, process=noise.process)
     (found, *_) = case_verdicts([(case_samples(base), case_samples(new))], rules)
     assert shown is not None
     assert (shown.value, shown.low, shown.high) == pytest.approx(

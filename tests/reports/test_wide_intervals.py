@@ -75,7 +75,7 @@ def test_a_time_has_no_1_to_be_beside() -> None:
 @pytest.mark.parametrize("shape", ["table", "sentences", "markdown"])
 def test_a_comparison_says_that_it_is_uncertain(comparison: Comparison, shape: str) -> None:
     found = {
-        "table": lambda: " ".join(" ".join(line) for line in text.table(comparison)[1]),
+        "table": lambda: " ".join(" ".join(line) for line in text.table(comparison).texts),
         "sentences": lambda: " ".join(text.sentences(comparison)),
         "markdown": lambda: text.markdown(comparison),
     }[shape]()

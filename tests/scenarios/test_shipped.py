@@ -16,9 +16,9 @@ from attnbench.harness.scenario import (
     schema,
     summaries,
 )
+from attnbench.harness.scenario.document import parse_yaml
 from attnbench.harness.scenario.fields import Axes, ExtraCase, Grid, Limits
 from attnbench.harness.scenario.names import FOLDER, shipped
-from attnbench.harness.scenario.yaml_text import parse_yaml
 from tests.search_path import searched
 
 

@@ -1,8 +1,7 @@
 """Trained models in files of the user's: named, read, and looked at head by head.
 
 given           what the user names, and which of its files are read; imports no torch
-tensors         what safetensors files hold
-decoder_file    attnbench's own format: write and read a small decoder
+decoder_file    safetensors files, and attnbench's own format: write and read a small decoder
 hugging_face    a model of Hugging Face's in a local folder
 sequences       the tokens that a model is looked at with
 

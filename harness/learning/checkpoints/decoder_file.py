@@ -1,12 +1,13 @@
-"""A small decoder of impls/block.py as a safetensors file: weights, and a few words about them.
+"""Safetensors files: what they hold, and a small decoder of impls/block.py in one.
 
-The tensors have the names of the decoder's parameters. The metadata, all text, are `format` and
+A decoder's tensors have the names of its parameters. The metadata, all text, are `format` and
 `heads`, which the shapes do not show, and what it was trained on: `task`, `train_seed`, `steps`.
 Every other size follows from shapes. Needs the package safetensors.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,10 +16,9 @@ from torch import Tensor
 
 from ....impls.block import Decoder
 from ....impls.problem import Problem
-from ...files.errors import BadInput, shown
+from ...files.errors import BadInput, first_line, shown
 from ...files.printable import visible
 from ...files.safe_files import make_folder, write_whole
-from .tensors import read_tensors
 
 FORMAT = "attnbench-decoder-1"
 BACKEND = "fused"
@@ -100,3 +100,32 @@ def _empty(tensors: Mapping[str, Tensor], heads: str) -> Decoder:
     return Decoder(
         problem, vocabulary, len(blocks), BACKEND, device=torch.device("meta"), d_ff=d_ff
     )
+
+
+def read_tensors(
+    files: Sequence[Path], place: str, most_bytes: int | None
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """By name. `most_bytes`: that they may take in fp32. Raises BadInput."""
+    from safetensors import SafetensorError, safe_open
+
+    tensors: dict[str, Tensor] = {}
+    about: dict[str, str] = {}
+    taken = 0
+    try:
+        for path in files:
+            with safe_open(path, framework="pt") as file:
+                about |= file.metadata() or {}
+                for name in file.keys():  # noqa: SIM118 - no mapping
+                    taken += 4 * prod(file.get_slice(name).get_shape())
+                    if most_bytes is not None and taken > most_bytes:
+                        raise BadInput(
+                            f"{place}: its weights take more than the memory budget, {most_bytes}"
+                            " bytes, in fp32; wanted a smaller model; raise it with --memory-gib"
+                        )
+                    tensors[name] = file.get_tensor(name)
+    except BadInput:
+        raise
+    except (SafetensorError, OSError, ValueError, MemoryError) as error:
+        why = visible(first_line(error)[:200])
+        raise BadInput(f"{place}: {why}; wanted a whole safetensors file") from None
+    return tensors, about

@@ -1,6 +1,5 @@
 """Checkpoints as users name them: `--checkpoint [NAME=]PATH`, or from Python. Imports no torch."""
 
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from ...studies.attachments import Sent
 STUDY = "checkpoint_heads"
 SUFFIX = ".safetensors"
 CONFIG, TOKENIZER, TOKENS = "config.json", "tokenizer.json", "tokens"
-SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+SINGLE = "model.safetensors"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 NEEDS = {True: ("safetensors", "checkpoint"), False: ("transformers", "hf")}
 """By whether a checkpoint is a file: the package that reads it, and the extra that brings it."""
@@ -53,7 +52,7 @@ class Checkpoint:
         folder = PurePosixPath(self.name)
         if self.path.is_dir():
             path = folder
-            optional = [self.path / name for name in (INDEX, TOKENIZER)]
+            optional = [self.path / name for name in (weights.INDEX, TOKENIZER)]
             found = [self.path / CONFIG, *weight_files(self.path)]
             found += [file for file in optional if os.path.lexists(file)]
         else:
@@ -91,19 +90,14 @@ def read_checkpoints(
 def weight_files(folder: Path) -> list[Path]:
     """Those that the index names, else the one safetensors file. Raises BadInput."""
     weights.weight_bytes(folder)  # whole files, and none missing
-    index = folder / INDEX
-    if index.is_file():
-        names = sorted({*json.loads(index.read_text())["weight_map"].values()})
-        if any(Path(name).name != name for name in names):
-            raise BadInput(f"{shown(str(index))}: names a file elsewhere; wanted names of files")
-        return [folder / name for name in names]
-    files = sorted(folder.glob("*.safetensors"))
-    if folder / SINGLE in files:
-        return [folder / SINGLE]
+    files = weights.weight_files(folder)
+    if (folder / weights.INDEX).is_file():
+        return files
+    files = [file for file in files if file.name == SINGLE] or files
     if len(files) != 1:
         raise BadInput(
             f"{shown(str(folder))}: {len(files)} safetensors files; wanted {SINGLE}, or several"
-            f" with {INDEX}; other formats hold pickles, which are never read"
+            f" with {weights.INDEX}; other formats hold pickles, which are never read"
         )
     return files
 

@@ -7,8 +7,7 @@ and outputs are kept, and the outputs are scaled head by head.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,10 @@ from torch import Tensor, nn
 from ...files.errors import BadInput, first_line, shown
 from ...files.printable import visible
 from ...models import config_file
-from ..gated import About, Gates
 from ..head_metrics import Heads
+from ..removal import About, Gates
+from .decoder_file import read_tensors
 from .given import weight_files
-from .tensors import read_tensors
 
 IMPLEMENTATION = "attnbench_heads"
 REFUSED = {"quantization_config", "compression_config"}
@@ -51,12 +50,8 @@ class HuggingFaceModel:
             )
         tensors, _ = read_tensors(weight_files(folder), self.place, most_bytes)
         self.model = self._loaded(data, tensors).to(device)
-        self._gates: Gates | None = None
-        self._kept: list[tuple[int, Heads]] | None = None
-        self._calls = 0
         probe = torch.zeros(1, PROBE_TOKENS, dtype=torch.int64, device=device)
-        kept = self._probed(probe)
-        self.heads = [one.weights.shape[1] for _, one in kept]
+        self.heads = [one.weights.shape[1] for one in self._probed(probe)]
         text = self.model.config.get_text_config(decoder=True)
         self.about = About(
             format="transformers",
@@ -65,7 +60,7 @@ class HuggingFaceModel:
             kv_heads=int(getattr(text, "num_key_value_heads", None) or self.heads[0]),
             vocabulary=int(self.model.get_input_embeddings().num_embeddings),
             parameter_count=sum(one.numel() for one in self.model.parameters()),
-            layers=tuple(number for number, _ in kept),
+            layers=[number for number, _, _ in self._kept],
             longest=getattr(text, "max_position_embeddings", None),
             trained={},
         )
@@ -74,41 +69,32 @@ class HuggingFaceModel:
         return BadInput(f"{self.place}: {found}; wanted {wanted}")
 
     def logits(self, tokens: Tensor, gates: Gates | None = None) -> Tensor:
-        self._gates, self._calls = gates, 0
-        try:
-            with self._attending():
-                found: Tensor = self.model(input_ids=tokens, use_cache=False).logits
-                return found.float()
-        finally:
-            self._gates = None
+        """`_kept`: of each layer its number, as the model counts, weights and outputs."""
+        self._gates: Gates | None = gates
+        self._kept: list[tuple[int, Tensor, Tensor]] = []
+        self._stand_in()
+        found: Tensor = self.model(input_ids=tokens, use_cache=False).logits
+        return found.float()
 
     def looked_at(self, tokens: Tensor) -> list[Heads]:
-        return [one for _, one in self._seen(tokens)]
+        with torch.no_grad():
+            self.logits(tokens)
+        return [Heads(p.double(), o.transpose(1, 2).double()) for _, p, o in self._kept]
 
-    def _seen(self, tokens: Tensor) -> list[tuple[int, Heads]]:
-        """With the number of each layer, as the model counts."""
-        self._kept = []
-        try:
-            with torch.no_grad():
-                self.logits(tokens)
-            return self._kept
-        finally:
-            self._kept = None
-
-    def _probed(self, tokens: Tensor) -> list[tuple[int, Heads]]:
+    def _probed(self, tokens: Tensor) -> list[Heads]:
         kind = type(self.model).__name__
         try:
-            kept = self._seen(tokens)
+            found = self.looked_at(tokens)
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001 - a model of any family may fail in any way
-            found = f"{kind} does not run on {tokens.shape[1]} tokens: {_reason(error)}"
-            raise self._refusal(found, "a decoder of transformers") from None
-        if not kept:
+            why = f"{kind} does not run on {tokens.shape[1]} tokens: {_reason(error)}"
+            raise self._refusal(why, "a decoder of transformers") from None
+        if not found:
             raise self._refusal(f"{kind} {UNSEEN}", NEWER)
-        if any(bool(one.weights.triu(1).max() > AHEAD_SHARE) for _, one in kept):
+        if any(bool(one.weights.triu(1).max() > AHEAD_SHARE) for one in found):
             raise self._refusal(f"{kind} looks at later tokens", "a causal decoder")
-        return kept
+        return found
 
     def _loaded(self, data: Mapping[str, Any], tensors: dict[str, Tensor]) -> Any:
         import transformers
@@ -132,17 +118,17 @@ class HuggingFaceModel:
                 found = f"num_hidden_layers: {shown(layers)}, with {len(tensors)} tensors"
                 raise self._refusal(f"{found} in its files", "all weights of a decoder")
             family = family[0] if isinstance(family, tuple) else family
-            with self._attending():
-                model, report = family.from_pretrained(
-                    None,
-                    config=config,
-                    state_dict=tensors,
-                    attn_implementation=IMPLEMENTATION,
-                    dtype=torch.float32,
-                    local_files_only=True,
-                    trust_remote_code=False,
-                    output_loading_info=True,
-                )
+            self._stand_in()
+            model, report = family.from_pretrained(
+                None,
+                config=config,
+                state_dict=tensors,
+                attn_implementation=IMPLEMENTATION,
+                dtype=torch.float32,
+                local_files_only=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+            )
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001 - whatever transformers raises on these files
@@ -155,15 +141,13 @@ class HuggingFaceModel:
             raise self._refusal(found, "all weights of a decoder")
         return model.requires_grad_(requires_grad=False)
 
-    @contextmanager
-    def _attending(self) -> Iterator[None]:
-        """With our function, and the masks that eager ones take, under our name."""
+    def _stand_in(self) -> None:
+        """Our function of this model, and the masks that eager ones take, under our name."""
         from transformers import AttentionInterface
         from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
         AttentionInterface.register(IMPLEMENTATION, self._attend)
         AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
-        yield
 
     def _attend(
         self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **more: Any
@@ -175,14 +159,9 @@ class HuggingFaceModel:
             found = f"{type(module).__name__} has no eager attention"
             raise self._refusal(found, "one whose weights can be seen")
         o, p = eager(module, query, key, value, mask, **more)
-        number, self._calls = self._calls, self._calls + 1
-        if self._kept is not None:
-            layer = getattr(module, "layer_idx", None)
-            heads = Heads(p.detach().double(), o.detach().transpose(1, 2).double())
-            self._kept.append((number if type(layer) is not int else layer, heads))
-        if self._gates is not None:
-            o = o * self._gates[number][:, None]
-        return o, p
+        number, layer = len(self._kept), getattr(module, "layer_idx", None)
+        self._kept.append((layer if type(layer) is int else number, p.detach(), o.detach()))
+        return (o if self._gates is None else o * self._gates[number][:, None]), p
 
 
 def _plain(value: Any) -> Any:

@@ -18,8 +18,8 @@ from torch.nn.functional import pad
 
 from ...files.errors import BadInput, shown
 from ...files.printable import visible
-from ...files.safe_files import NotPlain, open_plain
-from ..gated import About
+from ...files.safe_files import open_plain, read_text
+from ..removal import About
 from ..synthetic_tasks import TASKS, UNSCORED, Batch, task
 from ..training import held_out
 from .given import TOKENIZER
@@ -89,7 +89,8 @@ def _repeated(about: About, path: Path, seed: int, device: torch.device) -> Sequ
 
 
 def _given(about: About, path: Path, file: Path, device: torch.device) -> Sequences:
-    place, text = f"--tokens {shown(str(file))}", _text(file)
+    place = f"--tokens {shown(str(file))}"
+    text = read_text(file, place, MAX_BYTES, "a file of token ids in JSON, or of text")
     try:
         read = json.loads(text) if text.lstrip().startswith("[") else None
     except (ValueError, RecursionError):
@@ -168,17 +169,3 @@ def _tokenizer(folder: Path) -> tuple[Any, str]:
 def _label(name: str, number: int) -> str:
     plain = name.replace(" ", "␣").replace("\n", "⏎")
     return plain[:MAX_LABEL] if plain and plain.isprintable() else f"{number}"
-
-
-def _text(file: Path) -> str:
-    place = f"--tokens {shown(str(file))}"
-    try:
-        with os.fdopen(open_plain(file.resolve()), "rb") as opened:
-            content = opened.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise BadInput(f"{place}: more than {MAX_BYTES >> 20} MiB; wanted a shorter text")
-        return content.decode("utf-8-sig")
-    except (NotPlain, OSError) as error:
-        raise BadInput(f"{place}: {error.strerror}; wanted a regular file") from None
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{place}: not UTF-8 at byte {error.start}; wanted JSON or text") from None

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from .. import head_metrics, removal
 from ..checkpoints import decoder_file, hugging_face
 from ..checkpoints.sequences import Sequences, sequences_for
 from ..findings import CheckpointHeads
-from ..gated import Gated, GatedDecoder, Head
+from ..removal import Gated, GatedDecoder, Head
 from ..synthetic_tasks import Batch
 from ..training import share_right
 
@@ -50,21 +51,26 @@ def run(
     """
     if not path:
         raise BadInput(f"checkpoint {checkpoint}: no file was given; wanted --checkpoint PATH")
-    model = opened(Path(path), device, most_bytes)
-    file = None if tokens is None else Path(tokens)
-    sequences = sequences_for(model.about, Path(path), file, seed, device)
+    model, sequences = ready(Path(path), tokens, device, seed, most_bytes)
     yield finding(model, checkpoint, sequences, most_s)
 
 
 def tried(device: torch.device, most_bytes: int | None, *, path: str, tokens: str | None) -> Tried:
     """Open a checkpoint and its tokens, and look at nothing."""
     try:
-        model = opened(Path(path), device, most_bytes)
-        file = None if tokens is None else Path(tokens)
-        unnamed = sequences_for(model.about, Path(path), file, 0, device).unnamed
+        unnamed = ready(Path(path), tokens, device, 0, most_bytes)[1].unnamed
     except BadInput as error:
         return Tried(list(error.problems), [])
     return Tried([], [unnamed] if unnamed else [])
+
+
+def ready(
+    path: Path, tokens: str | None, device: torch.device, seed: int, most_bytes: int | None
+) -> tuple[Gated, Sequences]:
+    """Raises BadInput."""
+    model = opened(path, device, most_bytes)
+    file = None if tokens is None else Path(tokens)
+    return model, sequences_for(model.about, path, file, seed, device)
 
 
 def opened(path: Path, device: torch.device, most_bytes: int | None = None) -> Gated:
@@ -81,18 +87,14 @@ def finding(
     heads = model.looked_at(batch.tokens)
     without = removed(model, batch, sequences.judged_on, most_s)
     metrics = head_metrics.metrics(heads, batch.tokens)
-    fields: dict[str, Any] = {**metrics, **dict.fromkeys(REMOVALS), **without}
+    told = {
+        one: value for one, value in asdict(about).items() if one in CheckpointHeads.model_fields
+    }
+    fields: dict[str, Any] = {**told, **metrics, **dict.fromkeys(REMOVALS), **without}
     drawn = _drawn(model, without.get("single_sequence_loss_nats") or metrics["induction_share"])
     return CheckpointHeads(
         checkpoint=name,
-        format=about.format,
-        model_type=about.model_type,
-        d_model=about.d_model,
-        layers=list(about.layers),
         layer_heads=model.heads,
-        kv_heads=about.kv_heads,
-        vocabulary=about.vocabulary,
-        parameter_count=about.parameter_count,
         trained_task=about.trained.get("task"),
         trained_steps=about.trained.get("steps"),
         tokens=batch.tokens.shape[1],

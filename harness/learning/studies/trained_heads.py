@@ -16,7 +16,7 @@ from ...stats.intervals import mean_interval
 from .. import head_metrics, removal, smaller_layers, training
 from ..checkpoints import decoder_file, given
 from ..findings import TrainedHeads
-from ..gated import GatedDecoder
+from ..removal import GatedDecoder
 from ..synthetic_tasks import Batch, task
 from ..training import held_out, one_thread, quality, seen
 
@@ -144,9 +144,5 @@ def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool)
         "pruned_loss_nats": removal.in_order(gated, order, pruned, looked_at, loss),
         "greedy_removed_heads": greedy,
         "greedy_loss_nats": removal.greedily(gated, greedy, looked_at, chosen_on, loss),
-        **(
-            smaller_layers.cost(model, order, looked_at)
-            if costly
-            else dict.fromkeys(smaller_layers.FIELDS)
-        ),
+        **(smaller_layers.cost(model, order, looked_at) if costly else {}),
     }

@@ -92,7 +92,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     ]
     good = sum(one.is_good for _, one in judged)
     card = Card(
-        name="gpu_anatomy",
         title="What the compilers made of the kernels",
         sentence=f"All kernels are good for {good} of {plural(len(judged), 'GPU')}.",
         picture=table_of(

@@ -36,7 +36,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     if not gpus:
         return Subject(lacking="No kernel was audited. attnbench kernels audit does.")
     said = " ".join(f"{text}." for of_gpu in gpus for text in findings(of_gpu))
-    card = Card(name="kernel_limits", title=TITLE, sentence=said, picture=None, wide=True)
+    card = Card(title=TITLE, sentence=said, picture=None, wide=True)
     return Subject(card=card if said else None, blocks=tuple(_blocks(gpus)))
 
 

@@ -3,24 +3,29 @@
 On pages of runs that were made to test claims, or that asked for a study.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from ....harness.rows.findings import by
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
-from ...elements import ASIDE, Block, Card, Table, Text, note
-from ...formatting import list_text, plural
+from ...elements import ASIDE, Block, Card, Marked, Table, Text, note, table_of
+from ...formatting import in_brackets, list_text, plural
+from ...quantity import Cell
 from ...subjects import Subject, testing_claims
-from ..ledger import Claim, ledgers, merged, tally
-from ..verdict import LOOKS, ClaimVerdict
+from ..ledger import Claim, ledgers, merged
+from ..verdict import LOOKS, tally
 
 TITLE = "Claims"
 ORDER = 22
 NEEDS = ("work_flops", "peak_bytes", "latency_ms")
 OVER_QUESTIONS = "Which textbook claims about attention hold here?"
 MOST_SPELLED_OUT = 2  # claims whose evidence fits into a sentence
-MOST_PARTS = 2  # that contradict each other, in a cell of the card
 MOST_NAMED = 8  # backends named in one cell
 TOGETHER = " Here are all devices and environments together, there each alone."
+VERDICT: dict[str, Callable[[Claim], Cell | Marked]] = {
+    "claim": lambda one: one.of.name,
+    "verdict": lambda one: Marked(cell=one.verdict, verdict=LOOKS[one.verdict]),
+}
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -44,15 +49,19 @@ def _card(found: dict[str, list[Claim]]) -> Card | None:
     tested = [claim for claim in merged(list(found.values())) if claim.verdict != "not run"]
     if not tested:
         return None
+    few = len(tested) <= MOST_SPELLED_OUT
     return Card(
-        name="claims",
         title="Verdicts on the claims",
-        sentence=_sentence(tested),
-        picture=Table(
-            title="Claims that were tested",
-            columns=("claim", "verdict", "statement"),
-            rows=tuple((claim.of.name, claim.verdict, _shown(claim, tested)) for claim in tested),
-            verdicts={(place, 1): LOOKS[claim.verdict] for place, claim in enumerate(tested)},
+        sentence=" ".join(map(_spelled_out, tested)) if few else _by_verdict(tested),
+        picture=table_of(
+            "Claims that were tested",
+            tested,
+            {
+                **VERDICT,
+                "statement": lambda one: (
+                    one.of.statement + ("" if few else f"{ASIDE}{_deciding(one)}")
+                ),
+            },
         ),
         note=(
             "A verdict comes from an interval, or from exact bytes or FLOPs. Claims has all"
@@ -70,78 +79,63 @@ def _details(found: dict[str, list[Claim]], runs: int) -> Iterator[Block]:
         " that the intervals do not decide. docs/theory.md describes each test."
     )
     for of, claims in found.items():
-        yield Text(text=f"{tally(claims)}{of}.")
+        yield Text(text=f"{statements_text(claims)}{of}.")
         yield from tables(claims, of)
+
+
+def statements_text(claims: Sequence[Claim]) -> str:
+    """`18 statements: 4 supported, 2 refuted, 1 depends, 2 inconclusive, 9 not run`."""
+    return f"{len(claims)} statements: {tally(claim.verdict for claim in claims)}"
 
 
 def tables(claims: Sequence[Claim], of: str = "") -> Iterator[Table]:
     """The tested claims, then the others; `of` says in the titles where they hold."""
     if tried := [claim for claim in claims if claim.verdict != "not run"]:
-        yield _tested(tried, f"Statements that were tested{of}")
+        yield table_of(
+            f"Statements that were tested{of}",
+            tried,
+            {
+                **VERDICT,
+                "statement": lambda one: one.of.statement,
+                "in detail": _parts,
+                "tested by": lambda one: one.of.tested,
+            },
+        )
     if left := [claim for claim in claims if claim.verdict == "not run"]:
-        yield _not_run(left, f"Statements that were not tested{of}, and what they need")
-
-
-def _tested(claims: Sequence[Claim], title: str) -> Table:
-    rows = tuple(
-        (claim.of.name, claim.verdict, claim.of.statement, _parts(claim), claim.of.tested)
-        for claim in claims
-    )
-    return Table(
-        title=title,
-        columns=("claim", "verdict", "statement", "in detail", "tested by"),
-        rows=rows,
-        verdicts={(place, 1): LOOKS[claim.verdict] for place, claim in enumerate(claims)},
-    )
+        yield table_of(
+            f"Statements that were not tested{of}, and what they need",
+            left,
+            {
+                "claim": lambda one: one.of.name,
+                "statement": lambda one: one.of.statement,
+                "needs": lambda one: one.of.needs + in_brackets(one.unanswered),
+            },
+            folded=True,
+        )
 
 
 def _parts(claim: Claim) -> str:
     """`fused refuted: 64 bytes per N² with 8 heads, 8 with one. sdpa supported: ...`."""
-    texts = [
-        f"{part.of} {part.verdict}" + (f": {part.numbers}" if part.numbers else "")
-        for part in claim.parts[:MOST_NAMED]
-    ]
+    texts = [f"{part.of} {part.verdict}: {part.numbers}" for part in claim.parts[:MOST_NAMED]]
     more = len(claim.parts) - MOST_NAMED
     return ". ".join(texts + ([f"{more} more"] if more > 0 else [])) + "."
-
-
-def _not_run(claims: Sequence[Claim], title: str) -> Table:
-    rows = tuple(
-        (claim.of.name, claim.of.statement, claim.of.needs + (f" ({why})" if why else ""))
-        for claim in claims
-        for why in [claim.unanswered]
-    )
-    return Table(title=title, columns=("claim", "statement", "needs"), rows=rows, folded=True)
-
-
-def _shown(claim: Claim, tested: Sequence[Claim]) -> str:
-    """The statement, and beside it what decides it unless the sentence of the card says it."""
-    texts = [] if len(tested) <= MOST_SPELLED_OUT else [_deciding(claim)]
-    return ASIDE.join([claim.of.statement, *filter(None, texts)])
 
 
 def _deciding(claim: Claim) -> str:
     """`fused time supported: ...; sdpa time refuted: ...`: the first part of each verdict."""
     first = {part.verdict: part for part in reversed(claim.parts)}
-    decide: tuple[ClaimVerdict, ...] = (claim.verdict,)
-    if claim.verdict == "depends":
-        decide = ("supported", "refuted", "depends")
-    texts = []
-    for part in [first[verdict] for verdict in decide if verdict in first][:MOST_PARTS]:
-        said = "" if part.verdict == claim.verdict else f" {part.verdict}"
-        texts.append(f"{part.of}{said}" + (f": {part.numbers}" if part.numbers else ""))
-    return "; ".join(texts)
+    if claim.verdict in first:
+        return f"{first[claim.verdict].of}: {first[claim.verdict].numbers}"
+    parts = (first["supported"], first["refuted"])
+    return "; ".join(f"{part.of} {part.verdict}: {part.numbers}" for part in parts)
 
 
-def _sentence(tested: Sequence[Claim]) -> str:
-    """Each verdict with its evidence if there are few, else the claims by verdict."""
-    if len(tested) <= MOST_SPELLED_OUT:
-        return " ".join(_spelled_out(claim) for claim in tested)
-    by_verdict: dict[str, list[str]] = {}
-    for claim in tested:
-        by_verdict.setdefault(claim.verdict, []).append(claim.of.name)
+def _by_verdict(tested: Sequence[Claim]) -> str:
+    found = by(tested, lambda claim: claim.verdict)
     texts = [
-        f"{verdict} {list_text(by_verdict[verdict])}" for verdict in LOOKS if verdict in by_verdict
+        f"{verdict} {list_text([claim.of.name for claim in found[verdict]])}"
+        for verdict in LOOKS
+        if verdict in found
     ]
     return f"{plural(len(tested), 'claim')} tested: {'; '.join(texts)}."
 

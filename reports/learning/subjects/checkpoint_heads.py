@@ -9,19 +9,18 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from ....harness.learning.findings import CheckpointHeads
-from ....harness.rows.findings import findings_of
 from ....harness.stats.intervals import Interval, mean_interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
 from ...elements import Block, Card, Figure, Maps, Table, note, table_of
-from ...formatting import list_text, number_text, plural, range_text
+from ...formatting import capital, list_text, number_text, plural
 from ...quantity import Number
 from ...subjects import Subject
-from ...subjects._studies import failed
-from ..figures import bounded, by_run, figure, line, percent
+from ...subjects._studies import failed, studied
+from ..figures import bounded, figure, line, percent
 from ..maps import READING, Rows, head_name, looked_at, mean_attended, side_by_side
 from ..trained import LOCAL_SHARE
-from ._fewer_heads import LOSS, ordered
+from ._disturbed import LOSS, ordered
 
 TITLE = "Heads of given models"
 ORDER = 12
@@ -38,7 +37,7 @@ TITLES = {
     "output_similarity": "similarity of outputs",
     "output_rank": "rank of outputs",
 }
-LOOKS_AT = {PREVIOUS: "the token before", INDUCTION: "what followed the same token before"}
+LOOKS_AT = {INDUCTION: "what followed the same token before", PREVIOUS: "the token before"}
 
 
 class Head(NamedTuple):
@@ -81,10 +80,6 @@ class Model(NamedTuple):
         return [one.label for one in self.heads if (one.metrics[share] or 0.0) >= LOCAL_SHARE]
 
 
-def models(studies: object) -> list[Model]:
-    return [_model(one) for one in findings_of(CheckpointHeads, studies)]
-
-
 def _model(one: CheckpointHeads) -> Model:
     sizes, whole = one.layer_heads, one.sequence_loss_nats
     layers = one.layers if one.layers and len(one.layers) == len(sizes) else range(len(sizes))
@@ -102,22 +97,21 @@ def _model(one: CheckpointHeads) -> Model:
             for head, value in enumerate(values)
         }
 
-    metrics = {name: of_heads(name) for name in TITLES}
-    losses = of_heads("single_sequence_loss_nats")
+    metrics, losses = (
+        {name: of_heads(name) for name in TITLES},
+        of_heads("single_sequence_loss_nats"),
+    )
     left = zip(one.pruned_heads_left or (), one.pruned_sequence_loss_nats or (), strict=True)
     drawn = zip(one.drawn_heads or (), one.weight_rows or (), strict=True)
+
+    def head(place: tuple[int, int], label: str) -> Head:
+        rises = [a - b for a, b in zip(losses.get(place, ()), whole, strict=False)]
+        known = {name: values.get(place) for name, values in metrics.items()}
+        return Head(label, known, mean_interval(rises, UNIT))
+
     return Model(
         found=one,
-        heads=[
-            Head(
-                label,
-                {name: known.get(place) for name, known in metrics.items()},
-                mean_interval(
-                    [a - b for a, b in zip(losses.get(place, ()), whole, strict=False)], UNIT
-                ),
-            )
-            for place, label in labels.items()
-        ],
+        heads=[head(*of) for of in labels.items()],
         left={count: mean_interval(values, UNIT) for count, values in left if values},
         maps=[(label, rows) for (b, h), rows in drawn if (label := labels.get((b, h)))],
     )
@@ -128,11 +122,11 @@ def _model(one: CheckpointHeads) -> Model:
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the first run that looked at models."""
-    found = by_run(meta, models)
-    blocks = [block for caption, some in found.items() for block in _of_run(some, caption)]
+    found = [(caption, [*map(_model, some)]) for _, caption, some in studied(CheckpointHeads, meta)]
+    blocks = [block for caption, some in found for block in _of_run(some, caption)]
     return Subject(
-        card=next(map(_card, found.values()), None),
-        lines=tuple(answer(one) for some in found.values() for one in some),
+        card=next((_card(some) for _, some in found), None),
+        lines=tuple(answer(one) for _, some in found for one in some),
         blocks=(*blocks, *failed(meta, CheckpointHeads.STUDY)),
         lacking="No model was given: --checkpoint PATH looks at one.",
     )
@@ -140,7 +134,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def _card(found: Sequence[Model]) -> Card:
     return Card(
-        name="checkpoint_heads",
         title=TITLE,
         subtitle="what they look at, and which are missed",
         sentence=" ".join(map(_sentence, found)),
@@ -167,7 +160,7 @@ def _card(found: Sequence[Model]) -> Card:
 
 def _sentence(one: Model) -> str:
     """`Of the 144 heads of gpt2 30 are surely missed, most block 1 head 2: without it the loss
-    rises by 0.4 nats (0.3 to 0.5).`
+    rises by 0.4 (0.3 to 0.5) nats.`
     """
     worst, count = one.most_missed, plural(len(one.heads), "head")
     if worst is None:
@@ -175,10 +168,9 @@ def _sentence(one: Model) -> str:
     if not one.missed:
         return f"Of the {count} of {one.name} none is surely missed."
     verb = "is" if len(one.missed) == 1 else "are"
-    rise = f"{number_text(worst.rise.value)} nats{range_text(worst.rise.low, worst.rise.high)}"
     return (
         f"Of the {count} of {one.name} {len(one.missed)} {verb} surely missed, most {worst.label}:"
-        f" without it the loss rises by {rise}."
+        f" without it the loss rises by {bounded(worst.rise)} nats."
     )
 
 
@@ -192,18 +184,17 @@ def answer(one: Model) -> str:
     if one.most_missed is not None:
         usual = median(head.rise.value for head in one.heads if head.rise.units)
         text += f" Without one head the loss rises by {number_text(usual)} at the median."
-        for share, what in LOOKS_AT.items():
-            if labels := one.that(share):
-                text += f" {_named(labels)} {'look' if len(labels) > 1 else 'looks'} at {what}."
+        text += "".join(f" {capital(where)}." for where in _looking(one))
     return text
 
 
-def _named(labels: Sequence[str]) -> str:
-    """`Block 1 head 2 and block 2 head 1`, or `5 heads (block 1 head 2, ...)`."""
-    if len(labels) > MOST_NAMED:
-        return f"{len(labels)} heads ({', '.join(labels[:MOST_NAMED])}, ...)"
-    text = list_text(labels)
-    return text[0].upper() + text[1:]
+def _looking(one: Model) -> list[str]:
+    """`at the token before look block 1 head 2 and block 2 head 1`."""
+    return [
+        f"at {what} look{'s' * (len(labels) == 1)} {list_text(labels, MOST_NAMED)}"
+        for share, what in LOOKS_AT.items()
+        if (labels := one.that(share))
+    ]
 
 
 def _of_run(found: Sequence[Model], caption: str) -> Iterator[Block]:
@@ -227,13 +218,9 @@ def _of_run(found: Sequence[Model], caption: str) -> Iterator[Block]:
 
 def _maps(one: Model, caption: str) -> Maps:
     rises = {head.label: bounded(head.rise) for head in one.heads}
-    finding = f"a query of these heads attends to {mean_attended(one.maps)} tokens"
-    if labels := one.that(INDUCTION):
-        finding = f"{_named(labels)} continue{'s' * (len(labels) == 1)} what was said before"
-    elif labels := one.that(PREVIOUS):
-        finding = f"{_named(labels)} look{'s' * (len(labels) == 1)} at the token before"
+    attended = f"a query of these heads attends to {mean_attended(one.maps)} tokens"
     return side_by_side(
-        f"{one.name}: {finding}",
+        f"{one.name}: {[*_looking(one), attended][0]}",
         f"{caption} · the first sequence: {' '.join(one.found.sentence or ())}",
         one.maps,
         table_of(
@@ -264,7 +251,6 @@ def _fewer(found: Sequence[Model], caption: str) -> Figure:
             {"model, heads left": lambda one: one[0], "loss": lambda one: one[1]},
             folded=True,
         ),
-        about="a panel per model",
         same_y=False,
     )
 

@@ -1,25 +1,23 @@
 """Norm of d loss / d x_t over the distance, at first weights and after training, model by model."""
 
-from collections.abc import Iterator, Sequence
-from math import exp
+from collections.abc import Iterator, Mapping, Sequence
+from math import exp, nan
 
 from ....harness.learning.findings import GradientDistance, TrainedGradients
-from ....harness.rows.findings import findings_of
+from ....harness.stats.intervals import Interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
-from ...elements import Block, Figure, Series, table_of
+from ...elements import Block, Figure, Table, table_of
 from ...formatting import list_text, number_text
 from ...quantity import Quantity
 from ...subjects import Subject
-from ...subjects._studies import failed
-from ..figures import Axes, bounded, by_run, figure, line, percents
+from ...subjects._studies import failed, studied
+from ..figures import Axes, bounded, figure, line, percents
 from ..trained import TrainedModel, trained_models
 
 TITLE = "Gradients over distance"
 ORDER = 50
 NEEDS = ()
-NORMS = Axes("distance in tokens", "norm of the gradient", y_scale="log")
-LOG = "a panel per model, on a logarithmic axis, geometric means"
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -30,30 +28,28 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def _figures(meta: Meta) -> Iterator[Block]:
-    def kept(studies: object) -> list[GradientDistance]:
-        return [one for one in findings_of(GradientDistance, studies) if one.gradient_norms]
-
-    for caption, found in by_run(meta, kept).items():
-        yield _at_first_weights(found, caption)
-    for caption, trained in by_run(meta, trained_models).items():
-        yield _after_training(trained, caption)
+    for _, caption, found in studied(GradientDistance, meta):
+        if kept := [one for one in found if one.gradient_norms]:
+            yield _at_first_weights(kept, caption)
+    for _, caption, trained in studied(TrainedGradients, meta):
+        yield _after_training(trained_models(trained), caption)
 
 
 def _at_first_weights(found: Sequence[GradientDistance], caption: str) -> Figure:
     """The longest sequence of each model."""
     longest = {one.model: one for one in sorted(found, key=lambda one: one.seq_len)}
-    fades = {name: one.fade or (0.0, 0.0, 0.0) for name, one in longest.items()}
-    fading = [name for name, (_, _, high) in fades.items() if high < 0]
-    return figure(
-        f"The gradient fades with the distance through {' and '.join(fading)}"
-        if fading
-        else "No model's gradient fades with the distance",
+    return _norms(
+        "At first weights the gradient",
         f"{caption} · random first weights, nothing trained; geometric means over draws",
+        # Exact zeros, where nothing arrives, have no place on a logarithmic axis.
         {
-            _titled(name, fades[name][0], fades[name][2]): [_norms(name, one)]
+            name: {
+                place: Interval(value=norm, low=nan, high=nan, units=1) if norm > 0 else None
+                for place, norm in enumerate(one.gradient_norms or ())
+            }
             for name, one in longest.items()
         },
-        NORMS,
+        {name: one.fade[::2] if one.fade else (0.0, 0.0) for name, one in longest.items()},
         table_of(
             "Gradients and paths over the sequence length",
             found,
@@ -67,37 +63,18 @@ def _at_first_weights(found: Sequence[GradientDistance], caption: str) -> Figure
                 "reach, tokens": lambda one: one.reach_tokens,
             },
         ),
-        about=LOG,
-    )
-
-
-def _norms(name: str, one: GradientDistance) -> Series:
-    norms = one.gradient_norms or []
-    return Series(
-        backend=name,
-        kind="measured",
-        x=tuple(float(place) for place in range(len(norms))),
-        # Exact zeros, where nothing arrives, have no place on a logarithmic axis.
-        y=tuple(norm if norm > 0 else None for norm in norms),
     )
 
 
 def _after_training(found: Sequence[TrainedModel], caption: str) -> Figure:
-    fades = {one.model: one.fade("after") for one in found}
-    fading = [name for name, fade in fades.items() if fade.high < 0]
     sizes = found[0].trainings[0]
-    return figure(
-        f"After training the gradient by the asked token fades with the distance in"
-        f" {list_text(fading)}"
-        if fading
-        else "After training no model's gradient by the asked token fades with the distance",
+    return _norms(
+        "After training the gradient by the asked token",
         f"{caption} · {sizes.seq_len} tokens, of which one is marked and asked for;"
-        f" trained for {sizes.steps} steps, {len(found[0].trainings)} seeds",
-        {
-            _titled(one.model, fade.value, fade.high): [line(one.model, one.norms())]
-            for one, fade in zip(found, fades.values(), strict=True)
-        },
-        NORMS,
+        f" trained for {sizes.steps} steps, {len(found[0].trainings)} seeds; bars are 95 %"
+        " intervals over seeds",
+        {one.model: one.norms() for one in found},
+        {one.model: (one.fade("after").value, one.fade("after").high) for one in found},
         table_of(
             "Change of ln of the gradient per token, before and after training",
             found,
@@ -108,7 +85,24 @@ def _after_training(found: Sequence[TrainedModel], caption: str) -> Figure:
                 "after training": lambda one: bounded(one.fade("after")),
             },
         ),
-        about=f"{LOG}, with intervals over seeds",
+    )
+
+
+def _norms(
+    what: str,
+    caption: str,
+    norms: Mapping[str, Mapping[float, Interval | None]],
+    fades: Mapping[str, tuple[float, float]],
+    table: Table,
+) -> Figure:
+    """`fades`: the change of ln of the norm per token, and its upper bound."""
+    fading = [name for name, (_, high) in fades.items() if high < 0]
+    return figure(
+        f"{what} fades with the distance in {list_text(fading) or 'no model'}",
+        caption,
+        {_titled(name, *fades[name]): [line(name, points)] for name, points in norms.items()},
+        Axes("distance in tokens", "norm of the gradient", y_scale="log"),
+        table,
     )
 
 

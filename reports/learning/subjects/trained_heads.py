@@ -7,19 +7,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from statistics import fmean
 
-from ....harness.learning.findings import TrainedHeads
+from ....harness.learning.findings import TrainedHeads, When
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
 from ...elements import Block, Card, Figure, Maps, Series, Table, note, table_of
 from ...formatting import list_text, number_text, plural
 from ...quantity import Cell, Number, Quantity
 from ...subjects import Subject
-from ...subjects._studies import failed
-from ..figures import bounded, by_run, figure, line, percent, percents, right_answers
+from ...subjects._studies import failed, studied
+from ..figures import bounded, figure, line, percent, percents, right_answers
 from ..maps import READING, back_text, favourite, looked_at, mean_attended, named, side_by_side
-from ..trained import ASKS, LOCAL_SHARE, MARGIN_RATIO, HeadCount, TaskResult, When, results
-from ._fewer_heads import fewer
-from ._noise import noisy
+from ..trained import ASKS, LOCAL_SHARE, MARGIN_RATIO, HeadCount, TaskResult, results
+from ._disturbed import fewer, noisy
 
 TITLE = "What heads learn"
 ORDER = 11
@@ -41,12 +40,12 @@ QUALITY: dict[str, Callable[[HeadCount], Cell]] = {
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the first run that trained several numbers of heads."""
-    trained = by_run(meta, results)
-    over_heads = [[one for one in found if len(one.counts) > 1] for found in trained.values()]
-    blocks = [block for caption, found in trained.items() for block in _of_run(found, caption)]
+    trained = [(caption, results(found)) for _, caption, found in studied(TrainedHeads, meta)]
+    over_heads = [[one for one in found if len(one.counts) > 1] for _, found in trained]
+    blocks = [block for caption, found in trained for block in _of_run(found, caption)]
     return Subject(
         card=next((_card(found) for found in over_heads if found), None),
-        lines=tuple(answer(one) for found in trained.values() for one in found),
+        lines=tuple(answer(one) for _, found in trained for one in found),
         blocks=(*blocks, *failed(meta, TrainedHeads.STUDY)),
         lacking="Nothing was trained. A scenario requests it with studies: [trained_heads].",
     )
@@ -57,7 +56,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def _card(found: Sequence[TaskResult]) -> Card:
     return Card(
-        name="trained_heads",
         title="How many heads",
         subtitle="by task, after training",
         sentence=_sentence(found),
@@ -174,7 +172,6 @@ def _quality(found: Sequence[TaskResult], caption: str) -> Figure:
             _counts(found),
             QUALITY,
         ),
-        about="a panel per task, with intervals over seeds",
     )
 
 
@@ -197,7 +194,6 @@ def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
             QUALITY,
             folded=True,
         ),
-        about="a panel per task; worth it: surely more accurate than every faster number",
     )
 
 

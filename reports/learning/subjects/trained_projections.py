@@ -4,11 +4,11 @@ From the study trained_projections, one finding per training. Trainings of one s
 batches, so that attentions are compared seed by seed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ....harness.learning.findings import TrainedProjections
-from ....harness.rows.findings import findings_of
+from ....harness.rows.findings import by
 from ....harness.stats.intervals import Interval, ratio_interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
@@ -16,9 +16,9 @@ from ...elements import Figure, note, table_of
 from ...formatting import list_text
 from ...quantity import Quantity
 from ...subjects import Subject
-from ...subjects._studies import failed
-from ..figures import bounded, by_run, figure, line, percents, right_answers
-from ..trained import Trainings, by
+from ...subjects._studies import failed, studied
+from ..figures import bounded, figure, line, percents, right_answers
+from ..trained import Trainings
 
 TITLE = "Linformer in trained models"
 ORDER = 46
@@ -56,7 +56,7 @@ class Attention(Trainings[TrainedProjections]):
     def less(self) -> Interval | None:
         """Points of accuracy below the exact one, seed by seed."""
         exact = self.exact
-        return exact.more(self, lambda one: 100 * one.accuracy_ratio) if exact else None
+        return exact.more(self, "accuracy_points") if exact else None
 
     @property
     def time_ratio(self) -> Interval | None:
@@ -66,13 +66,13 @@ class Attention(Trainings[TrainedProjections]):
         return ratio_interval(own, others) if pairs else None
 
 
-def trained_attentions(studies: object) -> dict[str, list[Attention]]:
+def trained_attentions(found: Iterable[TrainedProjections]) -> dict[str, list[Attention]]:
     """By task."""
-    found = {}
-    for task, some in by(findings_of(TrainedProjections, studies), lambda one: one.task).items():
+    by_task = {}
+    for task, some in by(found, lambda one: one.task).items():
         trainings = by(some, lambda one: one.attention)
         exact = Trainings(trainings=trainings[EXACT]) if EXACT in trainings else None
-        found[task] = [
+        by_task[task] = [
             Attention(
                 task=task,
                 attention=attention,
@@ -82,12 +82,13 @@ def trained_attentions(studies: object) -> dict[str, list[Attention]]:
             for attention in (*NAMES, *sorted(trainings.keys() - NAMES.keys()))
             if attention in trainings
         ]
-    return found
+    return by_task
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """Of the first run with the study."""
-    for caption, found in by_run(meta, trained_attentions).items():
+    for _, caption, trainings in studied(TrainedProjections, meta):
+        found = trained_attentions(trainings)
         return Subject(
             lines=tuple(map(_answer, found.values())),
             blocks=(_quality_and_time(found, caption), note(REMARK)),
@@ -132,6 +133,5 @@ def _quality_and_time(found: dict[str, list[Attention]], caption: str) -> Figure
                 "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
             },
         ),
-        about="a panel per task, a point per way to project keys and values",
         names=dict.fromkeys(one.name for one in every if one.attention in NAMES),
     )

@@ -4,7 +4,7 @@ import time
 from random import Random
 
 from ..in_process import call, enter
-from ..mutations import ODD_NUMBERS, ODD_TEXTS, flipped
+from ..mutations import NUMBERS, ODD_TEXTS, flipped
 from ..trial import ROOT, Trial
 
 TITLE = "broken scenario files"
@@ -42,7 +42,7 @@ def broken(random: Random, text: bytes) -> bytes:
     place, end = sorted((random.randrange(len(text) + 1), random.randrange(len(text) + 1)))
     lines = text.splitlines(keepends=True) or [b"\n"]
     at = random.randrange(1, len(lines) + 1)
-    values = [str(value).encode(errors="replace") for value in (*ODD_TEXTS, *ODD_NUMBERS)]
+    values = [str(value).encode(errors="replace") for value in (*ODD_TEXTS, *NUMBERS)]
     key, colon, _ = lines[at - 1].partition(b":")
     ways = (
         flipped(random, bytearray(text)),

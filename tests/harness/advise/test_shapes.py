@@ -31,7 +31,7 @@ def test_the_cache_is_two_numbers_per_width_token_and_layer():
 def walls(**options: str | bool) -> list[tuple[object, ...]]:
     """Which problems a search with these options is about."""
     scenario = from_axes({"backends": "sdpa", **options}, find_wall=True)
-    found = select(scenario, "cpu", Selection()).walls
+    found = select(scenario, "cpu", Selection()).units.walls
     return [key_of_wall(wall.fields()) for wall in found]
 
 

@@ -13,13 +13,12 @@ from unittest.mock import patch
 import torch
 from triton import knobs
 
-from attnbench.harness.audit import cuda_tools
 from attnbench.impls._triton import nvidia_tools
 from tests.harness.audit.serialized import audited, without_conditions
 
 
 def audits() -> dict[str, Any]:
-    from attnbench.harness.audit.readings import FILE
+    from attnbench.harness.audit import readings
 
     asked: list[str] = []
     run, tool_path = nvidia_tools.run, nvidia_tools.tool_path
@@ -37,12 +36,12 @@ def audits() -> dict[str, Any]:
     def audit() -> dict[str, Any]:
         asked.clear()
         found = audited()
-        kept = sorted(Path(str(knobs.cache.dir)).glob(f"*/{FILE}"))
+        kept = sorted(Path(str(knobs.cache.dir)).glob(f"*/{readings.FILE}"))
         return {"found": found, "asked": sorted(set(asked)), "kept": len(kept)}
 
-    with patch.object(nvidia_tools, "run", noted), patch.object(cuda_tools, "run", noted):
+    with patch.object(nvidia_tools, "run", noted), patch.object(readings, "run", noted):
         results = {"first": audit(), "second": audit()}
-        for path in Path(str(knobs.cache.dir)).glob(f"*/{FILE}"):
+        for path in Path(str(knobs.cache.dir)).glob(f"*/{readings.FILE}"):
             path.write_text('{"found": ')
         results["broken"] = audit()
         with patch.object(nvidia_tools, "tool_path", no_nvdisasm):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnbench.harness.audit.architecture import parse_capabilities
+from attnbench.harness.audit.occupancy import parse_capabilities
 from attnbench.harness.files.errors import BadInput
 
 

@@ -1,4 +1,4 @@
-"""harness/audit/main_loop.py on lines as nvdisasm prints them, and on kernels compiled here."""
+"""harness/audit/sass.py on lines as nvdisasm prints them, and on kernels compiled here."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.audit.main_loop import loop_fields
+from attnbench.harness.audit.sass import loop_fields
 from attnbench.harness.audit.tensor_bound import most_busy
 from attnbench.impls._triton.machine_code import loops, main_loop
 from tests.conftest import ROOT, environment

@@ -9,8 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.audit.architecture import ARCHITECTURES, KIB, Capability
-from attnbench.harness.audit.occupancy import Block, Limit, Occupancy, occupancy
+from attnbench.harness.audit.occupancy import (
+    ARCHITECTURES,
+    KIB,
+    Block,
+    Capability,
+    Limit,
+    Occupancy,
+    occupancy,
+)
 
 CALCULATOR = r"""
 #include <limits.h>

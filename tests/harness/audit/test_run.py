@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.audit.architecture import ARCHITECTURES
-from attnbench.harness.audit.main_loop import OF_CYCLES, OF_PRODUCTS
+from attnbench.harness.audit.occupancy import ARCHITECTURES
+from attnbench.harness.audit.sass import OF_CYCLES, OF_PRODUCTS
 from tests.conftest import ROOT, environment
 from tests.made_runs import read_rows
 
@@ -84,24 +84,6 @@ def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(
     assert "dying as a compiler does" in dead["log_tail"]
     for row in (broken, dead):
         assert row["thread_register_count"] is row["occupancy_ratio"] is row["instructions"] is None
-
-
-@needs_triton
-def test_a_kernel_whose_code_kills_the_reader_costs_no_other_one(tmp_path: Path) -> None:
-    """The code of several is read at once; then each is tried by itself."""
-    command, variables = with_canaries(
-        tmp_path, AUDIT_CANARY="dies_reading", TRITON_CACHE_DIR=str(tmp_path / "cache")
-    )
-    done = subprocess.run(
-        command, env=variables, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 1, done.stderr
-    rows = {row["config"]["block_q"]: row for row in read_rows(Path(done.stdout.splitlines()[-1]))}
-    statuses = {block_q: row["status"] for block_q, row in rows.items()}
-    assert statuses == {32: "ok", 64: "crashed", 16: "ok"}
-    assert rows[64]["reason"] == "SIGABRT"
-    assert rows[32]["instruction_count"] > 100 < rows[16]["instruction_count"]
-    assert all(row["started_utc"] and row["spent_s"] > 0 for row in rows.values())
 
 
 @needs_triton

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from attnbench.harness.cases.case import Case, case_of, groups_of, reported_pairs, without
-from attnbench.harness.scenario.selection import copied, group_cases
+from attnbench.harness.scenario.selection import group_cases
 from attnbench.impls.problem import Problem
 
 PLAIN = Problem(batch=1, seq_len=4096, d_model=512, heads=8, dtype="bf16")
@@ -126,9 +126,8 @@ def test_the_second_copy_shows_in_the_id_and_survives_the_way_through_a_row():
 
 
 def test_groups_survive_the_way_through_run_json():
-    groups = copied(
-        group_cases(("naive", "fused"), [(PLAIN,), (replace(PLAIN, seq_len=64, kv_seq_len=64),)]), 3
-    )
+    problems = [(PLAIN,), (replace(PLAIN, seq_len=64, kv_seq_len=64),)]
+    groups = group_cases(("naive", "fused"), problems, copies=3)
     planned = [{**group.fields(), **case.fields()} for group in groups for case in group.cases]
     assert groups_of(planned) == groups
     assert [(group.number, group.original) for group in groups] == [

@@ -189,21 +189,13 @@ def test_a_decode_step_reads_shared_heads_once_and_only_the_window(kv_heads, mas
     assert minimal_bytes(problem) == 2 * 2 * (cache + queries_and_output)
 
 
-def test_the_highest_intensity_grows_with_n():
-    """Without a mask 4 N^2 d operations over 4 N d numbers of 4 bytes."""
-    for n in (64, 512, 4096):
-        problem = Problem(batch=1, seq_len=n, d_model=64, heads=1)
-        assert work_flops(problem) / minimal_bytes(problem) == n / 4
-
-
 @pytest.mark.parametrize("name", ["naive", "fused", "sdpa:math"])
 @pytest.mark.parametrize("passes", ["forward", "forward+backward"])
 @pytest.mark.parametrize("scope", ["core", "layer", "block"])
 def test_flops_of_plain_backends_are_what_torch_counts(name, scope, passes):
     for shape in SHAPES:
-        if "causal" in shape or "mask" in shape:
-            continue  # these backends multiply all pairs
-        if scope == "block" and "kv_seq_len" in shape:
+        masked = "causal" in shape or "mask" in shape  # these backends multiply all pairs
+        if masked or (scope == "block" and "kv_seq_len" in shape):
             continue
         problem = Problem(
             **{"batch": 2, "seq_len": 6, "d_model": 16, "heads": 4, **shape},

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -13,8 +14,8 @@ import pytest
 
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.run import start
-from attnbench.harness.terminal.progress import QuietProgress
-from tests.fakes.broken_runs import broken_runs
+from attnbench.harness.run.listener import Listener
+from tests.faults.mutations import break_folder
 from tests.made_runs import quickstart
 
 Here = Callable[..., CompletedProcess[str]]
@@ -85,10 +86,13 @@ def test_resuming_a_broken_run_is_one_line_before_anything_starts(
     seed: int, tmp_path: Path, good: Path
 ) -> None:
     options = start.RunOptions(
-        command=[], listener=QuietProgress(), allow_import=True, engine=NothingStarts()
+        command=[], listener=Listener(), allow_import=True, engine=NothingStarts()
     )
-    refused = 0
-    for done, folder in broken_runs(good, tmp_path, MOST, seed):
+    refused, random = 0, Random(seed)
+    for number in range(MOST):
+        folder = tmp_path / f"20260101T{number:06}Z-broken-{number:08x}"
+        shutil.copytree(good, folder)
+        done = break_folder(random, folder, tmp_path / "elsewhere")
         before = {path: path.lstat().st_mtime_ns for path in folder.rglob("*")}
         with pytest.raises((BadInput, EnvironmentUnmet)) as error:
             start.resume_run(folder, options)

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from attnbench.harness.cli.margins import read_margins
+from attnbench.harness.files.errors import BadInput
+from attnbench.reports.comparison.compare import compare_interleaved
+from attnbench.reports.data.noise_floor import FILE
 from tests.made_runs import (
     case,
     changed,
@@ -86,24 +90,15 @@ def upgrade(tmp_path):
 
 
 def test_an_upgrade_is_gated_by_the_environments_of_one_run(here, upgrade):
-    done = here(
-        "compare",
-        f"{upgrade}@old",
-        f"{upgrade.name}@new",
-        "--out",
-        upgrade.parent,
-        "--gate",
-        "latency: 5%",
-    )
+    gate = ("--out", upgrade.parent, "--gate", "latency: 5%")
+    done = here("compare", f"{upgrade}@old", f"{upgrade.name}@new", *gate)
     assert done.returncode == 3, done.stderr
     assert "Gate latency 5 %: failed, 2 regressions" in done.stdout
     assert (
         "The environments differ (what is compared): torch 2.11.0 before, 2.13.0 now."
         in done.stdout
     )
-    assert (
-        here("compare", f"{upgrade}@new", f"{upgrade}@old", "--gate", "latency: 5%").returncode == 0
-    )
+    assert here("compare", f"{upgrade}@new", f"{upgrade}@old", *gate).returncode == 0
 
 
 def test_a_baseline_is_saved_listed_and_compared_with(here, run):
@@ -149,15 +144,75 @@ def test_hostile_names_stay_inert_in_every_format(tmp_path, here):
             if shape == "md" and done.returncode == 0:
                 assert "<" not in done.stdout
                 assert not re.search(r"(?<!\\)\[red", done.stdout)
-                assert (
-                    len(
-                        {
-                            len(re.findall(r"(?<!\\)\|", line))
-                            for line in done.stdout.splitlines()
-                            if line.startswith("|")
-                        }
-                    )
-                    == 1
-                )
+                lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
+                assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
             if shape == "json" and done.returncode == 0:
                 assert HOSTILE in {one["backend"] for one in json.loads(done.stdout)["cases"]}
+
+
+# ---- runs that were measured in turns, and margins by noise --------------------------------------
+
+GATE = ("--gate", "latency: 5%, peak_bytes: 0%")
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path, Path]:
+    """Four runs of the same code, four more, and four of code that is slower by a quarter; one
+    process each, as quick runs have.
+    """
+    sides = {"base": (1, 1.0), "head": (11, 1.0), "slow": (21, 1.25)}
+    for name, (seed, ratio) in sides.items():
+        for turn in range(4):
+            fake_run(tmp_path / name, seed + turn, ratio, processes=1, blocks=6)
+    return tmp_path / "base", tmp_path / "head", tmp_path / "slow"
+
+
+def test_equals_pass_and_a_slower_one_is_a_regression(here, folders) -> None:
+    base, head, slow = folders
+    done = here("compare", base, head, "--turns", *GATE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "of 4 turns of one run each" in done.stdout
+    assert "slower in 0" in done.stdout
+    done = here("compare", base, slow, "--turns", *GATE)
+    assert done.returncode == 3
+    assert "slower in 6" in done.stdout
+    # The same runs one by one decide nothing: each has one process.
+    done = here("compare", next(base.iterdir()), next(slow.iterdir()), *GATE)
+    assert "undecided in 6" in done.stdout
+
+
+def test_a_margin_by_noise_is_that_of_the_check_beside_the_runs(here, folders) -> None:
+    assert read_margins("latency: noise, peak_bytes: 0%") == {"latency": None, "peak_bytes": 0.0}
+    base, _, slow = folders
+    margins = {}
+    for noise in (None, 0.1, 0.4):
+        if noise is not None:
+            line = {"schema": 1, "device": "cpu", "environment": {"cpu": "Imaginary CPU 9000"}}
+            line |= {"started_utc": f"2026-11-21T10:00:0{int(10 * noise)}+00:00"}
+            line |= {"paired_noise_ratio": 0.01, "run_noise_ratio": noise}
+            with (base / FILE).open("a") as file:
+                file.write(json.dumps(line) + "\n")
+        done = here(
+            "compare", base, slow, "--turns", "--gate", "latency: noise", "--format", "json"
+        )
+        found = json.loads(done.stdout)
+        assert found["gate"]["margins"] == {"latency": None}
+        (margins[noise],) = {
+            one["margin_ratio"] for one in found["cases"] if one["metric"] == "latency"
+        }
+        # 25 % slower: at the edge of the largest margin, which decides nothing; beyond the others
+        assert done.returncode == (6 if noise == 0.4 else 3)
+    # Twice the noise of a ratio of two processes, which the mean of four turns has half of; 3 % at
+    # least, 25 % at most.
+    assert margins == {None: 0.03, 0.1: pytest.approx(0.1), 0.4: pytest.approx(0.25)}
+
+
+def test_runs_of_a_side_must_come_from_one_device(folders) -> None:
+    base, head, _ = (sorted(folder.iterdir()) for folder in folders)
+    meta = json.loads((head[2] / "run.json").read_text())
+    meta["environment"]["cpu"] = "Another CPU"
+    (head[2] / "run.json").write_text(json.dumps(meta))
+    with pytest.raises(ValueError, match="different devices"):
+        compare_interleaved(base, head, None)
+    with pytest.raises(BadInput, match="as many"):
+        compare_interleaved(base, head[:2], None)

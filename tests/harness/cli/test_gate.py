@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from attnbench.harness.cli import gate_steps
+from attnbench.harness.cli import gate
 from attnbench.harness.cli.gate import Checkouts, Settings
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.store import run_store as store
-from tests.conftest import command_line, environment
+from tests.conftest import command_line, environment, ran
 from tests.github.test_action import COMPUTE, FAST, REFUSES, SCENARIO, SLOW, results
 from tests.made_runs import case, problem
 
@@ -32,7 +32,7 @@ def test_a_branch_is_measured_against_the_commit_before_it(attnbench, tmp_path):
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(repository), *identity, *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return ran(command, check=True).stdout
 
     git("init", "--quiet")
     git("add", ".")
@@ -100,7 +100,7 @@ def test_a_gate_that_is_ended_ends_what_it_runs_and_removes_its_worktree(tmp_pat
     for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "x")):
         subprocess.run([*git, *words], check=True)
     words = ("gate", "HEAD", str(repository), "--out", "out", "--python", str(script))
-    gate = subprocess.Popen(
+    measuring_both = subprocess.Popen(
         command_line(*words), cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL
     )
     deadline = time.monotonic() + 120
@@ -108,11 +108,11 @@ def test_a_gate_that_is_ended_ends_what_it_runs_and_removes_its_worktree(tmp_pat
         time.sleep(0.02)
     measuring = psutil.Process(int((tmp_path / "pid").read_text()))
     assert (tmp_path / "out" / "base-checkout").exists()
-    gate.send_signal(signal.SIGTERM)
-    assert gate.wait(120) == 143
+    measuring_both.send_signal(signal.SIGTERM)
+    assert measuring_both.wait(120) == 143
     assert not measuring.is_running()
     assert not (tmp_path / "out" / "base-checkout").exists()
-    listed = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True)
+    listed = ran([*git, "worktree", "list"], check=True)
     assert listed.stdout.count("\n") == 1
 
 
@@ -133,24 +133,23 @@ def test_the_turns_of_two_gates_are_never_mixed(tmp_path, monkeypatch, when):
         measured.append(words)
         (out / Path(words[-1]).name).mkdir(parents=True, exist_ok=True)
         if when.startswith("while") and len(measured) == 1:
-            monkeypatch.setattr(gate_steps, "_refuse_used", lambda out: None)  # asked just before
             with pytest.raises(EnvironmentUnmet, match="is being written by another process"):
-                gate_steps.measure("bench.yaml", checkouts, settings, out)
+                gate.measure("bench.yaml", checkouts, settings, out)
         return 0
 
-    monkeypatch.setattr(gate_steps, "_attnbench", attnbench)
+    monkeypatch.setattr(gate, "_attnbench", attnbench)
     if when.startswith("once"):
         lock = store.writer_lock
 
         def lock_late(path):
             monkeypatch.setattr(store, "writer_lock", lock)
-            gate_steps.measure("bench.yaml", checkouts, settings, out)
+            gate.measure("bench.yaml", checkouts, settings, out)
             return lock(path)
 
         monkeypatch.setattr(store, "writer_lock", lock_late)
         with pytest.raises(BadInput, match="has runs already"):
-            gate_steps.measure("bench.yaml", checkouts, settings, out)
+            gate.measure("bench.yaml", checkouts, settings, out)
     else:
-        gate_steps.measure("bench.yaml", checkouts, settings, out)
+        gate.measure("bench.yaml", checkouts, settings, out)
     assert [Path(words[-1]).name for words in measured] == ["base", "head"]
     store.writer_lock(out).release()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import environment
+from tests.conftest import ran
 from tests.made_runs import case, problem, row, write_run
 
 pytestmark = pytest.mark.long
@@ -72,13 +72,6 @@ def test_a_traceback_of_our_own_is_inert_too() -> None:
         "app.app = fails\n"
         "app.main()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran([sys.executable, "-c", code])
     assert "Traceback" in done.stderr
     assert_inert(done)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import command_line, environment
+from tests.conftest import command_line, environment, ran
 from tests.harness.cli.test_cli import SMALL
 
 BACKENDS = "naive,fused,sdpa"
@@ -18,15 +18,7 @@ def in_shell(
     folder: Path, redirection: str, *args: str, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     line = f"exec {shlex.join(command_line(*args))} {redirection}"
-    return subprocess.run(
-        ["sh", "-c", line],
-        cwd=folder,
-        env=environment(env),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
+    return ran(["sh", "-c", line], cwd=folder, env=environment(env))
 
 
 @pytest.mark.long

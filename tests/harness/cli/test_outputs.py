@@ -1,5 +1,6 @@
 """Where `-o` writes: files are replaced whole, everything else is written in place."""
 
+import json
 import os
 import subprocess
 import threading
@@ -80,3 +81,15 @@ def test_figures_are_whole_files_and_leave_nothing_else(
     assert done.returncode == 0
     assert Path("/dev/null").is_char_device()
     assert not [path for path in (tmp_path / "plots").iterdir() if path.name.startswith(".")]
+
+
+def test_an_export_has_the_format_that_its_file_ends_in(here: Here, good: Path) -> None:
+    for name in ("a.json", "a.csv", "a.txt"):
+        assert here("export", good, "-o", name).returncode == 0
+    json.loads(Path("a.json").read_text())
+    assert Path("a.csv").read_bytes() == Path("a.txt").read_bytes()
+    done = here("export", good, "-o", "a.xlsx")
+    assert "note: .xlsx names no format, so it is csv; --format takes " in done.stderr
+    assert Path("a.xlsx").read_bytes() == Path("a.csv").read_bytes()
+    assert here("export", good, "-o", "b.json", "--format", "csv").returncode == 0
+    assert Path("b.json").read_bytes() == Path("a.csv").read_bytes()

@@ -9,13 +9,13 @@ import pytest
 import attnbench
 from attnbench.harness.files.errors import BadInput, NothingSelected
 from attnbench.harness.run import environments
+from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.start import RunOptions, start_run
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.selection import Selection, refuse_unmatched
-from attnbench.harness.terminal.progress import QuietProgress
 
 Here = Callable[..., CompletedProcess[str]]
-OPTIONS = RunOptions(command=["test"], listener=QuietProgress())
+OPTIONS = RunOptions(command=["test"], listener=Listener())
 SMALL = ("--backends", "naive,fused,sdpa", "--seq-len", "64", "--d-model", "32", "--heads", "2")
 
 

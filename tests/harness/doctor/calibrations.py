@@ -3,7 +3,7 @@
 from attnbench.harness.doctor.calibrate import Calibration
 from attnbench.harness.doctor.calibration_checks import Check
 from attnbench.harness.doctor.peaks import Peak
-from attnbench.harness.measure.data_sheets import specified
+from attnbench.harness.measure.physical_floor import specified
 from tests.fakes.nvml.driver import UUID
 
 GPU = "NVIDIA H100 PCIe"

@@ -16,8 +16,6 @@ from tests.fakes.nvml.driver import H100, UUID
 
 pytestmark = pytest.mark.long
 
-LOADS = ("idle", "one block", "half the time", "large bf16 product")
-
 
 @pytest.mark.parametrize(
     ("found", "outcome", "reason"),
@@ -61,11 +59,12 @@ def test_one_block_keeps_one_sm_active():
 RUN = f"""
 import json
 from dataclasses import asdict
+import torch
 from attnbench.harness.doctor import calibration_checks as checks
 from attnbench.harness.machine.nvml import Device
-loads = dict.fromkeys({LOADS!r}, checks.IDLE)
-expected = checks.cuda_expectations(100)
-found = checks.run(loads, expected, checks.CUDA_PROBES, Device(uuid="{UUID}"), 0.8)
+checks.LOADS["cuda"] = dict.fromkeys(checks.LOADS["cuda"], checks.idle)
+checks.expectations = lambda device: checks.cuda_expectations(100)
+found = checks.check_counters(torch.device("cuda"), Device(uuid="{UUID}"), 0.8)
 print(json.dumps([asdict(check) for check in found]))
 """
 
@@ -117,8 +116,8 @@ def test_gpu_loads_are_made_and_half_the_time_is_idle(monkeypatch):
     monkeypatch.setattr(
         torch.cuda, "_sleep", lambda cycles: (slept.append(cycles), time.sleep(checks.ON_S))
     )
-    loads = checks.cuda_loads(torch.device("cpu"))
-    assert set(loads) == set(LOADS)
+    cpu = torch.device("cpu")
+    loads = {name: make(cpu) for name, make in checks.LOADS["cuda"].items()}
     for load in loads.values():
         load.call()
     start = time.perf_counter()

@@ -1,11 +1,10 @@
 """Grades of a GPU's facts."""
 
-from dataclasses import replace
-
 import pytest
 
 from attnbench.harness.doctor.gpu_facts import GpuFacts
 from attnbench.harness.doctor.gpu_findings import gpu_findings
+from attnbench.harness.machine.nvml import Reading
 from attnbench.harness.process.gpu_users import Process, Users
 from tests.fakes.nvml.driver import UUID
 
@@ -39,17 +38,12 @@ HEALTHY = {
 
 def facts(**values):
     """An idle, healthy GPU that torch uses, with these values changed."""
-    missing = [name for name, value in values.items() if value is None]
-    return GpuFacts(
-        uuid=UUID,
-        calibration=None,
-        instance_of=None,
-        torch_uses=True,
-        tier="gpm",
-        values=HEALTHY | values,
-        reasons={name: f"nvmlSome{name}: this GPU does not offer it" for name in missing},
-        users=Users(processes=(), known=True),
-    )
+    known = {"uuid": UUID, "processes": Users(processes=(), known=True), **HEALTHY, **values}
+    readings = {
+        name: Reading(value, f"nvmlSome{name}: this GPU does not offer it")
+        for name, value in known.items()
+    }
+    return GpuFacts(readings=readings, torch_uses=True, tier="gpm")
 
 
 def finding(about, **values):
@@ -112,7 +106,5 @@ def process(ours, used_bytes=1 << 20, name="x"):
     ],
 )
 def test_other_processes_are_bad_if_they_work_and_never_guessed(users, busy, grade):
-    gpu = facts(kernel_busy_ratio=busy, sm_active_ratio=busy)
-    refused = {"processes": "nvmlX: this user may not read it"} if users is None else {}
-    gpu = replace(gpu, users=users, reasons=gpu.reasons | refused)
-    assert next(one for one in gpu_findings(gpu) if one.about == "other processes").grade == grade
+    one = finding("other processes", kernel_busy_ratio=busy, sm_active_ratio=busy, processes=users)
+    assert one.grade == grade

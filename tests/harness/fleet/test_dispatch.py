@@ -17,17 +17,17 @@ from attnbench.harness.process.signals import Signals
 from attnbench.harness.rows.record import Planned
 from attnbench.harness.rows.run_files import read_meta, read_rows
 from attnbench.harness.run.engine import RunOptions
+from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.planning import new_run
 from attnbench.harness.run.run_rows import RunPlan
 from attnbench.harness.scenario.selection import Selection
-from attnbench.harness.terminal.progress import QuietProgress
 from tests.fakes.fleet import FakeFleet, opened
 from tests.fakes.shard_runs import scenario
 
 DIED = Lost("its Ray worker process died")
 
 
-class Heard(QuietProgress):
+class Heard(Listener):
     def __init__(self) -> None:
         self.remarks: list[str] = []
 

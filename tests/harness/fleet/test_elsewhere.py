@@ -13,9 +13,9 @@ from attnbench.harness.fleet.remote import NodeWanted
 from attnbench.harness.learning.checkpoints.given import Checkpoint
 from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.run.engine import RunOptions
+from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.start import start_run
 from attnbench.harness.scenario.selection import Selection
-from attnbench.harness.terminal.progress import QuietProgress
 from tests.fakes.fleet import FakeFleet
 from tests.fakes.shard_runs import scenario
 
@@ -33,9 +33,7 @@ class FakeCluster:
 
     @property
     def options(self) -> RunOptions:
-        return RunOptions(
-            command=["attnbench"], listener=QuietProgress(), engine=Elsewhere(self.open)
-        )
+        return RunOptions(command=["attnbench"], listener=Listener(), engine=Elsewhere(self.open))
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ import pytest
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.fleet import pack
 from attnbench.harness.run.engine import RunOptions
-from attnbench.harness.terminal.progress import QuietProgress
+from attnbench.harness.run.listener import Listener
 from tests.conftest import environment
 
 NOTHING = {"on": None, "address": None, "devices": None, "device_kind": None}
 
 
 def opted(*, dry_run: bool = False, **given) -> RunOptions:
-    options = RunOptions(command=["attnbench"], listener=QuietProgress())
+    options = RunOptions(command=["attnbench"], listener=Listener())
     return pack.opted(options, dry_run=dry_run, **{**NOTHING, **given})
 
 

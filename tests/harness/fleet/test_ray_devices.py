@@ -1,5 +1,6 @@
 """What Ray's errors mean for a run."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ from ray.exceptions import (  # noqa: E402 - only where Ray is
 
 from attnbench.harness.fleet import ray_devices as fleet  # noqa: E402
 from attnbench.harness.fleet.ray_devices import (  # noqa: E402
+    RayActor,
     RayFleet,
     lost_by,
     start_actor,
@@ -52,47 +54,45 @@ def test_ray_starts_nothing_again_by_itself(monkeypatch, gpus: int, wanted: dict
     assert options["resources"] == wanted
 
 
+HERE = {"host": "b", "kind": "EPYC", "fingerprint": fingerprint()}
+
+
 # ---- nodes that join -----------------------------------------------------------------------------
 
 
-class FakeRay:
-    """Nodes that a test lists, and actors that answer at once what it says."""
+class FakeActor(RayActor):
+    """Sees and opens what a test says."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **answers: object) -> None:
-        self.answers = {
-            "look": {"host": "b", "kind": "EPYC", "fingerprint": fingerprint()},
-            "open": opened(1),
-            **answers,
-        }
-        self.answers["look"]["memory_monitor"] = False  # type: ignore[index]
-        self.nodes = [node("a")]
-        self.asked: list[str] = []
-        self.killed: list[object] = []
-        monkeypatch.setattr(fleet.ray, "nodes", lambda: self.nodes)
-        monkeypatch.setattr(fleet.ray, "wait", lambda waiting, **_: (waiting[:1], waiting[1:]))
-        monkeypatch.setattr(fleet.ray, "get", self.get)
-        monkeypatch.setattr(fleet.ray, "kill", self.killed.append)
-        monkeypatch.setattr(fleet, "start_actor", self.start_actor)
-        monkeypatch.setattr(fleet, "LOOK_EVERY_S", 0.0)
+    def __init__(self, look: dict, opens: object) -> None:
+        self.looked, self.opens, self.asked = {**look, "memory_monitor": False}, opens, list[str]()
+        # A reference is a function here; what it refers to is there at once.
+        self.join = SimpleNamespace(remote=lambda *of: partial(RayActor.join, self, *of))
 
-    def get(self, asked: object, timeout: float = 0) -> object:
-        if isinstance(found := self.answers[str(asked)], Exception):
-            raise found
-        return found
+    def look(self, device: str) -> dict:
+        self.asked.append("look")
+        return self.looked
 
-    def start_actor(self, seat: Seat) -> object:
-        def method(name: str) -> object:
-            return SimpleNamespace(remote=lambda *_: self.asked.append(name) or name)
+    def open(self, *given: object) -> object:
+        self.asked.append("open")
+        return self.opens
 
-        return SimpleNamespace(**{name: method(name) for name in self.answers})
 
-    def fleet(self, count: int | None = None) -> RayFleet:
-        """One open device of node a."""
-        made = RayFleet(NodeWanted(device="cpu", settings={}), lambda: None, ["a"])
-        made._seats = {0: Seat(node_id="a", host="a", gpus=0, cpus=1)}
-        made._actors = {0: self.start_actor(made._seats[0])}
-        made._kind, made._most = "EPYC", count or fleet.MOST_DEVICES
-        return made
+@pytest.fixture
+def cluster(monkeypatch):
+    """Nodes that a test lists, of which the first is measured on."""
+    found = SimpleNamespace(nodes=[node("a")], killed=[], actor=FakeActor(HERE, opened(1)))
+    monkeypatch.setattr(fleet.ray, "nodes", lambda: found.nodes)
+    monkeypatch.setattr(fleet.ray, "put", lambda given: lambda: given)
+    monkeypatch.setattr(fleet.ray, "wait", lambda waiting, **_: (waiting[:1], waiting[1:]))
+    monkeypatch.setattr(fleet.ray, "get", lambda asked, timeout=0: asked())
+    monkeypatch.setattr(fleet.ray, "kill", found.killed.append)
+    monkeypatch.setattr(fleet, "start_actor", lambda seat: found.actor)
+    monkeypatch.setattr(fleet, "LOOK_EVERY_S", 0.0)
+    found.fleet = RayFleet(NodeWanted(device="cpu", settings={}), lambda: None, ["a"])
+    found.fleet._seats = {0: Seat(node_id="a", host="a", gpus=0, cpus=1)}
+    found.fleet._actors = {0: found.actor}
+    found.fleet._kind, found.fleet._most = "EPYC", fleet.MOST_DEVICES
+    return found
 
 
 def node(name: str, **resources: float) -> dict:
@@ -104,48 +104,34 @@ def heard(made: RayFleet, times: int = 4) -> list:
     return [one for _ in range(times) for one in made.messages(0.0)]
 
 
-def test_a_node_that_joins_is_looked_at_and_opened_in_this_order(monkeypatch) -> None:
-    ray_now = FakeRay(monkeypatch)
-    made = ray_now.fleet()
+def test_a_node_that_joins_is_looked_at_and_opened_in_this_order(cluster) -> None:
+    made = cluster.fleet
     assert heard(made) == []
-    ray_now.nodes += [node("b"), node("head", CPU=8.0), {**node("dead"), "Alive": False}]
+    cluster.nodes += [node("b"), node("head", CPU=8.0), {**node("dead"), "Alive": False}]
     made._look_for_more()
     assert made.is_growing
     assert heard(made) == [(1, Ready(opened(1)))]
-    assert ray_now.asked == ["look", "open"]
+    assert cluster.actor.asked == ["look", "open"]
     assert not made.is_growing
     assert heard(made) == [], "once"
 
 
 @pytest.mark.parametrize(
-    ("answers", "why"),
+    ("looked", "opens", "why"),
     [
-        (
-            {"look": {"host": "b", "kind": "Xeon", "fingerprint": fingerprint()}},
-            "it is Xeon, and the run measures on EPYC",
-        ),
-        (
-            {"look": {"host": "b", "kind": "EPYC", "fingerprint": {"attnbench": "0.1"}}},
-            "b has attnbench '0.1'",
-        ),
-        ({"open": "another run uses the device"}, "another run uses the device"),
-        ({"open": ActorDiedError()}, "its Ray worker process died"),
+        ({**HERE, "kind": "Xeon"}, None, "it is Xeon, and the run measures on EPYC"),
+        ({**HERE, "fingerprint": {"attnbench": "0.1"}}, None, "b has attnbench '0.1'"),
+        (HERE, "another run uses the device", "another run uses the device"),
     ],
 )
-def test_a_node_that_cannot_measure_for_this_run_is_one_remark(
-    monkeypatch, answers: dict, why: str
-) -> None:
-    ray_now = FakeRay(monkeypatch, **answers)
-    made = ray_now.fleet()
-    ray_now.nodes.append(node("b"))
-    ((number, remark),) = heard(made)
+def test_a_node_that_cannot_measure_for_this_run_is_one_remark(cluster, looked, opens, why) -> None:
+    cluster.actor = FakeActor(looked, opens)
+    cluster.nodes.append(node("b"))
+    ((number, remark),) = heard(cluster.fleet)
     assert number == 1
     assert isinstance(remark, Remark)
     assert remark.text.startswith("b joined the cluster and is not used: ")
     assert why in remark.text
     assert "\n" not in remark.text
-    assert len(ray_now.killed) == 1
-    assert heard(made) == [], "it is not tried again"
-
-
-# ---- files of the user's -------------------------------------------------------------------------
+    assert len(cluster.killed) == 1
+    assert heard(cluster.fleet) == [], "it is not tried again"

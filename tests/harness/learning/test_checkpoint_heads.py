@@ -11,7 +11,7 @@ import torch
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.learning import removal
 from attnbench.harness.learning.checkpoints.sequences import sequences_for
-from attnbench.harness.learning.gated import GatedDecoder, Head
+from attnbench.harness.learning.removal import GatedDecoder, Head
 from attnbench.harness.learning.studies import checkpoint_heads, trained_heads
 from attnbench.harness.learning.synthetic_tasks import Batch
 from attnbench.harness.learning.training import one_thread

@@ -1,10 +1,14 @@
-"""harness/learning/projected_attention.py: Linformer's projections inside a decoder."""
+"""harness/learning/studies/trained_projections.py: Linformer's projections inside a decoder."""
 
 import pytest
 import torch
 
 from attnbench.harness.learning import training
-from attnbench.harness.learning.projected_attention import KINDS, ProjectedAttention, project
+from attnbench.harness.learning.studies.trained_projections import (
+    KINDS,
+    ProjectedAttention,
+    project,
+)
 from attnbench.harness.learning.synthetic_tasks import task
 from attnbench.impls.block import Decoder
 

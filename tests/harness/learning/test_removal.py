@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from attnbench.harness.learning import removal
-from attnbench.harness.learning.gated import GatedDecoder, Head
-from attnbench.harness.learning.smaller_layers import FIELDS, cost, smaller_decoder
+from attnbench.harness.learning.removal import GatedDecoder, Head
+from attnbench.harness.learning.smaller_layers import cost, smaller_decoder
 from attnbench.harness.learning.synthetic_tasks import Batch, task
 from attnbench.harness.learning.training import decoder, held_out, one_thread, quality
 from attnbench.impls.block import Decoder
@@ -79,7 +79,6 @@ def test_the_smaller_decoder_has_the_losses_of_the_pruned_one_and_takes_less(mod
         found = cost(decoder, ORDER, batch)
         gated = GatedDecoder(decoder)
         losses = removal.in_order(gated, ORDER, range(9), batch, removal.mean)
-    assert tuple(found) == FIELDS
     assert {len(values) for values in found.values()} == {len(ORDER) + 1}
     assert found["smaller_loss_nats"] == pytest.approx(losses, abs=1e-5)
     parameters = smaller_decoder(decoder, ORDER[:1]).own_blocks[0].attention.weights()

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from attnbench.harness.learning import grammar_text
+from attnbench.harness.learning import synthetic_tasks
 from attnbench.harness.learning.studies.trained_heads import PARTS
 from attnbench.harness.learning.synthetic_tasks import BACK, SHORT, SHORT_BACK, UNSCORED, task
 
@@ -66,22 +66,22 @@ def test_relations_ask_for_every_token_so_many_places_before(
 def test_the_text_asks_for_the_next_character_and_holds_some_back() -> None:
     for tokens, targets in drawn("text"):
         assert targets[:-1] == tokens[1:]
-    learnt, held_out = ("".join(grammar_text.ALPHABET[c] for c in one) for one in corpora())
-    assert len(learnt) == grammar_text.LEARNT
+    learnt, held_out = ("".join(synthetic_tasks.ALPHABET[c] for c in one) for one in corpora())
+    assert len(learnt) == synthetic_tasks.LEARNT
     windows = {learnt[place : place + 48] for place in range(len(learnt))}
     new = [held_out[place : place + 48] not in windows for place in range(len(held_out) - 48)]
     assert sum(new) > 0.9 * len(new), "the held-out text is another one"
 
 
 def corpora() -> tuple[list[int], list[int]]:
-    learnt, held_out = grammar_text.corpora()
+    learnt, held_out = synthetic_tasks.corpora()
     return learnt.tolist(), held_out.tolist()
 
 
 def test_verbs_of_the_grammar_agree_with_the_noun_they_belong_to() -> None:
     from random import Random
 
-    text = grammar_text.text(Random(3), 8_000)
+    text = synthetic_tasks.text(Random(3), 8_000)
     sentences = [one.split() for one in text.split(". ")[:-1]]
     far = 0
     for words in sentences:

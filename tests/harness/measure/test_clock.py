@@ -52,38 +52,25 @@ def test_cuda_clock_reads_a_known_delay(product):
     timer = CudaClock(torch.device("cuda")).timer(product, 1.0)
     samples = timer.sample(5)
     assert timer.graph_reason == ""
-    for quantity in (
-        samples.block_ms,
-        samples.wall_block_ms,
-        samples.hot_block_ms,
-        samples.graph_block_ms,
-    ):
-        assert quantity is not None
-        assert len(quantity) == 5
-    assert all(
-        FASTEST_MS < ms < SLOWEST_MS
-        for ms in samples.block_ms + samples.hot_block_ms + samples.graph_block_ms
-    )
+    by_events = (samples.block_ms, samples.hot_block_ms, samples.graph_block_ms)
+    assert [len(one) for one in (*by_events, samples.wall_block_ms)] == [5] * 4
+    assert all(FASTEST_MS < ms < SLOWEST_MS for readings in by_events for ms in readings)
     assert min(samples.wall_block_ms) > 0.5 * min(samples.block_ms)
     assert 0 <= samples.late_calls <= 10
 
 
 @pytest.mark.gpu
-def test_a_long_call_has_no_graph_but_a_reason(product):
-    timer = CudaClock(torch.device("cuda")).timer(product, 1.1 * GRAPH_BELOW_MS)
-    samples = timer.sample(2)
-    assert samples.graph_block_ms is None
-    assert "10 ms" in timer.graph_reason
-    assert len(samples.hot_block_ms) == 2
-
-
-@pytest.mark.gpu
-def test_a_call_that_cannot_be_captured_is_timed_without_a_graph(product):
-    timer = CudaClock(torch.device("cuda")).timer(lambda: product().sum().item(), 1.0)
-    samples = timer.sample(2)
-    assert samples.graph_block_ms is None
-    assert timer.graph_reason.startswith("cannot be captured")
-    assert all(ms > FASTEST_MS for ms in samples.block_ms)
+def test_a_long_call_and_one_that_cannot_be_captured_have_no_graph_but_a_reason(product):
+    clock_ = CudaClock(torch.device("cuda"))
+    for call, call_ms, reason in (
+        (product, 1.1 * GRAPH_BELOW_MS, "10 ms"),
+        (lambda: product().sum().item(), 1.0, "cannot be captured"),
+    ):
+        timer = clock_.timer(call, call_ms)
+        samples = timer.sample(2)
+        assert samples.graph_block_ms is None
+        assert reason in timer.graph_reason
+        assert all(ms > FASTEST_MS for ms in samples.block_ms + samples.hot_block_ms)
 
 
 # ---- CUDA, on a fake GPU -------------------------------------------------------------------------

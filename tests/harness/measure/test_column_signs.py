@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attnbench.harness.measure.column_signs import draw
-from attnbench.harness.measure.input_values import InputValues
+from attnbench.harness.measure.input_values import InputValues, draw
 from attnbench.harness.measure.output_check import Fingerprint
 from attnbench.harness.measure.prepared_call import prepare_call
 from attnbench.impls import load

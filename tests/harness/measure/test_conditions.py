@@ -72,33 +72,26 @@ def test_quota_time_is_read_from_either_version_of_control_groups(tmp_path, monk
 
 
 @pytest.mark.parametrize(
-    ("readings", "verdict"),
+    ("judge", "readings", "verdict"),
     [
-        ({"wall_s": 1.0, "waited_s": 0.04}, False),
-        ({"wall_s": 1.0, "waited_s": 0.06}, True),
-        ({"wall_s": 1.0, "steal_s": 0.06}, True),
-        ({"wall_s": 1.0, "waited_s": 0.03, "steal_s": 0.03}, True),
-        ({"wall_s": 1.0}, None),
-        ({}, None),
+        # contended: more than 5 % of the time was lost
+        (contended, {"wall_s": 1.0, "waited_s": 0.04}, False),
+        (contended, {"wall_s": 1.0, "waited_s": 0.06}, True),
+        (contended, {"wall_s": 1.0, "steal_s": 0.06}, True),
+        (contended, {"wall_s": 1.0, "waited_s": 0.03, "steal_s": 0.03}, True),
+        (contended, {"wall_s": 1.0}, None),
+        (contended, {}, None),
+        # throttled: by quota, power or heat, and not by idling
+        (throttled, {}, None),
+        (throttled, {"throttled_s": 0.0}, False),
+        (throttled, {"throttled_s": 0.001}, True),
+        (throttled, {"clock_event_reasons": 0x1 | 0x2 | 0x10}, False),
+        (throttled, {"clock_event_reasons": 0x4}, True),
+        (throttled, {"clock_event_reasons": 0x1 | 0x40}, True),
     ],
 )
-def test_a_block_is_contended_when_more_than_5_percent_of_its_time_was_lost(readings, verdict):
-    assert contended(readings) is verdict
-
-
-@pytest.mark.parametrize(
-    ("readings", "verdict"),
-    [
-        ({}, None),
-        ({"throttled_s": 0.0}, False),
-        ({"throttled_s": 0.001}, True),
-        ({"clock_event_reasons": 0x1 | 0x2 | 0x10}, False),
-        ({"clock_event_reasons": 0x4}, True),
-        ({"clock_event_reasons": 0x1 | 0x40}, True),
-    ],
-)
-def test_a_block_is_throttled_by_quota_power_or_heat_and_not_by_idling(readings, verdict):
-    assert throttled(readings) is verdict
+def test_a_block_is_judged_by_fixed_limits(judge, readings, verdict):
+    assert judge(readings) is verdict
 
 
 def device_conditions(driver, uuid="GPU-11111111-2222-3333-4444-555555555555"):
@@ -129,10 +122,7 @@ print(json.dumps(found.after()))
 def test_a_gpus_clock_temperature_and_reasons_stand_beside_the_hosts(fake_nvml):
     fake_nvml.write(H100 + "sm_clock_mhz 1755\ntemperature_c 41\nevent_reasons 0x4\n")
     readings = device_conditions(fake_nvml)
-    assert (
-        readings["sm_clock_mhz"],
-        readings["temperature_c"],
-        readings["clock_event_reasons"],
-    ) == (1755, 41, 4)
+    names = ("sm_clock_mhz", "temperature_c", "clock_event_reasons")
+    assert [readings[name] for name in names] == [1755, 41, 4]
     assert readings["wall_s"] > 0
     assert throttled(readings)

@@ -1,7 +1,5 @@
 """What is kept between calls counts, whoever allocated it; what is not known is null."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 
@@ -19,7 +17,7 @@ from attnbench.impls.problem import Problem
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 MIB = 1 << 20
-NOISE = MIB // 2  # of pages, in a process that has run other tests
+NOISE = MIB  # of pages: what is touched and freed again stays resident, 0.6 MiB were seen
 PROBLEM = Problem(batch=1, seq_len=512, d_model=32, heads=2)
 counts_malloc = pytest.mark.skipif(
     WarmHeap().used_bytes() is None, reason="this C library has no mallinfo2"
@@ -75,49 +73,6 @@ def test_a_mask_that_counts_as_an_input_is_not_counted_again():
     assert kept_by(lambda: torch.ones(mask, dtype=torch.uint8), masked).workspace_bytes == 0
     assert kept_by(lambda: torch.ones(mask + 7, dtype=torch.uint8), masked).workspace_bytes == 7
     assert kept_by(lambda: torch.ones(mask, dtype=torch.uint8)).workspace_bytes == mask
-
-
-# ---- CUDA, without a GPU -------------------------------------------------------------------------
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    """torch's statistics as a test sets them; the device has 1000 MiB."""
-    state = SimpleNamespace(requested=100 * MIB, reserved=200 * MIB, used=300 * MIB, kind="native")
-    cuda = torch.cuda
-    monkeypatch.setattr(cuda, "synchronize", lambda device: None)
-    monkeypatch.setattr(
-        cuda, "memory_stats", lambda device: {"requested_bytes.all.current": state.requested}
-    )
-    monkeypatch.setattr(cuda, "memory_reserved", lambda device: state.reserved)
-    monkeypatch.setattr(cuda, "mem_get_info", lambda device: (1000 * MIB - state.used, 1000 * MIB))
-    monkeypatch.setattr(cuda, "get_allocator_backend", lambda: state.kind)
-    return state
-
-
-def test_on_cuda_workspace_is_what_torch_was_asked_for_and_the_rest_of_the_device_is_outside(gpu):
-    memory = kept_memory(PROBLEM, CUDA, compiles=True)
-
-    def prepare():
-        gpu.requested += 5 * MIB
-        gpu.reserved += 20 * MIB
-        gpu.used += 20 * MIB + 7 * MIB  # a library's own cudaMalloc
-
-    memory.of(prepare)
-    assert memory.read() == Kept(workspace_bytes=5 * MIB, outside_bytes=7 * MIB)
-
-
-def test_on_cuda_freed_segments_are_not_negative_memory(gpu):
-    memory = kept_memory(PROBLEM, CUDA, compiles=False)
-    gpu.requested -= MIB
-    gpu.used -= 20 * MIB
-    assert memory.read() == Kept(workspace_bytes=0, outside_bytes=0)
-
-
-def test_an_allocator_that_does_not_count_gives_null_with_a_reason(gpu):
-    gpu.kind, gpu.requested = "cudaMallocAsync", 0
-    found = kept_memory(PROBLEM, CUDA, compiles=False).read()
-    assert (found.workspace_bytes, found.missing) == (None, {"workspace_bytes": ASYNC})
 
 
 # ---- with the peak of a call ---------------------------------------------------------------------
@@ -205,3 +160,18 @@ def test_on_a_gpu_tensors_are_workspace_and_a_librarys_memory_is_outside(fake_gp
         "outside_bytes": 7 * MIB,
         "memory_missing": None,
     }
+
+
+def test_on_a_gpu_freed_memory_is_not_negative(fake_gpu):
+    before = torch.ones(9 * MIB, dtype=torch.uint8, device=CUDA)
+    fake_gpu.memory.outside_bytes += 7 * MIB
+    memory = kept_memory(PROBLEM, CUDA, compiles=True)
+    del before
+    fake_gpu.memory.outside_bytes -= 7 * MIB
+    assert memory.read() == Kept(workspace_bytes=0, outside_bytes=0)
+
+
+def test_an_allocator_that_does_not_count_gives_null_with_a_reason(fake_gpu, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_allocator_backend", lambda: "cudaMallocAsync")
+    found = kept_memory(PROBLEM, CUDA, compiles=False).read()
+    assert (found.workspace_bytes, found.missing) == (None, {"workspace_bytes": ASYNC})

@@ -25,73 +25,60 @@ def succeeds_alone(code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.long
-def test_beyond_the_budget_allocations_fail_as_out_of_memory_and_lift_removes_it():
-    code = """
-import torch
-from attnbench.harness.measure.memory_budget import Budget, is_out_of_memory
-from attnbench.harness.worker.serve import warm_pools
-device = torch.device("cpu")
-warm_pools(device)
-budget = Budget(256 << 20, device)
-kept = torch.empty(200 << 20, dtype=torch.uint8)
-try:
-    torch.empty(200 << 20, dtype=torch.uint8)
-except RuntimeError as error:
-    assert is_out_of_memory(error), error
-else:
-    raise SystemExit("the budget did not hold")
-budget.lift()
-torch.empty(200 << 20, dtype=torch.uint8)
-budget.enforce()
-del kept
-torch.empty(200 << 20, dtype=torch.uint8)
-"""
-    succeeds_alone(code)
-
-
-@pytest.mark.long
-def test_what_loading_code_takes_counts_for_no_case_and_the_budget_holds_after_it():
-    code = """
-import mmap
-import torch
-from attnbench.harness.measure.memory_budget import Budget, is_out_of_memory
-from attnbench.harness.worker.serve import warm_pools
-device = torch.device("cpu")
-warm_pools(device)
-budget = Budget(256 << 20, device)
-with budget.for_code():
-    libraries = mmap.mmap(-1, 1 << 30)
-kept = torch.empty(200 << 20, dtype=torch.uint8)
-for step in ("after loading", "after loading has failed"):
-    try:
-        torch.empty(200 << 20, dtype=torch.uint8)
-    except RuntimeError as error:
-        assert is_out_of_memory(error), error
-    else:
-        raise SystemExit(f"the budget did not hold {step}")
-    try:
-        with budget.for_code():
-            left_behind = mmap.mmap(-1, 1 << 30)
-            left_behind.close()
-            raise KeyError
-    except KeyError:
-        pass
-"""
-    succeeds_alone(code)
-
-
-@pytest.mark.long
-def test_what_our_own_work_leaves_behind_counts_for_no_case_and_does_not_add_up():
-    code = """
+BUDGET = """
 import mmap
 import torch
 from attnbench.harness.machine.free_memory import address_space_bytes
 from attnbench.harness.measure.memory_budget import Budget, is_out_of_memory
 from attnbench.harness.worker.serve import warm_pools
+
+def refused(when):
+    try:
+        torch.empty(200 << 20, dtype=torch.uint8)
+    except RuntimeError as error:
+        assert is_out_of_memory(error), error
+    else:
+        raise SystemExit(f"the budget did not hold {when}")
+
 device = torch.device("cpu")
 warm_pools(device)
 budget = Budget(256 << 20, device)
+"""
+
+
+@pytest.mark.long
+def test_beyond_the_budget_allocations_fail_as_out_of_memory_and_lift_removes_it():
+    succeeds_alone(f"""{BUDGET}
+kept = torch.empty(200 << 20, dtype=torch.uint8)
+refused("at once")
+budget.lift()
+torch.empty(200 << 20, dtype=torch.uint8)
+budget.enforce()
+del kept
+torch.empty(200 << 20, dtype=torch.uint8)
+""")
+
+
+@pytest.mark.long
+def test_what_loading_code_takes_counts_for_no_case_and_the_budget_holds_after_it():
+    succeeds_alone(f"""{BUDGET}
+with budget.for_code():
+    libraries = mmap.mmap(-1, 1 << 30)
+kept = torch.empty(200 << 20, dtype=torch.uint8)
+refused("after loading")
+try:
+    with budget.for_code():
+        left_behind = mmap.mmap(-1, 1 << 30)
+        left_behind.close()
+        raise KeyError
+except KeyError:
+    refused("after loading has failed")
+""")
+
+
+@pytest.mark.long
+def test_what_our_own_work_leaves_behind_counts_for_no_case_and_does_not_add_up():
+    succeeds_alone(f"""{BUDGET}
 for problem in range(3):
     budget.lift()
     before = address_space_bytes()
@@ -99,16 +86,10 @@ for problem in range(3):
     budget.exclude_fragmentation(before, 1 << 30)
     budget.enforce(1 << 30)
     kept = torch.empty(200 << 20, dtype=torch.uint8)
-    try:
-        torch.empty(200 << 20, dtype=torch.uint8)
-    except RuntimeError as error:
-        assert is_out_of_memory(error), error
-    else:
-        raise SystemExit(f"the budget did not hold in problem {problem}")
+    refused(f"in problem {{problem}}")
     left.close(), held.close()
     del kept
-"""
-    succeeds_alone(code)
+""")
 
 
 FAILING_MAPPINGS = {

@@ -21,37 +21,20 @@ CPU = torch.device("cpu")
 # bytes beside the numbers of 8 bytes, one per head, that autograd keeps and the meta device does
 # not show
 KEPT_NUMBERS = 64
+SMALL = Problem(batch=2, seq_len=64, d_model=64, heads=4)
+ALIGNED = {"causal": True, "causal_align": "bottom_right"}
 SHAPES = [
-    Problem(batch=1, seq_len=200, d_model=64, heads=4),
-    Problem(batch=2, seq_len=64, d_model=64, heads=4, kv_heads=2),
-    Problem(
-        batch=2,
-        seq_len=48,
-        d_model=64,
-        heads=4,
-        kv_seq_len=80,
-        causal=True,
-        causal_align="bottom_right",
-    ),
-    Problem(
-        batch=2,
-        seq_len=80,
-        d_model=64,
-        heads=4,
-        kv_seq_len=48,
-        kv_heads=1,
-        causal=True,
-        causal_align="bottom_right",
-    ),
+    replace(SMALL, batch=1, seq_len=200, kv_seq_len=200),
+    replace(SMALL, kv_heads=2),
+    replace(SMALL, seq_len=48, kv_seq_len=80, **ALIGNED),
+    replace(SMALL, seq_len=80, kv_seq_len=48, kv_heads=1, **ALIGNED),
     Problem(batch=2, seq_len=33, d_model=64, heads=4, causal=True, d_k=8, d_v=24),
     Problem(batch=1, seq_len=8, d_model=256, heads=64, kv_heads=8),
     Problem(batch=1, seq_len=1, d_model=4, heads=1),
-    Problem(batch=3, seq_len=64, d_model=64, heads=4, kv_heads=2, mask="padding", causal=True),
-    Problem(batch=2, seq_len=64, d_model=64, heads=4, mask="random"),
+    replace(SMALL, batch=3, kv_heads=2, mask="padding", causal=True),
+    replace(SMALL, mask="random"),
     Problem(batch=1, seq_len=150, d_model=64, heads=4, mask="blocks", window=2),
-    Problem(
-        batch=2, seq_len=64, d_model=64, heads=4, kv_heads=1, mask="local", window=8, causal=True
-    ),
+    replace(SMALL, kv_heads=1, mask="local", window=8, causal=True),
 ]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attnbench.harness.measure.column_signs import ColumnSigns
+from attnbench.harness.measure.input_values import ColumnSigns
 from attnbench.harness.measure.output_check import (
     FIRST_LOOKS,
     POSITIONS,

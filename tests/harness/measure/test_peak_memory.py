@@ -25,10 +25,6 @@ def nothing():
     return None
 
 
-def nothing_of(_):
-    return None
-
-
 def weighed(name: str, problem: Problem, *, resident: bool = False) -> Peak:
     """As the worker weighs a case: after a first call."""
     tensors = make_tensors(problem, CPU, 0)
@@ -95,16 +91,11 @@ def test_buffers_inside_kernels_are_seen():
 
 @pytest.mark.parametrize("name", ["naive", "fused", "sdpa"])
 def test_output_is_the_output_or_the_gradients(name):
-    problem = Problem(batch=2, seq_len=40, d_model=32, heads=4, kv_seq_len=24)
     q, k = 2 * 40 * 32 * 4, 2 * 24 * 32 * 4
-    for passes, expected in {
-        "forward": q,
-        "backward": q + 2 * k,
-        "forward+backward": q + 2 * k,
-    }.items():
-        changed = Problem(batch=2, seq_len=40, d_model=32, heads=4, kv_seq_len=24, passes=passes)
-        assert weighed(name, changed).output_bytes == expected, passes
-    assert weighed(name, problem).output_bytes == q
+    expected = {"forward": q, "backward": q + 2 * k, "forward+backward": q + 2 * k}
+    for passes, bytes_ in expected.items():
+        problem = Problem(batch=2, seq_len=40, d_model=32, heads=4, kv_seq_len=24, passes=passes)
+        assert weighed(name, problem).output_bytes == bytes_, passes
 
 
 @pytest.mark.long
@@ -150,43 +141,6 @@ def test_the_kernel_sees_what_torch_did_not_allocate():
         None,
         pytest.approx(64 * MIB, abs=2 * MIB),
     )
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    """torch's CUDA statistics, as the allocator named `kind` would give them; no GPU is used."""
-
-    def of(kind: str, *statistics: dict[str, int]):
-        cuda, device = torch.cuda, torch.device("cuda", 0)
-        readings = iter(statistics)
-        monkeypatch.setattr(cuda, "memory_stats", lambda device: next(readings))
-        monkeypatch.setattr(cuda, "get_allocator_backend", lambda: kind)
-        nothing = ("synchronize", "reset_peak_memory_stats", "empty_cache")
-        for name in nothing:
-            monkeypatch.setattr(cuda, name, lambda *device: None)
-        monkeypatch.setattr(cuda, "memory_reserved", lambda device: 0)
-        monkeypatch.setattr(cuda, "max_memory_reserved", lambda device: 4096)
-        monkeypatch.setattr(cuda, "memory_snapshot", list)
-        monkeypatch.setattr(memory, "device_used_bytes", lambda device: None)
-        return device
-
-    return of
-
-
-def statistics(requested: int, highest: int, allocated: int) -> dict[str, int]:
-    return {
-        "requested_bytes.all.current": requested,
-        "requested_bytes.all.peak": highest,
-        "allocated_bytes.all.current": allocated,
-        "allocated_bytes.all.peak": allocated,
-    }
-
-
-def test_on_cuda_the_peak_is_what_was_asked_for(gpu):
-    calls = [statistics(100, 100, 512), statistics(100, 100, 512), statistics(130, 190, 1024)]
-    found = peak(nothing, nothing_of, gpu("native", *calls))
-    assert (found.peak_bytes, found.output_bytes) == (90, 30)
-    assert (found.peak_source, found.allocated_peak_bytes) == ("cuda requested bytes", 512)
 
 
 def test_a_results_bytes_are_those_of_its_storages():

@@ -7,11 +7,13 @@ import pytest
 from attnbench.harness.cases.costs import work_flops
 from attnbench.harness.measure import physical_floor
 from attnbench.harness.measure.physical_floor import (
+    SPECIFIED,
     Device,
     cpu_flops,
     flops_limit,
     least_flops,
     refutation,
+    specified,
 )
 from attnbench.impls.problem import Problem
 
@@ -130,3 +132,11 @@ def test_a_gpus_limit_is_the_lower_of_its_calibration_and_its_data_sheet():
     assert flops_limit("bf16", fast) == sheet
     unknown = Device("cuda", "NVIDIA X1", {"gemm_bf16_flops_per_s": 4e14})
     assert flops_limit("bf16", unknown).per_s == 8e14
+
+
+def test_specified_peaks_are_dense_and_by_exact_name():
+    assert specified("NVIDIA H200")["gemm_bf16_flops_per_s"] == pytest.approx(989.4e12)
+    assert specified("NVIDIA A10G") == specified(None) == {}
+    for rates in SPECIFIED.values():
+        fp32, tf32, bf16 = (rates[f"gemm_{name}_flops_per_s"] for name in ("fp32", "tf32", "bf16"))
+        assert fp32 <= tf32 <= bf16

@@ -2,6 +2,7 @@
 
 import random
 import time
+from functools import partial
 
 import pytest
 import torch
@@ -29,29 +30,21 @@ def set_sdpa():
             torch.get_num_threads,
             r"changed torch's number of threads from \d+ to \d+",
         ),
+        (partial(torch.set_default_dtype, torch.float64), torch.get_default_dtype, "dtype from"),
         (
-            lambda: torch.set_default_dtype(torch.float64),
-            torch.get_default_dtype,
-            "torch's default dtype from torch.float32 to torch.float64",
-        ),
-        (
-            lambda: torch.set_default_device("meta"),
+            partial(torch.set_default_device, "meta"),
             torch.get_default_device,
             "torch's default device from cpu to meta",
         ),
         (
-            lambda: torch.set_float32_matmul_precision("medium"),
+            partial(torch.set_float32_matmul_precision, "medium"),
             torch.get_float32_matmul_precision,
             "matmul precision from highest to medium",
         ),
         (set_sdpa, torch.backends.cuda.flash_sdp_enabled, "SDPA's flash switch from True to False"),
+        (partial(torch._C._set_grad_enabled, False), torch.is_grad_enabled, "grad mode from True"),
         (
-            lambda: torch._C._set_grad_enabled(False),
-            torch.is_grad_enabled,
-            "grad mode from True to False",
-        ),
-        (
-            lambda: torch.use_deterministic_algorithms(True),
+            partial(torch.use_deterministic_algorithms, True),
             torch.are_deterministic_algorithms_enabled,
             "deterministic algorithms from False to True",
         ),

@@ -19,9 +19,6 @@ def main() -> None:
     for request in parent.requests():
         if request["op"] == "echo":
             parent.say({"event": "echoed", "what": request["what"]})
-        elif request["op"] == "spawn":  # a grandchild in a session of its own
-            child = subprocess.Popen(["sleep", "600"], start_new_session=True)
-            parent.say({"event": "spawned", "pid": child.pid})
         elif request["op"] == "escape":
             parent.say({"event": "escaped", "pid": escaped()})
         elif request["op"] == "own_run":

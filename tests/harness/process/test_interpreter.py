@@ -29,13 +29,7 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        (
-            ["VENV/bin/python"],
-            (
-                "'VENV/bin/python': has no name; wanted NAME=PATH, such as --python"
-                " old=VENV/bin/python"
-            ),
-        ),
+        (["VENV/bin/python"], "'VENV/bin/python': has no name; wanted NAME=PATH, such as --python"),
         (["old="], "has no name"),
         (["=python"], "not a name; wanted up to 32 lowercase letters, digits, ., _ and -"),
         (["Old=python", "new=python"], "not a name"),
@@ -124,12 +118,6 @@ def test_another_attnbench_is_refused_with_the_command_that_installs_this_one(
 def test_the_introduction_needs_no_package_and_tells_of_every_file_that_measures(
     tmp_path: Path,
 ) -> None:
-    # without site-packages
-    command = [
-        sys.executable,
-        "-S",
-        "-m",
-        "attnbench.harness.process.fingerprint",
-    ]
+    command = [sys.executable, "-S", "-m", "attnbench.harness.process.fingerprint"]  # no packages
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == fingerprint()

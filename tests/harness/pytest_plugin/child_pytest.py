@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import environment
+from tests.conftest import environment, ran
 from tests.made_runs import read_rows
 
 PLUGIN = "attnbench.harness.pytest_plugin"
@@ -61,15 +61,7 @@ def child(
     """
     (folder / "pytest.ini").touch()
     surroundings = child_environment({"COLUMNS": "300", **(env or {})})
-    return subprocess.run(
-        command(*arguments, plugin=plugin),
-        cwd=folder,
-        env=surroundings,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return ran(command(*arguments, plugin=plugin), cwd=folder, env=surroundings)
 
 
 def sessions(
@@ -92,15 +84,7 @@ def sessions(
     flags = ["-p", "no:cacheprovider", *loaded()]
     given = json.dumps([[*flags, *map(str, arguments)] for arguments in argument_lists])
     env = child_environment({"COLUMNS": "300"})
-    done = subprocess.run(
-        [sys.executable, "-c", code, given],
-        cwd=folder,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=True,
-    )
+    done = ran([sys.executable, "-c", code, given], cwd=folder, env=env, check=True)
     answers = json.loads(done.stdout)
     return [
         subprocess.CompletedProcess([*map(str, arguments)], *answer)

@@ -4,14 +4,13 @@ wrong. Nothing is measured here.
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from attnbench.harness.pytest_plugin import looks_like_a_scenario
-from tests.conftest import ROOT
+from tests.conftest import ROOT, ran
 from tests.harness.pytest_plugin.child_pytest import (
     PLUGIN,
     TINY,
@@ -154,14 +153,7 @@ def imported(tmp_path: Path, *arguments: str) -> set[str]:
         "print(json.dumps([int(code), *sorted(sys.modules)]))"
     )
     env = child_environment()
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = ran([sys.executable, "-c", code], cwd=tmp_path, env=env, check=True)
     code, *modules = json.loads(done.stdout.splitlines()[-1])
     assert code == 0, done.stdout
     return set(modules)

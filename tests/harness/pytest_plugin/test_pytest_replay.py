@@ -5,7 +5,7 @@ import json
 import pytest
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.pytest_plugin.replay import ReplayClock, extra_info
+from attnbench.harness.pytest_plugin.items import ReplayClock, extra_info
 from attnbench.harness.rows.record import Record, Status
 from attnbench.impls.problem import Problem
 

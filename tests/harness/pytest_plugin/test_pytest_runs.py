@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from attnbench.harness.process.device_lock import device_lock
-from tests.conftest import command_line, environment
+from tests.conftest import command_line, ran
 from tests.harness.pytest_plugin.child_pytest import TINY, child, rows, runs, scenario, start
 
 pytestmark = pytest.mark.long
@@ -42,15 +42,7 @@ def twice(tmp_path_factory) -> Twice:
     first = child(folder, "tiny.yaml", "--benchmark-only", *saved)
     two_processes = ("--attnbench-set", "plan.processes=2", "--benchmark-json=second.json")
     second = child(folder, "tiny.yaml", "--benchmark-only", "--benchmark-compare", *two_processes)
-    done = subprocess.run(
-        command_line("run", "tiny.yaml"),
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=True,
-    )
+    done = ran(command_line("run", "tiny.yaml"), cwd=folder, check=True)
     made = runs(folder)
     return Twice(
         folder,
@@ -68,17 +60,13 @@ def test_every_case_passes_and_the_tables_have_all_backends(twice):
     assert twice.first.returncode == twice.second.returncode == 0, (
         twice.first.stdout + twice.second.stdout
     )
-    assert "4 passed" in twice.first.stdout
+    said = twice.first.stdout
+    assert "4 passed" in said
     for length in (16, 32):
-        assert (
-            f"benchmark 'tiny b1-n{length}-d32-h2-fp32-forward-core': 2 tests" in twice.first.stdout
-        )
+        shape = f"b1-n{length}-d32-h2-fp32-forward-core"
+        assert f"benchmark 'tiny {shape}': 2 tests" in said
         for backend in ("fused", "sdpa"):
-            assert re.search(
-                rf"^tiny\[b1-n{length}-d32-h2-fp32-forward-core-{backend}\] +\d",
-                twice.first.stdout,
-                re.MULTILINE,
-            )
+            assert re.search(rf"^tiny\[{shape}-{backend}\] +\d", said, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("name", "processes"), [("first.json", 1), ("second.json", 2)])
@@ -100,17 +88,8 @@ def test_replayed_rounds_are_the_stored_samples_exactly(twice, name, processes):
 def test_rows_are_those_of_the_command_line(twice):
     by_pytest, by_command = rows(twice.runs[0]), rows(twice.runs[-1])
     assert list(by_pytest) == list(by_command)
-    same = (
-        "status",
-        "backend",
-        "seq_len",
-        "peak_bytes",
-        "predicted_peak_bytes",
-        "input_bytes",
-        "error_ratio",
-        "kernel",
-        "processes",
-    )
+    measured = "peak_bytes predicted_peak_bytes input_bytes error_ratio kernel processes"
+    same = ("status", "backend", "seq_len", *measured.split())
     for case, row in by_command.items():
         assert set(by_pytest[case]) == set(row)
         assert {name: by_pytest[case][name] for name in same} == {name: row[name] for name in same}
@@ -150,21 +129,11 @@ def test_every_status_is_told_in_pytests_words(tmp_path):
     assert done.returncode == 1
     for backend, (outcome, words) in ENDS.items():
         name = f"tiny.yaml::tiny[b1-n80-d32-h2-fp32-causal-forward-core-{backend}]"
-        assert re.search(rf"^{re.escape(name)} {outcome}", done.stdout, re.MULTILINE), (
-            name,
-            done.stdout,
-        )
-        place = (
-            rf"{outcome} \[1\] tiny\.yaml:1: "
-            if outcome == "SKIPPED"
-            else rf"{outcome} {re.escape(name)} - .*"
-            if words
-            else ""
-        )
-        assert re.search(rf"^{place}{re.escape(words)}", done.stdout, re.MULTILINE), (
-            words,
-            done.stdout,
-        )
+        place = rf"{outcome} {re.escape(name)} - .*" if words else ""
+        if outcome == "SKIPPED":
+            place = r"SKIPPED \[1\] tiny\.yaml:1: "
+        for wanted in (f"{re.escape(name)} {outcome}", f"{place}{re.escape(words)}"):
+            assert re.search(f"^{wanted}", done.stdout, re.MULTILINE), (wanted, done.stdout)
     assert "4 failed, 1 passed, 2 skipped, 1 xfailed" in done.stdout
     assert "Fatal Python error: Segmentation fault" in done.stdout  # of the worker's log
     assert not re.search(r"pytest_(items|runs|plugin)\.py", done.stdout)

@@ -15,8 +15,8 @@ from attnbench.harness.rows.stored_row import MOST_CHARACTERS, stored
 from attnbench.harness.store.run_store import Store
 from attnbench.impls.problem import Problem
 from attnbench.reports.data.read import read_run
-from tests.fakes.broken_runs import ODD
 from tests.fakes.stored_runs import case, kernel, plan, record
+from tests.faults.mutations import ODD, ODD_NUMBERS, ODD_TEXTS
 
 DEEP: list[Any] = []
 for _ in range(100_000):
@@ -105,17 +105,11 @@ def test_no_value_of_any_field_can_make_a_run_unreadable(kind: str) -> None:
     tried = 0
     fixed = {"status", "kind", "schema", "case", *NOT_VALUES, *PLANNED[kind].fields()}
     for name in FIELDS[kind].keys() - fixed:
-        for odd in ODD:
+        for odd in (*ODD, *ODD_NUMBERS, *ODD_TEXTS):
             values = {**NEEDED[kind], "reason": "made up", name: odd}
             if reason := values.pop("reason"):
-                made = Record(
-                    planned=PLANNED[kind],
-                    device="cpu",
-                    attempt=1,
-                    status=Status.CRASHED,
-                    reason=reason,
-                    values=values,
-                )
+                about: dict[str, Any] = {"planned": PLANNED[kind], "device": "cpu", "attempt": 1}
+                made = Record(**about, status=Status.CRASHED, reason=reason, values=values)
                 assert parsed_row(stored(made)[1])["case"] == PLANNED[kind].id
                 tried += 1
     assert tried > 250
@@ -124,13 +118,8 @@ def test_no_value_of_any_field_can_make_a_run_unreadable(kind: str) -> None:
 def test_a_run_with_such_rows_is_read_and_counts_them_as_errors(tmp_path: Path) -> None:
     cases = [case(number) for number in range(3)]
     store = Store.create(tmp_path, "odd", plan(cases))
-    kept = store.append(
-        [
-            record(cases[0], peak_bytes=7),
-            record(cases[1], peak_bytes=7.5),
-            record(cases[2], error_ratio=float("inf")),
-        ]
-    )
+    odd = ({"peak_bytes": 7}, {"peak_bytes": 7.5}, {"error_ratio": float("inf")})
+    kept = store.append(record(one, **values) for one, values in zip(cases, odd, strict=True))
     store.close()
     assert [one.status for one in kept] == ["ok", "error", "error"]
     assert [row["status"] for row in read_run(store.path).rows] == ["ok", "error", "error"]

@@ -43,14 +43,8 @@ class Worker:
         self.wanted, self.killed = wanted, False
         why = "torch was built without CUDA" if wanted == "cuda" and behaviour is None else ""
         device = "cpu" if behaviour is None else "cuda"
-        self.ready = {
-            "device": device,
-            "why": why,
-            "environment": {
-                "device_uuid": behaviour,
-                "torch": python.parts[2] if python else "ours",
-            },
-        }
+        environment = {"device_uuid": behaviour, "torch": python.parts[2] if python else "ours"}
+        self.ready = {"device": device, "why": why, "environment": environment}
         self.made.append(self)
 
     def kill(self) -> None:
@@ -82,46 +76,30 @@ def test_each_environment_has_one_and_the_first_decides_on_the_device(workers: A
     assert first_of(found) is found["old"]
 
 
+NEW_ONE = "--python new=/venvs/new/bin/python: no"
+NO_CUDNN = WorkerFailure(
+    Status.CRASHED, "exit code 1", "Traceback\n  in x\nImportError: no libcudnn\n"
+)
+
+
 @pytest.mark.parametrize(
-    ("behaviour", "said"),
+    ("old", "new", "said"),
     [
+        ("GPU-1", None, f"{NEW_ONE} cuda device: torch was built without CUDA; wanted one device"),
+        ("GPU-1", "GPU-2", "--python: the environments see different GPUs (old GPU-1, new GPU-2);"),
+        (None, NO_CUDNN, f"{NEW_ONE} worker could be started: ImportError: no libcudnn; install"),
         (
-            {"old": "GPU-1", "new": None},
-            (
-                "--python new=/venvs/new/bin/python: no cuda device: torch was built without CUDA;"
-                " wanted one device for all environments"
-            ),
-        ),
-        (
-            {"old": "GPU-1", "new": "GPU-2"},
-            "--python: the environments see different GPUs (old GPU-1, new GPU-2); choose one",
-        ),
-        (
-            {
-                "old": None,
-                "new": WorkerFailure(
-                    Status.CRASHED, "exit code 1", "Traceback\n  in x\nImportError: no libcudnn\n"
-                ),
-            },
-            (
-                "--python new=/venvs/new/bin/python: no worker could be started: ImportError: no"
-                " libcudnn; install what it needs: /venvs/new/"
-            ),
-        ),
-        (
-            {"old": None, "new": WorkerFailure(Status.CRASHED, "SIGKILL")},
-            (
-                "--python new=/venvs/new/bin/python: no worker could be started: SIGKILL;"
-                " install what it needs: /venvs/new/bin/python -m pip"
-            ),
+            None,
+            WorkerFailure(Status.CRASHED, "SIGKILL"),
+            f"{NEW_ONE} worker could be started: SIGKILL; install what it needs: /venvs/new/bin/",
         ),
     ],
 )
 def test_environments_that_cannot_be_compared_are_refused_in_one_line_and_nothing_stays(
-    workers: Any, behaviour: dict[str, Any], said: str
+    workers: Any, old: Any, new: Any, said: str
 ) -> None:
     with pytest.raises(EnvironmentUnmet) as refusal:
-        workers(**behaviour)
+        workers(old=old, new=new)
     assert str(refusal.value).startswith(said)
     assert "\n" not in str(refusal.value)
     assert Worker.made

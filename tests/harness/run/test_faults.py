@@ -205,13 +205,8 @@ def test_a_process_that_a_backend_has_spoiled_costs_no_other_case(attnbench, tmp
 
 
 def test_a_terabyte_problem_is_refused_without_an_allocation(attnbench):
-    done = attnbench(
-        "run",
-        *axes("fused,sdpa", seq_len="1m", d_model=1024, batch=64),
-        *QUICK,
-        "--set",
-        "limits.memory_gib=1",
-    )
+    huge = axes("fused,sdpa", seq_len="1m", d_model=1024, batch=64)
+    done = attnbench("run", *huge, *QUICK, "--memory-gib", "1")
     rows = rows_of(done)
     assert {row["status"] for row in rows.values()} == {"predicted_oom"}
     assert "times the budget" in rows["fused"]["reason"]
@@ -220,13 +215,8 @@ def test_a_terabyte_problem_is_refused_without_an_allocation(attnbench):
 
 
 def test_memory_budget_ends_fused_for_real_and_sdpa_goes_on(attnbench):
-    done = attnbench(
-        "run",
-        *axes("fused,sdpa", seq_len="4k", d_model=64),
-        *QUICK,
-        "--set",
-        "limits.memory_gib=0.2",
-    )
+    flags = axes("fused,sdpa", seq_len="4k", d_model=64)
+    done = attnbench("run", *flags, *QUICK, "--memory-gib", "0.2")
     rows = rows_of(done)
     assert rows["fused"]["status"] == "oom"  # needs 2 * 2 * 4096^2 * 4 bytes = 0.25 GiB
     assert rows["fused"]["reason"] == "128.0 MiB more did not fit into the budget of 204.8 MiB"
@@ -235,16 +225,8 @@ def test_memory_budget_ends_fused_for_real_and_sdpa_goes_on(attnbench):
 
 def test_what_the_gate_holds_does_not_count_against_the_case(attnbench):
     flags = axes("sdpa", seq_len="4k", d_model=512, heads=8, passes="forward+backward")
-    done = attnbench(
-        "run",
-        *flags,
-        "--device",
-        "cpu",
-        "--set",
-        "measure=[memory]",
-        "--set",
-        "limits.memory_gib=0.09",
-    )
+    alone = ("--device", "cpu", "--set", "measure=[memory]", "--memory-gib", "0.09")
+    done = attnbench("run", *flags, *alone)
     row = rows_of(done)["sdpa"]
     assert row["status"] == "ok", row["reason"]
     needed = row["input_bytes"] + row["peak_bytes"]

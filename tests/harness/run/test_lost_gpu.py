@@ -2,7 +2,6 @@
 case ends as an error, the others as unavailable, and no worker is used again after such an error.
 """
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,15 +9,15 @@ import pytest
 import torch
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.machine.nvml import Device
 from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.rows.record import Status
 from attnbench.harness.run import worker_pool
 from attnbench.harness.run.schedule import Schedule
 from attnbench.harness.run.worker_pool import RunConfig, RunContext, WorkerPool
 from attnbench.harness.scenario import Plan
-from attnbench.harness.worker.phases import PhaseRunner, WorkerConfig
+from attnbench.harness.worker.phases import PhaseRunner
 from attnbench.impls.problem import Problem
+from tests.harness.worker.configs import worker_config
 
 LOST = "CUDA error: GPU is lost (NVRM Xid 79)"
 CONFIG: dict[str, Any] = {
@@ -112,17 +111,8 @@ def test_after_a_sticky_error_the_process_is_told_to_be_useless(
             raise afterwards
 
     events: list[dict[str, Any]] = []
-    config = WorkerConfig(
-        device=torch.device("cpu"),
-        seed=0,
-        budget_bytes=1 << 30,
-        measure=(),
-        warm_heap=False,
-        max_warm_up_s=1.0,
-        watched=Device(),
-    )
-    runner = PhaseRunner(config, events.append, lambda name: None)
-    runner.config = replace(config, device=torch.device("cuda"))
+    runner = PhaseRunner(worker_config(), events.append, lambda name: None)
+    runner.config = worker_config("cuda")
     monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
     monkeypatch.setattr("attnbench.harness.worker.phases.release", lambda device: None)
     try:

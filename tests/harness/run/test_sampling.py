@@ -38,58 +38,39 @@ def feed(sampler, value):
     return order
 
 
-def one(value, **fields):
+def of_processes(value, **fields):
+    """A case alone; `value(process, block)` is in ms."""
     sampler = Sampler(plan(**fields), ["a"])
-    feed(sampler, lambda name, process, block: value(block))
-    return sampler.samplings["a"]
+    order = feed(sampler, lambda name, process, block: value(process, block))
+    return sampler.samplings["a"], order
 
 
-def test_steady_samples_stop_at_the_first_look():
-    sampling = one(lambda i: 1.0 + 0.001 * (i % 2))
-    assert sampling.blocks(0) == 6
-    assert sampling.stop == "ci"
+THREE = {"processes": 3, "min_blocks": 2, "max_blocks": 6}
 
 
-def test_looks_come_at_6_8_and_11_blocks():
-    # Wild at first, then steady: precise enough from the seventh block on, but nobody looks before
-    # the eighth.
-    sampling = one(lambda i: 1.5 if i == 0 else 1.0, precision_ratio=0.22)
-    assert sampling.blocks(0) == 8
-    assert sampling.stop == "ci"
+@pytest.mark.parametrize(
+    ("value", "fields", "blocks", "stop"),
+    [
+        (lambda p, i: 1.0 + 0.001 * (i % 2), {}, [6], "ci"),  # at the first look
+        # Wild at first, then steady: precise enough from the seventh block on, but nobody looks
+        # before the eighth.
+        (lambda p, i: 1.5 if i == 0 else 1.0, {"precision_ratio": 0.22}, [8], "ci"),
+        (lambda p, i: 1.0 + i % 2, {}, [11], "blocks"),  # noise
+        (lambda p, i: 5000.0 + 1000 * i, {}, [3], "budget"),  # never before three
+        (lambda p, i: 1.0 + 0.3 * p, THREE, [6, 6, 6], "blocks"),
+        (lambda p, i: 1.0 + 0.001 * p, THREE, [2, 2, 2], "ci"),  # they agree
+        (lambda p, i: 3000.0, THREE | {"processes": 5}, [2, 2, 1], "budget"),  # waits for a third
+    ],
+)
+def test_blocks_end_when_they_are_precise_or_many_or_the_time_is_spent(value, fields, blocks, stop):
+    sampling, _ = of_processes(value, **fields)
+    assert [len(one) for one in sampling.block_ms] == blocks
+    assert sampling.stop == stop
 
 
-def test_noise_ends_at_the_plans_most_blocks():
-    sampling = one(lambda i: 1.0 + i % 2)
-    assert sampling.blocks(0) == 11
-    assert sampling.stop == "blocks"
-
-
-def test_budget_ends_it_but_never_before_three_blocks():
-    sampling = one(lambda i: 5000.0 + 1000 * i)
-    assert sampling.blocks(0) == 3
-    assert sampling.stop == "budget"
-
-
-def test_processes_take_turns_and_all_have_equally_many_blocks():
-    sampler = Sampler(plan(processes=3, min_blocks=2, max_blocks=6), ["a"])
-    order = feed(sampler, lambda name, process, block: 1.0 + 0.3 * process)
+def test_processes_take_turns():
+    _, order = of_processes(lambda p, i: 1.0 + 0.3 * p, **THREE)
     assert order[:6] == [0, 0, 1, 1, 2, 2]
-    assert [len(blocks) for blocks in sampler.samplings["a"].block_ms] == [6, 6, 6]
-    assert sampler.samplings["a"].stop == "blocks"
-
-
-def test_several_processes_stop_when_they_agree():
-    sampler = Sampler(plan(processes=3, min_blocks=2, max_blocks=6), ["a"])
-    feed(sampler, lambda name, process, block: 1.0 + 0.001 * process)
-    assert [len(blocks) for blocks in sampler.samplings["a"].block_ms] == [2, 2, 2]
-    assert sampler.samplings["a"].stop == "ci"
-
-
-def test_budget_with_processes_waits_for_a_third_process():
-    sampler = Sampler(plan(processes=5, min_blocks=2, max_blocks=6), ["a"])
-    feed(sampler, lambda name, process, block: 3000.0)
-    assert sampler.samplings["a"].processes == 3
-    assert sampler.samplings["a"].stop == "budget"
 
 
 def noisy_ratio(name, process, block):

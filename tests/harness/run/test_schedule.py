@@ -44,6 +44,20 @@ def test_groups_share_a_part_up_to_its_limit_and_a_large_group_is_whole():
     assert sizes(schedule_parts([], plan(5))) == []
 
 
+ANSWERS: dict[str, dict[str, Any]] = {
+    "check": {"event": "facts", "fields": {"exactness": "exact"}},
+    "warm_up": {
+        "event": "warm",
+        "stationary": True,
+        "graph_reason": None,
+        "launch_ms": None,
+        "call_ms": 1.0,
+        "shortest_call_ms": 0.002,
+    },
+    "sample": {"event": "samples", "spent_s": 0.1, "block_s": 0.1},
+}
+
+
 class FakePool:
     """Workers that do whatever they are asked, and note it; those that must break do so once, when
     asked for the `op` in `breaks`. `call_ms` is what every call takes.
@@ -65,47 +79,24 @@ class FakePool:
             raise WorkerFailure(Status.CRASHED, "SIGSEGV")
 
         class Worker:
+            pid = 0  # of no process
+
             def send(self, request: dict[str, Any]) -> None:
-                pool.notes.append(
-                    (
-                        slot(number, python),
-                        request["op"],
-                        tuple(one["case"] for one in request["cases"]),
-                    )
-                )
-                if pool.breaks == (request["op"], python):
+                op, names = request["op"], tuple(one["case"] for one in request["cases"])
+                pool.notes.append((slot(number, python), op, names))
+                if pool.breaks == (op, python):
                     pool.breaks = None
                     raise WorkerFailure(Status.CRASHED, "SIGSEGV")
-                for one in request["cases"]:
-                    answers.append({"event": "running", "case": one["case"], "phase": "latency"})
-                    if request["op"] == "check":
-                        known = {"event": "facts", "case": one["case"]}
-                        answers.append(known | {"fields": {"exactness": "exact"}})
-                    if request["op"] == "warm_up":
-                        warm = {
-                            "stationary": True,
-                            "graph_reason": None,
-                            "launch_ms": None,
-                            "call_ms": 1.0,
-                        }
-                        floor = {"shortest_call_ms": 0.002}
-                        answers.append({"event": "warm", "case": one["case"]} | warm | floor)
-                    if request["op"] == "sample":
-                        assert one["case"] in request["calls"]
-                        reading = {"calls": 1, "wall_s": 0.1, "new_values": 0}
-                        quantities = {"block_ms": [pool.call_ms], "conditions": reading}
-                        answers.append(
-                            {
-                                "event": "samples",
-                                "case": one["case"],
-                                "quantities": quantities,
-                                "spent_s": 0.1,
-                                "block_s": 0.1,
-                            }
-                        )
+                for name in names:
+                    answers.append({"event": "running", "case": name, "phase": "latency"})
+                    if op in ANSWERS:
+                        answers.append({"case": name, **ANSWERS[op]})
+                    if op == "sample":
+                        assert name in request["calls"]
+                        conditions = {"calls": 1, "wall_s": 0.1, "new_values": 0}
+                        quantities = {"block_ms": [pool.call_ms], "conditions": conditions}
+                        answers[-1] |= {"quantities": quantities}
                 answers.append({"event": "done"})
-
-            pid = 0  # of no process
 
             def receive(self, timeout_s: float) -> dict[str, Any]:
                 return answers.pop(0)
@@ -139,14 +130,8 @@ def measured():
         from attnbench.harness.run.worker_pool import RunConfig, RunContext
 
         notes: list[tuple[Any, ...]] = []
-        given: dict[str, Any] = {
-            "measure": ("latency",),
-            "timeout_s": 10.0,
-            "budget_bytes": 1 << 30,
-            "seed": 0,
-            **more,
-        }
-        config = RunConfig(device="cpu", **{"plan": plan(processes), **given})
+        usual = {"measure": ("latency",), "timeout_s": 10.0, "budget_bytes": 1 << 30, "seed": 0}
+        config = RunConfig(device="cpu", **{"plan": plan(processes), **usual, **more})
         pool: Any = FakePool(notes, breaks, call_ms)
         context = RunContext(
             config=config, pool=pool, attempts={}, running=lambda what, phase: None

@@ -84,16 +84,8 @@ def test_full_disk_stops_the_run_and_saves_the_row_on_stderr(tmp_path, attnbench
         " sys.argv = ['attnbench', *sys.argv[1:]]; runpy.run_module('attnbench',"
         " run_name='__main__')"
     )
-    command = [
-        command_line()[0],
-        "-c",
-        wrapper,
-        "run",
-        *axes("fused,sdpa,naive", seq_len="32,64,128"),
-        *QUICK,
-        "--out",
-        str(tmp_path / "r"),
-    ]
+    flags = (*axes("fused,sdpa,naive", seq_len="32,64,128"), *QUICK, "--out", str(tmp_path / "r"))
+    command = [command_line()[0], "-c", wrapper, "run", *flags]
     done = subprocess.run(
         command, env=environment(), capture_output=True, text=True, check=False, timeout=120
     )

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from attnbench.harness.files.errors import BadInput
+from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.start import RunOptions, resume_run
-from attnbench.harness.terminal.progress import QuietProgress
 from tests.conftest import environment
 from tests.made_runs import case, problem, write_run
 
-OPTIONS = RunOptions(command=["test"], listener=QuietProgress())
+OPTIONS = RunOptions(command=["test"], listener=Listener())
 GRID = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu")
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 1}")
 

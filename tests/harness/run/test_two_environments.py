@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.reports.comparison.environments import compare_environments
-from attnbench.reports.data.load import frame
+from attnbench.reports.comparison.compare import compare_environments
+from attnbench.reports.data import load
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
 from tests.harness.run.small_runs import by_backend, run_in, start_and_wait_for_rows
 from tests.made_runs import read_rows
@@ -86,7 +85,7 @@ def slowed(venvs, tmp_path_factory):
 
 def between(run: Path):
     read = [read_run(run)]
-    (found,) = compare_environments(records(frame(read)), run_meta(read))
+    (found,) = compare_environments(load.rows_of(read), run_meta(read))
     return found
 
 
@@ -107,14 +106,8 @@ def test_an_upgrade_that_slows_a_backend_is_found_with_an_interval(slowed):
 
 
 def test_a_crash_in_one_environment_is_one_row_and_the_other_goes_on(attnbench, venvs, tmp_path):
-    done = attnbench(
-        "run",
-        "--backends",
-        "keeps_pace,sdpa",
-        *GRID,
-        *QUICK,
-        *pythons(venvs, old="soon", new="crash"),
-    )
+    flags = (*GRID, *QUICK, *pythons(venvs, old="soon", new="crash"))
+    done = attnbench("run", "--backends", "keeps_pace,sdpa", *flags)
     run = folder_of(done, tmp_path)
     rows = rows_of(run)
     assert {name.partition("-")[0] + name[-4:]: row["status"] for name, row in rows.items()} == {

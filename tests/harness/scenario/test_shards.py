@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import Plan
 from attnbench.harness.scenario.selection import Selection, select
-from attnbench.harness.scenario.shards import Shard, Units, assign, read_shard, split, unit_ids
+from attnbench.harness.scenario.shards import Shard, Units, assign, read_shard, split, units_of
 from tests.conftest import environment
 from tests.fakes.shard_runs import scenario
 
@@ -23,17 +23,13 @@ def whole(**changes: Any) -> Units:
     return select(scenario(**changes), "cpu", Selection()).whole
 
 
-def ids(units: Units) -> list[str]:
-    return units.ids
-
-
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 40])
 def test_shards_are_disjoint_and_complete(count: int) -> None:
     of = whole(**WALLS, studies=["score_scale", "precision"])
     shards = split(of, count, QUICK, "cpu")
     assert len(shards) == count
-    found = [one for shard in shards for one in ids(shard)]
-    assert sorted(found) == sorted(ids(of))
+    found = [one for shard in shards for one in shard.ids]
+    assert sorted(found) == sorted(of.ids)
     assert len(found) == len(set(found))
 
 
@@ -41,8 +37,8 @@ def test_shards_are_disjoint_and_complete(count: int) -> None:
 def test_a_group_and_the_walls_of_one_problem_are_never_split(count: int) -> None:
     of = whole(**WALLS)
     shards = split(of, count, QUICK, "cpu")
-    for unit in unit_ids(of):
-        assert sum(bool(set(unit) & set(ids(shard))) for shard in shards) == 1
+    for unit in units_of(of):
+        assert sum(bool(set(unit.ids) & set(shard.ids)) for shard in shards) == 1
     walls_of = [{wall.backend for wall in shard.walls} for shard in shards if shard.walls]
     assert all(backends == {"fused", "naive"} for backends in walls_of)
 
@@ -59,7 +55,7 @@ def test_shards_keep_the_order_and_the_numbers_of_the_plan() -> None:
 def test_every_process_computes_the_same_shards() -> None:
     program = (
         "from tests.harness.scenario.test_shards import *\n"
-        "print([ids(shard) for shard in split(whole(**WALLS), 3, QUICK, 'cpu')])"
+        "print([shard.ids for shard in split(whole(**WALLS), 3, QUICK, 'cpu')])"
     )
     printed = {
         subprocess.run(
@@ -71,7 +67,7 @@ def test_every_process_computes_the_same_shards() -> None:
         ).stdout
         for seed in ("1", "2")
     }
-    assert printed == {f"{[ids(one) for one in split(whole(**WALLS), 3, QUICK, 'cpu')]}\n"}
+    assert printed == {f"{[one.ids for one in split(whole(**WALLS), 3, QUICK, 'cpu')]}\n"}
 
 
 @settings(max_examples=200, deadline=None)

@@ -9,8 +9,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.scenario import from_text, yaml_text
-from attnbench.harness.scenario.yaml_text import MAX_BYTES, MAX_NODES, read_yaml
+from attnbench.harness.scenario import document, from_text
+from attnbench.harness.scenario.document import MAX_BYTES, MAX_NODES, read_yaml
 
 HEAD = "name: mine\nquestion: Which?\nbackends: [naive]\n"
 PROBLEM = "seq_len: 64, d_model: 32, heads: 2"
@@ -42,7 +42,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
                 asked.append(event)
                 yield event
 
-    monkeypatch.setattr(yaml_text, "YAML", Counted)
+    monkeypatch.setattr(document, "YAML", Counted)
     return asked
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cli.court_text import sentences
+from attnbench.harness.cli.machine_text import court_sentences
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.rows.record import Status
 from attnbench.harness.rows.run_files import read_rows
+from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.start import RunOptions, resume_run
 from attnbench.harness.selfcheck.court import (
     FOLDER,
@@ -26,7 +27,6 @@ from attnbench.harness.selfcheck.court import (
     suspect,
     suspects,
 )
-from attnbench.harness.terminal.progress import QuietProgress
 from attnbench.impls.problem import Problem
 
 CONVICTION = Conviction(statuses=(Status.INCORRECT,), reason="(?i)from memory")
@@ -135,35 +135,41 @@ def result(**ends):
 WELL = {"lies": row("incorrect", "from memory"), "hoards": row("ok", workspace_bytes=5000)}
 
 
-def test_all_convicted_and_no_honest_one_touched_is_exit_code_0():
-    found = result(**WELL)
-    assert found.exit_code == 0
-    assert list(sentences(found))[-1] == "2 of 2 convicted, no honest backend touched"
-    hoarder = next(one for one in found.findings if one.backend == "hoards")
+NOWHERE = row("unavailable", "not here")
+
+
+@pytest.mark.parametrize(
+    ("ends", "code", "said"),
+    [
+        ({}, 0, ["2 of 2 convicted, no honest backend touched"]),
+        (
+            {"lies": row("ok")},
+            1,
+            [
+                "Reported as if they were honest: lies.",
+                "1 of 2 convicted, no honest backend touched",
+            ],
+        ),
+        (
+            {"sdpa_beside_lies": row("incorrect", "far off"), "fine": row("error", "bug")},
+            1,
+            [
+                "Honest, and convicted: sdpa beside lies, fine.",
+                "2 of 2 convicted, 2 honest backends touched",
+            ],
+        ),
+        ({"lies": NOWHERE, "hoards": NOWHERE}, 1, ["Not tried here: lies, hoards."]),
+    ],
+)
+def test_escapes_and_honest_ones_that_are_convicted_are_exit_code_1_and_named(ends, code, said):
+    found = result(**WELL | ends)
+    assert found.exit_code == code
+    assert set(said) <= set(court_sentences(found))
+
+
+def test_what_a_row_shows_is_its_reason():
+    hoarder = next(one for one in result(**WELL).findings if one.backend == "hoards")
     assert hoarder.reason == "workspace_bytes is 5000; wanted at least 1000"
-
-
-def test_an_escape_is_exit_code_1_and_named():
-    found = result(**WELL | {"lies": row("ok")})
-    assert found.exit_code == 1
-    said = list(sentences(found))
-    assert "Reported as if they were honest: lies." in said
-    assert said[-1] == "1 of 2 convicted, no honest backend touched"
-
-
-def test_an_honest_backend_that_is_convicted_is_exit_code_1_and_named_with_its_company():
-    found = result(**WELL, sdpa_beside_lies=row("incorrect", "far off"), fine=row("error", "bug"))
-    assert found.exit_code == 1
-    said = list(sentences(found))
-    assert "Honest, and convicted: sdpa beside lies, fine." in said
-    assert said[-1] == "2 of 2 convicted, 2 honest backends touched"
-
-
-def test_a_court_that_tried_nobody_is_no_success():
-    nowhere = row("unavailable", "not here")
-    found = result(lies=nowhere, hoards=nowhere)
-    assert (found.tried, found.exit_code) == (0, 1)
-    assert "Not tried here: lies, hoards." in list(sentences(found))
 
 
 # ---- the whole -----------------------------------------------------------------------------------
@@ -172,7 +178,7 @@ def test_a_court_that_tried_nobody_is_no_success():
 @pytest.mark.long
 def test_no_suspect_can_acquit_the_next_and_the_rows_are_kept(tmp_path):
     before = os.environ.get("ATTNBENCH_BACKENDS")
-    options = RunOptions(command=["court"], listener=QuietProgress(), embedded=True)
+    options = RunOptions(command=["court"], listener=Listener(), embedded=True)
     names = ("replaces_the_check", "wrong_scale", "shuffles_the_keys")  # tried in this order
     found = court("cpu", tmp_path, 0, options, only=names)
     assert os.environ.get("ATTNBENCH_BACKENDS") == before

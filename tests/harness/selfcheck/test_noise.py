@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cli.selfcheck_text import sentences
+from attnbench.harness.cli.machine_text import noise_sentences
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.selfcheck.noise import append, noise_floor, twins
@@ -48,7 +48,7 @@ def test_noise_that_favours_no_twin_is_a_floor_and_no_alarm():
     assert floor.paired_noise_ratio == pytest.approx(math.exp(1.96 * 0.02) - 1, rel=1e-3)
     assert floor.run_noise_ratio > 0.03
     assert (floor.blocks, floor.contended_blocks) == (90, 6)
-    assert any("contended" in sentence for sentence in sentences(floor, Path("x"), {}))
+    assert any("contended" in sentence for sentence in noise_sentences(floor, Path("x")))
 
 
 @pytest.mark.parametrize("kept", [[3, 3, 3, 3], [3, 3, 3, 3, 1], [3, 2, 3, 0, 3]])
@@ -72,7 +72,7 @@ def test_starts_of_the_check_are_counted_until_they_tell_how_much_runs_differ(tm
             environment={"cpu": "Imaginary CPU 9000"},
         )
         append(tmp_path, floor, made)
-        said.append(" ".join(sentences(floor, tmp_path, floor.environment)))
+        said.append(" ".join(noise_sentences(floor, tmp_path)))
     assert "Start 1 of 3 that tell how much runs differ" in said[0]
     assert "Start 2 of 3" in said[1]
     assert "Over 3 starts of this check, runs differ by up to" in said[2]

@@ -8,10 +8,9 @@ from scipy import stats as scipy_stats
 
 from attnbench.harness.stats.intervals import (
     CONFIDENCE,
-    equivalence,
+    EQUIVALENCE_CONFIDENCE,
     lag1_correlation,
     latency_interval,
-    outliers,
     ratio_interval,
     stationary,
     trend,
@@ -103,35 +102,15 @@ def blocks_of(logs):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_equivalence_agrees_with_two_one_sided_tests_of_scipy(seed):
+def test_an_interval_within_a_margin_is_two_one_sided_tests_of_scipy(seed):
     rng = np.random.default_rng(seed)
     logs = rng.normal(rng.uniform(-0.05, 0.05), 0.02, 5)  # five units are never merged
-    found = equivalence(blocks_of(logs), blocks_of(np.zeros(5)), margin_ratio=0.05)
+    blocks = (blocks_of(logs), blocks_of(np.zeros(5)))
+    found = ratio_interval(*blocks, EQUIVALENCE_CONFIDENCE)
     margin = math.log(1.05)
     above = scipy_stats.ttest_1samp(logs, -margin, alternative="greater").pvalue
     below = scipy_stats.ttest_1samp(logs, margin, alternative="less").pvalue
-    assert found.p_value == pytest.approx(max(above, below))
-    assert found.equivalent == (max(above, below) < 1 - CONFIDENCE)
-    assert found.equivalent == (found.low > 1 / 1.05 and found.high < 1.05)
-
-
-def test_a_wide_interval_around_1_is_not_equivalence():
-    noisy = blocks_of([0.3, -0.3, 0.2, -0.25, 0.05])
-    assert not equivalence(noisy, blocks_of([0.0] * 5)).equivalent
-
-
-def test_equal_samples_are_equivalent_and_others_without_spread_are_not():
-    ones = blocks_of([0.0] * 4)
-    assert equivalence(ones, ones).equivalent
-    twice = equivalence(blocks_of([math.log(2)] * 4), ones)
-    assert not twice.equivalent
-    assert twice.p_value == 1.0
-
-
-@pytest.mark.parametrize("margin", [0.0, -0.1, math.nan])
-def test_a_margin_must_be_positive(margin):
-    with pytest.raises(ValueError, match="margin_ratio"):
-        equivalence(blocks_of([0.0]), blocks_of([0.0]), margin_ratio=margin)
+    assert (max(above, below) < 1 - CONFIDENCE) == (found.low > 1 / 1.05 and found.high < 1.05)
 
 
 # ---- correlation, trend, outliers ----------------------------------------------------------------
@@ -157,18 +136,6 @@ def test_trend_is_kendalls_tau_in_standard_deviations():
     pairs = 25 * 24 / 2
     assert trend(values) == pytest.approx(tau * pairs / math.sqrt(25 * 24 * 55 / 18))
     assert trend([1.0]) == 0.0
-
-
-def test_outliers_are_counted_by_tukeys_fences():
-    values = [*range(1, 10), 20, 40, -8, -30]
-    first, third = np.percentile(values, [25, 75])
-    width = third - first
-    found = outliers(values)
-    assert found.mild_high == sum(third + 1.5 * width < v <= third + 3 * width for v in values)
-    assert found.severe_high == sum(v > third + 3 * width for v in values) > 0
-    assert found.mild_low == sum(first - 3 * width <= v < first - 1.5 * width for v in values)
-    assert found.severe_low == sum(v < first - 3 * width for v in values) > 0
-    assert outliers([]).severe_high == 0
 
 
 # ---- warm-up -------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """The files of a run survive the crash of their writer, a full disk and a second writer."""
 
-import json
 import os
 import resource
 import subprocess
@@ -12,7 +11,7 @@ import pytest
 
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet, StoreError
 from attnbench.harness.files.safe_files import write_whole
-from attnbench.harness.rows.run_files import read_meta, read_rows
+from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.store.names import find_run
 from attnbench.harness.store.run_store import Store, create_suite, runs, writer_lock
 from tests.conftest import environment
@@ -92,15 +91,6 @@ def test_torn_tail_at_every_byte_leaves_all_earlier_rows(tmp_path):
             path.unlink()
 
 
-def test_broken_line_in_the_middle_is_named_with_its_number(tmp_path):
-    store = make(tmp_path, rows=2)
-    store.close()
-    with (store.path / "rows.jsonl").open("ab") as file:
-        file.write(b'{"case": \n{"case": "c9"}\n')
-    with pytest.raises(BadInput, match=r"rows.jsonl:3: not valid JSON"):
-        list(read_rows(store.path))
-
-
 def test_full_disk_keeps_earlier_rows_and_hands_back_the_new_one(tmp_path):
     store = make(tmp_path, rows=2)
     size = (store.path / "rows.jsonl").stat().st_size
@@ -152,25 +142,6 @@ def test_runs_are_found_by_path_name_and_latest(tmp_path):
     with pytest.raises(BadInput, match="a folder without"):
         find_run(str(tmp_path), tmp_path)
     assert runs(tmp_path) == [store.path]
-
-
-def test_newer_format_is_refused_naming_both_versions(tmp_path):
-    store = make(tmp_path)
-    store.close()
-    meta = json.loads((store.path / "run.json").read_text())
-    (store.path / "run.json").write_text(json.dumps({**meta, "schema": 99}))
-    with pytest.raises(BadInput, match=r"format 99, newer than format 1"):
-        read_meta(store.path)
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\x1f\x8b garbage", b"null"])
-def test_broken_run_json_is_one_line(tmp_path, content):
-    store = make(tmp_path)
-    store.close()
-    (store.path / "run.json").write_bytes(content)
-    with pytest.raises(BadInput) as caught:
-        read_meta(store.path)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", ".lock", "logs"])

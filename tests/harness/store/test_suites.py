@@ -65,6 +65,7 @@ def test_latest_is_the_last_finished_measuring_run(tmp_path: Path) -> None:
     [
         ({}, {}, "an empty run"),
         ({"a": "ok"}, {}, "not finished: 1 of 2"),
+        ({"a": "crashed", "b": "oom"}, {}, r"no case is ok \(1 crashed, 1 oom\); wanted a run"),
         (DONE, {"court": True}, "a court"),
         (DONE, {"kernels": KERNELS[:1]}, "an audit of kernels"),
     ],

@@ -1,6 +1,5 @@
 """When the sampler samples and pauses."""
 
-import os
 from itertools import pairwise
 
 from attnbench.harness.machine.nvml import Reading
@@ -9,7 +8,6 @@ from attnbench.harness.telemetry.sampler import next_due_ns
 from attnbench.harness.telemetry.sources import (
     PERIOD_NS,
 )
-from tests.harness.telemetry.telemetry_lines import samples_of, wait_for
 
 
 def test_deadlines_are_on_a_grid_and_a_stall_is_not_made_up_for():
@@ -99,15 +97,6 @@ def test_a_stalled_sampler_goes_on_without_a_burst(monkeypatch):
     )
     times = [time_ns // PERIOD_NS for time_ns in served(monkeypatch, parent).times()]
     assert times == [1, 2, 3, 10, 11, 12, 13, 14]
-
-
-def test_the_timeline_of_a_process_has_the_names_of_what_runs(timeline, tmp_path):
-    for what in ("fused", "sdpa"):
-        timeline.sample(what, [os.getpid()])
-        wait_for(lambda what=what: any(one["what"] == what for one in samples_of(tmp_path)))
-    timeline.pause()
-    assert {one["what"] for one in samples_of(tmp_path)} == {"fused", "sdpa"}
-    assert timeline.failure is None
 
 
 def test_many_short_phases_do_not_raise_the_rate(monkeypatch):

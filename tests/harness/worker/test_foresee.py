@@ -18,8 +18,8 @@ def case(backend: str, seq_len: int = 64) -> Case:
     return Case(backend=backend, problem=Problem(batch=1, seq_len=seq_len, d_model=32, heads=2))
 
 
-def found(*cases: Case, walls: tuple[Wall, ...] = ()) -> dict[str, Any]:
-    return foresee(cases, walls, ["fp32"], torch.device("cpu"), BUDGET_BYTES)
+def found(*planned: Case | Wall) -> dict[str, Any]:
+    return foresee(planned, ["fp32"], torch.device("cpu"), BUDGET_BYTES)
 
 
 def test_peaks_refusals_and_compilers_are_known_before_the_run() -> None:
@@ -34,7 +34,7 @@ def test_peaks_refusals_and_compilers_are_known_before_the_run() -> None:
 
 def test_a_walls_longest_n_follows_from_the_formula() -> None:
     wall = Wall(backend="fused", problem=Problem(batch=1, seq_len=1, d_model=32, heads=2))
-    longest = found(walls=(wall,))["walls"][wall.id]
+    longest = found(wall)["walls"][wall.id]
     assert 4 * 4 * longest**2 < BUDGET_BYTES < 4 * 4 * (longest + 20) ** 2
 
 

@@ -11,15 +11,14 @@ import pytest
 import torch
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.machine.nvml import Device
 from attnbench.harness.measure import launch
 from attnbench.harness.measure.clock import capture_stream
 from attnbench.harness.measure.prepared_call import PreparedCall
 from attnbench.harness.worker import measure
 from attnbench.harness.worker.measure import Measurer
-from attnbench.harness.worker.phases import WorkerConfig
 from attnbench.impls.problem import Problem
 from tests.conftest import environment
+from tests.harness.worker.configs import worker_config
 
 BACKEND = """
 import gc, torch
@@ -198,15 +197,7 @@ def slow_gpu(fake_gpu, monkeypatch):
 def measurer_on(gpu, *, budget_bytes=1 << 30, measure=("latency", "memory")):
     """A worker on a GPU, in this process, and the events that it says."""
     events = []
-    config = WorkerConfig(
-        device=CUDA,
-        seed=0,
-        budget_bytes=budget_bytes,
-        measure=measure,
-        warm_heap=False,
-        max_warm_up_s=0.1,
-        watched=Device(),
-    )
+    config = worker_config("cuda", budget_bytes=budget_bytes, measure=measure)
     return Measurer(config, events.append), events
 
 
@@ -313,31 +304,3 @@ def test_on_a_gpu_cases_that_fit_alone_fit_together_with_their_graphs(slow_gpu):
     assert slow_gpu.memory.most["reserved_bytes"] > 48 << 20, "together they take more"
     measurer.release()
     assert slow_gpu.memory.fraction * slow_gpu.memory.total_bytes < 0.01 * allowed
-
-
-def test_on_a_gpu_windows_are_filled_by_single_calls_and_by_graphs(slow_gpu):
-    (case,) = cases = [Case(backend="naive", problem=SMALL)]
-    measurer, events = measurer_on(slow_gpu, measure=("latency", "utilization", "graphs"))
-    measurer.check(cases)
-    measurer.warm_up(cases)
-    slow_gpu.launch_s, slow_gpu.other_s = 2e-3, 0.5e-3
-    for mode in ("eager", "graph"):
-        measurer.watch(case, ("utilization",), 0.2, mode)
-    eager, graph = (event["window"] for event in of_kind(events, "watched"))
-    assert (eager["way"], graph["way"]) == ("eager", "graph")
-    assert eager["window_s"] >= 0.2
-    assert graph["calls"] > 2 * eager["calls"], "one launch for all kernels of a call"
-    assert eager["kernel_busy_ratio"] is None
-
-
-def test_on_a_gpu_a_lost_device_poisons_the_worker(slow_gpu):
-    (case,) = cases = [Case(backend="naive", problem=SMALL)]
-    measurer, events = measurer_on(slow_gpu)
-    measurer.check(cases)
-    slow_gpu.broken = "CUDA error: an illegal memory access was encountered"
-    measurer.warm_up(cases)
-    (ended,) = of_kind(events, "ended")
-    assert ended["status"] == "error"
-    assert ended["poisoned"]
-    assert "illegal memory access" in ended["reason"]
-    assert ended["case"] == case.id

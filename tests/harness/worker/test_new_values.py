@@ -3,15 +3,13 @@
 from dataclasses import replace
 
 import pytest
-import torch
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.machine.nvml import Device
 from attnbench.harness.measure.output_check import Fingerprint
 from attnbench.harness.worker import measure
 from attnbench.harness.worker.measure import Measurer
-from attnbench.harness.worker.phases import WorkerConfig
 from attnbench.impls.problem import Problem
+from tests.harness.worker.configs import worker_config
 
 pytestmark = pytest.mark.long
 
@@ -27,15 +25,7 @@ def short_warm_up(monkeypatch):
 def sampled_on_cpu(names, problem, blocks):
     """A worker in this process that has sampled some blocks of the backends, and its events."""
     events = []
-    config = WorkerConfig(
-        device=torch.device("cpu"),
-        seed=0,
-        budget_bytes=1 << 30,
-        measure=("latency",),
-        warm_heap=False,
-        max_warm_up_s=0.05,
-        watched=Device(uuid=None),
-    )
+    config = worker_config(measure=("latency",), max_warm_up_s=0.05)
     measurer = Measurer(config, events.append)
     cases = [Case(backend=name, problem=problem) for name in names]
     measurer.check(cases)

@@ -1,30 +1,19 @@
 """One trial, in this process and without a budget: what it computes, and how it fails."""
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
 import pytest
-import torch
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.machine.nvml import Device
 from attnbench.harness.measure.memory_budget import Budget
-from attnbench.harness.worker.phases import WorkerConfig
 from attnbench.harness.worker.wall import try_length
 from attnbench.impls import Problem
 from tests.conftest import FAKE_BACKENDS
+from tests.harness.worker.configs import worker_config
 
-CONFIG = WorkerConfig(
-    device=torch.device("cpu"),
-    seed=0,
-    budget_bytes=1 << 30,
-    measure=(),
-    warm_heap=False,
-    max_warm_up_s=1,
-    watched=Device(),
-)
+CONFIG = worker_config()
 
 
 SLOWLY_MADE = '''
@@ -101,7 +90,7 @@ def test_compiling_is_no_part_of_a_trial_also_if_the_call_then_runs_out_of_memor
 
 
 def test_a_trial_on_a_gpu_waits_for_its_kernels_and_runs_out_of_the_gpus_memory(fake_gpu) -> None:
-    config = replace(CONFIG, device=torch.device("cuda", 0), budget_bytes=8 << 20)
+    config = worker_config("cuda", budget_bytes=8 << 20)
     budget = Budget(config.budget_bytes, config.device)
     fake_gpu.kernel_s["mul_"] = 0.25
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness import scenario
+from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.start import RunOptions, start_run
 from attnbench.harness.scenario.selection import Selection
-from attnbench.harness.terminal.progress import QuietProgress
 from tests.fakes.nvml.driver import H100, UUID
 from tests.made_runs import read_rows
 
@@ -43,7 +43,7 @@ def rows(tmp_path, monkeypatch, fake_nvml):
             *(f"{key.replace('__', '.')}={value}" for key, value in more.items()),
         ]
         planned = scenario.from_axes({"backends": backends, **shape}, changes)
-        options = RunOptions(command=["test"], listener=QuietProgress(), gpu_uuid=gpu_uuid)
+        options = RunOptions(command=["test"], listener=Listener(), gpu_uuid=gpu_uuid)
         result = start_run(planned, tmp_path, 0, Selection(), options)
         return read_rows(result.path)
 

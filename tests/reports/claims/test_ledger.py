@@ -14,9 +14,8 @@ from attnbench.reports.claims.ledger import (
     merged,
 )
 from attnbench.reports.claims.subjects.claims import tables
-from attnbench.reports.data.load import frame
+from attnbench.reports.data import load
 from attnbench.reports.data.read import Run, read_run
-from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import Meta, run_meta
 from tests.conftest import ROOT
 from tests.made_runs import (
@@ -108,7 +107,7 @@ def test_runs_of_one_device_share_a_ledger_and_another_device_has_its_own(tmp_pa
         for name, of in meta.items()
     }
     assert sorted(line[0] for line in lines_of(runs, twins)) == sorted(IDS)
-    assert " on Another CPU (cpu)" in ledgers(records(frame(runs)), meta)
+    assert " on Another CPU (cpu)" in ledgers(load.rows_of(runs), meta)
 
 
 def test_findings_count_where_no_case_has_a_row(tmp_path: Path) -> None:
@@ -119,7 +118,7 @@ def test_findings_count_where_no_case_has_a_row(tmp_path: Path) -> None:
 
 
 def lines_of(runs: Sequence[Run], meta: Meta) -> list[tuple[str, ...]]:
-    found = ledgers(records(frame(runs)), meta)
+    found = ledgers(load.rows_of(runs), meta)
     return [line for claims in found.values() for table in tables(claims) for line in table.rows]
 
 

@@ -45,8 +45,9 @@ def halves() -> Rows:
     ]
 
 
-def two_backends(loop_ms: float, **changes: Any) -> Rows:
-    return [timed("naive", loop_ms, layer(256), **changes), timed("fused", 1.0, layer(256))]
+def two_backends(loop_ms: float, seq_len: int = 256, **changes: Any) -> Rows:
+    of = layer(seq_len)
+    return [timed("naive", loop_ms, of, **changes), timed("fused", 1.0, of)]
 
 
 def growing(backend: str, per_token: float, per_pair: float, crossing: float = 0.0) -> Rows:
@@ -215,17 +216,26 @@ def test_each_backend_has_its_verdict(
     assert {part.of: part.verdict for part in claim.parts} == wanted
 
 
-def test_numbers_are_those_that_decide(tmp_path: Path) -> None:
-    shape = {"batch": 2, "dtype": "bf16"}
-    exact = [timed("fused", 1.0, problem(n, 8, **shape)) for n in LENGTHS]
-    text = ledger_of(tmp_path / "a", *exact)["C1"].parts[0].numbers
-    assert text.startswith("64 bytes per N², where 2 B h e is 64")
-    assert "100\u00a0000\u00a0000 elements, 190.7 MiB" in text
-    equal = over_heads(256, 512)
-    text = ledger_of(tmp_path / "b", *equal)["C3c"].parts[0].numbers
-    low, high = map(float, text.rpartition("(")[2].rstrip(")").split(" to "))
-    assert 1 / 1.05 < low < high < 1.05  # the interval that the verdict comes from
-    text = ledger_of(tmp_path / "c", *growing("fused", 2e-3, 2e-6))["C2"].parts[0].numbers
-    assert "by FLOPs at N = 1024" in text  # 2 d
-    text = ledger_of(tmp_path / "d", *split((4096, 8192), 2e-3))["C10"].parts[0].numbers
-    assert "10 % of the layer is outside its core at N = 8k" in text.replace("\u00a0", " ")
+WIDE = [timed("fused", 1.0, problem(n, 8, batch=2, dtype="bf16")) for n in LENGTHS]
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "wanted"),
+    [
+        ("C1", WIDE, "64 bytes per N², where 2 B h e is 64"),
+        ("C1", WIDE, "100\u202f000\u202f000 elements, 190.7 MiB"),
+        ("C2", growing("fused", 2e-3, 2e-6), "by FLOPs at N = 1024"),  # 2 d
+        ("C10", split((4096, 8192), 2e-3), "10 % of the layer is outside its core at N = 8k"),
+        ("C3a", over_heads(256, 512), "h = 1 to 8; in all 2 supported"),
+        ("C4", [*two_backends(1.5), *two_backends(0.8, seq_len=512)], "equal: yes; refuted: loop"),
+    ],
+)
+def test_numbers_are_those_that_decide(tmp_path: Path, name: str, made: Rows, wanted: str) -> None:
+    (part,) = ledger_of(tmp_path, *made)[name].parts
+    assert wanted in part.numbers.replace("\u00a0", " ")
+
+
+def test_the_interval_that_is_shown_is_the_one_that_decides(tmp_path: Path) -> None:
+    (part,) = ledger_of(tmp_path, *over_heads(256, 512))["C3c"].parts
+    low, high = map(float, part.numbers.partition("(")[2].partition(")")[0].split(" to "))
+    assert 1 / 1.05 < low < high < 1.05

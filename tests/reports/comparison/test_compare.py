@@ -1,20 +1,18 @@
 """reports/comparison/compare.py: what is compared with what, and what the comparison says."""
 
-from math import isnan
-
 import pytest
 
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.run.environments import COMPARED_FACTS
 from attnbench.reports.comparison import text as compare_text
 from attnbench.reports.comparison.compare import (
-    FACTS,
     DifferentDevices,
-    NotComparable,
     compare_backends,
     compare_runs,
 )
 from attnbench.reports.data.noise_floor import newest_noise_floor
 from attnbench.reports.data.read import BadRun
+from attnbench.reports.data.run_meta import FACTS
 from tests.made_runs import (
     PLANNED,
     case,
@@ -23,7 +21,6 @@ from tests.made_runs import (
     floor_file,
     problem,
     retold,
-    row,
     starts,
     write_run,
 )
@@ -40,31 +37,13 @@ def test_facts_are_those_that_a_resumed_run_must_share():
     assert FACTS == COMPARED_FACTS
 
 
-def test_cases_on_one_side_only_are_listed(run):
-    more = [*PLANNED, case("sdpa", problem(1024))]
-    found = compare_runs(run, fake_run(run.parent, 2, planned=more), None)
-    assert [(one.verdict, one.reasons) for one in found.verdicts if one.metric == "status"] == [
-        ("absent", ())
-    ]
-    assert "1 case absent from base" in " ".join(compare_text.sentences(found))
-
-
-def test_a_broken_case_is_named_with_its_reason(run):
-    first = PLANNED[0]["case"]
-    broken = changed(
-        run, "broken", lambda one: row(PLANNED[0], "oom") if one["case"] == first else one
-    )
-    said = " ".join(compare_text.sentences(compare_runs(run, broken, None)))
-    assert f"Broken: {first}, measured before, out of memory now" in said
-
-
 def test_runs_without_a_case_in_common_are_refused(run):
-    with pytest.raises(NotComparable, match="no case in common"):
+    with pytest.raises(BadInput, match="no case in common"):
         compare_runs(run, fake_run(run.parent, 2, planned=[case("sdpa", problem(1024))]), None)
 
 
 def test_an_empty_run_is_refused(run):
-    with pytest.raises(NotComparable, match="no case has a row"):
+    with pytest.raises(BadInput, match="no case has a row"):
         compare_runs(run, write_run(run.parent, PLANNED, [], name="empty"), None)
 
 
@@ -76,11 +55,6 @@ def test_gpus_of_one_kind_with_other_uuids_are_different_devices(run):
     with pytest.raises(DifferentDevices, match="device_uuid differs"):
         compare_runs(one, other, None)
     assert compare_runs(one, other, None, allow_different_devices=True)
-
-
-def test_a_cpu_and_a_gpu_are_different_devices(run):
-    with pytest.raises(DifferentDevices):
-        compare_runs(run, retold(fake_run(run.parent, 2), device="cuda", device_name="GPU"), None)
 
 
 def test_another_commit_is_told_and_is_no_other_environment(run):
@@ -95,7 +69,7 @@ def test_another_commit_is_told_and_is_no_other_environment(run):
 
 def test_a_baseline_that_shares_no_problem_is_refused(run):
     cases = [case("naive", problem(256)), case("fused", problem(512))]
-    with pytest.raises(NotComparable, match="no other backend"):
+    with pytest.raises(BadInput, match="no other backend"):
         compare_backends(fake_run(run.parent, 2, planned=cases), "fused", None)
 
 
@@ -152,22 +126,13 @@ def test_markdown_of_very_many_cases_stays_short_and_names_the_worst(run):
     assert "300 more lines are left out" in text
 
 
-def test_two_runs_say_what_would_tell_how_much_runs_differ(run):
-    found = compare_runs(run, fake_run(run.parent, 2, 3.0), None)
-    assert {one.verdict for one in found.verdicts if one.metric == "latency"} == {"undecided"}
-    assert isnan(found.mean.low)
-    assert "selfcheck here in three or more separate starts" in " ".join(
-        compare_text.sentences(found)
-    )
-
-
 def test_separate_starts_of_the_check_say_how_much_runs_differ(run):
     slow = fake_run(run.parent, 2, 1.9)
     starts(run.parent, 0.05, count=2)
     assert not any(one.worse for one in compare_runs(run, slow, None).verdicts)
     starts(run.parent, 0.05, count=3, first=3)
     found = compare_runs(run, slow, None)
-    assert found.noise_floor.starts == 5
+    assert found.rules.floor.starts == 5
     assert all(one.worse for one in found.verdicts if one.metric == "latency")
     said = " ".join(compare_text.sentences(found))
     assert "that runs differ here, by 5 self-checks within 4.0 hours" in said

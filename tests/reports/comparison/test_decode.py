@@ -21,9 +21,9 @@ def compared(parent: Path, *, base: dict[str, Any], new: dict[str, Any]) -> Comp
 
 
 def column_of(comparison: Comparison) -> list[str]:
-    titles, lines = compare_text.table(comparison)
     """Of the lines that are about a latency."""
-    return [cell for line in lines if (cell := line[titles.index(decode.TITLE)])]
+    table = compare_text.table(comparison)
+    return [cell for line in table.texts if (cell := line[table.columns.index(decode.TITLE)])]
 
 
 def test_json_has_rates_shares_and_reasons_of_both(tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ from attnbench.reports.comparison.devices import (
     device_of,
 )
 from attnbench.reports.comparison.devices_text import finding, repeats_text, spread_text
-from attnbench.reports.data.load import frame
+from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
 from tests.made_runs import case, problem, timed, write_run
 
@@ -83,7 +82,7 @@ TWO = (gpu(1), gpu(2, "node2"))
 
 def found_in(run: Path) -> Copies:
     read = [read_run(run)]
-    (found,) = copies_of(records(frame(read)), run_meta(read))
+    (found,) = copies_of(rows_of(read), run_meta(read))
     return found
 
 

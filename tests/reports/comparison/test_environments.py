@@ -1,4 +1,4 @@
-"""reports/comparison/environments.py: right if the truth is known, and as in attnbench compare."""
+"""Environments of a run compared: right if the truth is known, and as in attnbench compare."""
 
 import json
 from pathlib import Path
@@ -6,30 +6,24 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.comparison.compare import NotComparable, compare_runs
-from attnbench.reports.comparison.environments import (
-    EnvironmentComparison,
-    compare_environments,
-    differing,
-    environments,
-    exceptions,
-    finding,
-)
-from attnbench.reports.data.load import frame
+from attnbench.harness.files.errors import BadInput
+from attnbench.reports.comparison.compare import Comparison, compare_environments, compare_runs
+from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import by_environment, records
+from attnbench.reports.data.row_groups import by_environment
 from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.subjects.environments import exceptions, finding
 from tests.made_runs import quickstart, two_environments
 
 RATIOS = {"naive": 1.25, "fused": 1.0, "sdpa": 0.8}
 
 
-def comparisons(run: Path) -> list[EnvironmentComparison]:
+def comparisons(run: Path) -> list[Comparison]:
     read = [read_run(run)]
-    return compare_environments(records(frame(read)), run_meta(read))
+    return compare_environments(rows_of(read), run_meta(read))
 
 
-def verdicts(found: EnvironmentComparison) -> dict[str, set[str]]:
+def verdicts(found: Comparison) -> dict[str, set[str]]:
     by_backend: dict[str, set[str]] = {}
     for one in found.verdicts:
         if one.metric == "latency":
@@ -48,9 +42,9 @@ def rewritten(run: Path, change: Any) -> Path:
 
 def test_what_an_upgrade_did_is_found_for_every_backend(tmp_path: Path) -> None:
     (found,) = comparisons(two_environments(tmp_path, RATIOS))
-    assert (found.base, found.new) == ("old", "new")
+    assert (found.base.name, found.new.name) == ("old", "new")
     assert verdicts(found) == {"naive": {"slower"}, "fused": {"same"}, "sdpa": {"faster"}}
-    timed = [one for one in found.verdicts if one.metric == "latency"]
+    timed = found.latencies
     assert all(one.paired for one in timed)
     assert all(one.ratio == pytest.approx(RATIOS[one.shown.backend], rel=0.005) for one in timed)
     assert all(one.high / one.low < 1.01 for one in timed), "drift that both share has cancelled"
@@ -74,9 +68,7 @@ def test_the_page_and_the_command_have_the_same_verdicts(tmp_path: Path) -> None
         for one in verb.verdicts
     }
     assert verb.mean == found.mean
-    assert [(one.fact, one.base, one.new) for one in verb.differences] == [
-        ("torch", "2.11.0", "2.13.0")
-    ]
+    assert verb.differences == found.differences == [("torch", "2.11.0", "2.13.0")]
     assert not verb.rules.environment_differs, "it is what is compared"
 
 
@@ -128,42 +120,14 @@ def test_a_case_that_fails_in_one_environment_is_broken_there_and_a_missing_one_
     assert "measured before, crashed now: SIGSEGV" in ended
 
 
-def test_rows_of_other_sessions_are_compared_unpaired_with_a_remark(tmp_path: Path) -> None:
-    run = rewritten(two_environments(tmp_path, {}), lambda one: {**one, "session": one["case"]})
-    (found,) = comparisons(run)
-    timed = [one for one in found.verdicts if one.metric == "latency"]
-    assert not any(one.paired for one in timed)
-    assert all("unpaired" in one.reasons for one in timed)
-
-
-def test_one_process_each_decides_only_what_processes_cannot_explain(tmp_path: Path) -> None:
-    run = rewritten(
-        two_environments(tmp_path, {"naive": 1.25, "sdpa": 3.0}),
-        lambda one: {**one, "block_ms": one["block_ms"][:1], "processes": 1},
-    )
-    (found,) = comparisons(run)
-    timed = [one for one in found.verdicts if one.metric == "latency"]
-    assert all(one.paired for one in timed)
-    verdicts = {one.shown.backend: one.verdict for one in timed}
-    assert verdicts == {"naive": "undecided", "fused": "undecided", "sdpa": "slower"}
-    assert all("one_process" in one.reasons for one in timed)
-    assert "allows for the 30 % that processes may differ" in [*exceptions(found)][-1]
-
-
-def test_facts_that_differ_are_named_and_no_others(tmp_path: Path) -> None:
-    meta = read_run(two_environments(tmp_path, {})).meta
-    assert list(environments(meta)) == ["old", "new"]
-    assert differing(meta) == {"torch": ["2.11.0", "2.13.0"]}
-
-
 def test_a_run_of_one_environment_has_nothing_to_compare(tmp_path: Path) -> None:
     run = quickstart(tmp_path, lengths=(128, 256))
     assert comparisons(run) == []
-    rows = records(frame([read_run(run)]))
+    rows = rows_of([read_run(run)])
     assert list(by_environment(rows)) == [None]
     assert by_environment([]) == {None: []}
     with pytest.raises(
-        NotComparable,
+        BadInput,
         match="no environment 'old' in this run; it was measured in one, without --python",
     ):
         compare_runs(run, run, None, pythons=("old", "new"))
@@ -175,9 +139,7 @@ def test_environments_of_two_runs_are_compared_by_case(tmp_path: Path) -> None:
     found = compare_runs(base, new, None, pythons=("new", "new"))
     assert not found.rules.same_run
     assert len([one for one in found.verdicts if one.metric == "latency"]) == 6
-    with pytest.raises(
-        NotComparable, match="no environment 'never' in this run; there are: old, new"
-    ):
+    with pytest.raises(BadInput, match="no environment 'never' in this run; there are: old, new"):
         compare_runs(base, new, None, pythons=("old", "never"))
 
 

@@ -13,8 +13,7 @@ def test_ids_of_two_cards_differ() -> None:
     ids = [
         name
         for card in ("card-wall", "card-memory")
-        for version in drawn(QUICKSTART, BACKENDS, card) or ()
-        for name in re.findall(r'id="([^"]*)"', version)
+        for name in re.findall(r'id="([^"]*)"', drawn(QUICKSTART, BACKENDS, card, {}))
     ]
     assert len(ids) == len(set(ids)) == 8
 
@@ -23,7 +22,7 @@ def test_every_class_of_a_drawing_is_in_the_style_sheet() -> None:
     from importlib.resources import files
 
     css = files("attnbench.reports.pages").joinpath("pictures.css").read_text(encoding="utf-8")
-    every = [*(drawn(QUICKSTART, BACKENDS, "a") or ()), *(drawn(PLOT, BACKENDS, "b") or ())]
+    every = [drawn(QUICKSTART, BACKENDS, "a", {}), drawn(PLOT, BACKENDS, "b", {})]
     used = {
         name
         for text in every

@@ -22,7 +22,6 @@ def test_panels_without_crosses_reserve_no_room_for_them(tmp_path: Path) -> None
             Figure(
                 title="",
                 caption="",
-                description="",
                 panels=(panel,),
                 table=Table(title="", columns=(), rows=()),
             ),
@@ -37,7 +36,7 @@ def test_panels_without_crosses_reserve_no_room_for_them(tmp_path: Path) -> None
 
 def figure_of(*panels: Panel, **fields: Any) -> Figure:
     empty = Table(title="", columns=(), rows=())
-    return Figure(title="", caption="", description="", panels=panels, table=empty, **fields)
+    return Figure(title="", caption="", panels=panels, table=empty, **fields)
 
 
 def small(title: str, *names: str, most: float = 2.0) -> Panel:
@@ -60,5 +59,5 @@ def test_series_that_are_no_backends_have_colours_and_a_legend_of_their_own() ->
     assert text.count("var(--b0)") > 0 < text.count("var(--b1)")
     assert "data-b=" not in text.partition('class="points"')[0], "the page's legend is not about it"
     of_page = plots.svg(figure_of(small("one", *names)), ("sdpa", "fused"), "f1", {})
-    assert "1 head" not in of_page.partition("<title>")[0]
+    assert "1 head" not in of_page.partition("</desc>")[2].partition("<title>")[0]
     assert len(text) > len(of_page)

@@ -152,4 +152,4 @@ def test_seeds_are_compared_with_themselves() -> None:
     for one in many:
         one["seen_loss_nats"] = one["loss_nats"] - 1.0 - one["train_seed"]
     (part,) = claims([*few, *many])["Q7"].parts
-    assert ", 6.00 nats (" in part.numbers
+    assert ", 6.00 (" in part.numbers

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.learning.findings import TrainedHeads
+from attnbench.harness.learning.findings import TrainedGradients, TrainedHeads, TrainedProjections
 from attnbench.harness.rows.findings import findings_of
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
@@ -15,21 +15,8 @@ from attnbench.reports.elements import Figure
 from attnbench.reports.learning.maps import favourite, tokens_attended
 from attnbench.reports.learning.subjects.trained_heads import subject
 from attnbench.reports.learning.subjects.trained_projections import trained_attentions
-from attnbench.reports.learning.trained import (
-    HeadCount,
-    accuracy,
-    accuracy_over_noise,
-    by_removed_heads,
-    levels_of,
-    losses_over_left,
-    overfit,
-    points_lost,
-    results,
-    rises,
-    trained_models,
-)
+from attnbench.reports.learning.trained import TaskResult, results, trained_models
 from tests.reports.fake_trainings import (
-    CLEAR,
     N,
     gradients,
     projected,
@@ -39,59 +26,58 @@ from tests.reports.fake_trainings import (
     with_trainings,
 )
 
-ONE_LEVEL = {"noise_levels_ratio": None, "noise_levels_accuracy_ratio": None}
+NO_LEVELS = {"noise_levels_ratio": None, "noise_levels_accuracy_ratio": None}
 
 
-def of(accuracies: dict[int, list[float]]) -> Any:
-    (found,) = results(trainings({"recall": accuracies}))
+def of(accuracies: dict[int, list[float]], **fields: Any) -> TaskResult:
+    made = [one | fields for one in trainings({"recall": accuracies})]
+    (found,) = results(findings_of(TrainedHeads, made))
     return found
 
 
-def count_of(*findings: dict[str, Any]) -> HeadCount:
-    (found,) = results(list(findings))
-    return found.counts[0]
+def one_training(**fields: Any) -> TrainedHeads:
+    return of({2: [0.9]}, **fields).counts[0].trainings[0]
 
 
-def test_the_fewest_heads_within_two_points_of_the_best_are_enough() -> None:
-    found = {one.task: one for one in results(CLEAR)}
-    assert found["recall"].enough.heads == 1
-    assert found["six_relations"].enough.heads == 8
-    assert found["six_relations"].of("worse") == [1, 2]
-    unclear = of({1: [0.90, 0.99, 0.80, 0.99, 0.99], 2: [0.99] * 5})
-    assert unclear.of("undecided") == [1]
-    assert unclear.enough.heads == 2
+STEADY = [0.98, 0.99, 0.98, 0.99, 0.98]
+EASY = [0.5, 0.6, 0.7, 0.8, 0.9]  # the seeds differ by more than the heads do
 
 
-def test_numbers_of_heads_are_compared_seed_by_seed() -> None:
-    """The seeds differ by more than the heads do, and the difference is the same for each."""
-    easy = [0.5, 0.6, 0.7, 0.8, 0.9]
-    found = of({1: [one - 0.05 for one in easy], 2: easy})
-    assert found.of("worse") == [1]
-    behind = found.best.more(found.counts[0], accuracy)
-    assert (behind.low, behind.high) == (pytest.approx(0.05), pytest.approx(0.05))
-
-
-def test_one_seed_decides_nothing() -> None:
-    found = of({1: [0.5], 2: [0.9]})
-    assert found.of("undecided") == [1]
-    assert isnan(found.best.accuracy.low)
+@pytest.mark.parametrize(
+    ("accuracies", "enough", "worse", "undecided"),
+    [
+        ({1: STEADY, 2: STEADY}, 1, [], []),
+        ({1: [0.1] * 5, 2: [0.4, 0.44, 0.5, 0.38, 0.41], 8: STEADY}, 8, [1, 2], []),
+        ({1: [0.90, 0.99, 0.80, 0.99, 0.99], 2: [0.99] * 5}, 2, [], [1]),
+        ({1: [one - 0.05 for one in EASY], 2: EASY}, 2, [1], []),  # seed by seed
+        ({1: [0.5], 2: [0.9]}, 2, [], [1]),
+    ],
+)
+def test_the_fewest_heads_within_two_points_of_the_best_are_enough(
+    accuracies: dict[int, list[float]], enough: int, worse: list[int], undecided: list[int]
+) -> None:
+    found = of(accuracies)
+    assert (found.enough.heads, found.of("worse"), found.of("undecided")) == (
+        enough,
+        worse,
+        undecided,
+    )
 
 
 def test_a_number_of_heads_is_worth_its_time_if_it_is_surely_better_than_every_faster_one() -> None:
     found = of({1: [0.90, 0.91, 0.92], 2: [0.5] * 3, 4: [0.91, 0.92, 0.93], 8: [0.9, 0.99, 0.9]})
     assert [one.heads for one in found.counts if one.is_worth] == [1, 4]
+    assert isnan(of({1: [0.5]}).best.accuracy.low)
 
 
 @pytest.mark.parametrize("broken", [{"task": 3}, {"heads": 0}, {"accuracy_ratio": 1.5}])
 def test_findings_that_lack_something_are_left_out(broken: dict[str, Any]) -> None:
-    assert results([training("recall", 1, 0, 0.5) | broken]) == []
-    assert results("none") == []
+    assert findings_of(TrainedHeads, [training("recall", 1, 0, 0.5) | broken]) == []
 
 
 def test_quality_without_times_is_still_quality() -> None:
-    best = count_of(*(training("recall", 1, seed, 0.5, step_ms=None) for seed in range(5)))
-    assert best.step.units == 0
-    assert best.accuracy.value == 0.5
+    best = of({1: [0.5] * 5}, step_ms=None).best
+    assert (best.step.units, best.accuracy.value) == (0, 0.5)
 
 
 def test_metrics_are_means_over_heads_and_intervals_over_seeds() -> None:
@@ -103,20 +89,20 @@ def test_metrics_are_means_over_heads_and_intervals_over_seeds() -> None:
 
 def test_removing_heads_is_judged_by_the_rise_of_the_loss() -> None:
     four = of({4: [0.9] * 5}).counts[0]
-    assert rises(four.trainings[0]) == pytest.approx([0, 0.1, 0.2, 0.3])
-    left = {heads: one.value for heads, one in losses_over_left(four, "pruned").items()}
+    assert four.trainings[0].rises_nats == pytest.approx([0, 0.1, 0.2, 0.3])
+    left = {heads: one.value for heads, one in four.losses_over_left("pruned").items()}
     assert left == pytest.approx({4: 0.1, 3: 0.2, 2: 0.3, 1: 0.4, 0: 0.5})
-    assert overfit(four.trainings[0]) == pytest.approx(0.01)
+    assert four.trainings[0].overfit_nats == pytest.approx(0.01)
+    costs = of({8: [0.9]}).counts[0].costs_over_left()
+    assert [(one.left, one.time_ratio.value) for one in (costs[0], costs[-1])] == [(8, 1), (0, 0.4)]
 
 
 @pytest.mark.parametrize(
-    ("removed", "wanted"),
-    [(None, {0: 0.1, 1: 0.2}), ([0, 4], {0: 0.1, 4: 0.2}), ([0], {}), ([4, 0], {})],
+    ("removed", "wanted"), [(None, {0: 0.1, 1: 0.2}), ([0, 4], {0: 0.1, 4: 0.2})]
 )
 def test_a_loss_is_of_so_many_removed_heads(removed: Any, wanted: dict[int, float]) -> None:
-    made = training("copy", 4, 0, 0.9, pruned_loss_nats=[0.1, 0.2], pruned_removed_heads=removed)
-    (one,) = findings_of(TrainedHeads, [made])
-    assert by_removed_heads(one, "pruned") == wanted
+    one = one_training(pruned_loss_nats=[0.1, 0.2], pruned_removed_heads=removed)
+    assert one.loss_by_removed_heads("pruned") == wanted
 
 
 def test_bounds_of_shares_stay_between_nothing_and_all(tmp_path: Path) -> None:
@@ -136,57 +122,41 @@ def test_a_map_looks_where_most_of_its_weight_is() -> None:
     assert tokens_attended([[1 / N] * N] * N) == pytest.approx(N)
 
 
-# ---- noise ---------------------------------------------------------------------------------------
-
-
 def test_levels_of_noise_come_in_order_and_begin_without_it() -> None:
-    shuffled = {"noise_levels_ratio": [2.0, 0.5], "noise_levels_accuracy_ratio": [0.1, 0.6]}
-    count = count_of(*(training("copy", 2, seed, 0.9, **shuffled) for seed in range(5)))
-    found = {level: one.value for level, one in accuracy_over_noise(count).items()}
+    levels = {"noise_levels_ratio": [2.0, 0.5], "noise_levels_accuracy_ratio": [0.1, 0.6]}
+    count = of({2: [0.9] * 5}, **levels).counts[0]
+    found = {level: one.value for level, one in count.accuracy_over_noise().items()}
     assert list(found) == [0.0, 0.5, 2.0]
     assert found == pytest.approx({0.0: 0.9, 0.5: 0.6, 2.0: 0.1})
-    assert count.mean(points_lost).value == pytest.approx(55)
+    assert count.mean("points_lost").value == pytest.approx(55)
 
 
-def test_rows_of_one_level_are_read_and_share_it_with_others() -> None:
-    old, several = training("copy", 2, 0, 0.9, **ONE_LEVEL), training("copy", 2, 1, 0.8)
-    assert levels_of(count_of(old).trainings[0]) == {0.5: 0.45}
-    assert list(accuracy_over_noise(count_of(old, several))) == [0.0, 0.5]
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"noise_levels_ratio": [0.5], "noise_levels_accuracy_ratio": [0.5, 0.6]},
-        {**ONE_LEVEL, "noise_ratio": None},
-        {**ONE_LEVEL, "noisy_accuracy_ratio": None},
-    ],
-)
-def test_noise_that_is_not_whole_is_not_known(broken: dict[str, Any]) -> None:
-    count = count_of(training("copy", 2, 0, 0.8, **broken))
-    assert levels_of(count.trainings[0]) == accuracy_over_noise(count) == {}
-    assert points_lost(count.trainings[0]) is None
-
-
-# ---- gradients and projections -------------------------------------------------------------------
+def test_rows_of_one_level_are_read_and_unknown_noise_takes_nothing() -> None:
+    assert one_training(**NO_LEVELS).accuracy_by_noise == {0.5: 0.45}
+    for unknown in ("noise_ratio", "noisy_accuracy_ratio"):
+        one = one_training(**NO_LEVELS, **{unknown: None})
+        assert (one.accuracy_by_noise, one.points_lost) == ({}, None)
 
 
 def test_models_have_their_fades_and_norms_over_seeds() -> None:
-    attention, gru = trained_models([*gradients("attention", 0.0), *gradients("gru")])
+    made = [*gradients("attention", 0.0), *gradients("gru")]
+    attention, gru = trained_models(findings_of(TrainedGradients, made))
     assert (attention.model, len(attention.trainings)) == ("attention", 5)
     fade, norms = gru.fade("after"), gru.norms()
     assert fade.value == pytest.approx(-0.1)
     assert fade.low < fade.value < fade.high < 0
     values = [norm.value for norm in norms.values() if norm]
     assert values == pytest.approx([1.0, 0.9, 0.8], abs=1e-3)
-    (dead,) = trained_models(gradients("gru", gradient_norms_after=[1.0, 0.0]))
+    made = gradients("gru", gradient_norms_after=[1.0, 0.0])
+    (dead,) = trained_models(findings_of(TrainedGradients, made))
     assert dead.norms()[2] is None, "a norm of zero has no geometric mean"
 
 
 def test_attentions_are_compared_with_the_exact_one_seed_by_seed() -> None:
     """The seeds differ by more than the attentions do, and the difference is the same for each."""
     given = [("newer", 0.5, 1.0), ("trained", 0.8, 2.0), ("exact", 0.9, 4.0)]
-    found = trained_attentions([made for one in given for made in projected(*one)])["recall"]
+    made = [one for of in given for one in projected(*of)]
+    found = trained_attentions(findings_of(TrainedProjections, made))["recall"]
     exact, trained, _ = found
     assert [one.name for one in found] == ["exact", "trained, from means", "newer"]
     assert trained.less
@@ -194,6 +164,6 @@ def test_attentions_are_compared_with_the_exact_one_seed_by_seed() -> None:
     assert (trained.less.low, trained.less.high) == (pytest.approx(10), pytest.approx(10))
     assert trained.time_ratio.value == pytest.approx(0.5)
     assert exact.less is exact.time_ratio is None
-    ((alone,),) = trained_attentions(projected("pooled", 0.5, 1.0)).values()
+    made = projected("pooled", 0.5, 1.0)
+    ((alone,),) = trained_attentions(findings_of(TrainedProjections, made)).values()
     assert alone.less is None
-    assert alone.peak_bytes == 1 << 20

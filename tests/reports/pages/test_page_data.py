@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import frame
+from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import records
 from attnbench.reports.pages.page_data import page_data
 from tests.made_runs import case, problem, quickstart, row, write_run
 
@@ -31,9 +30,8 @@ def samples(packed: list[Any]) -> list[list[list[float]]]:
 
 
 def test_every_value_comes_back_and_floats_have_five_digits(tmp_path: Path) -> None:
-    table = frame([read_run(quickstart(tmp_path))])
-    document = json.loads(page_data(table, PLENTY))
-    rows = records(table)
+    rows = rows_of([read_run(quickstart(tmp_path))])
+    document = json.loads(page_data(rows, PLENTY))
     for name, column in document["columns"].items():
         for place, exact in enumerate(one[name] for one in rows):
             wanted = pytest.approx(exact, rel=1e-4) if isinstance(exact, float) else exact
@@ -53,7 +51,7 @@ def test_samples_become_medians_and_are_then_left_out_as_room_gets_short(
 ) -> None:
     cases = [case("fused", problem(n)) for n in (128, 256)]
     rows = [row(one, block_ms=[[[1.0, 5.0, 2.0] * 300, [4.0]], []]) for one in cases]
-    table = frame([read_run(write_run(tmp_path, cases, rows))])
+    table = rows_of([read_run(write_run(tmp_path, cases, rows))])
     whole, rest = (len(page_data(table, most)) for most in (PLENTY, 0))
     assert json.loads(page_data(table, whole))["kind"] == "calls"
     thin = json.loads(page_data(table, rest + 100))

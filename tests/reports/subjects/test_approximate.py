@@ -5,7 +5,7 @@ from pathlib import Path
 from attnbench.reports.elements import Figure
 from attnbench.reports.subjects import approximate
 from tests.made_runs import inexact
-from tests.reports.rendering import figures_of, rows_of, sentences, subject_of
+from tests.reports.rendering import figures_of, sentences, subject_of
 
 
 def test_an_output_that_carries_no_information_is_no_dot_and_the_page_says_why(
@@ -30,13 +30,6 @@ def test_rows_of_earlier_versions_have_no_cosine_and_are_drawn(tmp_path: Path) -
     assert found.card is not None
     assert isinstance(found.card.picture, Figure)
     assert "linformer" in [one.backend for one in found.card.picture.panels[0].series]
-
-
-def test_if_no_output_carries_information_nothing_is_faster(tmp_path: Path) -> None:
-    run = inexact(tmp_path, backends=("sdpa", "linformer"), cosines={"linformer": 0.004})
-    (group,) = approximate.approximating(rows_of(run))
-    assert approximate.crossovers(group) == []
-    assert approximate.finding(group).startswith("nothing to trade time for")
 
 
 def test_pools_are_a_method_of_their_own() -> None:

@@ -45,11 +45,11 @@ def dominances(rows: list[Row]) -> dict[str, block.Dominance]:
 def test_half_of_the_time_is_between_the_lengths_that_are_certain(tmp_path: Path) -> None:
     found = dominances(rows_of(block_run(tmp_path)))
     fused, sdpa = found["fused"], found["sdpa"]
-    assert (fused.less_at, fused.more_from) == ([64, 128], 512)
-    assert fused.half_at == pytest.approx(226, rel=0.05)
+    assert (fused.half.fails_at, fused.half.start) == ((64, 128), 512)
+    assert fused.half.even_at == pytest.approx(235, rel=0.05)
     assert fused.by_flops == pytest.approx(2 * D)
     assert fused.text.startswith("from N = 512 on (less up to 128, half at about ")
-    assert (sdpa.more_from, sdpa.text) == (None, "at no N up to 1k")
+    assert (sdpa.half.start, sdpa.text) == (None, "at no N up to 1k")
     assert sdpa.by_flops_text == "N = 256"
 
 
@@ -68,7 +68,7 @@ def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:
         row["block_ms"] = [row["block_ms"][0][:1]]
         row["session"] = None
     fused = dominances(rows)["fused"]
-    assert fused.more_from is None
+    assert fused.half.start is None
     assert re.fullmatch(r"undecided at N = 1k, where it takes [\d.]+ %", fused.text)
 
 
@@ -77,7 +77,7 @@ def test_disturbed_times_decide_nothing(tmp_path: Path) -> None:
     for row in rows:
         row["contended_blocks"], row["blocks"] = 8, 8
     fused = dominances(rows)["fused"]
-    assert (fused.more_from, fused.less_at) == (None, [])
+    assert (fused.half.start, fused.half.fails_at) == (None, ())
     assert fused.text.endswith(" while other work competed for the cores")
 
 

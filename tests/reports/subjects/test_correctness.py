@@ -7,7 +7,7 @@ from attnbench.reports.data.row_groups import Row
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Badge
 from attnbench.reports.subjects import correctness
-from attnbench.reports.subjects._badges import badges
+from attnbench.reports.subjects.summary import badges
 from tests.made_runs import inexact
 from tests.reports.rendering import blocks_of, rows_of, sentences, tables_of
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from attnbench.reports.data.row_groups import Row
 from attnbench.reports.elements import Figure
 from attnbench.reports.subjects import crossover as subject
 from attnbench.reports.subjects._crossovers import Crossover, crossover
@@ -17,15 +18,17 @@ def test_a_crossover_is_found_between_two_lengths_and_placed_by_interpolation(
     rows = rows_of(inexact(tmp_path))
     found = crossover(rows, "linformer", "sdpa")
     assert found is not None
-    assert (found.slower_to, found.faster_from) == (1024, 2048)
+    assert (found.last_fail, found.start) == (1024, 2048)
     assert found.even_at == pytest.approx(1536, rel=0.05)
-    assert found.text == "from N = 2k on (slower up to 1k, even at about 1500)"
-    never, always = crossover(rows, "rnn", "sdpa"), crossover(rows, "sdpa", "fused")
-    assert never is not None
-    assert always is not None
-    assert (never.faster_from, never.text) == (None, "not up to N = 4k")
-    assert (always.faster_from, always.text) == (256, "at every N from 256 to 4k")
+    assert text_of(found) == "from N = 2k on (slower up to 1k, even at about 1500)"
+    assert text_of(crossover(rows, "rnn", "sdpa")) == "at no N up to 4k"
+    assert text_of(crossover(rows, "sdpa", "fused")) == "at every N from 256 to 4k"
     assert crossover(rows, "linformer", "naive") is None
+
+
+def text_of(found: Crossover | None) -> str:
+    assert found is not None
+    return found.text("slower", "even")
 
 
 SLOWER, OPEN, FASTER = [2.0, 2.02], [0.5, 2.2], [0.5, 0.51]
@@ -47,8 +50,8 @@ def of_blocks(parent: Path, *at: list[float]) -> Crossover:
 
 def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path: Path) -> None:
     found = of_blocks(tmp_path, SLOWER, OPEN, FASTER)
-    assert (found.slower_to, found.faster_from) == (128, 512)
-    assert found.text.startswith("at N = 512, the longest (slower up to 128, even at about ")
+    assert (found.last_fail, found.start) == (128, 512)
+    assert text_of(found).startswith("at N = 512, the longest (slower up to 128, even at about ")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +59,7 @@ def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path:
     [
         ((FASTER, FASTER, OPEN), "only at N = 128 and 256"),
         ((FASTER, SLOWER), "only at N = 128"),
-        ((SLOWER, OPEN), "not up to N = 256"),
+        ((SLOWER, OPEN), "at no N up to 256"),
         ((OPEN, SLOWER, FASTER, FASTER), "from N = 512 on (slower at 256, even at about "),
         ((OPEN, SLOWER, FASTER), "at N = 512, the longest (slower at 256, even at about "),
         ((OPEN, OPEN, FASTER), "at N = 512, the longest"),
@@ -66,7 +69,7 @@ def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path:
 def test_no_length_is_spoken_for_by_another_one(
     tmp_path: Path, at: tuple[list[float], ...], text: str
 ) -> None:
-    assert of_blocks(tmp_path, *at).text.startswith(text)
+    assert text_of(of_blocks(tmp_path, *at)).startswith(text)
 
 
 def test_even_is_where_what_was_measured_between_crosses_one(tmp_path: Path) -> None:
@@ -76,15 +79,51 @@ def test_even_is_where_what_was_measured_between_crosses_one(tmp_path: Path) -> 
     assert found.even_at == pytest.approx(359, rel=0.01)
     several = of_blocks(tmp_path / "several", SLOWER, below, above, FASTER)
     assert several.even_at is None
-    assert several.text == "at N = 1k, the longest (slower up to 128)"
+    assert text_of(several) == "at N = 1k, the longest (slower up to 128)"
 
 
-def test_an_output_that_carries_no_information_has_no_line(tmp_path: Path) -> None:
-    run = inexact(tmp_path, cosines={"linformer": 0.004, "linformer:64": -0.02})
-    card = subject_of(subject, run).card
+def findings_of(rows: list[Row]) -> list[str]:
+    """What is said of each challenger of the only problem."""
+    ((_, every),) = subject.challenged(rows)
+    return subject.finding(every).replace("\u00a0", " ").split("; ")
+
+
+def test_of_settings_of_one_approximation_one_is_named_with_its_error(tmp_path: Path) -> None:
+    assert findings_of(rows_of(inexact(tmp_path))) == [
+        "linformer is faster than fused from N = 1k on, faster than sdpa from N = 2k on"
+        " (error 12 % at N = 4k)",
+        "performer is faster than fused from N = 2k on, faster than sdpa at N = 4k, the longest"
+        " (error 5 % at N = 4k)",
+        "rnn is slower than fused and sdpa at every N from 256 to 4k",
+        "it does fewer FLOPs above N = 512",
+    ]
+
+
+def test_a_tie_is_not_called_slower(tmp_path: Path) -> None:
+    """With the same times at N = 256, and slower at every other."""
+    rows = rows_of(inexact(tmp_path, backends=("sdpa", "rnn")))
+    short = {row["backend"]: row for row in rows if row["seq_len"] == 256}
+    short["rnn"]["block_ms"] = short["sdpa"]["block_ms"]
+    assert findings_of(rows)[0] == "rnn is not clearly faster than sdpa up to N = 4k"
+
+
+@pytest.mark.parametrize(
+    ("backends", "drawn"),
+    [
+        (("fused", "sdpa", "linformer", "performer"), {"fused", "sdpa", "performer"}),
+        (("sdpa", "linformer"), None),
+    ],
+)
+def test_an_output_that_carries_no_information_has_no_line(
+    tmp_path: Path, backends: tuple[str, ...], drawn: set[str] | None
+) -> None:
+    card = subject_of(
+        subject, inexact(tmp_path, backends=backends, cosines={"linformer": 0.004})
+    ).card
+    if drawn is None:
+        assert card is None
+        return
     assert card is not None
     assert isinstance(card.picture, Figure)
-    drawn = {series.backend for panel in card.picture.panels for series in panel.series}
-    assert {"fused", "sdpa", "performer"} <= drawn
-    assert not {"linformer", "linformer:64"} & drawn
+    assert {series.backend for panel in card.picture.panels for series in panel.series} == drawn
     assert not any("linformer" in row[1] for row in card.picture.table.rows)

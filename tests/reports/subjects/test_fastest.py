@@ -6,7 +6,7 @@ from typing import Any
 
 from attnbench.reports.data.row_groups import Row, groups
 from attnbench.reports.elements import Card, Table
-from attnbench.reports.subjects import _latencies, fastest
+from attnbench.reports.subjects import fastest
 from attnbench.reports.subjects._race import finding, race
 from tests import made_runs
 from tests.made_runs import case, grid, inexact, problem, row, write_run
@@ -111,6 +111,6 @@ def test_a_cell_has_the_paired_ratio_of_the_verdict_not_that_of_the_medians() ->
 
     first, other = timed("fused", 1.0, 1.0), timed("sdpa", 2.0, 9.0)
     for one in (other, other | {"exactness": "approximate"}):
-        cell = _latencies.beside(one, race([first, one]))
+        cell = fastest.beside(one, race([first, one]))
         assert "×2.00" in cell
         assert "×9" not in cell

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import frame
+from attnbench.reports.data import load
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.subjects._memory_over_n import (
     MemoryCurve,
@@ -25,7 +24,7 @@ LENGTHS = (512, 1024, 2048, 4096, 8192)
 
 def curves(run: Path, heads: int = 8) -> dict[str, MemoryCurve]:
     read = [read_run(run)]
-    (family,) = families(records(frame(read)))
+    (family,) = families(load.rows_of(read))
     return {one.backend: one for one in memory_curves(family[heads], run_meta(read))}
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import frame
+from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import Row, records
+from attnbench.reports.data.row_groups import Row
 from attnbench.reports.data.run_meta import Meta, run_meta
 from attnbench.reports.elements import Block, Text
 from attnbench.reports.subjects import roofline
@@ -33,7 +33,7 @@ def calibrated_run(parent: Path, *, calibration: Any = CALIBRATION, **changes: A
 
 def rows_and_meta(parent: Path, **changes: Any) -> tuple[list[Row], Meta]:
     runs = [read_run(calibrated_run(parent, **changes))]
-    return records(frame(runs)), run_meta(runs)
+    return rows_of(runs), run_meta(runs)
 
 
 def test_share_limit_and_ridge_follow_from_the_peaks(tmp_path: Path) -> None:

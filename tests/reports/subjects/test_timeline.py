@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import pandas as pd
 import pytest
 
-from attnbench.reports.data.telemetry import COLUMNS
 from attnbench.reports.subjects._timeline import (
     MOST_POINTS,
     QUANTITIES,
@@ -18,18 +16,10 @@ CLOCK = QUANTITIES["gpu"][0]
 PERIOD_S = 0.2
 
 
-def samples(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            name: pd.Series([row.get(name) for row in rows], dtype=kind)
-            for name, kind in COLUMNS.items()
-        }
-    )
-
-
 def ticks(values: list[float | None], what: str = "a", start: int = 0) -> list[dict[str, Any]]:
     return [
         {"kind": "gpu", "t_ns": (start + place) * 200_000_000, "what": what, "sm_clock_mhz": y}
+        | {"clock_event_mask": None}
         for place, y in enumerate(values)
     ]
 
@@ -43,7 +33,7 @@ def test_a_line_belongs_to_the_backend_that_ran_and_breaks_between() -> None:
     ]
     found = {
         trace.backend: trace
-        for trace in traces(samples(rows), CLOCK, {"case a": "fused", "case b": "sdpa"}, PERIOD_S)
+        for trace in traces(rows, CLOCK, {"case a": "fused", "case b": "sdpa"}, PERIOD_S)
     }
     assert found["fused"].y == (1.0, 2.0, None, 4.0, None)
     assert found["fused"].x == pytest.approx((0, 0.2, 0.2, 0.6, 0.6))
@@ -53,7 +43,7 @@ def test_a_line_belongs_to_the_backend_that_ran_and_breaks_between() -> None:
 
 def test_a_silence_breaks_the_line_and_a_missing_value_is_no_point() -> None:
     rows = [*ticks([1.0, None, 2.0]), *ticks([3.0], start=20)]
-    (trace,) = traces(samples(rows), CLOCK, {"a": "fused"}, PERIOD_S)
+    (trace,) = traces(rows, CLOCK, {"a": "fused"}, PERIOD_S)
     assert trace.y == (1.0, 2.0, None, 3.0, None)
 
 
@@ -64,7 +54,7 @@ def test_ten_thousand_samples_are_few_points_with_the_same_extremes(gap: int) ->
         row | {"t_ns": row["t_ns"] * (gap if place % 3 else 1)}
         for place, row in enumerate(ticks(values))
     ]
-    (trace,) = traces(samples(rows), CLOCK, {"a": "fused"}, PERIOD_S)
+    (trace,) = traces(rows, CLOCK, {"a": "fused"}, PERIOD_S)
     known = [y for y in trace.y if y is not None]
     assert len(trace.x) <= MOST_POINTS
     assert len(known) > 100
@@ -72,21 +62,18 @@ def test_ten_thousand_samples_are_few_points_with_the_same_extremes(gap: int) ->
 
 
 def test_the_reasons_of_a_lowered_clock_are_counted() -> None:
-    assert throttling_text(samples(ticks([1.0]))) == ""
+    assert throttling_text(ticks([1.0])) == ""
     quiet = [row | {"clock_event_mask": 1} for row in ticks([1.0, 1.0])]
-    assert (
-        throttling_text(samples(quiet))
-        == "the clock was lowered for power or heat in none of 2 samples"
-    )
+    assert throttling_text(quiet) == "the clock was lowered for power or heat in none of 2 samples"
     busy = [
         row | {"clock_event_mask": 4 if place else 64} for place, row in enumerate(ticks([1.0] * 4))
     ]
     assert (
-        throttling_text(samples(busy))
+        throttling_text(busy)
         == "the clock was lowered for power in 75.0 % and for heat in 25.0 % of the samples"
     )
 
 
 def test_a_quantity_that_was_never_read_has_no_span() -> None:
-    assert span(samples(ticks([None])), CLOCK) is None
-    assert span(samples(ticks([1.0, 3.0, 2.0])), CLOCK) == (1.0, 2.0, 3.0)
+    assert span(ticks([None]), CLOCK) is None
+    assert span(ticks([1.0, 3.0, 2.0]), CLOCK) == (1.0, 2.0, 3.0)

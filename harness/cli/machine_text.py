@@ -1,0 +1,237 @@
+"""What `doctor`, `selfcheck` and `selfcheck --court` found, as tables and sentences."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...reports.data.noise_floor import FEWEST_STARTS, newest_noise_floor, percent_text
+from ...reports.data.run_meta import device_identity
+from ...reports.elements import Block, Table, Text, table_of
+from ...reports.formatting import plural, ratio_bounds_text, share_text
+from ...reports.quantity import Cell, Quantity, Unit
+from ..doctor import Findings
+from ..machine.calibration_file import FILE as CALIBRATIONS
+from ..rows.record import Record, Status
+from ..selfcheck.court import SHIPPED, CourtResult, Verdict
+from ..selfcheck.noise import FILE as SELFCHECKS
+from ..selfcheck.noise import MAX_FALSE_ALARMS, NoiseFloor
+from ..terminal.live_bar import console
+from ..terminal.progress import LiveProgress, line_of
+
+if TYPE_CHECKING:  # they import torch
+    from ..doctor.calibrate import Calibration
+    from ..doctor.peaks import Peak
+
+
+def of_machine(found: Findings) -> Iterator[Block]:
+    """A table for the machine, and one for each GPU."""
+    titles = {"": ""} | {finding.gpu: finding.gpu for finding in found.findings}
+    used = {gpu["short_uuid"] for gpu in found.gpus if gpu["torch_uses"]}
+    for gpu, title in titles.items():
+        rows: list[tuple[str, ...]] = []
+        for one in (one for one in found.findings if one.gpu == gpu):
+            rows.append((one.about, one.grade, one.found))
+            if one.advice:  # below the finding: three columns fit 80 characters, four do not
+                rows.append(("", "", f"-> {one.advice}"))
+        which = ", the one that torch uses" if gpu in used else ""
+        yield Table(title=title + which, columns=("about", "", "found"), rows=tuple(rows))
+
+
+# ---- doctor --calibrate --------------------------------------------------------------------------
+
+
+def of_calibration(found: "Calibration", root: Path) -> Iterator[Block]:
+    """Peaks, then checks, whose reasons follow as sentences, so that 80 columns are enough."""
+
+    def best(peak: "Peak") -> Cell:
+        known = peak.best_per_s is not None
+        return Quantity(peak.best_per_s, _unit(peak)) if known else "not measured"
+
+    def specified(peak: "Peak") -> Quantity:
+        return Quantity(found.specified.get(peak.name), _unit(peak))
+
+    def share(peak: "Peak") -> Cell:
+        found_per_s, stated = peak.best_per_s, specified(peak).value
+        return share_text(found_per_s / stated) if found_per_s and stated else ""
+
+    def half_width(peak: "Peak") -> Cell:
+        return f"± {100 * peak.typical.half_width_ratio:.1f} %" if peak.block_ms else ""
+
+    def typical(peak: "Peak") -> Quantity:
+        per_s = peak.work / (peak.typical.value / 1e3) if peak.block_ms else None
+        return Quantity(per_s, _unit(peak))
+
+    yield table_of(
+        "",
+        found.peaks,
+        {
+            "peak": _name,
+            "best": best,
+            "typical": typical,
+            "95 %": half_width,
+            "specified": specified,
+            "share": share,
+        },
+    )
+    checks = [
+        (one.name, one.wanted, "" if one.found is None else f"{one.found:.3g}", one.verdict)
+        for one in found.checks
+    ]
+    yield Table(title="", columns=("check", "expected", "found", ""), rows=tuple(checks))
+    yield from (Text(text=sentence) for sentence in calibration_sentences(found, root))
+
+
+def _unit(peak: "Peak") -> Unit:
+    return "flops_per_s" if peak.name.endswith("flops_per_s") else "bytes_per_s"
+
+
+def _name(peak: "Peak") -> str:
+    """`gemm bf16` of gemm_bf16_flops_per_s."""
+    return peak.name.removesuffix(f"_{_unit(peak)}").replace("_", " ")
+
+
+def calibration_sentences(found: "Calibration", root: Path) -> Iterator[str]:
+    """What may be wrong, and where the numbers are."""
+    for check in found.checks:
+        if check.verdict != "ok":
+            yield f"{check.verdict}: {check.name}: {check.reason}"
+    for peak in found.peaks:
+        best, stated = peak.best_per_s, found.specified.get(peak.name)
+        if stated is not None and best is not None and best > stated:
+            yield (
+                f"{_name(peak)}: {Quantity(best, _unit(peak))} is more than the"
+                f" {Quantity(stated, _unit(peak))} that are specified: the device is another one"
+                " than its data sheet's, or the clock is wrong."
+            )
+    if off := sum(check.verdict == "off" for check in found.checks):
+        yield (
+            f"{off} of {len(found.checks)} checks are off: do not trust utilization from"
+            f" {found.device_name or found.device} until they are ok."
+        )
+    yield f"Appended to {root / CALIBRATIONS}."
+
+
+# ---- selfcheck -----------------------------------------------------------------------------------
+
+
+def of_noise(floor: NoiseFloor, root: Path) -> Iterator[Block]:
+    """A row per backend, and what that means."""
+    yield table_of(
+        "",
+        floor.pairs,
+        {
+            "backend against itself": lambda pair: pair.backend,
+            "ratio": lambda pair: f"{pair.ratio.value:.3f}",
+            "95 % interval": lambda pair: ratio_bounds_text(
+                pair.ratio.low, pair.ratio.high, "{:.3f}".format
+            ),
+            "told apart": lambda pair: "yes" if pair.told_apart else "no",
+        },
+    )
+    yield from (Text(text=one) for one in noise_sentences(floor, root))
+
+
+def noise_sentences(floor: NoiseFloor, root: Path) -> Iterator[str]:
+    """What the numbers mean for the next measurement here, and where they were written."""
+    yield (
+        f"Noise floor on {floor.device}: equal backends differ by up to"
+        f" {100 * floor.paired_noise_ratio:.1f} % within one process, and by up to"
+        f" {100 * floor.run_noise_ratio:.1f} % between processes (95 % of cases)."
+    )
+    share = floor.clock_overhead_ms / floor.shortest_ms
+    yield (
+        f"The clock adds {1e6 * floor.clock_overhead_ms:.0f} ns to a call, {100 * share:.3f} % of"
+        " the shortest call here."
+    )
+    if floor.contended_blocks or floor.throttled_blocks:
+        yield (
+            f"Of {floor.blocks} blocks {floor.contended_blocks} were contended and"
+            f" {floor.throttled_blocks} throttled: other work on this machine is part of the floor."
+        )
+    if floor.false_alarms > MAX_FALSE_ALARMS:
+        yield (
+            f"Equals were told apart in {floor.false_alarms} of {len(floor.pairs)} pairs: do not"
+            " trust intervals from here now."
+        )
+    elif floor.false_alarms:
+        yield (
+            "One pair of equals was told apart, which happens by chance in 1 check of 7; run it"
+            " again."
+        )
+    else:
+        yield "No equals were told apart."
+    identity = device_identity({"device": floor.device, "environment": floor.environment})
+    newest = newest_noise_floor([root], identity)  # with what earlier starts have shown
+    if newest is not None and newest.between_runs is None:
+        yield (
+            f"Start {newest.starts} of {FEWEST_STARTS} that tell how much runs differ, which"
+            " attnbench compare of two runs must know: repeat it, as far apart as such runs are."
+        )
+    elif newest is not None and newest.between_runs is not None:
+        yield (
+            f"Over {newest.starts} starts of this check, runs differ by up to"
+            f" {percent_text(newest.between_runs.ratio)} (95 % of pairs)."
+        )
+    yield f"Appended to {root / SELFCHECKS}."
+
+
+# ---- selfcheck --court ---------------------------------------------------------------------------
+
+
+class CourtProgress(LiveProgress):
+    """A bar, and a line for each case but the shipped backends' that are ok."""
+
+    def __init__(self) -> None:
+        super().__init__(console(), "trying")
+
+    def line(self, record: Record) -> str | None:
+        fields = record.planned.fields()
+        usual = fields["backend"] in SHIPPED and record.status is Status.OK
+        return None if usual else line_of(record)
+
+
+def of_court(result: CourtResult) -> Iterator[Block]:
+    """A line per file of the court, per shipped backend and per harm done to it; then sentences."""
+    own = [one for one in result.findings if one.role != "shipped"]
+    rows = [(one.backend, one.verdict, one.what, one.status, one.reason) for one in own]
+    columns = ("backend", "verdict", "what it does", "status", "reason")
+    yield Table(title="", columns=columns, rows=(*rows, *_shipped(result)))
+    yield from (Text(text=sentence) for sentence in court_sentences(result))
+
+
+def _shipped(result: CourtResult) -> Iterator[tuple[str, str, str, str, str]]:
+    for backend in SHIPPED:
+        same = [one for one in result.findings if (one.role, one.backend) == ("shipped", backend)]
+        untouched = sum(one.verdict is Verdict.UNTOUCHED for one in same)
+        harmed = [one for one in same if one.verdict is Verdict.TOUCHED]
+        beside = f"measured beside {untouched} of {len(same)} others"
+        if untouched:
+            yield backend, Verdict.UNTOUCHED, beside, Status.OK, ""
+        elif not harmed:
+            yield backend, same[0].verdict, beside, same[0].status, same[0].reason
+        for one in harmed:
+            yield backend, one.verdict, f"measured beside {one.beside}", one.status, one.reason
+
+
+def court_sentences(result: CourtResult) -> Iterator[str]:
+    """Who was not judged as wanted, then the count of convictions."""
+    own = [one for one in result.findings if one.role != "shipped"]
+    for verdict, meaning in (
+        (Verdict.ESCAPED, "Reported as if they were honest"),
+        (Verdict.OTHERWISE, "Convicted, but not as their files say"),
+        (Verdict.NOT_APPLICABLE, "Not tried here"),
+    ):
+        if names := [one.backend for one in own if one.verdict is verdict]:
+            yield f"{meaning}: {', '.join(names)}."
+    touched = [
+        f"{one.backend} beside {one.beside}" if one.role == "shipped" else one.backend
+        for one in result.findings
+        if one.verdict is Verdict.TOUCHED
+    ]
+    if touched:
+        yield f"Honest, and convicted: {', '.join(touched)}."
+    if result.signal is not None:
+        yield "Stopped early by a signal; what was not tried says nothing."
+    yield f"All samples are in {result.path}."
+    honest = plural(len(touched), "honest backend") if touched else "no honest backend"
+    yield f"{result.convicted} of {result.tried} convicted, {honest} touched"

@@ -1,0 +1,300 @@
+"""What is merged: runs of shards, and runs that were merged from some of them. Are they alike, and
+which rows have they, each once?
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, Field
+
+from ..files.errors import BadInput, shown
+from ..files.printable import visible
+from ..rows.model import check
+from ..rows.record import Status
+from ..rows.run_files import META, Document, read_lines, read_meta, shown_path
+from ..rows.values import Int, Part
+from ..run.environments import Change, recorded_environments, unlike
+
+PLANS = ("cases", "walls", "studies")
+DEVICE_FACTS = ("device_name", "cpu", "cores", "threads")
+ALIKE = ("device", "seed", "own_backends")
+OF_PART = (
+    *("started_utc", "command", "memory_bytes"),
+    *("environment", "environments", "calibration"),
+)
+"""What a merged run keeps of each shard's run.json."""
+WHERE = ("host", "device_uuid", "device_name")
+MOST_NAME = 48
+
+
+# ---- what run.json must hold ---------------------------------------------------------------------
+
+
+def _time(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+Count = Annotated[Int, Field(ge=1)]
+Time = Annotated[str, AfterValidator(_time)]
+
+
+class Named(Part):
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+
+
+class OfAny(Part):
+    scenario: Named
+    seed: Int
+    memory_bytes: Count
+    started_utc: Time
+
+
+class Elsewhere(Part):
+    case: str
+
+
+class Shard(Part):
+    number: Count
+    of: Count
+    elsewhere: dict[str, list[Elsewhere]]
+
+
+class OfShard(OfAny):
+    shard: Shard
+
+
+class MergedPart(Part):
+    run: str
+    number: Count
+    of: Count
+    memory_bytes: Count
+    started_utc: Time
+
+
+class OfMerged(OfAny):
+    merged: Annotated[list[MergedPart], Field(min_length=1)]
+
+
+# ---- sources -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A run to merge. `plan`: all cases, walls and studies, also those of other shards, in order.
+
+    `parts`: what `merged` of run.json says of each shard that is in it. `meta`: run.json without
+    what is planned.
+    """
+
+    path: Path
+    meta: Document
+    of: int
+    plan: Mapping[str, Sequence[Document]]
+    parts: Sequence[Document]
+
+    @property
+    def name(self) -> str:
+        """For a message."""
+        return visible(self.path.name)[:MOST_NAME]
+
+
+def read_sources(paths: Sequence[Path]) -> list[Source]:
+    """In the order of their shards. Raises BadInput unless they can be merged."""
+    sources: list[Source] = []
+    for path in paths:
+        one = read_source(path)
+        if sources and one.plan == sources[0].plan:  # kept once: a thousand copies would not fit
+            one = replace(one, plan=sources[0].plan)
+        sources.append(one)
+        refuse_unlike(sources[0], one)
+    _refuse_twice(sources)
+    return sorted(sources, key=lambda one: min(part["number"] for part in one.parts))
+
+
+def read_source(path: Path) -> Source:
+    """Raises BadInput, also if it is no shard."""
+    meta = read_meta(path)
+    if "merged" not in meta and "shard" not in meta:
+        raise BadInput(
+            f"{shown_path(path / META)}: not a shard; wanted runs of `attnbench run SCENARIO"
+            " --shard 1/2`, 2/2 and so on"
+        )
+    model: type[BaseModel] = OfMerged if "merged" in meta else OfShard
+    try:
+        check(meta, model)
+        return _of_merged(path, meta) if "merged" in meta else _of_shard(path, meta)
+    except ValueError as error:
+        raise BadInput(
+            f"{shown_path(path / META)}: not readable as a shard ({error}); wanted what `attnbench"
+            " run --shard` and `attnbench merge` write; measure it again"
+        ) from None
+
+
+def _of_shard(path: Path, meta: Document) -> Source:
+    shard = meta["shard"]
+    part = {
+        "run": meta["run"],
+        "number": shard["number"],
+        "of": shard["of"],
+        **{name: meta.get(name) for name in OF_PART},
+    }
+    plan = {name: _whole(meta.get(name, ()), shard["elsewhere"].get(name, ())) for name in PLANS}
+    return Source(path=path, meta=_without_plan(meta), of=shard["of"], plan=plan, parts=[part])
+
+
+def _of_merged(path: Path, meta: Document) -> Source:
+    parts = meta["merged"]
+    plan = {name: [*meta.get(name, ())] for name in PLANS}
+    return Source(path=path, meta=_without_plan(meta), of=parts[0]["of"], plan=plan, parts=parts)
+
+
+def _without_plan(meta: Document) -> Document:
+    return {name: value for name, value in meta.items() if name not in (*PLANS, "shard")}
+
+
+def refuse_unlike(one: Source, two: Source) -> None:
+    """Raises BadInput unless both are shards of one plan, measured alike on devices of one kind."""
+    both = f"{one.name} and {two.name}"
+    for place, then, now in _plan_differences(one, two):
+        raise BadInput(
+            f"{both}: shards of different plans ({place}: {shown(then)} and {shown(now)});"
+            " wanted shards of one scenario, with the same options and --seed"
+        )
+    for found in _environment_changes(one.meta, two.meta):
+        on_device = found.fact in DEVICE_FACTS
+        what = "on different devices" if on_device else "in different environments"
+        raise BadInput(
+            f"{both}: measured {what} ({found.name}: {_short(found.then)} and"
+            f" {_short(found.now)}); their rows are not comparable: measure one of them again"
+            " where the other was measured"
+        )
+
+
+def _refuse_twice(sources: Sequence[Source]) -> None:
+    """Raises BadInput if two runs measured one shard."""
+    runs: dict[int, str] = {}
+    for part in (part for source in sources for part in source.parts):
+        if (known := runs.setdefault(part["number"], part["run"])) != part["run"]:
+            raise BadInput(
+                f"{visible(known)} and {visible(part['run'])}: both are shard"
+                f" {part['number']}/{part['of']}; give one of them"
+            )
+
+
+def _plan_differences(one: Source, two: Source) -> Iterator[tuple[str, Any, Any]]:
+    then, now = one.meta, two.meta
+    for name in ALIKE:
+        yield from _differences(name, then.get(name), now.get(name))
+    scenarios = ({**meta["scenario"], "source": None} for meta in (then, now))
+    yield from _differences("scenario", *scenarios)
+    if one.of != two.of:
+        yield "number of shards", one.of, two.of
+    for name in PLANS:
+        if one.plan[name] != two.plan[name]:
+            then_has, now_has = _first_unlike(one.plan[name], two.plan[name])
+            yield name, then_has, now_has
+
+
+def _differences(place: str, one: Any, two: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The places at which two values of JSON are not equal."""
+    if isinstance(one, dict) and isinstance(two, dict):
+        for name in {**one, **two}:
+            yield from _differences(f"{place}.{name}", one.get(name), two.get(name))
+    elif one != two:
+        a, b = (str(value) if isinstance(value, list) else value for value in (one, two))
+        yield place, a, b
+
+
+def _first_unlike(one: Sequence[Document], two: Sequence[Document]) -> tuple[Any, Any]:
+    if len(one) != len(two):
+        return len(one), len(two)
+    a, b = next((a, b) for a, b in zip(one, two, strict=True) if a != b)
+    return a["case"], b["case"] if a["case"] != b["case"] else "the same with other fields"
+
+
+def _environment_changes(one: Document, two: Document) -> list[Change]:
+    then, now = recorded_environments(one), recorded_environments(two)
+    if then.keys() != now.keys():
+        names = [", ".join(map(str, some)) for some in (then, now)]
+        return [Change(None, "--python", *(name.replace("None", "none") for name in names))]
+    return unlike(then, now)
+
+
+def _whole(own: Sequence[Document], elsewhere: Sequence[Document]) -> list[Document]:
+    """In the order of the plan: by group, or by place."""
+    planned = sorted([*own, *elsewhere], key=lambda one: one.get("place", one.get("group", 0)))
+    if len({one["case"] for one in planned}) < len(planned):
+        raise ValueError("a case is planned twice")
+    return [{name: one[name] for name in one if name != "place"} for one in planned]
+
+
+def _short(value: Any) -> str:
+    return visible(str(value))[:60]
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Rows:
+    """`lines`: those of each case, in order of their attempts; `statuses`: of the rows that count;
+    `devices`: which of them measured something; `notes`: torn lines that were left out.
+    """
+
+    lines: dict[str, list[bytes]] = field(default_factory=dict)
+    statuses: dict[str, str] = field(default_factory=dict)
+    devices: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def in_order(self, plan: Mapping[str, Sequence[Document]]) -> Iterator[bytes]:
+        """By the plan, whichever run they are from; what is not in it comes last."""
+        planned = planned_in(plan)
+        others = sorted(self.lines.keys() - set(planned))
+        return (line for case in (*planned, *others) for line in self.lines.get(case, ()))
+
+    def unfinished(self, plan: Mapping[str, Sequence[Document]]) -> list[str]:
+        """What has no row, or was interrupted, in the order of the plan."""
+        left = Status.INTERRUPTED
+        return [one for one in planned_in(plan) if self.statuses.get(one, left) == left]
+
+
+def planned_in(plan: Mapping[str, Sequence[Document]]) -> list[str]:
+    return [one["case"] for name in PLANS for one in plan[name]]
+
+
+def read_all(sources: Sequence[Source]) -> Rows:
+    """The rows of all runs, each once. Raises BadInput if two measured one case apart."""
+    merged = Rows()
+    whose: dict[str, Source] = {}
+    for source in sources:
+        own = _read(source)
+        merged.notes += own.notes
+        merged.devices += [one for one in own.devices if one not in merged.devices]
+        for case, lines in own.lines.items():
+            known = merged.lines.setdefault(case, [])
+            shared = min(len(known), len(lines))
+            if known[:shared] != lines[:shared]:
+                raise BadInput(
+                    f"{whose[case].name} and {source.name}: both measured {visible(case)}, with"
+                    " different results; give one of them"
+                )
+            if len(lines) > len(known):
+                merged.lines[case], whose[case] = lines, source
+                merged.statuses[case] = own.statuses[case]
+    return merged
+
+
+def _read(source: Source) -> Rows:
+    rows, notes = Rows(), list[str]()
+    for line, row in read_lines(source.path, notes):
+        rows.lines.setdefault(row["case"], []).append(line)
+        rows.statuses[row["case"]] = str(row.get("status"))
+        where = {name: row.get(name) for name in WHERE}
+        if any(where.values()) and where not in rows.devices:
+            rows.devices.append(where)
+    rows.notes = [f"{source.name}: {note}" for note in notes]
+    return rows

@@ -1,0 +1,84 @@
+"""How long many rows take to analyse, to compare and to merge, and how much memory, against their
+targets. `make bench` runs these.
+"""
+
+import json
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.rows.run_files import read_rows
+from tests.bench.conftest import child
+from tests.fakes.shard_runs import scenario, write_shard
+from tests.made_runs import case, fake_run, problem, row, write_run
+
+ROWS = 20_000
+BACKENDS = ("naive", "fused", "sdpa", "sdpa:math", "triton", "sparse_local", "linformer")
+MOST_S, MOST_BYTES = 10.0, 10**9
+SHARDS, MOST_MERGING_BYTES = 40, 150 << 20
+ANALYSE = """
+import json, sys
+from attnbench.reports import growth_fit
+from attnbench.reports.claims import ledger
+from attnbench.reports.data.load import rows_of
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.subjects import energy, roofline
+run = read_run(sys.argv[1])
+rows, meta = rows_of([run]), run_meta([run])
+fits = sum(not one.reason for _, members in growth_fit.growths(rows) for one in members)
+roofline.places(rows, meta)
+energy.energy_costs(rows, meta)
+claims = ledger.ledger(rows, next(iter(meta.values())))
+print(json.dumps({"rows": len(rows), "fits": fits, "claims": len(claims)}))
+"""
+
+
+def test_rows_are_loaded_and_analysed_in_10_s_and_1_gb(benchmark, tmp_path: Path) -> None:
+    sizes = product((1, 2), (256, 512, 1024, 2048, 4096), ("fp32", "bf16"), ("core", "layer"))
+    shapes = (
+        problem(2**n, h, batch=batch, d_model=d, dtype=dtype, scope=scope)
+        for batch, d, dtype, scope in sizes
+        for h in (1, 2, 4, 8, 16, 32)
+        for n in range(7, 16)
+    )
+    cases = [case(backend, shape) for shape in shapes for backend in BACKENDS]
+    run = write_run(tmp_path, cases, [row(planned) for planned in cases])
+    (program := tmp_path / "analyse.py").write_text(ANALYSE)
+    said, cpu_s, peak_bytes = benchmark.pedantic(child, args=(program, run), rounds=1)
+    found = json.loads(said)
+    benchmark.extra_info.update(found, cpu_s=cpu_s, peak_bytes=peak_bytes)
+    assert found["rows"] == len(cases)
+    assert found["claims"] > 0
+    assert found["fits"] > 2000
+    assert peak_bytes <= MOST_BYTES
+    assert cpu_s <= MOST_S
+
+
+@pytest.mark.parametrize("shape", ["table", "json"])
+def test_two_runs_are_compared_within_10_s_and_1_gb(benchmark, tmp_path: Path, shape: str) -> None:
+    backends = ("naive", "fused", "sdpa", "sdpa:math")
+    cases = [case(one, problem(n)) for n in range(1, ROWS // 4 + 1) for one in backends]
+    base, new = (fake_run(tmp_path, seed, planned=cases) for seed in (1, 2))
+    compare = ("attnbench", "compare", base, new, "--format", shape)
+    text, cpu_s, peak_bytes = benchmark.pedantic(child, args=compare, rounds=1)
+    benchmark.extra_info.update(cpu_s=cpu_s, peak_bytes=peak_bytes)
+    if shape == "table":
+        assert f"of {ROWS} cases" in text
+    else:
+        assert len(json.loads(text)["cases"]) == 2 * ROWS
+    assert cpu_s <= MOST_S
+    assert peak_bytes <= MOST_BYTES
+
+
+def test_forty_shards_of_four_thousand_cases_take_little_memory(tmp_path: Path) -> None:
+    lengths = [64 * number for number in range(1, 1001)]
+    of = scenario(
+        grid={"seq_len": lengths, "d_model": 64, "heads": [1, 2]},
+        limits={"memory_gib": 0.5, "max_cases": 4000},
+    )
+    runs = [write_shard(tmp_path, f"{number}/{SHARDS}", of=of) for number in range(1, SHARDS + 1)]
+    _, _, peak_bytes = child("attnbench", "merge", *runs, "-o", tmp_path / "whole")
+    assert sum(1 for _ in read_rows(tmp_path / "whole")) == 4000
+    assert peak_bytes <= MOST_MERGING_BYTES

@@ -1,0 +1,187 @@
+"""A merged run is one run: every row and sample of its shards, once, and nothing else."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.harness.files.errors import BadInput
+from attnbench.harness.fleet.merge import Merged, merge
+from attnbench.harness.rows.run_files import read_meta, read_rows
+from tests.fakes.shard_runs import scenario, write_shard
+
+COMMAND = ["attnbench", "merge"]
+WALLS = {"find_wall": True, "studies": ["score_scale"]}
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> list[Path]:
+    of = scenario(**WALLS)
+    return [write_shard(tmp_path / "apart", f"{n}/3", of=of) for n in (1, 2, 3)]
+
+
+def merged(paths: list[Path], tmp_path: Path, target: str | None = None) -> Merged:
+    return merge(paths, tmp_path / target if target else None, tmp_path / "results", COMMAND)
+
+
+def lines(run: Path) -> list[bytes]:
+    return (run / "rows.jsonl").read_bytes().splitlines()
+
+
+def test_every_row_of_every_shard_is_there_once_as_it_was_written(
+    shards: list[Path], tmp_path: Path
+) -> None:
+    found = merged(shards, tmp_path)
+    assert sorted(lines(found.path)) == sorted(line for run in shards for line in lines(run))
+    assert (found.shards, found.of, found.missing, found.absent) == ([1, 2, 3], 3, [], [])
+
+
+def test_rows_come_in_the_order_of_the_plan(shards: list[Path], tmp_path: Path) -> None:
+    run = merged(shards, tmp_path).path
+    meta = read_meta(run)
+    planned = [one["case"] for name in ("cases", "walls", "studies") for one in meta[name]]
+    assert [row["case"] for row in read_rows(run)] == planned
+
+
+def test_an_interrupted_case_is_missing_though_it_has_a_row(tmp_path: Path) -> None:
+    first = write_shard(tmp_path, "1/2")
+    case = read_meta(first)["cases"][0]["case"]
+    shutil.rmtree(first)
+    runs = [
+        write_shard(tmp_path, "1/2", ended={case: "interrupted"}),
+        write_shard(tmp_path, "2/2"),
+    ]
+    found = merged(runs, tmp_path)
+    assert found.missing == [case]
+    assert found.absent == []
+
+
+def test_a_torn_last_line_of_a_shard_is_left_out_and_said(
+    shards: list[Path], tmp_path: Path
+) -> None:
+    rows = shards[0] / "rows.jsonl"
+    rows.write_bytes(rows.read_bytes()[:-5])
+    found = merged(shards, tmp_path)
+    assert len(found.missing) == 1
+    assert any("torn off" in note for note in found.notes)
+
+
+# ---- what is refused: one line, before anything is written ---------------------------------------
+
+
+def refused(paths: list[Path], tmp_path: Path, target: str | None = None) -> str:
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(BadInput) as error:
+        merged(paths, tmp_path, target)
+    assert "\n" not in str(error.value)
+    assert error.value.exit_code == 2
+    assert sorted(tmp_path.rglob("*")) == before
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"plan": "standard"}, "scenario.plan.like"),
+        ({"backends": ["fused", "sdpa"]}, "scenario.backends"),
+        ({"limits": {"memory_gib": 1}}, "scenario.limits.memory_gib"),
+        ({"question": "Another?"}, "scenario.question"),
+    ],
+)
+def test_shards_of_different_scenarios_are_refused(
+    tmp_path: Path, changes: dict[str, Any], place: str
+) -> None:
+    runs = [write_shard(tmp_path, "1/2"), write_shard(tmp_path, "2/2", of=scenario(**changes))]
+    assert f"shards of different plans ({place}: " in refused(runs, tmp_path)
+
+
+def test_shards_of_different_counts_seeds_and_selections_are_refused(tmp_path: Path) -> None:
+    first = write_shard(tmp_path, "1/2")
+    assert "(number of shards: 2 and 3)" in refused([first, write_shard(tmp_path, "2/3")], tmp_path)
+    assert "(seed: 0 and 1)" in refused([first, write_shard(tmp_path, "2/2", seed=1)], tmp_path)
+    other = write_shard(tmp_path, "2/2")
+    meta = json.loads((other / "run.json").read_text())
+    meta["cases"].pop()
+    (other / "run.json").write_text(json.dumps(meta))
+    assert "(cases: 20 and 19)" in refused([first, other], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"torch": "2.13.0"}, "in different environments (torch: 2.12.0 and 2.13.0)"),
+        ({"git": "abc"}, "in different environments (git: None and abc)"),
+        ({"cpu": "Intel"}, "on different devices (cpu: AMD EPYC and Intel)"),
+        ({"device_name": "H100"}, "on different devices (device_name: None and H100)"),
+        ({"threads": 2}, "on different devices (threads: 1 and 2)"),
+    ],
+)
+def test_shards_of_different_environments_and_devices_are_refused(
+    tmp_path: Path, environment: dict[str, Any], said: str
+) -> None:
+    runs = [write_shard(tmp_path, "1/2"), write_shard(tmp_path, "2/2", environment=environment)]
+    assert said in refused(runs, tmp_path)
+
+
+def test_a_shard_that_was_measured_twice_is_refused(tmp_path: Path) -> None:
+    runs = [write_shard(tmp_path, shard) for shard in ("1/2", "2/2", "2/2")]
+    assert "both are shard 2/2" in refused(runs, tmp_path)
+
+
+def test_two_results_for_one_attempt_are_refused(shards: list[Path], tmp_path: Path) -> None:
+    other = tmp_path / "other" / shards[0].name
+    shutil.copytree(shards[0], other)
+    rows = other / "rows.jsonl"
+    rows.write_text(rows.read_text().replace('"attempt": 1', '"attempt": 2', 1))
+    assert "with different results" in refused([*shards, other], tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"memory_bytes": None},
+        {"started_utc": None},
+        {"started_utc": "yesterday"},
+        {"seed": "1"},
+        {"scenario": {}},
+        {"scenario": {"name": "../../elsewhere"}},
+        {"merged": []},
+        {"merged": 5},
+        {"merged": [{"number": 1, "of": 2, "run": "a", "memory_bytes": None}]},
+    ],
+)
+def test_a_run_that_is_broken_elsewhere_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    run = write_shard(tmp_path, "1/2")
+    meta = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**meta, **changes}))
+    assert "run.json: not readable as a shard" in refused([run], tmp_path)
+
+
+def test_another_folder_is_never_overwritten(shards: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    assert "exists, and is no run" in refused(shards, tmp_path, "mine")
+    own = write_shard(tmp_path, None)
+    assert "a run that was not merged" in refused(shards, tmp_path, own.name)
+    inside = f"apart/{shards[0].name}"
+    assert "one of the runs to merge" in refused(shards, tmp_path, inside)
+
+
+def test_rows_that_only_the_target_has_are_never_lost(shards: list[Path], tmp_path: Path) -> None:
+    merged(shards[:2], tmp_path, "part")
+    assert "rows that the given runs lack" in refused(shards[::2], tmp_path, "part")
+
+
+def test_a_full_disk_leaves_no_half_run(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, content: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("attnbench.harness.fleet.merge.write_whole", full)
+    (tmp_path / "results").mkdir()
+    assert "cannot be written (No space left on device)" in refused(shards, tmp_path)
+
+
+# ---- suites --------------------------------------------------------------------------------------

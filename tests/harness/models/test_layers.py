@@ -1,0 +1,118 @@
+"""What a model's layers ask in each phase, and the bytes of what they keep."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from attnbench.harness.files.errors import BadInput
+from attnbench.harness.models.layers import (
+    AttentionLayer,
+    Model,
+    OtherLayer,
+    cache_bytes,
+    counted,
+    questions,
+)
+from attnbench.harness.models.resolve import model_of
+from attnbench.impls.problem import Problem
+
+FULL = AttentionLayer(stack="decoder", heads=8, kv_heads=2, d_k=16, d_v=16, causal=True)
+LOCAL = replace(FULL, reach="sliding", window=8)
+
+
+def model(*layers: AttentionLayer | OtherLayer) -> Model:
+    return Model(
+        name="mine", model_type="mine", d_model=128, layers=counted(layers), max_context=64,
+        dtype="float32", read_by="test",
+    )  # fmt: skip
+
+
+def problems(found: Model, phase: str, context: int) -> list[tuple[Problem | None, int]]:
+    asked = questions(found, phase, context=context, batch=2, dtype="fp32")  # type: ignore[arg-type]
+    return [(question.problem, question.count) for question in asked]
+
+
+def test_prefill_is_causal_over_all_tokens_and_decode_is_one_query_over_the_cache() -> None:
+    ((prefill, count),) = problems(model(FULL, FULL), "prefill", 32)
+    assert count == 2
+    assert prefill == Problem(
+        batch=2, seq_len=32, d_model=128, heads=8, kv_heads=2, d_k=16, d_v=16, causal=True
+    )
+    ((decode, _),) = problems(model(FULL), "decode", 32)
+    assert decode is not None
+    assert (decode.seq_len, decode.kv_seq_len, decode.causal_offset) == (1, 32, 31)
+
+
+def test_a_window_lets_a_query_see_itself_and_the_tokens_before_it() -> None:
+    ((prefill, _),) = problems(model(LOCAL), "prefill", 32)
+    assert prefill is not None
+    assert (prefill.mask, prefill.window) == ("local", 7)
+    ((decode, _),) = problems(model(LOCAL), "decode", 32)
+    assert decode is not None
+    assert (decode.mask, decode.kv_seq_len) == ("none", 8)
+
+
+def test_what_no_backend_computes_is_said_and_never_substituted() -> None:
+    capped = replace(FULL, also=("scores capped by tanh at 50",))
+    chunked = replace(FULL, reach="chunked", window=8)
+    asked = questions(model(capped, chunked), "prefill", context=32, batch=1, dtype="fp32")
+    whys = {question.why: question.problem for question in asked}
+    assert whys == {
+        "no backend here has scores capped by tanh at 50": None,
+        "no backend here attends in chunks of 8 tokens": None,
+    }
+    ((within, _),) = problems(model(chunked), "prefill", 8)
+    assert within is not None
+
+
+def test_encoders_take_no_part_in_decoding() -> None:
+    encoder = replace(FULL, stack="encoder", causal=False, stores_cache=False, seq_len=20)
+    cross = replace(FULL, stack="cross", causal=False, kv_seq_len=20)
+    found = problems(model(encoder, FULL, cross), "decode", 32)
+    assert [problem.kv_seq_len for problem, _ in found if problem] == [32, 20]
+
+
+def test_a_context_beyond_the_models_own_is_refused() -> None:
+    with pytest.raises(BadInput, match="65 tokens; wanted at most the model's own 64"):
+        problems(model(FULL), "prefill", 65)
+
+
+def test_the_cache_of_an_8b_llama_is_a_gibibyte_at_8k() -> None:
+    # 32 layers x 8 heads x 128 columns x 2 (keys and values) x 8192 tokens x 2 bytes
+    llama = model_of("llama-3-8b")
+    assert cache_bytes(llama, context=8192, batch=1, dtype="bf16") == 1 << 30
+
+
+@pytest.mark.parametrize("tokens", [16, 1])
+def test_hugging_faces_attention_gets_the_caches_own_keys_and_values(tokens: int) -> None:
+    transformers = pytest.importorskip("transformers")
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "vocab_size": 9}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    config = transformers.LlamaConfig(**sizes, **heads, attn_implementation="sdpa")
+    decoder = transformers.LlamaForCausalLM(config).eval()
+    cache, sdpa = transformers.DynamicCache(config=config), ALL_ATTENTION_FUNCTIONS["sdpa"]
+    shared: list[bool] = []
+
+    def seen(layer, q, k, v, mask, **named):
+        kept = cache.layers[layer.layer_idx]
+        pairs = ((k, kept.keys), (v, kept.values))
+        shared.append(all(one.data_ptr() == other.data_ptr() for one, other in pairs))
+        return sdpa(layer, q, k, v, mask, **named)
+
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
+        decoder(torch.zeros(1, 8, dtype=torch.int64), past_key_values=cache)
+        patch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "sdpa", seen)
+        decoder(torch.zeros(1, tokens, dtype=torch.int64), past_key_values=cache)
+    assert shared == [True, True]
+
+
+def test_heads_are_divided_and_key_heads_repeated_over_devices() -> None:
+    (layer, _), *_ = model(FULL).divided(4).layers
+    assert isinstance(layer, AttentionLayer)
+    assert (layer.heads, layer.kv_heads) == (2, 1)
+    for parts in (3, 16):
+        with pytest.raises(BadInput, match=f"tp {parts}: mine"):
+            model(FULL).divided(parts)

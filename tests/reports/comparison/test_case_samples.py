@@ -1,0 +1,138 @@
+"""reports/comparison/case_samples.py: of runs in turns, slow drift does not change the verdict."""
+
+from dataclasses import replace
+from math import exp
+from random import Random
+
+import pytest
+
+from attnbench.reports.comparison.case_samples import (
+    CaseSamples,
+    case_samples,
+    merge_runs,
+    not_started,
+)
+from attnbench.reports.comparison.verdict import CaseVerdict, Rules, case_verdicts
+from attnbench.reports.data.run_meta import NOT_REACHED
+from tests.made_runs import PLANNED, row
+
+TURNS = 5
+GATED = {"latency": 0.05, "peak_bytes": 0.0}
+
+
+def measured(level_ms: float, random: Random, planned=PLANNED[0], **changes) -> CaseSamples:
+    """A quick run's row: one process, six blocks."""
+    block_ms = [[[level_ms * exp(random.gauss(0, 0.01)) for _ in range(3)] for _ in range(6)]]
+    return case_samples(
+        row(
+            planned,
+            block_ms=block_ms,
+            session=f"{random.getrandbits(40):x}",
+            conditions=None,
+            **changes,
+        )
+    )
+
+
+def both(
+    seed: int, ratio: float = 1.0, *, drift: float = 0.0, own: float = 0.02, turns: int = TURNS
+) -> tuple[list[CaseSamples], list[CaseSamples]]:
+    """Runs of two sides; each pair has a level that both share, and each run has its own.
+
+    The shared level doubles over the pairs if drift is log 2.
+    """
+    random = Random(seed)
+    levels = [10 * exp(drift * turn / turns) for turn in range(turns)]
+    sides = [
+        [[measured(level * side * exp(random.gauss(0, own)), random)] for level in levels]
+        for side in (1.0, ratio)
+    ]
+    return merge_runs(sides[0]), merge_runs(sides[1])
+
+
+def verdicts(base: list[CaseSamples], new: list[CaseSamples], **rules) -> list[CaseVerdict]:
+    return case_verdicts(list(zip(base, new, strict=True)), Rules(turns=TURNS, **rules))
+
+
+def latency(base: list[CaseSamples], new: list[CaseSamples], **rules) -> CaseVerdict:
+    return next(one for one in verdicts(base, new, **rules) if one.metric == "latency")
+
+
+def test_a_turn_is_a_unit_and_a_ratio_is_paired() -> None:
+    base, new = both(1)
+    assert len(base) == len(new) == 1
+    assert [len(process) for process in base[0].block_ms] == [1] * TURNS
+    found = latency(base, new)
+    assert found.paired
+    assert found.contrast is not None
+    assert len(found.contrast.numerator) == TURNS
+    assert "one_process" not in found.reasons
+
+
+def test_the_value_of_a_run_is_the_geometric_mean_of_its_processes_medians() -> None:
+    random = Random(0)
+    one = replace(measured(1.0, random), block_ms=(((2.0,), (2.0,), (90.0,)), ((8.0,),)))
+    assert merge_runs([[one]])[0].block_ms == ((pytest.approx((4.0,)),),)
+
+
+def test_drift_that_doubles_all_times_hides_no_regression_and_makes_none() -> None:
+    for drift in (0.0, 0.7, -0.7):
+        base, new = both(3, 1.2, drift=drift)
+        assert latency(base, new, given=GATED).verdict == "slower"
+        base, new = both(3, 1.0, drift=drift)
+        assert latency(base, new, given=GATED).verdict in ("same", "undecided")
+
+
+def test_equals_rarely_differ_without_a_margin_and_never_with_one() -> None:
+    without = [
+        latency(*both(seed, own=0.05, drift=0.3), given={"latency": 0.0}).verdict
+        in ("slower", "faster")
+        for seed in range(400)
+    ]
+    assert sum(without) <= 0.055 * 400  # 3.5 % are expected
+    assert not any(
+        latency(*both(seed, own=0.05, drift=0.3), given=GATED).worse for seed in range(400)
+    )
+
+
+def test_one_turn_decides_nothing() -> None:
+    found = latency(*both(1, 3.0, turns=1), given=GATED)
+    assert (found.verdict, found.reasons) == ("undecided", ("one_process",))
+
+
+def test_a_case_that_fails_once_is_broken() -> None:
+    random = Random(1)
+    good = [[measured(1.0, random)] for _ in range(3)]
+    bad = [good[0], [case_samples(row(PLANNED[0], "crashed"))], good[2]]
+    (found,) = verdicts(merge_runs(good), merge_runs(bad))
+    assert (found.metric, found.verdict) == ("status", "broken")
+    assert merge_runs(bad)[0].reason
+
+
+def test_a_case_that_some_run_did_not_plan_or_reach_is_undecided() -> None:
+    random = Random(1)
+    good = [[measured(1.0, random)] for _ in range(3)]
+    for partial in ([*good[:2], []], [*good[:2], [not_started(PLANNED[0], "cpu")]]):
+        (side,) = merge_runs(partial)
+        assert side.status == NOT_REACHED
+        (found,) = verdicts(merge_runs(good), [side])
+        assert (found.verdict, found.reasons) == ("undecided", ("missing",))
+
+
+def test_bytes_are_compared_by_their_median_and_energy_turn_by_turn() -> None:
+    random = Random(2)
+    windows = [
+        {"way": "eager", "window_s": 1.0, "calls": 10, "energy_j": joules, "process": 0}
+        for joules in (5.0, 5.0)
+    ]
+    base = merge_runs(
+        [[measured(1.0, random, peak_bytes=100 + extra, windows=windows)] for extra in (0, 0, 64)]
+    )
+    dearer = [{**window, "energy_j": window["energy_j"] * 1.5} for window in windows]
+    new = merge_runs([[measured(1.0, random, peak_bytes=100, windows=dearer)] for _ in range(3)])
+    assert base[0].peak_bytes == 100
+    found = {one.metric: one for one in verdicts(base, new)}
+    assert found["peak_bytes"].verdict == "same"
+    assert found["energy_per_call"].paired
+    assert found["energy_per_call"].ratio == pytest.approx(1.5)
+    assert found["energy_per_call"].verdict == "more"

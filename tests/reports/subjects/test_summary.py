@@ -1,0 +1,178 @@
+"""reports/subjects/summary.py: neither a lack of information nor a disturbance is ever good."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.data.load import rows_of
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.row_groups import Row
+from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.elements import Badge
+from attnbench.reports.subjects import summary as trust
+from attnbench.reports.subjects.summary import badges
+from tests.made_runs import case, problem, row, write_run
+
+META: dict[str, Any] = {"r": {"scenario": {"plan": {"precision_ratio": 0.05}}}}
+QUIET = {
+    "run": "r",
+    "status": "ok",
+    "latency_ms": 1.0,
+    "blocks": 8,
+    "contended_blocks": 0,
+    "throttled_blocks": 0,
+    "warmup_stationary": True,
+    "stop": "ci",
+    "half_width_ratio": 0.04,
+    "pair_half_width_ratio": 0.03,
+    "launch_bound": None,
+}
+
+
+def timed(seq_len: int = 128, backend: str = "fused", **changes: Any) -> Row:
+    return case(backend, problem(seq_len)) | QUIET | changes
+
+
+def made(
+    folder: Path, *changes: dict[str, Any], status: str = "ok", **meta: Any
+) -> dict[str, Badge]:
+    cases = [case("fused", problem(128 << place)) for place in range(len(changes))]
+    rows = [row(one, status, **change) for one, change in zip(cases, changes, strict=True)]
+    plan = {"plan": {"precision_ratio": 0.05}}
+    run = read_run(write_run(folder, cases, rows, scenario=plan, **meta))
+    return {badge.label: badge for badge in badges(rows_of([run]), run_meta([run]))}
+
+
+def on_gpu(*clocks: float) -> dict[str, Any]:
+    return {
+        "device": "cuda",
+        "conditions": [[{"calls": 3, "sm_clock_mhz": clock} for clock in clocks]],
+    }
+
+
+def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_tell(
+    tmp_path: Path,
+) -> None:
+    found = made(tmp_path, {}, {})
+    states = {label: badge.state for label, badge in found.items()}
+    assert states == {
+        **dict.fromkeys(
+            ("throttling", "contention", "warm-up", "precision", "correctness"), "good"
+        ),
+        **dict.fromkeys(("clocks", "other processes"), "unknown"),
+        "repeats": "caution",
+    }
+    assert all(badge.text.endswith(".") for badge in found.values())
+    assert "± 5 %" in found["precision"].text
+
+
+@pytest.mark.parametrize(
+    ("label", "change", "state", "text"),
+    [
+        ("contention", {"contended_blocks": 3}, "caution", "In 3 of 16 blocks"),
+        ("contention", {"contended_blocks": 5}, "caution", "1 of 2 timed cases (fused at N"),
+        ("contention", {"contended_blocks": None}, "unknown", "1 case of 2 do not say"),
+        ("throttling", {"throttled_blocks": 8}, "caution", "In 8 of 16 blocks"),
+        ("warm-up", {"warmup_stationary": False}, "caution", "1 of 2 timed cases"),
+        ("warm-up", {"warmup_stationary": None}, "unknown", "1 of 2 timed cases"),
+        (
+            "precision",
+            {"stop": "budget", "half_width_ratio": 0.2},
+            "caution",
+            "1 of 2 timed cases missed",
+        ),
+        ("precision", {"stop": None}, "unknown", "do not say"),
+        ("correctness", {"error_ratio": None}, "unknown", "1 of 2 timed cases"),
+    ],
+)
+def test_one_disturbed_case_changes_the_badge(
+    tmp_path: Path, label: str, change: dict[str, Any], state: str, text: str
+) -> None:
+    badge = made(tmp_path, change, {})[label]
+    assert badge.state == state
+    assert text in badge.text
+
+
+def test_a_clock_that_moves_is_a_caution(tmp_path: Path) -> None:
+    assert made(tmp_path / "steady", on_gpu(1695, 1710))["clocks"].state == "good"
+    moved = made(tmp_path / "moved", on_gpu(1200, 1710))["clocks"]
+    assert moved.state == "caution"
+    assert "1200 to 1710 MHz" in moved.text
+
+
+@pytest.mark.parametrize(("count", "state"), [(0, "good"), (2, "caution"), (None, "unknown")])
+def test_other_processes_are_unknown_where_nobody_counted_them(
+    tmp_path: Path, count: int | None, state: str
+) -> None:
+    window = {"way": "eager", "window_s": 1.0, "calls": 9, "other_process_count": count}
+    assert made(tmp_path, {"windows": [window]})["other processes"].state == state
+
+
+def test_a_wrong_result_is_a_caution_and_a_run_without_times_is_unknown(tmp_path: Path) -> None:
+    found = made(tmp_path, {}, status="incorrect")
+    assert found["correctness"].state == "caution"
+    assert {badge.state for label, badge in found.items() if label != "correctness"} == {"unknown"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "state", "text"),
+    [
+        ({"unseen_work": False, "late_calls": 0, "graph_failed": False}, "good", "agree"),
+        ({"unseen_work": True, "late_calls": 0}, "caution", "may be too short"),
+        ({"late_calls": 7}, "caution", "launch gaps"),
+        ({"graph_failed": True}, "caution", "no CUDA graph"),
+        ({"unseen_work": None}, "unknown", "Not every case"),
+        ({}, "unknown", "Not every case"),
+    ],
+)
+def test_gpu_timing_is_good_only_if_every_flag_says_so(
+    tmp_path: Path, flags: dict[str, Any], state: str, text: str
+) -> None:
+    badge = made(tmp_path, {"device": "cuda", **flags})["GPU timing"]
+    assert badge.state == state
+    assert text in badge.text
+
+
+def test_more_flops_than_calibration_measured_is_called_impossible(tmp_path: Path) -> None:
+    peaks = {"gemm_fp32_flops_per_s": 1e12, "copy_bytes_per_s": 1e11}
+    for ratio, calibration, is_named in ((0.9, peaks, False), (2, None, False), (2, peaks, True)):
+        case = {"work_flops": int(ratio * 1e9), "minimal_bytes": 10**6, "block_ms": [[[1.0]] * 8]}
+        folder = tmp_path / f"{ratio} {calibration is None}"
+        found = made(folder, case, calibration=calibration and {"peaks": calibration})
+        assert ("peak" in found) is is_named
+
+
+@pytest.mark.parametrize(
+    ("changes", "missed"),
+    [
+        ({"stop": "ci", "half_width_ratio": 0.2}, False),
+        ({"stop": "budget"}, False),
+        ({"stop": "budget", "half_width_ratio": None, "pair_half_width_ratio": None}, True),
+        ({"stop": "blocks", "pair_half_width_ratio": None}, False),
+        ({"stop": "blocks", "pair_half_width_ratio": 0.06}, True),
+        ({"stop": None}, False),
+    ],
+)
+def test_precision_is_missed_where_sampling_ended_before_it_was_reached(
+    changes: dict[str, Any], missed: bool
+) -> None:
+    assert trust.missed(timed(**changes), 0.05) is missed
+
+
+def test_without_a_known_target_what_was_cut_short_counts_as_missed() -> None:
+    assert trust.missed(timed(stop="budget"), None)
+    for plan in (None, {}, [], {"precision_ratio": "0.05"}, {"precision_ratio": True}):
+        assert trust.precision_ratio({"scenario": {"plan": plan}}) is None
+
+
+def test_kernels_that_were_interpreted_have_no_speed() -> None:
+    def meta(**variables: str) -> dict[str, Any]:
+        return {"r": META["r"] | {"environment": {"allocator": variables}}}
+
+    assert trust._interpreted([timed()], meta(OMP_NUM_THREADS="1", TRITON_INTERPRET="0")) == []
+    (found,) = trust._interpreted([timed()], meta(TRITON_INTERPRET="1"))
+    assert found.startswith(
+        "TRITON_INTERPRET=1 was set: Triton kernels ran in Python's interpreter"
+    )
+    assert trust._interpreted([timed(latency_ms=None)], meta(TRITON_INTERPRET="1")) == []
