@@ -150,16 +150,6 @@ def test_the_ring_gives_a_sample_per_period(fake_nvml, kind, value):
     assert before_us - 167_000 <= times[-1] <= before_us + 1e6
 
 
-@pytest.mark.long
-def test_a_stale_ring_ended_ten_minutes_ago(fake_nvml):
-    fake_nvml.write(H100 + "samples stale\nbusy_percent 50\n")
-    _, samples, before_us = ask(fake_nvml, SAMPLES.format(kind=1, last_seen=0))
-    assert len(samples) == 120
-    assert before_us - 600e6 - 60e6 < samples[-1][0] < before_us - 600e6
-    code = "say(error(n.nvmlDeviceGetSamples, h, 1, int((time.time() - 60) * 1e6)))"
-    assert ask(fake_nvml, code) == "NotFound"
-
-
 GPM = """
 def sample(device=h):
     return n.nvmlGpmSampleGet(device, n.nvmlGpmSampleAlloc())

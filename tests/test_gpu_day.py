@@ -165,14 +165,6 @@ def test_a_part_ends_in_time_though_every_step_hangs(day: Day) -> None:
     assert "gpu/hangs/state.json" in day.archived()
 
 
-def test_a_step_without_time_is_not_started_and_a_shorter_one_is(day: Day) -> None:
-    part = Part("p", 9.0, (step("a", 60.0), step("b", least_s=40.0), step("c", least_s=5.0)))
-    day.takes_s = {"a": 60.0}
-    assert day.call(part, minutes=(60 + 20 + REPORT_S + ARCHIVE_S) / 60).run() == UNFINISHED
-    assert day.names() == ["a", "c"]
-    assert "b: not started, 20 s are left" in day.said
-
-
 # ---- a call after another ------------------------------------------------------------------------
 
 

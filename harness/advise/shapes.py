@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ...impls.problem import Dtype, Problem
-from ...reports.advise.asked import Asked, Implementation, Phase, Predicted
+from ...reports.advise.asked import Asked, Bytes, Implementation, Phase
 from ..cases.case import Case, problem_of
 from ..cases.costs import input_bytes
 from ..models.layers import (
@@ -76,15 +76,13 @@ class ModelShapes:
             self.model, context=context, batch=self.batch, dtype=self.dtype, paged=True
         )
 
-    def predicted_peak(
-        self, implementation: Implementation, problem: Mapping[str, Any]
-    ) -> Predicted:
+    def predicted_peak(self, implementation: Implementation, problem: Mapping[str, Any]) -> Bytes:
         """By the backend's own formula, else by its nearest relative's. Imports torch."""
         return _predicted(implementation.backend, problem_of(problem), self.device)
 
 
 @lru_cache(maxsize=1 << 14)
-def _predicted(backend: str, problem: Problem, device: str) -> Predicted:
+def _predicted(backend: str, problem: Problem, device: str) -> Bytes:
     import torch  # takes a second, and answers from rows do not need it
 
     from ...impls.peak_formulas import nearest
@@ -100,14 +98,14 @@ def _predicted(backend: str, problem: Problem, device: str) -> Predicted:
 
     peak, fields, refused = peak_of(backend, problem)
     if refused:
-        return Predicted(peak_bytes=None, words=refused)
+        return Bytes(value=None, words=refused)
     if peak is not None:
-        return Predicted(peak_bytes=peak, words=f"by the {_SOURCES[fields['predicted_source']]}")
+        return Bytes(value=peak, words=f"by the {_SOURCES[fields['predicted_source']]}")
     for near in nearest(backend, problem):
         peak, _, refused = peak_of(near.backend, near.problem)
         if peak is not None and not refused:
-            return Predicted(peak_bytes=peak + near.more_bytes, words=near.words, at_most=True)
-    return Predicted(peak_bytes=None, words=str(fields["predicted_reason"]))
+            return Bytes(value=peak + near.more_bytes, words=near.words, at_most=True)
+    return Bytes(value=None, words=str(fields["predicted_reason"]))
 
 
 _SOURCES = {"formula": "formula", "meta": "operations that its code does"}

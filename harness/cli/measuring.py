@@ -286,7 +286,11 @@ def _print_summary(state: "SuiteState") -> None:
         _print_answers(one)
     say("", stderr=True)
     for entry in state.entries:
-        ended = counts(entry.state.statuses) if entry.is_finished and entry.state else entry.ended
+        ended = (
+            counts(entry.state.statuses)
+            if entry.ended == "finished" and entry.state
+            else entry.ended
+        )
         reason = f": {entry.refused}" if entry.ended == "refused" else ""
         say(f"{entry.scenario}: {ended}{reason}", stderr=True)
     verb = "report" if state.has_ended else "run --resume"

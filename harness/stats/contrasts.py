@@ -109,24 +109,24 @@ class Contrast:
     """A quantity of two cases, compared on the log scale: logarithms of the independent units.
 
     Paired: `numerator` has the log-ratios and `denominator` is empty. Unpaired: the units of each
-    side. `reason` as in Interval, of one process only. `effects`: what the units do not include,
-    each with the number of times that it counts. `prior`: how much the units of other pairs vary,
-    which is evidence of how much those of this one do.
+    side. `reason` as in Interval, of one process only. `effects`: what the units do not include;
+    either side draws it on its own. `prior`: how much the units of other pairs vary, which is
+    evidence of how much those of this one do.
     """
 
     numerator: tuple[float, ...]
     denominator: tuple[float, ...] = ()
     reason: str = ""
-    effects: tuple[tuple[Spread, int], ...] = ()
+    effects: tuple[Spread, ...] = ()
     prior: Spread | None = None
 
     @property
     def log_ratio(self) -> float:
         return self.centre(self.numerator) - self.centre(self.denominator)
 
-    def with_effect(self, effect: Spread, sides: int = 2) -> "Contrast":
-        """Intervals and p-values include an effect that `sides` of the two draw on their own."""
-        return replace(self, effects=(*self.effects, (effect, sides)))
+    def with_effect(self, effect: Spread) -> "Contrast":
+        """Intervals and p-values include it."""
+        return replace(self, effects=(*self.effects, effect))
 
     def interval(self) -> Interval:
         """As ratio_interval if paired; else Welch's t (1947).
@@ -189,7 +189,7 @@ class Contrast:
         shares = [
             (self._variance(side) / len(side) * widen(side), self._degrees(side)) for side in sides
         ]
-        shares += [(count * effect.sd**2, effect.degrees) for effect, count in self.effects]
+        shares += [(2 * effect.sd**2, effect.degrees) for effect in self.effects]
         total = sum(share for share, _ in shares)
         doubt = sum(share**2 / degrees for share, degrees in shares)
         return sqrt(total), total**2 / doubt if doubt > 0 else sum(map(len, sides)) - len(sides)

@@ -71,10 +71,6 @@ class SuiteEntryState:
     broken: str = ""
 
     @property
-    def is_finished(self) -> bool:
-        return self.state is not None and self.state.is_finished
-
-    @property
     def ended(self) -> str:
         """In a word: finished, interrupted, broken, refused or not started."""
         if self.broken:
@@ -102,8 +98,8 @@ class SuiteState:
     @property
     def has_ended(self) -> bool:
         """Every entry was finished or refused, and not all were refused."""
-        tried = all(entry.is_finished or entry.ended == "refused" for entry in self.entries)
-        return not self.broken and tried and any(entry.is_finished for entry in self.entries)
+        ends = {entry.ended for entry in self.entries}
+        return not self.broken and "finished" in ends and ends <= {"finished", "refused"}
 
 
 def is_suite(path: Path) -> bool:
@@ -126,35 +122,30 @@ def run_state(path: Path) -> RunState:
     )
 
 
-def runs_by_entry(path: Path) -> dict[int, Path]:
+def runs_by_entry(path: Path, broken: list[str] | None = None) -> dict[int, Path]:
     """The run of each entry of a suite: run.json says which entry it is of.
 
-    Raises BadInput if one is broken.
+    Raises BadInput if one cannot be read; `broken` gets the reason instead.
     """
-    found, broken = _runs_of(path)
-    if broken:
-        raise BadRun(f"{broken[0]}; move its folder out of the suite to go on without it")
-    return found
-
-
-def _runs_of(path: Path) -> tuple[dict[int, Path], list[str]]:
-    """The run of each entry, and why others cannot be read."""
     found: dict[int, Path] = {}
-    broken: list[str] = []
     for run in runs(path):
         try:
             number = read_meta(run).get("suite_entry")
         except BadInput as error:
+            if broken is None:
+                hint = "move its folder out of the suite to go on without it"
+                raise BadRun(f"{error}; {hint}") from None
             broken.append(str(error))
-            continue
-        if type(number) is int:
-            found[number] = run
-    return found, broken
+        else:
+            if type(number) is int:
+                found[number] = run
+    return found
 
 
 def suite_state(path: Path) -> SuiteState:
     """Raises BadInput if suite.json is broken."""
-    found, broken = _runs_of(path)
+    broken: list[str] = []
+    found = runs_by_entry(path, broken)
     entries = read_suite(path)["entries"]
     return SuiteState(
         path=path,
@@ -169,14 +160,9 @@ def _entry_state(entry: Mapping[str, Any], run: Path | None) -> SuiteEntryState:
         state = run_state(run) if run is not None else None
     except BadInput as error:
         return SuiteEntryState(scenario=scenario, broken=str(error))
-    return SuiteEntryState(scenario=scenario, state=state, refused=_refused(entry))
-
-
-def _refused(entry: Mapping[str, Any]) -> str:
-    """The first line of why an entry could not start; "" if it was not refused."""
-    if entry.get("ended") != "refused":
-        return ""
-    return visible(str(entry.get("reason")).partition("\n")[0])
+    refused = entry.get("reason") if entry.get("ended") == "refused" else ""
+    why = visible(str(refused).partition("\n")[0])
+    return SuiteEntryState(scenario=scenario, state=state, refused=why)
 
 
 def newest_finished(root: Path) -> Path | None:

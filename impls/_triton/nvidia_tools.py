@@ -1,19 +1,35 @@
 """NVIDIA's programs that ship with Triton: ptxas makes cubins, cuobjdump and nvdisasm read them.
-
-Imports triton.
+Whether a kernel runs its matrix products one at a time, by its machine code. Imports triton.
 """
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any
 
 from triton import knobs
 
+from .machine_code import is_serialized, loops, main_loop
+
 TOOL_S = 120.0
+ASYNCHRONOUS = "wgmma.mma_async"  # in PTX: only such products can be serialized
 
 
 class Unreadable(Exception):
     """A tool gives no answer; the message is the reason."""
+
+
+def serialized(asm: Mapping[str, Any]) -> bool:
+    """Of the `asm` of a compiled kernel, its PTX and cubin. Raises Unreadable.
+
+    The audit asks the same of every listed configuration; here it is asked of the very code that
+    will run, which another version of Triton or ptxas may have made.
+    """
+    if ASYNCHRONOUS not in asm.get("ptx", ""):
+        return False
+    main = main_loop(loops(disassembly(asm["cubin"])))
+    return main is not None and is_serialized(main.names)
 
 
 def disassembly(cubin: bytes) -> str:

@@ -16,8 +16,7 @@ from triton.errors import TritonError
 from ..problem import Problem
 from . import launch
 from .configs import KERNELS, Config, Kernel, candidates, why_not_gluon
-from .nvidia_tools import Unreadable
-from .serialization import serialized
+from .nvidia_tools import Unreadable, serialized
 from .timing import Timed, by_turns
 from .tuned import Choice, kind_of, read
 

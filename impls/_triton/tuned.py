@@ -5,14 +5,13 @@ number of programs, not what one does. Neither is TF32: choices for fp32 are for
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from ..problem import ITEM_BYTES, Dtype, Problem
-from .configs import KERNELS, WIDEST, Config, Kernel, candidates, padded
+from .configs import KERNELS, Config, Kernel, candidates, padded
 
 FILE = Path(__file__).with_name("tuned.json")
 ABOUT = (
@@ -37,20 +36,6 @@ class Kind:
     passes: str
     queries: int
     keys: int
-
-    def __post_init__(self) -> None:
-        if not re.fullmatch(r"\d+\.\d+", self.capability):
-            raise ValueError(f"capability is {self.capability!r}; wanted one like '9.0'")
-        widths, buckets = _powers_of_2(16, WIDEST), _powers_of_2(1, LONGEST)
-        allowed = {
-            "dtype": get_args(Dtype),
-            "width": widths,
-            "causal": (True, False),
-            "passes": PASSES,
-        }
-        for name, values in (allowed | {"queries": buckets, "keys": buckets}).items():
-            if getattr(self, name) not in values:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; wanted one of {list(values)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,9 +149,3 @@ def _entry(choice: Choice) -> dict[str, Any]:
 
 def _bucket(tokens: int) -> int:
     return min(LONGEST, 1 << (tokens - 1).bit_length())
-
-
-def _powers_of_2(smallest: int, largest: int) -> tuple[int, ...]:
-    return tuple(
-        1 << exponent for exponent in range(smallest.bit_length() - 1, largest.bit_length())
-    )

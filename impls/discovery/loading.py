@@ -17,7 +17,7 @@ from torch import Tensor
 from ..backend import Backend, Call, Inputs, Weights
 from ..layer import as_call, block_peak
 from ..problem import OPT_IN, Problem
-from .names import Attribute, Value, parts_of, real_name
+from .names import Value, parts_of, real_name
 from .registry import BUILTIN_FOLDER, defining, find, parameter_values
 from .source import EXACTNESS
 
@@ -38,8 +38,7 @@ def load(name: str) -> Backend:
     if isinstance(origin, Path):
         found: Any = _module_of(origin)
     else:
-        attribute = origin.attribute if isinstance(origin, Attribute) else origin.attr or ""
-        found = _object_of(origin.module, attribute)
+        found = _object_of(origin.module, origin.attribute)
     if not hasattr(found, "prepare"):
         if not callable(found):
             raise TypeError(
@@ -130,9 +129,7 @@ class LoadedBackend:
         return self.why_not(plain, device)
 
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
-        function = self._function("prepare")
-        assert function is not None  # `load` accepts nothing without it
-        return function(problem, inputs, weights)  # type: ignore[no-any-return]
+        return self._needed("prepare")(problem, inputs, weights)  # type: ignore[no-any-return]
 
     def context(self, problem: Problem) -> AbstractContextManager[object]:
         function = self._function("context")
@@ -141,26 +138,14 @@ class LoadedBackend:
     def attention_weights(
         self, problem: Problem, inputs: Inputs, weights: Weights | None
     ) -> Tensor:
-        function = self._function("attention_weights")
-        if function is None:
-            raise ValueError(
-                f"{self.name} cannot return attention weights; these can:"
-                f" {', '.join(defining('attention_weights'))}"
-            )
+        function = self._needed("attention_weights", "attention weights")
         return function(problem, inputs, weights)  # type: ignore[no-any-return]
 
     def under_mask(self, problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-        function = self._function("under_mask")
-        assert function is not None  # `why_not_under_mask` refuses before
-        return function(problem, q, k, v, mask)  # type: ignore[no-any-return]
+        return self._needed("under_mask")(problem, q, k, v, mask)  # type: ignore[no-any-return]
 
     def weights_under_mask(self, problem: Problem, q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
-        function = self._function("weights_under_mask")
-        if function is None:
-            raise ValueError(
-                f"{self.name} cannot return attention weights under a mask tensor; these can:"
-                f" {', '.join(defining('weights_under_mask'))}"
-            )
+        function = self._needed("weights_under_mask", "attention weights under a mask tensor")
         return function(problem, q, k, mask)  # type: ignore[no-any-return]
 
     def peak_bytes(self, problem: Problem, device: torch.device, threads: int) -> int | None:
@@ -178,6 +163,14 @@ class LoadedBackend:
         formula = f"{PACKAGE}.peak_formulas.{name}"
         ours = getattr(self.module, "__name__", "") == f"{PACKAGE}.{name}"
         return import_module(formula) if ours and find_spec(formula) else None
+
+    def _needed(self, name: str, what: str = "this") -> Callable[..., Any]:
+        """Raises ValueError if the module does not define it. `what`: that it returns."""
+        if found := self._function(name):
+            return found
+        raise ValueError(
+            f"{self.name} cannot return {what}; these can: {', '.join(defining(name))}"
+        )
 
     def _function(self, name: str, module: Any = None) -> Callable[..., Any] | None:
         function = getattr(module or self.module, name, None)

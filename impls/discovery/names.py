@@ -112,9 +112,9 @@ def real_names(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(real for real, same in given.items() for _ in same)
 
 
-_DOTTED = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
-_FLAG = re.compile(f"({_DOTTED}):({_DOTTED})")
-_NAME = re.compile(f"({_DOTTED})@({_DOTTED})")
+DOTTED = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
+_FLAG = re.compile(f"({DOTTED}):({DOTTED})")
+_NAME = re.compile(f"({DOTTED})@({DOTTED})")
 
 
 class Attribute(NamedTuple):

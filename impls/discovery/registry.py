@@ -16,9 +16,9 @@ without optional packages.
 import os
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from errno import ENOENT
+from errno import ENOENT, ENOTDIR
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from ..problem import Problem
 from .names import (
     ALIASES,
+    DOTTED,
     Attribute,
     Value,
     attribute_from_name,
@@ -46,14 +47,18 @@ GROUP = "attnbench.backends"
 MALFORMED = (OSError, ValueError, TypeError, LookupError, AttributeError)
 """What importlib.metadata raises for files of a package that are not as they must be."""
 ENTRY_POINT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(:[A-Za-z0-9_.-]+)?")
+ENTRY_POINT_VALUE = re.compile(f"{DOTTED}(:{DOTTED})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a backend is defined and what its file declares; `broken` says why it is unusable."""
+    """Where a backend is defined and what its file declares. `package`: that it comes from, with
+    its version; "" for a file and for a user's module. `broken` says why it is unusable.
+    """
 
-    origin: "Path | EntryPoint | Attribute"
+    origin: Path | Attribute
     declared: Declared = NOTHING
+    package: str = ""
     broken: str = ""
 
     def names(self, name: str) -> tuple[str, ...]:
@@ -114,10 +119,10 @@ def third_party(name: str) -> str | None:
     """The package or module that a third-party backend comes from; None for a file of ours or of
     the user's folders. Third-party code runs in workers only.
     """
-    origin = find(name).origin
-    if isinstance(origin, Path):
+    source = find(name)
+    if isinstance(source.origin, Path):
         return None
-    return f"the module {origin.module}" if isinstance(origin, Attribute) else _package_of(origin)
+    return source.package or f"the module {source.origin.module}"
 
 
 def is_ours(name: str) -> bool:
@@ -204,16 +209,11 @@ def ignored() -> tuple[str, ...]:
     """One sentence for each file and entry point that cannot be used because of its name, and for
     each package whose entry points cannot be read.
     """
-    files = _files()
+    files, (points, unreadable) = _files(), entry_points()
     taken = _taken(files)
-    reasons = {
-        point: "its name is taken" for point in package_entry_points() if point.name in taken
-    }
-    reasons |= {
-        point: "a name has letters, digits, and . _ - within"
-        for point in package_entry_points()
-        if not ENTRY_POINT_NAME.fullmatch(point.name)
-    }
+    odd_name = "a name has letters, digits, and . _ - within"
+    reasons = {point: "its name is taken" for point in points if point.name in taken}
+    reasons |= {point: odd_name for point in points if not ENTRY_POINT_NAME.fullmatch(point.name)}
     return (
         *(
             f"{path.name!r} in {path.parent} is left out: wanted another name"
@@ -222,10 +222,10 @@ def ignored() -> tuple[str, ...]:
             and (not _is_name(path.stem) or files[path.stem].origin != path)
         ),
         *(
-            f"{point.name!r} of {_package_of(point)} is left out: {reason}"
+            f"{point.name!r} of {_package_of(point.dist)} is left out: {reason}"
             for point, reason in reasons.items()
         ),
-        *unreadable_packages(),
+        *(f"{package} is left out: its entry points cannot be read" for package in unreadable),
     )
 
 
@@ -272,93 +272,65 @@ def _user_files() -> list[Path]:
     for folder in dict.fromkeys(Path(entry) for entry in entries if entry):
         try:
             found += sorted(path for path in folder.iterdir() if path.match("[!_]*.py"))
-        except NotADirectoryError:
-            raise BadBackend(f"{FOLDERS_VARIABLE} names {folder}, which is not a folder") from None
         except OSError as error:
-            reason = "is not a folder" if error.errno == ENOENT else f"no one can list ({error})"
+            is_none = error.errno in (ENOENT, ENOTDIR)
+            reason = "is not a folder" if is_none else f"no one can list ({error})"
             raise BadBackend(f"{FOLDERS_VARIABLE} names {folder}, which {reason}") from None
     return found
 
 
 @cache
-def package_entry_points() -> "tuple[EntryPoint, ...]":
-    """Looked up once per process: it reads the metadata of every installed package."""
-    from importlib.metadata import distributions, entry_points  # slow, and help needs neither
+def entry_points() -> "tuple[tuple[EntryPoint, ...], tuple[str, ...]]":
+    """Those of our group, and the packages whose entry points cannot be read. Looked up once per
+    process: it reads the metadata of every installed package.
+    """
+    from importlib import metadata  # slow, and help does not need it
 
     try:
-        return tuple(entry_points(group=GROUP))
+        return tuple(metadata.entry_points(group=GROUP)), ()
     except MALFORMED:
-        known = (point for dist in distributions() for point in _points(dist) or ())
-        return tuple(dict.fromkeys(known))
-
-
-@cache
-def unreadable_packages() -> tuple[str, ...]:
-    """A sentence for each installed package whose entry points cannot be read."""
-    from importlib.metadata import distributions, entry_points
-
-    try:
-        entry_points(group=GROUP)
-    except MALFORMED:
-        unreadable = (dist for dist in distributions() if _points(dist) is None)
-        reason = "its entry points cannot be read"
-        return tuple(f"{_named(dist)} is left out: {reason}" for dist in unreadable)
-    return ()
-
-
-def _points(dist: "Distribution") -> "list[EntryPoint] | None":
-    """Those of our group; None if the file that lists them is malformed."""
-    try:
-        return list(dist.entry_points.select(group=GROUP))
-    except MALFORMED:
-        return None
+        points: dict[EntryPoint, None] = {}
+        unreadable = []
+        for dist in metadata.distributions():
+            try:
+                points |= dict.fromkeys(dist.entry_points.select(group=GROUP))
+            except MALFORMED:
+                unreadable.append(_package_of(dist))
+        return tuple(points), tuple(unreadable)
 
 
 def _packages() -> dict[str, Source]:
     """The backends of installed packages. A broken one is marked and does not stop the others."""
     found: dict[str, Source] = {}
-    for point in package_entry_points():
-        first = found.get(point.name)
-        if first is not None:
-            assert not isinstance(first.origin, Path | Attribute)
-            both = f"{_package_of(first.origin)} and {_package_of(point)}"
-            broken = f"defined twice, by {both}; uninstall one"
-            found[point.name] = Source(origin=first.origin, broken=broken)
-        elif ENTRY_POINT_NAME.fullmatch(point.name):
-            found[point.name] = _package_source(point)
+    for point in entry_points()[0]:
+        source = _package_source(point)
+        if first := found.get(point.name):
+            both = f"{first.package} and {source.package}"
+            source = replace(first, broken=f"defined twice, by {both}; uninstall one")
+        if ENTRY_POINT_NAME.fullmatch(point.name):
+            found[point.name] = source
     return found
 
 
 def _package_source(point: "EntryPoint") -> Source:
-    if not _is_well_formed(point):
-        reason = f"{_package_of(point)} names {point.value!r}; wanted a module, or module:attribute"
-        return Source(origin=point, broken=reason)
-    path = _module_file(point.module)
+    module, _, attribute = point.value.partition(":")
+    source = Source(origin=Attribute(module, attribute), package=_package_of(point.dist))
+    if not ENTRY_POINT_VALUE.fullmatch(point.value):
+        wanted = "wanted a module, or module:attribute"
+        return replace(source, broken=f"{source.package} names {point.value!r}; {wanted}")
+    path = _module_file(module)
     try:
         in_file = declared(path) if path else NOTHING
     except (OSError, ValueError) as error:
-        return Source(origin=point, broken=f"{_package_of(point)} cannot be read: {error}")
-    if point.attr:  # one object of the file: only the imports are certainly its own
-        in_file = Declared(needs=in_file.needs)
-    return Source(origin=point, declared=in_file)
+        return replace(source, broken=f"{source.package} cannot be read: {error}")
+    # of one object of the file, only the imports are certainly its own
+    return replace(source, declared=Declared(needs=in_file.needs) if attribute else in_file)
 
 
-def _is_well_formed(point: "EntryPoint") -> bool:
-    try:
-        parts = [*point.module.split("."), *(point.attr or "x").split(".")]
-    except MALFORMED:
-        return False
-    return all(part.isidentifier() for part in parts)
-
-
-def _package_of(point: "EntryPoint") -> str:
+def _package_of(dist: "Distribution | None") -> str:
     """The package and its version, as text."""
-    return _named(point.dist) if point.dist else "an installed package"
-
-
-def _named(dist: "Distribution") -> str:
     try:
-        return f"the package {dist.name} {dist.version}"
+        return f"the package {dist.name} {dist.version}" if dist else "an installed package"
     except MALFORMED:
         return "an installed package"
 

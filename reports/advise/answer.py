@@ -50,7 +50,7 @@ class Advice:
         if decision.best is not None:
             return decision.best.implementation
         needs = {
-            implementation.name: need.attention
+            implementation.name: need.attention_bytes
             for implementation in self.inquiry.implementations
             if (need := self.memory.need(implementation, decision.phase, decision.context))
         }

@@ -1,7 +1,7 @@
 """What is asked: a model's attention as plain problems, and the implementations to choose from."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from ...harness.rows.model import AXES, LATER_VALUES
@@ -84,15 +84,22 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Predicted:
-    """Peak bytes of a call by a formula, and whose; None if there is none, and why.
+class Bytes:
+    """A number of bytes, None if it is not known; `words`: where it is from, or why there is none.
 
-    `at_most`: the formula is that of a relative, which needs no less.
+    `at_most`: it may be less. `wall`: a wall says so, and no count of bytes. `refused`: the
+    implementation fails here, however much memory there is.
     """
 
-    peak_bytes: int | None
+    value: int | None
     words: str
     at_most: bool = False
+    wall: bool = False
+    refused: bool = False
+
+    def beside(self, more: int) -> "Bytes":
+        """With so many more, or fewer: none at least."""
+        return self if self.value is None else replace(self, value=max(0, self.value + more))
 
 
 class Shapes(Protocol):
@@ -110,8 +117,8 @@ class Shapes(Protocol):
     def paged_cache_bytes(self, context: int) -> int:
         """The same without windows."""
 
-    def predicted_peak(self, implementation: Implementation, problem: Fields) -> Predicted:
-        """Of one call."""
+    def predicted_peak(self, implementation: Implementation, problem: Fields) -> Bytes:
+        """Of one call, by a formula: the backend's own, or at most that of a relative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

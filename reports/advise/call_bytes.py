@@ -11,28 +11,13 @@ from typing import Any
 
 from ..data.polynomial import FEWEST, Polynomial, through
 from ..formatting import size_text
-from .asked import Fields, Implementation, Shapes, growing, key_over, length
+from .asked import Bytes, Fields, Implementation, Shapes, growing, key_over, length
 from .stored import Stored, StoredRows
 from .times import last_within
 
 FEWEST_MEASURED = FEWEST + 1  # one length more than a polynomial needs, so that one can agree
 REFUSED = ("unavailable", "unsupported")
 NOT_KEPT = "no row has bytes that a layer keeps for its backward pass; --measure measures them"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bytes:
-    """A number of bytes, None if it is not known; `words`: where it is from, or why there is none.
-
-    `at_most`: it may be less. `wall`: a wall says so, and no count of bytes. `refused`: the
-    implementation fails here, however much memory there is.
-    """
-
-    value: int | None
-    words: str
-    at_most: bool = False
-    wall: bool = False
-    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +71,10 @@ class CallBytes:
         inputs = self.shapes.input_bytes(problem)
         measured = self._measured(implementation, problem, _peak)
         if measured is not None:
-            return Bytes(value=measured.value + inputs, words=measured.words)  # type: ignore[operator]
+            return measured.beside(inputs)
         if why := self._why_none(implementation, problem):
             return Bytes(value=None, words=why)
-        found = self.shapes.predicted_peak(implementation, problem)
-        value = None if found.peak_bytes is None else found.peak_bytes + inputs
-        return Bytes(value=value, words=found.words, at_most=found.at_most)
+        return self.shapes.predicted_peak(implementation, problem).beside(inputs)
 
     def kept(self, implementation: Implementation, problem: Fields) -> Bytes:
         """What a layer's attention keeps for the backward pass: q, k and v, and what its forward
@@ -100,7 +83,7 @@ class CallBytes:
         inputs = self.shapes.input_bytes({**problem, "passes": "forward"})
         measured = self._measured(implementation, problem, _saved)
         if measured is not None:
-            return Bytes(value=measured.value + inputs, words=measured.words)  # type: ignore[operator]
+            return measured.beside(inputs)
         longer = [
             (_saved(one.row), length(one.row))
             for one in self.rows.over_lengths(problem, implementation.backend)

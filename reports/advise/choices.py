@@ -197,7 +197,15 @@ def _fitted_part(one: Cell, two: Cell) -> CaseVerdict:
         verdict, reasons = UNDECIDED, ["contended", *reasons]
     elif verdict == UNDECIDED:
         reasons = ["interval_wide", *reasons]
-    return _of_times(verdict, reasons, ratio, low, high, margin_ratio)
+    return CaseVerdict(
+        metric="latency",
+        verdict=verdict,
+        reasons=tuple(reasons),
+        ratio=ratio,
+        low=low,
+        high=high,
+        margin_ratio=margin_ratio,
+    )
 
 
 def _own_ratio(cell: Cell, rules: Rules) -> float:
@@ -225,30 +233,13 @@ def _combined(parts: Sequence[CaseVerdict], weights: Sequence[float]) -> CaseVer
     verdict = verdict_of(low, high, margin_ratio, "latency")
     if DOUBTS & set(reasons) and verdict != SAME:
         verdict = UNDECIDED
-    paired = all(part.paired for part in parts)
-    return _of_times(verdict, reasons, ratio, low, high, margin_ratio, paired=paired)
-
-
-def _of_times(
-    verdict: str,
-    reasons: Sequence[str],
-    ratio: float,
-    low: float,
-    high: float,
-    margin_ratio: float,
-    *,
-    paired: bool = False,
-) -> CaseVerdict:
-    """Of times that are no case's."""
     return CaseVerdict(
         metric="latency",
-        base=None,
-        new=None,
         verdict=verdict,
         reasons=tuple(reasons),
         ratio=ratio,
         low=low,
         high=high,
         margin_ratio=margin_ratio,
-        paired=paired,
+        paired=all(part.paired for part in parts),
     )

@@ -6,9 +6,8 @@ from typing import Any
 
 from ...harness.stats.intervals import Interval
 from .answer import Advice
-from .asked import Asked
-from .choices import Choice, Decision
-from .memory import Longest, Need
+from .choices import Choice
+from .memory import Longest
 from .sentences import NOT_INCLUDED, beside_tables, headline, measure_command, run_commands
 from .times import Cell
 
@@ -18,32 +17,37 @@ SCHEMA = 1
 def as_json(advice: Advice) -> str:
     """One object; what is not known is null."""
     asked = advice.inquiry
+    names = ("model", "model_type", "device", "device_name", "dtype", "batch", "tp", "most_context")
+    of_need = ("context", "weight_bytes", "cache_bytes", "paged_cache_bytes", "kept_bytes")
     found = {
         "schema": SCHEMA,
         "answer": headline(advice),
         "sentences": list(beside_tables(advice)),
-        "model": asked.model,
-        "model_type": asked.model_type,
-        "device": asked.device,
-        "device_name": asked.device_name,
-        "dtype": asked.dtype,
-        "batch": asked.batch,
-        "tp": asked.tp,
-        "most_context": asked.most_context,
-        "memory_bytes": asked.memory_bytes,
-        "weight_bytes": asked.weight_bytes,
+        **_fields(asked, *names, "memory_bytes", "weight_bytes"),
         "max_seconds": dict(asked.max_seconds),
-        "decisions": [_decision(advice, one) for one in advice.decisions],
+        "decisions": [
+            {
+                **_fields(one, "phase", "context"),
+                "attn_implementation": one.best.implementation.name if one.best else None,
+                "choices": [*map(_choice, one.choices)],
+            }
+            for one in advice.decisions
+        ],
         "memory": [
-            {"phase": phase, "implementation": implementation.name, **_need(need)}
+            {
+                "phase": phase,
+                "implementation": implementation.name,
+                **_fields(need, *of_need, "attention_bytes", "total_bytes", "at_most"),
+                "source": need.words or None,
+            }
             for phase, implementation, need in advice.needs
         ],
-        "longest": [_longest(one) for one in advice.longest],
+        "longest": [*map(_longest, advice.longest)],
         "traps": advice.traps,
-        "not_measured": [*map(_asked, advice.not_measured)],
+        "not_measured": [_fields(one, "layer", "count", "why") for one in advice.not_measured],
         "other_layers": dict(asked.others),
         "missing": [
-            {"phase": one.phase, "context": one.context, "implementation": implementation.name}
+            {**_fields(one, "phase", "context"), "implementation": implementation.name}
             for one in advice.missing
             for implementation in one.missing
         ],
@@ -55,16 +59,6 @@ def as_json(advice: Advice) -> str:
     return json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _decision(advice: Advice, one: Decision) -> dict[str, Any]:
-    best = one.best
-    return {
-        "phase": one.phase,
-        "context": one.context,
-        "attn_implementation": best.implementation.name if best else None,
-        "choices": [*map(_choice, one.choices)],
-    }
-
-
 def _choice(one: Choice) -> dict[str, Any]:
     against = one.against
     return {
@@ -73,15 +67,10 @@ def _choice(one: Choice) -> dict[str, Any]:
         "total_ms": _interval(one.total_ms),
         "fitted": one.fitted or None,
         "why_not": one.why_not or None,
-        "against_fastest": None
-        if against is None
-        else {
-            "ratio": _number(against.ratio),
-            "low": _number(against.low),
-            "high": _number(against.high),
-            "verdict": against.verdict,
-            "reasons": list(against.reasons),
-            "paired": against.paired,
+        "against_fastest": against
+        and {
+            **{name: _number(getattr(against, name)) for name in ("ratio", "low", "high")},
+            **_fields(against, "verdict", "reasons", "paired"),
         },
         "layers": [*map(_cell, one.cells)],
     }
@@ -89,8 +78,7 @@ def _choice(one: Choice) -> dict[str, Any]:
 
 def _cell(cell: Cell) -> dict[str, Any]:
     return {
-        "layer": cell.asked.layer,
-        "count": cell.asked.count,
+        **_fields(cell.asked, "layer", "count"),
         "status": cell.status,
         "reason": cell.reason or None,
         "call_ms": _interval(cell.time_ms),
@@ -104,36 +92,22 @@ def _cell(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _asked(one: Asked) -> dict[str, Any]:
-    return {"layer": one.layer, "count": one.count, "why": one.why}
-
-
-def _need(need: Need) -> dict[str, Any]:
-    return {
-        "context": need.context,
-        "weight_bytes": need.weights,
-        "cache_bytes": need.cache,
-        "paged_cache_bytes": need.paged_cache,
-        "kept_bytes": need.kept,
-        "attention_bytes": need.attention,
-        "total_bytes": need.total,
-        "at_most": need.at_most,
-        "source": need.words or None,
-    }
-
-
 def _longest(one: Longest) -> dict[str, Any]:
+    known = one.context is not None
     return {
         "phase": one.phase,
         "attn_implementation": one.implementation.name,
-        "context": one.context,
-        "at_least": one.at_least,
-        "limit": one.limit if one.context is not None else None,
-        "found_by": one.found_by if one.context is not None else None,
+        **_fields(one, "context", "at_least"),
+        "limit": one.limit if known else None,
+        "found_by": one.found_by if known else None,
         "checked": one.checked or None,
         "total_ms": _interval(one.time.total_ms) if one.time else None,
         "source": one.words or None,
     }
+
+
+def _fields(of: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in names}
 
 
 def _interval(found: Interval | None) -> dict[str, Any] | None:

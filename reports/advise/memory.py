@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple
 
 from ...harness.stats.intervals import Interval
 from ..formatting import list_text, size_text
-from .asked import Asked, Implementation, Inquiry, Phase, length
-from .call_bytes import Bytes, CallBytes, fitting
+from .asked import Asked, Bytes, Implementation, Inquiry, Phase, length
+from .call_bytes import CallBytes, fitting
 from .stored import StoredRows
 from .times import Times, last_within, total
 
@@ -25,30 +25,31 @@ FoundBy = Literal["bytes", "wall", "time"]
 class Need:
     """Bytes at one context. None: not known, and `words` say why, else where they are from.
 
-    `attention`: of the layer that needs most at a time, what is beside the cache: its q and what
-    the call adds, or its q, k and v while the cache takes them up; in training, what its backward
-    pass adds to `kept`. `kept`: what attention of all layers keeps for
-    the backward pass; None without one. `at_most`: it may need less. `wall`: a wall decides, and no
-    count of bytes. `refused`: the implementation fails.
+    `attention_bytes`: of the layer that needs most at a time, what is beside the cache: its q and
+    what the call adds, or its q, k and v while the cache takes them up; in training, what its
+    backward pass adds to `kept_bytes`: what attention of all layers keeps for the backward pass;
+    None without one. `at_most`: it may need less. `wall`: a wall decides, and no count of bytes.
+    `refused`: the implementation fails.
     """
 
     context: int
-    weights: int | None
-    cache: int
-    paged_cache: int
-    attention: int | None
+    weight_bytes: int | None
+    cache_bytes: int
+    paged_cache_bytes: int
+    attention_bytes: int | None
     words: str
-    kept: int | None = None
+    kept_bytes: int | None = None
     at_most: bool = False
     wall: bool = False
     refused: bool = False
 
     @property
-    def total(self) -> int | None:
+    def total_bytes(self) -> int | None:
         """Without weights that are not known."""
-        if self.attention is None:
+        if self.attention_bytes is None:
             return None
-        return (self.weights or 0) + self.cache + (self.kept or 0) + self.attention
+        beside = (self.weight_bytes or 0) + self.cache_bytes + (self.kept_bytes or 0)
+        return beside + self.attention_bytes
 
 
 class Time(NamedTuple):
@@ -108,14 +109,15 @@ class MemoryOver:
         known = all(one.value is not None for one in everything)
         deciding = max(found, key=lambda one: one.value or 0, default=None) if known else None
         unknown = [one for one in everything if one.value is None]
+        kept_bytes = sum(count * (one.value or 0) for one, count in kept)
         return Need(
             context=context,
-            weights=self.inquiry.weight_bytes,
-            cache=0 if training else shapes.cache_bytes(context),
-            paged_cache=0 if training else shapes.paged_cache_bytes(context),
-            attention=(deciding.value if deciding else 0) if known else None,
+            weight_bytes=self.inquiry.weight_bytes,
+            cache_bytes=0 if training else shapes.cache_bytes(context),
+            paged_cache_bytes=0 if training else shapes.paged_cache_bytes(context),
+            attention_bytes=(deciding.value if deciding else 0) if known else None,
             words="; ".join(dict.fromkeys(words)),
-            kept=sum(count * (one.value or 0) for one, count in kept) if kept and known else None,
+            kept_bytes=kept_bytes if kept and known else None,
             at_most=any(one.at_most for one in everything),
             wall=any(one.wall for one in ([deciding] if deciding else unknown)),
             refused=any(one.refused for one in unknown),
@@ -188,18 +190,19 @@ class MemoryOver:
             return replace(found, words=why)
 
         def fits(context: int) -> bool:
-            needed = self.need(implementation, phase, context).total
+            needed = self.need(implementation, phase, context).total_bytes
             return needed is not None and needed <= budget
 
         top = most or MOST_CONTEXT
         low = last_within(top, fits)
         need = self.need(implementation, phase, max(low, 1))
-        if not low and need.total is None:
+        if not low and need.total_bytes is None:
             return replace(found, words=need.words)
         limit: Limit = "model" if most else "none"
         beyond = self.need(implementation, phase, low + 1) if low < top else None
         if beyond is not None:
-            limit = "backend" if beyond.refused else "unknown" if beyond.total is None else "memory"
+            counted = beyond.total_bytes is not None
+            limit = "backend" if beyond.refused else "memory" if counted else "unknown"
         by_wall = need.wall or (beyond is not None and beyond.wall)
         return replace(
             found,
@@ -223,16 +226,12 @@ class MemoryOver:
             return Bytes(value=None, words=why), None
         call = self.calls.needed(implementation, asked.problem)
         if asked.phase != "training":
-            if call.value is None:
-                return call, None
-            beside = max(0, call.value - asked.cached_bytes)
-            if beside < asked.appended_bytes:
-                return Bytes(value=asked.appended_bytes, words=APPENDING), None
-            return replace(call, value=beside), None
+            call = call.beside(-asked.cached_bytes)
+            if call.value is not None and call.value < asked.appended_bytes:
+                call = Bytes(value=asked.appended_bytes, words=APPENDING)
+            return call, None
         kept = self.calls.kept(implementation, asked.problem)
-        if call.value is not None and kept.value is not None:
-            call = replace(call, value=max(0, call.value - kept.value))
-        return call, (kept, asked.count)
+        return call.beside(-(kept.value or 0)), (kept, asked.count)
 
     def _checked(
         self, implementation: Implementation, phase: Phase, context: int, known: str

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
-from typing import Literal
 
 from ..comparison.verdict import DEFAULT_MARGIN
 from ..data.load import rows_of
@@ -20,26 +18,22 @@ from ..elements import (
     Series,
     Table,
     Text,
+    table_of,
 )
 from ..formatting import bytes_text, list_text, size_text
 from ..pages.exactness_marks import marked_names
 from ..pages.html import render as page_of
 from ..pages.report import Part, Report
+from ..words import Word
 from .answer import Advice
 from .asked import Phase
 from .choices import Choice
 from .memory import contexts_to_draw
 from .sentences import about, headline, longest_sentence, room_text, run_commands
-from .tables import CHOICE, blocks, choice_cells, layer_table, question
+from .tables import CHOICE, blocks, layer_table, question
 
 KEPT = ("method", "environment", "rows")  # sections of an ordinary report that stay on this page
 WEIGHTS, CACHE = "weights", "keys and values"
-WORDS: dict[str, Literal["same", "more", "less", "undecided"]] = {
-    "slower": "more",
-    "same": "same",
-    "faster": "undecided",
-    "undecided": "undecided",
-}
 NOTE = "Bands are 95 % intervals of the ratio over all layers; undecided: 1 is within reach."
 SHOWN_PHASE: Phase = "prefill"  # the picture's: it needs most
 
@@ -131,10 +125,8 @@ def _ratios(advice: Advice) -> DotPlot | None:
         x_label="time against the fastest",
         band_ratio=DEFAULT_MARGIN["latency"],
         description="Time in all layers against the fastest; the table has every number.",
-        table=Table(
-            title="Time against the fastest",
-            columns=("question", *CHOICE[:4]),
-            rows=tuple((question(of), *choice_cells(of, one)[:4]) for of, one in asked),
+        table=table_of(
+            "Time against the fastest", asked, {"question": lambda of: question(of[0]), **CHOICE}
         ),
     )
 
@@ -144,8 +136,8 @@ def _dot_row(group: str, one: Choice, best: str) -> DotRow:
     if one.total_ms is None or against is None:
         missing = best if one.total_ms is not None else one.why_not.replace(";", ":").split(":")[0]
         return DotRow(group=group, label=backend, dot=None, missing=missing)
-    low, high = (one if isfinite(one) else None for one in (against.low, against.high))
-    dot = Dot(ratio=against.ratio, low=low, high=high, word=WORDS[against.verdict])
+    word: Word = "undecided" if against.better else against.word
+    dot = Dot.of(against.ratio, against.low, against.high, word)
     return DotRow(group=group, label=backend, dot=dot)
 
 
@@ -169,8 +161,8 @@ def _memory(advice: Advice) -> Figure | None:
     lines: dict[str, list[int | None]] = {}
     if asked.weight_bytes is not None:
         lines[WEIGHTS] = [asked.weight_bytes] * len(contexts)
-    lines[CACHE] = [(need.weights or 0) + need.cache for need in any_needs]
-    totals = {backend: [need.total for need in found] for backend, found in needs.items()}
+    lines[CACHE] = [(need.weight_bytes or 0) + need.cache_bytes for need in any_needs]
+    totals = {backend: [need.total_bytes for need in found] for backend, found in needs.items()}
     totals = {backend: found for backend, found in totals.items() if any(found)}
     budget = asked.memory_bytes
     named = f"{_named_below(advice)}; with the attention of one layer by each implementation"
@@ -200,7 +192,7 @@ def _memory(advice: Advice) -> Figure | None:
             rows=tuple(
                 (
                     f"{n:,}",
-                    bytes_text(any_needs[at].cache),
+                    bytes_text(any_needs[at].cache_bytes),
                     *(bytes_text(found[at]) for found in totals.values()),
                 )
                 for at, n in enumerate(contexts)

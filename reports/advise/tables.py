@@ -1,12 +1,15 @@
 """Advice in tables: implementations per question, bytes over the context, kinds of layers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from ..elements import Block, Table, Text
+from ...harness.stats.intervals import Interval
+from ..elements import Block, Marked, Table, Text, table_of
 from ..formatting import Number, bytes_text, ratio_range_text, size_text
+from ..quantity import Cell
 from .answer import Advice
+from .asked import Implementation, Phase
 from .choices import Choice, Decision
-from .memory import Longest
+from .memory import Longest, Need
 from .sentences import (
     beside_tables,
     beside_weights,
@@ -16,14 +19,20 @@ from .sentences import (
     seconds_text,
 )
 
-CHOICE = ("attn_implementation", "time", "ratio", "verdict", "kernel", "peak")
+NOT_KNOWN = "not known"
 
 
 def blocks(advice: Advice) -> Iterator[Block]:
     """What stands below the headline, in a terminal and on a page."""
-    yield from choice_tables(advice)
-    found = (longest_table(advice), memory_table(advice))
-    yield from (one for one in found if one is not None)
+    for decision in advice.decisions:
+        if not all(one.missing for one in decision.choices):
+            some = [(decision, one) for one in decision.choices]
+            title = f"Attention in all layers, {named(decision)}"
+            yield table_of(title, some, {**CHOICE, **KERNEL}, optional=("reads",))
+    if advice.longest:
+        yield _longest(advice)
+    if advice.needs:
+        yield _memory(advice)
     yield from (Text(text=sentence) for sentence in beside_tables(advice))
 
 
@@ -32,46 +41,34 @@ def question(decision: Decision) -> str:
     return f"{decision.phase} {decision.context:,}"
 
 
-def choice_tables(advice: Advice) -> Iterator[Table]:
-    """Every implementation, in a table per phase and context where something is measured."""
-    for decision in advice.decisions:
-        some = decision.choices
-        if all(one.missing for one in some):
-            continue
-        reads = any(map(_rates, some))
-        yield Table(
-            title=f"Attention in all layers, {named(decision)}",
-            columns=(*CHOICE, "reads") if reads else CHOICE,
-            rows=tuple((*choice_cells(decision, one), *([_rates(one)] * reads)) for one in some),
-            strong=frozenset({(0, 0)} if decision.best is not None else ()),
-            failed=frozenset(
-                (at, 1) for at, one in enumerate(some) if one.total_ms is None and not one.missing
-            ),
-        )
+# ---- implementations -----------------------------------------------------------------------------
 
 
-def choice_cells(decision: Decision, one: Choice) -> tuple[str, ...]:
-    name = one.implementation.name
+def _time(of: tuple[Decision, Choice]) -> Marked:
+    one = of[1]
     if one.total_ms is None:
-        return name, one.why_not, "", "", "", ""
-    ratio, verdict = "1", decision.word_of_best
-    if one.against is not None:
-        ratio = f"{one.against.ratio:.3g}{ratio_range_text(one.against.low, one.against.high)}"
-        # one that is seen to be faster than the fastest is so in part of the layers
-        verdict = "undecided" if one.against.verdict == "faster" else one.against.verdict
-    return (
-        name,
-        Number(interval_text(one.total_ms) + (" (fitted)" if one.fitted else "")),
-        ratio,
-        verdict,
-        ", ".join(one.kernels) or "not seen",
-        bytes_text(one.peak_bytes),
-    )
+        return Marked(cell=one.why_not, failed=not one.missing)
+    return Marked(cell=_call(one.total_ms, one.fitted))
 
 
-def _rates(one: Choice) -> str:
+def _ratio(of: tuple[Decision, Choice]) -> str:
+    one = of[1]
+    if one.against is None:
+        return "" if one.total_ms is None else "1"
+    return f"{one.against.ratio:.3g}{ratio_range_text(one.against.low, one.against.high)}"
+
+
+def _verdict(of: tuple[Decision, Choice]) -> str:
+    decision, one = of
+    if one.against is None:
+        return "" if one.total_ms is None else decision.word_of_best
+    # one that is seen to be faster than the fastest is so in part of the layers
+    return "undecided" if one.against.better else one.against.verdict
+
+
+def _rates(of: tuple[Decision, Choice]) -> str:
     """Of each kind of layer in decode: `9.8 GB/s (9.4 to 10.2), 61 % of the bandwidth`."""
-    rates = (cell.rate for cell in one.cells)
+    rates = (cell.rate for cell in of[1].cells)
     said = (
         f"{rate.rate_text}{f', {rate.share_text} of the bandwidth' if rate.share_text else ''}"
         for rate in rates
@@ -80,97 +77,99 @@ def _rates(one: Choice) -> str:
     return "; ".join(dict.fromkeys(said))
 
 
-def memory_table(advice: Advice) -> Table | None:
-    """Bytes at the contexts that were asked; None if nothing is known."""
+Columns = Mapping[str, Callable[[tuple[Decision, Choice]], Cell | Marked]]
+CHOICE: Columns = {
+    "attn_implementation": lambda of: Marked(
+        cell=of[1].implementation.name, strong=of[1] is of[0].best
+    ),
+    "time": _time,
+    "ratio": _ratio,
+    "verdict": _verdict,
+}
+KERNEL: Columns = {
+    "kernel": lambda of: ", ".join(of[1].kernels) or ("not seen" if of[1].total_ms else ""),
+    "peak": lambda of: bytes_text(of[1].peak_bytes),
+    "reads": _rates,
+}
+
+
+# ---- bytes ---------------------------------------------------------------------------------------
+
+
+def _memory(advice: Advice) -> Table:
+    """Bytes at the contexts that were asked."""
     budget = advice.inquiry.memory_bytes
-    rows: list[tuple[str, ...]] = []
-    for phase, implementation, need in advice.needs:
-        training = phase == "training"
-        fits = "" if budget is None or need.total is None else _fits(need.total <= budget)
-        rows.append(
-            (
-                f"{phase} {need.context:,}",
-                "not known" if need.weights is None else size_text(need.weights),
-                "none" if training else size_text(need.cache),
-                "none" if training else size_text(need.paged_cache),
-                (size_text(need.kept) or "not known") if training else "none",
-                size_text(need.attention) or "not known",
-                f"{implementation.name}, {need.words}",
-                size_text(need.total) or "not known",
-                fits,
-            )
-        )
+
+    def fits(of: tuple[Phase, Implementation, Need]) -> str:
+        total = of[2].total_bytes
+        return "" if budget is None or total is None else "yes" if total <= budget else "no"
+
     room = "" if budget is None else f" in {size_text(budget)}{beside_weights(advice)}"
-    columns = (
-        *("question", "weights", "keys and values", "in one pool of pages"),
-        *("kept for backward", "attention of one layer", "by", "in all", f"fits{room}"),
+    return table_of(
+        "Memory",
+        advice.needs,
+        {
+            "question": lambda of: f"{of[0]} {of[2].context:,}",
+            "weights": lambda of: size_text(of[2].weight_bytes) or NOT_KNOWN,
+            "keys and values": lambda of: _unless(of[0] == "training", of[2].cache_bytes),
+            "in one pool of pages": lambda of: _unless(
+                of[0] == "training", of[2].paged_cache_bytes
+            ),
+            "kept for backward": lambda of: _unless(of[0] != "training", of[2].kept_bytes),
+            "attention of one layer": lambda of: size_text(of[2].attention_bytes) or NOT_KNOWN,
+            "by": lambda of: f"{of[1].name}, {of[2].words}",
+            "in all": lambda of: size_text(of[2].total_bytes) or NOT_KNOWN,
+            f"fits{room}": fits,
+        },
+        optional=("keys and values", "in one pool of pages", "kept for backward"),
     )
-    said = [at for at in range(len(columns)) if any(row[at] != "none" for row in rows)]
-    picked = [tuple(cells[at] for at in said) for cells in (columns, *rows)]
-    return Table(title="Memory", columns=picked[0], rows=tuple(picked[1:])) if rows else None
 
 
-def _fits(fits: bool) -> str:
-    return "yes" if fits else "no"
+def _unless(absent: bool, size_bytes: int | None) -> str:
+    return "" if absent else size_text(size_bytes) or NOT_KNOWN
 
 
-def _within(advice: Advice, one: Longest) -> str:
-    seconds = seconds_text(advice, one.phase)
-    return f" in {seconds}" if seconds else ""
-
-
-def longest_table(advice: Advice) -> Table | None:
+def _longest(advice: Advice) -> Table:
     """The longest context of each implementation."""
-    rows = [
-        (
-            one.implementation.name,
-            f"{one.phase}{_within(advice, one)}",
-            _tokens(one),
-            "" if one.context is None else limit_text(one),
-            "; ".join(filter(None, [one.words, one.checked])),
-        )
-        for one in advice.longest
-    ]
-    if not rows:
-        return None
+
+    def tokens(one: Longest) -> str:
+        least = "at least " if one.at_least else ""
+        return NOT_KNOWN if one.context is None else Number(f"{least}{one.context:,}")
+
+    def phase(one: Longest) -> str:
+        seconds = seconds_text(advice, one.phase)
+        return f"{one.phase} in {seconds}" if seconds else one.phase
+
     room = size_text(advice.inquiry.memory_bytes)
-    within = f" in {room}{beside_weights(advice)}" if room else ""
-    return Table(
-        title=f"Longest context{within}",
-        columns=("attn_implementation", "phase", "tokens", "limit", "attention's bytes"),
-        rows=tuple(rows),
+    return table_of(
+        f"Longest context{f' in {room}{beside_weights(advice)}' if room else ''}",
+        advice.longest,
+        {
+            "attn_implementation": lambda one: one.implementation.name,
+            "phase": phase,
+            "tokens": tokens,
+            "limit": lambda one: "" if one.context is None else limit_text(one),
+            "attention's bytes": lambda one: "; ".join(filter(None, [one.words, one.checked])),
+        },
     )
 
 
-def _tokens(one: Longest) -> str:
-    if one.context is None:
-        return "not known"
-    return Number(f"{'at least ' if one.at_least else ''}{one.context:,}")
+# ---- layers --------------------------------------------------------------------------------------
 
 
 def layer_table(advice: Advice) -> Table | None:
     """Every kind of layer, with the advised implementation's time and bytes for one call."""
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[Cell, ...]] = []
     for decision in advice.decisions:
-        best = decision.best
-        for cell in best.cells if best else ():
-            time = interval_text(cell.time_ms) if cell.time_ms else ""
-            rows.append(
-                (
-                    cell.asked.layer,
-                    str(cell.asked.count),
-                    question(decision),
-                    cell.implementation.name,
-                    Number(time + (" (fitted)" if cell.fitted else "")),
-                    bytes_text(cell.peak_bytes),
-                )
-            )
+        for cell in decision.best.cells if decision.best else ():
+            time = _call(cell.time_ms, cell.fitted) if cell.time_ms else ""
+            place = (cell.asked.layer, cell.asked.count, question(decision))
+            rows.append((*place, cell.implementation.name, time, bytes_text(cell.peak_bytes)))
         for asked in decision.not_measured:
-            rows.append(
-                (asked.layer, str(asked.count), question(decision), "not measured", asked.why, "")
-            )
+            place = (asked.layer, asked.count, question(decision))
+            rows.append((*place, "not measured", asked.why, ""))
     for what, count in advice.inquiry.others.items():
-        rows.append((what, str(count), "any", "not measured", "no softmax attention", ""))
+        rows.append((what, count, "any", "not measured", "no softmax attention", ""))
     if not rows:
         return None
     return Table(
@@ -178,3 +177,7 @@ def layer_table(advice: Advice) -> Table | None:
         columns=("layer", "how many", "question", "implementation", "one call", "peak"),
         rows=tuple(rows),
     )
+
+
+def _call(time_ms: Interval, fitted: str) -> Number:
+    return Number(interval_text(time_ms) + (" (fitted)" if fitted else ""))

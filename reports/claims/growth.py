@@ -10,7 +10,7 @@ from ..formatting import count_text, number_text
 from ..growth_fit import EXPONENT_MARGIN, Growth, growths_of, interval_text
 from ..words import DISTURBED
 from .statement import LINEAR, STRIDED, Measured, claim
-from .times import active_text, both_active, fewer
+from .times import fewer_active
 from .verdict import ClaimVerdict, Evidence, agreed, by_interval, exactly, jointly
 
 EXPONENTS = dict.fromkeys(LINEAR, 1.0) | {STRIDED: 1.5}
@@ -101,14 +101,12 @@ def recurrent(run: Measured) -> Iterator[Evidence]:
         fits = [
             (found, _exponent(found, by_slope=False)) for _, found in growths_of(run.every, backend)
         ]
-        pairs = [
-            pair for other in ("fused", "sdpa") for pair in both_active(run.every, backend, other)
-        ]
-        if fits or pairs:
+        used = [one for of in ("fused", "sdpa") for one in fewer_active(run.every, backend, of)]
+        if fits or used:
             grows = agreed(_grows(found, exponent, 1.0) for found, exponent in fits)
-            active = agreed(fewer(*pair) for pair in pairs)
+            active = agreed(one.verdict for one in used)
             time = f"N^{interval_text(fits[-1][1])} in time" if fits else "fewer than five lengths"
-            use = active_text(*pairs[-1]) if pairs else "no counters of a GPU"
+            use = used[-1].numbers if used else "no counters of a GPU"
             yield Evidence(backend, jointly([grows, active]), f"{time}, {use}")
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,7 +49,7 @@ class Measured:
 Test = Callable[[Measured], Iterable[Evidence]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Statement:
     """`tested`: how. `needs`: what a run needs for it. `study`: the one that it reads, if any.
 
@@ -80,14 +81,7 @@ def claim(
 ) -> Callable[[Test], Statement]:
     """The statement that a test decides, to write above it; `needs` is the study by default."""
     read = study.STUDY if study else ""
-    return lambda test: Statement(
-        name=name,
-        statement=statement,
-        tested=tested,
-        needs=needs or f"studies: [{read}]",
-        study=read,
-        test=test,
-    )
+    return partial(Statement, name, statement, tested, needs or f"studies: [{read}]", read)
 
 
 def statements() -> dict[str, Statement]:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from typing import Any
 
-from ...harness.rows.findings import ProjectionEquality
-from ...harness.stats.intervals import Interval
+from ...harness.rows.findings import ProjectionEquality, by
 from ..contrasts import against_one_head, share_width
 from ..data.exactness import is_exact
 from ..data.row_groups import AXES, Row, backends, groups
@@ -124,14 +123,12 @@ def _pruned(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
 
     Heads whose width follows from their number do not count: pruning keeps the width of the others.
     """
-    same: dict[tuple[object, ...], list[Row]] = {}
-    for row in rows:
-        if row["scope"] == "layer" and row["heads"] and row["kv_heads"] == row["heads"]:
-            rest = (row.get(axis) for axis in AXES if axis not in ("heads", "kv_heads"))
-            same.setdefault((row["backend"], *rest), []).append(row)
-    for layers in same.values():
-        whole = max(layers, key=lambda row: row["heads"])
-        yield from ((whole, row) for row in layers if row["heads"] < whole["heads"])
+    rest = [axis for axis in AXES if axis not in ("heads", "kv_heads")]
+    layers = (row for row in rows if row["scope"] == "layer" and row["heads"])
+    own = (row for row in layers if row["kv_heads"] == row["heads"])
+    for same in by(own, lambda row: (row["backend"], *map(row.get, rest))).values():
+        whole = max(same, key=lambda row: row["heads"])
+        yield from ((whole, row) for row in same if row["heads"] < whole["heads"])
 
 
 def _bytes(row: Row) -> int | None:
@@ -244,34 +241,24 @@ def recurrent_for_short(run: Measured) -> Iterator[Evidence]:
     needs="naive and fused, measure: [latency, utilization], on a GPU with performance counters",
 )
 def better_used(run: Measured) -> Iterator[Evidence]:
-    for loop, fused in both_active(run.rows, LOOP, FUSED):
-        yield Evidence(f"{FUSED} against {LOOP}", fewer(loop, fused), active_text(loop, fused))
+    yield from fewer_active(run.rows, LOOP, FUSED)
 
 
-def both_active(rows: Sequence[Row], one: str, other: str) -> Iterator[tuple[Interval, Interval]]:
-    """The share of active SMs of two backends, for every problem with counters of both.
+def fewer_active(rows: Sequence[Row], one: str, other: str) -> Iterator[Evidence]:
+    """Whether the first backend has fewer active SMs, for every problem with counters of both.
 
     By performance counters only: other sources of utilization do not know it.
     """
-    counted = [
-        row
-        for row in rows
-        if row.get("utilization_tier") == "gpm" and row["backend"] in (one, other)
-    ]
+    counted = [row for row in rows if row.get("utilization_tier") == "gpm"]
     for group in groups(counted, None):
-        if both := pair(group.rows, "backend", one, other):
-            ours, theirs = (observed(row, "sm_active") for row in both)
-            if ours is not None and theirs is not None:
-                yield ours, theirs
-
-
-def fewer(ours: Interval, theirs: Interval) -> ClaimVerdict:
-    """Supported if our interval lies below theirs; inconclusive without intervals."""
-    if ours.high < theirs.low:
-        return "supported"
-    return "refuted" if ours.low > theirs.high else "inconclusive"
-
-
-def active_text(ours: Interval, theirs: Interval) -> str:
-    one, other = (f"{100 * each.value:.0f} %{beyond_text(each.value)}" for each in (ours, theirs))
-    return f"SMs active {one} against {other}"
+        both = pair(group.rows, "backend", one, other)
+        ours, theirs = (observed(row, "sm_active") for row in both) if both else (None, None)
+        if ours is None or theirs is None:
+            continue
+        verdict: ClaimVerdict = "supported" if ours.high < theirs.low else "inconclusive"
+        used, more = (f"{100 * of.value:.0f} %{beyond_text(of.value)}" for of in (ours, theirs))
+        yield Evidence(
+            f"{other} against {one}",
+            "refuted" if ours.low > theirs.high else verdict,
+            f"SMs active {used} against {more}",
+        )

@@ -4,19 +4,23 @@
 devices; copies on one device only say by how much a repetition differs.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
-from math import exp, log, nan
+from math import exp, isfinite, log, nan
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from ...harness.stats.contrasts import Spread, spread, unpaired_contrast
 from ...harness.stats.intervals import CONFIDENCE, Interval, mean_interval
-from ..data.row_groups import AXES, COPY, Row
+from ...harness.stats.wide_intervals import ratio_says_nothing
+from ..data.row_groups import AXES, COPY, Row, label, problem, varying_axes
 from ..data.run_meta import Meta
+from ..formatting import UNCERTAIN, Number, list_text, number_text, plural, ratio_bounds_text
 from ..ratio import disturbed, in_most, noise_of
-from .verdict import DEFAULT_MARGIN, SAME, UNDECIDED, verdict_of
+from ..words import Word, word_of
+from .verdict import DEFAULT_MARGIN
 
 MARGIN_RATIO = DEFAULT_MARGIN["latency"]
 UUID_DIGITS = 8
@@ -69,12 +73,10 @@ class DevicePair:
     throttled: bool = False
 
     @property
-    def verdict(self) -> Literal["differ", "same", "undecided"]:
+    def word(self) -> Word:
         """By the margin; what other work alone could explain is undecided."""
-        found = verdict_of(self.ratio.low, self.ratio.high, MARGIN_RATIO, "latency")
-        if found == SAME:
-            return "same"
-        return "undecided" if found == UNDECIDED or self.contended else "differ"
+        word = word_of(self.ratio.low, self.ratio.high, MARGIN_RATIO)
+        return "undecided" if word == "more" and self.contended else word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,52 +115,6 @@ class Copies:
         return self.pairs[0] if self.pairs else None
 
 
-@dataclass(slots=True)
-class _Timed:
-    """The timed copies of a group by case, then by device."""
-
-    rows: dict[tuple[Any, ...], dict[Device | None, list[Row]]] = field(default_factory=dict)
-
-    def add(self, row: Row) -> None:
-        case = row["backend"], *(row.get(axis) for axis in AXES)
-        self.rows.setdefault(case, {}).setdefault(device_of(row), []).append(row)
-
-    @property
-    def devices(self) -> list[Device]:
-        """Those that measured a case of it, in one order for all groups."""
-        found = {device for on in self.rows.values() for device in on if device is not None}
-        return sorted(found, key=lambda one: one.identity)
-
-    def on_each(self) -> list[float]:
-        """The mean logarithm on each device, over the cases that all of them measured."""
-        devices = self.devices
-        shared = [on for on in self.rows.values() if all(device in on for device in devices)]
-        return [
-            fmean(fmean(map(_log_ms, on[device])) for on in shared)
-            for device in (devices if shared else ())
-        ]
-
-    def log_ratio(self, new: Device, base: Device) -> float | None:
-        """Mean over the cases that both devices measured."""
-        logs = [
-            fmean(map(_log_ms, on[new])) - fmean(map(_log_ms, on[base]))
-            for on in self.rows.values()
-            if new in on and base in on
-        ]
-        return fmean(logs) if logs else None
-
-    def repeated(self, device: Device | None) -> list[float]:
-        """Mean logarithm of each copy on one device, over the cases that all of them measured."""
-        by_copy: dict[int, dict[int, float]] = {}
-        for number, on in enumerate(self.rows.values()):
-            for row in on.get(device, ()):
-                by_copy.setdefault(row[COPY], {})[number] = _log_ms(row)
-        shared = set.intersection(*map(set, by_copy.values())) if by_copy else set[int]()
-        if len(by_copy) < 2 or not shared:
-            return []
-        return [fmean(one[case] for case in shared) for _, one in sorted(by_copy.items())]
-
-
 def device_of(row: Row) -> Device | None:
     """None if the row does not tell it from others: no host, or a GPU without a UUID."""
     host, uuid, name = (row.get(fact) or "" for fact in ("host", "device_uuid", "device_name"))
@@ -177,104 +133,121 @@ def copies_of(rows: Sequence[Row], meta: Meta) -> list[Copies]:
     return found
 
 
+# ---- by group ------------------------------------------------------------------------------------
+
+
+Case = tuple[Any, ...]
+Group = Mapping[Device | None, Mapping[Case, Sequence[Row]]]
+"""The timed copies of a group: by device, then by case."""
+
+
 def _copies(name: str, run: Mapping[str, Any], rows: Sequence[Row]) -> Copies:
     originals = {
         one["case"]: one.get("replica_of", one.get("group")) for one in run.get("cases") or ()
     }
-    groups: dict[Any, _Timed] = {}
-    counts: dict[Device, int] = {}
-    seen: dict[tuple[Any, ...], int] = {}
-    unnamed = 0
-    for row in rows:
-        case = row["backend"], *(row.get(axis) for axis in AXES)
-        seen[case] = seen.get(case, 0) + 1
-        if row["status"] != "ok" or not (row.get("latency_ms") or 0) > 0:
-            continue
-        groups.setdefault(originals.get(row["case"], row["case"]), _Timed()).add(row)
-        if (device := device_of(row)) is None:
-            unnamed += 1
-        else:
-            counts[device] = counts.get(device, 0) + 1
-    devices = dict(sorted(counts.items(), key=lambda one: one[0].label))
-    where = [*devices, *([None] if unnamed else [])]
-    timed = list(groups.values())
-    pairs = _pairs(timed)
-    if pairs:
-        pairs[0] = _with_doubts(pairs[0], timed)
+    timed = [row for row in rows if row["status"] == "ok" and (row.get("latency_ms") or 0) > 0]
+    by_group: dict[Any, dict[Device | None, dict[Case, list[Row]]]] = {}
+    for row in timed:
+        group = by_group.setdefault(originals.get(row["case"], row["case"]), {})
+        group.setdefault(device_of(row), {}).setdefault(_case(row), []).append(row)
+    groups = list(by_group.values())
+    counts = Counter(map(device_of, timed))
+    unnamed = counts.pop(None, 0)
+    devices = {one: counts[one] for one in sorted(filter(None, counts), key=lambda one: one.label)}
+    pairs = _pairs(groups)
     return Copies(
         run=name,
         copies=max(row[COPY] for row in rows),
         devices=devices,
         unnamed=unnamed,
-        pairs=pairs,
-        cases=_case_ratios(pairs[0], timed) if pairs else (),
-        between=_between(timed),
-        repeats=[one for device in where if (one := _repeats(device, groups.values()))],
-        absent=sum(count < 2 for count in seen.values()),
+        pairs=[_with_doubts(pairs[0], timed), *pairs[1:]] if pairs else [],
+        cases=_case_ratios(pairs[0], groups) if pairs else (),
+        between=_between(groups),
+        repeats=[
+            one
+            for device in (*devices, *([None] if unnamed else []))
+            if (one := _repeats(device, groups))
+        ],
+        absent=sum(count < 2 for count in Counter(map(_case, rows)).values()),
     )
 
 
-def _pairs(groups: Sequence[_Timed]) -> list[DevicePair]:
+def _case(row: Row) -> Case:
+    return row["backend"], *(row.get(axis) for axis in AXES)
+
+
+def _means(sides: Iterable[Mapping[Any, Iterable[Row]]]) -> list[float]:
+    """The mean logarithm of the times of each side, over the cases that all have; empty if none."""
+    logs = [
+        {case: fmean(log(row["latency_ms"]) for row in rows) for case, rows in side.items()}
+        for side in sides
+    ]
+    shared = set.intersection(*map(set, logs)) if logs else set[Any]()
+    return [fmean(side[case] for case in shared) for side in logs] if shared else []
+
+
+def _named(group: Group) -> list[Device]:
+    """The devices that measured a case of it, in one order for all groups."""
+    return sorted(filter(None, group), key=lambda one: one.identity)
+
+
+def _pairs(groups: Sequence[Group]) -> list[DevicePair]:
     """All pairs of one kind with a group in common, each as slower over faster, worst first.
 
     The interval of each allows for their number (Bonferroni): one in 20 runs has a wrong one.
     """
     logs: dict[tuple[Device, Device], list[float]] = {}
     for group in groups:
-        for base, new in combinations(group.devices, 2):
-            ratio = group.log_ratio(new, base)
-            if ratio is not None and base.name == new.name:
-                logs.setdefault((base, new), []).append(ratio)
+        for base, new in combinations(_named(group), 2):
+            means = _means([group[base], group[new]])
+            if means and base.name == new.name:
+                logs.setdefault((base, new), []).append(means[1] - means[0])
     level = 1 - (1 - CONFIDENCE) / max(1, len(logs))
     found = []
-    for (base, new), ratios in logs.items():
+    for pair, ratios in logs.items():
         sign = 1 if fmean(ratios) >= 0 else -1
-        fast, slow = (base, new)[::sign]
+        fast, slow = pair[::sign]
         mean = mean_interval([sign * one for one in ratios], "group", level)
         found.append(DevicePair(base=fast, new=slow, groups=len(ratios), ratio=_as_ratio(mean)))
     return sorted(found, key=lambda one: -one.ratio.value)
 
 
-def _with_doubts(pair: DevicePair, groups: Sequence[_Timed]) -> DevicePair:
-    def mostly(blocks: str) -> bool:
-        """Whether that explains why the slower device is slower."""
-        slow, fast = (
-            [row for group in groups for on in group.rows.values() for row in on.get(device, ())]
-            for device in (pair.new, pair.base)
-        )
-        is_slow, is_fast = (
-            in_most(
-                sum(row.get(blocks) or 0 for row in rows),
-                sum(row.get("blocks") or 0 for row in rows),
-            )
-            for rows in (slow, fast)
-        )
-        return is_slow and not is_fast
+def _with_doubts(pair: DevicePair, rows: Sequence[Row]) -> DevicePair:
+    """What happened in most blocks of the slower device explains why it is slower, unless it did on
+    the faster one too.
+    """
 
-    contended, throttled = mostly("contended_blocks"), mostly("throttled_blocks")
+    def mostly(blocks: str, device: Device) -> bool:
+        mine = [row for row in rows if device_of(row) == device]
+        return in_most(*(sum(row.get(name) or 0 for row in mine) for name in (blocks, "blocks")))
+
+    contended, throttled = (
+        mostly(blocks, pair.new) and not mostly(blocks, pair.base)
+        for blocks in ("contended_blocks", "throttled_blocks")
+    )
     return replace(pair, contended=contended, throttled=throttled)
 
 
-def _between(groups: Sequence[_Timed]) -> Spread | None:
+def _between(groups: Sequence[Group]) -> Spread | None:
     """Of measurements on any two devices of one kind; None with fewer than three devices.
 
     Its degrees of freedom are those of the devices: more groups know no more devices.
     """
-    logs = [some for group in groups if len(some := group.on_each()) > 1]
-    devices = {device for group in groups for device in group.devices}
-    learnt = spread(logs)
+    by_group = [_means(group[one] for one in _named(group)) for group in groups]
+    learnt = spread([means for means in by_group if len(means) > 1])
+    devices = {device for group in groups for device in _named(group)}
     if learnt is None or len(devices) < FEWEST_DEVICES or len({one.name for one in devices}) > 1:
         return None
     return Spread(sd=learnt.sd, degrees=min(learnt.degrees, len(devices) - 1))
 
 
-def _case_ratios(pair: DevicePair, groups: Iterable[_Timed]) -> list[CaseRatio]:
+def _case_ratios(pair: DevicePair, groups: Iterable[Group]) -> list[CaseRatio]:
     """One per case and pair of copies, the largest difference first."""
     found = [
         CaseRatio(base=before, new=now, ratio=_case_ratio(before, now))
         for group in groups
-        for on in group.rows.values()
-        for before, now in product(on.get(pair.base, ()), on.get(pair.new, ()))
+        for case, olds in group.get(pair.base, {}).items()
+        for before, now in product(olds, group.get(pair.new, {}).get(case, ()))
     ]
     return sorted(found, key=lambda one: -abs(log(one.ratio.value)))
 
@@ -286,20 +259,26 @@ def _case_ratio(base: Row, new: Row) -> Interval:
     except (TypeError, ValueError):
         ratio = new["latency_ms"] / base["latency_ms"]
         return Interval(value=ratio, low=nan, high=nan, units=0, reason="no samples")
+    one_process, is_disturbed = bool(contrast.reason), disturbed(base, new)
     noisy = noise_of(new).in_contrast(
-        contrast,
-        one_process=bool(contrast.reason),
-        other_run=False,
-        disturbed=disturbed(base, new),
+        contrast, one_process=one_process, other_run=False, disturbed=is_disturbed
     )
     return noisy.interval()
 
 
-def _repeats(device: Device | None, groups: Iterable[_Timed]) -> Repeats | None:
-    logs = [some for one in groups if (some := one.repeated(device))]
+def _repeats(device: Device | None, groups: Iterable[Group]) -> Repeats | None:
+    logs = []
+    for group in groups:
+        by_copy: dict[int, dict[Case, list[Row]]] = {}
+        for case, rows in group.get(device, {}).items():
+            for row in rows:
+                by_copy.setdefault(row[COPY], {})[case] = [row]
+        means = _means(cases for _, cases in sorted(by_copy.items()))
+        if len(means) > 1:
+            logs.append(means)
     if not logs:
         return None
-    later = [fmean(some[1:]) - some[0] for some in logs]
+    later = [fmean(means[1:]) - means[0] for means in logs]
     return Repeats(
         device=device,
         groups=len(logs),
@@ -309,14 +288,94 @@ def _repeats(device: Device | None, groups: Iterable[_Timed]) -> Repeats | None:
 
 
 def _as_ratio(logs: Interval) -> Interval:
-    return Interval(
-        value=exp(logs.value),
-        low=exp(logs.low),
-        high=exp(logs.high),
-        units=logs.units,
-        reason=logs.reason,
+    return replace(logs, value=exp(logs.value), low=exp(logs.low), high=exp(logs.high))
+
+
+# ---- in sentences --------------------------------------------------------------------------------
+
+
+def finding(found: Copies) -> str:
+    """One sentence: whether devices differ, or why that is not known."""
+    pair = found.spread
+    if pair is None:
+        return _unknown(found)
+    said = (
+        f"{pair.new.label} takes {interval_text(pair.ratio)} as long as {pair.base.label}, over"
+        f" {plural(pair.groups, 'group')} of cases"
     )
+    count = plural(len(found.devices), "device")
+    margin = f"{100 * MARGIN_RATIO:g} %"
+    if pair.throttled:
+        said += "; the slower one was throttled in most blocks"
+    if pair.word == "more":
+        return f"{count} of one kind differ by more than {margin}: {said}"
+    if pair.word == "same":
+        return f"{count} of one kind agree within {margin}: {said}"
+    why = "other work competed for the cores of the slower one, so " if pair.contended else ""
+    return f"{said}; {why}whether they differ by more than {margin} is not decided"
 
 
-def _log_ms(row: Row) -> float:
-    return log(row["latency_ms"])
+def spread_text(pair: DevicePair) -> str:
+    """`3.4 % (2.9 to 4.0 %)`: the slower device over the faster, less 1."""
+    ratio = pair.ratio
+    text = f"{number_text(100 * (ratio.value - 1))} %"
+    if not (isfinite(ratio.low) and isfinite(ratio.high)):
+        return f"{text} ({ratio.reason})"
+    if ratio_says_nothing(ratio.low, ratio.high):
+        return f"{text} ({UNCERTAIN})"
+    low, high = (number_text(100 * (bound - 1)) for bound in (ratio.low, ratio.high))
+    return f"{text} ({low} to {high} %)"
+
+
+def interval_text(ratio: Interval) -> str:
+    """`1.034 times (1.029 to 1.040)`, or the reason why there is no interval."""
+    return ratio_text(ratio).replace(" (", " times (", 1)
+
+
+def ratio_text(ratio: Interval) -> str:
+    """`1.034 (1.029 to 1.040)`: devices differ by so little that two digits are too few."""
+    said = ratio_bounds_text(ratio.low, ratio.high, _ratio) or ratio.reason
+    return Number(f"{_ratio(ratio.value)} ({said})")
+
+
+def repeats_text(found: Repeats) -> str:
+    """One sentence on copies that one device measured."""
+    where = "one device that the rows do not name" if found.device is None else found.device.label
+    text = (
+        f"Measured again on {where}, cases took {interval_text(found.ratio)} as long, over"
+        f" {plural(found.groups, 'group')}"
+    )
+    if found.spread is None:
+        return text
+    within = number_text(100 * found.spread.ratio)
+    return f"{text}; 95 % of two such measurements lie within {within} %"
+
+
+def problem_text(one: CaseRatio, of: Copies) -> str:
+    """`N = 4k, h = 8`: by the axes that vary."""
+    axes = varying_axes([problem(case.new) for case in of.cases]) or ["seq_len"]
+    return label(problem(one.new), axes)
+
+
+def _unknown(found: Copies) -> str:
+    """Why no spread between devices is known."""
+    if found.unnamed and not found.devices:
+        return "The rows do not say which devices measured the copies"
+    if found.repeats and len(found.devices) < 2:
+        where = list_text([device.label for device in found.devices])
+        if found.unnamed:
+            return "Not every copy says which device measured it: no spread of devices is known"
+        known = "how much devices differ is not known"
+        return f"All copies were measured on one device, {where}: {known}"
+    if len({device.name for device in found.devices}) > 1:
+        return "The copies were measured on devices of different kinds, which are not compared"
+    if found.absent:
+        return (
+            f"{plural(found.absent, 'case has', 'cases have')} one copy in this run only: merge the"
+            " shards to compare devices"
+        )
+    return "No case was timed on two devices: how much devices differ is not known"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.3f}" if 0.1 <= value < 10 else number_text(value)

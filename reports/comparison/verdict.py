@@ -92,9 +92,9 @@ class CaseVerdict:
     """
 
     metric: str
-    base: CaseSamples | None
-    new: CaseSamples | None
     verdict: str
+    base: CaseSamples | None = None
+    new: CaseSamples | None = None
     reasons: tuple[str, ...] = ()
     base_value: float = nan
     new_value: float = nan

@@ -15,11 +15,9 @@ from ..claims.statement import Measured, Statement, claim
 from ..claims.verdict import ClaimVerdict, Evidence, by_interval, jointly
 from ..formatting import list_text, number_text, percent_text, plural, range_text
 from .figures import bounded
-from .trained import MARGIN_RATIO, HeadCount, Standing, TaskResult, over_seeds, results
+from .trained import MARGIN_RATIO, HeadCount, Standing, TaskResult, over_seeds, results, spread
 
 HEADS = 8  # where heads of a model are compared with each other
-
-
 MORE = (nextafter(0, inf), inf)
 
 
@@ -87,21 +85,18 @@ VARIES_TIMES = 10  # variance between heads over that within them, from which he
     " patterns both grow by training, over seeds",
 )
 def different_patterns(count: HeadCount) -> Found:
-    spread, pattern = (
+    reach, pattern = (
         over_seeds(_change(one, metric, summary) for one in count.trainings)
-        for metric, summary in (("distance_tokens", of_range), ("pattern_difference", fmean))
+        for metric, summary in (("distance_tokens", spread), ("pattern_difference", fmean))
     )
-    distances = [one.of_heads("distance_tokens", "after") for one in count.trainings]
-    near, far = (
-        number_text(fmean(map(pick, known)) if (known := [*filter(None, distances)]) else 0.0)
-        for pick in (min, max)
-    )
+    near, far = (count.over_heads("distance_tokens", "after", pick).value for pick in (min, max))
     text = (
-        f"{count.heads} heads attend to {near} to {far} tokens back on average; training adds"
-        f" {bounded(spread)} tokens to that range and {bounded(pattern)} bits to their difference"
+        f"{count.heads} heads attend to {number_text(near)} to {number_text(far)} tokens back on"
+        f" average; training adds {bounded(reach)} tokens to that range and {bounded(pattern)} bits"
+        " to their difference"
     )
-    verdict = jointly(by_interval(one.low, one.high, MORE) for one in (spread, pattern))
-    return Found(spread, text, verdict=verdict)
+    verdict = jointly(by_interval(one.low, one.high, MORE) for one in (reach, pattern))
+    return Found(reach, text, verdict=verdict)
 
 
 def _change(
@@ -155,11 +150,6 @@ def heads_vary(count: HeadCount) -> Found:
     )
     text += " of a head over sequences"
     return Found(found, text, (VARIES_TIMES, inf))
-
-
-def of_range(values: list[float]) -> float:
-    """The most local head against the most global."""
-    return max(values) - min(values)
 
 
 def _varies(one: TrainedHeads) -> float | None:

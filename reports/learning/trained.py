@@ -71,6 +71,11 @@ def over_seeds(values: Iterable[float | None]) -> Interval:
     return mean_interval([one for one in values if one is not None], "seed")
 
 
+def spread(values: list[float]) -> float:
+    """The most local head against the most global."""
+    return max(values) - min(values)
+
+
 class LeftCost(NamedTuple):
     """Of all attention layers of a decoder with so many heads left, in one forward pass.
 

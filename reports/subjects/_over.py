@@ -4,9 +4,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from ..data.exactness import is_exact
-from ..data.row_groups import Group, Row, axis_title, backends, case_key, family, value_text
+from ..data.row_groups import (
+    Group,
+    Row,
+    axis_title,
+    backends,
+    case_key,
+    family,
+    label,
+    unusual,
+    value_text,
+)
 from ..data.run_meta import Meta, caption
-from ..elements import Block, Figure, Marked, Panel, Series, Table, note, table_of
+from ..elements import Block, Figure, Marked, Panel, Scale, Series, Table, note, table_of
 from ..formatting import STATUS_WORDS, capital, length_text, plural
 from ..quantity import Cell, Quantity, Unit
 
@@ -51,6 +61,7 @@ def panel(
     x_label: str = "",
     y_label: str = "latency",
     unit: Unit = "ms",
+    y_scale: Scale = "log",
     line: tuple[float, str] | None = None,
 ) -> Panel:
     """A value of every backend over a size, and crosses for cases that failed.
@@ -69,6 +80,7 @@ def panel(
         x_label=x_label or (N_LABEL if axis == "seq_len" else axis_title(axis)),
         y_label=y_label,
         unit=unit,
+        y_scale=y_scale,
         series=tuple(series),
         line=line,
     )
@@ -91,6 +103,16 @@ def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
     )
 
 
+def common_caption(shown: Sequence[Group], meta: Meta) -> str:
+    """What is equal in several problems."""
+    same = {
+        axis: value
+        for axis, value in shown[0].problem.items()
+        if all(group.problem.get(axis) == value for group in shown)
+    }
+    return caption(same, meta) if "run" in same else label(unusual(same))
+
+
 def latencies(
     shown: Sequence[Group],
     title: str,
@@ -99,13 +121,10 @@ def latencies(
     axis: str = "seq_len",
     table: Table | None = None,
 ) -> Figure:
-    """A panel for each problem; the caption has what they share. `table`: if it is not that of the
-    latencies.
-    """
-    first, *others = (caption(group.problem, meta).split(" · ") for group in shown)
+    """A panel for each problem. `table`: if it is not that of the latencies."""
     return Figure(
         title=title,
-        caption=" · ".join(part for part in first if all(part in other for other in others)),
+        caption=common_caption(shown, meta),
         panels=tuple(panel(group, axis) for group in shown),
         table=table
         or by_backend(

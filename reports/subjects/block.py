@@ -5,7 +5,7 @@ A block's time and that of its layer are measured in the same blocks of calls if
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..quantity import Quantity
 from ..ratio import Ratio, time_ratio
 from . import Subject
 from ._crossovers import Crossover, about_text
-from ._over import MOST_PANELS, joined
+from ._over import MOST_PANELS, joined, panel
 
 TITLE = "Attention in a block"
 ORDER = 16
@@ -46,6 +46,17 @@ class Share:
         """The interval does not end above the whole."""
         most = max(1.0, self.time.value)
         return Quantity(self.time.value, "share", self.time.low, min(self.time.high, most))
+
+    @property
+    def as_row(self) -> Row:
+        """The block's, with the share and its bounds, if it has any."""
+        known, found = isfinite(self.time.low) and isfinite(self.time.high), self.of_time
+        low, high = (found.low, found.high) if known else (None, None)
+        return self.block | {
+            "time_share": found.value,
+            "time_low_share": low,
+            "time_high_share": high,
+        }
 
     def of(self, column: str) -> float | None:
         """What is counted; None if one of them is not known."""
@@ -168,7 +179,7 @@ def _figure(some: Found, meta: Meta) -> Figure:
     return Figure(
         title=joined([(group, finding(every)) for group, every in some]),
         caption=caption(some[0][0].problem, meta),
-        panels=tuple(_panel(every, group.label) for group, every in some),
+        panels=tuple(_panel(group, every) for group, every in some),
         table=table_of(
             "From which N on attention takes more than half of a block",
             [one for _, every in some for one in every],
@@ -182,7 +193,7 @@ def _figure(some: Found, meta: Meta) -> Figure:
     )
 
 
-def _panel(every: Sequence[Dominance], title: str) -> Panel:
+def _panel(group: Group, every: Sequence[Dominance]) -> Panel:
     """The measured share of each backend over N, and that by FLOPs, with the line of one half."""
     most = max((one.shares for one in every), key=len)
     counted = Series(
@@ -191,29 +202,17 @@ def _panel(every: Sequence[Dominance], title: str) -> Panel:
         x=tuple(one.n for one in most),
         y=tuple(one.of("work_flops") for one in most),
     )
-    return Panel(
-        title=title,
+    measured = panel(
+        replace(group, rows=[one.as_row for some in every for one in some.shares]),
+        "seq_len",
+        "time_{}share",
         x_label="N",
         y_label="attention's share of a block",
         unit="share",
-        series=(*(_series(one.backend, one.shares) for one in every), counted),
-        line=(HALF, "half"),
         y_scale="linear",
+        line=(HALF, "half"),
     )
-
-
-def _series(backend: str, some: Sequence[Share]) -> Series:
-    times = [one.of_time for one in some]
-    known = [isfinite(one.time.low) and isfinite(one.time.high) for one in some]
-    return Series(
-        backend=backend,
-        kind="measured",
-        x=tuple(one.n for one in some),
-        y=tuple(one.value for one in times),
-        low=tuple(one.low if ok else None for one, ok in zip(times, known, strict=True)),
-        high=tuple(one.high if ok else None for one, ok in zip(times, known, strict=True)),
-        cases=tuple(case_key(one.block) for one in some),
-    )
+    return replace(measured, series=(*measured.series, counted))
 
 
 def dominances(rows: Sequence[Row]) -> list[tuple[Group, list[Dominance]]]:

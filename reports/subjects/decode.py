@@ -1,8 +1,7 @@
 """Decode by memory bandwidth: how much of it each backend reaches, over the length of the cache."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from string import ascii_lowercase
+from collections.abc import Iterator, Sequence
 
 from ..data.decode import NEXT, is_decode
 from ..data.peaks import memory_bytes_per_s
@@ -18,9 +17,9 @@ from ..data.row_groups import (
     varying_axes,
 )
 from ..data.run_meta import Meta, caption, device_name
-from ..elements import Block, Card, Figure, Panel, Table, note, table_of
+from ..elements import Block, Card, Figure, Panel, note, table_of
 from ..formatting import bandwidth_text, capital, more_below, paragraph
-from ..quantity import Cell, Number, Quantity, Unit
+from ..quantity import Number, Quantity, Unit
 from . import Subject
 from ._over import MOST_PANELS, by_backend, lines_over, panel
 
@@ -30,7 +29,6 @@ ORDER = 16
 MOST_NAMED = 4
 MOST_ROWS = 200
 AXIS = "kv_seq_len"
-CACHED = "*"
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -127,29 +125,29 @@ def _blocks(steps: Sequence[Row], meta: Meta) -> Iterator[Block]:
         if (whole := memory_bytes_per_s(meta[run])) is not None:
             where = device_name(meta[run], device)
             yield note(f"{where}: measured memory bandwidth of {bandwidth_text(whole)}.")
-    counts = Counter(one for row in steps for one in notes(row))
-    common = [one for one, count in counts.items() if count == len(steps)]
-    letters = dict(zip((one for one in counts if one not in common), ascii_lowercase, strict=False))
-    yield from (note(f"{capital(one)}.") for one in common)
-    yield _table(steps, distinguishing_axes(steps), letters)
-    yield from (note(f"{letter}: {one}.") for one, letter in letters.items())
-
-
-def _table(shown: Sequence[Row], axes: list[str], letters: dict[str, str]) -> Table:
-    """`letters`: of the remarks below the table. A rate has its interval if there is no share."""
-    columns: dict[str, Callable[[Row], Cell]] = {
-        "problem": lambda row: label(problem(row), axes),
-        "backend": lambda row: row["backend"],
-        "must move": lambda row: Quantity(row.get("minimal_bytes"), "bytes"),
-        "time": lambda row: Quantity(row["latency_ms"], "ms"),
-        "rate": lambda row: Number(
-            bandwidth_text(row.get("decode_bytes_per_s")) if own_share(row) else own_rate(row)
-        ),
-        "of measured bandwidth": lambda row: Number(own_share(row)),
-        "see": lambda row: " ".join(letters[one] for one in notes(row) if one in letters),
-    }
-    optional, title = ("of measured bandwidth", "see"), "Every decode step"
-    return table_of(title, shown, columns, case=case_key, optional=optional, most=MOST_ROWS)
+    yield from (
+        note(f"{capital(one)}.")
+        for one in dict.fromkeys(one for row in steps for one in notes(row))
+    )
+    axes = distinguishing_axes(steps)
+    yield table_of(
+        "Every decode step",
+        steps,
+        {
+            "problem": lambda row: label(problem(row), axes),
+            "backend": lambda row: row["backend"],
+            "must move": lambda row: Quantity(row.get("minimal_bytes"), "bytes"),
+            "time": lambda row: Quantity(row["latency_ms"], "ms"),
+            "rate": lambda row: Number(
+                bandwidth_text(row.get("decode_bytes_per_s")) if own_share(row) else own_rate(row)
+            ),
+            "of measured bandwidth": lambda row: Number(own_share(row)),
+            "from the cache": lambda row: "yes" if _is_cached(row) else "",
+        },
+        case=case_key,
+        optional=("of measured bandwidth", "from the cache"),
+        most=MOST_ROWS,
+    )
 
 
 def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:
@@ -160,7 +158,7 @@ def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:
     return Card(
         title="How much of memory's bandwidth",
         subtitle=f"bytes that must be moved over time, by {axis_title(AXIS)}",
-        sentence=paragraph(f"{capital(text)}.", _cached(shown)),
+        sentence=f"{capital(text)}.",
         picture=Figure(
             title=text,
             caption=caption(shown[0].problem, meta),
@@ -168,22 +166,20 @@ def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:
             table=by_backend(
                 "Share of the measured memory bandwidth, or the rate where none was measured",
                 *lines_over(shown, AXIS),
-                lambda row, _: Number(own_text(row) + (CACHED if _is_cached(row) else "")),
+                lambda row, _: Number(own_text(row)),
                 folded=True,
             ),
         ),
-        note=more_below(len(found) - len(shown)),
+        note=paragraph(*_remarks(known), more_below(len(found) - len(shown))),
     )
 
 
-def _cached(shown: list[Group]) -> str:
-    """What the mark of the table means, if it is there."""
-    every = [row for group in shown for row in group.rows]
-    if not any(map(_is_cached, every)):
-        return ""
-    measured = any(map(own_share, every))
-    so = "so more than 100 % is possible" if measured else "so theirs is no rate of memory"
-    return f"Rates marked {CACHED} in the table are of lengths that fit in the CPU's cache, {so}."
+def _remarks(steps: Sequence[Row]) -> list[str]:
+    counts, every = Counter(one for row in steps for one in notes(row)), len(steps)
+    return [
+        f"{capital(one)}." if count == every else f"In {count} of {every} steps {one}."
+        for one, count in counts.items()
+    ]
 
 
 def _is_cached(row: Row) -> bool:

@@ -3,8 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from ...harness.stats.intervals import Interval
-from ..comparison.devices import MARGIN_RATIO, Copies, DevicePair, copies_of
-from ..comparison.devices_text import (
+from ..comparison.devices import (
+    MARGIN_RATIO,
+    Copies,
+    DevicePair,
+    copies_of,
     finding,
     interval_text,
     problem_text,
@@ -101,11 +104,10 @@ def _lines(found: Copies) -> list[tuple[str, str, Interval, Word]]:
     """
     pair = found.spread
     assert pair is not None
-    words: dict[str, Word] = {"differ": "more", "same": "same", "undecided": "undecided"}
     worst = found.cases[:MOST_DOTS]
     names = list(dict.fromkeys(one.new["backend"] for one in worst))
     return [
-        (ALL, MEAN, pair.ratio, words[pair.verdict]),
+        (ALL, MEAN, pair.ratio, pair.word),
         *(
             (one.new["backend"], problem_text(one, found), one.ratio, word)
             for one in sorted(worst, key=lambda one: names.index(one.new["backend"]))

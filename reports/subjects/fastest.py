@@ -30,7 +30,6 @@ from ..formatting import (
     plural,
     time_text,
 )
-from ..quantity import Number
 from ..ratio import time_ratio
 from . import Subject
 from ._over import MOST_PANELS, Line, by_backend, latencies, n_text, not_drawn
@@ -194,21 +193,11 @@ def _list(shown: Sequence[Raced]) -> Table:
 
 def _ranking(group: Group, found: Race) -> Table:
     """All backends of a single problem."""
-    ratios = {
-        row["case"]: f"×{number_text(margin.value)}{'' if margin.clear else ', tie'}"
-        for row, margin in zip(found.ranking[1:], found.margins, strict=True)
-    }
     failed = [row for row in group.rows if row["status"] != "ok"]
     return table_of(
-        "Backends by time",
+        "Backends by time, with its ratio to the fastest",
         [*found.ranking, *failed],
-        {
-            "backend": lambda row: row["backend"],
-            "time": lambda row: Number(time_text(row["latency_ms"]) or STATUS_WORDS[row["status"]]),
-            "times the fastest": lambda row: (
-                "fastest" if row is found.ranking[0] else ratios.get(row["case"], "")
-            ),
-        },
+        {"backend": lambda row: row["backend"], "time": lambda row: beside(row, found)},
         case=case_key,
     )
 

@@ -17,7 +17,7 @@ from ..data.row_groups import (
     groups,
     value_text,
 )
-from ..data.run_meta import Meta, caption
+from ..data.run_meta import Meta
 from ..elements import Block, Card, Figure, Panel, Series, Text, note, table_of
 from ..formatting import (
     bytes_text,
@@ -44,6 +44,8 @@ from ._over import (
     MOST_PANELS,
     N_LABEL,
     challenges,
+    common_caption,
+    joined,
     latencies,
     not_drawn,
 )
@@ -53,7 +55,6 @@ ORDER = 14
 NEEDS = ("latency_ms", "peak_bytes", "predicted_peak_bytes")
 LONG = (10_000, 32 << 10, 128 << 10)
 NOT_PREDICTED = "not predicted"
-MOST_FIGURES = 4
 MOST_PROBLEMS = 40
 MOST_NAMED = 4
 WIDEST = 1.0  # slopes with a wider interval are not drawn
@@ -125,8 +126,6 @@ def _along(rows: list[Row], axis: str, meta: Meta, *, told: bool) -> Iterator[Bl
         if mine := [pair for pair in found if pair[0].problem["run"] == name]:
             lead = baseline(run, [row for group, _ in mine for row in group.rows]) or ""
             yield Text(text=f"{joint_finding(mine[:MOST_NAMED], lead)}.")
-    for group, fits in _fitted(list(islice(growths(rows, axis), MOST_FIGURES))):
-        yield _figure(group, fits, meta, axis)
     x = axis_title(axis)
     yield table_of(
         f"Growth along {x}, from the smallest to the largest timed value",
@@ -170,9 +169,8 @@ def _growth_of_time(found: Fitted, meta: Meta) -> Iterator[Block]:
     if short:
         names = list_text([f"{name} ({plural(count, 'length')})" for name, count in short])
         yield note(f"Not fitted, as {FEWEST_LENGTHS} timed lengths are needed: {names}.")
-    for group, fits in fitted[:MOST_FIGURES]:
-        yield _figure(group, fits, meta)
-    yield from not_drawn([group for group, _ in fitted[MOST_FIGURES:]], "; the tables have them")
+    yield _figure(fitted[:MOST_PANELS], meta)
+    yield from not_drawn([group for group, _ in fitted[MOST_PANELS:]], "; the tables have them")
     lines = [(group.label or "all", one) for group, fits in fitted for one in fits]
     yield table_of(
         "Time by formula: constant + b N + c N²; a term of 0 is not needed (its bound in brackets)",
@@ -229,63 +227,70 @@ def _predicted(one: Growth, n: int) -> str:
     return Number(f"{time_text(found.value)}{between}")
 
 
-def _figure(group: Group, fits: list[Growth], meta: Meta, axis: str = "seq_len") -> Figure:
-    series: list[Series] = []
-    for one in fits:
-        exponents = tuple(found.value for found in one.exponents)
-        series.append(Series(backend=one.backend, kind="formula", x=one.lengths, y=exponents))
-        points = [
-            (n, found)
-            for n, found in zip(one.lengths, one.slopes, strict=True)
-            if found is not None and isfinite(found.low) and found.high - found.low <= WIDEST
-        ]
-        if points:
-            series.append(
-                Series(
-                    backend=one.backend,
-                    kind="measured",
-                    x=tuple(n for n, _ in points),
-                    y=tuple(found.value for _, found in points),
-                    low=tuple(found.low for _, found in points),
-                    high=tuple(found.high for _, found in points),
-                )
-            )
+def _figure(fitted: Fitted, meta: Meta) -> Figure:
     return Figure(
-        title=group.prefixed(_finding(fits, axis)),
-        caption=caption(group.problem, meta),
-        panels=(
+        title=joined([(group, _finding(fits)) for group, fits in fitted]),
+        caption=common_caption([group for group, _ in fitted], meta),
+        panels=tuple(
             Panel(
-                x_label=N_LABEL if axis == "seq_len" else axis_title(axis),
+                title=group.label,
+                x_label=N_LABEL,
                 y_label="local exponent of time",
                 unit="plain",
-                series=tuple(series),
+                series=tuple(series for one in fits for series in _series(one)),
                 line=(2, "quadratic"),
                 y_scale="linear",
-            ),
+            )
+            for group, fits in fitted
         ),
         table=table_of(
             "Local exponents",
-            [(one, place) for one in fits for place in range(len(one.lengths))],
+            [
+                (group.label, one, *of)
+                for group, fits in fitted
+                for one in fits
+                for of in zip(one.lengths, one.time_ms, one.exponents, one.slopes, strict=True)
+            ],
             {
-                axis_title(axis): lambda line: value_text(axis, line[0].lengths[line[1]]),
-                "backend": lambda line: line[0].backend,
-                "time": lambda line: Quantity(line[0].time_ms[line[1]], "ms"),
-                "by formula": lambda line: Number(interval_text(line[0].exponents[line[1]])),
-                "measured": lambda line: (
-                    "" if (found := line[0].slopes[line[1]]) is None else interval_text(found)
-                ),
+                "problem": lambda line: line[0],
+                "N": lambda line: count_text(line[2]),
+                "backend": lambda line: line[1].backend,
+                "time": lambda line: Quantity(line[3], "ms"),
+                "by formula": lambda line: Number(interval_text(line[4])),
+                "measured": lambda line: interval_text(line[5]) if line[5] else "",
             },
+            optional=("problem",),
         ),
     )
 
 
-def _finding(fits: list[Growth], axis: str) -> str:
+def _series(one: Growth) -> Iterator[Series]:
+    """By formula, and as measured."""
+    exponents = tuple(found.value for found in one.exponents)
+    yield Series(backend=one.backend, kind="formula", x=one.lengths, y=exponents)
+    points = [
+        (n, found)
+        for n, found in zip(one.lengths, one.slopes, strict=True)
+        if found is not None and isfinite(found.low) and found.high - found.low <= WIDEST
+    ]
+    if points:
+        yield Series(
+            backend=one.backend,
+            kind="measured",
+            x=tuple(n for n, _ in points),
+            y=tuple(found.value for _, found in points),
+            low=tuple(found.low for _, found in points),
+            high=tuple(found.high for _, found in points),
+        )
+
+
+def _finding(fits: list[Growth]) -> str:
     """Each backend's measured exponent at its longest N."""
     found = []
     for one in fits:
         slopes = zip(reversed(one.lengths), reversed(one.slopes), strict=True)
         n, last = next((n, found) for n, found in slopes if found is not None)
-        text = f"{one.backend} {interval_text(last)} at {axis_text(axis, n)}"
+        text = f"{one.backend} {interval_text(last)} at {axis_text('seq_len', n)}"
         found.append((last.value, text))
     if len(found) > MOST_NAMED:
         found.sort()

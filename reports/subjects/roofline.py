@@ -17,8 +17,8 @@ from ..data.row_groups import (
     problem,
     varying_axes,
 )
-from ..data.run_meta import Meta, caption, device_name
-from ..elements import Block, Figure, Series, Table, note, table_of
+from ..data.run_meta import Meta, device_name
+from ..elements import Block, Figure, Panel, Series, Table, note, table_of
 from ..formatting import (
     bandwidth_text,
     beyond_whole,
@@ -28,12 +28,11 @@ from ..formatting import (
 )
 from ..quantity import Cell, Quantity
 from . import Subject
-from ._over import not_drawn, panel
+from ._over import MOST_PANELS, common_caption, joined, not_drawn, panel
 
 TITLE = "Roofline"
 ORDER = 46
 NEEDS = ("achieved_flops_per_s", "minimal_bytes", "work_flops")
-MOST_FIGURES = 4
 MOST_ROWS = 200
 ROOF = "attainable"
 FROM_MEMORY = "from memory alone"
@@ -81,13 +80,11 @@ def _blocks(found: list[Place], meta: Meta) -> Iterator[Block]:
         for group in groups([place.row for place in found], "seq_len")
         if by_case[case_key(group.rows[0])].peaks is not None
     ]
-    for group, points in drawn[:MOST_FIGURES]:
-        yield _figure(group, points, meta)
-    yield from not_drawn([group for group, _ in drawn[MOST_FIGURES:]], "; the table has them")
     axes = varying_axes([problem(place.row) for place in found]) or ["seq_len"]
-    with_roof = any(place.peaks for place in found)
-    title = "Every timed case and its roof" if with_roof else "What every timed case achieved"
-    yield _table(found, axes, title, folded=True)
+    title = "Every timed case and its roof" if drawn else "What every timed case achieved"
+    table = _table(found, axes, title)
+    yield _figure(drawn[:MOST_PANELS], table, meta) if drawn else table
+    yield from not_drawn([group for group, _ in drawn[MOST_PANELS:]], "; the table has them")
 
 
 def _is_bandwidth(place: Place) -> bool:
@@ -109,7 +106,20 @@ def _peaks(found: list[Place], meta: Meta) -> Iterator[Block]:
             )
 
 
-def _figure(group: Group, points: list[Place], meta: Meta) -> Figure:
+def _figure(drawn: Sequence[tuple[Group, list[Place]]], table: Table, meta: Meta) -> Figure:
+    return Figure(
+        title=joined([(group, _finding(points)) for group, points in drawn]),
+        caption=common_caption([group for group, _ in drawn], meta),
+        about=(
+            "The dotted line is the roof: bandwidth times intensity up to the ridge, then the peak"
+            " of matrix products, both as measured"
+        ),
+        panels=tuple(_panel(group, points) for group, points in drawn),
+        table=table,
+    )
+
+
+def _panel(group: Group, points: list[Place]) -> Panel:
     known = points[0].peaks
     assert known is not None  # what has none is not drawn
     xs = sorted({place.intensity for place in points})
@@ -127,7 +137,7 @@ def _figure(group: Group, points: list[Place], meta: Meta) -> Figure:
         for place in points
     ]
     measured = panel(
-        replace(group, rows=rows, label=""),
+        replace(group, rows=rows),
         "intensity",
         "achieved_{}rate",
         x_label="highest possible intensity, FLOP per byte",
@@ -135,16 +145,7 @@ def _figure(group: Group, points: list[Place], meta: Meta) -> Figure:
         unit="flops_per_s",
     )
     top = Series(backend=ROOF, kind="formula", x=tuple(roof), y=attainable)
-    return Figure(
-        title=group.prefixed(_finding(points)),
-        caption=caption(group.problem, meta),
-        about=(
-            "The dotted line is the roof: bandwidth times intensity up to the ridge, then the peak"
-            " of matrix products, both as measured"
-        ),
-        panels=(replace(measured, series=(top, *measured.series)),),
-        table=_table(points, ["seq_len"], "Achieved and attainable"),
-    )
+    return replace(measured, series=(top, *measured.series))
 
 
 def _finite(bound: float) -> float | None:
@@ -176,7 +177,7 @@ def _is_beyond(share: Interval) -> bool:
     return any(beyond_whole(value) for value in (share.value, share.low, share.high))
 
 
-def _table(points: list[Place], axes: list[str], title: str, *, folded: bool = False) -> Table:
+def _table(points: list[Place], axes: list[str], title: str) -> Table:
     return table_of(
         title,
         points,
@@ -190,7 +191,7 @@ def _table(points: list[Place], axes: list[str], title: str, *, folded: bool = F
             "share of attainable": _share,
         },
         optional=("limit", "attainable", "share of attainable"),
-        folded=folded,
+        folded=True,
         most=MOST_ROWS,
     )
 

@@ -9,8 +9,7 @@ from math import expm1
 from statistics import median
 from typing import Any, Literal
 
-from ..comparison.devices import Copies, copies_of
-from ..comparison.devices_text import finding
+from ..comparison.devices import Copies, copies_of, finding
 from ..data.exactness import is_exact
 from ..data.noise_floor import DISTURBED_RATIO, percent_text, share_text
 from ..data.peaks import places
@@ -340,10 +339,10 @@ def _faster_than_limits(timed: list[Row], meta: Meta) -> list[Row]:
 def _devices(copies: list[Copies]) -> State:
     """Whether devices of one kind agree, of the copies that were measured on purpose."""
     text = " ".join(f"{finding(one)}." for one in copies)
-    verdicts = {one.spread.verdict if one.spread else "undecided" for one in copies}
-    if "differ" in verdicts:
+    words = {one.spread.word if one.spread else "undecided" for one in copies}
+    if "more" in words:
         return "caution", text
-    return "good" if verdicts == {"same"} else "unknown", text
+    return "good" if words == {"same"} else "unknown", text
 
 
 def _all_on_cpu(timed: list[Row]) -> bool:

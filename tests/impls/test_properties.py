@@ -99,16 +99,6 @@ def test_permuting_the_tokens_permutes_the_outputs(name: str, problem: Problem, 
     assert torch.allclose(straight[:, order], permuted, atol=2e-5)
 
 
-@few
-@given(problem=problems(), seed=st.integers(0, 99), scope=st.sampled_from(("core", "layer")))
-def test_the_fused_layer_is_the_loop_to_rounding(problem: Problem, seed: int, scope: Any) -> None:
-    p = replace(problem, scope=scope)
-    inputs = make_inputs(p, CPU, seed)
-    weights = make_weights(p, CPU, seed) if scope == "layer" else None
-    loop, fused = (load(name).prepare(p, inputs, weights)() for name in ("naive", "fused"))
-    assert torch.allclose(loop, fused, atol=2e-5)
-
-
 def test_scaling_the_inputs_changes_the_weights() -> None:
     """Contrary to folklore: scores grow with the square of the factor; weights become one-hot."""
     p, weights = Problem(batch=1, seq_len=12, d_model=8, heads=1), load("fused").attention_weights

@@ -9,6 +9,7 @@ from attnbench.impls import Inputs, Problem, load, make_inputs
 from attnbench.impls import reference as reference_module
 from attnbench.impls.masks.tensors import mask_matrix
 from attnbench.impls.reference import reference, same_dtype_reference
+from tests.impls.conftest import MASKED, PROBLEMS
 
 # theory.md, "The worked example"
 Q = [[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]]
@@ -46,44 +47,30 @@ def test_worked_example_has_the_printed_weights(name: str) -> None:
 
 
 def dense(problem: Problem, inputs: Inputs) -> torch.Tensor:
-    """Attention from its definition, query by query; shares nothing with the reference."""
+    """Attention from its definition, query by query, in float64; shares only the mask, which has
+    tests of its own, with the reference.
+    """
     p = problem
     q, k, v = (tensor.double() for tensor in inputs)
-    out = torch.zeros(p.batch, p.heads, p.seq_len, p.d_v, dtype=torch.float64)
-    for head in range(p.heads):
-        shared = head // (p.heads // p.kv_heads)
-        for i in range(p.seq_len):
-            seen = min(p.kv_seq_len, max(0, i + p.causal_offset + 1)) if p.causal else p.kv_seq_len
-            scores = (q[:, head, i, None] * k[:, shared, :seen]).sum(-1) / p.d_k**0.5
-            weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
-            out[:, head, i] = (weights[..., None] * v[:, shared, :seen]).sum(1)
-    return out
-
-
-def test_reference_is_the_definition_under_masks(masked_shape: Problem) -> None:
-    p = masked_shape
-    q, k, v = (tensor.double() for tensor in make_inputs(p, torch.device("cpu"), 0))
-    seen = mask_matrix(p, torch.arange(p.seq_len))
-    assert seen is not None
+    mask = mask_matrix(p, torch.arange(p.seq_len))
+    seen = torch.ones((), dtype=torch.bool) if mask is None else mask
     seen = seen.expand(p.batch, p.seq_len, p.kv_seq_len)
     out = torch.zeros(p.batch, p.heads, p.seq_len, p.d_v, dtype=torch.float64)
     for entry, head, i in product(range(p.batch), range(p.heads), range(p.seq_len)):
         shared, keys = head // (p.heads // p.kv_heads), seen[entry, i].nonzero()[:, 0]
+        weights = ((q[entry, head, i] * k[entry, shared, keys]).sum(-1) / p.d_k**0.5).exp()
         if len(keys):
-            weights = ((q[entry, head, i] * k[entry, shared, keys]).sum(-1) / p.d_k**0.5).exp()
-            sums = (weights[:, None] * v[entry, shared, keys]).sum(0)
-            out[entry, head, i] = sums / weights.sum()
-    rows = torch.arange(p.seq_len)
-    exact = reference(p, make_inputs(p, torch.device("cpu"), 0), None, rows)
-    assert torch.allclose(exact, out, atol=1e-12)
-    same = same_dtype_reference(p, Inputs(q, k, v), None, rows)
-    assert torch.allclose(same, out, atol=1e-12)
+            out[entry, head, i] = (weights[:, None] * v[entry, shared, keys]).sum(0) / weights.sum()
+    return out
 
 
-def test_reference_is_the_definition(shape: Problem) -> None:
-    inputs = make_inputs(shape, torch.device("cpu"), 0)
-    exact = reference(shape, inputs, None, torch.arange(shape.seq_len))
-    assert torch.allclose(exact, dense(shape, inputs), atol=1e-12)
+@pytest.mark.parametrize("name", [*PROBLEMS, *MASKED])
+def test_reference_is_the_definition(name: str) -> None:
+    p = (PROBLEMS | MASKED)[name]
+    inputs, rows = make_inputs(p, torch.device("cpu"), 0), torch.arange(p.seq_len)
+    assert torch.allclose(reference(p, inputs, None, rows), dense(p, inputs), atol=1e-12)
+    same = same_dtype_reference(p, Inputs(*(x.double() for x in inputs)), None, rows)
+    assert torch.allclose(same, dense(p, inputs), atol=1e-12)
 
 
 def test_gradients_of_the_reference_are_those_of_the_definition(shape: Problem) -> None:

@@ -20,7 +20,8 @@ def read(run: Path) -> tuple[list[str], list[dict[str, Any]]]:
     """What was planned, and the rows."""
     meta = json.loads((run / "run.json").read_text())
     lines = (run / "rows.jsonl").read_text().splitlines()
-    return [one["case"] for one in meta["cases"]], [json.loads(line) for line in lines]
+    planned = [one["case"] for name in ("cases", "walls", "studies") for one in meta[name]]
+    return planned, [json.loads(line) for line in lines]
 
 
 @settings(max_examples=12, derandomize=True, deadline=None)
@@ -28,7 +29,8 @@ def read(run: Path) -> tuple[list[str], list[dict[str, Any]]]:
 def test_merged_shards_are_the_run_that_was_split(
     lengths: list[int], count: int, failed: bool
 ) -> None:
-    of = scenario(grid={"seq_len": lengths, "d_model": 64, "heads": [1, 2]})
+    grid = {"seq_len": lengths, "d_model": 64, "heads": [1, 2]}
+    of = scenario(grid=grid, find_wall=True, studies=["score_scale"])
     with TemporaryDirectory() as folder:
         root = Path(folder)
         whole = write_shard(root / "whole", None, of=of, device=WHERE)
@@ -47,3 +49,4 @@ def test_merged_shards_are_the_run_that_was_split(
         assert sorted(parts) == sorted(planned)
         found = merge(shards, root / "merged", root, ["attnbench", "merge"])
         assert read(found.path) == (planned, rows)
+        assert (found.of, found.missing, found.absent) == (count, [], [])

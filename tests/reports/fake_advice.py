@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.advise.asked import Asked, Implementation, Inquiry, Phase, Predicted
+from attnbench.reports.advise.asked import Asked, Bytes, Implementation, Inquiry, Phase
 from attnbench.reports.advise.stored import Device, StoredRows, stored_rows
 from tests.made_runs import case, problem, row, write_run
 
@@ -49,13 +49,11 @@ class FakeShapes:
     def paged_cache_bytes(self, context: int) -> int:
         return 2 * TOKEN_BYTES * context
 
-    def predicted_peak(
-        self, implementation: Implementation, problem: Mapping[str, Any]
-    ) -> Predicted:
+    def predicted_peak(self, implementation: Implementation, problem: Mapping[str, Any]) -> Bytes:
         if implementation.backend not in self.formulas:
-            return Predicted(peak_bytes=None, words=f"no formula for {implementation.backend}")
+            return Bytes(value=None, words=f"no formula for {implementation.backend}")
         peak = self.formulas[implementation.backend] * int(problem["kv_seq_len"])
-        return Predicted(peak_bytes=peak, words="by the formula")
+        return Bytes(value=peak, words="by the formula")
 
 
 def problem_of(phase: Phase, context: int, heads: int) -> dict[str, Any]:

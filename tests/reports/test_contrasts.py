@@ -122,25 +122,6 @@ def test_fewer_heads_of_a_fixed_width_are_a_contrast_and_narrower_heads_are_not(
     assert of_axis(quickstart(tmp_path, lengths=(128, 256)), "heads") == []
 
 
-def test_equal_times_are_called_the_same_and_noisy_ones_undecided(tmp_path: Path) -> None:
-    equal = run_of(
-        tmp_path / "equal",
-        made("fused", problem(1024), 1.0),
-        made("fused", problem(1024, mask="padding"), 1.001),
-    )
-    (one,) = of_axis(equal, "mask")
-    assert word(one) == "same"
-    one_process = {"block_ms": [[[1.0], [1.1], [0.9]]], "processes": 1}
-    noisy = run_of(
-        tmp_path / "noisy",
-        made("fused", problem(1024), 1.0, **one_process),
-        made("fused", problem(1024, mask="padding"), 1.0, **one_process),
-        contrast=("mask",),
-    )
-    (one,) = of_axis(noisy, "mask")
-    assert word(one) == "undecided"
-
-
 def test_runs_without_a_second_value_have_no_contrast(tmp_path: Path) -> None:
     run = run_of(tmp_path, made("fused", problem(1024), 1.0), contrast=("passes",))
     assert contrasted(run) == {}

@@ -189,9 +189,9 @@ def answer(one: Model) -> str:
 
 
 def _looking(one: Model) -> list[str]:
-    """`at the token before look block 1 head 2 and block 2 head 1`."""
+    """`looking at the token before: block 1 head 2 and block 2 head 1`."""
     return [
-        f"at {what} look{'s' * (len(labels) == 1)} {list_text(labels, MOST_NAMED)}"
+        f"looking at {what}: {list_text(labels, MOST_NAMED)}"
         for share, what in LOOKS_AT.items()
         if (labels := one.that(share))
     ]

@@ -17,7 +17,7 @@ from ...subjects import Subject
 from ...subjects._studies import failed, studied
 from ..figures import bounded, figure, line, percent, percents, right_answers
 from ..maps import READING, back_text, favourite, looked_at, mean_attended, named, side_by_side
-from ..trained import ASKS, LOCAL_SHARE, MARGIN_RATIO, HeadCount, TaskResult, results
+from ..trained import ASKS, LOCAL_SHARE, MARGIN_RATIO, HeadCount, TaskResult, results, spread
 from ._disturbed import fewer, noisy
 
 TITLE = "What heads learn"
@@ -234,11 +234,6 @@ def _metrics(found: Sequence[TaskResult]) -> Table:
         },
         folded=True,
     )
-
-
-def spread(values: list[float]) -> float:
-    """The most local head against the most global."""
-    return max(values) - min(values)
 
 
 def _local_share(values: list[float]) -> float:

@@ -66,7 +66,7 @@ def test_a_backend_with_a_formula_is_predicted_by_it_exactly():
     found = GPT2.predicted_peak(Implementation(name="eager", backend="fused"), asked.problem)
     case = Case(backend="fused", problem=problem_of(asked.problem))
     fields = preflight(case, torch.device("cpu"), 1 << 40).fields
-    assert found.peak_bytes == fields["predicted_peak_bytes"]
+    assert found.value == fields["predicted_peak_bytes"]
     assert not found.at_most
 
 
@@ -77,6 +77,6 @@ def test_a_function_of_transformers_is_bounded_by_the_backend_that_allocates_ali
     (asked,) = GPT2.asked("prefill", 256)
     assert asked.problem is not None
     found = GPT2.predicted_peak(Implementation(name="eager", backend="hf:eager"), asked.problem)
-    assert found.peak_bytes is not None
+    assert found.value is not None
     assert found.at_most
     assert "fused" in found.words

@@ -9,7 +9,7 @@ import pytest
 
 from attnbench.harness.scenario import schema
 from attnbench.impls.discovery.source import EXACTNESS
-from tests.conftest import ROOT, command_line, ran
+from tests.conftest import command_line, ran
 
 SMALL = shlex.split("--batch 1 --seq-len 64 --d-model 32 --heads 2 --device cpu --plan quick")
 
@@ -50,24 +50,6 @@ def test_json_progress_is_one_object_per_line(attnbench):
     assert [
         message["row"]["status"] for message in messages if message["reason"] == "finished"
     ] == ["ok"]
-
-
-@pytest.mark.long
-def test_rows_follow_the_documented_format(finished_run):
-    documented = {
-        name.strip("`")
-        for line in (
-            (ROOT / "docs" / "format.md")
-            .read_text()
-            .split("## rows.jsonl")[1]
-            .split("## run.json")[0]
-            .splitlines()
-        )
-        if line.startswith("| `")
-        for name in line.split("|")[1].replace(",", " ").split()
-    }
-    for line in (finished_run / "rows.jsonl").read_text().splitlines():
-        assert set(json.loads(line)) == documented
 
 
 def test_predicted_bytes_are_the_measured_ones(finished_run):

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.files.errors import BadInput
 from attnbench.harness.fleet.elsewhere import Elsewhere
 from attnbench.harness.fleet.remote import NodeWanted
 from attnbench.harness.learning.checkpoints.given import Checkpoint
@@ -68,12 +67,3 @@ def test_models_go_there_by_contents_and_no_path_of_this_machine_does(
     }
     assert cluster.fleet.config.save_to is None
     assert str(models[0].path) not in (result.path / "run.json").read_text()
-
-
-def test_a_model_that_cannot_be_read_here_is_refused_before_a_cluster_is_asked(
-    tmp_path: Path, cluster: FakeCluster
-) -> None:
-    gone = Checkpoint(name="gone", path=tmp_path / "gone.safetensors")
-    with pytest.raises(BadInput, match="cannot be read"):
-        start_run(scenario(), tmp_path, 0, Selection(attachments=(gone,)), cluster.options)
-    assert not hasattr(cluster, "wanted")

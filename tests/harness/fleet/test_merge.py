@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.fleet.merge import Merged, merge
-from attnbench.harness.rows.run_files import read_meta, read_rows
+from attnbench.harness.fleet.merge import Merged, merge, merge_suites
+from attnbench.harness.rows.run_files import read_meta, read_suite
+from attnbench.harness.store.run_store import write_suite
+from attnbench.harness.store.suites import suite_state
 from tests.fakes.shard_runs import scenario, write_shard
 
 COMMAND = ["attnbench", "merge"]
@@ -24,25 +26,6 @@ def shards(tmp_path: Path) -> list[Path]:
 
 def merged(paths: list[Path], tmp_path: Path, target: str | None = None) -> Merged:
     return merge(paths, tmp_path / target if target else None, tmp_path / "results", COMMAND)
-
-
-def lines(run: Path) -> list[bytes]:
-    return (run / "rows.jsonl").read_bytes().splitlines()
-
-
-def test_every_row_of_every_shard_is_there_once_as_it_was_written(
-    shards: list[Path], tmp_path: Path
-) -> None:
-    found = merged(shards, tmp_path)
-    assert sorted(lines(found.path)) == sorted(line for run in shards for line in lines(run))
-    assert (found.shards, found.of, found.missing, found.absent) == ([1, 2, 3], 3, [], [])
-
-
-def test_rows_come_in_the_order_of_the_plan(shards: list[Path], tmp_path: Path) -> None:
-    run = merged(shards, tmp_path).path
-    meta = read_meta(run)
-    planned = [one["case"] for name in ("cases", "walls", "studies") for one in meta[name]]
-    assert [row["case"] for row in read_rows(run)] == planned
 
 
 def test_an_interrupted_case_is_missing_though_it_has_a_row(tmp_path: Path) -> None:
@@ -185,3 +168,40 @@ def test_a_full_disk_leaves_no_half_run(
 
 
 # ---- suites --------------------------------------------------------------------------------------
+
+
+def suite(root: Path, number: int, *, seed: int = 0) -> Path:
+    """Shard `number` of two of a suite: of its second entry every shard was refused."""
+    entry = {"scenario": {"name": "small"}, "source": "", "only": [], "within": [], "skip": []}
+    (path := root / f"20261121T093000Z-both-0000000{number}").mkdir(parents=True)
+    document = {
+        "schema": 1,
+        "suite": path.name,
+        "seed": seed,
+        "started_utc": "2026-11-21T09:30:00+00:00",
+        "shard": {"number": number, "of": 2},
+        "entries": [entry, {**entry, "ended": "refused", "reason": "no such device"}],
+    }
+    write_suite(path, document)
+    write_shard(path, f"{number}/2", suite_entry=0)
+    return path
+
+
+def test_suites_of_shards_are_one_suite_with_a_run_per_entry(tmp_path: Path) -> None:
+    paths, root = [suite(tmp_path / f"{n}", n) for n in (1, 2)], tmp_path / "results"
+    (first,) = merge_suites(paths[:1], None, root, COMMAND)
+    assert first.absent == [2]
+    assert [one.ended for one in suite_state(first.path.parent).entries] == [
+        "interrupted",
+        "refused",
+    ]
+    (whole,) = merge_suites(paths, None, root, COMMAND)
+    assert (whole.path, whole.missing) == (first.path, [])
+    state = suite_state(whole.path.parent)
+    assert (state.runs, state.has_ended) == ([whole.path], True)
+    assert read_suite(whole.path.parent)["merged"] == [path.name for path in paths]
+    assert (root / "latest").resolve() == whole.path.parent.resolve()
+    with pytest.raises(BadInput, match="shards of different suites"):
+        merge_suites([paths[0], suite(tmp_path / "3", 2, seed=1)], None, root, COMMAND)
+    with pytest.raises(BadInput, match="exists, and is no merged suite"):
+        merge_suites(paths, paths[0], root, COMMAND)

@@ -28,16 +28,8 @@ def test_a_grid_without_lengths_has_walls_alone() -> None:
 
 
 def test_fixed_keys_and_alignment_stay_with_the_wall() -> None:
-    found = ids(
-        {
-            "d_model": 64,
-            "heads": 1,
-            "kv_seq_len": [1, 64],
-            "causal": True,
-            "causal_align": "bottom_right",
-        },
-        backends=["naive"],
-    )
+    aligned = {"causal": True, "causal_align": "bottom_right"}
+    found = ids({"d_model": 64, "heads": 1, "kv_seq_len": [1, 64], **aligned}, backends="naive")
     assert found == [
         f"wall-naive-b1-kv{kv}-d64-h1-fp32-causal_bottom_right-forward-core" for kv in (1, 64)
     ]

@@ -21,22 +21,15 @@ def records(shift):
             0.01 * process + (shift(case.backend, process) if case.twin else 0.0)
             for process in range(5)
         ]
-        made.append(
-            Record(
-                planned=case,
-                device="cpu",
-                attempt=1,
-                status=Status.OK,
-                values={
-                    "block_ms": [
-                        [[math.exp(level + wobble)] for wobble in (-0.001, 0.0, 0.001)]
-                        for level in levels
-                    ],
-                    "contended_blocks": 1,
-                },
-            )
-        )
+        blocks = [[[math.exp(x + wobble)] for wobble in (-0.001, 0.0, 0.001)] for x in levels]
+        made.append(record(case, Status.OK, block_ms=blocks, contended_blocks=1))
     return made
+
+
+def record(case, status, reason="", **values):
+    return Record(
+        planned=case, device="cpu", attempt=1, status=status, reason=reason, values=values
+    )
 
 
 def test_noise_that_favours_no_twin_is_a_floor_and_no_alarm():
@@ -78,34 +71,16 @@ def test_starts_of_the_check_are_counted_until_they_tell_how_much_runs_differ(tm
     assert "Over 3 starts of this check, runs differ by up to" in said[2]
 
 
-def test_one_pair_told_apart_may_be_chance_and_two_are_an_alarm():
-    one = noise_floor(
-        "cpu",
-        "now",
-        records(
-            lambda backend, process: (0.05 if backend == "sdpa" else 0.0) + 0.002 * (-1) ** process
-        ),
-    )
-    assert (one.false_alarms, one.exit_code) == (1, 0)
-    two = noise_floor(
-        "cpu",
-        "now",
-        records(
-            lambda backend, process: (0.05 if backend != "sdpa" else 0.0) + 0.002 * (-1) ** process
-        ),
-    )
-    assert (two.false_alarms, two.exit_code) == (2, 1)
+@pytest.mark.parametrize(("apart", "code"), [(["sdpa"], 0), (["naive", "fused"], 1)])
+def test_one_pair_told_apart_may_be_chance_and_two_are_an_alarm(apart, code):
+    made = records(lambda backend, process: 0.05 * (backend in apart) + 0.002 * (-1) ** process)
+    floor = noise_floor("cpu", "now", made)
+    assert (floor.false_alarms, floor.exit_code) == (len(apart), code)
 
 
 def test_a_case_that_did_not_end_well_gives_no_floor():
-    failed = [
-        Record(
-            planned=record.planned, device="cpu", attempt=1, status=Status.CRASHED, reason="SIGSEGV"
-        )
-        if number == 1
-        else record
-        for number, record in enumerate(records(lambda backend, process: 0.0))
-    ]
+    failed = records(lambda backend, process: 0.0)
+    failed[1] = record(failed[1].planned, Status.CRASHED, "SIGSEGV")
     with pytest.raises(EnvironmentUnmet, match="crashed: SIGSEGV"):
         noise_floor("cpu", "now", failed)
 

@@ -110,11 +110,16 @@ def test_full_disk_keeps_earlier_rows_and_hands_back_the_new_one(tmp_path):
     store.close()
 
 
-def test_vanished_folder_is_an_error_and_not_a_silent_loss(tmp_path):
+@pytest.mark.parametrize("kind", ["the file is gone", "the file was replaced by another"])
+def test_vanished_or_swapped_rows_are_an_error_and_not_a_silent_loss(tmp_path, kind):
     store = make(tmp_path, rows=1)
+    (tmp_path / "victim").write_bytes(b"kept")
     (store.path / "rows.jsonl").unlink()
-    with pytest.raises(StoreError, match="the file is gone"):
+    if "replaced" in kind:
+        (store.path / "rows.jsonl").symlink_to(tmp_path / "victim")
+    with pytest.raises(StoreError, match=kind):
         store.append([record(case(8))])
+    assert (tmp_path / "victim").read_bytes() == b"kept"
 
 
 def test_whole_files_are_old_or_new_when_writing_fails(tmp_path, monkeypatch):
@@ -164,16 +169,6 @@ def test_a_run_whose_files_lead_elsewhere_is_not_written_to(tmp_path, name, kind
         Store.reopen(store.path)
     assert "\n" not in str(refused.value)
     assert (sorted(victim.iterdir()) if victim.is_dir() else victim.read_bytes()) == before
-
-
-def test_rows_that_were_swapped_during_a_run_are_an_error(tmp_path):
-    store = make(tmp_path, rows=1)
-    (tmp_path / "victim").write_bytes(b"kept")
-    (store.path / "rows.jsonl").unlink()
-    (store.path / "rows.jsonl").symlink_to(tmp_path / "victim")
-    with pytest.raises(StoreError, match="replaced by another"):
-        store.append([record(case(8))])
-    assert (tmp_path / "victim").read_bytes() == b"kept"
 
 
 def synced(monkeypatch):

@@ -6,12 +6,11 @@ A process of its own, so that no other test meets triton or the driver that repl
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -121,7 +120,7 @@ def compiled() -> list[dict[str, Any]]:
 
 
 def built(job: Job) -> dict[str, Any]:
-    kernel = triton.compile(*job.arguments())
+    kernel, fields = triton.compile(*job.arguments()), compile_kernel(job)
     ptx = kernel.asm["ptx"]
     found = next((name for name in ("tcgen05.mma", "wgmma.mma", "mma.sync") if name in ptx), "fma")
     return {
@@ -130,23 +129,8 @@ def built(job: Job) -> dict[str, Any]:
         # registers handed from the warps that copy to those that compute
         "specializes": "setmaxnreg" in ptx,
         "shared_bytes": kernel.metadata.shared,
-    } | usage(kernel.asm["cubin"])
-
-
-def usage(cubin: bytes) -> dict[str, int]:
-    """Registers per thread, and bytes of stack, where registers are spilled to.
-
-    The tool comes with triton.
-    """
-    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
-    with NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        command = [tool, "-res-usage", file.name]
-        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    numbers = re.search(r"REG:(\d+) STACK:(\d+)", output)
-    assert numbers is not None, output
-    return {"registers": int(numbers[1]), "stack_bytes": int(numbers[2])}
+        "stack_bytes": fields["thread_stack_bytes"],
+    }
 
 
 def gluon() -> list[dict[str, Any]]:
@@ -231,21 +215,21 @@ class NoGpu:
 
 
 def launched() -> dict[str, Any]:
-    """What a training step compiles on its way to the GPU, and what the jobs compile."""
+    """What a training step compiles on its way to the GPU, and what the jobs find of it in Triton's
+    cache: the key of each kernel there.
+    """
     gpu = NoGpu((9, 0))
     driver.set_active(gpu)
-    by_launch: dict[str, Any] = {}
-    by_job: dict[str, Any] = {}
+    by_launch: dict[str, str] = {}
     start = launch.Launch.start
 
     def spy(one: launch.Launch) -> None:
         compile_it = one.kernel._do_compile
 
-        def note(key: Any, signature: Any, device: Any, constants: Any, *others: Any) -> Any:
-            _options, attributes, _warmup = others
-            name = f"{one.kernel.__name__.removeprefix('hopper_')} {one.config}"
-            by_launch[name] = plain(signature, constants, attributes)
-            return compile_it(key, signature, device, constants, *others)
+        def note(*arguments: Any) -> Any:
+            made = compile_it(*arguments)
+            by_launch[f"{one.kernel.__name__.removeprefix('hopper_')} {one.config}"] = made.hash
+            return made
 
         with patch.object(one.kernel, "_do_compile", note):
             start(one)
@@ -261,11 +245,12 @@ def launched() -> dict[str, Any]:
             numbers = (config.numbers() for config in configs)
             o, _ = op.attention(q, k, v, None, 1.0, True, 0, False, *numbers)
             torch.autograd.grad(o, (q, k, v), tensor().detach())
-    for job in jobs((9, 0), ("bf16",)):
-        name = f"{job.kernel}_kernel {job.config}"
-        if job.d_k == 64 and job.causal and name in by_launch:
-            source = job.arguments()[0]
-            by_job[name] = plain(source.signature, source.constants, source.attrs)
+    by_job = {
+        name: triton.compile(*job.arguments()).hash
+        for job in jobs((9, 0), ("bf16",))
+        if (name := f"{job.kernel}_kernel {job.config}") in by_launch
+        and (job.d_k, job.causal) == (64, True)
+    }
     return {"launch": by_launch, "job": by_job, "loaded": gpu.launched}
 
 
@@ -384,15 +369,6 @@ def prepared(
         "shape": output.shape,
         "gradients": inputs.query.grad is not None,
     }
-
-
-def plain(signature: Any, constants: Any, attributes: Any) -> list[Any]:
-    """Ready for JSON."""
-    numbered = [
-        sorted((list(path), str(value)) for path, value in one.items() if value != [])
-        for one in (constants, attributes)
-    ]
-    return [{name: str(kind) for name, kind in signature.items()}, *numbered]
 
 
 if __name__ == "__main__":

@@ -40,17 +40,10 @@ def test_kernels_compile_without_spilling(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_training_step_compiles_the_kernels_of_the_jobs(tmp_path: Path) -> None:
+def test_a_launch_finds_what_an_audit_compiled_in_tritons_cache(tmp_path: Path) -> None:
     found = child("compiled", "launched", TRITON_CACHE_DIR=str(tmp_path))
     gradients = ["grad_q_kernel", "grad_kv_kernel"]
     portable = ["forward_kernel", *gradients]
     assert found["loaded"] == [*portable, *portable, "hopper_forward_kernel"]
     assert len(found["launch"]) == 7
     assert found["launch"] == found["job"]
-
-
-@pytest.mark.long
-def test_a_launch_finds_what_an_audit_compiled_in_tritons_cache(tmp_path: Path) -> None:
-    found = child("warmed", "shown", TRITON_CACHE_DIR=str(tmp_path))
-    assert len(found["launched"]) == len(KERNELS)
-    assert found["launched"] == found["audited"]

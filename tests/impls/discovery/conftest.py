@@ -36,6 +36,6 @@ def entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
             EntryPoint(name=name, value=value, group=registry.GROUP)
             for name, value in (*pairs, *values.items())
         )
-        monkeypatch.setattr(registry, "package_entry_points", lambda: points)
+        monkeypatch.setattr(registry, "entry_points", lambda: (points, ()))
 
     return replace

@@ -5,7 +5,6 @@ from attnbench.impls.discovery.names import (
     ALIASES,
     attribute_from_flag,
     attribute_from_name,
-    real_name,
     real_names,
 )
 
@@ -33,13 +32,6 @@ def test_aliases_are_other_names_of_our_backends() -> None:
     assert load("_native_math").variant == "math"
     assert real_names(("sdpa", "naive", "eager", "native")) == ("sdpa", "naive", "hf:eager")
     assert real_names(("naive", "naive")) == ("naive", "naive")  # a mistake, which is reported
-
-
-@pytest.mark.parametrize("name", ["eager", "flex_attention", "flash_attention_2"])
-def test_a_name_of_hugging_face_means_its_function(name: str) -> None:
-    assert real_name(name) == f"hf:{name}"
-    assert real_name("sdpa") == "sdpa"  # torch's; Hugging Face's is hf:sdpa
-    assert {f"hf:{name}", "hf:sdpa"} <= set(names())
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,29 @@
 
 from pathlib import Path
 
-from attnbench.reports.advise.answer import advise, close_choices
+from attnbench.reports.advise.answer import Advice, advise, close_choices
+from attnbench.reports.advise.sentences import beside_tables, headline
 from attnbench.reports.advise.stored import StoredRows
+from attnbench.reports.advise.tables import blocks
 from tests.reports.fake_advice import EAGER, SDPA, FakeShapes, inquiry, measured, rows_of
+
+SLOW = {"hf:eager": {"speed": 8.0}}
+ASKED = inquiry(implementations=(EAGER, SDPA))
+
+
+def answered(folder: Path, changes=SLOW) -> Advice:
+    return advise(ASKED, rows_of(ASKED, measured(folder, ASKED, changes=changes)))
 
 
 def test_the_fastest_is_advised_and_its_bytes_are_shown(tmp_path: Path):
-    asked = inquiry(implementations=(EAGER, SDPA))
-    folder = measured(tmp_path, asked, changes={"hf:eager": {"speed": 8.0}})
-    advice = advise(asked, rows_of(asked, folder))
+    advice = answered(tmp_path)
     ((name, decisions),) = advice.recommended
     assert (name, [one.context for one in decisions]) == ("sdpa", [1024])
     assert [(phase, one.name) for phase, one, _ in advice.needs] == [("prefill", "sdpa")]
-    assert [run.path for run in advice.runs] == [folder]
+    assert [run.path.parent for run in advice.runs] == [tmp_path]
     assert advice.missing == []
+    assert close_choices(decisions[0]) == []
+    assert not advice.is_doubtful
 
 
 def test_without_times_the_one_that_needs_least_is_shown():
@@ -27,24 +36,40 @@ def test_without_times_the_one_that_needs_least_is_shown():
 
 
 def test_sdpa_on_the_kernel_math_is_a_trap_with_its_likely_reasons(tmp_path: Path):
-    asked = inquiry(implementations=(SDPA,))
-    advice = advise(
-        asked, rows_of(asked, measured(tmp_path, asked, changes={"hf:sdpa": {"kernel": "math"}}))
-    )
+    advice = answered(tmp_path, SLOW | {"hf:sdpa": {"kernel": "math"}})
     assert len(advice.traps) == 2
     assert "writes all scores; it is fp32" in advice.traps[0]
-    fine = advise(asked, rows_of(asked, measured(tmp_path / "fine", asked)))
-    assert fine.traps == []
+    assert answered(tmp_path / "fine").traps == []
 
 
-def test_only_what_is_undecided_is_worth_a_longer_run(tmp_path: Path):
-    asked = inquiry(implementations=(EAGER, SDPA))
-    clear = advise(
-        asked,
-        rows_of(asked, measured(tmp_path / "a", asked, changes={"hf:eager": {"speed": 9.0}})),
+def test_a_tie_is_no_victory_and_worth_a_longer_run(tmp_path: Path):
+    advice = answered(tmp_path, {})
+    end = "for prefill of 1,024 tokens (undecided: sdpa may be as fast or faster)."
+    assert headline(advice).endswith(end)
+    table = next(blocks(advice))
+    assert [row[3] for row in table.rows] == ["fastest seen", "undecided"]
+    assert advice.is_doubtful
+    assert len(close_choices(advice.decisions[0])) == 2
+
+
+def test_times_that_other_work_disturbed_come_with_a_caution(tmp_path: Path):
+    busy = answered(tmp_path / "busy", SLOW | {"hf:sdpa": {"contended_blocks": 8}})
+    (caution,) = [one for one in beside_tables(busy) if "competed" in one]
+    assert "in most blocks of 2 of these 4 times: measure again" in caution
+    assert busy.is_doubtful
+    assert not any("competed" in one for one in beside_tables(answered(tmp_path / "calm")))
+
+
+def test_one_that_was_seen_to_take_longer_is_not_advised_for_both_phases(tmp_path: Path):
+    prefill, decode, both = (
+        inquiry(implementations=(EAGER, SDPA), phases=phases)
+        for phases in (("prefill",), ("decode",), ("prefill", "decode"))
     )
-    assert close_choices(clear.decisions[0]) == []
-    even = advise(asked, rows_of(asked, measured(tmp_path / "b", asked)))
-    (decision,) = even.decisions
-    undecided = [one for one in decision.ties if one.against and one.against.verdict == "undecided"]
-    assert len(close_choices(decision)) == (1 + len(undecided) if undecided else 0)
+    folders = (
+        measured(tmp_path / "a", prefill, changes=SLOW),
+        measured(tmp_path / "b", decode, changes={"hf:sdpa": {"speed": 8.0}}),
+    )
+    assert headline(advise(both, rows_of(both, *folders))) == (
+        'Use attn_implementation="sdpa" for prefill of 1,024 tokens (faster than eager);'
+        ' "eager" for decode after 1,024 tokens (faster than sdpa).'
+    )

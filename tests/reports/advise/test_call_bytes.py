@@ -3,9 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from attnbench.reports.advise.call_bytes import CallBytes
 from attnbench.reports.advise.memory import MemoryOver
-from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import (
     EAGER,
     FLEX,
@@ -39,23 +40,41 @@ def test_what_runs_at_a_length_needs_no_more_at_shorter_ones(tmp_path: Path):
     assert (end.context, end.limit, end.found_by, end.at_least) == (1024, "unknown", "bytes", True)
 
 
-def test_a_wall_bounds_what_no_bytes_are_known_of(tmp_path: Path):
-    asked = inquiry()
-    wall = searched(tmp_path, asked, EAGER, 2000, 2010, memory_bytes=2_100_000)
-    end = longest(asked, rows_of(asked, wall), EAGER)
-    assert (end.context, end.limit, end.found_by, end.at_least) == (2000, "unknown", "wall", True)
-    words = "a search found that N = 2,000 fits into 2 MiB and 2,010 does not"
-    assert (end.words, end.checked) == (f"at most, {words}", "")
-    assert end.need is not None
-    assert end.need.total == 10_000 + 100 * 2000 + 2_100_000
+FITS = "a search found that N = 2,000 fits into 2 MiB and 2,010 does not"
+CHECKED = (
+    "a search found that one layer's call fits into 983 KiB at N = 995 and not at 1,003; by these"
+    " bytes 1,000 is the last"
+)
 
 
-def test_a_wall_that_was_found_earlier_than_bytes_say_counts(tmp_path: Path):
-    asked = inquiry(shapes=FORMULA, memory_bytes=1_600_000)
-    assert longest(asked, StoredRows()).context == (1_600_000 - 10_000) // 1107
-    wall = searched(tmp_path, asked, SDPA, 1190, 1200, memory_bytes=1_500_000)
-    end = longest(asked, rows_of(asked, wall))
-    assert (end.context, end.limit, end.found_by) == (1199, "memory", "wall")
+@pytest.mark.parametrize(
+    ("implementation", "wall", "found", "checked"),
+    [
+        # it bounds what no bytes are known of
+        (EAGER, (2000, 2010, {"memory_bytes": 2_100_000}), (2000, "unknown", "wall"), ""),
+        (EAGER, (2000, 2010, {"input_order": None}), (None, "none", "bytes"), ""),
+        # it was found earlier than bytes say, or beside them
+        (SDPA, (1190, 1200, {"memory_bytes": 1 << 30}), (1199, "memory", "wall"), None),
+        (SDPA, (995, 1003, {"memory_bytes": 1_007_000}), (3604, "memory", "bytes"), CHECKED),
+        # the implementation fails, and memory does not count
+        (SDPA, (400, 500, {"limited_by": "backend"}), (499, "backend", "wall"), ""),
+        # a search that time ended says what fits and not what fails
+        (SDPA, (400, 500, {"limited_by": "time"}), (3604, "memory", "bytes"), ""),
+    ],
+)
+def test_a_wall_that_was_found_counts(tmp_path: Path, implementation, wall, found, checked):
+    asked, (low, high, changes) = inquiry(shapes=FORMULA), wall
+    rows = rows_of(asked, searched(tmp_path, asked, implementation, low, high, **changes))
+    end = longest(asked, rows, implementation)
+    assert (end.context, end.limit, end.found_by) == found
+    if checked is not None:
+        assert end.checked == checked
+    if end.limit == "unknown":
+        assert (end.at_least, end.words) == (True, f"at most, {FITS}")
+        assert end.need.total_bytes == 10_000 + 100 * 2000 + 2_100_000
+    if end.limit == "backend":
+        need = MemoryOver(inquiry=asked, rows=rows).need(SDPA, "prefill", 600)
+        assert "fails from N = 500 on: oom at 500" in need.words
 
 
 def test_a_case_that_ran_out_of_memory_is_a_wall_too(tmp_path: Path):
@@ -64,37 +83,6 @@ def test_a_case_that_ran_out_of_memory_is_a_wall_too(tmp_path: Path):
     found = CallBytes(FORMULA, rows_of(asked, oom)).needed(SDPA, problem_of("prefill", 2048, 8))
     assert found.value == (2 << 30) + 1
     assert found.words == "N = 1,024 ran out of 2 GiB"
-
-
-def test_where_the_implementation_fails_it_ends_and_memory_does_not_count(tmp_path: Path):
-    asked = inquiry(shapes=FORMULA)
-    wall = searched(tmp_path, asked, SDPA, 400, 500, limited_by="backend")
-    end = longest(asked, rows_of(asked, wall))
-    assert (end.context, end.limit) == (499, "backend")
-    need = MemoryOver(inquiry=asked, rows=rows_of(asked, wall)).need(SDPA, "prefill", 600)
-    assert "fails from N = 500 on: oom at 500" in need.words
-
-
-def test_a_search_that_time_ended_says_what_fits_and_not_what_fails(tmp_path: Path):
-    asked = inquiry(shapes=FORMULA)
-    wall = searched(tmp_path, asked, SDPA, 400, 500, limited_by="time", memory_bytes=1 << 40)
-    end = longest(asked, rows_of(asked, wall))
-    assert (end.context, end.found_by, end.checked) == (3604, "bytes", "")
-
-
-def test_bytes_are_held_beside_the_wall_that_was_found(tmp_path: Path):
-    asked = inquiry(shapes=FORMULA)
-    wall = searched(tmp_path, asked, SDPA, 995, 1003, memory_bytes=1_007_000)
-    assert longest(asked, rows_of(asked, wall)).checked == (
-        "a search found that one layer's call fits into 983 KiB at N = 995 and not at 1,003; by"
-        " these bytes 1,000 is the last"
-    )
-
-
-def test_walls_of_inputs_in_another_order_do_not_count(tmp_path: Path):
-    asked = inquiry()
-    wall = searched(tmp_path, asked, EAGER, 2000, 2010, input_order=None)
-    assert longest(asked, rows_of(asked, wall), EAGER).context is None
 
 
 class Cross(FakeShapes):
@@ -191,19 +179,15 @@ def trained(tmp_path: Path, *lengths: int, **changes):
 def test_all_layers_keep_their_inputs_and_what_the_forward_pass_leaves(tmp_path: Path):
     asked, rows = trained(tmp_path, 128, 256, 512, 1024)
     need = MemoryOver(inquiry=asked, rows=rows).need(SDPA, "training", 2048)
-    assert need.cache == 0
-    assert need.kept == 5 * (1000 + 40) * 2048
-    assert need.attention == (100 - 40) * 2048 + 8
-    assert need.total == 10_000 + need.kept + need.attention
+    assert need.cache_bytes == 0
+    assert need.kept_bytes == 5 * (1000 + 40) * 2048
+    assert need.attention_bytes == (100 - 40) * 2048 + 8
+    assert need.total_bytes == 10_000 + need.kept_bytes + need.attention_bytes
     end = longest(asked, rows, phase="training")
     assert end.context == (4_000_000 - 10_000 - 8) // (5 * 1040 + 60)
     assert (end.limit, end.at_least) == ("memory", False)
-
-
-def test_a_longer_length_bounds_what_a_layer_keeps(tmp_path: Path):
-    asked, rows = trained(tmp_path, 512)
-    end = longest(asked, rows, phase="training")
+    bound = trained(tmp_path / "one", 512)[1]  # a longer length bounds what a layer keeps
+    end = longest(asked, bound, phase="training")
     assert (end.context, end.limit, end.at_least) == (512, "unknown", True)
-    need = MemoryOver(inquiry=asked, rows=rows).need(SDPA, "training", 100)
-    assert need.at_most
-    assert need.kept == 5 * (100_000 + 40 * 512)
+    need = MemoryOver(inquiry=asked, rows=bound).need(SDPA, "training", 100)
+    assert (need.at_most, need.kept_bytes) == (True, 5 * (100_000 + 40 * 512))

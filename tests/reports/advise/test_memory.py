@@ -1,26 +1,23 @@
-"""Bytes over the context, and the longest context that fits."""
+"""Bytes over the context, and the longest context that fits, and that time allows."""
 
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
+
+import pytest
 
 from attnbench.reports.advise.memory import MemoryOver
 from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import EAGER, FLEX, SDPA, FakeShapes, inquiry, measured, rows_of
 
-LENGTHS = (128, 256, 512, 1024)
+LENGTHS = (128, 256, 512, 1024, 2048)
+SEVEN = {"hf:sdpa": 7}
+FORMULA = FakeShapes(formulas=SEVEN)
+PER_TOKEN = 100 + 1007  # in the cache, and of a call with its inputs
 
 
-def test_what_was_measured_at_this_length_counts_with_its_inputs_and_workspace(tmp_path: Path):
-    asked = inquiry(implementations=(SDPA,))
-    folder = measured(
-        tmp_path, asked, changes={"hf:sdpa": {"peak_bytes": 7_000, "workspace_bytes": 500}}
-    )
-    need = MemoryOver(inquiry=asked, rows=rows_of(asked, folder)).need(SDPA, "prefill", 1024)
-    assert need.attention == 1000 * 1024 + 7_500
-    assert need.words == "measured at this length"
-    assert need.total == 10_000 + 100 * 1024 + 1000 * 1024 + 7_500
-    assert need.paged_cache == 200 * 1024
+class Bounded(FakeShapes):
+    def predicted_peak(self, implementation, problem):
+        return replace(super().predicted_peak(implementation, problem), at_most=True)
 
 
 class Cached(FakeShapes):
@@ -32,87 +29,137 @@ class Cached(FakeShapes):
         return [replace(one, **more) for one in some]
 
 
+def memory_of(rows=None, **changes) -> MemoryOver:
+    return MemoryOver(inquiry=inquiry(**changes), rows=rows or StoredRows())
+
+
+def test_what_was_measured_at_this_length_counts_with_its_inputs_and_workspace(tmp_path: Path):
+    asked = inquiry(implementations=(SDPA,))
+    sizes = {"hf:sdpa": {"peak_bytes": 7_000, "workspace_bytes": 500}}
+    need = memory_of(rows_of(asked, measured(tmp_path, asked, changes=sizes))).need(
+        SDPA, "prefill", 1024
+    )
+    assert need.attention_bytes == 1000 * 1024 + 7_500
+    assert need.words == "measured at this length"
+    assert need.total_bytes == 10_000 + 100 * 1024 + 1000 * 1024 + 7_500
+    assert need.paged_cache_bytes == 200 * 1024
+
+
 def test_keys_and_values_in_the_cache_count_once():
     """They counted among those of all layers, and again among the inputs of one."""
-    memory = MemoryOver(
-        inquiry=inquiry(shapes=Cached(formulas={"hf:sdpa": 700, "hf:eager": 7})), rows=StoredRows()
-    )
+    memory = memory_of(shapes=Cached(formulas={"hf:sdpa": 700, "hf:eager": 7}))
     called = memory.need(SDPA, "decode", 100)
-    assert (called.attention, called.words) == (100 * (1000 + 700 - 600), "by the formula")
-    assert called.total == 10_000 + 100 * 100 + 100 * 1100
+    assert (called.attention_bytes, called.words) == (100 * (1000 + 700 - 600), "by the formula")
+    assert called.total_bytes == 10_000 + 100 * 100 + 100 * 1100
     appended = memory.need(EAGER, "decode", 100)
-    assert (appended.attention, appended.words) == (100 * 900, "copied into the cache")
-    assert memory.need(FLEX, "decode", 100).attention is None
+    assert (appended.attention_bytes, appended.words) == (100 * 900, "copied into the cache")
+    assert memory.need(FLEX, "decode", 100).attention_bytes is None
 
 
 def test_other_lengths_follow_exactly_from_four_measured_ones(tmp_path: Path):
     asked = inquiry(implementations=(EAGER,))
-    rows = rows_of(asked, measured(tmp_path, asked, LENGTHS))
-    need = MemoryOver(inquiry=asked, rows=rows).need(EAGER, "prefill", 2048)
+    rows = rows_of(asked, measured(tmp_path, asked, LENGTHS[:4]))
+    need = memory_of(rows).need(EAGER, "prefill", 2048)
     # the made-up rows: two outputs of 512 numbers a token and 16 bytes
-    assert need.attention == 1000 * 2048 + 2 * 2048 * 512 * 4 + 16
+    assert need.attention_bytes == 1000 * 2048 + 2 * 2048 * 512 * 4 + 16
     assert need.words == "by the exact bytes measured at N = 128, 256, 512, 1,024"
 
 
-def test_without_enough_lengths_a_formula_counts_and_without_one_nothing_is_known(tmp_path: Path):
-    shapes = FakeShapes(formulas={"hf:sdpa": 7})
-    asked = inquiry(shapes=shapes)
-    memory = MemoryOver(inquiry=asked, rows=StoredRows())
-    assert memory.need(SDPA, "prefill", 100).attention == 1007 * 100
+def test_without_enough_lengths_a_formula_counts_and_without_one_nothing_is_known():
+    memory = memory_of(shapes=FORMULA)
+    assert memory.need(SDPA, "prefill", 100).attention_bytes == 1007 * 100
     unknown = memory.need(EAGER, "prefill", 100)
-    assert unknown.attention is None
-    assert unknown.total is None
+    assert (unknown.attention_bytes, unknown.total_bytes) == (None, None)
     assert unknown.words == "no formula for hf:eager"
 
 
-def test_the_longest_context_is_the_last_that_fits():
-    asked = inquiry(shapes=FakeShapes(formulas={"hf:sdpa": 7}), weight_bytes=10_000)
-    found = MemoryOver(inquiry=asked, rows=StoredRows()).longest(SDPA, "prefill")
-    per_token = 100 + 1007
-    assert found.context == Fraction(4_000_000 - 10_000, per_token).__floor__()
-    assert found.limit == "memory"
-    assert found.need is not None
-    assert found.need.total is not None
-    assert found.need.total <= 4_000_000 < found.need.total + per_token
+@pytest.mark.parametrize(
+    ("changes", "context", "limit", "at_least"),
+    [
+        ({}, (4_000_000 - 10_000) // PER_TOKEN, "memory", False),
+        ({"memory_bytes": 1 << 40}, 4096, "model", False),
+        ({"weight_bytes": 5_000_000}, 0, "memory", False),
+        ({"shapes": Bounded(formulas=SEVEN)}, (4_000_000 - 10_000) // PER_TOKEN, "memory", True),
+        ({"shapes": Bounded(formulas=SEVEN), "memory_bytes": 1 << 40}, 4096, "model", False),
+    ],
+)
+def test_the_longest_context_is_the_last_that_fits(changes, context, limit, at_least):
+    found = memory_of(**{"shapes": FORMULA, **changes}).longest(SDPA, "prefill")
+    assert (found.context, found.limit, found.at_least) == (context, limit, at_least)
+    assert found.words == ("at most, " * ("shapes" in changes)) + "by the formula"
 
 
-def test_the_models_own_limit_binds_where_memory_does_not():
-    asked = inquiry(shapes=FakeShapes(formulas={"hf:sdpa": 7}), memory_bytes=1 << 40)
-    found = MemoryOver(inquiry=asked, rows=StoredRows()).longest(SDPA, "prefill")
-    assert (found.context, found.limit) == (4096, "model")
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"shapes": FakeShapes()}, "no formula for hf:sdpa"),
+        ({"memory_bytes": None}, "how much memory there is is not known: give --memory-gib"),
+        (
+            {"shapes": FakeShapes(formulas=SEVEN, strange=True)},
+            "by the formula; not known for latent: has latent heads",
+        ),
+    ],
+)
+def test_without_bytes_or_memory_the_longest_is_not_known_and_says_why(changes, words):
+    found = memory_of(**{"shapes": FORMULA, **changes}).longest(SDPA, "prefill")
+    assert (found.context, found.words) == (None, words)
 
 
-def test_a_bound_of_the_bytes_makes_the_longest_context_a_bound_too():
-    class Bounded(FakeShapes):
-        def predicted_peak(self, implementation, problem):
-            return replace(super().predicted_peak(implementation, problem), at_most=True)
-
-    shapes = Bounded(formulas={"hf:sdpa": 7})
-    found = MemoryOver(inquiry=inquiry(shapes=shapes), rows=StoredRows()).longest(SDPA, "prefill")
-    assert found.at_least
-    assert found.words == "at most, by the formula"
-    wide = inquiry(shapes=shapes, memory_bytes=1 << 40)
-    assert not MemoryOver(inquiry=wide, rows=StoredRows()).longest(SDPA, "prefill").at_least
+# ---- in a time -----------------------------------------------------------------------------------
 
 
-def test_weights_that_do_not_fit_leave_no_context():
-    asked = inquiry(shapes=FakeShapes(formulas={"hf:sdpa": 7}), weight_bytes=5_000_000)
-    found = MemoryOver(inquiry=asked, rows=StoredRows()).longest(SDPA, "prefill")
-    assert (found.context, found.limit) == (0, "memory")
+class Limited(FakeShapes):
+    """Nothing is asked beyond what the model takes."""
+
+    def asked(self, phase, context):
+        assert context <= 4096
+        return super().asked(phase, context)
 
 
-def test_without_bytes_or_memory_the_longest_is_not_known_and_says_why():
-    memory = MemoryOver(inquiry=inquiry(), rows=StoredRows())
-    found = memory.longest(EAGER, "prefill")
-    assert (found.context, found.words) == (None, "no formula for hf:eager")
-    nowhere = MemoryOver(inquiry=inquiry(memory_bytes=None), rows=StoredRows())
-    assert "--memory-gib" in nowhere.longest(EAGER, "prefill").words
+def true_s(context: int) -> float:
+    """As the made-up rows grow, in three layers of 8 heads and two of 4."""
+    return 1e-3 * sum(n * (0.02 + 2.1e-6 * context**2 * w) for n, w in ((3, 1), (2, 0.5)))
 
 
-def test_a_kind_of_layer_that_is_not_measured_leaves_the_bytes_of_attention_open():
-    shapes = FakeShapes(formulas={"hf:sdpa": 7}, strange=True)
-    memory = MemoryOver(inquiry=inquiry(shapes=shapes), rows=StoredRows())
-    need = memory.need(SDPA, "prefill", 100)
-    assert need.total is None
-    assert "not known for latent: has latent heads" in need.words
-    assert memory.longest(SDPA, "prefill").context is None
+def timed(folder: Path, lengths, seconds: float, *, status: str = "ok", **changes):
+    asked = inquiry(implementations=(SDPA,))
+    of_rows = {SDPA.backend: {"status": status}}
+    rows = rows_of(asked, measured(folder, asked, lengths, of_rows)) if lengths else None
+    usual = {"shapes": Limited(formulas=SEVEN), "memory_bytes": 1 << 40}
+    usual |= {"max_seconds": {"prefill": seconds}}
+    return memory_of(rows, **usual | changes).longest(SDPA, "prefill")
+
+
+@pytest.mark.parametrize(
+    ("lengths", "seconds", "changes", "context", "limit", "at_least"),
+    [
+        # without a fit, measured lengths are a bound
+        ((512, 2048), true_s(1024), {}, 512, "time", True),
+        ((512,), 60.0, {}, 512, "unknown", True),
+        # even one token may take too long
+        (LENGTHS, 1e-9, {}, 0, "time", False),
+        # memory, or the model, where time allows more
+        (LENGTHS, 60.0, {}, 4096, "model", False),
+        (LENGTHS, 60.0, {"memory_bytes": 1_000_000}, 190, "memory", False),  # of 5,196 B a token
+        (LENGTHS, 60.0, {"max_seconds": {"decode": 1e-9}}, 4096, "model", False),
+        # nothing is known, or a case that failed has no time
+        ((), 60.0, {}, None, "none", False),
+        ((1024,), 60.0, {"status": "error", "most_context": 1024}, None, "none", False),
+    ],
+)
+def test_times_and_memory_end_the_context(
+    tmp_path: Path, lengths, seconds, changes, context, limit, at_least
+):
+    found = timed(tmp_path, lengths, seconds, **changes)
+    assert (found.context, found.limit, found.at_least) == (context, limit, at_least)
+    if not lengths:
+        assert found.words == "its time is not known: not measured"
+
+
+def test_a_fit_ends_the_context_where_time_does(tmp_path: Path):
+    found = timed(tmp_path, LENGTHS, true_s(1500))
+    assert 1200 < found.context < 1900
+    assert (found.limit, found.found_by, found.at_least) == ("time", "time", False)
+    assert found.words.startswith("time fitted through N = 128, 256, 512, 1,024, 2,048; bytes ")
+    assert found.time.total_ms.value <= 1e3 * true_s(1500)
+    assert found.need.context == found.context

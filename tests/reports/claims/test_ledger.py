@@ -13,7 +13,7 @@ from attnbench.reports.claims.ledger import (
     ledgers,
     merged,
 )
-from attnbench.reports.claims.subjects.claims import tables
+from attnbench.reports.claims.subjects import claims as page
 from attnbench.reports.data import load
 from attnbench.reports.data.read import Run, read_run
 from attnbench.reports.data.run_meta import Meta, run_meta
@@ -24,12 +24,14 @@ from tests.made_runs import (
     inexact,
     many_problems,
     problem,
+    pruning,
     quickstart,
     row,
+    training,
     write_run,
 )
 from tests.reports.fake_claims import COPIES, LENGTHS, MERGED, ledger_of, pruned
-from tests.reports.rendering import rows_of
+from tests.reports.rendering import rows_of, subject_of
 
 IDS = list(STATEMENTS)
 
@@ -119,7 +121,9 @@ def test_findings_count_where_no_case_has_a_row(tmp_path: Path) -> None:
 
 def lines_of(runs: Sequence[Run], meta: Meta) -> list[tuple[str, ...]]:
     found = ledgers(load.rows_of(runs), meta)
-    return [line for claims in found.values() for table in tables(claims) for line in table.rows]
+    return [
+        line for claims in found.values() for table in page.tables(claims) for line in table.rows
+    ]
 
 
 def test_ledgers_of_several_runs_become_one(tmp_path: Path) -> None:
@@ -136,3 +140,12 @@ def test_ledgers_of_several_runs_become_one(tmp_path: Path) -> None:
     assert {claim.verdict for name, claim in both.items() if name not in ("C6", "C14")} == {
         "not run"
     }
+
+
+def test_beside_other_runs_the_card_is_about_those_that_test_claims(tmp_path: Path) -> None:
+    run = pruning(tmp_path / "a")
+    alone, beside = (
+        subject_of(page, *some).card for some in ([run], [run, training(tmp_path / "b")])
+    )
+    assert alone is not None
+    assert alone == beside

@@ -13,8 +13,10 @@ from attnbench.reports.comparison.devices import (
     Device,
     copies_of,
     device_of,
+    finding,
+    repeats_text,
+    spread_text,
 )
-from attnbench.reports.comparison.devices_text import finding, repeats_text, spread_text
 from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
@@ -96,7 +98,7 @@ def test_the_slower_device_is_found_whichever_copy_it_measured(
     assert pair.new.host == ("node2" if ratio > 1 else "node1")
     assert pair.ratio.low < 1.06 < pair.ratio.high
     assert pair.ratio.low > 1.03
-    assert (pair.verdict, pair.groups) == ("differ", len(LENGTHS))
+    assert (pair.word, pair.groups) == ("more", len(LENGTHS))
     assert finding(found).startswith("2 devices of one kind differ by more than 3 %: GPU ")
     assert {device.host: count for device, count in found.devices.items()} == {
         "node1": 18,
@@ -107,7 +109,7 @@ def test_the_slower_device_is_found_whichever_copy_it_measured(
 def test_equal_devices_agree_within_the_margin(tmp_path: Path) -> None:
     found = found_in(copies_run(tmp_path, TWO, (1.0, 1.0)))
     assert found.spread is not None
-    assert found.spread.verdict == "same"
+    assert found.spread.word == "same"
     assert finding(found).startswith("2 devices of one kind agree within 3 %")
 
 
@@ -128,7 +130,7 @@ def test_two_groups_give_a_ratio_without_an_interval_and_with_the_reason(tmp_pat
     pair = found.spread
     assert pair is not None
     assert isnan(pair.ratio.low)
-    assert pair.verdict == "undecided"
+    assert pair.word == "undecided"
     assert "(2 groups: no interval)" in finding(found)
     assert "(2 groups: no interval)" in spread_text(pair)
 
@@ -180,7 +182,7 @@ def test_a_slower_device_whose_cores_others_used_decides_nothing(tmp_path: Path)
     where = (gpu(1), gpu(2, contended_blocks=20))
     found = found_in(copies_run(tmp_path, where, (1.0, 1.3)))
     assert found.spread is not None
-    assert found.spread.verdict == "undecided"
+    assert found.spread.word == "undecided"
     assert "other work competed" in finding(found)
 
 

@@ -1,28 +1,11 @@
-"""reports/data/exactness.py: what an inexact backend's result is; its rows in the table."""
+"""reports/data/exactness.py: rows of inexact backends, and which backend is the baseline."""
 
 from pathlib import Path
 
-import pytest
-
-from attnbench.reports.data.exactness import exactness_note
+from attnbench.reports.data.exactness import baseline
 from attnbench.reports.data.load import load
-from attnbench.reports.data.read import BadRun
 from tests.made_runs import case, inexact, problem, row, write_run
-
-
-def test_the_note_describes_the_result_of_an_inexact_backend() -> None:
-    assert (
-        exactness_note({})
-        == exactness_note({"exactness": "exact", "error_l2_ratio": 1e-7})
-        == exactness_note({"exactness": None})
-        == ""
-    )
-    assert (
-        exactness_note({"exactness": "approximate", "error_l2_ratio": 34.2})
-        == "approximate, error 3\u202f400 %"
-    )
-    assert exactness_note({"exactness": "approximate", "error_l2_ratio": None}) == "approximate"
-    assert exactness_note({"exactness": "other", "error_l2_ratio": None}) == "not attention"
+from tests.reports.rendering import rows_of
 
 
 def test_only_exact_backends_have_a_rate(tmp_path: Path) -> None:
@@ -35,14 +18,23 @@ def test_only_exact_backends_have_a_rate(tmp_path: Path) -> None:
     assert known.isna()["other"]
 
 
-def test_old_rows_are_exact_and_unknown_kinds_are_refused(tmp_path: Path) -> None:
+def test_old_rows_are_exact(tmp_path: Path) -> None:
     planned = case("fused", problem(128))
     old = write_run(tmp_path / "old", [planned], [row(planned)])
     assert "exactness" not in (old / "rows.jsonl").read_text()
     assert (load(old)["latency_ms"].notna() & load(old)["achieved_flops_per_s"].notna()).all()
-    bad = write_run(tmp_path / "bad", [planned], [row(planned, exactness="nearly")])
-    with pytest.raises(
-        BadRun,
-        match=r"rows\.jsonl:1: exactness: found 'nearly', wanted .*exact.*approximate.*other",
-    ):
-        load(bad)
+
+
+def test_the_baseline_is_exact_unless_the_scenario_says_otherwise(tmp_path: Path) -> None:
+    rows = rows_of(inexact(tmp_path, backends=("linformer", "fused", "sdpa")))
+    planned = {"backends": ["linformer", "fused", "sdpa"]}
+    assert baseline({"scenario": planned}, rows) == "fused"
+    assert baseline({"scenario": planned | {"baseline": "linformer"}}, rows) == "linformer"
+
+
+def test_the_baseline_is_the_scenarios_or_else_the_first_planned_that_ran(tmp_path: Path) -> None:
+    rows = [{"backend": "b"}, {"backend": "a"}]
+    assert baseline({"scenario": {"baseline": "a"}}, rows) == "a"
+    assert baseline({"scenario": {"baseline": "gone", "backends": ["gone", "a", "b"]}}, rows) == "a"
+    assert baseline({"scenario": {}}, rows) == "b"
+    assert baseline({"scenario": {"baseline": None, "backends": "?"}}, []) is None

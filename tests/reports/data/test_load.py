@@ -11,7 +11,8 @@ import attnbench
 from attnbench.harness.stats.intervals import latency_interval
 from attnbench.reports.data.columns import COLUMNS
 from attnbench.reports.data.load import load
-from tests.made_runs import case, head_sweep, problem, quickstart, row, write_run
+from tests.made_runs import case, problem, quickstart, row, write_run
+from tests.reports.subjects.test_utilization import with_utilization
 
 
 def test_every_planned_case_is_one_row_in_the_order_of_the_plan(tmp_path: Path) -> None:
@@ -54,6 +55,8 @@ def test_missing_is_missing_and_never_zero(tmp_path: Path) -> None:
         "contended_blocks",
     ):
         assert failed[column].isna().all(), column
+    of_a_gpu = ["wall_latency_ms", "hot_latency_ms", "graph_latency_ms", "launch_bound"]
+    assert frame[of_a_gpu].isna().all(axis=None)
     counts = ["contended_blocks", "throttled_blocks"]  # of a quiet machine
     assert not (frame.select_dtypes("number").drop(columns=counts) == 0).any().any()
 
@@ -97,24 +100,6 @@ def test_the_four_latencies_of_a_gpu_are_side_by_side(tmp_path: Path) -> None:
     assert long["graph_reason"] == "too long"
 
 
-def test_on_a_cpu_there_is_one_latency(tmp_path: Path) -> None:
-    frame = load(quickstart(tmp_path, lengths=(128,)))
-    assert (
-        frame[
-            [
-                "wall_latency_ms",
-                "hot_latency_ms",
-                "graph_latency_ms",
-                "launch_bound",
-                "graph_reason",
-            ]
-        ]
-        .isna()
-        .all()
-        .all()
-    )
-
-
 def test_page_faults_are_per_call_and_only_where_every_block_has_them(tmp_path: Path) -> None:
     cases = [case("fused", problem(n)) for n in (128, 256, 512, 1024)]
     conditions = [
@@ -135,18 +120,6 @@ def test_page_faults_are_per_call_and_only_where_every_block_has_them(tmp_path: 
     ].tolist() == pytest.approx([5, 0, nan, nan], nan_ok=True)
 
 
-def test_several_runs_have_a_column_run(tmp_path: Path) -> None:
-    frame = load(
-        [
-            quickstart(tmp_path / "a", lengths=(128,)),
-            head_sweep(tmp_path / "b"),
-            quickstart(tmp_path / "c", lengths=(128,)),
-        ]
-    )
-    assert frame["run"].nunique() == 3
-    assert frame.columns[0] == "run"
-
-
 def test_an_empty_plan_has_all_columns_of_the_right_kind(tmp_path: Path) -> None:
     empty, full = (
         load(write_run(tmp_path / "empty", [], [])),
@@ -163,3 +136,15 @@ def test_columns_that_a_probe_adds_are_kept(tmp_path: Path) -> None:
     )
     assert frame["energy_j"].tolist() == [1.5]
     assert "trace" not in frame
+
+
+def test_the_frame_has_means_over_windows_and_the_energy_of_a_call_and_a_token(
+    tmp_path: Path,
+) -> None:
+    frame = load(with_utilization(tmp_path)).set_index("backend")
+    assert frame.loc["naive", "utilization_tier"] == "gpm"
+    assert frame.loc["naive", "sm_active_ratio"] == pytest.approx(0.2)
+    assert frame.loc["naive", "energy_per_call_j"] == pytest.approx(0.9)
+    assert frame.loc["naive", "energy_per_token_j"] == pytest.approx(0.9 / 1024)
+    assert frame.loc["naive", "hmma_ratio"] != frame.loc["naive", "hmma_ratio"]  # NaN, and not 0
+    assert "calls" not in frame.columns

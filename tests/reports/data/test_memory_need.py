@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.memory_need import clearly_outside_bytes, needed_bytes
+from attnbench.reports.data.memory_need import needed_bytes
 from tests.made_runs import case, problem, row, write_run
 from tests.reports.rendering import rows_of
 
@@ -38,20 +38,9 @@ def test_a_case_needs_its_peak_what_it_keeps_and_what_is_clearly_outside(
     assert needed_bytes(row) == needed
 
 
-def test_what_is_not_known_is_not_counted_as_outside() -> None:
-    assert clearly_outside_bytes(of(0, 0, None)) == 0
-    assert clearly_outside_bytes(of(None, 0, 98 * MIB)) == 0
-
-
 def test_no_size_in_a_file_is_too_large_to_be_added(tmp_path: Path) -> None:
     (planned,) = [case("fused", problem(512))]
     largest = (1 << 63) - 1
     huge = dict.fromkeys(("peak_bytes", "workspace_bytes", "outside_bytes"), largest)
     (found,) = rows_of(write_run(tmp_path, [planned], [row(planned, **huge)]))
     assert found["needed_bytes"] <= largest
-
-
-def test_rows_of_earlier_versions_need_their_peak(tmp_path: Path) -> None:
-    (planned,) = [case("fused", problem(512))]
-    (found,) = rows_of(write_run(tmp_path, [planned], [row(planned)]))
-    assert found["needed_bytes"] == found["peak_bytes"]

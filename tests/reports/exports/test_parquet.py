@@ -11,7 +11,7 @@ import pytest
 from attnbench.reports.data.columns import COLUMNS
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import PackageMissing, export, parquet
-from tests.made_runs import case, fake_run, many_problems, problem, quickstart, row, write_run
+from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'attnbench[parquet]'")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -29,6 +29,7 @@ def test_every_value_comes_back_and_missing_is_null(tmp_path: Path) -> None:
             None if value is pd.NA or value != value else value for value in frame[name].tolist()
         ]
         assert table[name].to_pylist() == wanted, name
+    assert table["block_ms"].to_pylist() == frame["block_ms"].tolist()
 
 
 def test_types_are_those_of_the_table_even_where_nothing_was_measured(tmp_path: Path) -> None:
@@ -44,11 +45,6 @@ def test_types_are_those_of_the_table_even_where_nothing_was_measured(tmp_path: 
         if COLUMNS[name].dtype in kinds:
             assert table.schema.field(name).type == kinds[COLUMNS[name].dtype], name
     assert table.schema.field("block_ms").type == pa.list_(pa.list_(pa.list_(pa.float64())))
-
-
-def test_samples_are_in_it_as_they_were_measured(tmp_path: Path) -> None:
-    run = fake_run(tmp_path, 1)
-    assert read(run)["block_ms"].to_pylist() == load(run)["block_ms"].tolist()
 
 
 def test_pandas_reads_it_and_the_metadata_name_the_runs(tmp_path: Path) -> None:

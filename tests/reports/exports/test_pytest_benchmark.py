@@ -85,19 +85,6 @@ def test_cases_without_a_latency_are_listed_beside_the_benchmarks_and_noted(tmp_
     assert f"{len(untimed)} cases without a latency left out" in done.notes[0]
 
 
-def test_names_do_not_change_from_run_to_run(tmp_path: Path) -> None:
-    runs = [of_one_scenario(fake_run(tmp_path, seed)) for seed in (1, 2)]
-    first, second = (
-        [
-            one["fullname"]
-            for one in json.loads(export(run, "pytest-benchmark").content)["benchmarks"]
-        ]
-        for run in runs
-    )
-    assert first == second
-    assert len(set(first)) == 6
-
-
 def test_runs_that_would_share_names_or_come_from_two_machines_are_refused(tmp_path: Path) -> None:
     one, other = quickstart(tmp_path / "a"), quickstart(tmp_path / "b")
     with pytest.raises(NotExportable, match="two runs of the scenario quickstart"):

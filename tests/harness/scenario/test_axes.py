@@ -2,10 +2,10 @@
 
 from dataclasses import fields
 
-from attnbench.harness.cases.axes import AXES
 from attnbench.harness.scenario import Scenario
 from attnbench.harness.scenario.fields import Axes, ExtraCase
 from attnbench.impls import Problem
+from attnbench.impls.problem import AXES
 
 
 def test_the_table_has_every_field_of_a_problem() -> None:
