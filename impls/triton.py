@@ -56,7 +56,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
     del q, k, v
     core = attend(problem, tuning.configs, key_mask(problem, inputs.query.device))
     call = as_call(problem, inputs, weights, core)
-    call.facts = tuning.facts()  # type: ignore[attr-defined]
+    call.facts = tuning.facts  # type: ignore[attr-defined]
     return call
 
 

@@ -231,7 +231,7 @@ def _tokens(text: str) -> int:
 def _dtype(text: str | None, model: "Model") -> "Dtype":
     """The weights' own, unless another is given; fp32 where theirs is none of ours."""
     from ...impls.problem import ITEM_BYTES
-    from ..cases.axes import VALUE_ALIASES
+    from ..cases.case import VALUE_ALIASES
     from ..models.layers import DTYPES
 
     if text is None:

@@ -1,4 +1,7 @@
-"""What a run plans: cases in groups, walls and studies, with ids and fields for run.json."""
+"""What a run plans: cases in groups, walls and studies, with ids and fields for run.json.
+
+It imports neither pydantic nor torch, so `attnbench --help` stays fast.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +14,20 @@ MAX_SEQ_LEN = 1 << 31  # tokens, for a wall: longer sequences need more than 32-
 ADDED_LATER = {
     name: axis.earliest for name, axis in AXES.items() if axis.earliest is not None
 }  # fields of a problem that the first runs did not have
+
+
+ALIASES = {axis.alias: name for name, axis in AXES.items() if axis.alias}
+VALUE_ALIASES = {
+    "dtype": {
+        "float32": "fp32",
+        "float": "fp32",
+        "bfloat16": "bf16",
+        "float16": "fp16",
+        "half": "fp16",
+    },
+    "device": {"gpu": "cuda"},
+}
+"""Other names of values, by axis or field, as torch and other programs have them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from typing import get_args
 
 import typer
 
-from ..cases.axes import AXES, VALUE_ALIASES
+from ...impls.problem import AXES
+from ..cases.case import VALUE_ALIASES
 
 PLANS = ("quick", "standard", "rigorous")
 DEVICES = ("auto", "cpu", "cuda")

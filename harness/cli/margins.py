@@ -3,11 +3,10 @@
 import os
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, shown, suggestion
 from ..scenario.document import read_yaml
 
 NOISE = "noise"
@@ -61,9 +60,10 @@ def _margins(entries: Iterable[Entry]) -> Margins:
     for name, value, at_name, at_value in entries:
         metric = ALIASES.get(name, name)
         if metric not in METRICS:
-            close = get_close_matches(name, METRICS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(METRICS)}"
-            raise BadInput(f"{at_name}: {shown(name)}: not a metric that can be gated; {hint}")
+            hint = suggestion(name, METRICS) or f"there are: {', '.join(METRICS)}"
+            raise BadInput(
+                f"{at_name}: {shown(name)}: not a metric that can be gated; {hint.strip()}"
+            )
         if metric in margins:
             raise BadInput(f"{at_name}: {metric}: given twice; keep one")
         found = PERCENT.fullmatch(value) if isinstance(value, str) else None

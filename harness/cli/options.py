@@ -11,7 +11,8 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from ..cases.axes import AXES, VALUE_ALIASES
+from ...impls.problem import AXES
+from ..cases.case import VALUE_ALIASES
 from ..files.errors import BadInput
 from . import completion
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from math import nan
 from typing import get_args
 
-from ..cases.axes import AXES
+from ...impls.problem import AXES
 from ..files.errors import BadInput, shown
 from .completion import backend_names
 from .options import Device

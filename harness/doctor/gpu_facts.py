@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ class GpuFacts:
             "torch_uses": self.torch_uses,
             "gpm": self.value("sm_active_ratio") is not None,
             "tier": self.tier,
-            "processes": [one.as_dict() for one in users.processes] if users else None,
+            "processes": [asdict(one) for one in users.processes] if users else None,
             "processes_known": users is not None and users.known,
             "reasons": {
                 name: reading.reason

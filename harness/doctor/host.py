@@ -69,10 +69,7 @@ def limits(
 
 
 def load(cores: int) -> list[Finding]:
-    try:
-        average = float(Path("/proc/loadavg").read_text().split()[0])
-    except (OSError, ValueError):
-        return []
+    average = os.getloadavg()[0]
     if average <= CROWDED_SHARE * cores:
         return []
     advice = "other processes will disturb CPU latencies; wait for them"

@@ -1,9 +1,11 @@
 """Exceptions that end a command with a message instead of a traceback, and an exit code."""
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
+CLOSE = 0.7  # tpu is not a misspelt cpu
 MOST_TRACEBACK = 4096  # characters; an exception's message may have any number
 
 
@@ -66,6 +68,12 @@ def shown(value: object) -> str:
         return f"{kind} of {len(value)}"
     text = repr(value) if not isinstance(value, str) or value.isprintable() else ascii(value)
     return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"
+
+
+def suggestion(value: object, known: Iterable[str]) -> str:
+    """'did you mean fp32? ' for a name that is close to a known one; else ""."""
+    close = get_close_matches(value, [*known], 1, CLOSE) if isinstance(value, str) else []
+    return f"did you mean {close[0]}? " if close else ""
 
 
 def first_line(error: BaseException) -> str:

@@ -70,14 +70,60 @@ class Merged:
         return sorted(set(range(1, self.of + 1)) - set(self.shards)) if self.missing else []
 
 
-def merge(paths: Sequence[Path], target: Path | None, root: Path, command: Sequence[str]) -> Merged:
+def merge(
+    paths: Sequence[Path],
+    target: Path | None,
+    root: Path,
+    command: Sequence[str],
+    more: Mapping[str, Any] | None = None,
+) -> Merged:
     """One run of all rows of the runs at `paths`, which stay as they are.
 
     `target`: its folder; None for a new one in `root`, named after the plan, the same for the same
-    shards. A merged run that is there gets what it lacks. Raises BadInput.
+    shards. A merged run that is there gets what it lacks. `more`: fields of its run.json. Raises
+    BadInput.
     """
-    found = {path.resolve(): None for path in paths}
-    return _merge(list(found), target, root, command, {})
+    paths = list({path.resolve(): None for path in paths})
+    sources = read_sources(paths)
+    rows = read_all(sources)
+    plan = sources[0].plan
+    by_number = {part["number"]: part for source in sources for part in source.parts}
+    parts = [by_number[number] for number in sorted(by_number)]
+    if target is None:
+        target = root / _name(sources[0], parts)
+    if target.resolve() in paths:
+        raise BadInput(f"-o {shown_path(target)}: one of the runs to merge; choose another folder")
+    document = {
+        **_document(sources, parts, rows),
+        **(more or {}),
+        "command": list(command),
+    }
+    try:
+        changed = _write(target, document, sources, rows)
+    except OSError as error:
+        raise BadInput(
+            f"{shown_path(target)}: cannot be written ({error.strerror}); choose another folder"
+            " with -o"
+        ) from None
+    missing = rows.unfinished(plan)
+    notes = list(rows.notes)
+    budgets = {part["memory_bytes"] for part in parts}
+    if len(budgets) > 1:
+        notes.append(
+            f"the shards had different memory budgets, {min(budgets):,} to {max(budgets):,} bytes,"
+            " a share of what was free; give all the same with --memory-gib"
+        )
+    if not missing and target.parent == root and not more:
+        notes += filter(None, [point_latest(root, target.name)])
+    return Merged(
+        path=target,
+        shards=sorted(by_number),
+        of=sources[0].of,
+        planned=len(planned_in(plan)),
+        missing=missing,
+        changed=changed,
+        notes=notes,
+    )
 
 
 def merge_suites(
@@ -146,7 +192,7 @@ def _merge_entries(
             refused = [one["entries"][number] for one in documents]
             entry |= next((one for one in refused if one.get("ended") == "refused"), {})
             continue
-        one = _merge(sources, known.get(number), target, command, {"suite_entry": number})
+        one = merge(sources, known.get(number), target, command, {"suite_entry": number})
         state = run_state(one.path)
         ended = "finished" if state.is_finished else "interrupted"
         reason = "" if state.is_finished else "a shard is missing or was interrupted"
@@ -154,55 +200,6 @@ def _merge_entries(
         entry["statuses"] = dict(state.statuses)
         merged.append(one)
     return merged
-
-
-def _merge(
-    paths: Sequence[Path],
-    target: Path | None,
-    root: Path,
-    command: Sequence[str],
-    more: Mapping[str, Any],
-) -> Merged:
-    sources = read_sources(paths)
-    rows = read_all(sources)
-    plan = sources[0].plan
-    parts = {part["number"]: part for source in sources for part in source.parts}
-    numbers = sorted(parts)
-    if target is None:
-        target = root / _name(sources[0], [parts[number] for number in numbers])
-    if target.resolve() in paths:
-        raise BadInput(f"-o {shown_path(target)}: one of the runs to merge; choose another folder")
-    document = {
-        **_document(sources, [parts[number] for number in numbers], rows),
-        **more,
-        "command": list(command),
-    }
-    try:
-        changed = _write(target, document, sources, rows)
-    except OSError as error:
-        raise BadInput(
-            f"{shown_path(target)}: cannot be written ({error.strerror}); choose another folder"
-            " with -o"
-        ) from None
-    missing = rows.unfinished(plan)
-    notes = list(rows.notes)
-    budgets = {part["memory_bytes"] for part in parts.values()}
-    if len(budgets) > 1:
-        notes.append(
-            f"the shards had different memory budgets, {min(budgets):,} to {max(budgets):,} bytes,"
-            " a share of what was free; give all the same with --memory-gib"
-        )
-    if not missing and target.parent == root and not more:
-        notes += filter(None, [point_latest(root, target.name)])
-    return Merged(
-        path=target,
-        shards=numbers,
-        of=sources[0].of,
-        planned=len(planned_in(plan)),
-        missing=missing,
-        changed=changed,
-        notes=notes,
-    )
 
 
 def _document(

@@ -11,11 +11,16 @@ if TYPE_CHECKING:
 
 
 def available_bytes(device: "torch.device") -> int:
-    """Free memory: the device's, or the host's within our control groups and `ulimit -v`."""
+    """Free memory: the device's, or the host's."""
     if device.type == "cuda":
         import torch
 
         return int(torch.cuda.mem_get_info(device)[0])
+    return host_available_bytes()
+
+
+def host_available_bytes() -> int:
+    """Of the host's free memory what our control groups and `ulimit -v` allow."""
     import psutil
 
     free = [int(psutil.virtual_memory().available)]

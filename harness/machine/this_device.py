@@ -6,8 +6,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from ..files.errors import EnvironmentUnmet
-from .control_group import memory_limit
 from .cpu import cpu_name
+from .free_memory import host_available_bytes
 from .nvml import Gpu, each_gpu, memory_info, text
 
 
@@ -46,15 +46,9 @@ def this_device(requested: str | None) -> ThisDevice:
 
 
 def _host(torch_version: str) -> ThisDevice:
-    import psutil
-
-    free = psutil.virtual_memory().available
-    where = "what is free now"
-    if (limit := memory_limit()) and limit.free_bytes < free:
-        free, where = limit.free_bytes, "what its control group has free now"
     name = cpu_name()
     facts = {"cpu": name, "torch": torch_version}
-    return ThisDevice("cpu", name or "cpu", facts, int(free), where)
+    return ThisDevice("cpu", name or "cpu", facts, host_available_bytes(), "what is free here now")
 
 
 def _gpu(torch_version: str) -> ThisDevice | None:

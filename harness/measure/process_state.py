@@ -9,6 +9,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from operator import attrgetter, is_
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -46,14 +47,18 @@ def _settings() -> list[Setting]:
             torch.set_float32_matmul_precision,
         ),
         Setting("torch's default dtype", torch.get_default_dtype, torch.set_default_dtype),
-        Setting("torch's default device", _default_device, _no_default_device),
+        Setting("torch's default device", torch.get_default_device, _no_default_device),
         Setting("torch's grad mode", torch.is_grad_enabled, torch._C._set_grad_enabled),
         Setting(
             "deterministic algorithms",
             torch.are_deterministic_algorithms_enabled,
             torch.use_deterministic_algorithms,
         ),
-        Setting("autocast", lambda: torch.is_autocast_enabled("cpu"), _set_cpu_autocast),
+        Setting(
+            "autocast",
+            partial(torch.is_autocast_enabled, "cpu"),
+            partial(torch.set_autocast_enabled, "cpu"),
+        ),
         Setting("garbage collection", gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
         Setting("the trace function", sys.gettrace, sys.settrace),
         Setting("the profile function", sys.getprofile, sys.setprofile),
@@ -80,11 +85,7 @@ class ProcessState:
         self._settings = _settings()
         self._values = [setting.read() for setting in self._settings]
         self._own, self._foreign = [*_own_functions()], [*_foreign_functions()]
-        self._random: tuple[Any, ...] = ()
-        self.remember_random()
-
-    def remember_random(self) -> None:
-        """Read the random number generators, which a backend may use: they are only put back."""
+        # A backend may use the random number generators: they are only put back.
         self._random = (random.getstate(), torch.get_rng_state())
 
     def undo(self, *, thorough: bool = True) -> str:
@@ -176,17 +177,9 @@ def _attribute(what: str, owner: Any, name: str) -> Setting:
     return Setting(what, lambda: getattr(owner, name), lambda value: setattr(owner, name, value))
 
 
-def _default_device() -> torch.device:
-    return torch.get_default_device()
-
-
 def _no_default_device(_: torch.device) -> None:
     """As before any backend; naming the CPU would leave a mode on that every torch call passes."""
     torch.set_default_device(None)
-
-
-def _set_cpu_autocast(enabled: bool) -> None:
-    torch.set_autocast_enabled("cpu", enabled)
 
 
 def _flushes_denormals() -> bool:

@@ -1,11 +1,10 @@
 """Find and read a model's configuration: a file, the folder that it is in, or a shipped name."""
 
 import json
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, shown, suggestion
 from ..files.printable import visible
 from ..files.safe_files import read_text
 
@@ -30,8 +29,7 @@ def find(path_or_name: str) -> Path:
         return path / FILE
     if path.exists() or "/" in path_or_name or path_or_name.endswith(".json"):
         return path
-    close = get_close_matches(path_or_name.lower(), known, n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
+    hint = suggestion(path_or_name.lower(), known)
     raise BadInput(
         f"no model {shown(path_or_name)}; {hint}there are: {', '.join(known)}; or give a"
         " config.json or the folder that it is in"

@@ -6,13 +6,13 @@ processes they are, and is not guessed.
 
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from ..machine.nvml import Gpu, Reading
+from ..machine.process_tree import descendants
 
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
 """Linux, include/linux/proc_ns.h, PROC_PID_INIT_INO: the driver's process numbers are ours."""
@@ -26,9 +26,6 @@ class Process:
     used_bytes: int | None
     ours: bool | None
     name: str | None
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +51,7 @@ def users(gpu: Gpu) -> Reading:
     drawing = gpu.query("nvmlDeviceGetGraphicsRunningProcesses").value or []
     listed = {one.pid: one.usedGpuMemory for one in (*drawing, *computing.value)}
     known = os.getpid() in listed or in_first_namespace()
-    tree = own_tree()
+    tree = {os.getpid(), *descendants(os.getpid())}
     found = (
         Process(
             pid=pid,
@@ -72,11 +69,6 @@ def in_first_namespace() -> bool:
     with suppress(OSError):
         return str(Path("/proc/self/ns/pid").readlink()) == FIRST_PID_NAMESPACE
     return False
-
-
-def own_tree() -> set[int]:
-    this = psutil.Process()
-    return {this.pid, *(child.pid for child in this.children(recursive=True))}
 
 
 def name_of(pid: int) -> str | None:

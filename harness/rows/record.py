@@ -2,36 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from functools import cache
 from typing import Any, Literal, Protocol, get_args
 
 from .run_files import SCHEMA
+from .status import FAILURES, RETRIED, Status
+
+__all__ = ["FAILURES", "RETRIED", "Status"]  # what is defined here is public, too
 
 EMPTY = {"str": "", "list": [], "object": {}}
 """What a field that must have a value is if nothing was said of it, by its type."""
 
-
-class Status(StrEnum):
-    """How a case ended. Every planned case ends as exactly one of these."""
-
-    OK = "ok"
-    OOM = "oom"
-    PREDICTED_OOM = "predicted_oom"
-    UNSUPPORTED = "unsupported"
-    UNAVAILABLE = "unavailable"
-    INCORRECT = "incorrect"
-    TIMEOUT = "timeout"
-    CRASHED = "crashed"
-    ERROR = "error"
-    INTERRUPTED = "interrupted"
-
-
-FAILURES = frozenset({Status.INCORRECT, Status.TIMEOUT, Status.CRASHED, Status.ERROR})
-"""Statuses that make a run end with exit code 1; the others are results."""
-
-RETRIED = frozenset({Status.CRASHED, Status.ERROR, Status.TIMEOUT})
-"""Statuses that --retry-failed measures again."""
 
 Kind = Literal["latency", "wall", "study", "kernel"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

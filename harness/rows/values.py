@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from .record import Status
+from .status import Status
 
 INT64 = 1 << 63  # what a data frame holds
 

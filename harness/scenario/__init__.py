@@ -6,10 +6,9 @@ from typing import Any
 
 from ..files.errors import BadInput, shown
 from .changes import Change, add_backends, apply, expand_aliases, options_document
-from .check import problems_of
+from .check import checked, problems_of
 from .document import Document, parse_yaml, placeless, read_yaml
 from .fields import Limits, Plan
-from .messages import checked
 from .model import Scenario
 from .model_cases import expand_models
 from .names import find, summaries

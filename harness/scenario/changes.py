@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ...impls.discovery.names import separated
-from ..cases.axes import ALIASES, AXES, VALUE_ALIASES
+from ...impls.problem import AXES
+from ..cases.case import ALIASES, VALUE_ALIASES
 from ..files.errors import BadInput, shown
 from .document import Document, Fields, Items, Keys, parse_yaml, value_at
 

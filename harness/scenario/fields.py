@@ -6,8 +6,7 @@ show the descriptions through scenarios/schema.json.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -30,8 +29,8 @@ from ...impls.discovery.names import (
     real_name,
 )
 from ...impls.discovery.registry import unknown
-from ..cases.axes import AXES
-from ..files.errors import shown
+from ...impls.problem import AXES
+from ..files.errors import shown, suggestion
 from ..studies import names as study_names
 from ..studies import spellings
 
@@ -41,7 +40,6 @@ LARGEST_SIZE = 1 << 40
 RESERVED = {"con", "prn", "aux", "nul"} | {
     f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)
 }
-CLOSE = 0.7  # gpu is not a misspelt cpu
 WANTED_SIZE = "a whole number from 1 on, such as 512 or 1k"
 
 
@@ -97,11 +95,6 @@ def safe_name(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) or name in RESERVED:
         raise wanted("a name of at most 64 lowercase letters, digits, _ and -, such as memory_wall")
     return name
-
-
-def suggestion(value: Any, known: Iterable[str]) -> str:
-    close = get_close_matches(value, [*known], 1, CLOSE) if isinstance(value, str) else []
-    return f"did you mean {close[0]}? " if close else ""
 
 
 def existing_backend(name: str) -> str:

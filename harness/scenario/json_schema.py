@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..cases.axes import ALIASES
+from ..cases.case import ALIASES
 from .fields import PLANS, Plan
 from .model_cases import ModelCase
 from .suite_file import MOST_ENTRIES, SuiteEntry

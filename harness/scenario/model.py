@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from ...impls.discovery.names import real_name, real_names
-from ...impls.problem import Problem, windowed
-from ..cases.axes import AXES
+from ...impls.problem import AXES, Problem, windowed
 from ..cases.case import placeholder_seq_len
 from ..probes import measures
 from .fields import (

@@ -13,9 +13,9 @@ from ...impls.problem import AXES, Problem
 from ..files.errors import BadInput
 from ..models.layers import Model, Phase, questions
 from ..models.resolve import model_of
+from .check import checked
 from .document import Document, Fields, Items, Keys
 from .fields import Size, Strict
-from .messages import checked
 
 
 class ModelCase(Strict):

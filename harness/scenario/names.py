@@ -1,10 +1,9 @@
 """Where scenarios are: shipped ones by name, others by path."""
 
 import os
-from difflib import get_close_matches
 from pathlib import Path
 
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, shown, suggestion
 from .document import read_yaml
 
 FOLDER = Path(__file__).parent.parent.parent / "scenarios"
@@ -38,9 +37,8 @@ def find(path_or_name: str) -> Path:
     if Path(path_or_name).is_dir():
         raise BadInput(f"{shown(path_or_name)}: a folder; wanted a .yaml file, or a shipped name")
     files = [path_or_name + ending for ending in (".yaml", ".yml")]
-    close = [one for one in files if Path(one).is_file()]
-    close += get_close_matches(path_or_name, known, n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
+    there = [f"did you mean {one}? " for one in files if Path(one).is_file()]
+    hint = there[0] if there else suggestion(path_or_name, known)
     raise BadInput(
         f"no scenario {shown(path_or_name)}; {hint}there are: {', '.join(known)}; or give the path"
         " of a .yaml file"

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from ..files.errors import BadInput, shown
 from .changes import Change
+from .check import MOST_LINES, checked, first_lines
 from .document import MAX_NODES, Document, read_yaml
 from .fields import Strict, one_or_list
-from .messages import MOST_LINES, checked, first_lines
 from .model import Scenario
 from .names import find
 

@@ -69,22 +69,22 @@ class Contrast:
     """A quantity of two cases, compared on the log scale: logarithms of the independent units.
 
     Paired: `numerator` has the log-ratios and `denominator` is empty. Unpaired: the units of each
-    side. `reason` as in Interval, of one process only. `effects`: what the units do not include,
-    each with the number of times that it counts.
+    side. `reason` as in Interval, of one process only. `effects`: what the units do not include;
+    either side draws it on its own.
     """
 
     numerator: tuple[float, ...]
     denominator: tuple[float, ...] = ()
     reason: str = ""
-    effects: tuple[tuple[Spread, int], ...] = ()
+    effects: tuple[Spread, ...] = ()
 
     @property
     def log_ratio(self) -> float:
         return self.centre(self.numerator) - self.centre(self.denominator)
 
-    def with_effect(self, effect: Spread, sides: int = 2) -> "Contrast":
-        """Intervals and p-values include an effect that `sides` of the two draw on their own."""
-        return replace(self, effects=(*self.effects, (effect, sides)))
+    def with_effect(self, effect: Spread) -> "Contrast":
+        """Intervals and p-values include it."""
+        return replace(self, effects=(*self.effects, effect))
 
     def interval(self) -> Interval:
         """As ratio_interval if paired; else Welch's t (1947).
@@ -142,7 +142,7 @@ class Contrast:
             return nan, 0.0
         widen = dependence if self.reason else lambda side: 1.0
         shares = [(variance(side) / len(side) * widen(side), len(side) - 1.0) for side in sides]
-        shares += [(count * effect.sd**2, effect.degrees) for effect, count in self.effects]
+        shares += [(2 * effect.sd**2, effect.degrees) for effect in self.effects]
         total = sum(share for share, _ in shares)
         doubt = sum(share**2 / degrees for share, degrees in shares)
         return sqrt(total), total**2 / doubt if doubt > 0 else sum(map(len, sides)) - len(sides)

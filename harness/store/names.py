@@ -4,11 +4,10 @@ import json
 import re
 import shlex
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, shown, suggestion
 from ..files.safe_files import write_whole
 from ..rows.record import Status
 from ..rows.run_files import META, SCHEMA, read_document, read_meta
@@ -90,8 +89,7 @@ def run_of(name: str, root: Path) -> Path | None:
     path = root / FOLDER / f"{bare}.json"
     if not NAME.fullmatch(bare) or not path.is_file():
         if name.startswith(PREFIX):
-            close = get_close_matches(bare, baseline_names(root), n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
+            hint = suggestion(bare, baseline_names(root))
             raise BadInput(
                 f"{shown(bare)}: no such baseline; {hint}see `attnbench baseline list --out {root}`"
             )
@@ -135,8 +133,7 @@ def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
         raise BadInput(f"{name}: a folder without {META}; name a run folder, such as {root}/latest")
     if not runs_and_suites(root):
         raise BadInput(f"{name}: {no_runs(root)}")
-    close = get_close_matches(name, run_names(root), n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
+    hint = suggestion(name, run_names(root))
     raise BadInput(
         f"{name}: no such run, and no baseline of this name; {hint}see `attnbench list runs --out"
         f" {root}`"

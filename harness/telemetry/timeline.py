@@ -26,7 +26,6 @@ class Timeline:
     def __init__(self, run: Path, uuid: str | None) -> None:
         """`uuid`: of the GPU, as NVML writes it; None for the host."""
         self.failure: str | None = None
-        self.program = PROGRAM
         self._arguments = (str(run / TELEMETRY), *([uuid] if uuid else []))
         self._sampler: WorkerProcess | None = None
         self._timeout_s = START_S
@@ -46,7 +45,7 @@ class Timeline:
         try:
             if self._sampler is None:
                 self._sampler = WorkerProcess(
-                    self.program, *self._arguments, name="sampler", events=events.SAMPLER
+                    PROGRAM, *self._arguments, name="sampler", events=events.SAMPLER
                 )
             self._sampling = True
             self._sampler.send({"op": "sample", "what": what, "pids": list(pids)}, timeout_s=0)

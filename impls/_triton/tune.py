@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cache, partial
 from math import inf
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -45,60 +45,11 @@ class Notes:
         self.unread = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tuning:
-    """The choice, for the `kernels` that the problem needs; `tune_ms` includes compilation.
+class Tuning(NamedTuple):
+    """The choice, and the facts of it for a row: ready for JSON."""
 
-    `not_for_gluon`: why the forward kernel in Gluon is no candidate, if it is none.
-    """
-
-    kernels: tuple[Kernel, ...]
     configs: Configs
-    source: Source
-    tune_ms: float
-    notes: Notes
-    not_for_gluon: str | None = None
-
-    def _why_not_gluon(self, chosen: Config) -> str | None:
-        """Why the forward kernel in Gluon does not run; None if it does."""
-        if chosen.gluon:
-            return None
-        failed = [why for (_, config), why in self.notes.skipped.items() if config.gluon]
-        slower = "an earlier run chose another" if self.source == "table" else "another was faster"
-        return self.not_for_gluon or next(iter(failed), slower)
-
-    def facts(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        chosen = dict(zip(KERNELS, self.configs, strict=True))
-        return {
-            "configuration": {kernel: asdict(chosen[kernel]) for kernel in self.kernels},
-            "configuration_source": self.source,
-            "forward_kernel": "gluon" if chosen["forward"].gluon else "portable",
-            "why_not_gluon": self._why_not_gluon(chosen["forward"]),
-            "tune_ms": self.tune_ms,
-            "timed_launch_count": sum(
-                one.launches * len(one.readings_ms) for one in self.notes.times.values()
-            ),
-            "candidates": [
-                {
-                    "kernel": kernel,
-                    **asdict(config),
-                    "median_ms": one.median_ms,
-                    "least_ms": min(one.readings_ms),
-                    "most_ms": max(one.readings_ms),
-                    "reading_count": len(one.readings_ms),
-                    "reading_launch_count": one.launches,
-                    "late_reading_count": one.late,
-                    "dropped": one.dropped,
-                }
-                for (kernel, config), one in self.notes.times.items()
-            ],
-            "skipped": [
-                {"kernel": kernel, **asdict(config), "reason": reason}
-                for (kernel, config), reason in self.notes.skipped.items()
-            ],
-            "serialization_unread": self.notes.unread or None,
-        }
+    facts: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,20 +64,27 @@ class Trial:
     results: tuple[Tensor, ...]
 
 
+def _shape(problem: Problem, capability: tuple[int, int]) -> dict[str, Any]:
+    """What candidates depend on."""
+    p = problem
+    return {
+        "capability": capability,
+        "item_bytes": p.item_bytes,
+        "width": max(p.d_k, p.d_v),
+        "n_q": p.seq_len - p.empty_rows,
+        "masked": p.mask == "padding",
+    }
+
+
+def _is_short(problem: Problem) -> bool:
+    return max(problem.seq_len, problem.kv_seq_len) <= SHORT
+
+
 def _candidates(
     kernel: Kernel, problem: Problem, capability: tuple[int, int]
 ) -> tuple[Config, ...]:
-    p = problem
-    listed = candidates(
-        kernel,
-        capability=capability,
-        item_bytes=p.item_bytes,
-        width=max(p.d_k, p.d_v),
-        n_q=p.seq_len - p.empty_rows,
-        causal=p.causal,
-        masked=p.mask == "padding",
-    )
-    return listed[-1:] if max(p.seq_len, p.kv_seq_len) <= SHORT else listed
+    listed = candidates(kernel, causal=problem.causal, **_shape(problem, capability))
+    return listed[-1:] if _is_short(problem) else listed
 
 
 @cache
@@ -173,14 +131,55 @@ def _tuned(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) -> 
                     f"none of the configurations of {trial.kernel} works on this GPU: {reasons}"
                 )
             chosen[trial.kernel] = config
+    source: Source = "timed" if "timed" in sources else "table" if "table" in sources else "only"
     return Tuning(
-        kernels=tuple(trial.kernel for trial in trials),
         configs=(chosen["forward"], chosen["grad_q"], chosen["grad_kv"]),
-        source="timed" if "timed" in sources else "table" if "table" in sources else "only",
-        tune_ms=(perf_counter() - start) * 1e3,
-        notes=notes,
-        not_for_gluon=_not_for_gluon(problem, capability),
+        facts={
+            "configuration": {one.kernel: asdict(chosen[one.kernel]) for one in trials},
+            "configuration_source": source,
+            "forward_kernel": "gluon" if chosen["forward"].gluon else "portable",
+            "why_not_gluon": None
+            if chosen["forward"].gluon
+            else _not_for_gluon(problem, capability) or _lost_by_gluon(source, notes),
+            "tune_ms": (perf_counter() - start) * 1e3,
+            **_facts(notes),
+        },
     )
+
+
+def _facts(notes: Notes) -> dict[str, Any]:
+    """Of each candidate. `tune_ms` beside them includes compilation."""
+    return {
+        "timed_launch_count": sum(
+            one.launches * len(one.readings_ms) for one in notes.times.values()
+        ),
+        "candidates": [
+            {
+                "kernel": kernel,
+                **asdict(config),
+                "median_ms": one.median_ms,
+                "least_ms": min(one.readings_ms),
+                "most_ms": max(one.readings_ms),
+                "reading_count": len(one.readings_ms),
+                "reading_launch_count": one.launches,
+                "late_reading_count": one.late,
+                "dropped": one.dropped,
+            }
+            for (kernel, config), one in notes.times.items()
+        ],
+        "skipped": [
+            {"kernel": kernel, **asdict(config), "reason": reason}
+            for (kernel, config), reason in notes.skipped.items()
+        ],
+        "serialization_unread": notes.unread or None,
+    }
+
+
+def _lost_by_gluon(source: Source, notes: Notes) -> str:
+    """Why the forward kernel in Gluon was not chosen, though it was a candidate."""
+    failed = [why for (_, config), why in notes.skipped.items() if config.gluon]
+    slower = "an earlier run chose another" if source == "table" else "another was faster"
+    return next(iter(failed), slower)
 
 
 def _kept(known: Choice, trial: Trial, problem: Problem) -> Config:
@@ -190,16 +189,10 @@ def _kept(known: Choice, trial: Trial, problem: Problem) -> Config:
 
 
 def _not_for_gluon(problem: Problem, capability: tuple[int, int]) -> str | None:
-    p = problem
-    if max(p.seq_len, p.kv_seq_len) <= SHORT:
+    """Why the forward kernel in Gluon is no candidate; None if it is one."""
+    if _is_short(problem):
         return f"sequences of up to {SHORT} have one configuration"
-    return why_not_gluon(
-        capability=capability,
-        item_bytes=p.item_bytes,
-        width=max(p.d_k, p.d_v),
-        n_q=p.seq_len - p.empty_rows,
-        masked=p.mask == "padding",
-    )
+    return why_not_gluon(**_shape(problem, capability))
 
 
 def _trials(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) -> list[Trial]:

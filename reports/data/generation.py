@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import log2
 
-from ...harness.rows.findings import Generated
+from ...harness.rows.findings import Generated, by
 
 VALUES = tuple(
     name
@@ -14,13 +14,10 @@ VALUES = tuple(
 """What a backend that was timed has."""
 
 
-def timed(found: Sequence[Generated]) -> dict[str, list[Generated]]:
+def timed(found: Sequence[Generated]) -> dict[str, tuple[Generated, ...]]:
     """Those with times, by backend."""
-    by_backend: dict[str, list[Generated]] = {}
-    for one in found:
-        if all(one[name] is not None for name in VALUES):
-            by_backend.setdefault(one.backend, []).append(one)
-    return by_backend
+    whole = (one for one in found if all(one[name] is not None for name in VALUES))
+    return by(whole, lambda one: one.backend)
 
 
 def complaints(found: Sequence[Generated]) -> dict[str, str]:

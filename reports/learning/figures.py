@@ -38,53 +38,61 @@ def bounded(one: Interval | None, unit: Unit = "plain", least: float = -inf) -> 
     return Quantity(one.value, unit, known(one.low, least), one.high)
 
 
-def line(name: str, points: Mapping[float, Interval | None], *, of_shares: bool = False) -> Series:
-    """Points with their intervals as bars, by x. `of_shares`: bars end at 0 and 1."""
-    ends = (0, 1) if of_shares else (-inf, inf)
-    values = points.values()
-    return Series(
-        backend=name,
-        kind="measured",
-        x=tuple(float(x) for x in points),
-        y=tuple(None if one is None else known(one.value) for one in values),
-        low=tuple(None if one is None else known(one.low, *ends) for one in values),
-        high=tuple(None if one is None else known(one.high, *ends) for one in values),
-    )
+Points = Mapping[float, Interval | None]
+"""By x."""
 
 
 class Axes(NamedTuple):
-    """Of all panels of a figure; `unit`: of y."""
+    """Of all panels of a figure; `unit`: of y; `within`: where bars end."""
 
     x_label: str
     y_label: str
     unit: Unit = "plain"
     x_scale: Scale = "linear"
     y_scale: Scale = "linear"
+    within: tuple[float, float] = (-inf, inf)
 
 
 def right_answers(x_label: str, x_scale: Scale = "linear") -> Axes:
-    return Axes(x_label, "right answers", "share", x_scale)
+    return Axes(x_label, "right answers", "share", x_scale, within=(0, 1))
 
 
 def figure(
     title: str,
     caption: str,
-    panels: Mapping[str, Sequence[Series]],
+    panels: Mapping[str, Mapping[str, Points]],
     axes: Axes,
     table: Table,
     *,
     names: Iterable[str] = (),
     same_y: bool = True,
 ) -> Figure:
-    """`panels`: by title."""
+    """`panels`: by title, with points of lines by their names; intervals are drawn as bars."""
     return Figure(
         title=title,
         caption=caption,
         panels=tuple(
-            Panel(**axes._asdict(), title=each, series=tuple(series))
-            for each, series in panels.items()
+            Panel(
+                title=each,
+                series=tuple(_line(name, points, axes.within) for name, points in lines.items()),
+                **{name: of for name, of in axes._asdict().items() if name != "within"},
+            )
+            for each, lines in panels.items()
         ),
         table=table,
         names=tuple(names),
         same_y=same_y,
+    )
+
+
+def _line(name: str, points: Points, within: tuple[float, float]) -> Series:
+    by_x = {x: points[x] for x in sorted(points)}
+    values = by_x.values()
+    return Series(
+        backend=name,
+        kind="measured",
+        x=tuple(map(float, by_x)),
+        y=tuple(None if one is None else known(one.value) for one in values),
+        low=tuple(None if one is None else known(one.low, *within) for one in values),
+        high=tuple(None if one is None else known(one.high, *within) for one in values),
     )

@@ -2,23 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 from ..data.exactness import exactness_note, is_exact, meanings
 from ..data.row_groups import (
-    AXES,
     Group,
     Row,
-    axis_text,
     axis_title,
-    by_environment,
     case_key,
     distinguishing_axes,
     groups,
-    label,
     over_lengths,
     value_text,
-    varying_axes,
 )
 from ..data.run_meta import Meta
 from ..elements import ASIDE, Block, Card, Figure, Marked, Table, note, table_of
@@ -26,11 +21,12 @@ from ..formatting import (
     STATUS_WORDS,
     capital,
     length_text,
+    more_below,
     number_text,
+    paragraph,
     plural,
     time_text,
 )
-from ..quantity import Number
 from ..ratio import time_ratio
 from . import Subject
 from ._over import MOST_PANELS, Line, by_backend, latencies, n_text, not_drawn
@@ -42,10 +38,18 @@ NEEDS = ("latency_ms", "latency_low_ms", "latency_high_ms")
 MOST_DRAWN = 8
 MOST_PROBLEMS = 40  # of the table of all
 MOST_LINES = 3
-USUAL_AXIS = "heads"
+_SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
 MOST_ROWS, MOST_COLUMNS = 8, 8
 BY_TIME = "The fastest backend, its time, and the next one's as a multiple of it"
-Raced = tuple[Group, Race]
+
+
+class Raced(NamedTuple):
+    """A problem over N at one of its lengths: the rows, and who is fastest."""
+
+    group: Group
+    n: int
+    rows: list[Row]
+    race: Race
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -54,8 +58,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     timed = [row for row in rows if row["latency_ms"] is not None]
     over_n = [group for group in over_lengths(rows) if any(row in timed for row in group.rows)]
     card = _card(rows)
-    told = card is not None and len(by_environment(rows)) == 1  # it is about one of them
-    raced = [] if told else [group for group in groups(rows, "seq_len") if longest_race(group)]
+    raced = [] if card else [group for group in groups(rows, "seq_len") if longest_race(group)]
     return Subject(
         card=card,
         lines=tuple(f"{finding(group)}." for group in raced[:MOST_LINES]),
@@ -72,44 +75,41 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def _card(rows: list[Row]) -> Card | None:
-    raced = [(group, race(group.rows)) for group in groups(rows, None)]
-    if not any(found.margins for _, found in raced):
-        return None
-    axis = _second_axis([group.problem for group, _ in raced])
-    shown, which = _one_map(raced, axis)
-    table, wide = _table(shown, axis)
-    inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
-    left = len(raced) - len(shown)
-    notes = [
-        "Tie: not told apart, since the 95 % interval of the ratio to the fastest includes 1.",
-        f"Not ranked: {'; '.join(meanings(inexact))}." if inexact else "",
-        _disturbed([found for _, found in shown if found.clear]),
-        f"{plural(left, 'more problem')} below." if left else "",
+    raced = [
+        Raced(group, n, here, race(here))
+        for group in groups(rows, "seq_len")
+        for n in group.lengths
+        for here in [[row for row in group.rows if row["seq_len"] == n]]
     ]
+    contested = [one for one in raced if one.race.margins]
+    if not contested:
+        return None
+    labels = list(dict.fromkeys(one.group.label for one in contested))
+    lengths = sorted({one.n for one in raced})[-MOST_COLUMNS:]
+    inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
     return Card(
         title="Who is fastest",
-        subtitle=f"time of a call{f', {which}' if which else ''}",
-        sentence=_sentence([pair for pair in shown if pair[1].margins]),
-        picture=table,
-        note=" ".join(filter(None, notes)),
-        wide=wide,
+        subtitle="time of a call",
+        sentence=_sentence(contested),
+        picture=_table(raced, labels[:MOST_ROWS], lengths),
+        note=paragraph(
+            "Tie: not told apart, since the 95 % interval of the ratio to the fastest includes 1.",
+            f"Not ranked: {'; '.join(meanings(inexact))}." if inexact else "",
+            _disturbed([one.race for one in contested if one.race.clear]),
+            more_below(len(labels) - MOST_ROWS),
+        ),
+        wide=min(len(labels), len(lengths)) > 2,
     )
-
-
-_SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
 
 
 def _sentence(contested: Sequence[Raced]) -> str:
     """The tally, and who wins the largest problem that two backends ran, by how much."""
-    axes = varying_axes([group.problem for group, _ in contested])
-    group, found = max(
-        contested, key=lambda pair: tuple(pair[0].rows[0].get(axis) or 0 for axis in _SIZES)
-    )
-    others = label(group.problem, [axis for axis in AXES if axis in axes and axis != "seq_len"])
-    n = group.problem["seq_len"]
-    shown = n_text(n) if n != 1 or not others else ""  # as it is when tokens come one by one
-    longest = verdict(found, ", ".join(filter(None, [shown, others])), group.rows)
-    won = f"{tally([one for _, one in contested])}. " if len(contested) > 1 else ""
+    largest = max(contested, key=lambda one: [one.rows[0].get(axis) or 0 for axis in _SIZES])
+    others = largest.group.label if len({one.group.label for one in contested}) > 1 else ""
+    # a length of 1 is as it is when tokens come one by one
+    shown = n_text(largest.n) if largest.n != 1 or not others else ""
+    longest = verdict(largest.race, ", ".join(filter(None, [shown, others])), largest.rows)
+    won = f"{tally([one.race for one in contested])}. " if len(contested) > 1 else ""
     return f"{won}{capital(longest)}."
 
 
@@ -124,99 +124,38 @@ def _disturbed(won: Sequence[Race]) -> str:
     )
 
 
-def _second_axis(problems: Sequence[dict[str, Any]]) -> str:
-    """The axis besides N with the most values; heads in a tie."""
-    axes = (axis for axis in AXES if axis not in ("run", "seq_len"))
-    counts = {axis: len({problem[axis] for problem in problems}) for axis in axes}
-    most = max(counts, key=lambda axis: counts[axis])
-    return USUAL_AXIS if counts[USUAL_AXIS] == counts[most] else most
+def _table(raced: Sequence[Raced], labels: Sequence[str], lengths: Sequence[int]) -> Table:
+    """Problems and lengths, what there is more of downwards; of a single race its backends."""
+    if len(raced) == 1:
+        return _ranking(raced[0])
+    places = {(one.group.label, one.n): one for one in raced}
+
+    def cell(n: int, label: str) -> Marked | str:
+        return _cell(places[label, n]) if (label, n) in places else ""
+
+    if len(labels) < len(lengths):
+        across = {label or "fastest": partial(cell, label=label) for label in labels}
+        return table_of(BY_TIME, lengths, {"N": length_text, **across})
+    by_n = {n_text(n) if len(lengths) > 1 else "fastest": partial(cell, n) for n in lengths}
+    return table_of(BY_TIME, labels, {"problem": str, **by_n})
 
 
-def _one_map(raced: Sequence[Raced], axis: str) -> tuple[list[Raced], str]:
-    """The problems that differ in N and this axis only, and what tells them from the others.
-
-    All of them, if there are mostly problems that differ in more.
-    """
-    varying = varying_axes([group.problem for group, _ in raced])
-    others = [other for other in varying if other not in ("seq_len", axis)]
-    maps: dict[str, list[Raced]] = {}
-    for pair in raced:
-        if pair[1].ranking or any(row["status"] != "ok" for row in pair[0].rows):
-            maps.setdefault(label(pair[0].problem, others), []).append(pair)
-    best = max(maps, key=lambda which: sum(bool(one.margins) for _, one in maps[which]))
-    if len(maps[best]) <= 2 < len(raced):
-        return list(raced), ""
-    return maps[best], best
-
-
-def _table(shown: Sequence[Raced], axis: str) -> tuple[Table, bool]:
-    """A map over N and the axis; N is across if there are several heads, or more than two values.
-    Also whether it wants the whole width.
-    """
-    cells = {(pair[0].problem["seq_len"], pair[0].problem[axis]): pair for pair in shown}
-    if len(shown) == 1:
-        return _ranking(*shown[0]), False
-    lengths = sorted({n for n, _ in cells if n is not None})
-    values = list(dict.fromkeys(value for _, value in cells))
-    if len(cells) < len(shown) or 2 * len(cells) <= len(lengths) * len(values) > 2:
-        return _list(shown), False  # problems differ in more than these two
-
-    def cell(n: int, value: Any) -> Marked | str:
-        return _cell(*cells[n, value]) if (n, value) in cells else ""
-
-    if len(values) == 1 or (len(values) == 2 <= len(lengths) and axis != USUAL_AXIS):
-        by_value = {
-            axis_text(axis, value) if len(values) > 1 else "fastest": partial(cell, value=value)
-            for value in values
-        }
-        return table_of(BY_TIME, lengths[-MOST_ROWS:], {"N": length_text, **by_value}), False
-    head = "Heads" if axis == "heads" else axis_title(axis)
-    texts = {
-        value: value_text(axis, value) if axis_text(axis, value) else "none" for value in values
-    }
-    by_n = {n_text(n): partial(cell, n) for n in lengths[-MOST_COLUMNS:]}
-    return table_of(BY_TIME, values[:MOST_ROWS], {head: texts.get, **by_n}), len(lengths) > 2
-
-
-def _list(shown: Sequence[Raced]) -> Table:
-    """A row per problem."""
-    contested = [pair for pair in shown if pair[1].margins][:MOST_ROWS]
-    axes = varying_axes([group.problem for group, _ in contested]) or ["seq_len"]
-    return table_of(
-        BY_TIME,
-        contested,
-        {
-            "problem": lambda pair: label(pair[0].problem, axes),
-            "fastest": lambda pair: _cell(*pair),
-        },
-    )
-
-
-def _ranking(group: Group, found: Race) -> Table:
+def _ranking(of: Raced) -> Table:
     """All backends of a single problem."""
-    ratios = {
-        row["case"]: f"×{number_text(margin.value)}{'' if margin.clear else ', tie'}"
-        for row, margin in zip(found.ranking[1:], found.margins, strict=True)
-    }
-    failed = [row for row in group.rows if row["status"] != "ok"]
+    found, failed = of.race, [row for row in of.rows if row["status"] != "ok"]
     return table_of(
-        "Backends by time",
+        "Backends by time, with its ratio to the fastest",
         [*found.ranking, *failed],
-        {
-            "backend": lambda row: row["backend"],
-            "time": lambda row: Number(time_text(row["latency_ms"]) or STATUS_WORDS[row["status"]]),
-            "times the fastest": lambda row: (
-                "fastest" if row is found.ranking[0] else ratios.get(row["case"], "")
-            ),
-        },
+        {"backend": lambda row: row["backend"], "time": lambda row: beside(row, found)},
         case=case_key,
     )
 
 
-def _cell(group: Group, found: Race) -> Marked | str:
+def _cell(of: Raced) -> Marked | str:
     """`tie: sdpa = naive 258 ms · then fused ×1.34`."""
+    found = of.race
     if not found.ranking:
-        statuses = {row["status"] for row in group.rows}
+        statuses = {row["status"] for row in of.rows}
         return STATUS_WORDS[statuses.pop()] if len(statuses) == 1 else "none ran"
     first, even = found.ranking[0], found.tied
     time, name = time_text(first["latency_ms"]), first["backend"]
@@ -227,7 +166,7 @@ def _cell(group: Group, found: Race) -> Marked | str:
         if margin.clear
     ][:1]
     if not found.margins:
-        text = ASIDE.join(filter(None, [f"{name} {time}", alone(group.rows, found)]))
+        text = ASIDE.join(filter(None, [f"{name} {time}", alone(of.rows, found)]))
     elif not even:
         text = ASIDE.join([f"{name} {time}", *slower])
     else:

@@ -6,14 +6,13 @@ from math import isfinite
 from typing import NamedTuple
 
 from ...harness.files.printable import visible
-from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
 from ..data.run_meta import Meta
 from ..elements import Card, Marked, Table, table_of
 from ..formatting import STATUS_WORDS, number_text, plural, time_text
 from ..quantity import Quantity
 from ..ratio import Ratio, time_ratio
-from . import Subject
+from . import Subject, _race
 
 TITLE = "Your backends"
 ORDER = 1
@@ -40,7 +39,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     if not names:
         return Subject(lacking="No backend is the reader's own.")
     raced = {name: races(name, rows) for name in names}
-    found = [race for some in raced.values() for race in some]
+    found = [one for some in raced.values() for one in some]
     several, left = len(names) > 1, len(found) - MOST_ROWS
     table = _table(found, several=several)
     card = Card(
@@ -134,13 +133,10 @@ def races(name: str, rows: Sequence[Row]) -> list[Race]:
     """Every problem with a row of the backend."""
     found: list[Race] = []
     for group in groups(rows, None):
-        others = [
-            row
-            for row in group.rows
-            if row["backend"] != name and row.get("latency_ms") is not None and is_exact(row)
-        ]
-        best = min(others, key=lambda row: row["latency_ms"], default=None)
-        if mine := next((row for row in group.rows if row["backend"] == name), None):
+        mine = next(iter(group.of_backend(name)), None)
+        if mine is not None:
+            others = [row for row in group.rows if row["backend"] != name]
+            best = next(iter(_race.race(others).ranking), None)
             ratio = time_ratio(mine, best) if best else None
             found.append(Race(group, mine, best["backend"] if best else "", ratio))
     return found

@@ -8,7 +8,6 @@ or another promise of docs/reliability.md was broken.
 
 import argparse
 import os
-import platform
 import secrets
 import shutil
 import sys
@@ -16,7 +15,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
@@ -24,7 +22,6 @@ from .outcome import Tally
 from .sweep import Plan, adopt_orphans, load, measured_once, names, order, sweep
 from .trial import Trial
 
-WRITTEN_BY = 'Written by make faults ARGS="--document docs/reliability.md"'
 COLUMNS = ("tried", "survived", "lost", "doubled", "tracebacks", "hangs", "left")
 
 
@@ -49,8 +46,6 @@ def main() -> None:
     finally:
         shutil.rmtree(work, ignore_errors=True)
     print(table(tallies))
-    if options.document is not None:
-        document(options.document, tallies, len(order(options.only, plan.share)))
     tried = sum(tally.counts["tried"] for tally in tallies)
     print(f"{tried} of {len(order(options.only, plan.share))} tries; seed {plan.seed}")
     print(f"{(time.monotonic() - begin) / 60:.1f} minutes")
@@ -66,7 +61,6 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--short", action="store_true", help="under a minute, as in CI")
     parser.add_argument("--minutes", type=float, default=19.0, help="start no try after these")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--document", type=Path, help="write the table into this page")
     parser.add_argument("--findings", type=Path, default=Path(".faults"))
     found = parser.parse_args(words)
     unknown = set(found.only) - set(names())
@@ -76,26 +70,13 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def table(tallies: Sequence[Tally]) -> str:
-    """As in docs/reliability.md."""
+    """As docs/reliability.md has it of the last whole sweep."""
     lines = [f"| attack | {' | '.join(COLUMNS)} |", f"|---|{'---|' * len(COLUMNS)}"]
     total = Tally("all", sum((tally.counts for tally in tallies), Counter()))
     for tally in (*tallies, total):
         numbers = " | ".join(f"{tally.counts[name]:,}".replace(",", " ") for name in COLUMNS)
         lines.append(f"| {tally.attack} | {numbers} |")
     return "\n".join(lines)
-
-
-def document(page: Path, tallies: Sequence[Tally], planned: int) -> None:
-    """Replace the table of docs/reliability.md."""
-    begin, end = (f"<!-- {words}. -->" for words in (WRITTEN_BY, "End of the table"))
-    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
-    _, _, after = rest.partition(end)
-    date = datetime.now(UTC).strftime("%Y-%m-%d")
-    said = f"{date}, Python {platform.python_version()}, {os.cpu_count()} cores, Linux"
-    tried = sum(tally.counts["tried"] for tally in tallies)
-    how_much = "last whole" if tried == planned else f"first {tried} of {planned} tries of the last"
-    parts = (before + begin, f"The {how_much} sweep: {said}.", table(tallies), end + after)
-    page.write_text("\n\n".join(parts), encoding="utf-8")
 
 
 def sweep_one(plan: Plan, name: str, number: int) -> list[Tally]:

@@ -2,7 +2,6 @@
 end whatever happened.
 """
 
-import hashlib
 import json
 import shlex
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import archive
-from .commands import ROOT, Ended, execute
+from .commands import Ended, execute
 from .machine import IDENTITY
 from .steps import ATTNBENCH, Part, Step
 
@@ -21,7 +20,6 @@ ARCHIVE_S = 10.0  # some MB: less than a second
 REPORT_S, LEAST_REPORT_S = 30.0, 5.0  # one page takes 3 to 6 s
 FINISHED, FAILED, UNFINISHED = 0, 1, 3  # exit codes
 REFUSED = (2, 4, 5)  # exit codes of attnbench, if nothing was measured
-CODE = ("harness", "impls", "scenarios")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +110,7 @@ class Call:
         """Run it, or say why not."""
         known = self.steps.get(step.name, {})
         if known.get("state") == "ended" and step.name not in self.again:
-            other = "" if known["source"] == source() else ", with other code"
-            self.say(f"{step.name}: ended before with {known['code']}{other}")
+            self.say(f"{step.name}: ended before with {known['code']}")
             return
         limit_s = self.limit_s(step)
         if limit_s < step.least_s:
@@ -145,7 +142,6 @@ class Call:
             "command": command,
             "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
             "limit_s": limit_s,
-            "source": source(),
             "runs": runs,
             "runs_before": self.place.folders(),
         }
@@ -259,13 +255,3 @@ class Call:
 
     def exit_code(self) -> int:
         return FAILED if self.failed() else UNFINISHED if self.unfinished() else FINISHED
-
-
-def source() -> str:
-    """Of the code that measures, a short digest."""
-    digest = hashlib.sha256()
-    for folder in CODE:
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in (".py", ".yaml", ".json"):
-                digest.update(path.read_bytes())
-    return digest.hexdigest()[:12]

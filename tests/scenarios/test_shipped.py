@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cases.axes import ALIASES
+from attnbench.harness.cases.case import ALIASES
 from attnbench.harness.scenario import (
     Plan,
     Scenario,

@@ -1,6 +1,6 @@
 """Trained models without some of their heads, what the smaller layers cost; and with noise."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
 from ....harness.learning.findings import Order
@@ -8,46 +8,35 @@ from ....harness.stats.intervals import Interval
 from ...elements import Figure, Table, table_of
 from ...formatting import plural
 from ...quantity import Cell, Quantity
-from ..figures import Axes, bounded, figure, line, percents, right_answers, shares_text
+from ..figures import Axes, bounded, figure, percents, right_answers, shares_text
 from ..trained import HeadCount, LeftCost, TaskResult, over_seeds
 
 FEW, MANY = 1, 8  # heads that the title on noise compares; of MANY fewer and fewer are left
 NOISY = {2, MANY}  # drawn with noise, beside the fewest and the most
 ORDERS: dict[str, Order] = {"by importance": "pruned", "greedily by loss": "greedy"}
-Lines = Mapping[str, Mapping[float, Interval]]
-
-
 LOSS = Axes("heads left", "loss, nats")
-
-
-def ordered(left: Mapping[float, Interval]) -> dict[float, Interval]:
-    return dict(sorted(left.items()))
 
 
 def fewer(found: Sequence[TaskResult], caption: str) -> Iterator[Figure]:
     counts = [count for one in found for count in one.counts]
-    removed = [(count, lines) for count in counts if (lines := _lines(count))]
-    if any(count.heads == MANY for count, _ in removed):
+    removed = [count for count in counts if any(map(count.losses_over_left, ORDERS.values()))]
+    if any(count.heads == MANY for count in removed):
         yield _pruned(removed, caption)
     if costs := [(count, some) for count in counts if (some := count.costs_over_left())]:
         yield _smaller(costs, caption)
 
 
-def _lines(count: HeadCount) -> Lines:
-    lines = {name: count.losses_over_left(order) for name, order in ORDERS.items()}
-    return {name: left for name, left in lines.items() if left}
-
-
-def _pruned(removed: Sequence[tuple[HeadCount, Lines]], caption: str) -> Figure:
+def _pruned(removed: Sequence[HeadCount], caption: str) -> Figure:
     return figure(
         "Loss over the heads that are left, of 8 per block; the least important go first",
         f"{caption} · chosen on other sequences, by gradient or by trial; not retrained",
         {
-            count.task: [
-                line(name, ordered({x: loss for x, loss in left.items() if x}))
-                for name, left in lines.items()
-            ]
-            for count, lines in removed
+            count.task: {
+                name: {x: loss for x, loss in left.items() if x}
+                for name, order in ORDERS.items()
+                if (left := count.losses_over_left(order))
+            }
+            for count in removed
             if count.heads == MANY
         },
         LOSS,
@@ -55,14 +44,11 @@ def _pruned(removed: Sequence[tuple[HeadCount, Lines]], caption: str) -> Figure:
             "Without some heads, loss in nats",
             removed,
             {
-                "task, heads": lambda one: one[0].label,
-                "loss": lambda one: bounded(one[0].loss, least=0.0),
-                "rise without one head, median": lambda one: bounded(_rise(one[0], median)),
-                "rise, worst head": lambda one: bounded(_rise(one[0], max)),
-                "half left, by importance": lambda one: _halved(one[1].get("by importance", {})),
-                "half left, greedily by loss": lambda one: _halved(
-                    one[1].get("greedily by loss", {})
-                ),
+                "task, heads": lambda one: one.label,
+                "loss": lambda one: bounded(one.loss, least=0.0),
+                "rise without one head, median": lambda one: bounded(_rise(one, median)),
+                "rise, worst head": lambda one: bounded(_rise(one, max)),
+                **{f"half left, {name}": _halved(order) for name, order in ORDERS.items()},
             },
             folded=True,
         ),
@@ -76,9 +62,13 @@ def _rise(count: HeadCount, summary: Callable[[list[float]], float]) -> Interval
     return over_seeds(summary(one.rises_nats) for one in count.trainings if one.rises_nats)
 
 
-def _halved(left: Mapping[float, Interval]) -> Quantity:
-    half = max(left, default=0) // 2
-    return bounded(left.get(half) if half else None, least=0.0)
+def _halved(order: Order) -> Callable[[HeadCount], Quantity]:
+    def loss(count: HeadCount) -> Quantity:
+        left = count.losses_over_left(order)
+        half = max(left, default=0) // 2
+        return bounded(left.get(half) if half else None, least=0.0)
+
+    return loss
 
 
 def _smaller(found: Sequence[tuple[HeadCount, list[LeftCost]]], caption: str) -> Figure:
@@ -96,7 +86,7 @@ def _smaller(found: Sequence[tuple[HeadCount, list[LeftCost]]], caption: str) ->
         f" {shares} of the time{memory}",
         f"{caption} · all attention layers, forward, 64 sequences; one seed",
         {
-            count.task: [line("time", {one.left: one.time_ratio for one in some[-2::-1]})]
+            count.task: {"time": {one.left: one.time_ratio for one in some if one.left}}
             for count, some in found
         },
         Axes("heads left", "time, of the whole", "share"),
@@ -126,30 +116,22 @@ def _smaller(found: Sequence[tuple[HeadCount, list[LeftCost]]], caption: str) ->
 def noisy(found: Sequence[TaskResult], caption: str) -> Figure | Table:
     """Accuracy over the level of noise, a line per number of heads; the table alone without it."""
     counts = [count for one in found for count in one.counts]
-    every = {count.heads for count in counts}
+    every, table = {count.heads for count in counts}, _with_noise(counts)
     drawn = sorted({min(every), max(every)} | (NOISY & every))
-    lines = {
+    panels = {
         one.task: {
-            count.heads: points
+            plural(count.heads, "head"): points
             for count in one.counts
             if count.heads in drawn and (points := count.accuracy_over_noise())
         }
         for one in found
     }
-    table = _with_noise(counts)
-    if not any(lines.values()):
+    if not any(panels.values()):
         return table
     return figure(
         _finding(counts),
         f"{caption} · noise in standard deviations of the embedded tokens",
-        {
-            task: [
-                line(plural(heads, "head"), points, of_shares=True)
-                for heads, points in some.items()
-            ]
-            for task, some in lines.items()
-            if some
-        },
+        {task: lines for task, lines in panels.items() if lines},
         right_answers("noise"),
         table,
         names=[plural(heads, "head") for heads in drawn],

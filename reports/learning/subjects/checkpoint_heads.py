@@ -17,10 +17,10 @@ from ...formatting import capital, list_text, number_text, plural
 from ...quantity import Number
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
-from ..figures import bounded, figure, line, percent
+from ..figures import bounded, figure, percent
 from ..maps import READING, Rows, head_name, looked_at, mean_attended, side_by_side
 from ..trained import LOCAL_SHARE
-from ._disturbed import LOSS, ordered
+from ._disturbed import LOSS
 
 TITLE = "Heads of given models"
 ORDER = 12
@@ -239,7 +239,7 @@ def _fewer(found: Sequence[Model], caption: str) -> Figure:
     return figure(
         "Given models: loss over the heads that are left; the least important go first",
         f"{caption} · importance by gradient; bars are 95 % intervals over sequences",
-        {one.name: [line("loss", ordered(one.left))] for one in found},
+        {one.name: {"loss": one.left} for one in found},
         LOSS,
         table_of(
             "Given models with fewer heads, loss in nats",

@@ -12,7 +12,7 @@ from ...formatting import list_text, number_text
 from ...quantity import Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
-from ..figures import Axes, bounded, figure, line, percents
+from ..figures import Axes, Points, bounded, figure, percents
 from ..trained import TrainedModel, trained_models
 
 TITLE = "Gradients over distance"
@@ -91,7 +91,7 @@ def _after_training(found: Sequence[TrainedModel], caption: str) -> Figure:
 def _norms(
     what: str,
     caption: str,
-    norms: Mapping[str, Mapping[float, Interval | None]],
+    norms: Mapping[str, Points],
     fades: Mapping[str, tuple[float, float]],
     table: Table,
 ) -> Figure:
@@ -100,7 +100,7 @@ def _norms(
     return figure(
         f"{what} fades with the distance in {list_text(fading) or 'no model'}",
         caption,
-        {_titled(name, *fades[name]): [line(name, points)] for name, points in norms.items()},
+        {_titled(name, *fades[name]): {name: points} for name, points in norms.items()},
         Axes("distance in tokens", "norm of the gradient", y_scale="log"),
         table,
     )

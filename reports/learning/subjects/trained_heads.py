@@ -3,19 +3,20 @@
 From the study trained_heads. What it says is limited to the tasks and sizes of that study.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from statistics import fmean
 
 from ....harness.learning.findings import TrainedHeads, When
+from ....harness.rows.findings import by
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
-from ...elements import Block, Card, Figure, Maps, Series, Table, note, table_of
+from ...elements import Block, Card, Figure, Maps, Table, note, table_of
 from ...formatting import list_text, number_text, plural
 from ...quantity import Cell, Number, Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
-from ..figures import bounded, figure, line, percent, percents, right_answers
+from ..figures import bounded, figure, percent, percents, right_answers
 from ..maps import READING, back_text, favourite, looked_at, mean_attended, named, side_by_side
 from ..trained import ASKS, LOCAL_SHARE, MARGIN_RATIO, HeadCount, TaskResult, results, spread
 from ._disturbed import fewer, noisy
@@ -90,11 +91,9 @@ def _sentence(found: Sequence[TaskResult]) -> str:
     """`1 head is enough for recall and copy; 8 heads are enough for six_relations. 64 heads are
     worse than the best for text.`
     """
-    by_heads: dict[int, list[str]] = {}
-    for one in found:
-        by_heads.setdefault(one.enough.heads, []).append(one.task)
     parts = [
-        f"{_are(heads)} enough for {list_text(tasks)}" for heads, tasks in sorted(by_heads.items())
+        f"{_are(heads)} enough for {list_text([one.task for one in some])}"
+        for heads, some in sorted(by(found, lambda one: one.enough.heads).items())
     ]
     most = max(count.heads for one in found for count in one.counts)
     too_many = [one.task for one in found if most in one.of("worse")]
@@ -165,7 +164,7 @@ def _quality(found: Sequence[TaskResult], caption: str) -> Figure:
     return figure(
         f"The fewest heads that are enough: {list_text(needs)}",
         f"{caption} · new sequences; bars are 95 % intervals over seeds",
-        {one.task: _accuracy({c.heads: c for c in one.counts}) for one in found},
+        {one.task: {"accuracy": {c.heads: c.accuracy for c in one.counts}} for one in found},
         right_answers("heads", "log"),
         table_of(
             "Quality and cost over the number of heads",
@@ -182,9 +181,9 @@ def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
         "What quality costs in time: up is better, left is cheaper",
         f"{caption} · a point per number of heads, from left to right in order of time",
         {
-            f"{one.task}: worth it {list_text(worth[one.task])}": _accuracy(
-                {c.step.value: c for c in one.counts if c.step.units}
-            )
+            f"{one.task}: worth it {list_text(worth[one.task])}": {
+                "accuracy": {c.step.value: c.accuracy for c in one.counts if c.step.units}
+            }
             for one in found
         },
         right_answers("ms per training step"),
@@ -199,11 +198,6 @@ def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
 
 def _counts(found: Sequence[TaskResult]) -> list[HeadCount]:
     return [count for one in found for count in one.counts]
-
-
-def _accuracy(counts: Mapping[float, HeadCount]) -> list[Series]:
-    points = {x: count.accuracy for x, count in sorted(counts.items())}
-    return [line("accuracy", points, of_shares=True)]
 
 
 def _metrics(found: Sequence[TaskResult]) -> Table:

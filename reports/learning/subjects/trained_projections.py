@@ -17,7 +17,7 @@ from ...formatting import list_text
 from ...quantity import Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
-from ..figures import bounded, figure, line, percents, right_answers
+from ..figures import bounded, figure, percents, right_answers
 from ..trained import Trainings
 
 TITLE = "Linformer in trained models"
@@ -117,7 +117,7 @@ def _quality_and_time(found: dict[str, list[Attention]], caption: str) -> Figure
         f"{caption} · {sizes.heads} heads, d_model {sizes.d_model},"
         f" {len(every[0].trainings)} seeds; bars are 95 % intervals over seeds",
         {
-            task: [line(one.name, {one.step.value: one.accuracy}, of_shares=True) for one in some]
+            task: {one.name: {one.step.value: one.accuracy} for one in some}
             for task, some in found.items()
         },
         right_answers("ms per training step"),

@@ -28,11 +28,6 @@ def test_every_field_of_a_problem_shows_in_the_id():
     assert {name for one in several for name in one} == set(Problem.__dataclass_fields__)
 
 
-def test_a_case_survives_the_way_through_a_row():
-    case = Case(backend="sdpa:flash", problem=replace(PLAIN, causal=True))
-    assert case_of({**case.fields(), "group": 3}) == case
-
-
 def test_a_group_holds_every_case_side_by_side():
     other = replace(PLAIN, heads=1, kv_heads=1, d_k=512, d_v=512)
     (group,) = group_cases(("naive", "fused"), [(PLAIN, other)], ("old", "new"))
@@ -42,13 +37,20 @@ def test_a_group_holds_every_case_side_by_side():
     assert len({case.id for case in group.cases}) == 8
 
 
-def test_the_environment_shows_in_the_id_and_survives_the_way_through_a_row():
-    plain, old, new = (
-        Case(backend="fused", problem=PLAIN, python=python) for python in (None, "old", "new")
+def test_environment_and_copy_show_in_the_id_and_survive_the_way_through_a_row():
+    plain = Case(backend="sdpa:flash", problem=replace(PLAIN, causal=True))
+    old, first, second = (
+        replace(plain, **change)
+        for change in ({"python": "old"}, {"python": "old", "replica": 1}, {"replica": 2})
     )
-    assert (old.id, new.id) == (f"{plain.id}-old", f"{plain.id}-new")
-    assert case_of(new.fields()) == new
-    assert plain.fields()["python"] is None
+    assert plain.id == "sdpa:flash-b1-n4096-d512-h8-bf16-causal-forward-core"
+    assert (old.id, first.id, second.id) == (
+        *[f"{plain.id}-old"] * 2,
+        f"{plain.id}-replica2",
+    )
+    for case in (plain, old, first, second):
+        assert case_of({**case.fields(), "group": 3}) == case
+    assert "replica" not in plain.fields()
     earlier = {name: value for name, value in plain.fields().items() if name != "python"}
     assert case_of(earlier) == plain
 
@@ -112,17 +114,6 @@ def test_sizes_that_were_set_tell_problems_apart(one, other):
     shape = {"batch": 1, "seq_len": 512, "d_model": 512, "heads": 8}
     first, second = (Problem(**shape, **more) for more in (one, other))
     assert without(first, "heads") != without(second, "heads")
-
-
-def test_the_second_copy_shows_in_the_id_and_survives_the_way_through_a_row():
-    alone, first, second = (
-        Case(backend="fused", problem=PLAIN, python="new", replica=replica)
-        for replica in (None, 1, 2)
-    )
-    assert first.id == alone.id == "fused-b1-n4096-d512-h8-bf16-forward-core-new"
-    assert second.id == "fused-b1-n4096-d512-h8-bf16-forward-core-replica2-new"
-    assert "replica" not in alone.fields()
-    assert [case_of({**one.fields(), "group": 3}) for one in (first, second)] == [first, second]
 
 
 def test_groups_survive_the_way_through_run_json():

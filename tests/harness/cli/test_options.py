@@ -5,9 +5,9 @@ from typing import Any, get_args
 
 import pytest
 
-from attnbench.harness.cases.axes import AXES
 from attnbench.harness.cli import app
 from attnbench.harness.cli.options import WallAxes, expanded
+from attnbench.impls.problem import AXES
 
 OPTIONS = [name for name, axis in AXES.items() if axis.option]
 

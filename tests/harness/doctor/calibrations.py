@@ -1,7 +1,6 @@
 """A made-up calibration of a GPU."""
 
-from attnbench.harness.doctor.calibrate import Calibration
-from attnbench.harness.doctor.calibration_checks import Check
+from attnbench.harness.doctor.calibrate import Calibration, Check
 from attnbench.harness.doctor.peaks import Peak
 from attnbench.harness.measure.physical_floor import specified
 from tests.fakes.nvml.driver import UUID

@@ -1,15 +1,138 @@
-"""A calibration from the command line to its file; peaks checked against the data sheet."""
+"""Counter checks through a scripted driver; a calibration from the command line to its file."""
 
 import json
+import subprocess
+import sys
+import time
 
 import pytest
+import torch
 
-from attnbench.harness.doctor.calibrate import calibrate, check_peak
+from attnbench.harness.doctor import calibrate as checks
+from attnbench.harness.doctor.calibrate import (
+    Expectation,
+    calibrate,
+    check_peak,
+    check_reading,
+    disorder,
+)
 from attnbench.harness.doctor.peaks import Peak, Sizes
 from attnbench.harness.machine.calibration_file import newest_calibration
-from tests.fakes.nvml.driver import UUID
+from attnbench.harness.probes import Readings
+from tests.conftest import environment
+from tests.fakes.nvml.driver import H100, UUID
 
 pytestmark = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome", "reason"),
+    [
+        (0.5, "ok", ""),
+        (0.41, "ok", ""),
+        (0.39, "off", "something runs"),
+        (None, "not measured", "no such counter"),
+    ],
+)
+def test_a_check_has_the_expected_range_and_a_reason_if_it_failed(found, outcome, reason):
+    check = Expectation("x", "y", 0.4, 0.6, "something runs").check(found, "no such counter")
+    assert (check.name, check.wanted) == ("x: y", "0.4 to 0.6")
+    assert (check.verdict, check.reason) == (outcome, reason)
+
+
+def test_a_part_that_exceeds_its_whole_is_disorder():
+    good = {
+        "sm_occupancy_ratio": 0.2,
+        "sm_active_ratio": 0.9,
+        "graphics_ratio": 1.0,
+        "hmma_ratio": 0.7,
+        "any_tensor_ratio": 0.7,
+    }
+    assert disorder(good) == 0
+    assert disorder(good | {"hmma_ratio": 0.9}) == pytest.approx(0.2)
+    assert disorder(good | {"graphics_ratio": None}) is None
+
+
+def test_one_block_keeps_one_sm_active():
+    (one_block,) = (
+        one
+        for one in checks.cuda_expectations(132)
+        if (one.subject, one.quantity) == ("one block", "sm_active_ratio")
+    )
+    for ratio, outcome in ((1 / 132, "ok"), (1.0, "off")):
+        readings = Readings({"sm_active_ratio": ratio}, {})
+        assert check_reading(one_block, readings).verdict == outcome
+
+
+RUN = f"""
+import json
+from dataclasses import asdict
+import torch
+from attnbench.harness.doctor import calibrate as checks
+from attnbench.harness.machine.nvml import Device
+checks.LOADS["cuda"] = dict.fromkeys(checks.LOADS["cuda"], checks.idle)
+checks.expectations = lambda device: checks.cuda_expectations(100)
+found = checks.check_counters(torch.device("cuda"), Device(uuid="{UUID}"), 0.8)
+print(json.dumps([asdict(check) for check in found]))
+"""
+
+
+def outcomes(fake, script):
+    """Outcome and reason of each check under a scripted driver."""
+    fake.write(script)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        env=environment(fake.environment),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert not done.returncode, done.stderr
+    return {check["name"]: (check["verdict"], check["reason"]) for check in json.loads(done.stdout)}
+
+
+def test_counters_are_read_through_the_driver(fake_nvml):
+    values = {1: 100, 2: 1, 3: 0.5, 5: 60, 7: 60, 10: 5}
+    metrics = "".join(f"gpm_metric {number} {value}\n" for number, value in values.items())
+    found = outcomes(fake_nvml, H100 + metrics + "busy_percent 50\nsample_period_ms 100\n")
+    assert {name: outcome for name, (outcome, _) in found.items()} == {
+        "idle: kernel_busy_ratio": "off",
+        "idle: sm_active_ratio": "ok",
+        "one block: kernel_busy_ratio": "off",
+        "one block: sm_active_ratio": "ok",
+        "half the time: kernel_busy_ratio": "ok",
+        "large bf16 product: sm_active_ratio": "off",
+        "large bf16 product: any_tensor_ratio": "ok",
+        "large bf16 product: hmma_ratio": "ok",
+        "large bf16 product: disorder_ratio": "ok",
+    }
+
+
+def test_without_counters_checks_are_not_measured_and_have_the_drivers_reason(old_fake_nvml):
+    found = outcomes(old_fake_nvml, H100 + "sample_period_ms 100\n")
+    assert found["idle: kernel_busy_ratio"][0] == "ok"
+    assert found["one block: sm_active_ratio"][0] == "not measured"
+    assert "too old" in found["one block: sm_active_ratio"][1]
+    assert found["large bf16 product: disorder_ratio"][0] == "not measured"
+
+
+def test_gpu_loads_are_made_and_half_the_time_is_idle(monkeypatch):
+    slept = []
+    monkeypatch.setattr(checks, "GEMM", 64)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+    monkeypatch.setattr(
+        torch.cuda, "_sleep", lambda cycles: (slept.append(cycles), time.sleep(checks.ON_S))
+    )
+    cpu = torch.device("cpu")
+    loads = {name: make(cpu) for name, make in checks.LOADS["cuda"].items()}
+    for load in loads.values():
+        load.call()
+    start = time.perf_counter()
+    loads["half the time"].call()
+    assert time.perf_counter() - start >= 2 * checks.ON_S
+    assert set(slept) == {int(checks.ON_S * 2e9)}
+
 
 SMALL = Sizes(gemm=128, copy_bytes=4 << 20, warm_up_s=0.01, block_s=0.005, blocks=6, most_s=0.2)
 

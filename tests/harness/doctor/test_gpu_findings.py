@@ -55,35 +55,26 @@ def test_a_gpu_in_good_health_has_no_trouble():
 
 
 @pytest.mark.parametrize(
-    ("changed", "what", "word"),
+    ("what", "grade", "changed", "word"),
     [
-        ({"clock_event_mask": 0x4}, "throttling", "power limit"),
-        ({"clock_event_mask": 0x8}, "throttling", "hardware"),
-        ({"clock_event_mask": 0x21}, "throttling", "too hot"),
-        ({"clock_event_mask": 0x80}, "throttling", "power brake"),
-        ({"uncorrected_ecc_count": 3}, "ecc", "3 uncorrected"),
-        ({"compute_mode": "prohibited"}, "compute mode", "prohibited"),
+        ("throttling", "bad", {"clock_event_mask": 0x4}, "power limit"),
+        ("throttling", "bad", {"clock_event_mask": 0x8}, "hardware"),
+        ("throttling", "bad", {"clock_event_mask": 0x21}, "too hot"),
+        ("throttling", "bad", {"clock_event_mask": 0x80}, "power brake"),
+        ("ecc", "bad", {"uncorrected_ecc_count": 3}, "3 uncorrected"),
+        ("compute mode", "bad", {"compute_mode": "prohibited"}, "prohibited"),
+        ("compute mode", "note", {"compute_mode": "exclusive process"}, "exclusive"),
+        ("persistence", "note", {"persistence_enabled": False}, "off"),
+        ("temperature", "note", {"temperature_c": 85}, "85"),
+        ("mig", "note", {"mig_enabled": True}, "on"),
     ],
 )
-def test_what_no_run_survives_is_bad_and_has_advice(changed, what, word):
+def test_what_no_run_survives_is_bad_the_rest_a_note_and_both_have_advice(
+    what, grade, changed, word
+):
     one = finding(what, **changed)
-    assert one.grade == "bad"
+    assert one.grade == grade
     assert word in one.found
-    assert one.advice
-
-
-@pytest.mark.parametrize(
-    ("changed", "what"),
-    [
-        ({"persistence_enabled": False}, "persistence"),
-        ({"compute_mode": "exclusive process"}, "compute mode"),
-        ({"temperature_c": 85}, "temperature"),
-        ({"mig_enabled": True}, "mig"),
-    ],
-)
-def test_what_a_run_can_live_with_is_a_note_with_advice(changed, what):
-    one = finding(what, **changed)
-    assert one.grade == "note"
     assert one.advice
 
 

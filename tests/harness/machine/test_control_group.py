@@ -111,6 +111,11 @@ def test_no_limit_and_what_cannot_be_read_are_none(
     assert host_oom_kills(tmp_path / "nothing") is None
 
 
+def v1_quota(quota_us: int, group: str = "") -> dict[str, object]:
+    folder = f"cpu,cpuacct/{group}cpu.cfs_"
+    return {f"{folder}quota_us": quota_us, f"{folder}period_us": 100000}
+
+
 @pytest.mark.parametrize(
     ("files", "cores"),
     [
@@ -119,14 +124,8 @@ def test_no_limit_and_what_cannot_be_read_are_none(
         ({"ours/cpu.max": "max 100000"}, None),
         ({"ours/cpu.max": "100 0"}, None),
         ({"ours/cpu.max": "garbage"}, None),
-        (
-            {
-                "cpu,cpuacct/ours/cpu.cfs_quota_us": 400000,
-                "cpu,cpuacct/ours/cpu.cfs_period_us": 100000,
-            },
-            4.0,
-        ),
-        ({"cpu,cpuacct/cpu.cfs_quota_us": -1, "cpu,cpuacct/cpu.cfs_period_us": 100000}, None),
+        (v1_quota(400000, "ours/"), 4.0),
+        (v1_quota(-1), None),
         ({"ours/nothing": ""}, None),
     ],
 )

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
@@ -173,32 +172,19 @@ def test_a_child_whose_requests_end_ends_by_itself(child: WorkerProcess) -> None
     assert child.exit_code == 0
 
 
-def open_descriptors() -> set[int]:
-    """Of this process; a list of them needs one more, which is closed again."""
-    named = [int(link.name) for link in Path("/proc/self/fd").iterdir()]
-    return {number for number in named if is_open(number)}
-
-
-def is_open(number: int) -> bool:
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True
-
-
 @pytest.mark.parametrize("descriptors", range(8))
 def test_a_machine_that_refuses_a_process_is_a_failure_and_no_descriptor_stays_open(
     descriptors: int,
 ) -> None:
     """Whichever of the pipes, the null device or the child's own pipe is the one too many."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    before = open_descriptors()
-    free = next(number for number in range(limits[0]) if number not in before)
+    this = psutil.Process()
+    before = this.num_fds()
+    os.close(free := os.dup(0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (free + descriptors, limits[1]))
     try:
         with pytest.raises(WorkerFailure, match="refused a process: Too many open files"):
             WorkerProcess(PROGRAM)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert open_descriptors() == before
+    assert this.num_fds() == before

@@ -81,10 +81,12 @@ def statuses(run: Path) -> list[str]:
     return [json.loads(line)["status"] for line in (run / "rows.jsonl").read_text().splitlines()]
 
 
-def in_folder(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def in_folder(
+    folder: Path, *words: str, python: tuple[str, ...] = ("-P",)
+) -> subprocess.CompletedProcess[str]:
     """As the installed command starts: without the current folder in front."""
     return subprocess.run(
-        [sys.executable, "-P", "-m", "attnbench", *words],
+        [sys.executable, *python, "-m", "attnbench", *words],
         cwd=folder,
         env=environment(),
         capture_output=True,
@@ -114,14 +116,6 @@ def test_with_permission_it_comes_last_so_that_nothing_else_is_shadowed(strays: 
 def test_python_m_attnbench_forgets_the_current_folder(tmp_path: Path) -> None:
     for name in ("numpy", "queue", "rich"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "attnbench", "list", "scenarios"],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = in_folder(tmp_path, "list", "scenarios", python=())
     assert done.returncode == 0, done.stderr
     assert "quickstart" in done.stdout

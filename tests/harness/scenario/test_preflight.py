@@ -17,18 +17,12 @@ def wall(backend: str, **changes: object) -> Wall:
     return Wall(backend=backend, problem=Problem(**sizes), kv_seq_len=sizes.get("kv_seq_len"))
 
 
+CHANGES = [{}, {"causal": True}, {"passes": "forward+backward"}, {"scope": "layer"}]
+CHANGES += [{"kv_seq_len": 1000}, {"batch": 7}]
+
+
 @pytest.mark.parametrize("backend", ["naive", "fused", "sdpa"])
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"causal": True},
-        {"passes": "forward+backward"},
-        {"scope": "layer"},
-        {"kv_seq_len": 1000},
-        {"batch": 7},
-    ],
-)
+@pytest.mark.parametrize("changes", CHANGES)
 def test_the_predicted_length_is_the_last_within_the_budget(backend: str, changes: dict) -> None:
     sought = wall(backend, **changes)
     found = predict(sought, CPU, BUDGET)
@@ -70,15 +64,11 @@ def test_a_dtype_without_a_formula_is_bounded_by_fp32(backend: str, dtype: str) 
     assert in_fp32 <= found["predicted_seq_len"] <= 2 * in_fp32
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"causal": True},
-        {"kv_seq_len": 1, "seq_len": 2},
-        {"kv_seq_len": 77, "causal": True, "causal_align": "bottom_right"},
-    ],
-)
+FIXED = [{}, {"causal": True}, {"kv_seq_len": 1, "seq_len": 2}]
+FIXED += [{"kv_seq_len": 77, "causal": True, "causal_align": "bottom_right"}]
+
+
+@pytest.mark.parametrize("changes", FIXED)
 def test_a_wall_comes_back_from_its_fields_and_follows_self_attention(changes: dict) -> None:
     sought = wall("fused", **changes)
     assert wall_of(sought.fields()) == sought

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cases.axes import AXES
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import Scenario, from_axes, load
 from attnbench.harness.studies import names as study_names
 from attnbench.impls import names
+from attnbench.impls.problem import AXES
 from tests.counted_calls import calls
 
 GOOD = {

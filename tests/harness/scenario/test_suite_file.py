@@ -30,30 +30,19 @@ def refusal(text: str, *changes: str) -> list[str]:
 
 
 def test_an_entry_is_a_name_a_file_or_a_mapping_with_changes() -> None:
-    Path("s.yaml").write_text(
-        """
-- quickstart
-- mine.yaml
-- scenario: mine.yaml
-  set:
-    grid.N: [32, 48]
-    limits.memory_gib: 2
-  only: fused
-  skip: [n32, naive]
-  plan: quick
-""",
-        encoding="utf-8",
-    )
+    changes = "{grid.N: [32, 48], limits.memory_gib: 2}, only: fused, skip: [n32, naive]"
+    changed = f"{{scenario: mine.yaml, set: {changes}, plan: quick}}"
+    Path("s.yaml").write_text(f"- quickstart\n- mine.yaml\n- {changed}\n", encoding="utf-8")
     file = load_entries("s.yaml")
     assert file.is_list
-    first, plain, changed = file.entries
+    first, plain, third = file.entries
     assert first.scenario.given() == load("quickstart").given()
     assert plain.scenario.given() == load("mine.yaml").given()
     assert (plain.only, plain.skip) == ((), ())
-    assert changed.scenario.axes("cpu")["seq_len"] == (32, 48)
-    assert changed.scenario.limits.memory_gib == 2
-    assert changed.scenario.plan.like == "quick"
-    assert (changed.only, changed.skip) == (("fused",), ("n32", "naive"))
+    assert third.scenario.axes("cpu")["seq_len"] == (32, 48)
+    assert third.scenario.limits.memory_gib == 2
+    assert third.scenario.plan.like == "quick"
+    assert (third.only, third.skip) == (("fused",), ("n32", "naive"))
 
 
 @pytest.mark.parametrize("name", [*shipped(), "mine.yaml"])

@@ -7,8 +7,6 @@ import pytest
 from attnbench.reports.subjects._timeline import (
     MOST_POINTS,
     QUANTITIES,
-    span,
-    throttling_text,
     traces,
 )
 
@@ -59,21 +57,3 @@ def test_ten_thousand_samples_are_few_points_with_the_same_extremes(gap: int) ->
     assert len(trace.x) <= MOST_POINTS
     assert len(known) > 100
     assert (min(known), max(known)) == (min(values), max(values))
-
-
-def test_the_reasons_of_a_lowered_clock_are_counted() -> None:
-    assert throttling_text(ticks([1.0])) == ""
-    quiet = [row | {"clock_event_mask": 1} for row in ticks([1.0, 1.0])]
-    assert throttling_text(quiet) == "the clock was lowered for power or heat in none of 2 samples"
-    busy = [
-        row | {"clock_event_mask": 4 if place else 64} for place, row in enumerate(ticks([1.0] * 4))
-    ]
-    assert (
-        throttling_text(busy)
-        == "the clock was lowered for power in 75.0 % and for heat in 25.0 % of the samples"
-    )
-
-
-def test_a_quantity_that_was_never_read_has_no_span() -> None:
-    assert span(ticks([None]), CLOCK) is None
-    assert span(ticks([1.0, 3.0, 2.0]), CLOCK) == (1.0, 2.0, 3.0)

@@ -104,14 +104,6 @@ def test_a_column_of_any_probe_has_its_unit_from_its_name(
     assert reading.windows == 3
 
 
-def test_a_reading_has_its_mean_its_range_and_its_number_of_windows(tmp_path: Path) -> None:
-    values = [0.25, None, 0.5, 0.75]
-    windows = [window("naive", fan_ratio=value) for value in values]
-    found = readings(tmp_path, windows=windows)["fan"]
-    assert found.mean.startswith("50.0 % ± ")
-    assert found[2:] == ("25.0 % to 75.0 %", 3)
-
-
 def test_a_bit_mask_has_its_values_and_no_mean(tmp_path: Path) -> None:
     windows = [window("naive", clock_event_mask=value) for value in (4, 0, 64, 4)]
     found = readings(tmp_path, windows=windows)["clock event mask"]
