@@ -12,9 +12,10 @@ import pytest
 from attnbench.harness.stats.wide_intervals import ratio_says_nothing, says_nothing
 from attnbench.harness.terminal.progress import echo
 from attnbench.reports.advise.answer import advise
-from attnbench.reports.advise.tables import choice_tables
+from attnbench.reports.advise.tables import blocks
 from attnbench.reports.comparison import text
 from attnbench.reports.comparison.compare import Comparison, compare_backends
+from attnbench.reports.elements import Table
 from attnbench.reports.formatting import measured_bounds_text, ratio_bounds_text, times_text
 from attnbench.reports.pages import html, terminal
 from attnbench.reports.pages.report import open_report
@@ -116,6 +117,7 @@ def test_so_does_advice(tmp_path: Path) -> None:
         for one, blocks in ((EAGER, [[1.0], [50.0]]), (SDPA, [[50.0], [1.2]]))
     }
     advice = advise(asked, rows_of(asked, measured(tmp_path, asked, changes=changes)))
-    shown = " ".join(map(str, choice_tables(advice)))
+    tables = (block for block in blocks(advice) if isinstance(block, Table))
+    shown = " ".join(str(table.texts) for table in tables)
     assert shown.count(UNCERTAIN) == 3  # two times and a ratio
     assert not FAR.search(shown), shown
