@@ -5,6 +5,7 @@ A layer gets the tokens one by one, [batch, WIDTH] each, so that autograd's grap
 
 from collections.abc import Callable, Sequence
 from math import ceil, log, log2
+from statistics import linear_regression
 
 import torch
 from torch import Tensor, nn
@@ -73,9 +74,5 @@ def fade(norms: dict[int, float]) -> float | None:
 
     None of fewer than three norms above 0.
     """
-    known = [(distance, log(norm)) for distance, norm in norms.items() if norm > 0]
-    if len(known) < 3:
-        return None
-    x, y = torch.tensor(known, dtype=torch.float64).T
-    x, y = x - x.mean(), y - y.mean()
-    return float((x * y).sum() / (x * x).sum())
+    known = {distance: log(norm) for distance, norm in norms.items() if norm > 0}
+    return linear_regression([*known], [*known.values()]).slope if len(known) > 2 else None

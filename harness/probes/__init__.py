@@ -148,23 +148,11 @@ def declared() -> dict[str, tuple[tuple[str, ...], bool]]:
     return found
 
 
-def measures() -> tuple[str, ...]:
-    """The names of `measure` that switch on a probe."""
-    return tuple(sorted({*shared_measures(), *own_call_measures()}))
-
-
-def shared_measures() -> tuple[str, ...]:
-    """The names of `measure` with a probe that watches the shared steady loop."""
-    return _measures(own_calls=False)
-
-
-def own_call_measures() -> tuple[str, ...]:
-    """The names of `measure` with a probe that makes calls of its own."""
-    return _measures(own_calls=True)
-
-
-def _measures(*, own_calls: bool) -> tuple[str, ...]:
-    found = (some for some, own in declared().values() if own is own_calls)
+def measures(*, own_calls: bool | None = None) -> tuple[str, ...]:
+    """The names of `measure` that switch on a probe; only one that makes calls of its own, or only
+    one that watches the shared steady loop, if that is said.
+    """
+    found = (some for some, own in declared().values() if own_calls in (None, own))
     return tuple(sorted({name for some in found for name in some}))
 
 

@@ -20,7 +20,7 @@ from ..files.errors import shown
 from ..machine.cpu import waited_s
 from ..measure.launch_flags import add_floor, launch_flags
 from ..measure.physical_floor import refutation
-from ..probes import own_call_measures, shared_measures
+from ..probes import measures
 from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status
 from ..rows.utilization import tier_of
@@ -115,7 +115,7 @@ class GroupRun:
         config = self.config
         watched = [n for n, state in self.states.items() if config.watches(state.case.problem)]
         measure = set(config.measure)
-        windows = config.plan.windows if measure.intersection(shared_measures()) else 0
+        windows = config.plan.windows if measure.intersection(measures(own_calls=False)) else 0
         for repeat in range(max(1, windows)):
             names = [n for n in watched if n in self.states and self.states[n].watched == repeat]
             if not names:
@@ -123,7 +123,7 @@ class GroupRun:
             process = repeat % config.plan.processes
             pythons = [self._python(name) for name in names]
             yield from self._ask_each(process, "warm_up", names)
-            if repeat == 0 and measure.intersection(own_call_measures()):
+            if repeat == 0 and measure.intersection(measures(own_calls=True)):
                 yield from self._ask_each(process, "profile_kernels", names)
             self.order.shuffle(names)
             for name in names:

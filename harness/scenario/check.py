@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from ...impls import Problem
 from ..cases.case import ALIASES
 from ..files.errors import BadInput, shown, suggestion
-from ..probes import shared_measures
+from ..probes import measures
 from ..studies import declared
 from .document import Document, Keys, shown_word
 from .fields import Axes, ExtraCase, Grid, Limits, Model, Plan
@@ -255,8 +255,9 @@ def _missing_axes(scenario: Scenario) -> Iterator[Finding]:
 
 def _measure_and_watch(scenario: Scenario) -> Iterator[Finding]:
     """`graphs` without any windows, and watched values that no problem has."""
-    if "graphs" in scenario.measure and not {*shared_measures()} & {*scenario.measure}:
-        windows = " or ".join(shared_measures())
+    shared = measures(own_calls=False)
+    if "graphs" in scenario.measure and not {*shared} & {*scenario.measure}:
+        windows = " or ".join(shared)
         yield Finding(("measure",), f"graphs needs the windows of {windows}; add one of them")
     for axis, values in scenario.watched().items():
         offered = dict.fromkeys(

@@ -21,15 +21,18 @@ def ledger_of(parent: Path, *pairs: Made, studies: Any = (), **meta: Any) -> dic
     return {claim.of.name: claim for claim in ledger(rows_of([read]), run | {"studies": studies})}
 
 
+def claims(findings: list[Any]) -> dict[str, Claim]:
+    """From findings alone, by name."""
+    return {one.of.name: one for one in ledger([], {"studies": findings})}
+
+
 def verdict(name: str, findings: list[Any]) -> str:
-    """On the claim of this name, from findings alone."""
-    return {one.of.name: one for one in ledger([], {"studies": findings})}[name].verdict
+    return claims(findings)[name].verdict
 
 
 def parts(name: str, findings: list[Any]) -> dict[str, Evidence]:
-    """The verdicts on the claim of this name, from findings alone, by what they are of."""
-    found = {one.of.name: one for one in ledger([], {"studies": findings})}[name].parts
-    return {part.of: part for part in found}
+    """The verdicts on the claim of this name, by what they are of."""
+    return {part.of: part for part in claims(findings)[name].parts}
 
 
 def bounded(name: str, value: float, reach: float = 0.01) -> dict[str, float]:

@@ -50,28 +50,29 @@ def sequences_for(
     about: About, path: Path, tokens: Path | None, seed: int, device: torch.device
 ) -> Sequences:
     """Raises BadInput."""
-    if tokens is not None:
-        return _given(about, path, tokens, device)
-    if (found := _of_task(about, device)) is not None:
-        return found
-    return _repeated(about, path, seed, device)
+    if tokens is None and (known := _of_task(about)) is not None:
+        batch, names, source = known
+        return Sequences(*_halves(batch.to(device)), names, source)
+    batch, source = _repeated(about, path, seed) if tokens is None else _given(about, path, tokens)
+    names, unnamed = _labels(about, path, batch.tokens[0].tolist())
+    return Sequences(*_halves(batch.to(device)), names, source, unnamed)
 
 
-def _of_task(about: About, device: torch.device) -> Sequences | None:
+def _of_task(about: About) -> tuple[Batch, list[str], str] | None:
+    """With the tokens' names; None for a model that was trained on no task of ours."""
     name, seed = about.trained.get("task", ""), about.trained.get("train_seed", "0")
     if name not in TASKS:
         return None
     of = task(name)
-    drawn = held_out(of, int(seed) if seed.isdecimal() and len(seed) < 10 else 0, device)
+    number = int(seed) if seed.isdecimal() and len(seed) < 10 else 0
+    drawn = held_out(of, number, torch.device("cpu"))
     if of.vocabulary != about.vocabulary or drawn.tokens.shape[1] > (about.longest or 0):
         return None
-    first = drawn.tokens[0].tolist()
-    return Sequences(
-        *_halves(drawn), [of.names[token] for token in first], f"new sequences of its task, {name}"
-    )
+    names = [of.names[token] for token in drawn.tokens[0].tolist()]
+    return drawn, names, f"new sequences of its task, {name}"
 
 
-def _repeated(about: About, path: Path, seed: int, device: torch.device) -> Sequences:
+def _repeated(about: About, path: Path, seed: int) -> tuple[Batch, str]:
     half = min(REPEATED, (about.longest or 2 * REPEATED) // 2)
     if half < 2 or about.vocabulary < 2:
         raise BadInput(
@@ -83,12 +84,10 @@ def _repeated(about: About, path: Path, seed: int, device: torch.device) -> Sequ
     tokens = once.repeat(1, 2)
     targets = _next(tokens)
     targets[:, : half - 1] = UNSCORED  # nobody can know what was drawn
-    batch = Batch(tokens, targets).to(device)
-    labels, unnamed = _labels(about, path, tokens[0].tolist())
-    return Sequences(*_halves(batch), labels, f"{half} random tokens, said twice", unnamed)
+    return Batch(tokens, targets), f"{half} random tokens, said twice"
 
 
-def _given(about: About, path: Path, file: Path, device: torch.device) -> Sequences:
+def _given(about: About, path: Path, file: Path) -> tuple[Batch, str]:
     place = f"--tokens {shown(str(file))}"
     text = read_text(file, place, MAX_BYTES, "a file of token ids in JSON, or of text")
     try:
@@ -122,11 +121,9 @@ def _given(about: About, path: Path, file: Path, device: torch.device) -> Sequen
             f"{place}: not sequences of this model's tokens; wanted one list, or lists of one"
             f" length, of 2 or more whole numbers from 0 to {about.vocabulary - 1}"
         ) from None
-    batch = Batch(tokens, _next(tokens)).to(device)
     count, size = tokens.shape
     what = f"{count} sequence{'s' if count > 1 else ''} of {size} tokens from {file.name}"
-    labels, unnamed = _labels(about, path, tokens[0].tolist())
-    return Sequences(*_halves(batch), labels, what, unnamed)
+    return Batch(tokens, _next(tokens)), what
 
 
 def _halves(batch: Batch) -> tuple[Batch, Batch]:

@@ -7,8 +7,9 @@ are the path length and the sequential steps of Vaswani et al. 2017, table 1.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
+from statistics import geometric_mean
 
 import torch
 from torch import Tensor, nn
@@ -46,7 +47,10 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[GradientD
                     reach_tokens=reach,
                     shortest_path_steps=shortest,
                     longest_path_steps=longest,
-                    gradient_norms=[_geometric(some) for some in zip(*drawn, strict=True)],
+                    gradient_norms=[
+                        geometric_mean(some) if min(some) > 0 else 0.0
+                        for some in zip(*drawn, strict=True)
+                    ],
                     fitted_tokens=fitted[-1],
                     **mean_fields("fade_per_token", fades),
                 )
@@ -86,10 +90,3 @@ def path_steps(model: nn.Module, length: int) -> tuple[int | None, int | None]:
         for one in after[node]:
             most[one] = max(most.get(one, 0), most[node] + 1)
     return fewest.get(leaf), most.get(leaf)
-
-
-def _geometric(values: Sequence[float]) -> float:
-    """The geometric mean; 0 if one is 0."""
-    if min(values) == 0:
-        return 0.0
-    return float(torch.tensor(values, dtype=torch.float64).log().mean().exp())

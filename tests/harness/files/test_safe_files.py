@@ -174,14 +174,3 @@ def test_a_folder_is_removed_in_one_step_and_the_next_sweep_finishes_a_killed_on
     assert not (tmp_path / "folder").exists()
     files.sweep(tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_lock_is_not_taken_through_a_link_or_on_a_pipe(tmp_path: Path) -> None:
-    (tmp_path / "victim").write_text("content")
-    (tmp_path / "lock").symlink_to("victim")
-    with pytest.raises(NotPlain):
-        FileLock(tmp_path / "lock")
-    assert (tmp_path / "victim").read_text() == "content"
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(NotPlain):
-        FileLock(tmp_path / "pipe")

@@ -8,12 +8,19 @@ import torch
 from attnbench.harness.learning import training
 from attnbench.harness.learning.studies import trained_heads, trained_projections
 from attnbench.harness.learning.studies.trained_heads import FEWEST_SEEDS, MOST_SEEDS, enough
-from attnbench.harness.learning.studies.trained_projections import ATTENTIONS
+from attnbench.harness.learning.studies.trained_projections import (
+    ATTENTIONS,
+    KINDS,
+    ProjectedAttention,
+    project,
+)
 from attnbench.harness.learning.synthetic_tasks import task
 from attnbench.harness.learning.training import decoder, held_out, one_thread, quality, train
+from attnbench.impls.block import Decoder
 from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
+LENGTH = 24
 UNUSED = Problem(batch=1, seq_len=8, d_model=8, heads=1)
 
 
@@ -114,14 +121,47 @@ def test_a_part_trains_every_attention_from_one_seed(monkeypatch: pytest.MonkeyP
     assert [one["rank"] for one in found[:2]] == [None, trained_projections.RANK]
 
 
-@pytest.mark.long
-def test_a_quarter_of_the_rows_serves_recall_if_they_are_means_and_not_if_they_are_random(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(trained_projections.STEPS, "recall", 180)
-    exact, pooled, random = (
-        trained_projections.trained("recall", attention, CPU, 0).accuracy_ratio
-        for attention in ("exact", "pooled", "random")
-    )
-    assert exact > 0.9
-    assert pooled > random + 0.2
+def seeing_all(*, causal: bool = False) -> Decoder:
+    return training.decoder(task("recall", LENGTH), 4, CPU, 0, tokens=LENGTH, causal=causal)
+
+
+@pytest.mark.parametrize("kind", ["trained", "pooled"])
+def test_a_rank_of_all_tokens_can_be_exact(kind: str) -> None:
+    """Means of one token each, and projections that are the identity, change nothing."""
+    exact, projected = seeing_all(), seeing_all()
+    project(projected, kind, LENGTH, 0)
+    if kind == "trained":
+        attention = projected.own_blocks[0].attention
+        with torch.no_grad():
+            attention.e.copy_(torch.eye(LENGTH) / attention.rate)
+            attention.f.copy_(torch.eye(LENGTH) / attention.rate)
+    tokens = task("recall").draw(torch.Generator().manual_seed(0), 3).tokens
+    torch.testing.assert_close(projected(tokens)[0], exact(tokens)[0], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "learns"), [("trained", True), ("trained_from_random", True), ("random", False)]
+)
+def test_only_trained_projections_change_in_training(kind: str, learns: bool) -> None:
+    of, model = task("recall"), seeing_all()
+    project(model, kind, 6, 0)
+    attention = model.own_blocks[0].attention
+    assert isinstance(attention, ProjectedAttention)
+    before = attention.e.detach().clone()
+    training.train(model, of, 2, 0)
+    assert torch.equal(before, attention.e) is not learns
+    drawn = seeing_all()
+    project(drawn, kind, 6, 0)
+    assert torch.equal(before, drawn.own_blocks[0].attention.e), "equal seeds, equal projections"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_later_token_changes_earlier_answers_so_a_causal_model_is_refused(kind: str) -> None:
+    model = seeing_all()
+    project(model, kind, 6, 0)
+    tokens = task("recall").draw(torch.Generator().manual_seed(0), 1).tokens
+    other = tokens.clone()
+    other[0, -1] = (tokens[0, -1] + 1) % 8
+    assert not torch.equal(model(tokens)[0][0, 0], model(other)[0][0, 0])
+    with pytest.raises(ValueError, match="mixtures of all tokens"):
+        project(seeing_all(causal=True), kind, 6, 0)

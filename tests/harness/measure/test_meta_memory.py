@@ -23,6 +23,7 @@ CPU = torch.device("cpu")
 KEPT_NUMBERS = 64
 SMALL = Problem(batch=2, seq_len=64, d_model=64, heads=4)
 ALIGNED = {"causal": True, "causal_align": "bottom_right"}
+OWN_KERNELS = ("sdpa", "sdpa:math", "sdpa:flash")
 SHAPES = [
     replace(SMALL, batch=1, seq_len=200, kv_seq_len=200),
     replace(SMALL, kv_heads=2),
@@ -66,21 +67,16 @@ def test_sizes_beyond_any_memory_cost_nothing(name, passes):
     assert 0 <= load(name).peak_bytes(problem, cuda, 2) - predicted <= 8 * problem.heads
 
 
-def test_backends_with_kernels_of_their_own_are_not_followed():
-    problem = Problem(batch=1, seq_len=16, d_model=16, heads=2)
-    for name in ("sdpa", "sdpa:math", "sdpa:flash"):
-        assert meta_peak_bytes(problem, load(name), CPU) == (
-            None,
-            f"{name} is not made of plain operations only",
-        )
-
-
-def test_half_precision_on_the_cpu_has_no_meta_prediction():
-    problem = Problem(batch=1, seq_len=16, d_model=16, heads=2, dtype="bf16")
-    assert meta_peak_bytes(problem, load("fused"), CPU) == (
-        None,
-        "bf16 operations on cpu use buffers of their own",
-    )
+@pytest.mark.parametrize(
+    ("name", "dtype", "why"),
+    [
+        *((name, "fp32", f"{name} is not made of plain operations only") for name in OWN_KERNELS),
+        ("fused", "bf16", "bf16 operations on cpu use buffers of their own"),
+    ],
+)
+def test_kernels_and_buffers_of_their_own_are_not_followed(name, dtype, why):
+    problem = Problem(batch=1, seq_len=16, d_model=16, heads=2, dtype=dtype)
+    assert meta_peak_bytes(problem, load(name), CPU) == (None, why)
 
 
 def test_what_fails_or_takes_too_long_on_the_meta_device_is_a_reason(tmp_path, monkeypatch):
@@ -124,28 +120,22 @@ def test_only_the_sums_of_the_autograd_engine_are_in_place(passes, tmp_path, mon
     assert abs(weighed("sums", problem).peak_bytes - predicted) <= KEPT_NUMBERS
 
 
-def memory_fields(backend: str, *, check_formula: bool, **changes: object) -> dict:
+def memory_fields(backend: str, **changes: object) -> dict:
     problem = Problem(**{"batch": 1, "seq_len": 64, "d_model": 32, "heads": 4, **changes})
-    return preflight(
-        Case(backend=backend, problem=problem), CPU, 1 << 40, check_formula=check_formula
-    ).fields
+    return preflight(Case(backend=backend, problem=problem), CPU, 1 << 40, meta="always").fields
 
 
 def test_the_formula_counts_and_the_meta_device_stands_in_where_there_is_none():
-    both = memory_fields("fused", check_formula=True)
+    both = memory_fields("fused")
     assert both["predicted_source"] == "formula"
     assert both["predicted_peak_bytes"] == both["meta_peak_bytes"]
     assert (both["predicted_reason"], both["meta_reason"]) == ("", "")
-    alone = memory_fields("naive", check_formula=True, scope="layer", passes="forward+backward")
+    alone = memory_fields("naive", scope="layer", passes="forward+backward")
     assert alone["predicted_source"] == "meta"
     assert alone["predicted_peak_bytes"] == alone["meta_peak_bytes"] > 0
     assert alone["predicted_reason"] == ""
-    neither = memory_fields("sdpa:math", check_formula=True, passes="forward+backward")
-    assert (
-        neither["predicted_source"]
-        is neither["predicted_peak_bytes"]
-        is neither["meta_peak_bytes"]
-        is None
-    )
+    neither = memory_fields("sdpa:math", passes="forward+backward")
+    names = ("predicted_source", "predicted_peak_bytes", "meta_peak_bytes")
+    assert {neither[name] for name in names} == {None}
     assert "no formula" in neither["predicted_reason"]
     assert "plain operations" in neither["meta_reason"]

@@ -4,17 +4,13 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.claims.ledger import Claim, ledger
+from tests.reports.fake_claims import claims
 from tests.reports.fake_trainings import training, trainings
 
 SURE = [0.97, 0.98, 0.99, 0.98, 0.97]
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 APART, EQUAL = [[float(head) for head in range(8)]], [[5.0] * 8]
 ORDERS = {"greedy_loss_nats", "greedy_removed_heads", "pruned_loss_nats", "pruned_removed_heads"}
-
-
-def claims(findings: list[Any]) -> dict[str, Claim]:
-    return {one.of.name: one for one in ledger([], {"studies": findings})}
 
 
 def of(task: str, levels: dict[int, float], **fields: Any) -> list[dict[str, Any]]:
