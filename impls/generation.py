@@ -27,12 +27,6 @@ class Cache:
     values: list[Tensor]
     length: int = 0
 
-    @property
-    def filled_bytes(self) -> int:
-        """Bytes of the tokens that are filled in: what a step reads."""
-        tensors = (*self.keys, *self.values)
-        return sum(tensor[:, :, : self.length].numel() * tensor.itemsize for tensor in tensors)
-
 
 def empty_cache(decoder: Decoder, batch: int, longest: int) -> Cache:
     p, device = decoder.problem, decoder.embedding.weight.device

@@ -4,7 +4,7 @@ Renderers (`pages/`) decide how they look.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Literal, TypeVar
 
@@ -40,29 +40,46 @@ ASIDE = " · "  # in a cell of a card: pages write what follows smaller, below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """A cell that looks different. `strong`: highlighted; `failed`: a case that did not run or got
+    worse; `verdict`: with a colour and an icon; `case`: what it is about (row_groups.case_key).
+    """
+
+    cell: Cell
+    strong: bool = False
+    failed: bool = False
+    verdict: Verdict | None = None
+    case: str | None = None
+
+    @property
+    def text(self) -> str:
+        """As it is printed."""
+        return cell_text(self.cell)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """A table; the first column names the row. `table_of` makes one by its columns.
 
-    `strong`: highlighted cells, as (row, column). `failed`: cells of cases that did not run or got
-    worse. `verdicts`: cells with a colour and an icon. `cases`: the case that a cell is about
-    (row_groups.case_key). `folded`: shown on demand. `tools`: the table of all rows, with filter
-    and downloads; its first column has the case keys.
+    `folded`: shown on demand. `tools`: the table of all rows, with filter and downloads; its first
+    column has the case keys.
     """
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    strong: frozenset[tuple[int, int]] = frozenset()
-    failed: frozenset[tuple[int, int]] = frozenset()
-    verdicts: Mapping[tuple[int, int], Verdict] = field(default_factory=dict)
-    cases: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    rows: tuple[tuple[Cell | Marked, ...], ...]
     folded: bool = False
     tools: bool = False
 
     @property
+    def cells(self) -> tuple[tuple[Marked, ...], ...]:
+        """The rows, every cell with its look."""
+        return tuple(tuple(map(marked_cell, row)) for row in self.rows)
+
+    @property
     def texts(self) -> tuple[tuple[str, ...], ...]:
         """The rows as they are printed."""
-        return tuple(tuple(map(cell_text, row)) for row in self.rows)
+        return tuple(tuple(one.text for one in row) for row in self.cells)
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -70,8 +87,8 @@ class Table:
 
         At least half of their cells have a number; others say why there is none.
         """
-        columns = enumerate(zip(*self.rows, strict=True))
-        filled = {at: [cell for cell in column if cell_text(cell)] for at, column in columns if at}
+        columns = enumerate(zip(*self.cells, strict=True))
+        filled = {at: [one.cell for one in column if one.text] for at, column in columns if at}
         return frozenset(
             at
             for at, cells in filled.items()
@@ -79,15 +96,8 @@ class Table:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marked:
-    """A cell that looks different, or is about a case; fields as in Table."""
-
-    cell: Cell
-    strong: bool = False
-    failed: bool = False
-    verdict: Verdict | None = None
-    case: str | None = None
+def marked_cell(cell: Cell | Marked) -> Marked:
+    return cell if isinstance(cell, Marked) else Marked(cell=cell)
 
 
 Item = TypeVar("Item")
@@ -117,24 +127,11 @@ def table_of(
         for name, made in cells.items()
         if name not in optional or any(cell != "" for cell in made)
     ]
-    looks: dict[tuple[int, int], Marked] = {}
     if case is not None:
-        looks = {(line, 0): Marked(cell="", case=case(item)) for line, item in enumerate(every)}
-    rows: list[tuple[Cell, ...]] = []
-    for line in range(len(every)):
-        found = [cells[name][line] for name in shown]
-        looks |= {(line, at): cell for at, cell in enumerate(found) if isinstance(cell, Marked)}
-        rows.append(tuple(cell.cell if isinstance(cell, Marked) else cell for cell in found))
-    return Table(
-        title=title,
-        columns=tuple(shown),
-        rows=tuple(rows),
-        strong=frozenset(place for place, look in looks.items() if look.strong),
-        failed=frozenset(place for place, look in looks.items() if look.failed),
-        verdicts={place: look.verdict for place, look in looks.items() if look.verdict},
-        cases={place: look.case for place, look in looks.items() if look.case},
-        folded=folded,
-    )
+        first = zip(every, cells[shown[0]], strict=True)
+        cells[shown[0]] = [replace(marked_cell(cell), case=case(item)) for item, cell in first]
+    rows = zip(*(cells[name] for name in shown), strict=True)
+    return Table(title=title, columns=tuple(shown), rows=tuple(rows), folded=folded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

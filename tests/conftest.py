@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,15 @@ def ran(
     settings = {"env": environment(), "timeout": timeout} | where
     words = [*map(str, command)]
     return subprocess.run(words, capture_output=True, text=True, check=check, **settings)
+
+
+def wait_for(condition: Callable[[], Any], timeout_s: float = 120) -> Any:
+    """The condition's value, once it is true; a busy machine may take long."""
+    ends_s = time.monotonic() + timeout_s
+    while not (found := condition()):
+        assert time.monotonic() < ends_s, "did not come true in time"
+        time.sleep(0.02)
+    return found
 
 
 def command_line(*args: object) -> list[str]:

@@ -40,7 +40,7 @@ class Listing:
 
 def listing(device: str, *, refresh: bool = False) -> Listing:
     """What runs on this kind of device. Raises EnvironmentUnmet without it."""
-    path, digest = _cache_file(device), _digest(device)
+    path, digest = cache_folder() / f"backends-{device}.json", _digest(device)
     if not refresh and (kept := _kept(path, digest)) is not None:
         return kept
     found = _asked(device)
@@ -48,10 +48,6 @@ def listing(device: str, *, refresh: bool = False) -> Listing:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps({"digest": digest, **asdict(found)}) + "\n")
     return found
-
-
-def _cache_file(device: str) -> Path:
-    return cache_folder() / f"backends-{device}.json"
 
 
 def _kept(path: Path, digest: str) -> Listing | None:
@@ -109,7 +105,7 @@ def backend_rows(device: "torch.device") -> Iterator[tuple[str, ...]]:
     from ...impls.problem import ALL_MASKS, Problem, windowed
     from ..cases.case import Case
     from ..rows.record import Status
-    from ..scenario.preflight import preflight_outside_worker
+    from ..scenario.preflight import Preflight, preflight_outside_worker
 
     dtype: Dtype = "bf16" if device.type == "cuda" else "fp32"
     core = Problem(batch=1, seq_len=128, d_model=256, heads=4, dtype=dtype)
@@ -118,19 +114,18 @@ def backend_rows(device: "torch.device") -> Iterator[tuple[str, ...]]:
     special |= {
         f"with mask {mask}": replace(core, mask=mask) for mask in ALL_MASKS if windowed(mask)
     }
+
+    def asked(name: str, problem: Problem) -> Preflight:
+        return preflight_outside_worker(Case(backend=name, problem=problem), device, 1 << 40)
+
     for name in impls.names():
-        view = preflight_outside_worker(Case(backend=name, problem=core), device, 1 << 40)
+        view = asked(name, core)
         runs = view.status.value if view.status else "not asked" if view.reason else "yes"
         runs = "broken" if impls.broken(name) else runs
         why = view.reason
-        for only, problem in special.items() if view.status is Status.UNSUPPORTED else ():
-            if (
-                preflight_outside_worker(
-                    Case(backend=name, problem=problem), device, 1 << 40
-                ).status
-                is None
-            ):
+        if view.status is Status.UNSUPPORTED:
+            fits = (only for only, one in special.items() if asked(name, one).status is None)
+            if only := next(fits, ""):
                 runs, why = "yes", f"{only} only"
-                break
         also = ", ".join(also for also, real in ALIASES.items() if real == name)
         yield name, also, impls.exactness(name), runs, why

@@ -42,8 +42,8 @@ class Shape(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pairs:
-    """What is held against what."""
+class Asked:
+    """What is held against what: which cases, and how strictly they are read."""
 
     base: Annotated[str, argument("BASE", BASE, completion.runs)]
     new: str | None = own(
@@ -60,6 +60,13 @@ class Pairs:
         "BASE and NEW are folders of runs that were measured in turns: one of each, and again.",
         COMPARED,
     )
+    only: Texts = own_option(
+        "--only PATTERN", "Compare only cases whose id or backend matches; repeatable.", COMPARED
+    )
+    allow_different_devices: bool = switch(
+        "--allow-different-devices", "Compare runs of different devices.", COMPARED
+    )
+    salvage: Salvage = False
 
     def __post_init__(self) -> None:
         if self.new is not None and self.baseline is not None:
@@ -68,19 +75,6 @@ class Pairs:
             )
         if self.turns and self.new is None:
             raise BadInput("--turns: one folder of runs; name two, those of BASE and those of NEW")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Narrowed:
-    """Which cases of them, and how strictly they are read."""
-
-    only: Texts = own_option(
-        "--only PATTERN", "Compare only cases whose id or backend matches; repeatable.", COMPARED
-    )
-    allow_different_devices: bool = switch(
-        "--allow-different-devices", "Compare runs of different devices.", COMPARED
-    )
-    salvage: Salvage = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +91,7 @@ class GateOptions:
 
 
 def compare(
-    pairs: Pairs,
-    narrowed: Narrowed,
+    asked: Asked,
     gate: GateOptions,
     format_: Shape = own_option("--format", "table, md or json.", OUTPUT, default=Shape.TABLE),
     out: Root = DEFAULT_ROOT,
@@ -115,18 +108,13 @@ def compare(
     # large runs are millions of objects without a cycle among them; looking for one takes 40 % of
     # the time
     gc.disable()
-    comparison, remark = _compared(pairs, narrowed, gate, out)
+    comparison = _compared(asked, gate, out)
     print_comparison(comparison, format_)
-    if remark:
-        typer.echo(f"note: {remark}", err=True)
     result = comparison.gate_result
     raise typer.Exit(EXIT_CODES[result.outcome] if result else 0)
 
 
-def _compared(
-    pairs: Pairs, narrowed: Narrowed, gate: GateOptions, out: Path
-) -> "tuple[Comparison, str]":
-    """What was found, and a remark on what was asked."""
+def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     from ...impls.discovery.names import real_name
     from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
     from ...reports.comparison.gate import Gate
@@ -136,22 +124,22 @@ def _compared(
     if gate.gate is not None:
         margins = read_margins(gate.gate)
         limits = Gate(margins=margins, fail_on_undecided=gate.fail_on_undecided)
-    base, new, remark = pairs.base, pairs.new, ""
+    base, new = asked.base, asked.new
     settings: dict[str, Any] = {
-        "only": [real_name(pattern) for pattern in narrowed.only or ()],
-        "salvage": narrowed.salvage,
+        "only": [real_name(pattern) for pattern in asked.only or ()],
+        "salvage": asked.salvage,
     }
-    apart = settings | {"allow_different_devices": narrowed.allow_different_devices}
-    if new is not None and pairs.turns:
-        return compare_interleaved(runs_in(base), runs_in(new), limits, **apart), remark
+    apart = settings | {"allow_different_devices": asked.allow_different_devices}
+    if new is not None and asked.turns:
+        return compare_interleaved(runs_in(base), runs_in(new), limits, **apart)
     path, python = find_part(base, out)
     if new is not None:
         other = find_part(new, out)
         if other == (path, python):
             same = f"{base} and {new} are the same run, {path.name}"
-            remark = f"{same}; measure again before you compare"
-        return compare_runs(path, other[0], limits, pythons=(python, other[1]), **apart), remark
-    if pairs.baseline is None:
+            typer.echo(f"note: {same}; measure again before you compare", err=True)
+        return compare_runs(path, other[0], limits, pythons=(python, other[1]), **apart)
+    if asked.baseline is None:
         raise BadInput(
             "compare: one run and nothing to hold it against; name a second run, or --baseline"
             " BACKEND"
@@ -160,7 +148,7 @@ def _compared(
         raise BadInput(
             f"{base}: backends are compared within every environment; leave out @{python}"
         )
-    return compare_backends(path, real_name(pairs.baseline), limits, **settings), remark
+    return compare_backends(path, real_name(asked.baseline), limits, **settings)
 
 
 def runs_in(folder: str) -> list[Path]:

@@ -186,34 +186,32 @@ def _refuse_twice(sources: Sequence[Source]) -> None:
 
 
 def _plan_differences(one: Source, two: Source) -> Iterator[tuple[str, Any, Any]]:
-    then, now = one.meta, two.meta
-    for name in ALIKE:
-        yield from _differences(name, then.get(name), now.get(name))
-    scenarios = ({**meta["scenario"], "source": None} for meta in (then, now))
-    yield from _differences("scenario", *scenarios)
-    if one.of != two.of:
-        yield "number of shards", one.of, two.of
+    """By place; numbers of cases before the cases themselves."""
+    yield from _differences("", _planned(one), _planned(two))
     for name in PLANS:
-        if one.plan[name] != two.plan[name]:
-            then_has, now_has = _first_unlike(one.plan[name], two.plan[name])
-            yield name, then_has, now_has
+        if one.plan[name] != two.plan[name]:  # of a thousand shards few are walked through
+            for then, now in zip(one.plan[name], two.plan[name], strict=True):
+                yield from _differences(name, then, now)
+
+
+def _planned(one: Source) -> Document:
+    return {
+        **{name: one.meta.get(name) for name in ALIKE},
+        "scenario": {**one.meta["scenario"], "source": None},
+        "number of shards": one.of,
+        **{name: len(one.plan[name]) for name in PLANS},
+    }
 
 
 def _differences(place: str, one: Any, two: Any) -> Iterator[tuple[str, Any, Any]]:
     """The places at which two values of JSON are not equal."""
     if isinstance(one, dict) and isinstance(two, dict):
         for name in {**one, **two}:
-            yield from _differences(f"{place}.{name}", one.get(name), two.get(name))
+            where = f"{place}.{name}" if place else name
+            yield from _differences(where, one.get(name), two.get(name))
     elif one != two:
         a, b = (str(value) if isinstance(value, list) else value for value in (one, two))
         yield place, a, b
-
-
-def _first_unlike(one: Sequence[Document], two: Sequence[Document]) -> tuple[Any, Any]:
-    if len(one) != len(two):
-        return len(one), len(two)
-    a, b = next((a, b) for a, b in zip(one, two, strict=True) if a != b)
-    return a["case"], b["case"] if a["case"] != b["case"] else "the same with other fields"
 
 
 def _environment_changes(one: Document, two: Document) -> list[Change]:

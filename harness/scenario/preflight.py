@@ -1,6 +1,6 @@
 """Preflight: predict a case's cost and refuse it if it cannot run, before anything runs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -132,8 +132,7 @@ OF_BACKEND = ("exactness", "input_order")  # fields of a row
 
 At = Callable[[int], tuple[Case, int]]
 """The case whose peak is asked for at an N, and the bytes by which the wall's own needs more."""
-Known = Callable[[Case], Mapping[str, Any]]
-"""The fields of a case's row by its preflight."""
+PeakBytes = Callable[[Case, Backend], int | None]
 
 
 def predict(
@@ -149,33 +148,38 @@ def predict(
         known = {name: first.fields[name] for name in (*OF_BACKEND, "predicted_reason")}
         return {**unknown, **known}
 
-    def known_of(case: Case) -> Mapping[str, Any]:
-        return preflight(case, device, budget_bytes, meta=meta).fields
+    def peak_bytes(case: Case, backend: Backend) -> int | None:
+        found: int | None = _predicted(case, backend, device, meta)["predicted_peak_bytes"]
+        return found
 
-    found = _longest(wall, budget_bytes, lambda n: (wall.at(n), 0), known_of)
-    fields = known_of(wall.at(max(found or 1, 1)))
+    own = impls.load(wall.backend)
+    found = _longest(wall, budget_bytes, own, lambda n: (wall.at(n), 0), peak_bytes)
+    last = wall.at(max(found or 1, 1))
+    fields = preflight(last, device, budget_bytes, meta=meta).fields
     of_backend = {name: fields[name] for name in OF_BACKEND}
     if found is not None:
         source = {"predicted_source": fields["predicted_source"], "predicted_reason": ""}
         return {**of_backend, "predicted_seq_len": found, **source}
     reason = fields["predicted_reason"] or "the formula does not hold at the lengths in question"
-    bound = _by_nearest(wall, budget_bytes, known_of)
+    bound = _by_nearest(wall, budget_bytes, peak_bytes)
     return {**unknown, **of_backend, "predicted_reason": reason, **bound}
 
 
-def _longest(wall: Wall, budget_bytes: int, at: At, known_of: Known) -> int | None:
+def _longest(
+    wall: Wall, budget_bytes: int, backend: Backend, at: At, peak_bytes: PeakBytes
+) -> int | None:
     def inputs(seq_len: int) -> int:
         return input_bytes(wall.at(seq_len).problem)
 
     def needed(seq_len: int) -> int | None:
         case, more_bytes = at(seq_len)
-        peak: int | None = known_of(case)["predicted_peak_bytes"]
+        peak = peak_bytes(case, backend)
         return None if peak is None else inputs(seq_len) + peak + more_bytes
 
     return longest_within(budget_bytes, inputs, needed)
 
 
-def _by_nearest(wall: Wall, budget_bytes: int, known_of: Known) -> dict[str, Any]:
+def _by_nearest(wall: Wall, budget_bytes: int, peak_bytes: PeakBytes) -> dict[str, Any]:
     """A bound in place of a prediction, from the nearest backend and dtype with a formula.
 
     {} if there is none. The source is then "nearest", and the reason says whose formula it is.
@@ -187,7 +191,10 @@ def _by_nearest(wall: Wall, budget_bytes: int, known_of: Known) -> dict[str, Any
         return replace(own, backend=near.backend, problem=near.problem), near.more_bytes
 
     for place, near in enumerate(nearest(wall.backend, wall.problem)):
-        found = _longest(wall, budget_bytes, partial(near_at, place), known_of)
+        if impls.missing(near.backend):
+            continue
+        backend = impls.load(near.backend)
+        found = _longest(wall, budget_bytes, backend, partial(near_at, place), peak_bytes)
         if found is not None:
             reason = f"no formula for {wall.backend} in {wall.problem.dtype}; {near.words}"
             source = {"predicted_source": "nearest", "predicted_reason": reason}

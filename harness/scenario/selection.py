@@ -82,7 +82,7 @@ class SelectedCases(NamedTuple):
 
     @property
     def cases(self) -> list[Case]:
-        return [case for group in self.units.groups for case in group.cases]
+        return self.units.cases
 
 
 def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCases:

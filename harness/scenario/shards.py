@@ -56,9 +56,12 @@ class Units(NamedTuple):
         return not (self.groups or self.walls or self.studies)
 
     @property
+    def cases(self) -> list[Case]:
+        return [case for group in self.groups for case in group.cases]
+
+    @property
     def planned(self) -> list[Unit]:
-        cases = (case for group in self.groups for case in group.cases)
-        return [*cases, *self.walls, *self.studies]
+        return [*self.cases, *self.walls, *self.studies]
 
     def where(self, takes: Callable[[Unit], bool]) -> "Units":
         """What it takes; groups without a case are left out."""
@@ -122,9 +125,8 @@ def units_of(whole: Units) -> list[Units]:
 
 def weight_of(units: Units, plan: Plan, device: str) -> float:
     """Seconds that units may take on a device of PACE."""
-    cases = (case for group in units.groups for case in group.cases)
     return (
-        sum(case_s(PACE[device].call_s(case.problem), plan, device) for case in cases)
+        sum(case_s(PACE[device].call_s(case.problem), plan, device) for case in units.cases)
         + WALL_S * len(units.walls)
         + STUDY_S * len(units.studies)
     )

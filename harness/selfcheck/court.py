@@ -196,14 +196,12 @@ def _must(kind: str, said: Any) -> Conviction | Shown | None:
 # ---- measuring -----------------------------------------------------------------------------------
 
 
-def court(
-    device: str, root: Path, seed: int, options: RunOptions, only: Sequence[str] = ()
-) -> CourtResult:
+def court(device: str, root: Path, seed: int, options: RunOptions) -> CourtResult:
     """Measure each suspect beside the shipped backends into a new run folder, and judge the rows.
 
-    `only`: names of suspects. Raises Refusal.
+    Raises Refusal.
     """
-    tried = [one for one in suspects() if not only or one.name in only]
+    tried = suspects()
     groups = groups_of(tried)
     engine = Here("the rows so far are saved")
     with _backends_from(FOLDER), engine.open(Wanted(device=device), options) as here:

@@ -22,9 +22,8 @@ from ..files.safe_files import (
     temporary,
     write_whole,
 )
-from ..rows.record import Record
+from ..rows.record import Record, stored
 from ..rows.run_files import META, ROWS, SCHEMA, SUITE, read_meta, shown_path
-from ..rows.stored_row import stored
 
 LOGS, QUARANTINE, LOCK, LATEST = "logs", "quarantine", ".lock", "latest"
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{8}")
@@ -55,16 +54,13 @@ class Store:
             raise
 
     @classmethod
-    def create(
-        cls, root: Path, scenario: str, meta: Mapping[str, Any], now: datetime | None = None
-    ) -> "Store":
+    def create(cls, root: Path, scenario: str, meta: Mapping[str, Any]) -> "Store":
         """A new run folder under `root` with its run.json; two starts never share a folder.
 
         Raises BadInput.
         """
-        with _making(root, scenario, now) as (name, folder, lock):
-            document = {"schema": SCHEMA, "run": name, **meta}
-            write_whole(folder / META, json.dumps(document, indent=1, allow_nan=False) + "\n")
+        with _making(root, scenario) as (name, folder, lock):
+            _write_json(folder / META, {"schema": SCHEMA, "run": name, **meta})
         return cls(root / name, lock)
 
     @classmethod
@@ -116,8 +112,7 @@ class Store:
         known = list(meta.get("devices") or ())
         known += [one for one in devices if one not in known]
         with _refused(self.path / META):
-            document = {**meta, "devices": known}
-            write_whole(self.path / META, json.dumps(document, indent=1, allow_nan=False) + "\n")
+            _write_json(self.path / META, {**meta, "devices": known})
 
     def close(self) -> None:
         os.close(self._fd)
@@ -172,7 +167,11 @@ def remove_suite(path: Path) -> None:
 
 
 def write_suite(path: Path, document: Mapping[str, Any]) -> None:
-    write_whole(path / SUITE, json.dumps(document, indent=1, allow_nan=False) + "\n")
+    _write_json(path / SUITE, document)
+
+
+def _write_json(path: Path, document: Mapping[str, Any]) -> None:
+    write_whole(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
 def writer_lock(path: Path) -> FileLock:
@@ -203,15 +202,13 @@ def _refused(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _making(
-    root: Path, name: str, now: datetime | None = None
-) -> Iterator[tuple[str, Path, FileLock]]:
+def _making(root: Path, name: str) -> Iterator[tuple[str, Path, FileLock]]:
     """The name of a new folder, which tells the time, a temporary one that will get it, and that
     one's lock, held: a folder of this name is complete, or absent, and nobody else's to write to.
 
     Raises BadInput if it or what goes in cannot be written.
     """
-    stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     path = root / f"{stamp}-{name}-{secrets.token_hex(4)}"
     try:
         root.mkdir(parents=True, exist_ok=True)

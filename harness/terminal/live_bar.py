@@ -98,8 +98,8 @@ class Steps:
     A context; nothing is shown if stderr is no terminal or `quiet`.
     """
 
-    def __init__(self, total: int | None = None, *, quiet: bool = False) -> None:
-        self.total = total
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.total: int | None = None
         out = console()
         self.bar = live_bar(out)
         self.bar.disable = quiet or not out.is_terminal

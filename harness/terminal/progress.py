@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from math import expm1, log
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
@@ -198,9 +198,6 @@ def prediction_text(fields: Mapping[str, Any]) -> str:
 class JsonProgress(Listener):
     """One JSON object per line on stdout, each with a key `reason`, for programs."""
 
-    def __init__(self, out: TextIO | None = None) -> None:
-        self.out = out or sys.stdout
-
     def begin(
         self,
         path: Path,
@@ -230,7 +227,8 @@ class JsonProgress(Listener):
         self._print(reason="remark", text=text)
 
     def _print(self, **message: Any) -> None:
-        print(json.dumps(message, allow_nan=False), file=self.out, flush=True)
+        sys.stdout.write(f"{json.dumps(message, allow_nan=False)}\n")
+        sys.stdout.flush()
 
 
 def progress(*, quiet: bool, as_json: bool = False) -> Listener:

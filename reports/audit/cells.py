@@ -6,7 +6,7 @@ from typing import Any
 from ...harness.audit.tensor_bound import LIMITS
 from ...harness.audit.verdict import is_serialized, spills
 from ..data.row_groups import Row
-from ..elements import Table
+from ..elements import Marked, Table
 from ..formatting import STATUS_WORDS, bytes_text, list_text, percent_text
 from ..quantity import Cell, Number, Quantity
 
@@ -118,8 +118,10 @@ def table(title: str, rows: Sequence[Row], *, narrow: bool = False, folded: bool
     names = {name: cell for name, cell in NAMES.items() if name not in without}
     facts = {name: cell for name, cell in FACTS.items() if name not in without}
 
-    def cells(row: Row) -> Iterator[Cell]:
-        yield from (cell(row) for cell in names.values())
+    def cells(row: Row) -> Iterator[Cell | Marked]:
+        first, *others = (cell(row) for cell in names.values())
+        yield Marked(cell=first, failed=row["status"] != "ok")
+        yield from others
         if row["status"] == "ok":
             yield from (cell(row) for cell in facts.values())
         else:
@@ -129,7 +131,6 @@ def table(title: str, rows: Sequence[Row], *, narrow: bool = False, folded: bool
         title=title,
         columns=tuple(SHORT.get(name, name) if narrow else name for name in (*names, *facts)),
         rows=tuple(tuple(cells(row)) for row in rows),
-        failed=frozenset((at, 0) for at, row in enumerate(rows) if row["status"] != "ok"),
         folded=folded,
     )
 

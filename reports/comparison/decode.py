@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from math import isfinite
 from typing import Any
 
-from ...harness.stats.intervals import latency_interval
+from ...harness.stats.intervals import Interval, latency_interval
 from ..data.decode import Rate
-from ..formatting import bandwidth_text, list_text, plural
+from ..formatting import bandwidth_text, json_fields, list_text, plural
 from .case_samples import CaseSamples
 from .verdict import CaseVerdict
 
@@ -60,25 +59,21 @@ def fields(case: CaseSamples | None) -> dict[str, Any] | None:
     rate = _rate(case)
     if rate is None:
         return None
-    share = rate.share
     known = {
-        "bytes_per_s": rate.bytes_per_s.value,
-        "low_bytes_per_s": rate.bytes_per_s.low,
-        "high_bytes_per_s": rate.bytes_per_s.high,
-        "bandwidth_ratio": share.value if share else None,
-        "low_bandwidth_ratio": share.low if share else None,
-        "high_bandwidth_ratio": share.high if share else None,
-    }
-    finite = {
-        name: value if value is not None and isfinite(value) else None
-        for name, value in known.items()
+        f"{bound}{name}": value
+        for name, interval in (("bytes_per_s", rate.bytes_per_s), ("bandwidth_ratio", rate.share))
+        for bound, value in zip(("", "low_", "high_"), _bounds(interval), strict=True)
     }
     return {
-        **finite,
+        **known,
         "measured_bytes_per_s": rate.traffic.memory_bytes_per_s,
         "fits_in_cache": rate.traffic.fits_in_cache,
         "note": rate.note,
     }
+
+
+def _bounds(found: Interval | None) -> list[float | None]:
+    return [*json_fields(found, "value", "low", "high").values()] if found else [None] * 3
 
 
 def _rate(case: CaseSamples | None) -> Rate | None:

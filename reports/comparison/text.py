@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
 from typing import Any
 
 from ...harness.files.printable import visible
@@ -12,7 +11,7 @@ from ..data.noise_floor import percent_text
 from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name
 from ..elements import Table
-from ..formatting import list_text, markdown_cell, markdown_grid, plural
+from ..formatting import json_fields, list_text, markdown_cell, markdown_grid, plural
 from . import decode
 from .case_samples import UNFINISHED, CaseSamples
 from .compare import Comparison
@@ -103,13 +102,13 @@ def markdown(comparison: Comparison) -> str:
 
 def as_json(comparison: Comparison) -> str:
     """One object, a line per case and metric."""
-    floor, result = comparison.rules.floor, comparison.gate_result
-    process = comparison.rules.noise.process
+    rules, result = comparison.rules, comparison.gate_result
+    floor, process = rules.floor, rules.process
     head = {
         "schema": SCHEMA,
         **{
             name: {
-                "run": run.meta["run"] if comparison.rules.turns is None else run.name,
+                "run": run.meta["run"] if rules.turns is None else run.name,
                 "path": str(run.path),
                 "device": run.meta["device"],
                 "environment": run.python,
@@ -117,43 +116,31 @@ def as_json(comparison: Comparison) -> str:
             for name, run in (("base", comparison.base), ("new", comparison.new))
         },
         "baseline": comparison.baseline,
-        "turns": comparison.rules.turns,
+        "turns": rules.turns,
         "geometric_mean": {
             "all": _mean_fields(comparison.mean),
             "backends": {name: _mean_fields(m) for name, m in comparison.means.items()},
         },
-        "noise_floor": (
-            None
-            if floor is None
-            else {
-                "started_utc": floor.started_utc,
-                "paired_noise_ratio": floor.paired_noise_ratio,
-                "run_noise_ratio": floor.run_noise_ratio,
-                "between_runs_ratio": floor.between_runs.ratio if floor.between_runs else None,
-                "starts": floor.starts,
-            }
-        ),
+        "noise_floor": floor
+        and {
+            **json_fields(floor, "started_utc", "paired_noise_ratio", "run_noise_ratio"),
+            "between_runs_ratio": floor.between_runs.ratio if floor.between_runs else None,
+            "starts": floor.starts,
+        },
         "process_noise": {"ratio": process.spread.ratio, "source": process.source},
         "environment_differences": [one._asdict() for one in comparison.differences],
-        "gate": (
-            None
-            if result is None
-            else {
-                "margins": dict(result.gate.margins),
-                "fail_on_undecided": result.gate.fail_on_undecided,
-                "passed": result.passed,
-                "outcome": result.outcome,
-                "idle": [
-                    {"metric": one.metric, "cases": one.cases, "reasons": dict(one.reasons)}
-                    for one in result.idle
-                ],
-                "regressions": [
-                    {"case": one.shown.case, "metric": one.metric, "verdict": one.verdict}
-                    for one in result.regressions
-                ],
-                "undecided": len(result.undecided),
-            }
-        ),
+        "gate": result
+        and {
+            "margins": dict(result.gate.margins),
+            "fail_on_undecided": result.gate.fail_on_undecided,
+            **json_fields(result, "passed", "outcome"),
+            "idle": [json_fields(one, "metric", "cases", "reasons") for one in result.idle],
+            "regressions": [
+                {"case": one.shown.case, **json_fields(one, "metric", "verdict")}
+                for one in result.regressions
+            ],
+            "undecided": len(result.undecided),
+        },
         "notes": list(comparison.notes),
     }
     cases = ",\n".join(json.dumps(_fields(found), allow_nan=False) for found in comparison.verdicts)
@@ -258,40 +245,28 @@ def _gate(result: GateResult) -> str:
 def _mean_fields(mean: Interval | None) -> Mapping[str, Any] | None:
     if mean is None:
         return None
-    bounds = {"low": _finite(mean.low), "high": _finite(mean.high)}
-    return {"ratio": mean.value, **bounds, "cases": mean.units}
+    return {"ratio": mean.value, **json_fields(mean, "low", "high"), "cases": mean.units}
 
 
 def _fields(found: CaseVerdict) -> dict[str, Any]:
-    base, new = found.base, found.new
+    sides = {"base": found.base, "new": found.new}
     return {
         "case": found.shown.case,
-        "base_case": base.case if base else None,
-        "backend": found.shown.backend,
-        "exactness": found.shown.exactness,
+        "base_case": found.base.case if found.base else None,
+        **json_fields(found.shown, "backend", "exactness"),
         **{axis: found.shown.problem.get(axis) for axis in AXES if axis != "run"},
         "metric": found.metric,
         "unit": UNITS.get(found.metric),
-        "verdict": found.verdict,
-        "reasons": list(found.reasons),
-        "ratio": _finite(found.ratio),
-        "low": _finite(found.low),
-        "high": _finite(found.high),
-        "margin_ratio": _finite(found.margin_ratio),
-        "base": _finite(found.base_value),
-        "new": _finite(found.new_value),
-        "paired": found.paired,
-        "p_value": _finite(found.p_value),
-        "base_status": base.status if base else None,
-        "new_status": new.status if new else None,
-        "base_reason": base.reason if base else None,
-        "new_reason": new.reason if new else None,
+        **json_fields(found, "verdict", "reasons", "ratio", "low", "high", "margin_ratio"),
+        **{
+            name.removesuffix("_value"): value
+            for name, value in json_fields(found, "base_value", "new_value").items()
+        },
+        **json_fields(found, "paired", "p_value"),
+        **{f"{side}_status": one and one.status for side, one in sides.items()},
+        **{f"{side}_reason": one and one.reason for side, one in sides.items()},
         **{
             f"{side}_decode": decode.fields(one) if found.metric == "latency" else None
-            for side, one in (("base", base), ("new", new))
+            for side, one in sides.items()
         },
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if isfinite(value) else None

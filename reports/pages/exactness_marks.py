@@ -27,7 +27,7 @@ FIELDS = (
         "note",
         "picture",
     ),
-    *("table", "columns", "rows", "panels", "series", "lines", "backend", "group", "label"),
+    *("table", "columns", "rows", "cell", "panels", "series", "lines", "backend", "group", "label"),
 )
 """What people read of blocks and cards, and what holds it."""
 

@@ -213,20 +213,9 @@ def _drawn(
 
 def transposed(table: Table) -> Table:
     """The same cells with rows for columns, for narrow pages."""
-    rows = zip(*(row[1:] for row in table.rows), strict=True)
-
-    def turned(place: tuple[int, int]) -> tuple[int, int]:
-        return place[1] - 1, place[0] + 1
-
-    return replace(
-        table,
-        columns=(table.columns[0], *(row[0] for row in table.texts)),
-        rows=tuple((name, *row) for name, row in zip(table.columns[1:], rows, strict=True)),
-        strong=frozenset(turned(place) for place in table.strong if place[1]),
-        failed=frozenset(turned(place) for place in table.failed if place[1]),
-        verdicts={turned(place): look for place, look in table.verdicts.items() if place[1]},
-        cases={turned(place): key for place, key in table.cases.items() if place[1]},
-    )
+    rows = zip(table.columns[1:], *(row[1:] for row in table.rows), strict=True)
+    names = (table.columns[0], *(row[0] for row in table.texts))
+    return replace(table, columns=names, rows=tuple(rows))
 
 
 def _section(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:

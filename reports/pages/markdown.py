@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from ..elements import Block, Card, Table, Text
+from ..elements import Block, Card, Marked, Table, Text
 from ..formatting import markdown_cell, markdown_grid
 from .report import SUMMARY, Part, Report
 from .run_titles import page_title, questions
@@ -135,11 +135,13 @@ def _block(block: Block, *, with_numbers: bool) -> list[str]:
 
 
 def _table(table: Table, title: str = "") -> str:
-    rows = [[markdown_cell(cell) for cell in row] for row in table.texts[:MOST_ROWS]]
-    for row, column in table.strong:
-        if row < len(rows):
-            rows[row][column] = f"**{rows[row][column] or ' '}**"
+    rows = [list(map(_cell, row)) for row in table.cells[:MOST_ROWS]]
     columns = list(map(markdown_cell, table.columns))
     text = markdown_grid(columns, rows, right=table.numbers)
     more = f"\n\n{len(table.rows) - MOST_ROWS} more rows." if len(table.rows) > MOST_ROWS else ""
     return f"{title}{text}{more}"
+
+
+def _cell(cell: Marked) -> str:
+    text = markdown_cell(cell.text)
+    return f"**{text or ' '}**" if cell.strong else text

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 
 from ...harness.files.printable import visible
-from ..elements import Bars, Block, Figure, Maps, Table, Text, WallChart
+from ..elements import Bars, Block, Figure, Maps, Marked, Table, Text, WallChart
 from .terminal_table import TerminalTable
 
 MOST_ROWS = 60
@@ -39,10 +39,7 @@ def safe(text: str) -> str:
 
 def grid(table: Table) -> TerminalTable:
     numbers = table.numbers
-    rows = [
-        [_cell(table, (line, place), cell) for place, cell in enumerate(row)]
-        for line, row in enumerate(table.texts[:MOST_ROWS])
-    ]
+    rows = [list(map(_cell, row)) for row in table.cells[:MOST_ROWS]]
     if len(table.rows) > MOST_ROWS:
         more = f"{len(table.rows) - MOST_ROWS} more rows"
         rows.append([more, *[""] * (len(table.columns) - 1)])
@@ -50,6 +47,6 @@ def grid(table: Table) -> TerminalTable:
     return TerminalTable(columns, rows, right={columns[place] for place in numbers})
 
 
-def _cell(table: Table, place: tuple[int, int], cell: str) -> str:
-    look = "bold" if place in table.strong else LOOKS.get(table.verdicts.get(place, ""), "")
-    return f"[{look}]{safe(cell)}[/]" if look else safe(cell)
+def _cell(cell: Marked) -> str:
+    look = "bold" if cell.strong else LOOKS.get(cell.verdict or "", "")
+    return f"[{look}]{safe(cell.text)}[/]" if look else safe(cell.text)

@@ -14,7 +14,7 @@ from ..data.row_groups import (
     value_text,
 )
 from ..data.run_meta import Meta
-from ..elements import Block, Table, note, table_of
+from ..elements import Block, Marked, Table, note, table_of
 from ..formatting import STATUS_WORDS, kernel_text
 from . import Subject
 from ._reproduce import command
@@ -86,12 +86,15 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
     yield Table(
         title="All cases",
         columns=columns,
-        rows=tuple(lines),
-        cases={(place, 0): case_key(row) for place, row in enumerate(known)},
-        failed=frozenset(
-            (place, columns.index("status"))
-            for place, row in enumerate(known)
-            if row["status"] != "ok"
+        rows=tuple(
+            (
+                Marked(cell=cells[0], case=case_key(row)),
+                *(
+                    Marked(cell=cell, failed=name == "status" and row["status"] != "ok")
+                    for name, cell in zip(columns[1:], cells[1:], strict=True)
+                ),
+            )
+            for row, cells in zip(known, lines, strict=True)
         ),
         tools=True,
     )

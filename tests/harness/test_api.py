@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import attnbench
-from tests.conftest import ROOT, environment, ran
+from tests.conftest import ROOT, environment, ran, wait_for
 from tests.made_runs import fake_run, quickstart
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
@@ -129,9 +129,7 @@ def started(folder: Path, code: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", code], cwd=folder, env=environment(), stdout=-1, stderr=-1, text=True
     )
-    deadline = time.monotonic() + 120
-    while not list(folder.glob("results/2*/logs/worker-1.log")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for(lambda: list(folder.glob("results/2*/logs/worker-1.log")))
     time.sleep(0.5)
     return process
 

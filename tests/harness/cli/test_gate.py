@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import psutil
@@ -13,7 +12,7 @@ from attnbench.harness.cli import gate
 from attnbench.harness.cli.gate import Checkouts, Settings
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.store import run_store as store
-from tests.conftest import command_line, environment, ran
+from tests.conftest import command_line, environment, ran, wait_for
 from tests.github.test_action import COMPUTE, FAST, REFUSES, SCENARIO, SLOW, results
 from tests.made_runs import case, problem
 
@@ -103,9 +102,7 @@ def test_a_gate_that_is_ended_ends_what_it_runs_and_removes_its_worktree(tmp_pat
     measuring_both = subprocess.Popen(
         command_line(*words), cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_for((tmp_path / "pid").exists)
     measuring = psutil.Process(int((tmp_path / "pid").read_text()))
     assert (tmp_path / "out" / "base-checkout").exists()
     measuring_both.send_signal(signal.SIGTERM)

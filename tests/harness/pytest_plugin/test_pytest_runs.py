@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from attnbench.harness.process.device_lock import device_lock
-from tests.conftest import command_line, ran
+from tests.conftest import command_line, ran, wait_for
 from tests.harness.pytest_plugin.child_pytest import TINY, child, rows, runs, scenario, start
 
 pytestmark = pytest.mark.long
@@ -156,9 +156,7 @@ def test_a_busy_device_is_an_error_in_words_and_can_be_waited_for(tmp_path):
     with device_lock("cpu", wait=True, check=lambda: None):
         done = child(tmp_path, "tiny.yaml")
         waiting = start(tmp_path, "tiny.yaml", "--attnbench-wait")
-        deadline = time.monotonic() + 60
-        while not psutil.Process(waiting.pid).children() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_for(psutil.Process(waiting.pid).children)
         time.sleep(1)
         assert waiting.poll() is None
         assert not runs(tmp_path)
@@ -184,9 +182,7 @@ def test_a_signal_during_a_measurement_leaves_rows_and_no_process(
     monkeypatch.setenv("HANGS_IN", str(tmp_path / "hangs"))
     scenario(tmp_path, TINY.replace("[fused, sdpa]", "[fused, hangs]"))
     process = start(tmp_path, "tiny.yaml")
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "hangs").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for((tmp_path / "hangs").exists)
     workers = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(number)
     output, _ = process.communicate(timeout=120)

@@ -1,9 +1,15 @@
 """From text, options and data to a scenario, and from it to problems."""
 
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
 
+from attnbench.harness.cases.case import case_of
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.scenario import Plan, Scenario, from_axes, from_mapping, from_text
+from attnbench.harness.scenario import Plan, Scenario, from_axes, from_mapping, from_text, load
+from attnbench.harness.scenario.fields import Axes, ExtraCase
+from attnbench.harness.scenario.selection import Selection, select, walls_of
 from attnbench.impls import Problem
 from attnbench.impls.problem import AXES
 
@@ -110,3 +116,82 @@ def test_what_run_json_holds_is_plain_and_resolved() -> None:
         "cases": [{"seq_len": 4096}],
     }
     assert (resolved["plan"]["budget_s"], resolved["limits"]["timeout_s"]) == (2.0, 60.0)
+
+
+def test_the_table_has_every_field_of_a_problem() -> None:
+    assert set(AXES) == {field.name for field in fields(Problem)}
+
+
+def test_the_models_have_a_field_for_every_axis() -> None:
+    assert list(Axes.model_fields) == list(AXES)
+    assert list(ExtraCase.model_fields) == ["device", *AXES]
+    wide = [name for name, axis in AXES.items() if axis.scenario_wide]
+    assert [name for name in Scenario.model_fields if name in AXES] == wide
+    for name in wide:
+        assert Scenario.model_fields[name].default == AXES[name].given
+
+
+WALLS = {"name": "mine", "question": "What?", "backends": ["naive", "fused"], "find_wall": True}
+
+
+def wall_ids(grid: dict, **fields: object) -> list[str]:
+    return [
+        wall.id for wall in walls_of(from_mapping({**WALLS, "grid": grid, **fields}, "here"), "cpu")
+    ]
+
+
+def test_there_is_a_wall_for_each_backend_and_combination_whatever_the_lengths() -> None:
+    found = wall_ids({"seq_len": [512, 1024, 4096], "d_model": 512, "heads": [1, 8]})
+    assert found == [
+        f"wall-{backend}-b1-d512-h{heads}-fp32-forward-core"
+        for heads in (1, 8)
+        for backend in ("naive", "fused")
+    ]
+
+
+def test_a_grid_without_lengths_has_walls_alone() -> None:
+    scenario = from_mapping({**WALLS, "grid": {"d_model": 512, "heads": 8}}, "here")
+    assert scenario.problem_groups("cpu") == ([], 0)
+    assert len(walls_of(scenario, "cpu")) == scenario.count("cpu") == 2
+
+
+def test_fixed_keys_and_alignment_stay_with_the_wall() -> None:
+    aligned = {"causal": True, "causal_align": "bottom_right"}
+    found = wall_ids(
+        {"d_model": 64, "heads": 1, "kv_seq_len": [1, 64], **aligned}, backends="naive"
+    )
+    assert found == [
+        f"wall-naive-b1-kv{kv}-d64-h1-fp32-causal_bottom_right-forward-core" for kv in (1, 64)
+    ]
+
+
+NAMES = ("fused", "linformer[rank=16]", "linformer[rank=32]")
+SHAPE = {"seq_len": "64", "d_model": "32", "heads": "2"}
+TEXT = "name: a\nquestion: b?\ngrid: {seq_len: 64, d_model: 32, heads: 2}\n"
+
+
+@pytest.mark.parametrize(
+    "given", ['["fused", "linformer[rank=16,32]"]', "\n- fused\n- linformer[rank=16,32]"]
+)
+def test_several_values_are_several_backends_in_a_file(tmp_path: Path, given: str) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(f"{TEXT}backends: {given}\nbaseline: linformer[rank=16]\n")
+    assert load(file).backends == NAMES
+
+
+def test_they_are_told_apart_in_cases_and_can_be_selected() -> None:
+    scenario = from_axes({**SHAPE, "backends": "fused,linformer[rank=16,32]"})
+    assert scenario.backends == NAMES
+    cases = select(scenario, "cpu", Selection()).cases
+    assert [case.fields().get("parameters") for case in cases] == [None, {"rank": 16}, {"rank": 32}]
+    assert cases[1].id == "linformer[rank=16]-b1-n64-d32-h2-fp32-forward-core"
+    assert [case_of(case.fields()) for case in cases] == cases
+    for pattern in ("linformer[rank=32]", "[rank=32]-b1", cases[2].id):
+        assert select(scenario, "cpu", Selection(only=(pattern,))).cases == [cases[2]]
+
+
+def test_what_a_backend_does_not_take_is_refused_at_its_place() -> None:
+    with pytest.raises(BadInput) as refused:
+        from_axes({**SHAPE, "backends": "naive,linformer[depth=2]"})
+    assert "no parameter 'depth'; there are: rank (int)" in str(refused.value)
+    assert "\n" not in str(refused.value)

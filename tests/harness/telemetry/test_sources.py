@@ -11,8 +11,9 @@ from attnbench.harness.telemetry.sources import (
     PERIOD_S,
     busy_ratio,
 )
+from tests.conftest import wait_for
 from tests.fakes.nvml.driver import H100, UUID
-from tests.harness.telemetry.telemetry_lines import headers_of, lines_of, samples_of, wait_for
+from tests.harness.telemetry.telemetry_lines import headers_of, lines_of, samples_of
 
 MIB = 1 << 20
 UNSUPPORTED = "nvmlDeviceGetPowerUsage: this GPU does not offer it"

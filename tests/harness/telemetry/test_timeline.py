@@ -8,8 +8,8 @@ import sys
 import psutil
 import pytest
 
-from tests.conftest import environment
-from tests.harness.telemetry.telemetry_lines import samples_of, wait_for
+from tests.conftest import environment, wait_for
+from tests.harness.telemetry.telemetry_lines import samples_of
 
 PARENT = """
 import signal, sys, time

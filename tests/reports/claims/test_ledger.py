@@ -122,7 +122,7 @@ def test_findings_count_where_no_case_has_a_row(tmp_path: Path) -> None:
 def lines_of(runs: Sequence[Run], meta: Meta) -> list[tuple[str, ...]]:
     found = ledgers(load.rows_of(runs), meta)
     return [
-        line for claims in found.values() for table in page.tables(claims) for line in table.rows
+        line for claims in found.values() for table in page.tables(claims) for line in table.texts
     ]
 
 

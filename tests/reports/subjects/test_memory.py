@@ -81,4 +81,4 @@ def test_equal_bytes_share_the_first_place(tmp_path: Path) -> None:
     )
     assert isinstance(card.picture, Table)
     assert len(card.picture.rows) == 2
-    assert len(card.picture.strong) == 3
+    assert sum(cell.strong for row in card.picture.cells for cell in row) == 3

@@ -73,4 +73,7 @@ def test_it_stands_first_with_each_case_and_its_ratio(tmp_path: Path) -> None:
     first, second = card.picture.texts
     assert first == ("N\xa0=\xa0256", "wrong result", "")
     assert second[-1].endswith(", sdpa")
-    assert card.picture.failed == {(0, 1)}
+    assert [[one.failed for one in row] for row in card.picture.cells] == [
+        [False, True, False],
+        [False] * 3,
+    ]

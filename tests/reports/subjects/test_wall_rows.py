@@ -125,4 +125,4 @@ def test_memory_beside_the_peak_is_in_the_line_and_in_the_cell(tmp_path: Path) -
         for one in cases
     ]
     (table,) = tables_of(list(subject_of(subject, write_run(tmp_path, cases, rows)).blocks))
-    assert table.rows[0][-1] == "12 MiB"
+    assert table.texts[0][-1] == "12 MiB"
