@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Sequence
 from math import isfinite, isnan
+from typing import Any
 
 import humanize
 
@@ -199,6 +200,15 @@ def times_text(value: float | None, low: float | None = None, high: float | None
     if value is None or not isfinite(value):
         return Number("")
     return Number(f"{number_text(value)} times{ratio_range_text(low, high)}")
+
+
+def json_fields(of: object, *names: str) -> dict[str, Any]:
+    """Attributes for an object of JSON; a number that is not finite is null."""
+    found = {name: getattr(of, name) for name in names}
+    return {
+        name: None if isinstance(value, float) and not isfinite(value) else value
+        for name, value in found.items()
+    }
 
 
 def list_text(items: Sequence[str], most: int | None = None) -> str:

@@ -7,7 +7,7 @@ has a single one, and runs, if the two were measured at different times.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, expm1, hypot, isfinite, log, log1p, nan
 
 from ..harness.stats.contrasts import (
@@ -90,11 +90,13 @@ class Ratio:
 class Noise:
     """What the samples of two cases do not show: how much processes and runs differ on the device.
 
-    `between_runs`: None if that is not known.
+    `between_runs`: None if that is not known. `pairs`: how much the ratio of two cases of the same
+    blocks differs from process to process, learnt from all pairs of a run.
     """
 
     process: ProcessNoise = ASSUMED
     between_runs: Spread | None = None
+    pairs: Spread | None = None
 
     def of_processes(self, *, disturbed: bool) -> Spread:
         """As was learnt, more if other work disturbed one of the two."""
@@ -109,6 +111,8 @@ class Noise:
         """
         if one_process:
             contrast = contrast.with_effect(self.of_processes(disturbed=disturbed))
+        elif not contrast.denominator:
+            contrast = replace(contrast, prior=self.pairs)
         if other_run and self.between_runs is not None:
             contrast = contrast.with_effect(self.between_runs)
         return contrast
@@ -139,7 +143,9 @@ def noise_of(row: Row) -> Noise:
         process = ProcessNoise(spread=spread, source=row["process_noise_source"])
     runs = row.get("between_runs_ratio")
     between = None if runs is None else assumed_spread(runs, row["between_runs_degrees"] or MANY)
-    return Noise(process=process, between_runs=between)
+    ratio = row.get("pair_noise_ratio")
+    pairs = None if ratio is None else assumed_spread(ratio, row["pair_noise_degrees"])
+    return Noise(process=process, between_runs=between, pairs=pairs)
 
 
 def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
@@ -160,7 +166,7 @@ def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
     if contrast is not None:
         assumed = noise.between_runs or assumed_spread(ASSUMED_RATIO)
         interval = (
-            Noise(process=noise.process, between_runs=assumed)
+            replace(noise, between_runs=assumed)
             .in_contrast(
                 contrast, one_process=one_process, other_run=other_run, disturbed=is_disturbed
             )

@@ -142,17 +142,13 @@ def advise(
 def _print(advice: "Advice") -> None:
     from ...reports.advise.sentences import about, headline, run_commands
     from ...reports.advise.tables import blocks
-    from ...reports.elements import Text
-    from ...reports.pages.terminal_blocks import render_block
-    from ..terminal.progress import echo, say
+    from ..cli.tables import show
+    from ..terminal.progress import say
 
     say(headline(advice))
     say(about(advice))
-    for block in blocks(advice):
-        if not isinstance(block, Text):
-            typer.echo("")
-        for part in render_block(block):
-            echo(part)
+    typer.echo("")
+    show(blocks(advice))
     if advice.is_doubtful:
         say("What measures these choices again, in several processes:")
         for command in run_commands(advice):

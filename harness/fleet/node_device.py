@@ -37,6 +37,10 @@ from ..studies.attachments import Tried
 from .remote import File, NodeWanted, Opened, Predicted, Remark, Running, Said
 from .shipping import Content, ShippedFolder
 
+SHARED_CORES = "ATTNBENCH_TEST_SHARED_CORES"
+"""Only for tests of what is around measuring: several devices may be open on the cores of one host,
+each with a lock of its own. What they measure disturbs each other.
+"""
 SAID_EVERY_S = 1.0  # messages are work beside what is measured
 
 
@@ -73,11 +77,7 @@ class NodeDevice:
         return {"host": platform.node(), "kind": kind, "fingerprint": fingerprint()}
 
     def open(self, wanted: NodeWanted) -> Opened:
-        """Lock the device and start its first workers. Raises Refusal.
-
-        `wanted.shared_cores`: several may be open on the cores of one host, each with a lock of
-        its own. What they measure disturbs each other: only for tests of what is around it.
-        """
+        """Lock the device and start its first workers. Raises Refusal."""
         for package, extra in wanted.needs:
             if find_spec(package) is None:
                 raise EnvironmentUnmet(
@@ -100,7 +100,7 @@ class NodeDevice:
         if (name := environment["device_uuid"]) is not None:
             refuse_shared(name)
         name = name or worker.ready["device"]
-        if wanted.shared_cores:
+        if os.environ.get(SHARED_CORES):
             name = f"{name}-{os.getpid()}"
         enter(device_lock(name, wait=wanted.wait, check=self._signals.check))
         place = Path(tempfile.gettempdir())

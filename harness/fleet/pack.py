@@ -1,6 +1,5 @@
 """What the fleet pack adds to the command line: `attnbench merge`, and `attnbench run --on ray`."""
 
-import os
 from dataclasses import replace
 from enum import StrEnum
 from importlib.util import find_spec
@@ -20,10 +19,6 @@ if TYPE_CHECKING:
     from ..cases.expected_time import Forecast
     from ..cli.dry_run import DryRun
     from ..run.engine import RunOptions
-
-
-SHARED_CORES = "ATTNBENCH_TEST_SHARED_CORES"
-"""Only for tests of what is around measuring: a host may be several devices."""
 
 
 class Engine(StrEnum):
@@ -99,7 +94,6 @@ def opted(
         address=address or "auto",
         devices=devices,
         device_kind=device_kind,
-        shared_cores=bool(os.environ.get(SHARED_CORES)),
     )
     return replace(options, engine=Elsewhere(cluster.open))
 

@@ -22,14 +22,11 @@ START = "start one with: ray start --head"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayCluster:
-    """`devices`: how many to measure on; None for all of one kind. `shared_cores`: only for tests,
-    see NodeDevice.open.
-    """
+    """`devices`: how many to measure on; None for all of one kind."""
 
     address: str = "auto"
     devices: int | None = None
     device_kind: str | None = None
-    shared_cores: bool = False
 
     @contextmanager
     def open(self, wanted: NodeWanted, check: Callable[[], None]) -> Iterator[RayFleet]:
@@ -37,12 +34,8 @@ class RayCluster:
         with connected(self.address):
             nodes = ray.nodes()
             seats = seats_of(nodes, wanted.device)
-            wanted = replace(
-                wanted,
-                # nothing is left to Ray's hiding of GPUs
-                device="cuda" if seats[0].gpus else "cpu",
-                shared_cores=self.shared_cores,
-            )
+            # nothing is left to Ray's hiding of GPUs
+            wanted = replace(wanted, device="cuda" if seats[0].gpus else "cpu")
             fleet = RayFleet(wanted, check, [node["NodeID"] for node in nodes])
             try:
                 looked = fleet.look(seats)

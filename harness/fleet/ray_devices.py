@@ -29,7 +29,7 @@ from ..run.studies import OPEN_S, Told
 from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
 from ..studies.attachments import Tried
-from .node_device import DeviceActor
+from .node_device import SHARED_CORES, DeviceActor
 from .ray_seats import RESOURCE, Looked, Seat, other_code, seats_of
 from .remote import Done, Gone, Lost, Message, NodeWanted, Opened, Ready, Remark
 from .shipping import Content
@@ -84,7 +84,7 @@ class RayFleet:
         """`nodes`: the ids of those that are there; later ones join."""
         self.opened: dict[int, Opened] = {}
         self.remarks: list[str] = []
-        if wanted.shared_cores:
+        if os.environ.get(SHARED_CORES):
             self.remarks.append("devices share the cores of a host: no time of this run counts")
         self._wanted = wanted
         self._check = check

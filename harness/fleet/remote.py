@@ -17,7 +17,6 @@ from ..run.environments import Environments
 class NodeWanted:
     """How to open a device. `device`: cpu, cuda or auto. `settings`: of environment.SETTINGS, as
     they are where the run was started. `needs`: packages, each with the extra that brings it.
-    `shared_cores`: only for tests, see `NodeDevice.open`.
     """
 
     device: str
@@ -26,7 +25,6 @@ class NodeWanted:
     wait: bool = False
     settings: Mapping[str, str]
     needs: Sequence[tuple[str, str]] = ()
-    shared_cores: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

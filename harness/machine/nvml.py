@@ -175,6 +175,16 @@ def clock_event_mask(gpu: Gpu) -> Reading:
     return mask.map(lambda bits: int(bits) & KNOWN_REASONS)
 
 
+BOARD_READINGS: dict[str, Callable[[Gpu], Reading]] = {
+    "sm_clock_mhz": sm_clock_mhz,
+    "memory_clock_mhz": memory_clock_mhz,
+    "temperature_c": temperature_c,
+    "power_w": power_w,
+    "clock_event_mask": clock_event_mask,
+}
+"""Of the whole board, also for an instance of it (MIG), by their columns."""
+
+
 def memory_info(gpu: Gpu) -> Reading:
     """Version 2 of NVML's struct: `used` leaves out what the driver reserves."""
     return gpu.query("nvmlDeviceGetMemoryInfo", version=getattr(gpu.nvml, "nvmlMemory_v2", None))

@@ -3,15 +3,7 @@
 They are the whole board's, also if an instance of it (MIG) is watched.
 """
 
-from ..machine.nvml import (
-    Device,
-    Gpu,
-    Reading,
-    clock_event_mask,
-    memory_clock_mhz,
-    sm_clock_mhz,
-    temperature_c,
-)
+from ..machine.nvml import BOARD_READINGS, Device, Gpu, Reading
 from . import Readings, Watch, gpu_window
 
 MEASURES = ("utilization", "energy")
@@ -25,12 +17,6 @@ COLUMNS = {
     ),
     "power_throttled_s": "how long the power limit held the clocks down during the window",
     "sync_boost_throttled_s": "how long other GPUs of a sync boost group held the clocks down",
-}
-AT_END = {
-    "sm_clock_mhz": sm_clock_mhz,
-    "memory_clock_mhz": memory_clock_mhz,
-    "temperature_c": temperature_c,
-    "clock_event_mask": clock_event_mask,
 }
 THROTTLED_FIELDS = {"power_throttled_s": 74, "sync_boost_throttled_s": 76}
 """nvml.h, NVML_FI_DEV_PERF_POLICY_POWER and _SYNC_BOOST, in ns.
@@ -48,7 +34,8 @@ def watch(device: Device) -> Watch:
 
 
 def at_end(gpu: Gpu) -> Columns:
-    return {name: reading(gpu) for name, reading in AT_END.items()} | throttled_s(gpu)
+    found = {name: read(gpu) for name, read in BOARD_READINGS.items() if name in COLUMNS}
+    return found | throttled_s(gpu)
 
 
 def read(gpu: Gpu, start: Columns, end: Columns) -> Readings:

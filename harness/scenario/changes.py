@@ -181,17 +181,42 @@ def real_values(value: Any, aliases: Mapping[str, str]) -> Any:
 def apply(document: Document, changes: Iterable[str | Change]) -> None:
     """Set fields, text given as grid.seq_len=[512,1k]; whether they exist is checked later.
 
-    Raises BadInput.
+    Of changes given as text the order does not count: a field as a whole, such as plan, is set
+    before its parts. Raises BadInput, also for a field that two of them set.
     """
     problems: list[str] = []
+    given: list[Change] = []
+    places: dict[Keys, str] = {}
     for change in changes:
         try:
-            apply_one(document, change if isinstance(change, Change) else change_of(change))
+            if isinstance(change, Change):
+                apply_one(document, change)
+                continue
+            asked = change_of(change)
+            other = places.setdefault(keys_of(asked), asked.place)
+            if other is not asked.place:
+                raise BadInput(
+                    f"{asked.place}: {other} sets {asked.path} already; wanted it once; remove one"
+                )
+            given.append(asked)
+        except BadInput as error:
+            problems += error.problems
+    for asked in sorted(given, key=lambda one: len(keys_of(one))):
+        try:
+            apply_one(document, asked)
         except BadInput as error:
             problems += error.problems
     if problems:
         raise BadInput(*problems)
     expand_aliases(document)
+
+
+def keys_of(change: Change) -> Keys:
+    """Where it goes, by our names."""
+    keys = change.path.split(".")
+    if keys[0] in ("grid", "watch"):
+        keys[-1] = ALIASES.get(keys[-1], keys[-1])
+    return tuple(keys)
 
 
 def change_of(text: str) -> Change:
@@ -208,20 +233,18 @@ def change_of(text: str) -> Change:
 
 def apply_one(document: Document, change: Change) -> None:
     """Raises BadInput for a field of what has none."""
-    place, keys = change.place, change.path.split(".")
-    if keys[0] in ("grid", "watch"):
-        keys[-1] = ALIASES.get(keys[-1], keys[-1])
+    place, keys = change.place, keys_of(change)
     if len(keys) > 1 and keys[0] == "plan" and isinstance(document.data.get("plan"), str):
         document.replace(("plan",), Fields(like=document.data["plan"]), document.place(("plan",)))
     for depth in range(1, len(keys)):
-        inner = value_at(document.data, above := tuple(keys[:depth]))
+        inner = value_at(document.data, above := keys[:depth])
         if inner is None:
             document.replace(above, Fields(), place)
         elif not isinstance(inner, dict):
-            name = ".".join(above)
+            name = ".".join(map(str, above))
             option = "--set " if place.startswith("--set") else ""
             raise BadInput(
                 f"{place}: {name} has no fields of its own; wanted one value for all of it; use"
                 f" {option}{name}=..."
             )
-    document.replace(tuple(keys), change.value, place)
+    document.replace(keys, change.value, place)

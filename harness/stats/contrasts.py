@@ -16,6 +16,7 @@ from .intervals import (
     centre_of,
     dependence,
     log_ratios,
+    ranks_reach,
     t_quantile,
     units_of,
     variance,
@@ -28,6 +29,13 @@ Draws may be far from normal, and no mean makes them more so: equal exponential 
 apart than 96.5 % of normal ones in 5.7 % of cases.
 """
 MANY = 1e6  # degrees of freedom of what is taken to be known
+LEAST_DEGREES = 1e-3  # variances that differ so much say nothing of another one
+FEWEST_VARIANCES = 3  # from which others are foreseen: how much two differ says too little
+MOST_PRIOR_DEGREES = 10.0
+"""The most that other pairs count: the processes of a run are the same few for all of them.
+
+If a process slows a backend down at every length alike, six lengths show that once, not six times.
+"""
 MOST_LOG = 700.0  # its exponential is still finite
 
 
@@ -64,19 +72,53 @@ def assumed_spread(ratio: float, degrees: float = MANY) -> Spread:
     return Spread(sd=sd, degrees=degrees)
 
 
+def foreseen_spread(variances: Sequence[tuple[float, float]]) -> Spread | None:
+    """What the variances of some pairs, each with its degrees of freedom, say of another one.
+
+    The true variances are taken to follow a scaled inverse chi-square distribution, fitted by the
+    moments of their logarithms (Smyth 2004, Statistical Applications in Genetics and Molecular
+    Biology 3(1), 3): the more the pairs differ, the fewer degrees of freedom they are worth. None
+    with too few of them.
+    """
+    known = [(square, degrees) for square, degrees in variances if square > 0 and degrees > 0]
+    if len(known) < FEWEST_VARIANCES:
+        return None
+    from scipy.optimize import brentq
+    from scipy.special import digamma, polygamma
+
+    def log_bias(degrees: float) -> float:
+        """Of the logarithm of a variance with so many degrees of freedom."""
+        return float(digamma(degrees / 2)) - log(degrees / 2)
+
+    logs = [log(square) - log_bias(degrees) for square, degrees in known]
+    sampling = fmean(float(polygamma(1, degrees / 2)) for _, degrees in known)
+    excess = variance(logs) - sampling  # by how much the true variances differ
+
+    def unexplained(degrees: float) -> float:
+        return float(polygamma(1, degrees / 2)) - excess
+
+    most_differ, all_alike = unexplained(LEAST_DEGREES) < 0, unexplained(MANY) > 0
+    degrees = LEAST_DEGREES if most_differ else MANY if all_alike else None
+    degrees = degrees or brentq(unexplained, LEAST_DEGREES, MANY)
+    sd = exp((fmean(logs) + log_bias(degrees)) / 2)
+    return Spread(sd=sd, degrees=min(degrees, MOST_PRIOR_DEGREES))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
     """A quantity of two cases, compared on the log scale: logarithms of the independent units.
 
     Paired: `numerator` has the log-ratios and `denominator` is empty. Unpaired: the units of each
     side. `reason` as in Interval, of one process only. `effects`: what the units do not include;
-    either side draws it on its own.
+    either side draws it on its own. `prior`: how much the units of other pairs vary, which is
+    evidence of how much those of this one do.
     """
 
     numerator: tuple[float, ...]
     denominator: tuple[float, ...] = ()
     reason: str = ""
     effects: tuple[Spread, ...] = ()
+    prior: Spread | None = None
 
     @property
     def log_ratio(self) -> float:
@@ -90,11 +132,14 @@ class Contrast:
         """As ratio_interval if paired; else Welch's t (1947).
 
         Its sides may differ in spread and number; their distributions are taken to have one shape.
+        With a `prior`, and too few processes for ranks: the moderated t of Smyth (2004).
         """
         units = len(self.numerator) + len(self.denominator)
         centre = self.log_ratio
         error, degrees = self._error()
-        if not (self.denominator or self.effects or self.reason) and degrees > 0:
+        moderated = self.prior is not None and not ranks_reach(units, CONFIDENCE)
+        by_units = not (self.denominator or self.effects or self.reason or moderated)
+        if by_units and degrees > 0:
             low, high = bounds_of(self.numerator, CONFIDENCE, of_processes=True)
         else:
             level = SINGLE_LEVEL if self.effects else CONFIDENCE
@@ -141,11 +186,24 @@ class Contrast:
         if min(map(len, sides)) < 2:
             return nan, 0.0
         widen = dependence if self.reason else lambda side: 1.0
-        shares = [(variance(side) / len(side) * widen(side), len(side) - 1.0) for side in sides]
+        shares = [
+            (self._variance(side) / len(side) * widen(side), self._degrees(side)) for side in sides
+        ]
         shares += [(2 * effect.sd**2, effect.degrees) for effect in self.effects]
         total = sum(share for share, _ in shares)
         doubt = sum(share**2 / degrees for share, degrees in shares)
         return sqrt(total), total**2 / doubt if doubt > 0 else sum(map(len, sides)) - len(sides)
+
+    def _degrees(self, side: Sequence[float]) -> float:
+        return len(side) - 1.0 + (self.prior.degrees if self.prior else 0.0)
+
+    def _variance(self, side: Sequence[float]) -> float:
+        """Of a unit, between what this side and what other pairs show."""
+        own = variance(side)
+        if self.prior is None:
+            return own
+        squares = own * (len(side) - 1) + self.prior.sd**2 * self.prior.degrees
+        return squares / self._degrees(side)
 
 
 def paired_contrast(numerator: Samples, denominator: Samples) -> Contrast:

@@ -166,7 +166,7 @@ def bounds_of(logs: Sequence[float], level: float, *, of_processes: bool) -> tup
     and then t over ten of them covers the median in 86 % of runs instead of 96.5. With fewer
     processes than the level needs (six at 96.5 %), the interval spans them all and that of t.
     """
-    if of_processes and 1 - 2 * _tail(len(logs), 0) >= level:
+    if of_processes and ranks_reach(len(logs), level):
         return _rank_bounds(logs, level)
     centre, square = fmean(logs), variance(logs) / len(logs)
     if not of_processes:
@@ -177,6 +177,11 @@ def bounds_of(logs: Sequence[float], level: float, *, of_processes: bool) -> tup
     if not of_processes:
         return centre - reach, centre + reach
     return min(centre - reach, *logs), max(centre + reach, *logs)
+
+
+def ranks_reach(count: int, level: float) -> bool:
+    """Whether so many units span their median with this probability, however distributed."""
+    return 1 - 2 * _tail(count, 0) >= level
 
 
 def _rank_bounds(logs: Sequence[float], level: float) -> tuple[float, float]:

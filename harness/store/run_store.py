@@ -22,9 +22,8 @@ from ..files.safe_files import (
     temporary,
     write_whole,
 )
-from ..rows.record import Record
+from ..rows.record import Record, stored
 from ..rows.run_files import META, ROWS, SCHEMA, SUITE, read_meta, shown_path
-from ..rows.stored_row import stored
 
 LOGS, QUARANTINE, LOCK, LATEST = "logs", "quarantine", ".lock", "latest"
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{8}")

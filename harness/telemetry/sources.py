@@ -9,16 +9,12 @@ from typing import Any
 import psutil
 
 from ..machine.nvml import (
+    BOARD_READINGS,
     Device,
     Gpu,
     Reading,
-    clock_event_mask,
     latest_busy_ratio,
-    memory_clock_mhz,
     open_gpu,
-    power_w,
-    sm_clock_mhz,
-    temperature_c,
     used_bytes,
 )
 
@@ -30,15 +26,10 @@ MOST_CLOCK_S = 1e-3
 
 
 GPU_READINGS: dict[str, Callable[[Gpu], Reading]] = {
-    "sm_clock_mhz": sm_clock_mhz,
-    "memory_clock_mhz": memory_clock_mhz,
-    "temperature_c": temperature_c,
-    "power_w": power_w,
-    "clock_event_mask": clock_event_mask,
+    **BOARD_READINGS,
     "device_used_bytes": used_bytes,
     "kernel_busy_ratio": latest_busy_ratio,
 }
-OF_THE_BOARD = ("sm_clock_mhz", "memory_clock_mhz", "temperature_c", "power_w", "clock_event_mask")
 
 
 class GpuSource:
@@ -59,7 +50,7 @@ class GpuSource:
         self.gpu: Gpu | None
         self.gpu, self.reason = open_gpu(Device(uuid=uuid))
         shared = self.gpu is not None and self.gpu.board is not self.gpu
-        self.header = header("gpu", uuid, OF_THE_BOARD if shared else ())
+        self.header = header("gpu", uuid, BOARD_READINGS if shared else ())
 
     def begin(self, pids: Iterable[int]) -> None:
         """The device is the same for all processes."""

@@ -5,6 +5,7 @@ from math import isfinite
 from typing import Any
 
 from ...harness.stats.intervals import Interval
+from ..formatting import json_fields
 from .answer import Advice
 from .choices import Choice
 from .memory import Longest
@@ -23,11 +24,11 @@ def as_json(advice: Advice) -> str:
         "schema": SCHEMA,
         "answer": headline(advice),
         "sentences": list(beside_tables(advice)),
-        **_fields(asked, *names, "memory_bytes", "weight_bytes"),
+        **json_fields(asked, *names, "memory_bytes", "weight_bytes"),
         "max_seconds": dict(asked.max_seconds),
         "decisions": [
             {
-                **_fields(one, "phase", "context"),
+                **json_fields(one, "phase", "context"),
                 "attn_implementation": one.best.implementation.name if one.best else None,
                 "choices": [*map(_choice, one.choices)],
             }
@@ -37,17 +38,17 @@ def as_json(advice: Advice) -> str:
             {
                 "phase": phase,
                 "implementation": implementation.name,
-                **_fields(need, *of_need, "attention_bytes", "total_bytes", "at_most"),
+                **json_fields(need, *of_need, "attention_bytes", "total_bytes", "at_most"),
                 "source": need.words or None,
             }
             for phase, implementation, need in advice.needs
         ],
         "longest": [*map(_longest, advice.longest)],
         "traps": advice.traps,
-        "not_measured": [_fields(one, "layer", "count", "why") for one in advice.not_measured],
+        "not_measured": [json_fields(one, "layer", "count", "why") for one in advice.not_measured],
         "other_layers": dict(asked.others),
         "missing": [
-            {**_fields(one, "phase", "context"), "implementation": implementation.name}
+            {**json_fields(one, "phase", "context"), "implementation": implementation.name}
             for one in advice.missing
             for implementation in one.missing
         ],
@@ -69,8 +70,7 @@ def _choice(one: Choice) -> dict[str, Any]:
         "why_not": one.why_not or None,
         "against_fastest": against
         and {
-            **{name: _number(getattr(against, name)) for name in ("ratio", "low", "high")},
-            **_fields(against, "verdict", "reasons", "paired"),
+            **json_fields(against, "ratio", "low", "high", "verdict", "reasons", "paired"),
         },
         "layers": [*map(_cell, one.cells)],
     }
@@ -78,7 +78,7 @@ def _choice(one: Choice) -> dict[str, Any]:
 
 def _cell(cell: Cell) -> dict[str, Any]:
     return {
-        **_fields(cell.asked, "layer", "count"),
+        **json_fields(cell.asked, "layer", "count"),
         "status": cell.status,
         "reason": cell.reason or None,
         "call_ms": _interval(cell.time_ms),
@@ -97,7 +97,7 @@ def _longest(one: Longest) -> dict[str, Any]:
     return {
         "phase": one.phase,
         "attn_implementation": one.implementation.name,
-        **_fields(one, "context", "at_least"),
+        **json_fields(one, "context", "at_least"),
         "limit": one.limit if known else None,
         "found_by": one.found_by if known else None,
         "checked": one.checked or None,
@@ -106,15 +106,6 @@ def _longest(one: Longest) -> dict[str, Any]:
     }
 
 
-def _fields(of: Any, *names: str) -> dict[str, Any]:
-    return {name: getattr(of, name) for name in names}
-
-
 def _interval(found: Interval | None) -> dict[str, Any] | None:
-    if found is None or not isfinite(found.value):
-        return None
-    return {name: _number(getattr(found, name)) for name in ("value", "low", "high")}
-
-
-def _number(value: float) -> float | None:
-    return value if isfinite(value) else None
+    known = found is not None and isfinite(found.value)
+    return json_fields(found, "value", "low", "high") if known else None

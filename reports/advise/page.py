@@ -124,7 +124,6 @@ def _ratios(advice: Advice) -> DotPlot | None:
         rows=tuple(_dot_row(question(of), one, of.word_of_best) for of, one in asked),
         x_label="time against the fastest",
         band_ratio=DEFAULT_MARGIN["latency"],
-        description="Time in all layers against the fastest; the table has every number.",
         table=table_of(
             "Time against the fastest", asked, {"question": lambda of: question(of[0]), **CHOICE}
         ),
@@ -166,6 +165,12 @@ def _memory(advice: Advice) -> Figure | None:
     totals = {backend: found for backend, found in totals.items() if any(found)}
     budget = asked.memory_bytes
     named = f"{_named_below(advice)}; with the attention of one layer by each implementation"
+    series = (
+        Series(backend=name, kind="formula", x=tuple(map(float, contexts)), y=tuple(values))
+        for name, values in (lines | totals).items()
+    )
+    columns: dict[str, list[int | None]] = {CACHE: [need.cache_bytes for need in any_needs]}
+    columns |= {f"in all, {backend}": found for backend, found in totals.items()}
     return Figure(
         title="Memory over the context",
         caption=named,
@@ -174,28 +179,16 @@ def _memory(advice: Advice) -> Figure | None:
                 x_label="context, tokens",
                 y_label="bytes",
                 unit="bytes",
-                series=tuple(
-                    Series(
-                        backend=name,
-                        kind="formula",
-                        x=tuple(map(float, contexts)),
-                        y=tuple(None if value is None else float(value) for value in values),
-                    )
-                    for name, values in (lines | totals).items()
-                ),
+                series=tuple(series),
                 line=None if budget is None else (float(budget), size_text(budget)),
             ),
         ),
         table=Table(
             title="Memory over the context",
-            columns=("context", CACHE, *(f"in all, {backend}" for backend in totals)),
+            columns=("context", *columns),
             rows=tuple(
-                (
-                    f"{n:,}",
-                    bytes_text(any_needs[at].cache_bytes),
-                    *(bytes_text(found[at]) for found in totals.values()),
-                )
-                for at, n in enumerate(contexts)
+                (f"{n:,}", *map(bytes_text, line))
+                for n, *line in zip(contexts, *columns.values(), strict=True)
             ),
             folded=True,
         ),

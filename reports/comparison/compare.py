@@ -15,6 +15,7 @@ from ..data.noise_floor import (
     newest_noise_floor,
     process_noise_of,
     spread_of_medians,
+    spread_of_pairs,
 )
 from ..data.read import BadRun, Document, Run, read_run, results_folders
 from ..data.row_groups import Row, problem
@@ -296,12 +297,14 @@ def _compared(
     of_backends = baseline is not None
     same_run = of_backends or (None not in (base.python, new.python) and base.path == new.path)
     differences = [] if of_backends else fact_differences(base.meta, new.meta, every=same_run)
+    mine = [one for one in base.cases if one.ok] if same_run else []
     # In turns, a process stands for a run.
     samples = (side.block_ms for pair in every for side in pair if side and not turns)
     rules = Rules(
         given=gate.given if gate else {},
         floor=floor,
         process=process_noise_of(floor, None if floor else spread_of_medians(samples)),
+        pairs=spread_of_pairs((one.case, one.session, one.block_ms) for one in mine),
         turns=turns,
         same_run=same_run,
         backends=of_backends,

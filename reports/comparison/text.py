@@ -3,16 +3,23 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
 from typing import Any
 
 from ...harness.files.printable import visible
-from ...harness.stats.intervals import Interval
+from ...harness.stats.intervals import Interval, latency_interval
+from ..data.decode import Rate
 from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name
 from ..elements import Table
-from ..formatting import list_text, markdown_cell, markdown_grid, plural, rough_percent_text
-from . import decode
+from ..formatting import (
+    bandwidth_text,
+    json_fields,
+    list_text,
+    markdown_cell,
+    markdown_grid,
+    plural,
+    rough_percent_text,
+)
 from .case_samples import UNFINISHED, CaseSamples
 from .compare import Comparison
 from .gate import GateResult
@@ -37,6 +44,10 @@ SCHEMA = 1
 MOST_ROWS = 100
 """Rows of a table; JSON has all. GitHub drops summaries of more than 1024 KiB; this is far less."""
 MOST_NAMED = 4
+BANDWIDTH = "bandwidth"
+ARROW = " → "
+UNKNOWN, NOT_MEASURED = "unknown", "not measured"
+MOST_REMARKS = 3
 MOST_OF_A_LINE = 300
 UNITS = {"latency": "ms", "peak_bytes": "bytes", "energy_per_call": "J"}
 
@@ -53,7 +64,7 @@ def table(comparison: Comparison) -> Table:
             "backend": lambda one: clipped(_backend(one.shown)),
             "problem": lambda one: label(problem(one.shown.problem), axes),
         },
-        more={decode.TITLE: decode.cell},
+        more={BANDWIDTH: _bandwidth},
     )
 
 
@@ -79,7 +90,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         yield f"Geometric mean by backend: {', '.join(texts)}."
     if inexact := list(dict.fromkeys(one.shown.backend for one in verdicts if one.shown.note)):
         yield f"Not exact attention, so not the same result: {clipped_line(list_text(inexact))}."
-    yield from decode.sentences(verdicts)
+    yield from _decode_sentences(verdicts)
     yield from map(clipped_line, ended_lines(verdicts))
     yield from _statuses(verdicts, comparison.baseline)
     yield from doubt_lines(verdicts, comparison.rules)
@@ -102,13 +113,13 @@ def markdown(comparison: Comparison) -> str:
 
 def as_json(comparison: Comparison) -> str:
     """One object, a line per case and metric."""
-    floor, result = comparison.rules.floor, comparison.gate_result
-    process = comparison.rules.noise.process
+    rules, result = comparison.rules, comparison.gate_result
+    floor, process = rules.floor, rules.process
     head = {
         "schema": SCHEMA,
         **{
             name: {
-                "run": run.meta["run"] if comparison.rules.turns is None else run.name,
+                "run": run.meta["run"] if rules.turns is None else run.name,
                 "path": str(run.path),
                 "device": run.meta["device"],
                 "environment": run.python,
@@ -116,43 +127,31 @@ def as_json(comparison: Comparison) -> str:
             for name, run in (("base", comparison.base), ("new", comparison.new))
         },
         "baseline": comparison.baseline,
-        "turns": comparison.rules.turns,
+        "turns": rules.turns,
         "geometric_mean": {
             "all": _mean_fields(comparison.mean),
             "backends": {name: _mean_fields(m) for name, m in comparison.means.items()},
         },
-        "noise_floor": (
-            None
-            if floor is None
-            else {
-                "started_utc": floor.started_utc,
-                "paired_noise_ratio": floor.paired_noise_ratio,
-                "run_noise_ratio": floor.run_noise_ratio,
-                "between_runs_ratio": floor.between_runs.ratio if floor.between_runs else None,
-                "starts": floor.starts,
-            }
-        ),
+        "noise_floor": floor
+        and {
+            **json_fields(floor, "started_utc", "paired_noise_ratio", "run_noise_ratio"),
+            "between_runs_ratio": floor.between_runs.ratio if floor.between_runs else None,
+            "starts": floor.starts,
+        },
         "process_noise": {"ratio": process.spread.ratio, "source": process.source},
         "environment_differences": [one._asdict() for one in comparison.differences],
-        "gate": (
-            None
-            if result is None
-            else {
-                "margins": dict(result.gate.margins),
-                "fail_on_undecided": result.gate.fail_on_undecided,
-                "passed": result.passed,
-                "outcome": result.outcome,
-                "idle": [
-                    {"metric": one.metric, "cases": one.cases, "reasons": dict(one.reasons)}
-                    for one in result.idle
-                ],
-                "regressions": [
-                    {"case": one.shown.case, "metric": one.metric, "verdict": one.verdict}
-                    for one in result.regressions
-                ],
-                "undecided": len(result.undecided),
-            }
-        ),
+        "gate": result
+        and {
+            "margins": dict(result.gate.margins),
+            "fail_on_undecided": result.gate.fail_on_undecided,
+            **json_fields(result, "passed", "outcome"),
+            "idle": [json_fields(one, "metric", "cases", "reasons") for one in result.idle],
+            "regressions": [
+                {"case": one.shown.case, **json_fields(one, "metric", "verdict")}
+                for one in result.regressions
+            ],
+            "undecided": len(result.undecided),
+        },
         "notes": list(comparison.notes),
     }
     cases = ",\n".join(json.dumps(_fields(found), allow_nan=False) for found in comparison.verdicts)
@@ -257,40 +256,104 @@ def _gate(result: GateResult) -> str:
 def _mean_fields(mean: Interval | None) -> Mapping[str, Any] | None:
     if mean is None:
         return None
-    bounds = {"low": _finite(mean.low), "high": _finite(mean.high)}
-    return {"ratio": mean.value, **bounds, "cases": mean.units}
+    return {"ratio": mean.value, **json_fields(mean, "low", "high"), "cases": mean.units}
 
 
 def _fields(found: CaseVerdict) -> dict[str, Any]:
-    base, new = found.base, found.new
+    sides = {"base": found.base, "new": found.new}
     return {
         "case": found.shown.case,
-        "base_case": base.case if base else None,
-        "backend": found.shown.backend,
-        "exactness": found.shown.exactness,
+        "base_case": found.base.case if found.base else None,
+        **json_fields(found.shown, "backend", "exactness"),
         **{axis: found.shown.problem.get(axis) for axis in AXES if axis != "run"},
         "metric": found.metric,
         "unit": UNITS.get(found.metric),
-        "verdict": found.verdict,
-        "reasons": list(found.reasons),
-        "ratio": _finite(found.ratio),
-        "low": _finite(found.low),
-        "high": _finite(found.high),
-        "margin_ratio": _finite(found.margin_ratio),
-        "base": _finite(found.base_value),
-        "new": _finite(found.new_value),
-        "paired": found.paired,
-        "p_value": _finite(found.p_value),
-        "base_status": base.status if base else None,
-        "new_status": new.status if new else None,
-        "base_reason": base.reason if base else None,
-        "new_reason": new.reason if new else None,
+        **json_fields(found, "verdict", "reasons", "ratio", "low", "high", "margin_ratio"),
         **{
-            f"{side}_decode": decode.fields(one) if found.metric == "latency" else None
-            for side, one in (("base", base), ("new", new))
+            name.removesuffix("_value"): value
+            for name, value in json_fields(found, "base_value", "new_value").items()
+        },
+        **json_fields(found, "paired", "p_value"),
+        **{f"{side}_status": one and one.status for side, one in sides.items()},
+        **{f"{side}_reason": one and one.reason for side, one in sides.items()},
+        **{
+            f"{side}_decode": _decode_fields(one) if found.metric == "latency" else None
+            for side, one in sides.items()
         },
     }
 
 
-def _finite(value: float) -> float | None:
-    return value if isfinite(value) else None
+# ---- decode steps: the share of memory bandwidth that either side reached -----------------------
+
+
+def _bandwidth(found: CaseVerdict) -> str:
+    """`61.0 % (58.2 to 63.9) → 75.1 % (72.0 to 78.4)`; "" if it is not about a decode step.
+
+    Rates, unless the bandwidth of both sides was measured.
+    """
+    rates = [_rate(one) for one in (found.base, found.new)]
+    if found.metric != "latency" or not any(rates):
+        return ""
+    shares = [rate.share_text for rate in rates if rate]
+    if all(shares) and len(shares) == len(rates):
+        return ARROW.join(shares)
+    return ARROW.join((rate.rate_text if rate else "") or UNKNOWN for rate in rates)
+
+
+def _decode_sentences(verdicts: Sequence[CaseVerdict]) -> Iterator[str]:
+    """What the shares are of, and what limits them."""
+    latencies = [one for one in verdicts if one.metric == "latency"]
+    sides = [[one.base for one in latencies], [one.new for one in latencies]]
+    rates = [[rate for one in side if (rate := _rate(one))] for side in sides]
+    if not any(rates):
+        return
+    before, now = (_wholes(some) for some in rates)
+    of = now if before == now else f"{before} before, {now} now"
+    share = (
+        ""
+        if before == now == NOT_MEASURED
+        else f", as a share of the memory bandwidth that calibration measured ({of})"
+    )
+    yield f"Bandwidth of decode steps: bytes that must be moved over the time{share}."
+    counts = Counter(note for some in rates for rate in some for note in rate.notes)
+    every = sum(map(len, rates))
+    for note, count in counts.most_common(MOST_REMARKS):
+        where = "" if count == every else f", {count} of {every} values"
+        yield f"Of these{where}: {note}."
+    if (more := len(counts) - MOST_REMARKS) > 0:
+        yield f"{plural(more, 'more remark')} on them: --format json has all."
+
+
+def _decode_fields(case: CaseSamples | None) -> dict[str, Any] | None:
+    """For JSON: the rate and the share with their bounds; None if it is no decode step."""
+    rate = _rate(case)
+    if rate is None:
+        return None
+    known = {
+        f"{bound}{name}": value
+        for name, interval in (("bytes_per_s", rate.bytes_per_s), ("bandwidth_ratio", rate.share))
+        for bound, value in zip(("", "low_", "high_"), _bounds(interval), strict=True)
+    }
+    return {
+        **known,
+        "measured_bytes_per_s": rate.traffic.memory_bytes_per_s,
+        "fits_in_cache": rate.traffic.fits_in_cache,
+        "note": rate.note,
+    }
+
+
+def _bounds(found: Interval | None) -> list[float | None]:
+    return [*json_fields(found, "value", "low", "high").values()] if found else [None] * 3
+
+
+def _rate(case: CaseSamples | None) -> Rate | None:
+    """None without a latency, or if it is no decode step."""
+    if case is None or case.traffic is None or not any(map(any, case.block_ms)):
+        return None
+    return case.traffic.rate(latency_interval(case.block_ms))
+
+
+def _wholes(rates: Sequence[Rate]) -> str:
+    """The measured bandwidth of a side."""
+    known = (bandwidth_text(rate.traffic.memory_bytes_per_s) for rate in rates)
+    return list_text(list(dict.fromkeys(filter(None, known)))) or NOT_MEASURED

@@ -11,6 +11,7 @@ from typing import Literal
 
 from ...harness.stats.contrasts import (
     Contrast,
+    Spread,
     holm,
     paired_contrast,
     pooled,
@@ -52,6 +53,7 @@ class Rules:
     given: Mapping[str, float] = field(default_factory=dict)
     floor: NoiseFloor | None = None
     process: ProcessNoise = ASSUMED
+    pairs: Spread | None = None
     turns: int | None = None
     same_run: bool = False
     backends: bool = False
@@ -60,7 +62,7 @@ class Rules:
     @property
     def noise(self) -> Noise:
         between_runs = self.floor.between_runs if self.floor else None
-        return Noise(process=self.process, between_runs=between_runs)
+        return Noise(process=self.process, between_runs=between_runs, pairs=self.pairs)
 
     @property
     def own_processes(self) -> bool:

@@ -67,6 +67,8 @@ _COMPUTED = {
         Column("process_noise_degrees", NUMBER),
         Column("between_runs_ratio", NUMBER),
         Column("between_runs_degrees", NUMBER),
+        Column("pair_noise_ratio", NUMBER),
+        Column("pair_noise_degrees", NUMBER),
         Column("process_noise_source", TEXT),
         Column("wall_latency_ms", NUMBER, "wall latency"),
         Column("hot_latency_ms", NUMBER, "hot latency"),

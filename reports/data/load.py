@@ -12,7 +12,7 @@ from .columns import COLUMNS, NUMBER, TEXT, YES_NO
 from .decode import traffic
 from .exactness import is_exact
 from .memory_need import needed_bytes
-from .noise_floor import process_noise
+from .noise_floor import process_noise, spread_of_pairs
 from .read import Run, read_runs
 from .row_groups import Row
 from .run_meta import not_reached, run_names
@@ -33,13 +33,15 @@ def load(run: str | Path | Sequence[str | Path]) -> "pd.DataFrame":
     of its blocks), `latency_low_ms` and `latency_high_ms` its 95 % interval, `latency_note` a
     remark on the interval; `block_ms` keeps the raw samples. `process_noise_ratio` is by how much
     processes differ on the device (`process_noise_source`: how that is known), and
-    `between_runs_ratio` by how much runs do; `process_noise_degrees` and `between_runs_degrees` are
-    the degrees of freedom of both. On CUDA a case also has `wall_latency_ms`,
-    `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound` if wall / graph > 1.1. A decode
-    step has `decode_bytes_per_s`, the bytes that it must move over its latency, and
-    `decode_bandwidth_ratio`, their share of the memory bandwidth that calibration measured, both
-    with their intervals; `decode_bandwidth_note` says why one is missing, or what limits it. A case
-    that was planned and never started has the status "not reached". Raises BadRun.
+    `between_runs_ratio` by how much runs do, and `pair_noise_ratio` by how much ratios of cases of
+    the same blocks differ from process to process; `process_noise_degrees`, `between_runs_degrees`
+    and `pair_noise_degrees` are their degrees of freedom. On CUDA a case also has
+    `wall_latency_ms`, `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound` if wall /
+    graph > 1.1. A decode step has `decode_bytes_per_s`, the bytes that it must move over its
+    latency, and `decode_bandwidth_ratio`, their share of the memory bandwidth that calibration
+    measured, both with their intervals; `decode_bandwidth_note` says why one is missing, or what
+    limits it. A case that was planned and never started has the status "not reached". Raises
+    BadRun.
     """
     import pandas as pd  # half a second, which pages do without
 
@@ -99,12 +101,19 @@ def _noise(runs: Sequence[Run], run: Run) -> dict[str, Any]:
     """How much processes and runs differ on a run's device: what verdicts have to allow for."""
     noise, floor = process_noise(runs, run)
     between_runs = floor.between_runs if floor is not None else None
+    pairs = spread_of_pairs(
+        (row["case"], row.get("session"), row.get("block_ms") or ())
+        for row in run.rows
+        if row["status"] == "ok"
+    )
     return {
         "process_noise_ratio": noise.spread.ratio,
         "process_noise_degrees": noise.spread.degrees,
         "process_noise_source": noise.source,
         "between_runs_ratio": nan if between_runs is None else between_runs.ratio,
         "between_runs_degrees": nan if between_runs is None else between_runs.degrees,
+        "pair_noise_ratio": nan if pairs is None else pairs.ratio,
+        "pair_noise_degrees": nan if pairs is None else pairs.degrees,
     }
 
 

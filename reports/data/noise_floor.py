@@ -16,8 +16,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ...harness.stats.contrasts import Spread, assumed_spread, spread
-from ...harness.stats.intervals import NORMAL_95, Samples
+from ...harness.stats.contrasts import (
+    Spread,
+    assumed_spread,
+    foreseen_spread,
+    paired_contrast,
+    spread,
+)
+from ...harness.stats.intervals import NORMAL_95, Samples, variance
 from ..formatting import rough_percent_text
 from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_file, results_folders
 from .run_meta import device_identity
@@ -140,6 +146,27 @@ def spread_of_medians(samples: Iterable[Samples]) -> Spread | None:
     several = (one for one in samples if len(one) >= FEWEST_PROCESSES)
     found = map(_process_logs, several)
     return spread([logs for logs in found if len(logs) >= FEWEST_PROCESSES])
+
+
+def spread_of_pairs(cases: Iterable[tuple[str, str | None, Samples]]) -> Spread | None:
+    """How much the ratio of two cases differs from process to process, by all cases of a run: the
+    id, the session and the samples of each, none of a case that failed.
+
+    Of the cases that were measured in the same blocks each stands in one pair, so that no process
+    of a case counts twice. None with too few pairs of several processes.
+    """
+    together: dict[str, list[Samples]] = {}
+    for _, session, block_ms in sorted(cases, key=lambda one: one[0]):
+        if session is not None:
+            together.setdefault(session, []).append(block_ms)
+    variances = []
+    for samples in together.values():
+        for one, other in zip(samples[::2], samples[1::2], strict=False):
+            with suppress(ValueError):  # one of the two was measured again later
+                pair = paired_contrast(one, other)
+                if not pair.reason and len(pair.numerator) > 1:
+                    variances.append((variance(pair.numerator), len(pair.numerator) - 1.0))
+    return foreseen_spread(variances)
 
 
 def spread_between(starts: Sequence[Mapping[str, float]]) -> Spread | None:

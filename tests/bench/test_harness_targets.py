@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -63,6 +64,17 @@ def test_a_list_of_backends_that_is_kept_answers_in_1_5_s(benchmark, tmp_path):
 
     benchmark.pedantic(call, rounds=5, warmup_rounds=1)
     assert benchmark.stats.stats.median <= 1.5
+
+
+def test_a_dry_run_of_36_cases_takes_0_9_s_beside_importing_torch(tmp_path: Path) -> None:
+    """Side by side, in time of the processor: both share what else the machine does."""
+    (torch_alone := tmp_path / "torch_alone.py").write_text("import torch")
+    beside_s = []
+    for _ in range(5):
+        said, cpu_s, _ = child("attnbench", *["run", "quickstart", "--dry-run", "--device", "cpu"])
+        assert "36 cases" in said
+        beside_s.append(cpu_s - child(torch_alone)[1])
+    assert median(beside_s) <= 0.9
 
 
 def test_10_000_cases_are_expanded_within_a_second(benchmark):

@@ -27,6 +27,7 @@ from attnbench.reports.data.noise_floor import (
     process_centre,
     spread_between,
     spread_of_medians,
+    spread_of_pairs,
 )
 from attnbench.reports.ratio import time_ratio
 from attnbench.reports.subjects._race import race
@@ -150,6 +151,60 @@ def test_an_interval_of_one_process_misses_rare_slow_blocks_and_a_ratio_does_not
     found = benchmark.pedantic(coverage, args=(plan, effects, quantity), kwargs=noise, rounds=1)
     benchmark.extra_info.update(coverage=found)
     assert found >= least
+
+
+# ---- what a run learns of its processes ----------------------------------------------------------
+
+FEW = Plan(processes=3, min_blocks=3, max_blocks=3)
+PROBLEMS, BACKENDS = 6, 6
+DIFFER = 3**0.5  # the noise of problems differs threefold
+
+
+@cache
+def ratios_of_runs(plan: Plan, effects: str, times: float, truth: float) -> tuple[float, float]:
+    """How often the interval of a paired ratio has the truth, and lies above 1; `times`: the
+    processes differ by so much more.
+    """
+    held = above = 0
+    for seed in range(SEEDS // 4):
+        rows = []
+        for number in range(PROBLEMS):
+            names = [f"backend{place}" for place in range(BACKENDS)]
+            truths = dict.fromkeys(names, 2.0) | {names[0]: 2.0 * truth}
+            machine = Machine(PROBLEMS * seed + number, truths, effects, block_sd=0.03)
+            scale = times * DIFFER ** machine.random.uniform(-1, 1)
+            draw = machine.draw
+            machine.draw = lambda random, count, draw=draw, by=scale: by * draw(random, count)
+            for name, block_ms in machine.run(plan).items():
+                planned = case(name, problem(128 * (1 + number)))
+                rows.append(as_row(planned, block_ms, 0.3) | {"session": f"{number}"})
+        pairs = spread_of_pairs((one["case"], one["session"], one["block_ms"]) for one in rows)
+        assert pairs is not None
+        learnt = {"pair_noise_ratio": pairs.ratio, "pair_noise_degrees": pairs.degrees}
+        for first in range(0, len(rows), BACKENDS):
+            found = time_ratio(rows[first] | learnt, rows[first + 1])
+            assert found is not None
+            held += found.low <= truth <= found.high
+            above += found.low > 1
+    return held / (SEEDS // 4 * PROBLEMS), above / (SEEDS // 4 * PROBLEMS)
+
+
+@pytest.mark.parametrize("effects", [name for name in EFFECTS if name != "none"])
+@pytest.mark.parametrize("plan", [FEW, Plan.model_validate("standard")], ids=["three", "standard"])
+def test_processes_of_other_pairs_tell_how_far_a_ratio_may_be_off(benchmark, plan, effects):
+    found = benchmark.pedantic(ratios_of_runs, args=(plan, effects, 1.0, 1.2), rounds=1)
+    benchmark.extra_info.update(covered=found[0], told_apart=found[1])
+    assert COVERED[0] <= found[0] <= COVERED[1]
+    equal = ratios_of_runs(plan, effects, 1.0, 1.0)
+    assert equal[1] <= MOST_FALSE
+
+
+@pytest.mark.parametrize(("times", "truth", "least"), [(1.0, 1.2, 0.9), (2.5, 1.5, 0.9)])
+def test_three_processes_tell_apart_what_differs(benchmark, times, truth, least):
+    """Processes that differ by 4 and 10 %. docs/method.md has these numbers."""
+    found = benchmark.pedantic(ratios_of_runs, args=(FEW, "normal", times, truth), rounds=1)
+    benchmark.extra_info.update(told_apart=found[1])
+    assert found[1] >= least
 
 
 # ---- claims about equals -------------------------------------------------------------------------

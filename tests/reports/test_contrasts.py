@@ -90,28 +90,18 @@ def test_two_values_of_every_axis_are_a_contrast_of_that_axis_alone(
     assert contrasts.setting(axis, one.row) != contrasts.setting(axis, one.base)
 
 
-def test_a_failed_setting_has_its_reason_and_no_ratio(tmp_path: Path) -> None:
+def test_a_failed_setting_has_its_reason_and_one_that_ran_with_neither_is_left_out(
+    tmp_path: Path,
+) -> None:
     run = run_of(
         tmp_path,
         made("fused", problem(1024), 1.0),
         made("fused", problem(1024, mask="padding"), None),
+        *(made("naive", problem(1024, mask=mask), None) for mask in ("none", "padding")),
     )
     (one,) = of_axis(run, "mask")
-    assert one.time is None
-    assert word(one) is None
+    assert (one.backend, one.time, word(one)) == ("fused", None, None)
     assert one.missing == "out of memory with padding mask"
-
-
-def test_a_backend_that_ran_with_neither_setting_is_left_out(tmp_path: Path) -> None:
-    run = run_of(
-        tmp_path,
-        *(
-            made(backend, problem(1024, mask=mask), ms)
-            for mask in ("none", "padding")
-            for backend, ms in (("fused", 1.0), ("naive", None))
-        ),
-    )
-    assert {one.backend for one in of_axis(run, "mask")} == {"fused"}
 
 
 def test_fewer_heads_of_a_fixed_width_are_a_contrast_and_narrower_heads_are_not(
@@ -151,17 +141,40 @@ def cost(
     return costs[-1]
 
 
-@pytest.mark.parametrize("ratio", [1.0, 3.0])
-def test_disturbed_times_of_several_processes_decide_nothing(tmp_path: Path, ratio: float) -> None:
-    """They were the same, or more, as if nothing else had run."""
-    calm, loud = cost(tmp_path / "a", ratio), cost(tmp_path / "b", ratio, contended_blocks=99)
-    found = loud.same_time
+LOUD, APART, ALONE = {"contended_blocks": 99}, {"session": "another"}, {"processes": 1}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "changes", "answer"),
+    [
+        # equal times need evidence of equivalence
+        (1.0, {}, "same"),
+        (1.2, {}, "more"),
+        (0.8, {}, "less"),
+        (1.05, {}, "undecided"),
+        (1.0, {"noise": 0.2}, "undecided"),
+        (1.02, {"noise": 0.005}, "same"),
+        # one process shows only what processes cannot explain
+        (1.0, ALONE, "undecided"),
+        (1.2, ALONE, "undecided"),
+        (1.5, ALONE, "more"),
+        # the drift of different blocks does not cancel
+        (1.0, APART, "undecided"),
+        (3.0, APART, "more"),
+        # disturbed times of several processes decide nothing
+        (1.0, LOUD, "undecided"),
+        (3.0, LOUD, "undecided"),
+    ],
+)
+def test_whether_more_heads_take_the_same_time(
+    tmp_path: Path, ratio: float, changes: dict[str, Any], answer: str
+) -> None:
+    found = cost(tmp_path, ratio, **changes).same_time
     assert found is not None
-    assert found.word == "undecided"
-    assert found.text.endswith(", while other work disturbed most blocks")
-    quiet = calm.same_time
-    assert quiet is not None
-    assert quiet.word == ("same" if ratio == 1 else "more")
+    assert found.word == answer
+    assert found.ratio.low <= found.ratio.value <= found.ratio.high
+    assert f"({number_text(found.ratio.low)} to {number_text(found.ratio.high)})" in found.text
+    assert found.text.endswith(", while other work disturbed most blocks") == (changes is LOUD)
 
 
 def test_heads_are_compared_with_one_head_of_the_same_backend(tmp_path: Path) -> None:
@@ -179,44 +192,6 @@ def test_heads_are_compared_with_one_head_of_the_same_backend(tmp_path: Path) ->
     assert fused.time.paired
     assert [cost.heads for cost in contrasts.most_heads(costs) if cost.backend == "fused"] == [32]
     assert group.problem["seq_len"] == 2048
-
-
-@pytest.mark.parametrize(
-    ("ratio", "noise", "answer"),
-    [
-        (1.0, 0.01, "same"),
-        (1.2, 0.01, "more"),
-        (0.8, 0.01, "less"),
-        (1.05, 0.01, "undecided"),
-        (1.0, 0.2, "undecided"),
-        (1.02, 0.005, "same"),
-    ],
-)
-def test_equal_times_need_evidence_of_equivalence(
-    tmp_path: Path, ratio: float, noise: float, answer: str
-) -> None:
-    assert answered(cost(tmp_path, ratio, noise=noise)) == answer
-
-
-def answered(of: contrasts.Contrast) -> str:
-    found = of.same_time
-    assert found is not None
-    assert found.ratio.low <= found.ratio.value <= found.ratio.high
-    assert f"({number_text(found.ratio.low)} to {number_text(found.ratio.high)})" in found.text
-    return found.word
-
-
-def test_one_process_shows_only_what_processes_cannot_explain(tmp_path: Path) -> None:
-    found = cost(tmp_path / "a", 1.0, processes=1)
-    assert answered(found) == "undecided"
-    assert answered(cost(tmp_path / "b", 1.2, processes=1)) == "undecided"
-    assert answered(cost(tmp_path / "c", 1.5, processes=1)) == "more"
-
-
-def test_times_of_different_blocks_need_a_narrower_interval(tmp_path: Path) -> None:
-    # their drift no longer cancels
-    assert answered(cost(tmp_path / "a", 1.0, session="another")) == "undecided"
-    assert answered(cost(tmp_path / "b", 3.0, session="another")) == "more"
 
 
 def test_scores_that_are_kept_between_calls_count_as_bytes_of_more_heads(tmp_path: Path) -> None:

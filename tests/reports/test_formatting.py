@@ -1,99 +1,72 @@
 """reports/formatting.py: numbers as people write them, and text made safe to print."""
 
-from attnbench.reports.formatting import (
-    beyond_whole,
-    bytes_text,
-    count_text,
-    flops_text,
-    kernel_text,
-    list_text,
-    number_text,
-    share_text,
-    size_text,
-    time_text,
-    times_text,
-    whole_text,
-)
+from collections.abc import Callable
+from math import inf, nan
+from typing import Any
+
+import pytest
+
+from attnbench.reports import formatting
+
+TEXTS: dict[Callable[..., str], dict[Any, str]] = {
+    formatting.count_text: {1: "1", 128: "128", 1000: "1000", 1024: "1k", 131072: "128k"},
+    formatting.bytes_text: {512: "512 B", 1 << 20: "1 MiB", 3 << 29: "1.5 GiB", None: ""},
+    formatting.time_text: {3.2: "3.20 ms", 0.0123: "12.3 μs", 2500.0: "2.50 s", None: ""},
+    formatting.flops_text: {1.07e9: "1.07 GFLOP"},
+    # rounding never adds a digit and is done once
+    formatting.number_text: {
+        1.0: "1.00",
+        12.34: "12.3",
+        123.4: "123",
+        0.05: "0.05",
+        1e-5: "1.00e-05",
+        2e6: "2.00e+06",
+        9.996: "10.0",
+        99.96: "100",
+        999.6: "1000",
+        0.996: "1.00",
+        0.0996: "0.1",
+        999_999.6: "1.00e+06",
+        nan: "",
+        None: "",
+    },
+    formatting.size_text: {
+        0: "0 B",
+        9: "9 B",
+        1023: "1023 B",
+        10_801: "11 KiB",
+        1_048_346: "1 MiB",
+        4 << 30: "4 GiB",
+        3 << 29: "1.5 GiB",
+        1073571733: "1 GiB",
+        None: "",
+    },
+    formatting.whole_text: {3: "3", 1e6: "1000000", 2.5: "2.50", nan: "", None: ""},
+    formatting.share_text: {
+        0.81: "81.0 %",
+        1.0: "100 %",
+        1.004: "100 %",
+        1.3: "130 % (impossible)",
+    },
+    formatting.list_text: {(): "", ("a",): "a", ("a", "b"): "a and b", tuple("abc"): "a, b and c"},
+}
 
 
-def test_numbers_read_well() -> None:
-    assert [count_text(n) for n in (1, 128, 1000, 1024, 12288, 131072)] == [
-        "1",
-        "128",
-        "1000",
-        "1k",
-        "12k",
-        "128k",
-    ]
-    assert [bytes_text(n) for n in (512, 1 << 20, 3 << 29, None)] == [
-        "512 B",
-        "1 MiB",
-        "1.5 GiB",
-        "",
-    ]
-    assert [time_text(t) for t in (3.2, 0.0123, 2500.0, None)] == [
-        "3.20 ms",
-        "12.3 μs",
-        "2.50 s",
-        "",
-    ]
-    assert flops_text(1.07e9) == "1.07 GFLOP"
-    assert [number_text(x) for x in (1.0, 12.34, 123.4, 0.05, 1e-5, 2e6, float("nan"), None)] == [
-        "1.00",
-        "12.3",
-        "123",
-        "0.05",
-        "1.00e-05",
-        "2.00e+06",
-        "",
-        "",
-    ]
-    assert [whole_text(x) for x in (3, 3.0, 1e6, 2.5, float("nan"), None)] == [
-        "3",
-        "3",
-        "1000000",
-        "2.50",
-        "",
-        "",
-    ]
-    assert times_text(2.1, 2.05, 2.16) == "2.10 times (2.05 to 2.16)"
-    assert times_text(2.1, float("nan"), float("nan")) == "2.10 times"
-    assert [list_text(items) for items in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
-        "",
-        "a",
-        "a and b",
-        "a, b and c",
-    ]
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.__name__)
+def test_numbers_read_well(text: Callable[..., str]) -> None:
+    assert {value: text(value) for value in TEXTS[text]} == TEXTS[text]
 
 
-def test_rounding_never_adds_a_digit_and_is_done_once() -> None:
-    numbers = (9.996, 99.96, 999.6, 0.996, 0.0996, 999_999.6)
-    assert [number_text(x) for x in numbers] == ["10.0", "100", "1000", "1.00", "0.1", "1.00e+06"]
-    sizes = (0, 9, 1023, 10_801, 1_048_346, 4 << 30, 3 << 29, 1073571733, None)
-    assert [size_text(n) for n in sizes] == [
-        "0 B",
-        "9 B",
-        "1023 B",
-        "11 KiB",
-        "1 MiB",
-        "4 GiB",
-        "1.5 GiB",
-        "1 GiB",
-        "",
-    ]
+def test_a_ratio_stands_before_its_interval_and_a_kernel_before_its_generation() -> None:
+    assert formatting.times_text(2.1, 2.05, 2.16) == "2.10 times (2.05 to 2.16)"
+    assert formatting.times_text(2.1, nan, nan) == "2.10 times"
+    assert formatting.kernel_text("flash", "FA4") == "flash (FA4)"
+    assert formatting.kernel_text("math", None) == "math"
+    assert formatting.kernel_text(None, None) == ""
 
 
-def test_a_share_above_the_whole_is_called_impossible() -> None:
-    assert share_text(0.81) == "81.0 %"
-    assert share_text(1.0) == "100 %"
-    assert share_text(1.004) == "100 %"  # nothing above 100 % is shown
-    assert share_text(1.3) == "130 % (impossible)"
-    assert share_text(1.3, "from memory alone") == "130 % (impossible from memory alone)"
-    assert not beyond_whole(float("nan"))
-    assert not beyond_whole(float("inf"))
-
-
-def test_a_generation_stands_beside_its_kernel() -> None:
-    assert kernel_text("flash", "FA4") == "flash (FA4)"
-    assert kernel_text("math", None) == "math"
-    assert kernel_text(None, None) == ""
+def test_a_share_above_the_whole_is_impossible_for_a_reason() -> None:
+    said = formatting.share_text(1.3, "from memory alone")
+    assert said == "130 % (impossible from memory alone)"
+    assert not formatting.beyond_whole(nan)
+    assert not formatting.beyond_whole(inf)

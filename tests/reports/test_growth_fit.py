@@ -120,18 +120,11 @@ def test_the_variance_of_the_errors_counts_as_a_parameter() -> None:
 
 
 def test_nothing_is_predicted_beyond_4_times_the_longest_length() -> None:
-    found = growth.growth(
-        [
-            timed(n, [0.01 + 1e-6 * n * n, 0.0101 + 1e-6 * n * n, 0.0099 + 1e-6 * n * n])
-            for n in LENGTHS
-        ],
-        "x",
-    )
-    inside, outside = (
-        growth.predict(found, 4 * LENGTHS[-1]),
-        growth.predict(found, 4 * LENGTHS[-1] + 1),
-    )
-    assert inside.value == pytest.approx(0.01 + 1e-6 * (4 * LENGTHS[-1]) ** 2, rel=1e-3)
+    constants, last = (0.01, 0.0101, 0.0099), 4 * LENGTHS[-1]
+    rows = [timed(n, [constant + 1e-6 * n * n for constant in constants]) for n in LENGTHS]
+    found = growth.growth(rows, "x")
+    inside, outside = growth.predict(found, last), growth.predict(found, last + 1)
+    assert inside.value == pytest.approx(0.01 + 1e-6 * last**2, rel=1e-3)
     assert inside.low <= inside.value <= inside.high
     assert isnan(outside.value)
     assert outside.reason == "beyond 4 times the longest measured N"
@@ -161,13 +154,7 @@ def test_times_that_follow_no_such_formula_are_recognized() -> None:
 @pytest.mark.parametrize("units", [[1.0], [1.0, 30.0], [1e-9, 1e9, 1.0]])
 def test_extreme_times_give_finite_numbers(units: list[float]) -> None:
     found = growth.growth([timed(n, [unit * n for unit in units]) for n in LENGTHS], "x")
-    assert all(
-        isfinite(value)
-        for value in (
-            *found.chosen,
-            found.worst[1],
-        )
-    )
+    assert all(map(isfinite, (*found.chosen, found.worst[1])))
     assert all(0 <= interval.value <= 2 for interval in found.exponents)
 
 
@@ -177,13 +164,7 @@ def test_a_fit_without_a_negative_coefficient_is_that_of_scipy() -> None:
     random = np.random.default_rng(3)
     for _ in range(100):
         times = np.exp(random.normal(0, 2, len(LENGTHS))) + random.uniform(0, 3) * np.array(LENGTHS)
-        powers = (
-            np.stack(
-                [np.ones(len(LENGTHS)), np.array(LENGTHS, float), np.array(LENGTHS, float) ** 2],
-                axis=1,
-            )
-            / times[:, None]
-        )
+        powers = np.vander(np.array(LENGTHS, float), 3, increasing=True) / times[:, None]
         size = np.linalg.norm(powers, axis=0)
         _, expected = nnls(powers / size, np.ones(len(LENGTHS)))
         (found,) = growth.fit(LENGTHS, times[None, :], choose=False)

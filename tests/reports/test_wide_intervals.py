@@ -12,7 +12,7 @@ import pytest
 from attnbench.harness.stats.wide_intervals import ratio_says_nothing, says_nothing
 from attnbench.harness.terminal.progress import echo
 from attnbench.reports.advise.answer import advise
-from attnbench.reports.advise.tables import choice_tables
+from attnbench.reports.advise.tables import blocks
 from attnbench.reports.comparison import text
 from attnbench.reports.comparison.compare import Comparison, compare_backends
 from attnbench.reports.formatting import measured_bounds_text, ratio_bounds_text, times_text
@@ -72,19 +72,12 @@ def test_a_time_has_no_1_to_be_beside() -> None:
     assert not says_nothing(-1.0, 100.0)  # no positive quantity
 
 
-@pytest.mark.parametrize("shape", ["table", "sentences", "markdown"])
-def test_a_comparison_says_that_it_is_uncertain(comparison: Comparison, shape: str) -> None:
-    found = {
-        "table": lambda: " ".join(" ".join(line) for line in text.table(comparison).texts),
-        "sentences": lambda: " ".join(text.sentences(comparison)),
-        "markdown": lambda: text.markdown(comparison),
-    }[shape]()
+def test_a_comparison_says_that_it_is_uncertain_and_its_json_keeps_the_numbers(
+    comparison: Comparison,
+) -> None:
+    found = text.markdown(comparison)
     assert not FAR.search(found), found
-    if shape != "sentences":
-        assert found.count(UNCERTAIN) == 2
-
-
-def test_its_json_keeps_the_numbers(comparison: Comparison) -> None:
+    assert found.count(UNCERTAIN) == 2
     latencies = [
         one for one in json.loads(text.as_json(comparison))["cases"] if one["metric"] == "latency"
     ]
@@ -116,6 +109,6 @@ def test_so_does_advice(tmp_path: Path) -> None:
         for one, blocks in ((EAGER, [[1.0], [50.0]]), (SDPA, [[50.0], [1.2]]))
     }
     advice = advise(asked, rows_of(asked, measured(tmp_path, asked, changes=changes)))
-    shown = " ".join(map(str, choice_tables(advice)))
+    shown = str(next(blocks(advice)).texts)
     assert shown.count(UNCERTAIN) == 3  # two times and a ratio
     assert not FAR.search(shown), shown

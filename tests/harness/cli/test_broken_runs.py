@@ -3,11 +3,10 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from attnbench.harness.run.listener import Listener
 from tests.faults.mutations import break_folder
 from tests.made_runs import quickstart
 
-Here = Callable[..., CompletedProcess[str]]
 MOST = 40  # of each seed; more are a sweep of their own
 
 
@@ -58,7 +56,7 @@ READ = {"rows.jsonl absent", "rows.jsonl empty"}  # a run that was stopped befor
 
 
 def test_every_broken_run_is_a_line_of_the_list_and_good_ones_stay(
-    here: Here, tmp_path: Path, good: Path
+    here, tmp_path: Path, good: Path
 ) -> None:
     root = tmp_path / "results"
     shutil.copytree(good, root / good.name)
@@ -112,7 +110,7 @@ def test_resuming_a_broken_run_is_one_line_before_anything_starts(
     ],
 )
 def test_salvage_reads_the_good_rows_and_says_which_it_left_out(
-    words: tuple[str, ...], here: Here, tmp_path: Path, good: Path
+    words: tuple[str, ...], here, tmp_path: Path, good: Path
 ) -> None:
     run = tmp_path / good.name
     shutil.copytree(good, run)

@@ -121,12 +121,8 @@ def test_lists_show_what_there_is(here, finished_run):
         line.split()[0]: next(word for word in line.split() if word in EXACTNESS)
         for line in backends.splitlines()[1:]
     }
-    assert {name: results[name] for name in ("fused", "linformer:64", "rnn", "needs_package")} == {
-        "fused": "exact",
-        "linformer:64": "approximate",
-        "rnn": "other",
-        "needs_package": "exact",
-    }
+    known = {"fused": "exact", "linformer:64": "approximate", "rnn": "other"}
+    assert results.items() >= {**known, "needs_package": "exact"}.items()
     runs = here("list", "runs", "--out", finished_run.parent).stdout
     assert finished_run.name in runs
     assert "8 ok" in runs

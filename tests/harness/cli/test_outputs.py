@@ -4,16 +4,13 @@ import json
 import os
 import subprocess
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
 from tests.conftest import command_line, environment
 from tests.made_runs import quickstart
 
-Here = Callable[..., CompletedProcess[str]]
 VERBS = [("report",), ("report", "--format", "md"), ("export",), ("export", "--format", "parquet")]
 
 
@@ -24,7 +21,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("words", VERBS)
 def test_a_pipe_gets_the_whole_output_and_stays(
-    words: tuple[str, ...], here: Here, tmp_path: Path, good: Path
+    words: tuple[str, ...], here, tmp_path: Path, good: Path
 ) -> None:
     assert here(*words, good, "-o", tmp_path / "file").stdout.endswith("/file\n")
     pipe, got = tmp_path / "pipe", []
@@ -57,7 +54,7 @@ def test_stdout_by_its_path_has_the_output_and_nothing_else(tmp_path: Path, good
 
 
 def test_a_link_in_a_runs_folder_is_replaced_and_one_that_the_user_names_is_kept(
-    here: Here, tmp_path: Path, good: Path
+    here, tmp_path: Path, good: Path
 ) -> None:
     victim = tmp_path / "victim"
     victim.write_text("content")
@@ -72,9 +69,7 @@ def test_a_link_in_a_runs_folder_is_replaced_and_one_that_the_user_names_is_kept
 
 
 @pytest.mark.long
-def test_figures_are_whole_files_and_leave_nothing_else(
-    here: Here, tmp_path: Path, good: Path
-) -> None:
+def test_figures_are_whole_files_and_leave_nothing_else(here, tmp_path: Path, good: Path) -> None:
     (tmp_path / "plots").mkdir()
     (tmp_path / "plots" / "latency-1.svg").symlink_to("/dev/null")
     done = here("report", good, "--figures", tmp_path / "plots", "-o", tmp_path / "page")
@@ -83,7 +78,7 @@ def test_figures_are_whole_files_and_leave_nothing_else(
     assert not [path for path in (tmp_path / "plots").iterdir() if path.name.startswith(".")]
 
 
-def test_an_export_has_the_format_that_its_file_ends_in(here: Here, good: Path) -> None:
+def test_an_export_has_the_format_that_its_file_ends_in(here, good: Path) -> None:
     for name in ("a.json", "a.csv", "a.txt"):
         assert here("export", good, "-o", name).returncode == 0
     json.loads(Path("a.json").read_text())

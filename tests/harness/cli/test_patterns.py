@@ -1,8 +1,6 @@
 """Mistakes in --only and --skip: refused before anything is started."""
 
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -14,7 +12,6 @@ from attnbench.harness.run.start import RunOptions, start_run
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.selection import Selection, refuse_unmatched
 
-Here = Callable[..., CompletedProcess[str]]
 OPTIONS = RunOptions(command=["test"], listener=Listener())
 SMALL = ("--backends", "naive,fused,sdpa", "--seq-len", "64", "--d-model", "32", "--heads", "2")
 
@@ -41,7 +38,7 @@ def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.parametrize("option", ["--only", "--skip"])
 def test_a_pattern_that_matches_nothing_is_one_line_with_the_nearest_names(
-    here: Here, tmp_path: Path, words: tuple[str, ...], option: str
+    here, tmp_path: Path, words: tuple[str, ...], option: str
 ) -> None:
     done = here("run", *words, option, "sdqa")
     assert (done.returncode, done.stdout) == (2, "")

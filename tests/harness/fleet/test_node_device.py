@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,16 +87,17 @@ def told(one: Checkpoint) -> tuple[str, Told]:
 
 @pytest.mark.long
 def test_a_node_opens_what_it_was_sent_and_says_what_is_wrong_without_its_own_folders(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its two models, one of them cut off."""
+    monkeypatch.setenv(node_device.SHARED_CORES, "1")
     pytest.importorskip("safetensors")
     name = "a_name_that_is_long_enough_to_be_shortened"
     for path in (good := tmp_path / "good.safetensors", bad := tmp_path / f"{name}.safetensors"):
         decoder_file.save(decoder(), path, {})
     bad.write_bytes(bad.read_bytes()[:-8])
     device = NodeDevice(lambda said: None)
-    device.open(replace(wanted(), shared_cores=True))
+    device.open(wanted())
     try:
         folder = device._given.path
         models = [Checkpoint(name=path.stem, path=path) for path in (good, bad)]

@@ -9,9 +9,8 @@ import pytest
 from attnbench.harness.audit.kernel_row import PlannedKernel
 from attnbench.harness.cases.case import Case, PlannedStudy, Wall
 from attnbench.harness.rows.model import FIELDS
-from attnbench.harness.rows.record import Planned, Record, Status
+from attnbench.harness.rows.record import MOST_CHARACTERS, Planned, Record, Status, stored
 from attnbench.harness.rows.run_files import parsed_row
-from attnbench.harness.rows.stored_row import MOST_CHARACTERS, stored
 from attnbench.harness.store.run_store import Store
 from attnbench.impls.problem import Problem
 from attnbench.reports.data.read import read_run

@@ -243,3 +243,19 @@ def test_all_mistakes_are_named_at_once_in_the_order_of_lines(tmp_path: Path) ->
 def test_free_text_is_kept_as_it_is_for_others_to_show_inert(words: str) -> None:
     Path("f.yaml").write_text(text_with(question=f"'{words}'"), encoding="utf-8")
     assert load("f.yaml").question == words
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [("plan=quick", "plan=standard"), ("grid.N=[8]", "grid.seq_len=[9]"), ("name=a", "name=a")],
+)
+def test_a_field_that_two_changes_set_is_refused(changes: tuple[str, str]) -> None:
+    said = refusal(text_with(), *changes)
+    assert said.startswith(f"--set {changes[1]}: --set {changes[0]} sets ")
+
+
+def test_the_order_of_changes_does_not_count() -> None:
+    changes = ("plan=quick", "plan.budget_s=0.3", "grid={d_model: 512}", "grid.heads=8")
+    Path("f.yaml").write_text(text_with(find_wall="true"), encoding="utf-8")
+    assert load("f.yaml", changes) == load("f.yaml", changes[::-1])
+    assert load("f.yaml", changes).plan.budget_s == 0.3

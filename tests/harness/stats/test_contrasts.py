@@ -7,6 +7,10 @@ import pytest
 from scipy import stats as scipy_stats
 
 from attnbench.harness.stats.contrasts import (
+    MOST_PRIOR_DEGREES,
+    Contrast,
+    Spread,
+    foreseen_spread,
     holm,
     paired_contrast,
     pooled,
@@ -79,3 +83,47 @@ def test_holm_multiplies_the_smallest_by_the_number_of_claims():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.9, 0.5]) == pytest.approx([1.0, 1.0])
     assert holm([]) == []
+
+
+def test_variances_that_differ_by_chance_only_foresee_with_the_most_degrees():
+    """Smyth (2004): of 5 000 variances with 2 degrees of freedom each."""
+    rng = np.random.default_rng(0)
+    alike = 0.04**2 * rng.chisquare(2, 5000) / 2
+    found = foreseen_spread([(square, 2.0) for square in alike])
+    assert found is not None
+    assert found.sd == pytest.approx(0.04, rel=0.03)
+    assert found.degrees == MOST_PRIOR_DEGREES
+
+
+def test_variances_that_differ_foresee_with_the_degrees_by_which_they_do():
+    rng = np.random.default_rng(1)
+    true = 0.04**2 * 4 / rng.chisquare(4, 5000)  # a scaled inverse chi-square, 4 degrees
+    found = foreseen_spread([(square, 2.0) for square in true * rng.chisquare(2, 5000) / 2])
+    assert found is not None
+    assert found.sd == pytest.approx(0.04, rel=0.05)
+    assert found.degrees == pytest.approx(4, rel=0.15)
+
+
+def test_two_variances_foresee_nothing():
+    assert foreseen_spread([(0.01, 2.0)] * 2) is None
+    assert foreseen_spread([(0.01, 2.0)] * 2 + [(0.0, 2.0)]) is None  # no variance, as of copies
+
+
+def test_a_prior_counts_with_its_degrees_of_freedom():
+    units = (0.10, 0.20, 0.12)
+    own, prior = np.var(units, ddof=1), Spread(sd=0.02, degrees=10.0)
+    contrast = Contrast(numerator=units, prior=prior)
+    error = math.sqrt((2 * own + 10 * 0.02**2) / 12 / 3)
+    reach = scipy_stats.t.ppf((1 + CONFIDENCE) / 2, 12) * error
+    interval = contrast.interval()
+    assert math.log(interval.high) == pytest.approx(np.mean(units) + reach)
+    assert math.log(interval.low) == pytest.approx(np.mean(units) - reach)
+    assert contrast.p_beyond(0.0) == pytest.approx(2 * scipy_stats.t.sf(np.mean(units) / error, 12))
+
+
+def test_a_prior_does_not_change_what_ranks_decide():
+    units = (0.1, 0.2, 0.12, 0.15, 0.11, 0.3)
+    one, other = (
+        Contrast(numerator=units, prior=prior) for prior in (None, Spread(sd=1, degrees=9))
+    )
+    assert one.interval() == other.interval()

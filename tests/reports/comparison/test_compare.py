@@ -37,14 +37,15 @@ def test_facts_are_those_that_a_resumed_run_must_share():
     assert FACTS == COMPARED_FACTS
 
 
-def test_runs_without_a_case_in_common_are_refused(run):
+def test_what_has_nothing_in_common_is_refused(run):
+    other = fake_run(run.parent, 2, planned=[case("sdpa", problem(1024))])
     with pytest.raises(BadInput, match="no case in common"):
-        compare_runs(run, fake_run(run.parent, 2, planned=[case("sdpa", problem(1024))]), None)
-
-
-def test_an_empty_run_is_refused(run):
+        compare_runs(run, other, None)
     with pytest.raises(BadInput, match="no case has a row"):
         compare_runs(run, write_run(run.parent, PLANNED, [], name="empty"), None)
+    apart = [case("naive", problem(256)), case("fused", problem(512))]
+    with pytest.raises(BadInput, match="no other backend"):
+        compare_backends(fake_run(run.parent, 3, planned=apart), "fused", None)
 
 
 def test_gpus_of_one_kind_with_other_uuids_are_different_devices(run):
@@ -67,18 +68,10 @@ def test_another_commit_is_told_and_is_no_other_environment(run):
     )
 
 
-def test_a_baseline_that_shares_no_problem_is_refused(run):
-    cases = [case("naive", problem(256)), case("fused", problem(512))]
-    with pytest.raises(BadInput, match="no other backend"):
-        compare_backends(fake_run(run.parent, 2, planned=cases), "fused", None)
-
-
 def test_backends_are_paired_by_session(run):
     together = changed(run, "together", lambda one: one | {"session": one["case"].split("-", 1)[1]})
     for path, paired in ((run, False), (together, True)):
-        found = [
-            one for one in compare_backends(path, "fused", None).verdicts if one.metric == "latency"
-        ]
+        found = [*compare_backends(path, "fused", None).latencies]
         assert [one.paired for one in found] == [paired] * 4
         assert all(("unpaired" in one.reasons) is not paired for one in found)
 
@@ -100,14 +93,8 @@ def test_the_newest_check_of_this_device_counts(run):
     assert floor is not None
     assert floor.run_noise_ratio == 0.06
     found = compare_runs(run, fake_run(folder, 2), None)
-    assert {one.margin_ratio for one in found.verdicts if one.metric == "latency"} == {0.12}
+    assert {one.margin_ratio for one in found.latencies} == {0.12}
     assert "latency 12 %" in " ".join(compare_text.sentences(found))
-
-
-def test_without_a_check_the_margin_is_3_percent(run):
-    assert newest_noise_floor([run.parent], CPU) is None
-    found = compare_runs(run, fake_run(run.parent, 2), None)
-    assert {one.margin_ratio for one in found.verdicts if one.metric == "latency"} == {0.03}
 
 
 def test_a_sample_that_no_clock_reads_is_refused(run):
@@ -133,7 +120,7 @@ def test_separate_starts_of_the_check_say_how_much_runs_differ(run):
     starts(run.parent, 0.05, count=3, first=3)
     found = compare_runs(run, slow, None)
     assert found.rules.floor.starts == 5
-    assert all(one.worse for one in found.verdicts if one.metric == "latency")
+    assert all(one.worse for one in found.latencies)
     said = " ".join(compare_text.sentences(found))
     assert "that runs differ here, by 5 self-checks within 4.0 hours" in said
     starts(run.parent, 0.5, count=4, first=10)

@@ -106,11 +106,34 @@ def test_the_slower_device_is_found_whichever_copy_it_measured(
     }
 
 
-def test_equal_devices_agree_within_the_margin(tmp_path: Path) -> None:
-    found = found_in(copies_run(tmp_path, TWO, (1.0, 1.0)))
-    assert found.spread is not None
-    assert found.spread.word == "same"
-    assert finding(found).startswith("2 devices of one kind agree within 3 %")
+SHORT = {"lengths": (128, 256)}
+
+
+@pytest.mark.parametrize(
+    ("where", "ratio", "changes", "word", "said"),
+    [
+        (TWO, 1.0, {}, "same", "2 devices of one kind agree within 3 %"),
+        (TWO, 1.2, SHORT, "undecided", "(2 groups: no interval)"),
+        ((gpu(1), gpu(2, contended_blocks=20)), 1.3, {}, "undecided", "other work competed"),
+        ((gpu(1), gpu(2, device_name="NVIDIA A100")), 2.0, {}, None, "different kinds"),
+        (({"host": None},) * 2, 1.1, {}, None, "do not say which devices measured"),
+        ((gpu(1, device_uuid=None),) * 2, 1.1, {}, None, "do not say which devices measured"),
+    ],
+)
+def test_only_what_separates_two_devices_of_one_kind_is_a_spread(
+    tmp_path: Path,
+    where: tuple[dict[str, Any], ...],
+    ratio: float,
+    changes: dict[str, Any],
+    word: str | None,
+    said: str,
+) -> None:
+    found = found_in(copies_run(tmp_path, where, (1.0, ratio), **changes))
+    assert (found.spread and found.spread.word) == word
+    assert said in finding(found)
+    if found.spread and changes is SHORT:
+        assert isnan(found.spread.ratio.low)
+        assert said in spread_text(found.spread)
 
 
 @pytest.mark.long
@@ -123,16 +146,6 @@ def test_the_interval_covers_the_true_ratio_in_95_of_100_runs(tmp_path: Path) ->
         true = 1.02 if pair.new.host == "node2" else 1 / 1.02
         hits += pair.ratio.low <= true <= pair.ratio.high
     assert 92 <= hits <= 100
-
-
-def test_two_groups_give_a_ratio_without_an_interval_and_with_the_reason(tmp_path: Path) -> None:
-    found = found_in(copies_run(tmp_path, TWO, (1.0, 1.2), lengths=(128, 256)))
-    pair = found.spread
-    assert pair is not None
-    assert isnan(pair.ratio.low)
-    assert pair.word == "undecided"
-    assert "(2 groups: no interval)" in finding(found)
-    assert "(2 groups: no interval)" in spread_text(pair)
 
 
 def test_copies_on_one_device_are_repeats_and_no_spread_between_devices(tmp_path: Path) -> None:
@@ -148,42 +161,12 @@ def test_copies_on_one_device_are_repeats_and_no_spread_between_devices(tmp_path
     assert "% of two such measurements lie within" in repeats_text(repeats)
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        ({"device": "cpu", "host": None}, {"device": "cpu", "host": None}),
-        (gpu(1, device_uuid=None), gpu(2, "node2", device_uuid=None)),
-    ],
-)
-def test_rows_that_do_not_tell_devices_apart_give_no_spread(
-    tmp_path: Path, where: tuple[dict[str, Any], ...]
-) -> None:
-    found = found_in(copies_run(tmp_path, where, (1.0, 1.1)))
-    assert found.spread is None
-    assert finding(found) == "The rows do not say which devices measured the copies"
-
-
 def test_a_cpu_is_known_by_its_host_and_a_gpu_by_its_uuid_wherever_it_is() -> None:
     cpu = {"device": "cpu", "host": "a", "device_uuid": None, "device_name": "EPYC"}
     assert device_of(cpu) == Device(identity="a", name="EPYC", host="a", uuid="")
     assert device_of({**cpu, "host": "b"}) != device_of(cpu)
     assert device_of({**gpu(1), "host": "a"}) == device_of({**gpu(1), "host": "b"})
     assert device_of(gpu(1)) != device_of(gpu(2))
-
-
-def test_devices_of_different_kinds_are_not_compared(tmp_path: Path) -> None:
-    where = (gpu(1), gpu(2, device_name="NVIDIA A100"))
-    found = found_in(copies_run(tmp_path, where, (1.0, 2.0)))
-    assert found.spread is None
-    assert "different kinds" in finding(found)
-
-
-def test_a_slower_device_whose_cores_others_used_decides_nothing(tmp_path: Path) -> None:
-    where = (gpu(1), gpu(2, contended_blocks=20))
-    found = found_in(copies_run(tmp_path, where, (1.0, 1.3)))
-    assert found.spread is not None
-    assert found.spread.word == "undecided"
-    assert "other work competed" in finding(found)
 
 
 def test_three_devices_are_compared_pair_by_pair_and_the_worst_pair_comes_first(

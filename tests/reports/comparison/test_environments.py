@@ -13,7 +13,7 @@ from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import by_environment
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.subjects.environments import exceptions, finding
-from tests.made_runs import quickstart, two_environments
+from tests.made_runs import floor_file, quickstart, two_environments
 
 RATIOS = {"naive": 1.25, "fused": 1.0, "sdpa": 0.8}
 
@@ -54,42 +54,34 @@ def test_what_an_upgrade_did_is_found_for_every_backend(tmp_path: Path) -> None:
     )
 
 
-def test_the_page_and_the_command_have_the_same_verdicts(tmp_path: Path) -> None:
-    run = two_environments(tmp_path, RATIOS)
+def test_the_page_and_the_command_have_the_same_verdicts_and_margins(tmp_path: Path) -> None:
+    run = two_environments(tmp_path, RATIOS | {"naive": 1.08})
+    floor_file(tmp_path, paired_noise_ratio=0.05, run_noise_ratio=0.06)
     (found,) = comparisons(run)
     verb = compare_runs(run, run, None, pythons=("old", "new"))
-    assert verb.rules.same_run
-    expected = {
-        (one.shown.case, one.metric): (one.verdict, one.ratio, one.low, one.high, one.margin_ratio)
-        for one in found.verdicts
-    }
-    assert expected == {
-        (one.shown.case, one.metric): (one.verdict, one.ratio, one.low, one.high, one.margin_ratio)
-        for one in verb.verdicts
-    }
+
+    def told(of: Comparison) -> dict[Any, Any]:
+        return {
+            (one.shown.case, one.metric): (one.verdict, one.ratio, one.low, one.margin_ratio)
+            for one in of.verdicts
+        }
+
+    assert told(found) == told(verb)
     assert verb.mean == found.mean
     assert verb.differences == found.differences == [("torch", "2.11.0", "2.13.0")]
     assert not verb.rules.environment_differs, "it is what is compared"
-
-
-def test_the_noise_of_the_machine_raises_the_margin_as_in_the_command(tmp_path: Path) -> None:
-    run = two_environments(tmp_path, {"naive": 1.08})
-    line = {
-        "schema": 1,
-        "device": "cpu",
-        "started_utc": "2026-11-20T10:00:00+00:00",
-        "environment": {"cpu": "Imaginary CPU 9000"},
-    }
-    (tmp_path / "selfcheck.jsonl").write_text(
-        json.dumps({**line, "paired_noise_ratio": 0.05, "run_noise_ratio": 0.06}) + "\n"
-    )
-    (found,) = comparisons(run)
-    assert {one.margin_ratio for one in found.verdicts if one.metric == "latency"} == {0.12}, (
-        "from process to process, not within one"
-    )
-    verb = compare_runs(run, run, None, pythons=("old", "new"))
-    assert {one.margin_ratio for one in verb.verdicts if one.metric == "latency"} == {0.12}
+    # from process to process, not within one
+    assert {one.margin_ratio for one in found.latencies} == {0.12}
     assert verdicts(found)["naive"] == {"same"}
+
+
+def test_environments_of_two_runs_are_compared_by_case(tmp_path: Path) -> None:
+    base, new = (two_environments(tmp_path / name, {"naive": 2.0}) for name in "ab")
+    found = compare_runs(base, new, None, pythons=("new", "new"))
+    assert not found.rules.same_run
+    assert len(found.latencies) == 6
+    with pytest.raises(BadInput, match="no environment 'never' in this run; there are: old, new"):
+        compare_runs(base, new, None, pythons=("old", "never"))
 
 
 def test_a_case_that_fails_in_one_environment_is_broken_there_and_a_missing_one_is_undecided(
@@ -131,16 +123,6 @@ def test_a_run_of_one_environment_has_nothing_to_compare(tmp_path: Path) -> None
         match="no environment 'old' in this run; it was measured in one, without --python",
     ):
         compare_runs(run, run, None, pythons=("old", "new"))
-
-
-def test_environments_of_two_runs_are_compared_by_case(tmp_path: Path) -> None:
-    base = two_environments(tmp_path / "a", {})
-    new = two_environments(tmp_path / "b", {"naive": 2.0})
-    found = compare_runs(base, new, None, pythons=("new", "new"))
-    assert not found.rules.same_run
-    assert len([one for one in found.verdicts if one.metric == "latency"]) == 6
-    with pytest.raises(BadInput, match="no environment 'never' in this run; there are: old, new"):
-        compare_runs(base, new, None, pythons=("old", "never"))
 
 
 def test_impossible_samples_do_not_affect_the_other_cases(tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ WIDTHS: tuple[Width, ...] = ("wide", "narrow")
 def dots(*rows: DotRow) -> DotPlot:
     return DotPlot(
         rows=rows,
-        x_label="ratio",
+        x_label="ratio of <8> heads",
         band_ratio=0.05,
-        description="ratios of <8> heads",
         table=Table(title="", columns=(), rows=()),
     )
 

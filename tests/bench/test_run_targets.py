@@ -1,8 +1,21 @@
-"""How good the predicted walls are, and how long finding them takes, against their targets. `make
-bench` runs these.
+"""How long whole runs take on two idle cores, and how good predicted walls are, against their
+targets. `make bench` runs these.
 """
 
+import time
+from pathlib import Path
+
+import pytest
+
 from tests.bench.conftest import rows_of
+
+
+@pytest.mark.parametrize(("scenario", "most_s"), [("quickstart", 60), ("what_heads_learn", 600)])
+def test_a_shipped_run_takes_its_time_at_most(tmp_path: Path, scenario: str, most_s: float) -> None:
+    begun_s = time.monotonic()
+    rows = rows_of(f"run {scenario}", out=tmp_path)
+    assert time.monotonic() - begun_s <= most_s
+    assert {row["status"] for row in rows} <= {"ok", "predicted_oom"}
 
 
 def test_walls_under_1_gib_are_predicted_within_2_percent_and_found_within_10_minutes(
