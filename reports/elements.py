@@ -307,14 +307,22 @@ class DotRow:
 class DotPlot:
     """Ratios on one log axis, with the line of 1 and the band that counts as the same.
 
-    `description` is for screen readers. `table`: the numbers.
+    `table`: the numbers.
     """
 
     rows: tuple[DotRow, ...]
     x_label: str
     band_ratio: float
-    description: str
     table: Table
+
+    @property
+    def description(self) -> str:
+        """For screen readers."""
+        return (
+            f"{capital(self.x_label)}, logarithmic, of {plural(len(self.rows), 'row')}. Bars are"
+            f" 95 % intervals. A band of {100 * self.band_ratio:.3g} % around 1 counts as the same."
+            " The table has every number."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

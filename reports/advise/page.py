@@ -124,7 +124,6 @@ def _ratios(advice: Advice) -> DotPlot | None:
         rows=tuple(_dot_row(question(of), one, of.word_of_best) for of, one in asked),
         x_label="time against the fastest",
         band_ratio=DEFAULT_MARGIN["latency"],
-        description="Time in all layers against the fastest; the table has every number.",
         table=table_of(
             "Time against the fastest", asked, {"question": lambda of: question(of[0]), **CHOICE}
         ),

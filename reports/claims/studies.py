@@ -250,10 +250,14 @@ def initial_scale(run: Measured) -> Iterator[Evidence]:
 # ---- times of a study, which are of one process --------------------------------------------------
 
 
+def is_disturbed(one: Timed) -> bool:
+    """Whether other work competed for the cores in most blocks, as far as somebody counted."""
+    return one.blocks is not None and in_most(one.contended_blocks, one.blocks)
+
+
 def extended(one: Timed, low: float, high: float) -> tuple[float, float, str]:
     """The bounds of a ratio extended by what processes differ, with the words that say so."""
-    disturbed = in_most(one.contended_blocks, one.blocks)
-    ratio, words = Noise().text(one_process=True, other_run=False, disturbed=disturbed)
+    ratio, words = Noise().text(one_process=True, other_run=False, disturbed=is_disturbed(one))
     if one.contended_blocks is None or one.blocks is None:  # in rows of earlier versions
         words += " (whether other work disturbed them was not recorded)"
     return low / (1 + ratio), high * (1 + ratio), f", which allows for {words}"
@@ -283,8 +287,7 @@ def share_of_output(run: Measured, bound: float) -> Iterator[Evidence]:
             f"{100 * share:.0f} %{beyond_text(share)} of the layer's time at N = {one.seq_len}"
             f" ({100 * low:.0f} to {100 * high:.0f} %){allows}"
         )
-        disturbed = in_most(one.contended_blocks, one.blocks)
-        yield Evidence(of, "inconclusive" if disturbed else above(low, high, bound), text)
+        yield Evidence(of, "inconclusive" if is_disturbed(one) else above(low, high, bound), text)
 
 
 @claim(

@@ -6,13 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...harness.files.printable import visible
-from ...harness.stats.intervals import Interval
-from ..data.noise_floor import percent_text
+from ...harness.stats.intervals import Interval, latency_interval
+from ..data.decode import Rate
 from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name
 from ..elements import Table
-from ..formatting import json_fields, list_text, markdown_cell, markdown_grid, plural
-from . import decode
+from ..formatting import (
+    bandwidth_text,
+    json_fields,
+    list_text,
+    markdown_cell,
+    markdown_grid,
+    plural,
+    rough_percent_text,
+)
 from .case_samples import UNFINISHED, CaseSamples
 from .compare import Comparison
 from .gate import GateResult
@@ -37,6 +44,10 @@ SCHEMA = 1
 MOST_ROWS = 100
 """Rows of a table; JSON has all. GitHub drops summaries of more than 1024 KiB; this is far less."""
 MOST_NAMED = 4
+BANDWIDTH = "bandwidth"
+ARROW = " → "
+UNKNOWN, NOT_MEASURED = "unknown", "not measured"
+MOST_REMARKS = 3
 MOST_OF_A_LINE = 300
 UNITS = {"latency": "ms", "peak_bytes": "bytes", "energy_per_call": "J"}
 
@@ -53,7 +64,7 @@ def table(comparison: Comparison) -> Table:
             "backend": lambda one: clipped(_backend(one.shown)),
             "problem": lambda one: label(problem(one.shown.problem), axes),
         },
-        more={decode.TITLE: decode.cell},
+        more={BANDWIDTH: _bandwidth},
     )
 
 
@@ -79,7 +90,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         yield f"Geometric mean by backend: {', '.join(texts)}."
     if inexact := list(dict.fromkeys(one.shown.backend for one in verdicts if one.shown.note)):
         yield f"Not exact attention, so not the same result: {clipped_line(list_text(inexact))}."
-    yield from decode.sentences(verdicts)
+    yield from _decode_sentences(verdicts)
     yield from map(clipped_line, ended_lines(verdicts))
     yield from _statuses(verdicts, comparison.baseline)
     yield from doubt_lines(verdicts, comparison.rules)
@@ -201,7 +212,7 @@ def _between_runs(comparison: Comparison) -> Iterator[str]:
     )
     yield (
         f"Intervals of values that were not measured together allow for the"
-        f" {percent_text(floor.between_runs.ratio)} that runs differ here, by {floor.starts}"
+        f" {rough_percent_text(floor.between_runs.ratio)} that runs differ here, by {floor.starts}"
         f" self-checks within {over}; slower changes are not in them."
     )
 
@@ -266,7 +277,83 @@ def _fields(found: CaseVerdict) -> dict[str, Any]:
         **{f"{side}_status": one and one.status for side, one in sides.items()},
         **{f"{side}_reason": one and one.reason for side, one in sides.items()},
         **{
-            f"{side}_decode": decode.fields(one) if found.metric == "latency" else None
+            f"{side}_decode": _decode_fields(one) if found.metric == "latency" else None
             for side, one in sides.items()
         },
     }
+
+
+# ---- decode steps: the share of memory bandwidth that either side reached -----------------------
+
+
+def _bandwidth(found: CaseVerdict) -> str:
+    """`61.0 % (58.2 to 63.9) → 75.1 % (72.0 to 78.4)`; "" if it is not about a decode step.
+
+    Rates, unless the bandwidth of both sides was measured.
+    """
+    rates = [_rate(one) for one in (found.base, found.new)]
+    if found.metric != "latency" or not any(rates):
+        return ""
+    shares = [rate.share_text for rate in rates if rate]
+    if all(shares) and len(shares) == len(rates):
+        return ARROW.join(shares)
+    return ARROW.join((rate.rate_text if rate else "") or UNKNOWN for rate in rates)
+
+
+def _decode_sentences(verdicts: Sequence[CaseVerdict]) -> Iterator[str]:
+    """What the shares are of, and what limits them."""
+    latencies = [one for one in verdicts if one.metric == "latency"]
+    sides = [[one.base for one in latencies], [one.new for one in latencies]]
+    rates = [[rate for one in side if (rate := _rate(one))] for side in sides]
+    if not any(rates):
+        return
+    before, now = (_wholes(some) for some in rates)
+    of = now if before == now else f"{before} before, {now} now"
+    share = (
+        ""
+        if before == now == NOT_MEASURED
+        else f", as a share of the memory bandwidth that calibration measured ({of})"
+    )
+    yield f"Bandwidth of decode steps: bytes that must be moved over the time{share}."
+    counts = Counter(note for some in rates for rate in some for note in rate.notes)
+    every = sum(map(len, rates))
+    for note, count in counts.most_common(MOST_REMARKS):
+        where = "" if count == every else f", {count} of {every} values"
+        yield f"Of these{where}: {note}."
+    if (more := len(counts) - MOST_REMARKS) > 0:
+        yield f"{plural(more, 'more remark')} on them: --format json has all."
+
+
+def _decode_fields(case: CaseSamples | None) -> dict[str, Any] | None:
+    """For JSON: the rate and the share with their bounds; None if it is no decode step."""
+    rate = _rate(case)
+    if rate is None:
+        return None
+    known = {
+        f"{bound}{name}": value
+        for name, interval in (("bytes_per_s", rate.bytes_per_s), ("bandwidth_ratio", rate.share))
+        for bound, value in zip(("", "low_", "high_"), _bounds(interval), strict=True)
+    }
+    return {
+        **known,
+        "measured_bytes_per_s": rate.traffic.memory_bytes_per_s,
+        "fits_in_cache": rate.traffic.fits_in_cache,
+        "note": rate.note,
+    }
+
+
+def _bounds(found: Interval | None) -> list[float | None]:
+    return [*json_fields(found, "value", "low", "high").values()] if found else [None] * 3
+
+
+def _rate(case: CaseSamples | None) -> Rate | None:
+    """None without a latency, or if it is no decode step."""
+    if case is None or case.traffic is None or not any(map(any, case.block_ms)):
+        return None
+    return case.traffic.rate(latency_interval(case.block_ms))
+
+
+def _wholes(rates: Sequence[Rate]) -> str:
+    """The measured bandwidth of a side."""
+    known = (bandwidth_text(rate.traffic.memory_bytes_per_s) for rate in rates)
+    return list_text(list(dict.fromkeys(filter(None, known)))) or NOT_MEASURED

@@ -6,7 +6,7 @@ with its bounds.
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from math import inf, log2
+from math import gcd, inf
 
 from ...harness.learning.findings import GradientDistance, TrainedGradients
 from ...harness.rows.findings import by
@@ -19,6 +19,7 @@ from .trained import trained_models
 
 FADES_BY = 0.01  # of its logarithm per token: 1 % per token is a fade
 LEARNT_SHARE = 0.9  # of the answers, from which a model has learnt what a gradient is asked for
+OPEN = "of a kind that these lengths leave open"
 FADES = {"attention": (-FADES_BY, FADES_BY), "gru": (-inf, -FADES_BY)}
 GROWTHS = {
     "attention": "constant",
@@ -41,10 +42,13 @@ GROWTHS = {
 )
 def gradient_over_distance(run: Measured) -> Iterator[Evidence]:
     """After training, of models that learnt the task: others have no gradient to speak of."""
-    for model, some in by(run.of(GradientDistance), lambda one: one.model).items():
-        faded = [(one.seq_len, one, one.fade) for one in some if one.fade]
-        if model in FADES and faded:
-            _, one, (value, low, high) = max(faded, key=lambda of: of[0])
+    by_model = by(run.of(GradientDistance), lambda one: one.model)
+    for model in FADES:
+        faded = [one for one in by_model.get(model, ()) if one.fade]
+        if faded:
+            one = max(faded, key=lambda one: one.seq_len)
+            assert one.fade is not None
+            value, low, high = one.fade
             most = f" up to {one.fitted_tokens}" if one.fitted_tokens else ""
             text = f"of distance{most} in {one.seq_len} tokens, at first weights"
             yield _faded(model, model, Interval(value=value, low=low, high=high, units=1), text)
@@ -71,31 +75,35 @@ def _faded(of: str, model: str, fade: Interval, where: str) -> Evidence:
     study=GradientDistance,
 )
 def path_length(run: Measured) -> Iterator[Evidence]:
-    for model, some in by(run.of(GradientDistance), lambda one: one.model).items():
-        counted = {one.seq_len: one.shortest_path_steps for one in some}
-        found = sorted((n, steps) for n, steps in counted.items() if steps is not None)
-        if model in GROWTHS and len(found) > 2:
+    by_model = by(run.of(GradientDistance), lambda one: one.model)
+    for model, claimed in GROWTHS.items():
+        counted = ((one.seq_len, one.shortest_path_steps) for one in by_model.get(model, ()))
+        found = sorted((n, steps) for n, steps in counted if steps is not None)
+        if len(found) > 2:
             growth = _growth(found)
-            lengths, steps = (
-                list_text([f"{one}" for one in of]) for of in zip(*found, strict=True)
-            )
+            verdict = "inconclusive" if growth == OPEN else exactly(growth == claimed)
+            lengths, steps = (list_text([str(n) for n in of]) for of in zip(*found, strict=True))
             text = f"{growth}: {steps} operations from the first to the last of {lengths} tokens"
-            yield Evidence(model, exactly(growth == GROWTHS[model]), text)
+            yield Evidence(model, verdict, text)
 
 
 def _growth(found: Sequence[tuple[int, int]]) -> str:
-    """Of counts of operations over lengths, (length, count) each.
+    """Of counts of operations at lengths that double, (length, count) each.
 
-    Linear in N: every rise is as large, per token. Logarithmic: none is larger than the first, per
-    doubling; layers are whole, so that rises may be 0.
+    A constant part and one that doubles is linear. A constant rise per doubling, up to the whole
+    layers that it is rounded to, is logarithmic: then no rise differs from another by more than a
+    layer, nor does the first half of the doublings from the last half.
     """
-    per_token, per_doubling = (
-        [(many - few) / (of(far) - of(near)) for (near, few), (far, many) in pairwise(found)]
-        for of in (float, log2)
-    )
-    if not any(per_token):
+    if any(after != 2 * before for (before, _), (after, _) in pairwise(found)):
+        return OPEN
+    rises = [after - before for (_, before), (_, after) in pairwise(found)]
+    if not any(rises):
         return "constant"
-    if len(set(per_token)) == 1:
+    if rises[0] > 0 and all(after == 2 * before for before, after in pairwise(rises)):
         return "linear"
-    rises = min(per_doubling) >= 0 and max(per_doubling) <= per_doubling[0]
-    return "logarithmic" if rises else "of another kind"
+    layer, half = gcd(*rises), len(rises) // 2
+    uneven = max(max(rises) - min(rises), abs(sum(rises[:half]) - sum(rises[-half:])))
+    if min(rises) < 0 or uneven > layer:
+        return "of another kind"
+    # Two different rises can be rounded from anything.
+    return "logarithmic" if len(rises) >= 3 or len(set(rises)) == 1 else OPEN

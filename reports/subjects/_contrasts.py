@@ -133,7 +133,7 @@ def _timed(one: Contrast) -> Dot | None:
     return Dot.of(found.ratio.value, found.ratio.low, found.ratio.high, found.word)
 
 
-def dot_plot(rows: tuple[DotRow, ...], of: str, about: str, *, with_remarks: bool) -> DotPlot:
+def dot_plot(rows: tuple[DotRow, ...], of: str, *, with_remarks: bool) -> DotPlot:
     """`of`: the ratios, `8 heads to one`. `with_remarks`: they tell rows apart."""
 
     def group(row: DotRow) -> str:
@@ -147,10 +147,6 @@ def dot_plot(rows: tuple[DotRow, ...], of: str, about: str, *, with_remarks: boo
         rows=rows,
         x_label=f"ratio, {of}",
         band_ratio=SAME_RATIO,
-        description=(
-            f"Ratios of {of}, on one logarithmic axis with a band of {100 * SAME_RATIO:g} % around"
-            f" 1 that counts as the same; times with their 95 % intervals. {about}"
-        ),
         table=table_of(
             f"Ratios, {of}",
             rows,

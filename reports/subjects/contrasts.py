@@ -185,7 +185,6 @@ def _card(found: Contrasted, meta: Meta) -> Card:
         picture=dot_plot(
             tuple(row for place, some in picked for row in measured_rows(some, names, place)),
             first.against,
-            "",
             with_remarks=len(picked) > 1,
         ),
         subtitle=f"ratios to {setting(found.axis, first.base)}{_at(found)}{run}",

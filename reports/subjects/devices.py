@@ -72,11 +72,6 @@ def _card(found: Sequence[Copies]) -> Card:
             ),
             x_label=f"{of[0].lower()}{of[1:]}",
             band_ratio=MARGIN_RATIO,
-            description=(
-                "Ratios of times on two devices of one kind on one logarithmic axis, a row for the"
-                " geometric mean and one per case, with 95 % intervals. The band around 1 counts"
-                " as the same. The table below has every number."
-            ),
             table=table_of(
                 of,
                 dots,

@@ -121,11 +121,6 @@ def _card(found: Sequence[Comparison]) -> Card:
             ),
             x_label=f"time over that in {base}",
             band_ratio=max(margins, default=0.0),
-            description=(
-                f"Ratios of times to those in {base}, on one logarithmic axis, a row per case with"
-                " its 95 % interval. The band around 1 counts as the same. The table below has"
-                " every number."
-            ),
             table=table_of(
                 f"Time over that in {base}",
                 dots,

@@ -91,7 +91,6 @@ def _card(found: Problems) -> Card:
     )
     at = n_text(group.problem["seq_len"])
     others = [part for part in group.label.split(", ") if part and not part.startswith("N\u00a0=")]
-    said = sentence(some)
     longest = ""
     if len(some) == len(names) > 1:
         every = "both" if len(names) == 2 else f"all {len(names)}"
@@ -100,11 +99,10 @@ def _card(found: Problems) -> Card:
     return Card(
         title=f"{heads} heads against one",
         subtitle=", ".join(("ratio", f"at {at}", *others)),
-        sentence=said,
+        sentence=sentence(some),
         picture=dot_plot(
             (*counted_rows(some), *measured_rows(some, names)),
             f"{heads} heads to one",
-            f"At {at}. {said}",
             with_remarks=False,
         ),
         note=" ".join(filter(None, (longest, same_text, why_undecided(some)))),

@@ -111,23 +111,3 @@ def test_bad_questions_are_one_line_each(here, tmp_path, arguments, said):
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not done.stdout
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("{", "broken.json:1:2"),
-        ('{"auto_map": {}, "model_type": "x"}', "auto_map names code"),
-        ('{"model_type": "nonesuch"}', "nonesuch"),
-        (json.dumps(TINY | {"num_attention_heads": 3}), "broken.json"),
-        (json.dumps(TINY | {"hidden_size": -64}), "hidden_size"),
-        (json.dumps(TINY | {"num_key_value_heads": 3}), "num_key_value_heads"),
-    ],
-)
-def test_bad_configurations_are_refused_in_one_line(here, tmp_path, text, said):
-    path = tmp_path / "broken.json"
-    path.write_text(text)
-    done = here("advise", str(path), "--out", str(tmp_path))
-    assert done.returncode == 2, done.stderr
-    assert said in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1

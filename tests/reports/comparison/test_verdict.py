@@ -251,16 +251,8 @@ def test_a_case_that_fails_has_no_number_and_one_verdict(base, new, verdict, rea
 
 def test_energy_is_compared_over_processes():
     def with_energy(seed, energy_j):
-        windows = [
-            {
-                "way": "eager",
-                "window_s": 6.0,
-                "calls": 10,
-                "process": p,
-                "energy_j": energy_j * (1 + p / 100),
-            }
-            for p in range(3)
-        ]
+        window = {"way": "eager", "window_s": 6.0, "calls": 10}
+        windows = [window | {"process": p, "energy_j": energy_j * (1 + p / 100)} for p in range(3)]
         return measured(seed, windows=windows)
 
     pairs = [(with_energy(1, 100.0), with_energy(2, 200.0))]

@@ -49,8 +49,11 @@ def test_gradients_fade_through_the_recurrent_layer_only(found: list[Any], wante
         ("dilated convolutions", (11, 23, 47), "refuted"),
         ("dilated convolutions", (11, 14, 17, 17), "supported"),  # layers are whole
         ("dilated convolutions", (11, 14, 14, 17, 17), "supported"),
+        ("dilated convolutions", (11, 19, 21, 21), "refuted"),  # it falls, by no constant
+        ("dilated convolutions", (11, 14, 17, 17, 17), "refuted"),
         ("dilated convolutions", (17, 14, 11), "refuted"),
-        ("dilated convolutions", (11, 14, 20), "refuted"),
+        ("dilated convolutions", (11, 19, 21), "refuted"),
+        ("dilated convolutions", (11, 14, 14), "inconclusive"),  # a rounded constant, or an end
         ("gru", (29, 53), "not run"),
     ],
 )
@@ -67,3 +70,10 @@ def test_path_lengths_are_counted_over_doubled_lengths(
         for place, count in enumerate(steps)
     ]
     assert verdict("Q10", found) == wanted
+
+
+def test_lengths_that_do_not_double_decide_no_growth() -> None:
+    counts = zip((8, 16, 64), (11, 14, 17), strict=True)
+    of = {"study": "gradient_distance", "model": "dilated convolutions"}
+    found = [{**of, "seq_len": n, "shortest_path_steps": count} for n, count in counts]
+    assert verdict("Q10", found) == "inconclusive"

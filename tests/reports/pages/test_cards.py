@@ -46,7 +46,6 @@ def fake_cards(backends: tuple[str, str] = ("fused", "sdpa")) -> tuple[Card, ...
         ),
         x_label="ratio",
         band_ratio=0.05,
-        description="Ratios.",
         table=Table(title="Ratios", columns=("backend", "time"), rows=((first, "×1.60"),)),
     )
     fastest = Table(

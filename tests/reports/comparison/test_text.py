@@ -1,4 +1,4 @@
-"""reports/comparison/decode.py: both sides of a decode step against their measured bandwidth."""
+"""reports/comparison/text.py: both sides of a decode step against their measured bandwidth."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.comparison import decode
 from attnbench.reports.comparison import text as compare_text
 from attnbench.reports.comparison.compare import (
     Comparison,
@@ -23,7 +22,9 @@ def compared(parent: Path, *, base: dict[str, Any], new: dict[str, Any]) -> Comp
 def column_of(comparison: Comparison) -> list[str]:
     """Of the lines that are about a latency."""
     table = compare_text.table(comparison)
-    return [cell for line in table.texts if (cell := line[table.columns.index(decode.TITLE)])]
+    return [
+        cell for line in table.texts if (cell := line[table.columns.index(compare_text.BANDWIDTH)])
+    ]
 
 
 def test_json_has_rates_shares_and_reasons_of_both(tmp_path: Path) -> None:
