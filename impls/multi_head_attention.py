@@ -1,6 +1,6 @@
 """Multi-head attention as a torch module, computed by any backend."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -102,14 +102,11 @@ class MultiHeadAttention(torch.nn.Module):
 
     def _core_problem(self, batch: int, n: int, end: int, device: torch.device) -> Problem:
         """Of n queries against `end` cached keys. A single query sees them all, without a mask."""
-        known = self._problems.get(sizes := ("extend", batch, n, end, device))
-        if known is not None:
-            return known
-        p = self.problem
-        if not p.causal or p.mask != "none":
+        if not self.problem.causal or self.problem.mask != "none":
             raise ValueError("only a causal layer without another mask can extend a cache")
-        problem = replace(
-            p,
+        return self._checked(
+            self._backend.why_not,
+            device,
             batch=batch,
             seq_len=n,
             kv_seq_len=end,
@@ -118,9 +115,6 @@ class MultiHeadAttention(torch.nn.Module):
             scope="core",
             passes="forward",
         )
-        if refusal := self._backend.why_not(problem, device):
-            raise ValueError(f"{self.backend}: {refusal}")
-        return self._problems.setdefault(sizes, problem)
 
     def _under_mask(
         self,
@@ -146,12 +140,10 @@ class MultiHeadAttention(torch.nn.Module):
             tensor.requires_grad for tensor in (*inputs, *weights.tensors())
         )
         (batch, n_q, _), n_kv, device = inputs.query.shape, inputs.key.shape[1], inputs.query.device
-        known = self._problems.get(sizes := (batch, n_q, n_kv, device, wants_gradients, masked))
-        if known is not None:
-            return known
         p = self.problem
-        problem = replace(
-            p,
+        return self._checked(
+            self._backend.why_not_under_mask if masked else self._backend.why_not,
+            device,
             batch=batch,
             seq_len=n_q,
             kv_seq_len=n_kv,
@@ -159,7 +151,18 @@ class MultiHeadAttention(torch.nn.Module):
             scope="layer",
             passes="forward+backward" if wants_gradients else "forward",
         )
-        why_not = self._backend.why_not_under_mask if masked else self._backend.why_not
-        if refusal := why_not(problem, device):
-            raise ValueError(f"{self.backend}: {refusal}")
-        return self._problems.setdefault(sizes, problem)
+
+    def _checked(
+        self,
+        why_not: Callable[[Problem, torch.device], str | None],
+        device: torch.device,
+        **changes: Any,
+    ) -> Problem:
+        """The layer's problem with these changes, which the backend was asked about once."""
+        sizes = why_not, device, *changes.items()
+        if sizes not in self._problems:
+            problem = replace(self.problem, **changes)
+            if refusal := why_not(problem, device):
+                raise ValueError(f"{self.backend}: {refusal}")
+            self._problems[sizes] = problem
+        return self._problems[sizes]

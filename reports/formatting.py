@@ -114,6 +114,12 @@ def percent_text(share: float) -> Number:
     return Number(f"{number_text(100 * share)} %")
 
 
+def rough_percent_text(share: float) -> Number:
+    """Two significant digits, of what another run would find otherwise: `12 %`, `3 400 %`."""
+    percent = float(f"{100 * share:.2g}")
+    return Number(f"{length_text(int(percent)) if percent >= 1000 else f'{percent:g}'} %")
+
+
 def share_text(share: float, of: str = "") -> Number:
     """A part of a whole, which cannot be more than 100 %: `81.0 %`, `130 % (impossible)`.
 

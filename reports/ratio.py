@@ -23,12 +23,11 @@ from .data.noise_floor import (
     ASSUMED,
     ASSUMED_RATIO,
     ProcessNoise,
-    percent_text,
     share_text,
 )
 from .data.noise_floor import DISTURBED as DISTURBED_SPREAD
 from .data.row_groups import Row, problem
-from .formatting import number_text, ratio_bounds_text, times_text
+from .formatting import number_text, ratio_bounds_text, rough_percent_text, times_text
 from .words import DISTURBED
 
 
@@ -131,7 +130,7 @@ class Noise:
             runs = self.between_runs.ratio if self.between_runs is not None else ASSUMED_RATIO
             ratio = expm1(hypot(log1p(ratio), log1p(runs)))
             differ = "differ on this machine" if known else "may differ"
-            words = f"the {percent_text(ratio)} that separate measurements {differ}"
+            words = f"the {rough_percent_text(ratio)} that separate measurements {differ}"
         return ratio, words
 
 

@@ -67,7 +67,7 @@ def interrupted(
         ("typer", "converted()", "list scenarios"),
         ("pydantic", "Unraisable()", "list scenarios"),
         ("attnbench.harness.run.start", "Unraisable()", "run quickstart"),
-        ("pandas", "converted()", "show latest"),
+        ("humanize", "converted()", "show latest"),
     ],
 )
 def test_an_interrupted_import_is_one_line(

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...reports.data.noise_floor import FEWEST_STARTS, newest_noise_floor, percent_text
+from ...reports.data.noise_floor import FEWEST_STARTS, newest_noise_floor
 from ...reports.data.run_meta import device_identity
 from ...reports.elements import Block, Table, Text, table_of
-from ...reports.formatting import plural, ratio_bounds_text, share_text
+from ...reports.formatting import plural, ratio_bounds_text, rough_percent_text, share_text
 from ...reports.quantity import Cell, Quantity, Unit
 from ..doctor import Findings
 from ..machine.calibration_file import FILE as CALIBRATIONS
@@ -170,7 +170,7 @@ def noise_sentences(floor: NoiseFloor, root: Path) -> Iterator[str]:
     elif newest is not None and newest.between_runs is not None:
         yield (
             f"Over {newest.starts} starts of this check, runs differ by up to"
-            f" {percent_text(newest.between_runs.ratio)} (95 % of pairs)."
+            f" {rough_percent_text(newest.between_runs.ratio)} (95 % of pairs)."
         )
     yield f"Appended to {root / SELFCHECKS}."
 

@@ -8,7 +8,6 @@ from typing import Any
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval, latency_interval
 from ..data.decode import Rate
-from ..data.noise_floor import percent_text
 from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name
 from ..elements import Table
@@ -19,6 +18,7 @@ from ..formatting import (
     markdown_cell,
     markdown_grid,
     plural,
+    rough_percent_text,
 )
 from .case_samples import UNFINISHED, CaseSamples
 from .compare import Comparison
@@ -212,7 +212,7 @@ def _between_runs(comparison: Comparison) -> Iterator[str]:
     )
     yield (
         f"Intervals of values that were not measured together allow for the"
-        f" {percent_text(floor.between_runs.ratio)} that runs differ here, by {floor.starts}"
+        f" {rough_percent_text(floor.between_runs.ratio)} that runs differ here, by {floor.starts}"
         f" self-checks within {over}; slower changes are not in them."
     )
 

@@ -6,7 +6,7 @@ Only exact backends are ranked.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..formatting import length_text
+from ..formatting import rough_percent_text
 from .row_groups import Row, backends
 
 MARKS = {"approximate": "~", "other": "≠"}
@@ -51,13 +51,7 @@ def exactness_note(row: Mapping[str, Any]) -> str:
     if carries_nothing(row):
         return "approximate, uncorrelated with exact attention"
     error = row.get("error_l2_ratio")
-    return "approximate" if error is None else f"approximate, error {error_text(error)}"
-
-
-def error_text(error_l2_ratio: float) -> str:
-    """Two significant digits: other inputs give another error."""
-    percent = float(f"{100 * error_l2_ratio:.2g}")
-    return f"{length_text(int(percent)) if percent >= 1000 else f'{percent:g}'} %"
+    return "approximate" if error is None else f"approximate, error {rough_percent_text(error)}"
 
 
 def meanings(rows: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -24,6 +24,7 @@ from ...harness.stats.contrasts import (
     spread,
 )
 from ...harness.stats.intervals import NORMAL_95, Samples, variance
+from ..formatting import rough_percent_text
 from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_file, results_folders
 from .run_meta import device_identity
 
@@ -110,12 +111,7 @@ def newest_noise_floor(folders: Iterable[Path], identity: Mapping[str, Any]) -> 
 def share_text(ratio: float, source: str) -> str:
     """`the 12 % that processes differ on this machine`; `may differ` if it was not measured."""
     differ = "may differ" if source == "assumed" else "differ on this machine"
-    return f"the {percent_text(ratio)} that processes {differ}"
-
-
-def percent_text(ratio: float) -> str:
-    """`12 %`, to two digits."""
-    return f"{float(f'{100 * ratio:.2g}'):g} %"
+    return f"the {rough_percent_text(ratio)} that processes {differ}"
 
 
 def process_noise(runs: Sequence[Run], of: Run) -> tuple[ProcessNoise, NoiseFloor | None]:

@@ -7,8 +7,7 @@ from matplotlib.figure import Figure as Canvas
 
 from ...harness.files.printable import visible
 from ..elements import Bar, Bars
-from .canvas import COLOURS, GREY, TITLE_IN, inline, page_svg, save, styled
-from .svg_minify import INK
+from .canvas import COLOURS, GREY, INK, TITLE_IN, inline, page_svg, save, styled
 
 WIDTH_IN, LINE_IN = 4.8, 0.27
 LABEL_SHARE, NOTE_SHARE = 0.55, 0.95  # room for labels and notes, in widths of a whole bar

@@ -14,8 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ...harness.files.printable import visible
 from ..elements import Map, Maps
-from .canvas import inline, page_svg, styled
-from .svg_minify import INK
+from .canvas import INK, inline, page_svg, styled
 
 COLOURS = "viridis"  # perceptually even, on white and on black paper
 PER_LINE = 4

@@ -20,6 +20,7 @@ from ..quantity import PREFIXED, Quantity, Unit
 from .canvas import (
     COLOURS,
     GREY,
+    INK,
     LETTER_IN,
     TITLE_IN,
     inline,
@@ -27,7 +28,6 @@ from .canvas import (
     save,
     styled,
 )
-from .svg_minify import INK
 from .tooltips import HIGHEST, STEP, overlay
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "p")  # no crosses: they mean that a case did not run

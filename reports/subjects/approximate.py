@@ -6,11 +6,11 @@ from math import sqrt
 from typing import NamedTuple
 
 from ...harness.rows.findings import LinformerProjection
-from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing, error_text
+from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups, is_timed
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Card, Figure, Panel, Table, note, table_of
-from ..formatting import capital, list_text, more_below, paragraph, percent_text
+from ..formatting import capital, list_text, more_below, paragraph, percent_text, rough_percent_text
 from ..quantity import Cell, Number, Quantity
 from ..ratio import Ratio, time_ratio
 from . import Subject
@@ -114,7 +114,7 @@ def _finding_at(group: Group, n: int, made: Sequence[Trade]) -> str:
     for family in dict.fromkeys(method(one.name) for one in made):
         one = min((one for one in made if method(one.name) == family), key=lambda one: one.error)
         against = f" and takes {one.ratio.text} the time of {one.against}" if one.ratio else ""
-        texts.append(f"{one.name} is off by {error_text(one.error)}{against}")
+        texts.append(f"{one.name} is off by {rough_percent_text(one.error)}{against}")
     nothing = "no approximation's output has anything in common with the exact one"
     return group.prefixed(f"at {axis_text('seq_len', n)} {'; '.join(texts) or nothing}")
 
@@ -243,7 +243,7 @@ COLUMNS: dict[str, Callable[[Trade], Cell]] = {
     "N": lambda one: Quantity(one.n, "count"),
     "backend": lambda one: one.name,
     "size": lambda one: size(one.row),
-    "error": lambda one: _measured(one.row.get("error_l2_ratio"), error_text),
+    "error": lambda one: _measured(one.row.get("error_l2_ratio"), rough_percent_text),
     "cosine": lambda one: _measured(one.row.get("output_cosine"), "{:.2f}".format),
     "time": lambda one: Quantity(one.row["latency_ms"], "ms"),
     "time over the fastest exact backend": lambda one: (
@@ -277,7 +277,7 @@ def projections_kept(meta: Meta) -> Iterator[Block]:
             "inputs": lambda one: one.inputs,
             "projections": lambda one: one.projections,
             "cosine": lambda one: _bounded(one, "output_cosine", "{:.2f}".format),
-            "error": lambda one: _bounded(one, "error_l2_ratio", error_text),
+            "error": lambda one: _bounded(one, "error_l2_ratio", rough_percent_text),
         },
     )
     yield note(

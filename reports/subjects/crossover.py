@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..data.exactness import error_text, is_exact
+from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, groups, is_timed
 from ..data.run_meta import Meta
 from ..elements import Card, Figure, table_of
-from ..formatting import count_text, list_text, more_below, paragraph, plural
+from ..formatting import count_text, list_text, more_below, paragraph, plural, rough_percent_text
 from ..ratio import disturbed
 from . import Subject
 from ._crossovers import Crossover, crossover, fewer_bytes_from, from_text
@@ -149,7 +149,11 @@ def _finding(of: Challenger) -> str:
     text = ", ".join(clause.format(list_text(names)) for clause, names in same.items())
     row, even = _last(of), of.even_by_flops
     at = axis_text("seq_len", row["seq_len"])
-    error = f" (error {error_text(_error(of))} at {at})" if not is_exact(row) and _error(of) else ""
+    error = (
+        f" (error {rough_percent_text(_error(of))} at {at})"
+        if not is_exact(row) and _error(of)
+        else ""
+    )
     fewer = "" if even is None else f"; it does fewer FLOPs above {_flops_text(even)}"
     return f"{of.backend} is {text}{error}{fewer}"
 

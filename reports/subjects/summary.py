@@ -11,12 +11,20 @@ from typing import Any, Literal
 
 from ..comparison.devices import Copies, copies_of, finding
 from ..data.exactness import is_exact
-from ..data.noise_floor import DISTURBED_RATIO, percent_text, share_text
+from ..data.noise_floor import DISTURBED_RATIO, share_text
 from ..data.peaks import places
 from ..data.row_groups import COPY, Row, distinguishing_axes, is_timed, label, problem
 from ..data.run_meta import Meta, plan_of
 from ..elements import Badge, caution, note
-from ..formatting import STATUS_WORDS, beyond_whole, capital, list_text, number_text, plural
+from ..formatting import (
+    STATUS_WORDS,
+    beyond_whole,
+    capital,
+    list_text,
+    number_text,
+    plural,
+    rough_percent_text,
+)
 from ..ratio import disturbed, in_most, of_one_process
 from . import Subject
 from .correctness import WRONG
@@ -143,7 +151,7 @@ def _process_notes(rows: list[Row]) -> list[str]:
 def _more_if_disturbed(ratio: float, single: list[Row]) -> str:
     if ratio >= DISTURBED_RATIO or not any(map(disturbed, single)):
         return ""
-    return f"; where other work disturbed one of the two, for {percent_text(DISTURBED_RATIO)}"
+    return f"; where other work disturbed one of the two, for {rough_percent_text(DISTURBED_RATIO)}"
 
 
 def _interpreted(rows: list[Row], meta: Meta) -> list[str]:

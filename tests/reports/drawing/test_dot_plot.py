@@ -6,7 +6,7 @@ import pytest
 
 from attnbench.reports.drawing.dot_plot import Width, draw
 from attnbench.reports.elements import Dot, DotPlot, DotRow, Table
-from tests.reports.drawing.test_wall_chart import classed, overlapping, texts
+from tests.reports.drawing.test_wall_chart import check_texts, classed
 
 BACKENDS = ["naive", "fused", "sdpa"]
 WIDTHS: tuple[Width, ...] = ("wide", "narrow")
@@ -49,13 +49,7 @@ def svg(plot: DotPlot, width: Width = "wide") -> ElementTree.Element:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_text_covers_another_or_leaves_the_drawing(width: Width) -> None:
-    drawing = svg(PLOT, width)
-    assert overlapping(texts(drawing)) == []
-    _, _, wide, high = map(float, drawing.get("viewBox", "").split())
-    for words in texts(drawing):
-        assert words.left >= 0, words
-        assert words.right <= wide + 2, words
-        assert words.bottom <= high, words
+    check_texts(svg(PLOT, width))
 
 
 def test_ratios_further_from_one_lie_further_out() -> None:
