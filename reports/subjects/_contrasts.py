@@ -203,7 +203,7 @@ def why_undecided(some: Sequence[Contrast]) -> str:
 
 
 def _dot_rows(some: Sequence[Contrast], names: Sequence[str], place: str) -> Iterator[DotRow]:
-    """Counts, one row if they are the same for all that have one; bytes and time of every backend."""
+    """Counts, one row if all are the same; bytes and time of every backend."""
     for nouns, column in COUNTED.items():
         what = capital(nouns.removeprefix("softmax "))
         ratios = {one.backend: one.counted(column) for one in some if one.counted(column) > 0}
