@@ -8,12 +8,12 @@ d_model it is one head.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isfinite, nan
+from math import isfinite, log, nan
 from typing import Any
 
 from ..harness.stats.intervals import EQUIVALENCE_CONFIDENCE, ratio_interval
 from .data.row_groups import WIDTHS, Group, Row, axis_text, backends, groups, value_text
-from .formatting import STATUS_WORDS
+from .formatting import STATUS_WORDS, plural
 from .ratio import Ratio, time_ratio
 from .words import DISTURBED, SAME_RATIO, Word, word_of
 
@@ -23,6 +23,7 @@ NAMES = {
     "mask": {"none": "no mask"},
     "scope": {"core": "the core", "layer": "the layer", "block": "the block"},
 }
+ONE_HEAD = axis_text("heads", 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,13 @@ class Contrast:
         return ours / base if ours is not None and base else nan
 
     @property
+    def distance(self) -> float:
+        """How far from the base: by which factor, on the log scale; 0 if it is no size."""
+        ours, base = self.row[self.axis], self.base[self.axis]
+        known = isinstance(ours, int) and isinstance(base, int) and ours > 0 < base
+        return abs(log(ours / base)) if known else 0.0
+
+    @property
     def is_known(self) -> bool:
         """It has a time or bytes."""
         return self.time is not None or isfinite(self.peak_bytes)
@@ -118,7 +126,10 @@ class Contrast:
 
     @property
     def against(self) -> str:
-        """`padding mask against no mask`."""
+        """`padding mask against no mask`, `8 heads against one`."""
+        if self.axis == "heads":
+            base = int(self.base["heads"])
+            return f"{plural(self.heads, 'head')} against {'one' if base == 1 else base}"
         return f"{setting(self.axis, self.row)} against {setting(self.axis, self.base)}"
 
 
@@ -135,7 +146,7 @@ def contrasts(rows: Sequence[Row], axis: str) -> list[tuple[Group, list[Contrast
         # a backend that ran with neither setting has nothing to compare, nor to say
         some = [
             one
-            for one in _against_the_first(group, axis)
+            for one in _against(group, axis, setting(axis, group.rows[0]))
             if "ok" in (one.row["status"], one.base["status"])
         ]
         if some:
@@ -148,17 +159,11 @@ def against_one_head(rows: Sequence[Row]) -> list[tuple[Group, list[Contrast]]]:
 
     Problems with the most measured backends come first, then the longest.
     """
-    found = []
-    for group in groups(rows, "heads"):
-        some = []
-        for backend in backends(group.rows):
-            by_heads = {row["heads"]: row for row in group.rows if row["backend"] == backend}
-            if one := by_heads.pop(1, None):
-                some += [
-                    Contrast(axis="heads", row=row, base=one) for _, row in sorted(by_heads.items())
-                ]
-        if most_heads(some):
-            found.append((group, some))
+    found = [
+        (group, sorted(_against(group, "heads", ONE_HEAD), key=lambda one: one.heads))
+        for group in groups(rows, "heads")
+    ]
+    found = [(group, some) for group, some in found if most_heads(some)]
     return sorted(
         found, key=lambda pair: (-len(most_heads(pair[1])), -(pair[0].problem["seq_len"] or 0))
     )
@@ -196,15 +201,14 @@ def setting(axis: str, row: Row) -> str:
     return ", ".join(filter(None, (text, window)))
 
 
-def _against_the_first(group: Group, axis: str) -> list[Contrast]:
+def _against(group: Group, axis: str, base_setting: str) -> list[Contrast]:
     """By backend; within one, in the order of the plan."""
-    first = setting(axis, group.rows[0])
     found = []
     for backend in backends(group.rows):
         by_setting = {
             setting(axis, row): row for row in reversed(group.rows) if row["backend"] == backend
         }
-        if base := by_setting.pop(first, None):
+        if base := by_setting.pop(base_setting, None):
             found += [
                 Contrast(axis=axis, row=row, base=base) for row in reversed(by_setting.values())
             ]

@@ -62,7 +62,7 @@ class Table:
     """A table; the first column names the row. `table_of` makes one by its columns.
 
     `folded`: shown on demand. `tools`: the table of all rows, with filter and downloads; its first
-    column has the case keys.
+    column has the case keys. `of_two_axes`: rows and columns may change places.
     """
 
     title: str
@@ -70,6 +70,15 @@ class Table:
     rows: tuple[tuple[Cell | Marked, ...], ...]
     folded: bool = False
     tools: bool = False
+    of_two_axes: bool = False
+
+    @property
+    def turned(self) -> "Table":
+        """A row for each column, a column for each row."""
+        names = tuple(row[0].text for row in self.cells)
+        columns = zip(*(row[1:] for row in self.rows), strict=True)
+        rows = zip(self.columns[1:], columns, strict=True)
+        return replace(self, columns=("", *names), rows=tuple((name, *row) for name, row in rows))
 
     @property
     def cells(self) -> tuple[tuple[Marked, ...], ...]:

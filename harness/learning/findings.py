@@ -122,6 +122,17 @@ class TrainedHeads(OnTask):
     weight_rows_before: Maps | None = None
     weight_rows_after: Maps | None = None
 
+    @model_validator(mode="after")
+    def _says_of_what(self) -> "TrainedHeads":
+        pairs = (
+            (self.noise_levels_ratio, self.noise_levels_accuracy_ratio),
+            (self.pruned_removed_heads, self.pruned_loss_nats),
+            (self.greedy_removed_heads, self.greedy_loss_nats),
+        )
+        if any(of is not None and len(of) != len(found or ()) for of, found in pairs):
+            raise ValueError("wanted a result for each level of noise and number of removed heads")
+        return self
+
     def of_heads(self, metric: str, when: When) -> list[float]:
         """A metric of all heads of all blocks; [] if it is not known."""
         blocks = self[f"{metric}_{when}"] or []
@@ -141,7 +152,7 @@ class TrainedHeads(OnTask):
     def loss_by_removed_heads(self, order: Order) -> dict[int, float]:
         """Rows that do not say how many heads were removed removed one at a time."""
         losses, removed = self[f"{order}_loss_nats"] or (), self[f"{order}_removed_heads"]
-        return dict(enumerate(losses) if removed is None else zip(removed, losses, strict=False))
+        return dict(enumerate(losses) if removed is None else zip(removed, losses, strict=True))
 
     @property
     def accuracy_by_noise(self) -> dict[float, float]:
@@ -154,7 +165,7 @@ class TrainedHeads(OnTask):
         level, accuracy = self.noise_ratio, self.noisy_accuracy_ratio
         if levels is accuracies is None and level is not None and accuracy is not None:
             return {level: accuracy}
-        return dict(sorted(zip(levels or (), accuracies or (), strict=False)))
+        return dict(sorted(zip(levels or (), accuracies or (), strict=True)))
 
     @property
     def points_lost(self) -> float | None:

@@ -1,1 +1,1 @@
-"""Reading runs: files into checked rows, rows into one frame, and comparable groups."""
+"""Reading runs: files into checked rows, rows with computed columns, and comparable groups."""

@@ -184,7 +184,7 @@ class _Panel:
         return ""
 
     def _guide(self, drawn: Sequence[Drawn], factor: int) -> str:
-        """A triangle: what twice the length needs if memory grows by this factor.
+        """A triangle: what twice the length needs if memory grows by this factor; "" without room.
 
         The steep one at the upper left with words above it, the other at the lower right.
         """
@@ -194,26 +194,28 @@ class _Panel:
         high = self.y(1) - self.y(factor)
         words = ("length ×2", f"memory ×{factor}")
         text_wide = max(text_width(one, self.layout.text_px) for one in words)
-        steep = factor == 4
         edge = self.edge or self.top
-        if steep:
-            left, top = self.left + 4, edge + 0.1 * (self.bottom - edge)
-            up, text_left = top + 2 * LINE_PX + 4, left
-        else:
-            left = self.right - wide - 9 - text_wide
-            up = self.bottom - 4 - max(high, LINE_PX + high / 2)
-            top, text_left = up + high / 2 - LINE_PX, left + wide + 8
-        middle = up + high / 2  # the triangle is the wider half above it if it is steep, else below
-        boxes = (
-            (text_left, top, text_left + text_wide, top + 2 * LINE_PX),
-            (left, up if steep else middle, left + wide, middle if steep else up + high),
-        )
-        if not all(self._is_free(box, drawn) for box in boxes):
-            return ""
-        return triangle(left, up, wide, high, steep=steep) + "".join(
-            text(text_left, top + 11 + place * LINE_PX, one, "gt")
-            for place, one in enumerate(words)
-        )
+        for below in (0.1, 0.05, 0.02) if factor == 4 else (0.0,):
+            if factor == 4:
+                left, top = self.left + 4, edge + below * (self.bottom - edge)
+                up, text_left = top + 2 * LINE_PX + 4, left
+            else:
+                left = self.right - wide - 9 - text_wide
+                up = self.bottom - 4 - max(high, LINE_PX + high / 2)
+                top, text_left = up + high / 2 - LINE_PX, left + wide + 8
+            middle = up + high / 2
+            # the triangle is the wider half above it if it is steep, else below
+            half = (left, up, left + wide, middle) if factor == 4 else None
+            boxes = (
+                (text_left, top, text_left + text_wide, top + 2 * LINE_PX),
+                half or (left, middle, left + wide, up + high),
+            )
+            if all(self._is_free(box, drawn) for box in boxes):
+                return triangle(left, up, wide, high, steep=factor == 4) + "".join(
+                    text(text_left, top + 11 + place * LINE_PX, one, "gt")
+                    for place, one in enumerate(words)
+                )
+        return ""
 
     # ---- lines -----------------------------------------------------------------------------------
 

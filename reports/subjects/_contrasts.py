@@ -1,16 +1,28 @@
-"""How contrasts are told: in a sentence, as rows of a dot plot, and in a table."""
+"""How contrasts are told: on a card, in a sentence, as rows of a dot plot, and in a table."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import isfinite
 
-from ..contrasts import Contrast, setting
-from ..data.row_groups import Group, Row, axis_title, backends, case_key, label
-from ..elements import Dot, DotPlot, DotRow, Table, table_of
-from ..formatting import STATUS_WORDS, capital, list_text, number_text
+from ..contrasts import NAMES, WHOLE_STEP, Contrast, setting
+from ..data.row_groups import (
+    Group,
+    Row,
+    axis_text,
+    axis_title,
+    backends,
+    case_key,
+    label,
+    varying_axes,
+)
+from ..elements import Card, Dot, DotPlot, DotRow, Table, table_of
+from ..formatting import STATUS_WORDS, capital, list_text, number_text, plural
 from ..quantity import Cell, Number, Quantity
 from ..words import SAME_RATIO, Word, word_of
 
 MOST_NAMES = 4
+MOST_PLACES = 2  # of a sentence
+SIZES = ("seq_len", "kv_seq_len", "batch", "d_model")  # sentences are about the largest
 Problems = Sequence[tuple[Group, Sequence[Contrast]]]
 COUNTED = {"FLOPs": "work_flops", "softmax exponentials": "work_exps"}
 SHARED = {"bytes of q, k and v": "input_bytes"}  # what shared keys and values save
@@ -23,6 +35,109 @@ def how_compared(base: str) -> str:
         " as unpaired. One word says what an equivalence test decides: same within"
         f" {100 * SAME_RATIO:g} %, more, less, or undecided: times that cannot be told apart are"
         " not necessarily equal. Bytes, FLOPs and exponentials are counted."
+    )
+
+
+# ---- which ones, and their card ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picked:
+    """What a sentence and a card are about: one setting on one problem, or on a few.
+
+    `at`: their lengths, ` at N = 1k`. `places`: where else, such as `in the layer`, with the
+    contrast of every backend there.
+    """
+
+    at: str
+    places: Sequence[tuple[str, Sequence[Contrast]]]
+
+    @property
+    def every(self) -> list[Contrast]:
+        return [one for _, some in self.places for one in some]
+
+    @property
+    def answer(self) -> str:
+        """`forward+backward against forward at N = 1k. In the core: Same FLOPs. Peak memory: ×2 in
+        fused. Time: more for all (×2.99 to ×3.03). In the layer: ...`
+        """
+        parts = [
+            f"{capital(place)}: {sentence(some)}" if place else sentence(some)
+            for place, some in self.places
+        ]
+        first = self.every[0]
+        if first.axis == "heads" and first.row["d_k"] == first.base["d_k"]:  # heads were removed
+            ratio = number_text(first.row["heads"] / first.base["heads"])
+            parts.append(f"In proportion to the heads it would be ×{ratio}.")
+        end = "." if self.places[0][0] else ":"
+        return f"{first.against}{self.at}{end} {' '.join(parts)}"
+
+
+def pick(problems: Problems) -> Picked:
+    """Whole steps on which most backends have both settings, the setting furthest from the base,
+    then the largest sizes. Problems without a time count only if none has one.
+    """
+    found = [
+        (group, [one for one in some if setting(one.axis, one.row) == shown])
+        for group, some in problems
+        for shown in dict.fromkeys(setting(one.axis, one.row) for one in some)
+    ]
+
+    def rank(pair: tuple[Group, Sequence[Contrast]]) -> tuple[float, ...]:
+        group, some = pair
+        sizes = (group.problem.get(axis) for axis in SIZES)
+        return (
+            any(one.time for one in some),
+            group.problem.get("passes") == WHOLE_STEP,
+            sum(one.is_known for one in some),
+            max(one.distance for one in some),
+            *(size if isinstance(size, int) else 0 for size in sizes),
+        )
+
+    last = max(reversed(found), key=rank)
+    shown = setting(last[1][0].axis, last[1][0].row)
+    chosen = [
+        (group, some)
+        for group, some in found
+        if rank((group, some)) == rank(last) and setting(some[0].axis, some[0].row) == shown
+    ][:MOST_PLACES]
+    axes = varying_axes([group.problem for group, _ in chosen])
+    lengths = [(axis, last[0].problem.get(axis)) for axis in ("seq_len", "kv_seq_len")]
+    texts = [axis_text(axis, n) for axis, n in lengths if isinstance(n, int) and n > 1]
+    return Picked(
+        at=f" at {', '.join(texts)}" if texts else "",
+        places=[(_place(group, axes), some) for group, some in chosen],
+    )
+
+
+def _place(group: Group, axes: Sequence[str]) -> str:
+    """Where among chosen problems: `in the layer`, `causal`; "" without such axes."""
+    texts = []
+    for axis in axes:
+        if axis == "causal_align" and "causal" in axes:
+            continue
+        value = group.problem.get(axis)
+        text = NAMES.get(axis, {}).get(str(value)) or axis_text(axis, value)
+        texts.append(f"in {text}" if axis == "scope" else text)
+    return ", ".join(filter(None, texts))
+
+
+def card(title: str, picked: Picked, *, left: int, run: str) -> Card:
+    """`left`: how many problems it is not about. `run`: its name, if there are several."""
+    every, first = picked.every, picked.every[0]
+    paired = all(one.time.paired for one in every if one.time is not None)
+    is_more = plural(left, "more problem is", "more problems are")
+    notes = (
+        "Times are paired block by block." if paired else "Some times are unpaired.",
+        why_undecided(every),
+        f"{is_more} below." if left else "",
+    )
+    return Card(
+        title=title,
+        sentence=picked.answer,
+        picture=_dot_plot(picked),
+        subtitle=f"ratios to {setting(first.axis, first.base)}{picked.at}{run and f', {run}'}",
+        note=" ".join(filter(None, notes)),
     )
 
 
@@ -87,38 +202,31 @@ def why_undecided(some: Sequence[Contrast]) -> str:
 # ---- in a picture --------------------------------------------------------------------------------
 
 
-def counted_rows(some: Sequence[Contrast]) -> Iterator[DotRow]:
-    """Counts: one row if they are the same for all backends."""
+def _dot_rows(some: Sequence[Contrast], names: Sequence[str], place: str) -> Iterator[DotRow]:
+    """Counts, one row if all are the same; bytes and time of every backend."""
     for nouns, column in COUNTED.items():
         what = capital(nouns.removeprefix("softmax "))
         ratios = {one.backend: one.counted(column) for one in some if one.counted(column) > 0}
-        if len(set(ratios.values())) == 1 and len(ratios) == len(some) > 1:
+        if len(set(ratios.values())) == 1 and len(ratios) > 1:
             every = "both" if len(ratios) == 2 else "all"
             ratios = {every: next(iter(ratios.values()))}
         for name, ratio in ratios.items():
-            yield DotRow(group=what, label=name, dot=_counted(ratio), remark="counted")
-
-
-def measured_rows(
-    some: Sequence[Contrast], names: Sequence[str], place: str = ""
-) -> Iterator[DotRow]:
-    """Bytes and time of every backend; of one contrast per backend. `place`: of which problem."""
+            yield DotRow(group=what, label=name, dot=_counted(ratio), remark=place or "counted")
     by_name = {one.backend: one for one in some}
     dots = {
         ("Peak memory", "measured"): {one.backend: _counted(one.peak_bytes) for one in some},
         ("Time", "95 % interval"): {one.backend: _timed(one) for one in some},
     }
     for (what, remark), dot in dots.items():
-        if any(dot.values()):
-            for name in names:
-                why = by_name[name].missing if what == "Time" and name in by_name else ""
-                yield DotRow(
-                    group=what,
-                    label=name,
-                    dot=dot.get(name),
-                    missing="" if dot.get(name) else why or "no pair",
-                    remark=place or remark,
-                )
+        for name in names if any(dot.values()) else ():
+            why = by_name[name].missing if what == "Time" and name in by_name else ""
+            yield DotRow(
+                group=what,
+                label=name,
+                dot=dot.get(name),
+                missing="" if dot.get(name) else why or "no pair",
+                remark=place or remark,
+            )
 
 
 def _counted(ratio: float) -> Dot | None:
@@ -133,11 +241,12 @@ def _timed(one: Contrast) -> Dot | None:
     return Dot.of(found.ratio.value, found.ratio.low, found.ratio.high, found.word)
 
 
-def dot_plot(rows: tuple[DotRow, ...], of: str, *, with_remarks: bool) -> DotPlot:
-    """`of`: the ratios, `8 heads to one`. `with_remarks`: they tell rows apart."""
+def _dot_plot(picked: Picked) -> DotPlot:
+    of, names = picked.every[0].against, backends(one.row for one in picked.every)
+    rows = tuple(row for place, some in picked.places for row in _dot_rows(some, names, place))
 
     def group(row: DotRow) -> str:
-        return f"{row.group}, {row.remark}" if with_remarks and row.remark else row.group
+        return f"{row.group}, {row.remark}" if len(picked.places) > 1 else row.group
 
     def bounds(row: DotRow) -> str:
         dot = row.dot

@@ -81,7 +81,8 @@ def growth_along(rows: Sequence[Row], axis: str) -> list[tuple[Group, list[Along
 
 
 def _of(group: Group, backend: str, axis: str) -> Along | None:
-    timed = _timed(group, backend, axis)
+    mine = (row for row in group.rows if row["backend"] == backend)
+    timed = {row[axis]: row for row in mine if row.get("latency_ms") is not None}
     if len(timed) < 2:
         return None
     first, last = timed[min(timed)], timed[max(timed)]
@@ -100,22 +101,11 @@ def _of(group: Group, backend: str, axis: str) -> Along | None:
     )
 
 
-def _timed(group: Group, backend: str, axis: str) -> dict[int, Row]:
-    mine = (row for row in group.rows if row["backend"] == backend)
-    return {row[axis]: row for row in mine if row.get("latency_ms") is not None}
-
-
 def main_axis(rows: Sequence[Row], run: Mapping[str, Any]) -> str:
     """The size other than N that a run is about: the first of SIZES along which something was
     timed; "" if that is N, or a size that the run contrasts.
     """
-    along = (
-        axis
-        for axis in SIZES
-        for group in groups(rows, axis)
-        if any(len(_timed(group, name, axis)) > 1 for name in backends(group.rows))
-    )
-    axis = next(along, "")
+    axis = next((axis for axis in SIZES if growth_along(rows, axis)), "")
     return "" if axis == SIZES[0] or asks_for(run, axis) else axis
 
 

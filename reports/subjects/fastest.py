@@ -1,6 +1,7 @@
 """Which exact backend is fastest on each problem, with ties as ties; every latency over N."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -98,7 +99,7 @@ def _card(rows: list[Row]) -> Card | None:
             _disturbed([one.race for one in contested if one.race.clear]),
             more_below(len(labels) - MOST_ROWS),
         ),
-        wide=min(len(labels), len(lengths)) > 2,
+        wide=len(labels) > 1 and len(lengths) > 2,
     )
 
 
@@ -125,7 +126,9 @@ def _disturbed(won: Sequence[Race]) -> str:
 
 
 def _table(raced: Sequence[Raced], labels: Sequence[str], lengths: Sequence[int]) -> Table:
-    """Problems and lengths, what there is more of downwards; of a single race its backends."""
+    """Problems downwards and lengths across; of a single problem the lengths, of a single race its
+    backends.
+    """
     if len(raced) == 1:
         return _ranking(raced[0])
     places = {(one.group.label, one.n): one for one in raced}
@@ -133,11 +136,12 @@ def _table(raced: Sequence[Raced], labels: Sequence[str], lengths: Sequence[int]
     def cell(n: int, label: str) -> Marked | str:
         return _cell(places[label, n]) if (label, n) in places else ""
 
-    if len(labels) < len(lengths):
-        across = {label or "fastest": partial(cell, label=label) for label in labels}
-        return table_of(BY_TIME, lengths, {"N": length_text, **across})
+    if len(labels) == 1:
+        return table_of(
+            BY_TIME, lengths, {"N": length_text, "fastest": partial(cell, label=labels[0])}
+        )
     by_n = {n_text(n) if len(lengths) > 1 else "fastest": partial(cell, n) for n in lengths}
-    return table_of(BY_TIME, labels, {"problem": str, **by_n})
+    return replace(table_of(BY_TIME, labels, {"problem": str, **by_n}), of_two_axes=True)
 
 
 def _ranking(of: Raced) -> Table:

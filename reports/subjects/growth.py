@@ -18,7 +18,7 @@ from ..data.row_groups import (
     value_text,
 )
 from ..data.run_meta import Meta
-from ..elements import Block, Card, Figure, Panel, Series, Text, note, table_of
+from ..elements import Block, Card, Figure, Panel, Series, note, table_of
 from ..formatting import (
     bytes_text,
     capital,
@@ -65,10 +65,9 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the size that a scenario varies, if that is what it asks."""
     rows = list(rows)
     over_n = groups(rows, "seq_len")
-    axis, card = _card(rows, meta)
     blocks = [*_growth_of_time(list(islice(growths(rows), MOST_PROBLEMS)), meta)]
     for other in SIZES[1:]:
-        blocks += _along(rows, other, meta, told=other == axis)
+        blocks += _along(rows, other, meta)
     blocks += _needs(over_n[:MOST_PROBLEMS])
     if blocks and len(over_n) > MOST_PROBLEMS:
         blocks.append(
@@ -78,7 +77,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             )
         )
     return Subject(
-        card=card,
+        card=_card(rows, meta),
         blocks=tuple(blocks),
         lacking=f"No growth of time is fitted: it needs one problem timed at {FEWEST_LENGTHS}"
         " lengths or more. Bytes are not solved for N: that needs four lengths of one problem whose"
@@ -89,8 +88,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 # ---- along any size ------------------------------------------------------------------------------
 
 
-def _card(rows: list[Row], meta: Meta) -> tuple[str, Card | None]:
-    """With its axis; none over N, where others answer: who fits, who is faster."""
+def _card(rows: list[Row], meta: Meta) -> Card | None:
+    """None over N, where others answer: who fits, who is faster."""
     for name, run in meta.items():
         mine = [row for row in rows if row["run"] == name]
         over_n = testing_claims(meta) and any(map(challenges, mine))
@@ -98,8 +97,8 @@ def _card(rows: list[Row], meta: Meta) -> tuple[str, Card | None]:
         if axis and (found := growth_along(mine, axis)[:MOST_PANELS]):
             # over N the question is which of them grow
             lead = "" if over_n else baseline(run, mine) or ""
-            return axis, _of_axis(found, axis, joint_finding(found, lead), meta)
-    return "", None
+            return _of_axis(found, axis, joint_finding(found, lead), meta)
+    return None
 
 
 def _of_axis(found: Sequence[tuple[Group, list[Along]]], axis: str, text: str, meta: Meta) -> Card:
@@ -114,18 +113,13 @@ def _of_axis(found: Sequence[tuple[Group, list[Along]]], axis: str, text: str, m
     )
 
 
-def _along(rows: list[Row], axis: str, meta: Meta, *, told: bool) -> Iterator[Block]:
-    """From the smallest to the largest cache, width or batch; a figure where there is a fit.
-
-    `told`: the card has the sentence.
-    """
+def _along(rows: list[Row], axis: str, meta: Meta) -> Iterator[Block]:
+    """From the smallest to the largest cache, width or batch; a figure where there is a fit."""
     found = growth_along(rows, axis)[:MOST_PROBLEMS]
     if not found:
         return
-    for name, run in ({} if told and len(meta) == 1 else meta).items():
-        if mine := [pair for pair in found if pair[0].problem["run"] == name]:
-            lead = baseline(run, [row for group, _ in mine for row in group.rows]) or ""
-            yield Text(text=f"{joint_finding(mine[:MOST_NAMED], lead)}.")
+    if fitted := _fitted(list(islice(growths(rows, axis), MOST_PANELS))):
+        yield _figure(fitted, meta, axis)
     x = axis_title(axis)
     yield table_of(
         f"Growth along {x}, from the smallest to the largest timed value",
@@ -227,14 +221,14 @@ def _predicted(one: Growth, n: int) -> str:
     return Number(f"{time_text(found.value)}{between}")
 
 
-def _figure(fitted: Fitted, meta: Meta) -> Figure:
+def _figure(fitted: Fitted, meta: Meta, axis: str = "seq_len") -> Figure:
     return Figure(
-        title=joined([(group, _finding(fits)) for group, fits in fitted]),
+        title=joined([(group, _finding(fits, axis)) for group, fits in fitted]),
         caption=common_caption([group for group, _ in fitted], meta),
         panels=tuple(
             Panel(
                 title=group.label,
-                x_label=N_LABEL,
+                x_label=N_LABEL if axis == "seq_len" else axis_title(axis),
                 y_label="local exponent of time",
                 unit="plain",
                 series=tuple(series for one in fits for series in _series(one)),
@@ -253,7 +247,7 @@ def _figure(fitted: Fitted, meta: Meta) -> Figure:
             ],
             {
                 "problem": lambda line: line[0],
-                "N": lambda line: count_text(line[2]),
+                axis_title(axis): lambda line: value_text(axis, line[2]),
                 "backend": lambda line: line[1].backend,
                 "time": lambda line: Quantity(line[3], "ms"),
                 "by formula": lambda line: Number(interval_text(line[4])),
@@ -284,13 +278,13 @@ def _series(one: Growth) -> Iterator[Series]:
         )
 
 
-def _finding(fits: list[Growth]) -> str:
-    """Each backend's measured exponent at its longest N."""
+def _finding(fits: list[Growth], axis: str) -> str:
+    """Each backend's measured exponent at its largest size that has one."""
     found = []
     for one in fits:
         slopes = zip(reversed(one.lengths), reversed(one.slopes), strict=True)
         n, last = next((n, found) for n, found in slopes if found is not None)
-        text = f"{one.backend} {interval_text(last)} at {axis_text('seq_len', n)}"
+        text = f"{one.backend} {interval_text(last)} at {axis_text(axis, n)}"
         found.append((last.value, text))
     if len(found) > MOST_NAMED:
         found.sort()

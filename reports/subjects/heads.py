@@ -6,30 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from ..contrasts import (
-    Contrast,
-    against_one_head,
-    asks_for,
-    most_heads,
-    of_given_width,
-)
-from ..data.row_groups import Group, Row, backends
+from ..contrasts import Contrast, against_one_head, asks_for, most_heads, of_given_width
+from ..data.row_groups import Group, Row
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, note
-from ..words import SAME_RATIO
 from . import Subject
-from ._contrasts import (
-    Problems,
-    counted_rows,
-    dot_plot,
-    how_compared,
-    lines,
-    measured_rows,
-    sentence,
-    table,
-    why_undecided,
-)
-from ._over import n_text, not_drawn, panel
+from ._contrasts import Problems, card, how_compared, lines, pick, sentence, table
+from ._over import not_drawn, panel
 
 TITLE = "Cost of heads"
 ORDER = 20
@@ -46,26 +29,22 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             lacking="There is nothing to compare: no backend was measured with one head and with"
             " more on an otherwise equal problem."
         )
-    narrower = [
-        (group, some)
-        for group, some in every
-        if not (of_given_width(group) and asks_for(meta[group.problem["run"]], "heads"))
-    ]
-    first: dict[tuple[str, str | None], tuple[Group, Sequence[Contrast]]] = {}
-    for group, some in every:
-        first.setdefault((group.problem["run"], group.problem["python"]), (group, some))
-    others = [pair for pair in every if pair not in first.values()]
+    by_run: dict[tuple[str, str | None], list[tuple[Group, list[Contrast]]]] = {}
+    for group, some in every:  # numbers of two environments are not one comparison
+        by_run.setdefault((group.problem["run"], group.problem["python"]), []).append((group, some))
+    firsts = [problems[0] for problems in by_run.values()]
+    others = [pair for pair in every if pair not in firsts]
     drawn = [
         (group, some)
-        for group, some in [*first.values(), *others][: max(MOST_FIGURES, len(first))]
+        for group, some in [*firsts, *others][: max(MOST_FIGURES, len(firsts))]
         if len({one.heads for one in some}) > 1  # two points are no curve
     ]
     left = [group for group, _ in every if group not in [group for group, _ in drawn]]
     by_length = sorted(every, key=lambda pair: pair[0].problem["seq_len"])
     return Subject(
-        card=_card(narrower) if narrower else None,
-        lines=tuple(  # the card is about one run in one environment
-            f"For {group.at}: {_headline(some)}" for group, some in first.values() if len(first) > 1
+        card=next(filter(None, (_card(problems, meta) for problems in by_run.values())), None),
+        lines=tuple(
+            f"For {group.at}: {_headline(some)}" for group, some in firsts if len(firsts) > 1
         ),
         blocks=(
             note(how_compared("h = 1")),
@@ -76,53 +55,17 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     )
 
 
-# ---- the card: one problem -----------------------------------------------------------------------
-
-
-def _card(found: Problems) -> Card:
-    group, some = _common(found)
-    heads = some[0].heads
-    same = {axis: value for axis, value in group.problem.items() if axis != "seq_len"}
-    names = backends(
-        one.row
-        for other, every in found
-        if {axis: other.problem[axis] for axis in same} == same
-        for one in every
-    )
-    at = n_text(group.problem["seq_len"])
-    others = [part for part in group.label.split(", ") if part and not part.startswith("N\u00a0=")]
-    longest = ""
-    if len(some) == len(names) > 1:
-        every = "both" if len(names) == 2 else f"all {len(names)}"
-        longest = f"{at} is the longest at which {every} ran with both."
-    same_text = f"Grey: ±\u00a0{100 * SAME_RATIO:g}\u00a0%, “same”."
-    return Card(
-        title=f"{heads} heads against one",
-        subtitle=", ".join(("ratio", f"at {at}", *others)),
-        sentence=sentence(some),
-        picture=dot_plot(
-            (*counted_rows(some), *measured_rows(some, names)),
-            f"{heads} heads to one",
-            with_remarks=False,
-        ),
-        note=" ".join(filter(None, (longest, same_text, why_undecided(some)))),
-    )
-
-
-def _common(found: Problems) -> tuple[Group, list[Contrast]]:
-    """The problem and the number of heads with the most comparisons: one per backend.
-
-    With equally many: the one with most heads, then the longest N.
-    """
-    choices = [
-        (group, [one for one in some if one.heads == heads and one.is_known])
-        for group, some in found
-        for heads in {one.heads for one in some}
+def _card(problems: Problems, meta: Meta) -> Card | None:
+    narrower = [
+        (group, some)
+        for group, some in problems
+        if not (of_given_width(group) and asks_for(meta[group.problem["run"]], "heads"))
     ]
-    known = [(group, some) for group, some in choices if some]
-    return max(
-        known, key=lambda pair: (len(pair[1]), pair[1][0].heads, pair[0].problem["seq_len"] or 0)
-    )
+    if not narrower:
+        return None
+    picked = pick(narrower)
+    run = narrower[0][0].problem["run"] if len(meta) > 1 else ""
+    return card("What heads cost", picked, left=len(narrower) - len(picked.places), run=run)
 
 
 # ---- over h --------------------------------------------------------------------------------------
@@ -169,6 +112,6 @@ def _rows(mine: Sequence[Contrast]) -> Iterator[Row]:
 
 def _headline(some: Sequence[Contrast]) -> str:
     """Of the backends with the most heads."""
-    known = most_heads(some)
-    most = max(one.heads for one in known)
-    return f"{most} heads against one: {sentence([one for one in known if one.heads == most])}"
+    most = max(one.heads for one in most_heads(some))
+    found = [one for one in most_heads(some) if one.heads == most]
+    return f"{found[0].against}: {sentence(found)}"

@@ -59,5 +59,8 @@ def test_a_table_by_columns_knows_its_numbers_and_its_cases() -> None:
     )
     assert table.texts == (("a", "measured", "1.00 ms"), ("b", "measured", "2.00 ms"))
     assert table.numbers == {2}
-    assert table.strong == {(0, 2)}
-    assert table.cases == {(0, 0): "case a", (1, 0): "case b"}
+    assert [[one.strong for one in line] for line in table.cells] == [
+        [False, False, True],
+        [False, False, False],
+    ]
+    assert [line[0].case for line in table.cells] == ["case a", "case b"]

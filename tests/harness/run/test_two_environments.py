@@ -99,7 +99,7 @@ def test_an_upgrade_that_slows_a_backend_is_found_with_an_interval(slowed):
         for one in found.verdicts
         if one.metric == "latency" and one.shown.backend == "keeps_pace"
     ]
-    assert (found.base, found.new, slow.paired) == ("old", "new", True)
+    assert (found.base.name, found.new.name, slow.paired) == ("old", "new", True)
     assert slow.verdict == "slower"
     assert 1 < slow.low < slow.ratio < slow.high
     assert "slower in new: keeps_pace" in slowed[1].lower()

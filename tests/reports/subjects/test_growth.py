@@ -9,7 +9,7 @@ import pytest
 from attnbench.reports.subjects import growth as section
 from attnbench.reports.subjects._growth_along import growth_along, joint_finding
 from tests.made_runs import case, made, problem, row, run_of, write_run
-from tests.reports.rendering import blocks_of, rows_of, tables_of
+from tests.reports.rendering import blocks_of, figures_of, rows_of, tables_of
 
 SIZES: dict[str, list[dict[str, Any]]] = {
     "kv_seq_len": [{"kv_seq_len": 4096}, {"kv_seq_len": 8192}],
@@ -67,6 +67,12 @@ def test_bytes_that_are_not_known_have_no_exponent(tmp_path: Path) -> None:
     )
     ((_, (one,)),) = growth_along(rows_of(run), "batch")
     assert isnan(one.bytes_exponent)
+
+
+def test_five_batches_have_a_figure_of_exponents(tmp_path: Path) -> None:
+    pairs = [made("fused", problem(1024, batch=one), float(one)) for one in (1, 2, 4, 8, 16)]
+    (figure,) = figures_of(blocks_of(section, run_of(tmp_path, *pairs)))
+    assert figure.panels[0].series[0].x == (1, 2, 4, 8, 16)
 
 
 def test_predicted_bytes_of_a_case_win_over_the_solution(tmp_path: Path) -> None:
