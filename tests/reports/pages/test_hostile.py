@@ -40,11 +40,12 @@ class Tags(HTMLParser):
 def run(tmp_path: Path) -> Path:
     cases = [
         case(backend, problem(n, h))
-        for n in (128, 256)
+        for n in (128, 256, 512)
         for h in (1, 8)
         for backend in (HOSTILE, "_hidden", "sdpa")
     ]
     rows = [row(planned) for planned in cases[:-3]]
+    rows[-3] = row(cases[-6], "oom", reason=HOSTILE)  # so there is a wall
     rows += [
         row(cases[-3], "crashed", reason=HOSTILE, log_tail=HOSTILE, kernel=HOSTILE),
         row(cases[-2], "error", reason="=cmd()|' /C calc'!A0"),
@@ -77,7 +78,8 @@ def test_names_add_no_tag_or_handler_to_the_page(run: Path) -> None:
     ]
     assert not [name for name in found.attributes if name.startswith("on")]
     assert "&lt;img src=x" in page
-    assert '<b class="c-0">&lt;img src=x' in page  # in a card
+    for card in ("wall", "heads"):  # and in their drawings
+        assert "&lt;img src=x" in page.partition(f'id="card-{card}"')[2].partition("</svg>")[0]
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ud800]", page)
     page.encode()
 
