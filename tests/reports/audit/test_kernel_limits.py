@@ -23,10 +23,10 @@ SHARED = {64: 114_688, 128: 163_840}
 SMALL = {"thread_register_count": 120, "block_shared_bytes": 65_536}
 
 
-def cycles(tensor: float, exponential: float, issue: float, **more: Any) -> dict[str, Any]:
+def cycles(tensor: float, exponential: float, issue: float) -> dict[str, Any]:
     names = ("loop_tensor_cycles", "loop_exponential_cycles", "loop_issue_cycles")
     taken = dict(zip(names, (tensor, exponential, issue), strict=True))
-    return {**taken, "loop_overlaps": False, **more}
+    return {**taken, "loop_overlaps": False}
 
 
 def planned(width: int, *, rank: int = 1, gpu: str = "9.0", **changes: Any) -> dict[str, Any]:
@@ -37,12 +37,8 @@ def planned(width: int, *, rank: int = 1, gpu: str = "9.0", **changes: Any) -> d
 
 
 def forward(width: int, *, plan: dict[str, Any] | None = None, **changes: Any) -> Row:
-    facts = {
-        **cycles(*CYCLES[width]),
-        "thread_register_count": REGISTERS[width],
-        "block_shared_bytes": SHARED[width],
-    }
-    return row(plan or planned(width), **facts | changes)
+    facts = {"thread_register_count": REGISTERS[width], "block_shared_bytes": SHARED[width]}
+    return row(plan or planned(width), **cycles(*CYCLES[width]) | facts | changes)
 
 
 def in_gluon(width: int) -> Row:
