@@ -98,8 +98,8 @@ def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
         kind="measured" if column else "failed",
         x=tuple(row[axis] for row in mine),
         y=y,
-        low=low if column else (),
-        high=high if column else (),
+        low=low if "{}" in column else (),
+        high=high if "{}" in column else (),
         cases=tuple(case_key(row) for row in mine if "case" in row),
     )
 
