@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.made_runs import quickstart
-from tests.reports.rendering import write_page
+from tests.reports.rendering import page_of, write_page
 
 # Every status that a quickstart has, and few enough cases for axe to be quick.
 LENGTHS = (512, 2048, 8192)
@@ -17,6 +17,12 @@ LENGTHS = (512, 2048, 8192)
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     return write_page(quickstart(folder, lengths=LENGTHS), out=folder / "page.html")
+
+
+@pytest.fixture(scope="session")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Of all lengths, with several figures."""
+    return page_of(quickstart(tmp_path_factory.mktemp("page")))
 
 
 @pytest.fixture(scope="session")

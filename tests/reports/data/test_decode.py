@@ -1,5 +1,6 @@
 """reports/data/decode.py: which cases are decode steps, their rate, and its share of bandwidth."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,6 @@ def needed_bytes(length: int, kv_heads: int) -> int:
     return 4 * D_K * (2 * kv_heads * length + 2 * 32)
 
 
-def _blocks(time_ms: float) -> list[list[list[float]]]:
-    return [[[time_ms * noise]] for noise in NOISE]
-
-
 def decode_run(
     parent: Path,
     *,
@@ -40,32 +37,22 @@ def decode_run(
     cache_bytes: Any = 32 * MIB,
     lengths: tuple[int, ...] = LENGTHS,
     more: Any = (),
-    speed: float = 1.0,
-    problem_changes: dict[str, Any] | None = None,
-    name: str = "decode",
+    device: str = "cpu",
     **changes: Any,
 ) -> Path:
     """`more`: further (case, row) pairs. `changes`: of every row."""
-    shape = {"d_model": 4096, "causal": True, "causal_align": "bottom_right"}
-    shape |= problem_changes or {}
-    pairs = [
-        made(
-            backend,
-            problem(1, 32, kv_seq_len=length, kv_heads=kv_heads, **shape),
-            0.0,
-            **{
-                "minimal_bytes": needed_bytes(length, kv_heads),
-                "session": f"s{length}",
-                "block_ms": _blocks(needed_bytes(length, kv_heads) / (speed * rate) * 1e3),
-                "processes": len(NOISE),
-                **changes,
-            },
-        )
-        for length in lengths
-        for kv_heads in (32, 8)
-        for backend, rate in RATES.items()
-    ]
-    pairs += more
+    causal = {"causal": True, "causal_align": "bottom_right", "device": device}
+    pairs = list(more)
+    for length, kv_heads, backend in product(lengths, (32, 8), RATES):
+        of = problem(1, 32, kv_seq_len=length, kv_heads=kv_heads, d_model=4096, **causal)
+        moved = needed_bytes(length, kv_heads)
+        measured = {
+            "minimal_bytes": moved,
+            "session": f"s{length}",
+            "block_ms": [[[moved / RATES[backend] * 1e3 * noise]] for noise in NOISE],
+            "processes": len(NOISE),
+        }
+        pairs.append(made(backend, of, 0.0, **measured | changes))
     environment = {"cpu": "Imaginary CPU 9000", "torch": "2.15.0"}
     if cache_bytes is not None:
         environment["cpu_cache_bytes"] = cache_bytes
@@ -73,7 +60,7 @@ def decode_run(
         parent,
         [planned for planned, _ in pairs],
         [one for _, one in pairs],
-        name=name,
+        name="decode",
         environment=environment,
         memory_bytes=8 * GIB,
         calibration=calibration() if calibrated is None else calibrated,
@@ -166,36 +153,31 @@ def test_data_that_fit_in_the_cache_are_named_and_no_others(tmp_path: Path) -> N
 
 
 def test_of_a_gpu_no_cache_is_named(tmp_path: Path) -> None:
-    run = decode_run(tmp_path, cache_bytes=1 << 40, problem_changes={"device": "cuda"})
+    run = decode_run(tmp_path, cache_bytes=1 << 40, device="cuda")
     for row in rows_of(run):
         assert row["decode_fits_in_cache"] is None
         assert not row["decode_bandwidth_note"]
 
 
-def note_at(rate: float, run: dict[str, Any], **changes: Any) -> str:
-    """Of a step of 64 MiB that moves so many bytes a second."""
-    moved = traffic(STEP | changes, run)
+BUSY = {"name": "copy_bytes_per_s: half-width of repeats", "verdict": "off", "reason": "busy"}
+DOUBTED = "calibration doubts the copy that it timed (busy)"
+ARITHMETIC = "arithmetic is the limit at 64.0 FLOP per byte, memory only below 50.0"
+
+
+@pytest.mark.parametrize(
+    ("run", "work_flops", "note"),
+    [
+        ({"environment": {}}, 49 * 64 * MIB, ""),  # the ridge is at 50 FLOP per byte
+        ({"environment": {}}, 64 * 64 * MIB, ARITHMETIC),
+        ({"calibration": calibration(checks=[BUSY])}, None, DOUBTED),
+        ({"calibration": None}, None, NOT_MEASURED),
+        *(({"environment": odd}, None, "") for odd in (None, [], {"cpu_cache_bytes": "many"})),
+    ],
+)
+def test_what_limits_or_doubts_a_share_is_said(
+    run: dict[str, Any], work_flops: int | None, note: str
+) -> None:
+    moved = traffic({**STEP, "work_flops": work_flops}, {"calibration": calibration(), **run})
     assert moved is not None
-    time_ms = 64 * MIB / rate * 1e3
-    return moved.rate(Interval(value=time_ms, low=time_ms, high=time_ms, units=5)).note
-
-
-def test_steps_that_arithmetic_limits_say_so() -> None:
-    """The ridge is at 50 FLOP per byte."""
-    run = {"calibration": calibration(), "environment": {}}
-    assert note_at(MEMORY / 2, run, work_flops=49 * 64 * MIB) == ""
-    assert note_at(MEMORY / 2, run, work_flops=64 * 64 * MIB) == (
-        "arithmetic is the limit at 64.0 FLOP per byte, memory only below 50.0"
-    )
-
-
-def test_a_doubted_calibration_is_part_of_every_share() -> None:
-    check = {"name": "copy_bytes_per_s: half-width of repeats", "verdict": "off", "reason": "busy"}
-    run = {"calibration": calibration(checks=[check])}
-    assert note_at(MEMORY / 2, run) == "calibration doubts the copy that it timed (busy)"
-    assert note_at(MEMORY / 2, {"calibration": None}) == NOT_MEASURED
-
-
-@pytest.mark.parametrize("environment", [None, [], {"cpu_cache_bytes": "many"}])
-def test_an_environment_that_says_nothing_of_caches_is_read(environment: Any) -> None:
-    assert note_at(MEMORY / 2, {"calibration": calibration(), "environment": environment}) == ""
+    time_ms = 64 * MIB / (MEMORY / 2) * 1e3
+    assert moved.rate(Interval(value=time_ms, low=time_ms, high=time_ms, units=5)).note == note

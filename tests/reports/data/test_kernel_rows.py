@@ -1,6 +1,5 @@
 """reports/data/read.py: rows of audited kernels are read and checked, and are no cases."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -21,15 +20,6 @@ def test_other_readers_take_a_run_of_kernels_for_one_without_cases(tmp_path: Pat
     assert export(run, "csv").content.count("\n") == 1
     assert len(read_run(run).kernels) == 18
     assert read_run(run).notes == []
-
-
-@pytest.mark.long
-def test_compare_refuses_a_run_without_cases(attnbench: Any, tmp_path: Path) -> None:
-    run = three_gpus(tmp_path / "audit")
-    for arguments in ((run, run), (run, "--baseline", "fused")):
-        done = attnbench("compare", *arguments)
-        assert done.returncode == 2
-        assert "no case has a row" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +51,6 @@ def test_a_broken_plan_is_named(tmp_path: Path, planned: Any) -> None:
 
 def test_the_last_row_of_a_kernel_counts(tmp_path: Path) -> None:
     plans = [plan("9.0")]
-    run = write_audit(
-        tmp_path, plans, [row(plans[0], Status.CRASHED, "SIGSEGV"), row(plans[0]) | {"attempt": 2}]
-    )
+    crashed, again = row(plans[0], Status.CRASHED, "SIGSEGV"), row(plans[0]) | {"attempt": 2}
+    run = write_audit(tmp_path, plans, [crashed, again])
     assert [one["status"] for one in read_run(run).kernels] == ["ok"]
-    assert json.loads((run / "run.json").read_text())["kernels"] == plans

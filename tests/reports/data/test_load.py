@@ -29,11 +29,8 @@ def test_latency_is_the_interval_that_stopped_the_measurement(tmp_path: Path) ->
     frame = load(quickstart(tmp_path, lengths=(128,)))
     first = frame.iloc[0]
     interval = latency_interval(first["block_ms"])
-    assert (first["latency_ms"], first["latency_low_ms"], first["latency_high_ms"]) == (
-        interval.value,
-        interval.low,
-        interval.high,
-    )
+    bounds = tuple(first[f"latency{bound}_ms"] for bound in ("", "_low", "_high"))
+    assert bounds == (interval.value, interval.low, interval.high)
     assert "run-to-run" in first["latency_note"]
     assert (first["processes"], first["blocks"], first["samples"]) == (1, 8, 24)
     assert first["achieved_flops_per_s"] == pytest.approx(
@@ -44,17 +41,9 @@ def test_latency_is_the_interval_that_stopped_the_measurement(tmp_path: Path) ->
 def test_missing_is_missing_and_never_zero(tmp_path: Path) -> None:
     frame = load(quickstart(tmp_path))
     failed = frame[frame["status"] != "ok"]
-    for column in (
-        "latency_ms",
-        "latency_low_ms",
-        "peak_bytes",
-        "achieved_flops_per_s",
-        "error_ratio",
-        "blocks",
-        "samples",
-        "contended_blocks",
-    ):
-        assert failed[column].isna().all(), column
+    measured = ["latency_ms", "latency_low_ms", "peak_bytes", "achieved_flops_per_s"]
+    measured += ["error_ratio", "blocks", "samples", "contended_blocks"]
+    assert failed[measured].isna().all(axis=None)
     of_a_gpu = ["wall_latency_ms", "hot_latency_ms", "graph_latency_ms", "launch_bound"]
     assert frame[of_a_gpu].isna().all(axis=None)
     counts = ["contended_blocks", "throttled_blocks"]  # of a quiet machine
@@ -63,17 +52,15 @@ def test_missing_is_missing_and_never_zero(tmp_path: Path) -> None:
 
 def test_a_failed_case_has_no_speed_though_it_has_samples(tmp_path: Path) -> None:
     planned = case("fused", problem(128))
-    run = write_run(
-        tmp_path, [planned], [row(planned) | {"status": "incorrect", "reason": "wrong"}]
-    )
+    wrong = row(planned) | {"status": "incorrect", "reason": "wrong"}
+    run = write_run(tmp_path, [planned], [wrong])
     assert load(run)["latency_ms"].isna().all()
 
 
 def test_a_single_block_has_a_latency_without_an_interval(tmp_path: Path) -> None:
     planned = case("fused", problem(128))
-    first = load(write_run(tmp_path, [planned], [row(planned, block_ms=[[[1.0, 2.0, 3.0]]])])).iloc[
-        0
-    ]
+    run = write_run(tmp_path, [planned], [row(planned, block_ms=[[[1.0, 2.0, 3.0]]])])
+    first = load(run).iloc[0]
     assert first["latency_ms"] == pytest.approx(2.0)
     assert pd.isna(first["latency_low_ms"])
     assert "one block" in first["latency_note"]
@@ -88,12 +75,9 @@ def test_the_four_latencies_of_a_gpu_are_side_by_side(tmp_path: Path) -> None:
         row(cases[1], **samples | {"graph_block_ms": None}, graph_reason="too long"),
     ]
     short, long = (found for _, found in load(write_run(tmp_path, cases, rows)).iterrows())
-    assert [round(short[f"{what}latency_ms"], 9) for what in ("", "wall_", "hot_", "graph_")] == [
-        1.2,
-        1.5,
-        1.1,
-        1.0,
-    ]
+    names = [name.replace("block", "latency") for name in quantities]
+    names[0] = "latency_ms"
+    assert short[names].tolist() == pytest.approx(list(quantities.values()))
     assert short["launch_bound"]
     assert pd.isna(long["graph_latency_ms"])
     assert pd.isna(long["launch_bound"])
@@ -102,38 +86,28 @@ def test_the_four_latencies_of_a_gpu_are_side_by_side(tmp_path: Path) -> None:
 
 def test_page_faults_are_per_call_and_only_where_every_block_has_them(tmp_path: Path) -> None:
     cases = [case("fused", problem(n)) for n in (128, 256, 512, 1024)]
-    conditions = [
-        [
-            [{"calls": 3, "minor_faults": 30}, {"calls": 1, "minor_faults": 10}],
-            [{"calls": 4, "minor_faults": 0}],
-        ],
-        [[{"calls": 3, "minor_faults": 0}]],
-        [[{"calls": 3, "minor_faults": 30}, {"calls": 3}]],
-        None,
-    ]
+    many, few, none = ({"calls": n, "minor_faults": 10 * n} for n in (3, 1, 0))
+    none |= {"calls": 4}
+    conditions = [[[many, few], [none]], [[none]], [[many, {"calls": 3}]], None]
     rows = [
         row(planned, conditions=readings)
         for planned, readings in zip(cases, conditions, strict=True)
     ]
-    assert load(write_run(tmp_path, cases, rows))[
-        "minor_faults_per_call"
-    ].tolist() == pytest.approx([5, 0, nan, nan], nan_ok=True)
+    found = load(write_run(tmp_path, cases, rows))["minor_faults_per_call"]
+    assert found.tolist() == pytest.approx([5, 0, nan, nan], nan_ok=True)
 
 
 def test_an_empty_plan_has_all_columns_of_the_right_kind(tmp_path: Path) -> None:
-    empty, full = (
-        load(write_run(tmp_path / "empty", [], [])),
-        load(quickstart(tmp_path / "full", lengths=(128,))),
-    )
+    empty = load(write_run(tmp_path / "empty", [], []))
+    full = load(quickstart(tmp_path / "full", lengths=(128,)))
     assert empty.empty
     assert dict(empty.dtypes) == dict(full.dtypes)
 
 
 def test_columns_that_a_probe_adds_are_kept(tmp_path: Path) -> None:
     planned = case("fused", problem(128))
-    frame = load(
-        write_run(tmp_path, [planned], [row(planned, energy_j=1.5, trace={"not": "a number"})])
-    )
+    probed = row(planned, energy_j=1.5, trace={"not": "a number"})
+    frame = load(write_run(tmp_path, [planned], [probed]))
     assert frame["energy_j"].tolist() == [1.5]
     assert "trace" not in frame
 

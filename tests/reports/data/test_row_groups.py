@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from attnbench.reports.data.row_groups import Row, first_copies, groups, value_text
-from tests.made_runs import case, problem, quickstart, row, write_run
+from attnbench.reports.data.row_groups import Row, first_copies, groups
+from tests.made_runs import case, problem, row, write_run
 from tests.reports.comparison.test_devices import LENGTHS, copies_run, gpu
 from tests.reports.rendering import rows_of, rows_with_statuses
 
@@ -84,10 +84,6 @@ def test_what_goes_with_an_axis_does_not_split_its_groups(tmp_path: Path) -> Non
         assert len(groups(rows, None)) == 2
 
 
-def test_yes_and_no_stand_for_true_and_false() -> None:
-    assert [value_text("causal", value) for value in (True, False)] == ["yes", "no"]
-
-
 def test_the_first_copy_of_each_case_stays_or_the_lowest_of_a_shard(tmp_path: Path) -> None:
     rows = rows_of(copies_run(tmp_path, (gpu(1), gpu(2, "node2")), (1.0, 1.1)))
     first = first_copies(rows)
@@ -99,8 +95,3 @@ def test_the_first_copy_of_each_case_stays_or_the_lowest_of_a_shard(tmp_path: Pa
     found = first_copies(shard)
     assert len(found) == 3 * len(LENGTHS)
     assert {row["replica"] for row in found if row["seq_len"] == 128} == {2}
-
-
-def test_a_run_without_copies_is_left_as_it_is(tmp_path: Path) -> None:
-    rows = rows_of(quickstart(tmp_path, lengths=(128, 256)))
-    assert first_copies(rows) is rows

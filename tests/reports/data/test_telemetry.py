@@ -41,19 +41,10 @@ def test_samples_come_in_order_with_the_kind_of_their_header(tmp_path: Path) -> 
         "device_used_bytes": 5 << 30,
         "kernel_busy_ratio": 0.97,
     }
-    found = read(
-        tmp_path,
-        GPU,
-        sample(1, **values),
-        sample(2),
-        HOST,
-        sample(3, cpu_ratio=0.5, resident_bytes=7),
-    )
-    assert [(one["t_ns"], one["kind"]) for one in found.samples] == [
-        (1, "gpu"),
-        (2, "gpu"),
-        (3, "host"),
-    ]
+    of_host = sample(3, cpu_ratio=0.5, resident_bytes=7)
+    found = read(tmp_path, GPU, sample(1, **values), sample(2), HOST, of_host)
+    kinds = [(one["t_ns"], one["kind"]) for one in found.samples]
+    assert kinds == [(1, "gpu"), (2, "gpu"), (3, "host")]
     first, _, last = found.samples
     assert {name: first[name] for name in values} == values
     assert (last["cpu_ratio"], last["resident_bytes"], last["power_w"]) == (0.5, 7, None)
@@ -108,6 +99,7 @@ def test_a_pipe_is_not_waited_on_and_a_link_not_followed(tmp_path: Path) -> None
 
 def test_the_samples_of_each_shard_are_a_file_of_their_own(tmp_path: Path) -> None:
     numbers = ("10", "2", "2-10", "2-9", "x", "2-9-1")
+    assert telemetry_files(tmp_path) == {}
     for name in (f"telemetry-{number}.jsonl" for number in numbers):
         (tmp_path / name).write_text(json.dumps(HOST) + "\n" + json.dumps(sample(5)) + "\n")
     found = telemetry_files(tmp_path)
@@ -119,9 +111,5 @@ def test_the_samples_of_each_shard_are_a_file_of_their_own(tmp_path: Path) -> No
     ]
     assert len(telemetry(tmp_path, "telemetry-2.jsonl").samples) == 1
     assert telemetry(tmp_path) == Telemetry(samples=[], skipped=0, period_s=None)
-
-
-def test_a_run_has_one_file_of_samples_or_none(tmp_path: Path) -> None:
-    assert telemetry_files(tmp_path) == {}
     (tmp_path / "telemetry.jsonl").write_text("")
-    assert telemetry_files(tmp_path) == {"telemetry.jsonl": ""}
+    assert telemetry_files(tmp_path)["telemetry.jsonl"] == ""

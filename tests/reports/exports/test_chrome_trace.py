@@ -44,11 +44,7 @@ def checked(*runs: Path) -> list[dict[str, Any]]:
     }
     assert {(event["pid"], event["tid"]) for event in events if event["tid"]} == named
     for thread in named:
-        mine = [
-            event
-            for event in events
-            if (event["pid"], event["tid"]) == thread and event["ph"] != "M"
-        ]
+        mine = [one for one in events if (one["pid"], one["tid"]) == thread and one["ph"] != "M"]
         assert [event["ts"] for event in mine] == sorted(event["ts"] for event in mine)
         open_until: list[float] = []
         for event in (event for event in mine if event["ph"] == "X"):
@@ -59,21 +55,20 @@ def checked(*runs: Path) -> list[dict[str, Any]]:
     return events
 
 
-def two_cases(tmp_path: Path, **meta: Any) -> Path:
+def two_cases(tmp_path: Path) -> Path:
     """Blocks of two backends in turns, in two workers, one after the other."""
     cases = [case(backend, problem(128)) for backend in ("fused", "sdpa")]
     rows = []
     for place, planned in enumerate(cases):
-        begun = [
-            [BEGAN_S + 10 * process + 2 * block + place for block in range(3)]
+        conditions = [
+            [
+                {"wall_s": 0.5, "started_unix_s": BEGAN_S + 10 * process + 2 * block + place}
+                for block in range(3)
+            ]
             for process in range(2)
         ]
-        conditions = [
-            [{"calls": 3, "wall_s": 0.5, "started_unix_s": at} for at in process]
-            for process in begun
-        ]
         rows.append(row(planned, block_ms=[[[1.0]] * 3] * 2, conditions=conditions))
-    return write_run(tmp_path, cases, rows, **meta)
+    return write_run(tmp_path, cases, rows)
 
 
 def test_blocks_are_in_the_thread_of_their_worker_in_the_order_of_measuring(
@@ -82,9 +77,7 @@ def test_blocks_are_in_the_thread_of_their_worker_in_the_order_of_measuring(
     events = checked(two_cases(tmp_path))
     for process in range(2):
         blocks = [
-            event
-            for event in events
-            if event["tid"] == FIRST_WORKER + process and event["ph"] == "X"
+            one for one in events if one["tid"] == FIRST_WORKER + process and one["ph"] == "X"
         ]
         assert [event["cat"] for event in blocks] == ["fused", "sdpa"] * 3
         assert [event["ts"] for event in blocks] == [
@@ -99,9 +92,7 @@ def test_every_case_that_began_is_marked_with_its_outcome_and_the_others_are_lis
     run = quickstart(tmp_path)
     done = export(run, "chrome-trace")
     document = json.loads(done.content)
-    begun = [
-        event for event in document["traceEvents"] if event["tid"] == CASES and event["ph"] == "i"
-    ]
+    begun = [one for one in document["traceEvents"] if one["tid"] == CASES and one["ph"] == "i"]
     never = document["otherData"]["not_started"]
     frame = load(run)
     assert len(begun) + len(never) == len(frame)
@@ -111,9 +102,6 @@ def test_every_case_that_began_is_marked_with_its_outcome_and_the_others_are_lis
     for event in begun:
         case_id = event["name"].rpartition(": ")[2]
         assert event["args"]["status"] == statuses[case_id]
-        assert event["name"] == (
-            case_id if statuses[case_id] == "ok" else f"{statuses[case_id]}: {case_id}"
-        )
     assert any("never started" in note for note in done.notes)
     # made-up rows do not say when a block began
     assert any("no block is in the trace" in note for note in done.notes)

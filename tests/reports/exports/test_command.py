@@ -64,21 +64,13 @@ def test_an_unknown_format_and_runs_that_do_not_fit_are_one_line(
 def test_bytes_do_not_go_to_a_terminal(run: Path) -> None:
     pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'attnbench[parquet]'")
     ours, theirs = pty.openpty()
+    command = command_line("export", run, "--format", "parquet")
     done = subprocess.run(
-        command_line("export", run, "--format", "parquet"),
-        env=environment(),
-        stdout=theirs,
-        stderr=subprocess.PIPE,
-        check=False,
+        command, env=environment(), stdout=theirs, stderr=subprocess.PIPE, check=False
     )
     os.close(theirs)
     os.close(ours)
     assert done.returncode == 2
     assert b"--output FILE" in done.stderr
-    piped = subprocess.run(
-        command_line("export", run, "--format", "parquet"),
-        env=environment(),
-        capture_output=True,
-        check=True,
-    )
+    piped = subprocess.run(command, env=environment(), capture_output=True, check=True)
     assert piped.stdout.startswith(b"PAR1")

@@ -1,6 +1,5 @@
 """reports/exports/parquet.py: pyarrow and pandas read the same table, with types and samples."""
 
-import importlib.util
 import io
 import json
 from pathlib import Path
@@ -62,18 +61,13 @@ def test_pandas_reads_it_and_the_metadata_name_the_runs(tmp_path: Path) -> None:
 
 def test_half_a_surrogate_pair_is_spelled_out(tmp_path: Path) -> None:
     planned = case("sdpa", problem(64))
-    assert read(write_run(tmp_path, [planned], [row(planned, "error", reason="a\ud800b")]))[
-        "reason"
-    ].to_pylist() == ["a\\ud800b"]
+    run = write_run(tmp_path, [planned], [row(planned, "error", reason="a\ud800b")])
+    assert read(run)["reason"].to_pylist() == ["a\\ud800b"]
 
 
 def test_without_pyarrow_it_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        parquet,
-        "find_spec",
-        lambda name: None if name == "pyarrow" else importlib.util.find_spec(name),
-    )
+    monkeypatch.setattr(parquet, "find_spec", lambda name: None)
     with pytest.raises(PackageMissing, match=r"pip install 'attnbench\[parquet\]'"):
         export(quickstart(tmp_path), "parquet")

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,55 +10,40 @@ import pytest
 
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import NotExportable, export
-from tests.made_runs import fake_run, quickstart
+from tests.conftest import ran
+from tests.made_runs import fake_run, quickstart, retold
 
 
-def written(run: Path, file: Path) -> Path:
-    content = export(run, "pytest-benchmark").content
-    assert isinstance(content, str)
-    file.write_text(content)
-    return file
-
-
-def of_one_scenario(run: Path) -> Path:
+def renamed(run: Path, name: str) -> Path:
+    """A run of a scenario of this name."""
     meta = json.loads((run / "run.json").read_text())
-    meta["scenario"]["name"] = "pairs"
+    meta["scenario"]["name"] = name
     (run / "run.json").write_text(json.dumps(meta))
     return run
 
 
 @pytest.mark.long
 def test_its_command_line_compares_two_exported_runs(tmp_path: Path) -> None:
-    runs = {
-        name: of_one_scenario(fake_run(tmp_path / "runs", seed, seed))
-        for seed, name in ((1, "a"), (2, "b"))
-    }
-    files = [written(run, tmp_path / f"{name}.json") for name, run in runs.items()]
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    for seed, file in enumerate(files, start=1):
+        run = renamed(fake_run(tmp_path / "runs", seed, seed), "pairs")
+        file.write_text(str(export(run, "pytest-benchmark").content))
     # The command is a console script; -m would not find it in a package without __main__.
-    command = [
-        sys.executable,
-        "-c",
-        "from pytest_benchmark.cli import main; main()",
-        "compare",
-        *map(str, files),
-        "--columns=median,rounds",
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    code = "from pytest_benchmark.cli import main; main()"
+    command = [sys.executable, "-c", code, "compare", *files, "--columns=median,rounds"]
+    done = ran(command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Failed to load" not in done.stdout + done.stderr
     assert done.stdout.count("benchmark 'pairs: ") == 2  # a group per problem
-    for name in runs:
-        assert (
-            len(re.findall(rf"^\w+-b1-n\d+-\S+ \(\S*/{name}\) ", done.stdout, re.MULTILINE)) == 6
-        ), done.stdout
+    for name in "ab":
+        lines = re.findall(rf"^\w+-b1-n\d+-\S+ \(\S*/{name}\) ", done.stdout, re.MULTILINE)
+        assert len(lines) == 6, done.stdout
 
 
 def test_the_numbers_are_those_of_the_samples(tmp_path: Path) -> None:
     run = fake_run(tmp_path, 1)
-    found = {
-        one["name"]: one
-        for one in json.loads(written(run, tmp_path / "a.json").read_text())["benchmarks"]
-    }
+    document = json.loads(export(run, "pytest-benchmark").content)
+    found = {one["name"]: one for one in document["benchmarks"]}
     for row in load(run).to_dict("records"):
         samples_s = np.concatenate([np.ravel(process) for process in row["block_ms"]]) / 1e3
         stats = found[row["case"]]["stats"]
@@ -89,8 +73,6 @@ def test_runs_that_would_share_names_or_come_from_two_machines_are_refused(tmp_p
     one, other = quickstart(tmp_path / "a"), quickstart(tmp_path / "b")
     with pytest.raises(NotExportable, match="two runs of the scenario quickstart"):
         export([one, other], "pytest-benchmark")
-    meta = json.loads((other / "run.json").read_text())
-    meta["scenario"]["name"], meta["environment"]["torch"] = "another", "3.0"
-    (other / "run.json").write_text(json.dumps(meta))
+    another = retold(renamed(other, "another"), torch="3.0")
     with pytest.raises(NotExportable, match="different machines or versions"):
-        export([one, other], "pytest-benchmark")
+        export([one, another], "pytest-benchmark")

@@ -14,17 +14,11 @@ from attnbench.reports.exports.md import MOST_CHARACTERS
 from tests.made_runs import case, problem, quickstart, row, write_run
 
 
-def text_of(run: Path | list[Path], name: str) -> str:
-    content = export(run, name).content
-    assert isinstance(content, str)
-    return content
-
-
 def test_csv_and_json_hold_every_case_and_agree(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     frame = load(run)
-    table = list(csv.DictReader(io.StringIO(text_of(run, "csv"))))
-    documents = json.loads(text_of(run, "json"))
+    table = list(csv.DictReader(io.StringIO(export(run, "csv").content)))
+    documents = json.loads(export(run, "json").content)
     assert (
         [one["case"] for one in table] == [one["case"] for one in documents] == list(frame["case"])
     )
@@ -35,14 +29,8 @@ def test_csv_and_json_hold_every_case_and_agree(tmp_path: Path) -> None:
         assert text["peak_bytes"] == (
             "" if document["peak_bytes"] is None else str(document["peak_bytes"])
         )
-    assert not {
-        "block_ms",
-        "hot_block_ms",
-        "graph_block_ms",
-        "conditions",
-        "log_tail",
-        "run",
-    } & set(documents[0])
+    kept_apart = {"block_ms", "hot_block_ms", "graph_block_ms", "conditions", "log_tail", "run"}
+    assert not kept_apart & set(documents[0])
     assert documents[0]["causal"] is False
     assert table[0]["causal"] == "false"
 
@@ -51,14 +39,14 @@ def test_csv_and_json_hold_every_case_and_agree(tmp_path: Path) -> None:
 def test_no_cell_of_text_is_a_formula(tmp_path: Path, cell: str) -> None:
     planned = case("sdpa", problem(64))
     run = write_run(tmp_path, [planned], [row(planned, "error", reason=cell)])
-    (line,) = csv.DictReader(io.StringIO(text_of(run, "csv")))
+    (line,) = csv.DictReader(io.StringIO(export(run, "csv").content))
     assert line["reason"].startswith("'")
 
 
 def test_numbers_below_zero_stay_numbers(tmp_path: Path) -> None:
     planned = case("sdpa", problem(64))
     run = write_run(tmp_path, [planned], [row(planned, a_probe_c=-5)])
-    (line,) = csv.DictReader(io.StringIO(text_of(run, "csv")))
+    (line,) = csv.DictReader(io.StringIO(export(run, "csv").content))
     assert line["a_probe_c"] == "-5"
 
 
@@ -67,9 +55,6 @@ def test_markdown_fits_a_comment_and_says_how_much_is_left_out(tmp_path: Path) -
     done = export(write_run(tmp_path, cases, [row(one) for one in cases]), "md")
     assert isinstance(done.content, str)
     assert MOST_CHARACTERS - 1000 < len(done.content) < 65_536
-    shown = len(
-        re.findall(r"^\| sdpa", done.content, re.MULTILINE)
-        or re.findall(r"^\| [0-9]", done.content, re.MULTILINE)
-    )
+    shown = len(re.findall(r"^\| sdpa", done.content, re.MULTILINE))
     assert f"{1000 - shown} more rows left out" in done.content
     assert f"{1000 - shown} more rows left out" in done.notes[0]

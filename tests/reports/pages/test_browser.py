@@ -6,24 +6,19 @@ from typing import Any
 
 import pytest
 
-from tests.made_runs import quickstart
-from tests.reports.pages.test_cards import fake_cards, with_cards
-from tests.reports.rendering import write_page
-
 pytestmark = pytest.mark.long
 
 WHITE = "rgb(255, 255, 255)"
 CARDS = ("wall", "heads")
 Open = Callable[..., Any]
+OPEN_DETAILS = "document.querySelectorAll('details').forEach(details => { details.open = true })"
 
 
 @pytest.mark.parametrize("width", [320, 768, 1280])
 def test_no_width_overflows(opened: Open, width: int) -> None:
     page = opened(width)
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    page.evaluate(
-        "document.querySelectorAll('details').forEach(details => { details.open = true })"
-    )
+    page.evaluate(OPEN_DETAILS)
     assert page.evaluate("document.documentElement.scrollWidth") == width
     page.locator("table.all tbody a").first.click()
     assert page.evaluate("document.querySelector('dialog').getBoundingClientRect().width") <= width
@@ -42,9 +37,7 @@ def test_axe_finds_no_violation(opened: Open, scheme: str, width: int) -> None:
     page = opened(width, color_scheme=scheme, bypass_csp=True)  # axe adds a script of its own
     # sections below the fold too
     page.add_style_tag(content="section { content-visibility: visible !important }")
-    page.evaluate(
-        "document.querySelectorAll('details').forEach(details => { details.open = true })"
-    )
+    page.evaluate(OPEN_DETAILS)
     found = axe.Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
     page.locator("table.all tbody a").first.click()
@@ -54,9 +47,7 @@ def test_axe_finds_no_violation(opened: Open, scheme: str, width: int) -> None:
 
 def test_without_scripts_everything_is_there(opened: Open) -> None:
     plain, lively = opened(java_script_enabled=False), opened()
-    lively.evaluate(
-        "document.querySelectorAll('details').forEach(details => { details.open = true })"
-    )
+    lively.evaluate(OPEN_DETAILS)
     lively.locator("noscript").first.wait_for(state="detached")
     for selector in (
         "figure svg",
@@ -89,11 +80,12 @@ def test_a_page_whose_scripts_its_server_blocks_has_everything_too(
         '<meta charset="utf-8">', f'<meta charset="utf-8">{blocking}'
     )
     blocked_file.write_text(text)
-    off = chromium.new_page(java_script_enabled=False)
-    off.goto(page_file.as_uri())
-    blocked = chromium.new_page(bypass_csp=False)
-    blocked.goto(blocked_file.as_uri())
-    try:
+    with (
+        chromium.new_page(java_script_enabled=False) as off,
+        chromium.new_page(bypass_csp=False) as blocked,
+    ):
+        off.goto(page_file.as_uri())
+        blocked.goto(blocked_file.as_uri())
         assert blocked.locator("noscript").count() == 0
         assert blocked.locator("main").text_content() == off.locator("main").text_content()
         last = blocked.locator("main > section").last
@@ -101,9 +93,6 @@ def test_a_page_whose_scripts_its_server_blocks_has_everything_too(
         details = blocked.locator("#rows details")
         details.locator("summary").click()
         assert details.locator("td").first.is_visible()
-    finally:
-        off.close()
-        blocked.close()
 
 
 def test_a_printed_page_is_answers_findings_and_figures_on_white(opened: Open) -> None:
@@ -117,16 +106,8 @@ def test_a_printed_page_is_answers_findings_and_figures_on_white(opened: Open) -
     assert len(page.pdf(format="A4")) > 50_000
 
 
-def with_answers(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
-    """A page with two cards side by side."""
-    with_cards(monkeypatch, *fake_cards())
-    return write_page(quickstart(folder, lengths=(512, 2048)), out=folder / "page.html")
-
-
-def test_on_a_wide_screen_two_answers_are_side_by_side_on_the_first_screen(
-    visit: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    page = visit(with_answers(monkeypatch, tmp_path))
+def test_on_a_wide_screen_two_answers_are_side_by_side_on_the_first_screen(opened: Open) -> None:
+    page = opened()
     wall, heads = (page.locator(f"#card-{name} svg.wide").first.bounding_box() for name in CARDS)
     assert wall["x"] + wall["width"] < heads["x"]
     for box in (wall, heads):

@@ -77,6 +77,7 @@ def test_names_add_no_tag_or_handler_to_the_page(run: Path) -> None:
     ]
     assert not [name for name in found.attributes if name.startswith("on")]
     assert "&lt;img src=x" in page
+    assert '<b class="c-0">&lt;img src=x' in page  # in a card
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ud800]", page)
     page.encode()
 

@@ -30,14 +30,3 @@ def test_hostile_names_are_text(run: Path) -> None:
     assert "[red]x[/red]" in text  # not taken for markup
     assert "\x1b[31m" not in text
     assert "\\x1b" in text
-
-
-def test_a_broken_row_is_one_line_and_exit_code_2(here, tmp_path: Path) -> None:
-    folder = quickstart(tmp_path / "results")
-    with (folder / "rows.jsonl").open("a") as file:
-        file.write('{"schema": 1, "kind": "latency", "case": "x"}\n')
-    for verb in ("show", "report", "export"):
-        done = here(verb, folder)
-        assert done.returncode == 2
-        assert done.stderr.count("\n") == 1
-        assert "rows.jsonl:" in done.stderr
