@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 from attnbench.harness.stats.contrasts import Spread
@@ -285,6 +286,27 @@ def run_of(
     }
     cases, rows = [planned for planned, _ in pairs], [one for _, one in pairs]
     return write_run(parent, cases, rows, name=name, scenario=scenario)
+
+
+LENGTHS = (512, 1024, 2048, 4096, 8192)
+
+
+def over_n(
+    parent: Path,
+    backends: Sequence[str] = ("fused",),
+    lengths: Sequence[int] = LENGTHS,
+    *,
+    out_from: int | None = 8192,
+    of_run: Mapping[str, Any] = MappingProxyType({}),
+    **changes: Any,
+) -> Path:
+    """Backends with 8 heads over N, out of memory from one length on; `changes` are of each row."""
+    cases = grid(backends, lengths)
+    rows = [
+        row(one, "oom" if out_from and one["seq_len"] >= out_from else "ok", **changes)
+        for one in cases
+    ]
+    return write_run(parent, cases, rows, **of_run)
 
 
 def fake_run(

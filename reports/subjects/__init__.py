@@ -61,6 +61,7 @@ class Teller(Protocol):
     default; includes walls and studies), "kernels" and "court": runs without any have no such
     subject. Optional `ALL_COPIES`: it gets the further copies of a case (`--replicate`) too.
     Optional `BELOW_CLAIMS`: runs that test claims show its card's sentence and picture below.
+    Optional `STUDIES`: those that it shows; Studies has tables of all others.
     Optional `OVER_QUESTIONS`: where runs ask several questions, it makes one card over all of them,
     which answers this question and stands above the others.
     """

@@ -58,8 +58,14 @@ class Picked:
 
     @property
     def answer(self) -> str:
-        """`forward+backward against forward at N = 1k. In the core: Same FLOPs. Peak memory: ×2 in
-        fused. Time: more for all (×2.99 to ×3.03). In the layer: ...`
+        """`forward+backward against forward at N = 1k. In the core: Same FLOPs. ...`"""
+        end = "." if self.places[0][0] else ":"
+        return f"{self.every[0].against}{self.at}{end} {self.finding}"
+
+    @property
+    def finding(self) -> str:
+        """`In the core: Same FLOPs. Peak memory: ×2 in fused. Time: more for all (×2.99 to ×3.03).
+        In the layer: ...`
         """
         parts = [
             f"{capital(place)}: {sentence(some)}" if place else sentence(some)
@@ -69,8 +75,7 @@ class Picked:
         if first.axis == "heads" and first.row["d_k"] == first.base["d_k"]:  # heads were removed
             ratio = number_text(first.row["heads"] / first.base["heads"])
             parts.append(f"In proportion to the heads it would be ×{ratio}.")
-        end = "." if self.places[0][0] else ":"
-        return f"{first.against}{self.at}{end} {' '.join(parts)}"
+        return " ".join(parts)
 
 
 def pick(problems: Problems) -> Picked:
@@ -123,18 +128,21 @@ def _place(group: Group, axes: Sequence[str]) -> str:
 
 
 def card(title: str, picked: Picked, *, left: int, run: str) -> Card:
-    """`left`: how many problems it is not about. `run`: its name, if there are several."""
+    """`left`: how many problems it is not about. `run`: its name, if there are several. Without a
+    title that of what is compared.
+    """
     every, first = picked.every, picked.every[0]
     paired = all(one.time.paired for one in every if one.time is not None)
     is_more = plural(left, "more problem is", "more problems are")
     notes = (
         "Times are paired block by block." if paired else "Some times are unpaired.",
+        f"Grey: ±\u00a0{100 * SAME_RATIO:g}\u00a0%, “same”.",
         why_undecided(every),
         f"{is_more} below." if left else "",
     )
     return Card(
-        title=title,
-        sentence=picked.answer,
+        title=title or capital(first.against),
+        sentence=picked.answer if title else picked.finding,
         picture=_dot_plot(picked),
         subtitle=f"ratios to {setting(first.axis, first.base)}{picked.at}{run and f', {run}'}",
         note=" ".join(filter(None, notes)),

@@ -66,13 +66,14 @@ def panel(
 ) -> Panel:
     """A value of every backend over a size, and crosses for cases that failed.
 
-    `column`: of the value; with `low_` and `high_` at the braces those of its bounds.
+    `column`: of the value; with `low_` and `high_` at the braces those of its bounds. Rows may be
+    findings of a study.
     """
     series = []
     for name in backends(group.rows):
         rows = [row for row in group.rows if row["backend"] == name]
         if any(row.get(column.format("")) is not None for row in rows):
-            failed = [row for row in rows if row["status"] != "ok"]
+            failed = [row for row in rows if row.get("status", "ok") != "ok"]
             series.append(_series(rows, axis, column))
             series += [_series(failed, axis, "")] if failed else []
     return Panel(
@@ -97,9 +98,9 @@ def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
         kind="measured" if column else "failed",
         x=tuple(row[axis] for row in mine),
         y=y,
-        low=low if column else (),
-        high=high if column else (),
-        cases=tuple(map(case_key, mine)),
+        low=low if "{}" in column else (),
+        high=high if "{}" in column else (),
+        cases=tuple(case_key(row) for row in mine if "case" in row),
     )
 
 

@@ -21,6 +21,7 @@ from ._studies import studied
 TITLE = "Approximate attention"
 ORDER = 18
 NEEDS = ("exactness", "error_l2_ratio", "latency_ms")
+STUDIES = (LinformerProjection.STUDY,)
 BELOW_CLAIMS = True
 MOST_FIGURES = 4
 SIZES = ("rank", "features")  # names of an approximation's size in a row's configuration

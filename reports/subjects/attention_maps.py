@@ -19,6 +19,7 @@ from ._studies import failed, studied
 TITLE = "Attention maps"
 ORDER = 12
 NEEDS = ()
+STUDIES = (AttentionMap.STUDY,)
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:

@@ -4,17 +4,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ...harness.rows.findings import Generated
 from ..data.generation import complaints, flops_exponent, timed
-from ..data.row_groups import Row
+from ..data.row_groups import Group, Row
 from ..data.run_meta import Meta
-from ..elements import Block, Figure, Panel, Series, Text, caution, note, table_of
+from ..elements import Block, Figure, Text, caution, note, table_of
 from ..formatting import capital, count_text, list_text, range_text, size_text
 from ..quantity import Cell, Number, Quantity
 from . import Subject
+from ._over import panel
 from ._studies import failed, studied
 
 TITLE = "Generation"
 ORDER = 45
 NEEDS = ()
+STUDIES = (Generated.STUDY,)
 WAYS = (("cached", "with a cache"), ("full", "without a cache"))
 
 
@@ -45,6 +47,7 @@ def _figure(
     found: Sequence[Generated], by_backend: Mapping[str, Sequence[Generated]], caption: str
 ) -> Figure:
     text, one = finding(by_backend), found[0]
+    rows = [one.stored() for some in by_backend.values() for one in some]
     return Figure(
         title=capital(text),
         caption=(
@@ -52,12 +55,12 @@ def _figure(
             f" {one.kv_heads} key and value heads, one block"
         ),
         panels=tuple(
-            Panel(
-                title=words,
+            panel(
+                Group(label=words, problem={}, rows=rows),
+                "tokens",
+                f"{way}_step_{{}}ms",
                 x_label="tokens so far",
                 y_label="time of a step",
-                unit="ms",
-                series=tuple(_series(one, some, way) for one, some in by_backend.items()),
             )
             for way, words in WAYS
         ),
@@ -101,14 +104,6 @@ def growth(by_backend: Mapping[str, Sequence[Generated]]) -> str:
         f"The time of T steps grows, up to T = {most}, {'; '.join(ways)}. Times grow less than"
         " FLOPs while the cost of calling operations hides them."
     )
-
-
-def _series(backend: str, some: Sequence[Generated], way: str) -> Series:
-    y, low, high = (
-        tuple(one[f"{way}_step_{part}ms"] for one in some) for part in ("", "low_", "high_")
-    )
-    tokens = tuple(one.tokens for one in some)
-    return Series(backend=backend, kind="measured", x=tokens, y=y, low=low, high=high)
 
 
 def over(one: Generated, what: str) -> Quantity:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import isfinite
 
 from ..contrasts import Contrast, against_one_head, asks_for, most_heads, of_given_width
-from ..data.row_groups import Group, Row
+from ..data.row_groups import Group, Row, backends
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, note
 from . import Subject
@@ -65,7 +65,12 @@ def _card(problems: Problems, meta: Meta) -> Card | None:
         return None
     picked = pick(narrower)
     run = narrower[0][0].problem["run"] if len(meta) > 1 else ""
-    return card("What heads cost", picked, left=len(narrower) - len(picked.places), run=run)
+    made = card("", picked, left=len(narrower) - len(picked.places), run=run)
+    names = backends(one.row for _, some in narrower for one in some)
+    if len(picked.every) == len(names) > 1:
+        every = "both" if len(names) == 2 else f"all {len(names)}"
+        made = replace(made, note=f"The longest N at which {every} ran with both. {made.note}")
+    return made
 
 
 # ---- over h --------------------------------------------------------------------------------------

@@ -3,23 +3,20 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...harness.rows.findings import Precision, ScoreScale, findings_of
-from ..data.row_groups import Row, backends
+from ...harness.rows.findings import Precision, ScoreScale, by, findings_of
+from ..data.row_groups import Group, Row, backends
 from ..data.run_meta import Meta, run_caption
-from ..elements import Block, Figure, Panel, Series, Table, note
+from ..elements import Block, Figure, Table, note
 from ..formatting import list_text, number_text
-from ..quantity import Cell, Number
-from . import Subject
+from ..quantity import cell_text
+from . import Subject, tellers
+from ._over import panel
+from ._probe_tables import entry_cell
 
 TITLE = "Studies"
 ORDER = 51
 NEEDS = ()
-DRAWN_ELSEWHERE = (
-    *("attention_maps", "generation", "gradient_distance", "linformer_projections"),
-    *("checkpoint_heads", "trained_heads", "trained_projections", "worked_example"),
-)
 SCALE, PRECISION = ScoreScale.STUDY, Precision.STUDY
-WIDEST_CELL = 60
 Finding = Mapping[str, Any]
 
 
@@ -29,10 +26,11 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
     drawn = False
+    elsewhere = {study for one in tellers() for study in getattr(one, "STUDIES", ())}
     for name, run in meta.items():
         by_study: dict[str, list[Finding]] = {}
         for one in run.get("studies", []):
-            if isinstance(one.get("study"), str) and one["study"] not in DRAWN_ELSEWHERE:
+            if isinstance(one.get("study"), str) and one["study"] not in elsewhere:
                 by_study.setdefault(one["study"], []).append(one)
         caption = run_caption(run, name if len(meta) > 1 else "")
         yield from _scale(by_study.get(SCALE, []), caption)
@@ -52,31 +50,27 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
 def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
     """Entropy of the softmax over d_k, with and without the factor."""
     known = findings_of(ScoreScale, found)
-    entropy = {
-        scaled: sorted(
-            (one.d_k, one.entropy_ratio)
-            for one in known
-            if one.scaled is scaled and one.entropy_ratio is not None
-        )
-        for scaled in (True, False)
-    }
     panels = [
-        Panel(
+        panel(
+            Group(label="", problem={}, rows=[one.stored() | {"backend": words} for one in some]),
+            "d_k",
+            "entropy_ratio",
             x_label="width of a head d_k",
             y_label=f"entropy, {words} 1/sqrt(d_k)",
             unit="share",
-            series=(_series(words, entropy[scaled]),),
             y_scale="linear",
         )
         for scaled, words in ((True, "with"), (False, "without"))
-        if entropy[scaled]
+        if (
+            some := [one for one in known if one.scaled is scaled and one.entropy_ratio is not None]
+        )
     ]
     if not panels:
         return
-    end = ""
-    if entropy[False] and (widest := entropy[False][-1])[0] == max(one.d_k for one in known):
-        left = f"{100 * widest[1]:.0f} % of the highest possible entropy is left"
-        end = f": {left} at d_k = {widest[0]}"
+    end, widest = "", max(known, key=lambda one: (one.d_k, not one.scaled))
+    if not widest.scaled and widest.entropy_ratio is not None:
+        left = f"{100 * widest.entropy_ratio:.0f} % of the highest possible entropy is left"
+        end = f": {left} at d_k = {widest.d_k}"
     yield Figure(
         title=f"Without 1/sqrt(d_k) the softmax selects a single key{end}",
         caption=f"{caption} · random queries and keys of variance 1",
@@ -87,29 +81,23 @@ def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
 
 def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator[Block]:
     """Relative error over N, a panel per dtype, for the backends of the run; the table has all."""
-    known = [
-        (one, error)
-        for one in findings_of(Precision, found)
-        if (error := one.error_l2_ratio) is not None and error > 0
-    ]
+    known = [one for one in findings_of(Precision, found) if (one.error_l2_ratio or 0) > 0]
     if not known:
         return
-    table = _table(PRECISION, [one.stored() for one, _ in known], "")
+    table = _table(PRECISION, [one.stored() for one in known], "")
     panels, largest = [], []
-    for dtype in dict.fromkeys(one.dtype for one, _ in known):
-        points: dict[str, list[tuple[float, float]]] = {}
-        for one, error in sorted(known, key=lambda pair: (pair[0].seq_len, pair[1])):
-            if one.dtype == dtype:
-                points.setdefault(one.backend, []).append((one.seq_len, error))
-        most = max(error for some in points.values() for _, error in some)
-        largest.append(f"{number_text(most)} in {dtype}")
-        if series := tuple(_series(name, points[name]) for name in timed if name in points):
+    for dtype, some in by(known, lambda one: one.dtype).items():
+        largest.append(f"{number_text(max(one.error_l2_ratio or 0 for one in some))} in {dtype}")
+        rows = [one.stored() for name in timed for one in some if one.backend == name]
+        if rows:
             panels.append(
-                Panel(
+                panel(
+                    Group(label="", problem={}, rows=rows),
+                    "seq_len",
+                    "error_l2_ratio",
                     x_label="sequence length N",
                     y_label=f"relative error, {dtype}",
                     unit="plain",
-                    series=series,
                 )
             )
     if not panels:
@@ -124,21 +112,7 @@ def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator
     )
 
 
-def _series(backend: str, points: Sequence[tuple[float, float]]) -> Series:
-    x, y = zip(*points, strict=True)
-    return Series(backend=backend, kind="measured", x=x, y=y)
-
-
 def _table(study: str, found: Sequence[Finding], of: str) -> Table:
     columns = tuple(key for key in found[0] if key != "study")
-    rows = tuple(tuple(_cell(one.get(key)) for key in columns) for one in found)
+    rows = tuple(tuple(entry_cell(one.get(key), cell_text) for key in columns) for one in found)
     return Table(title=f"Findings of {study}{of}", columns=columns, rows=rows, folded=True)
-
-
-def _cell(value: Any) -> Cell:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None or isinstance(value, int | float):
-        return Number(number_text(value))
-    text = str(value)
-    return text if len(text) <= WIDEST_CELL else text[: WIDEST_CELL - 1] + "…"

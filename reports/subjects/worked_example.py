@@ -13,6 +13,7 @@ from ._studies import failed, studied
 TITLE = "Worked example"
 ORDER = 50
 NEEDS = ()
+STUDIES = (WorkedExample.STUDY,)
 DIGITS = 3
 FILL = 1e6  # scores beyond it are a fill, and shown as one
 

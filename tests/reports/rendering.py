@@ -8,8 +8,8 @@ from attnbench.harness.files.safe_files import write_whole
 from attnbench.reports.data import load
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row
-from attnbench.reports.data.run_meta import run_meta
-from attnbench.reports.elements import Block, Figure, Table, Text
+from attnbench.reports.data.run_meta import Meta, run_meta
+from attnbench.reports.elements import Block, Card, Figure, Table, Text
 from attnbench.reports.pages import html, markdown
 from attnbench.reports.pages.report import open_report, page_path
 from attnbench.reports.pages.terminal import terminal_summary
@@ -34,9 +34,25 @@ def blocks_of(one: Any, *runs: Path) -> list[Block]:
     return list(subject_of(one, *runs).details(with_card=True))
 
 
-def subject_of(one: Any, *runs: Path) -> Subject:
+def rows_and_meta(*runs: Path) -> tuple[list[Row], Meta]:
     read = [read_run(run) for run in runs]
-    return tell(one, load.rows_of(read), run_meta(read))
+    return load.rows_of(read), run_meta(read)
+
+
+def subject_of(one: Any, *runs: Path) -> Subject:
+    return tell(one, *rows_and_meta(*runs))
+
+
+def card_of(one: Any, *runs: Path) -> Card:
+    card = subject_of(one, *runs).card
+    assert card is not None
+    return card
+
+
+def one_of(rows: list[Row], **wanted: Any) -> Row:
+    """The only row with these values."""
+    (found,) = (row for row in rows if all(row[key] == value for key, value in wanted.items()))
+    return found
 
 
 def sentences(blocks: list[Block]) -> list[str]:

@@ -8,9 +8,6 @@ import pytest
 
 from attnbench.reports import contrasts
 from attnbench.reports.contrasts import SameTime
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import Row
-from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.formatting import number_text
 from attnbench.reports.subjects.contrasts import Contrasted
 from attnbench.reports.subjects.contrasts import contrasted as contrasted_axes
@@ -26,12 +23,11 @@ from tests.made_runs import (
     training,
     write_run,
 )
-from tests.reports.rendering import rows_of
+from tests.reports.rendering import one_of, rows_and_meta, rows_of
 
 
 def contrasted(run: Path) -> dict[str, Contrasted]:
-    found = contrasted_axes(rows_of(run), run_meta([read_run(run)]))
-    return {one.axis: one for one in found}
+    return {one.axis: one for one in contrasted_axes(*rows_and_meta(run))}
 
 
 def of_axis(run: Path, axis: str) -> list[contrasts.Contrast]:
@@ -120,11 +116,6 @@ def test_runs_without_a_second_value_have_no_contrast(tmp_path: Path) -> None:
 # ---- h heads against one ------------------------------------------------------------------------
 
 
-def one(rows: list[Row], **wanted: Any) -> Row:
-    (found,) = (row for row in rows if all(row[key] == value for key, value in wanted.items()))
-    return found
-
-
 def cost(
     parent: Path, ratio: float, *, noise: float = 0.01, processes: int = 6, **changes: Any
 ) -> contrasts.Contrast:
@@ -185,8 +176,8 @@ def test_heads_are_compared_with_one_head_of_the_same_backend(tmp_path: Path) ->
     fused = next(cost for cost in costs if cost.backend == "fused" and cost.heads == 8)
     assert (
         fused.peak_bytes
-        == one(rows, backend="fused", heads=8)["peak_bytes"]
-        / one(rows, backend="fused", heads=1)["peak_bytes"]
+        == one_of(rows, backend="fused", heads=8)["peak_bytes"]
+        / one_of(rows, backend="fused", heads=1)["peak_bytes"]
     )
     assert fused.time is not None
     assert fused.time.paired

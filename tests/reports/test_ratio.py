@@ -13,12 +13,13 @@ from attnbench.reports.comparison.verdict import Rules, case_verdicts
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.ratio import Ratio, noise_of, ratio_of_intervals, time_ratio
 from tests.made_runs import noise_floor, quickstart
-from tests.reports.rendering import rows_of
+from tests.reports.rendering import one_of, rows_of
 
 
-def one(rows: list[Row], **wanted: Any) -> Row:
-    (found,) = (row for row in rows if all(row[key] == value for key, value in wanted.items()))
-    return found
+def fused_and_sdpa(parent: Path) -> tuple[Row, Row]:
+    rows = rows_of(quickstart(parent))
+    fused, sdpa = (one_of(rows, backend=name, seq_len=1024, heads=8) for name in ("fused", "sdpa"))
+    return fused, sdpa
 
 
 def in_five_processes(row: Row) -> Row:
@@ -32,11 +33,7 @@ def in_five_processes(row: Row) -> Row:
 
 
 def test_a_ratio_is_paired_within_a_session_and_marked_where_it_is_not(tmp_path: Path) -> None:
-    rows = rows_of(quickstart(tmp_path))
-    fused, sdpa = (
-        one(rows, backend=backend, seq_len=1024, heads=8) for backend in ("fused", "sdpa")
-    )
-    fused, sdpa = map(in_five_processes, (fused, sdpa))
+    fused, sdpa = map(in_five_processes, fused_and_sdpa(tmp_path))
     paired, expected = time_ratio(fused, sdpa), ratio_interval(fused["block_ms"], sdpa["block_ms"])
     assert paired is not None
     assert (paired.value, paired.low, paired.high, paired.paired) == (
@@ -52,8 +49,7 @@ def test_a_ratio_is_paired_within_a_session_and_marked_where_it_is_not(tmp_path:
 
 
 def test_the_ratio_of_one_process_allows_for_what_processes_differ_by(tmp_path: Path) -> None:
-    rows = rows_of(quickstart(tmp_path))
-    fused = one(rows, backend="fused", seq_len=1024, heads=8)
+    fused, _ = fused_and_sdpa(tmp_path)
     assert (fused["process_noise_ratio"], fused["process_noise_source"]) == (
         pytest.approx(0.3),
         "assumed",
@@ -81,11 +77,7 @@ def test_the_ratio_of_one_process_allows_for_what_processes_differ_by(tmp_path: 
 
 
 def test_a_case_measured_again_later_allows_for_what_runs_differ_by(tmp_path: Path) -> None:
-    rows = rows_of(quickstart(tmp_path))
-    fused, sdpa = (
-        one(rows, backend=backend, seq_len=1024, heads=8) for backend in ("fused", "sdpa")
-    )
-    fused, sdpa = map(in_five_processes, (fused, sdpa))
+    fused, sdpa = map(in_five_processes, fused_and_sdpa(tmp_path))
     later = sdpa | {"session": "another"}
     assumed, known = (
         time_ratio(fused | {"between_runs_ratio": ratio}, later) for ratio in (None, 0.05)
@@ -101,8 +93,7 @@ def test_a_case_measured_again_later_allows_for_what_runs_differ_by(tmp_path: Pa
 def test_page_and_compare_have_one_interval(
     tmp_path: Path, processes: int, changes: dict[str, Any]
 ) -> None:
-    rows = rows_of(quickstart(tmp_path))
-    base, new = (one(rows, backend=backend, seq_len=1024, heads=8) for backend in ("fused", "sdpa"))
+    base, new = fused_and_sdpa(tmp_path)
     new |= changes
     for row in (base, new):
         row["block_ms"] = in_five_processes(row)["block_ms"][:processes]

@@ -25,6 +25,7 @@ from ._disturbed import LOSS
 TITLE = "Heads of given models"
 ORDER = 12
 NEEDS = ()
+STUDIES = (CheckpointHeads.STUDY,)
 UNIT = "sequence"
 MOST_NAMED = 4  # heads in a sentence
 INDUCTION, PREVIOUS = "induction_share", "previous_share"

@@ -18,6 +18,7 @@ from ..trained import TrainedModel, trained_models
 TITLE = "Gradients over distance"
 ORDER = 50
 NEEDS = ()
+STUDIES = (GradientDistance.STUDY,)
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:

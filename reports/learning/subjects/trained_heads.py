@@ -24,6 +24,7 @@ from ._disturbed import fewer, noisy
 TITLE = "What heads learn"
 ORDER = 11
 NEEDS = ()
+STUDIES = (TrainedHeads.STUDY,)
 MOST_DRAWN = 8  # heads of a model whose maps are shown
 SHARP_SHARE = 0.5  # of the weight at one distance, from which a head is said to look there
 STANDINGS = {"best": "the best", "equal": "as good", "worse": "worse", "undecided": "not decided"}

@@ -23,6 +23,7 @@ from ..trained import Trainings
 TITLE = "Linformer in trained models"
 ORDER = 46
 NEEDS = ()
+STUDIES = (TrainedProjections.STUDY,)
 EXACT = "exact"
 NAMES = {
     EXACT: "exact",

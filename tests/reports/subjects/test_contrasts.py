@@ -1,7 +1,6 @@
 """reports/subjects/contrasts.py and heads.py: what a setting costs, and h heads against one."""
 
 from pathlib import Path
-from types import ModuleType
 
 from attnbench.reports.elements import Card, DotPlot
 from attnbench.reports.subjects import heads
@@ -13,14 +12,7 @@ from tests.made_runs import (
     row,
     write_run,
 )
-from tests.reports.rendering import figures_of, subject_of, tables_of
-
-
-def card_of(module: ModuleType, run: Path) -> Card:
-    card = subject_of(module, run).card
-    assert card is not None
-    return card
-
+from tests.reports.rendering import card_of, figures_of, subject_of, tables_of
 
 # ---- heads --------------------------------------------------------------------------------------
 

@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-from attnbench.reports.data.load import rows_of
-from attnbench.reports.data.read import read_run
 from attnbench.reports.subjects import decode
 from attnbench.reports.subjects.decode import known_rates, largest, timed_steps
 from tests.made_runs import made, problem
 from tests.reports.data.test_decode import decode_run
-from tests.reports.rendering import blocks_of, sentences, tables_of
+from tests.reports.rendering import blocks_of, rows_of, sentences, tables_of
 
 
 def test_other_cases_and_steps_without_bytes_are_left_out(tmp_path: Path) -> None:
@@ -17,7 +15,7 @@ def test_other_cases_and_steps_without_bytes_are_left_out(tmp_path: Path) -> Non
         "linformer", problem(1, 32, kv_seq_len=1 << 20, d_model=4096), 5.0, exactness="approximate"
     )
     run = decode_run(tmp_path, more=[long, unknown])
-    rows = rows_of([read_run(run)])
+    rows = rows_of(run)
     assert len(timed_steps(rows)) == len(rows) - 1
     assert len(known_rates(rows)) == len(rows) - 2
     assert largest(rows).problem["kv_seq_len"] == 8192

@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.subjects import energy
 from tests.made_runs import case, problem, row, write_run
-from tests.reports.rendering import blocks_of, rows_of, sentences, tables_of
+from tests.reports.rendering import blocks_of, rows_and_meta, sentences, tables_of
 
 
 def test_the_interval_of_a_ratio_covers_the_truth_in_93_percent_of_runs() -> None:
@@ -61,7 +59,7 @@ def spread(joules: float) -> list[float]:
 
 
 def costs_of(run: Path) -> list[energy.EnergyCost]:
-    ((_, found),) = energy.energy_costs(rows_of(run), run_meta([read_run(run)]))
+    ((_, found),) = energy.energy_costs(*rows_and_meta(run))
     return found
 
 

@@ -13,7 +13,6 @@ import pytest
 from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.contrasts import against_one_head as comparable
 from attnbench.reports.contrasts import most_heads
-from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.data.row_groups import groups
 from attnbench.reports.elements import Block, Figure, Table, Text
@@ -22,7 +21,7 @@ from attnbench.reports.pages.report import open_report
 from attnbench.reports.subjects.correctness import errors_by_backend
 from tests.made_runs import case, problem, read_rows, two_environments
 from tests.reports.pages.test_hostile import HOSTILE, Tags
-from tests.reports.rendering import markdown_of, page_of, summary_of
+from tests.reports.rendering import markdown_of, page_of, rows_of, summary_of
 
 BACKENDS = ("naive", "fused", "sdpa")
 LENGTHS = (256, 512, 1024, 2048)
@@ -53,7 +52,7 @@ def tables(run: Path, name: str) -> list[Table]:
 def test_no_group_holds_a_backend_twice_at_the_same_place(
     run: Path, over: Literal["seq_len", "heads"] | None
 ) -> None:
-    rows = rows_of([read_run(run)])
+    rows = rows_of(run)
     found = groups(rows, over)
     for group in found:
         places = [(row["backend"], row["seq_len"], row["heads"]) for row in group.rows]
@@ -64,7 +63,7 @@ def test_no_group_holds_a_backend_twice_at_the_same_place(
 
 
 def test_baselines_and_heads_are_compared_within_an_environment(run: Path) -> None:
-    rows = rows_of([read_run(run)])
+    rows = rows_of(run)
     costs = [cost for _, found in comparable(rows) for cost in most_heads(found)]
     assert Counter((cost.backend, cost.row["python"]) for cost in costs) == {
         (backend, python): len(LENGTHS) for backend in BACKENDS for python in ("old", "new")
@@ -91,7 +90,7 @@ def test_claims_and_errors_are_separate_for_each_environment(run: Path) -> None:
         if isinstance(block, Text) and block.kind == "finding"
     ]
     assert [text.rpartition(" in ")[2] for text in texts] == ["old.", "new."]
-    rows = rows_of([read_run(run)])
+    rows = rows_of(run)
     assert [(one.python, one.backend, len(one.checked)) for one in errors_by_backend(rows)] == [
         (python, backend, PROBLEMS) for python in ("old", "new") for backend in BACKENDS
     ]

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from attnbench.reports.data.row_groups import Row, groups
-from attnbench.reports.elements import Card
 from attnbench.reports.subjects import fastest
 from attnbench.reports.subjects._race import finding, race
 from tests import made_runs
 from tests.made_runs import case, grid, inexact, problem, row, write_run
-from tests.reports.rendering import rows_of, subject_of, tables_of
+from tests.reports.rendering import card_of, rows_of, subject_of, tables_of
 
 THREE = {  # c was slower in one block, and faster in another
     "a": [[[1.0], [1.01], [1.0]]],
@@ -28,12 +27,6 @@ def run_with(parent: Path, blocks: dict[str, list[list[list[float]]]]) -> Path:
 def finding_of(rows: list[Row]) -> str:
     (group,) = groups(rows, "seq_len")
     return re.sub("[\u00a0\u202f]", " ", finding(group))
-
-
-def fastest_card(*runs: Path) -> Card:
-    found = subject_of(fastest, *runs).card
-    assert found is not None
-    return found
 
 
 def test_the_fastest_must_beat_every_other_backend_and_not_only_the_second(tmp_path: Path) -> None:
@@ -70,11 +63,11 @@ def test_a_winner_beside_other_work_is_named_with_it(tmp_path: Path) -> None:
     rows = [
         row(one, contended_blocks=9, blocks=9, block_ms=blocks[one["backend"]]) for one in cases
     ]
-    found = fastest_card(write_run(tmp_path, cases, rows))
+    found = card_of(fastest, write_run(tmp_path, cases, rows))
     assert found.sentence.endswith(", while other work disturbed most blocks.")
     assert "Other work disturbed most blocks in 2 of the 2 problems" in found.note
     calm = [{**one, "contended_blocks": 0} for one in rows]
-    quiet = fastest_card(write_run(tmp_path / "calm", cases, calm))
+    quiet = card_of(fastest, write_run(tmp_path / "calm", cases, calm))
     assert "other work" not in f"{quiet.sentence}{quiet.note}".lower()
 
 

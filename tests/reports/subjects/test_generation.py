@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from attnbench.reports.data.generation import VALUES
+from attnbench.reports.data.row_groups import Group
 from attnbench.reports.subjects import generation
+from attnbench.reports.subjects._over import panel
 from tests.made_runs import with_study
 from tests.reports.rendering import figures_of, sentences, subject_of
 
@@ -45,3 +47,9 @@ def test_a_backend_that_failed_the_gate_has_its_reason_and_no_line(tmp_path: Pat
     blocks = list(subject_of(generation, run).blocks)
     assert [one.backend for one in figures_of(blocks)[0].panels[0].series] == ["fused"]
     assert "sdpa was not timed: cached steps are not the full causal pass." in sentences(blocks)
+
+
+def test_a_value_without_bounds_is_drawn_without_an_interval() -> None:
+    rows = [{"backend": "fused", "seq_len": n, "error": 0.1} for n in (64, 128)]
+    (series,) = panel(Group(label="", problem={}, rows=rows), column="error").series
+    assert (series.y, series.low, series.high, series.cases) == ((0.1, 0.1), (), (), ())

@@ -71,7 +71,8 @@ def test_bytes_that_are_not_known_have_no_exponent(tmp_path: Path) -> None:
 
 def test_five_batches_have_a_figure_of_exponents(tmp_path: Path) -> None:
     pairs = [made("fused", problem(1024, batch=one), float(one)) for one in (1, 2, 4, 8, 16)]
-    (figure,) = figures_of(blocks_of(section, run_of(tmp_path, *pairs)))
+    _, figure = figures_of(blocks_of(section, run_of(tmp_path, *pairs)))  # the card's is first
+    assert figure.table.title == "Local exponents"
     assert figure.panels[0].series[0].x == (1, 2, 4, 8, 16)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from attnbench.reports.elements import Table, Text
 from attnbench.reports.subjects import memory
 from tests.made_runs import case, made, problem, row, run_of, write_run
-from tests.reports.rendering import subject_of, tables_of
+from tests.reports.rendering import card_of, subject_of, tables_of
 
 
 def run(tmp_path: Path, **changes: Any) -> Path:
@@ -73,8 +73,7 @@ def shapes(parent: Path) -> Path:
 
 
 def test_equal_bytes_share_the_first_place(tmp_path: Path) -> None:
-    card = subject_of(memory, shapes(tmp_path)).card
-    assert card is not None
+    card = card_of(memory, shapes(tmp_path))
     assert card.sentence == (
         "Of exact backends, sdpa in 2 of 2 and fused in 1 of 2 need the fewest peak bytes; others"
         " need up to 8.00 times those of sdpa."

@@ -5,9 +5,6 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data import load
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.subjects._memory_over_n import (
     MemoryCurve,
     disagreement,
@@ -15,17 +12,15 @@ from attnbench.reports.subjects._memory_over_n import (
     memory_curves,
     other_peaks,
 )
-from tests.made_runs import GIB, grid, quickstart, row, write_run
-from tests.reports.rendering import rows_of
+from tests.made_runs import GIB, LENGTHS, grid, over_n, quickstart, row, write_run
+from tests.reports.rendering import rows_and_meta, rows_of
 from tests.reports.subjects.test_wall_rows import planned, wall, wall_row
-
-LENGTHS = (512, 1024, 2048, 4096, 8192)
 
 
 def curves(run: Path, heads: int = 8) -> dict[str, MemoryCurve]:
-    read = [read_run(run)]
-    (family,) = families(load.rows_of(read))
-    return {one.backend: one for one in memory_curves(family[heads], run_meta(read))}
+    rows, meta = rows_and_meta(run)
+    (family,) = families(rows)
+    return {one.backend: one for one in memory_curves(family[heads], meta)}
 
 
 def test_growth_is_read_off_the_exact_polynomial(tmp_path: Path) -> None:
@@ -50,12 +45,7 @@ def test_bytes_without_a_polynomial_are_named_by_their_last_doubling(tmp_path: P
 
 
 def test_what_is_kept_between_calls_makes_the_formula_too_small(tmp_path: Path) -> None:
-    cases = grid(("fused",), LENGTHS)
-    rows = [
-        row(one, "oom" if one["seq_len"] == 8192 else "ok", workspace_bytes=1 << 26)
-        for one in cases
-    ]
-    (found,) = curves(write_run(tmp_path, cases, rows)).values()
+    (found,) = curves(over_n(tmp_path, workspace_bytes=1 << 26)).values()
     assert (found.peak, found.stop_n) == (None, None)
 
 
@@ -96,22 +86,9 @@ MIB = 1 << 20
 
 
 def row_with_peaks(measured: int = 150 * MIB, **changes: Any) -> dict[str, Any]:
-    usual = {
-        "status": "ok",
-        "device": "cpu",
-        "heads": 8,
-        "peak_bytes": measured,
-        "predicted_peak_bytes": measured,
-    }
-    return (
-        usual
-        | {
-            "predicted_source": "formula",
-            "meta_peak_bytes": measured,
-            "resident_peak_bytes": measured,
-        }
-        | changes
-    )
+    counts = ("peak_bytes", "predicted_peak_bytes", "meta_peak_bytes", "resident_peak_bytes")
+    usual = {"status": "ok", "device": "cpu", "heads": 8, "predicted_source": "formula"}
+    return usual | dict.fromkeys(counts, measured) | changes
 
 
 @pytest.mark.parametrize(

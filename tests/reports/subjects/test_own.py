@@ -4,15 +4,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Table
 from attnbench.reports.pages.markdown import render
 from attnbench.reports.pages.report import open_report
-from attnbench.reports.subjects.own import subject
+from attnbench.reports.subjects import own
 from tests.made_runs import case, problem, row, timed, write_run
 from tests.reports.pages.test_hostile import HOSTILE
-from tests.reports.rendering import rows_of
+from tests.reports.rendering import subject_of
 
 MINE = "attend@mine"
 OTHERS = ("fused", "sdpa")
@@ -35,7 +33,7 @@ def run_of(folder: Path, mine: dict[int, dict[str, Any]], **meta: Any) -> Path:
 
 
 def said(run: Path) -> list[str]:
-    card = subject(rows_of(run), run_meta([read_run(run)])).card
+    card = subject_of(own, run).card
     return [] if card is None else [card.sentence.replace("\xa0", " ")]
 
 

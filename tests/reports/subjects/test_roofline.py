@@ -6,15 +6,11 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import rows_of
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import Row
-from attnbench.reports.data.run_meta import Meta, run_meta
 from attnbench.reports.elements import Block, Text
 from attnbench.reports.subjects import roofline
 from tests.made_runs import grid, made, problem, row, write_run
 from tests.reports.data.test_decode import decode_run
-from tests.reports.rendering import blocks_of, figures_of, sentences, tables_of
+from tests.reports.rendering import blocks_of, figures_of, rows_and_meta, sentences, tables_of
 
 PEAKS = {"gemm_fp32_flops_per_s": 4e12, "gemm_bf16_flops_per_s": None, "copy_bytes_per_s": 4e10}
 CALIBRATION = {"schema": 1, "peaks": PEAKS, "checks": []}
@@ -31,13 +27,8 @@ def calibrated_run(parent: Path, *, calibration: Any = CALIBRATION, **changes: A
     return write_run(parent, cases, rows, calibration=calibration)
 
 
-def rows_and_meta(parent: Path, **changes: Any) -> tuple[list[Row], Meta]:
-    runs = [read_run(calibrated_run(parent, **changes))]
-    return rows_of(runs), run_meta(runs)
-
-
 def test_share_limit_and_ridge_follow_from_the_peaks(tmp_path: Path) -> None:
-    rows, meta = rows_and_meta(tmp_path)
+    rows, meta = rows_and_meta(calibrated_run(tmp_path))
     found = {
         (place.row["backend"], place.row["seq_len"]): place for place in roofline.places(rows, meta)
     }
@@ -55,7 +46,7 @@ def test_share_limit_and_ridge_follow_from_the_peaks(tmp_path: Path) -> None:
 
 
 def test_a_dtype_whose_peak_was_not_measured_has_no_share(tmp_path: Path) -> None:
-    rows, meta = rows_and_meta(tmp_path, dtype="bf16")
+    rows, meta = rows_and_meta(calibrated_run(tmp_path, dtype="bf16"))
     assert all(place.peaks is None and place.share is None for place in roofline.places(rows, meta))
 
 

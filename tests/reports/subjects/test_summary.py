@@ -5,14 +5,12 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import rows_of
-from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row
-from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Badge
 from attnbench.reports.subjects import summary as trust
 from attnbench.reports.subjects.summary import badges
 from tests.made_runs import case, problem, row, write_run
+from tests.reports.rendering import rows_and_meta
 
 META: dict[str, Any] = {"r": {"scenario": {"plan": {"precision_ratio": 0.05}}}}
 QUIET = {
@@ -40,8 +38,8 @@ def made(
     cases = [case("fused", problem(128 << place)) for place in range(len(changes))]
     rows = [row(one, status, **change) for one, change in zip(cases, changes, strict=True)]
     plan = {"plan": {"precision_ratio": 0.05}}
-    run = read_run(write_run(folder, cases, rows, scenario=plan, **meta))
-    return {badge.label: badge for badge in badges(rows_of([run]), run_meta([run]))}
+    run = write_run(folder, cases, rows, scenario=plan, **meta)
+    return {badge.label: badge for badge in badges(*rows_and_meta(run))}
 
 
 def on_gpu(*clocks: float) -> dict[str, Any]:

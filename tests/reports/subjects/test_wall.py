@@ -6,37 +6,18 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.elements import Card, WallChart
+from attnbench.reports.elements import WallChart
 from attnbench.reports.subjects import memory, wall
-from tests.made_runs import GIB, grid, quickstart, row, write_run
-from tests.reports.rendering import subject_of
-
-LENGTHS = (512, 1024, 2048, 4096, 8192)
+from tests.made_runs import GIB, LENGTHS, grid, over_n, quickstart, row, write_run
+from tests.reports.rendering import card_of, subject_of
 
 
-def run_with(parent: Path, *, status: str = "ok", **meta: Any) -> Path:
-    """fused with 8 heads over N, out of memory at 8192."""
-    cases = grid(("fused",), LENGTHS)
-    rows = [row(one, "oom" if one["seq_len"] == 8192 else status) for one in cases]
-    return write_run(parent, cases, rows, **meta)
+def sentence(one: Any, run: Path) -> str:
+    return re.sub("[\u00a0\u202f]", " ", card_of(one, run).sentence)
 
 
-def wall_card(*runs: Path) -> Card:
-    found = subject_of(wall, *runs).card
-    assert found is not None
-    return found
-
-
-def sentence(*runs: Path) -> str:
-    return plain(wall_card(*runs).sentence)
-
-
-def plain(text: str) -> str:
-    return re.sub("[\u00a0\u202f]", " ", text)
-
-
-def chart(*runs: Path) -> WallChart:
-    picture = wall_card(*runs).picture
+def chart(run: Path) -> WallChart:
+    picture = card_of(wall, run).picture
     assert isinstance(picture, WallChart)
     return picture
 
@@ -47,7 +28,7 @@ def test_a_crossing_is_the_last_n_within_the_budget(tmp_path: Path) -> None:
     def need(n: int) -> int:
         return 64 * n * n + 10240 * n
 
-    (line,) = chart(run_with(tmp_path)).panels[0][1]
+    (line,) = chart(over_n(tmp_path)).panels[0][1]
     assert line.stop_n is not None
     assert need(line.stop_n) <= 2 * GIB < need(line.stop_n + 1)
 
@@ -59,16 +40,15 @@ def test_no_crossing_is_computed_from_a_formula_that_a_measurement_contradicts(
     rows = [row(one, "oom" if one["seq_len"] == 8192 else "ok") for one in cases]
     rows[1]["peak_bytes"] += 1 << 20
     run = write_run(tmp_path, cases, rows)
-    assert "It stops between N = 4 096 and 8 192." in sentence(run)
+    assert "It stops between N = 4 096 and 8 192." in sentence(wall, run)
     (line,) = chart(run).panels[0][1]
     assert (line.stop_n, line.between) == (None, (4096, 8192))
 
 
 def test_no_crossing_is_computed_outside_the_lengths_that_were_tried(tmp_path: Path) -> None:
     """The formula would end at 5713, but 4096 did not fit."""
-    cases = grid(("fused",), LENGTHS)
-    rows = [row(one, "oom" if one["seq_len"] >= 4096 else "ok") for one in cases]
-    assert "between N = 2 048 and 4 096" in sentence(write_run(tmp_path, cases, rows))
+    run = over_n(tmp_path, out_from=4096)
+    assert "between N = 2 048 and 4 096" in sentence(wall, run)
 
 
 def test_points_are_inputs_and_peak_and_say_how_the_case_ended(tmp_path: Path) -> None:
@@ -94,19 +74,13 @@ UNKNOWN = {"peak_bytes": None, "predicted_peak_bytes": None, "meta_peak_bytes": 
 def test_unknown_bytes_and_two_lengths_show_no_growth(
     tmp_path: Path, lengths: tuple[int, ...], changes: dict[str, Any]
 ) -> None:
-    cases = grid(("fused",), lengths)
-    run = write_run(tmp_path, cases, [row(one, **changes) for one in cases])
+    run = over_n(tmp_path, lengths=lengths, out_from=None, **changes)
     assert subject_of(wall, run).card is None
     assert subject_of(memory, run).card is None
 
 
 def test_a_case_without_a_prediction_has_no_height(tmp_path: Path) -> None:
-    cases = grid(("fused",), LENGTHS)
-    rows = [
-        row(one, "oom" if one["seq_len"] == 8192 else "ok", predicted_peak_bytes=None)
-        for one in cases
-    ]
-    (line,) = chart(write_run(tmp_path, cases, rows)).panels[0][1]
+    (line,) = chart(over_n(tmp_path, predicted_peak_bytes=None)).panels[0][1]
     assert (line.points[-1].end, line.points[-1].need_bytes) == ("oom", None)
     assert line.between == (4096, 8192)
 
@@ -122,20 +96,15 @@ def test_four_times_the_memory_is_said_only_of_lengths_where_it_is_so(
     tmp_path: Path, lengths: tuple[int, ...], grows: str
 ) -> None:
     """64 N^2 + 10240 N in all: at N = 512 the linear part still is a quarter."""
-    cases = grid(("fused",), lengths)
-    run = write_run(tmp_path, cases, [row(one) for one in cases], memory_bytes=None)
-    found = subject_of(memory, run).card
-    assert found is not None
-    assert grows in plain(found.sentence)
+    run = over_n(tmp_path, lengths=lengths, out_from=None, of_run={"memory_bytes": None})
+    assert grows in sentence(memory, run)
 
 
 def test_without_a_polynomial_only_what_was_measured_is_said(tmp_path: Path) -> None:
     """Three lengths show no polynomial: what twice the longest takes was told all the same."""
-    cases = grid(("fused", "sdpa"), (512, 1024, 2048))
-    rows = [row(one, predicted_peak_bytes=None) for one in cases]
-    found = subject_of(memory, write_run(tmp_path, cases, rows, memory_bytes=None)).card
-    assert found is not None
-    text = plain(found.sentence)
+    lengths, unlimited = (512, 1024, 2048), {"memory_bytes": None}
+    run = over_n(tmp_path, ("fused", "sdpa"), lengths, of_run=unlimited, predicted_peak_bytes=None)
+    text = sentence(memory, run)
     assert "about quadratic: " in text
     assert "times the memory from N = 1 024 to 2 048." in text
     assert "twice" not in text
