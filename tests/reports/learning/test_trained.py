@@ -20,6 +20,7 @@ from tests.reports.fake_trainings import (
     gradients,
     projected,
     shifted,
+    training,
     trainings,
     with_trainings,
 )
@@ -63,6 +64,11 @@ def test_a_number_of_heads_is_worth_its_time_if_it_is_surely_better_than_every_f
     found = of({1: [0.90, 0.91, 0.92], 2: [0.5] * 3, 4: [0.91, 0.92, 0.93], 8: [0.9, 0.99, 0.9]})
     assert [one.heads for one in found.counts if one.is_worth] == [1, 4]
     assert isnan(of({1: [0.5]}).best.accuracy.low)
+
+
+@pytest.mark.parametrize("broken", [{"task": 3}, {"heads": 0}, {"accuracy_ratio": 1.5}])
+def test_findings_that_lack_something_are_left_out(broken: dict[str, Any]) -> None:
+    assert findings_of(TrainedHeads, [training("recall", 1, 0, 0.5) | broken]) == []
 
 
 def test_quality_without_times_is_still_quality() -> None:
