@@ -1,6 +1,7 @@
 """What probes found in calls of their own: the kernels of a call, and tables of other probes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -79,7 +80,7 @@ def _number(of: Entry, name: str) -> float | None:
 MOST_KERNELS = 10
 MOST_ENTRIES = 40
 MOST_TABLES = 60
-MOST_NAME = 80  # characters of a kernel's name; templates go on for pages
+MOST_NAME = 80  # characters of a cell; a kernel's name with templates goes on for pages
 COLUMNS = ("kernel", "launches per call", "time per call", "share of time")
 SHAPES = ("grid", "block", "thread_register_count", "block_shared_bytes", "occupancy_ratio")
 
@@ -137,7 +138,12 @@ def _kernels(row: Row, case: str) -> Table | None:
             Number(whole_text(launches / calls)) if calls > 0 else "",
             Quantity(time_ms / calls, "ms") if calls > 0 else "",
             Number(share_text(time_ms / total_ms)) if total_ms > 0 else "",
-            *(_cell(shape, some[0].get(shape)) if len(some) == 1 else "" for shape in shapes),
+            *(
+                entry_cell(some[0].get(shape), partial(reading_text, shape))
+                if len(some) == 1
+                else ""
+                for shape in shapes
+            ),
         )
 
     return Table(
@@ -161,23 +167,24 @@ def _entries(table: str, case: str, entries: Sequence[Entry]) -> Table:
         title=f"{capital(column_title(table))} of {case}{more}",
         columns=tuple(column_title(str(key)) for key in keys),
         rows=tuple(
-            tuple(_cell(str(key), entry.get(key)) for key in keys)
+            tuple(entry_cell(entry.get(key), partial(reading_text, str(key))) for key in keys)
             for entry in entries[:MOST_ENTRIES]
         ),
         folded=True,
     )
 
 
-def _cell(name: str, value: Any) -> Cell:
+def entry_cell(value: Any, write: Callable[[float], str]) -> Cell:
+    """A value of which only its type is known. `write`: for numbers."""
     if value is None:
         return ""
     if isinstance(value, list):
-        return " × ".join(map(str, value))
+        return _short(" × ".join(map(str, value)))
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, int | float):
         return _short(str(value))
-    return Number(reading_text(name, value))
+    return Number(write(value))
 
 
 def _short(name: str) -> str:

@@ -8,15 +8,15 @@ from ..data.row_groups import Group, Row, backends
 from ..data.run_meta import Meta, run_caption
 from ..elements import Block, Figure, Table, note
 from ..formatting import list_text, number_text
-from ..quantity import Cell, Number
+from ..quantity import cell_text
 from . import Subject, tellers
 from ._over import panel
+from ._probe_tables import entry_cell
 
 TITLE = "Studies"
 ORDER = 51
 NEEDS = ()
 SCALE, PRECISION = ScoreScale.STUDY, Precision.STUDY
-WIDEST_CELL = 60
 Finding = Mapping[str, Any]
 
 
@@ -114,14 +114,5 @@ def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator
 
 def _table(study: str, found: Sequence[Finding], of: str) -> Table:
     columns = tuple(key for key in found[0] if key != "study")
-    rows = tuple(tuple(_cell(one.get(key)) for key in columns) for one in found)
+    rows = tuple(tuple(entry_cell(one.get(key), cell_text) for key in columns) for one in found)
     return Table(title=f"Findings of {study}{of}", columns=columns, rows=rows, folded=True)
-
-
-def _cell(value: Any) -> Cell:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None or isinstance(value, int | float):
-        return Number(number_text(value))
-    text = str(value)
-    return text if len(text) <= WIDEST_CELL else text[: WIDEST_CELL - 1] + "…"
