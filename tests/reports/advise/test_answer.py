@@ -4,9 +4,8 @@ from pathlib import Path
 
 from attnbench.reports.advise.answer import Advice, advise, close_choices
 from attnbench.reports.advise.sentences import beside_tables, headline
-from attnbench.reports.advise.stored import StoredRows
 from attnbench.reports.advise.tables import blocks
-from tests.reports.fake_advice import EAGER, SDPA, FakeShapes, inquiry, measured, rows_of
+from tests.reports.fake_advice import EAGER, SDPA, inquiry, measured, rows_of
 
 SLOW = {"hf:eager": {"speed": 8.0}}
 ASKED = inquiry(implementations=(EAGER, SDPA))
@@ -14,25 +13,6 @@ ASKED = inquiry(implementations=(EAGER, SDPA))
 
 def answered(folder: Path, changes=SLOW) -> Advice:
     return advise(ASKED, rows_of(ASKED, measured(folder, ASKED, changes=changes)))
-
-
-def test_the_fastest_is_advised_and_its_bytes_are_shown(tmp_path: Path):
-    advice = answered(tmp_path)
-    ((name, decisions),) = advice.recommended
-    assert (name, [one.context for one in decisions]) == ("sdpa", [1024])
-    assert [(phase, one.name) for phase, one, _ in advice.needs] == [("prefill", "sdpa")]
-    assert [run.path.parent for run in advice.runs] == [tmp_path]
-    assert advice.missing == []
-    assert close_choices(decisions[0]) == []
-    assert not advice.is_doubtful
-
-
-def test_without_times_the_one_that_needs_least_is_shown():
-    shapes = FakeShapes(formulas={"hf:eager": 9, "hf:sdpa": 7})
-    advice = advise(inquiry(shapes=shapes), StoredRows())
-    assert [one.name for _, one, _ in advice.needs] == ["sdpa"]
-    assert advice.recommended == []
-    assert len(advice.missing) == 1
 
 
 def test_sdpa_on_the_kernel_math_is_a_trap_with_its_likely_reasons(tmp_path: Path):

@@ -14,7 +14,7 @@ from attnbench.reports.comparison.case_samples import (
 )
 from attnbench.reports.comparison.verdict import CaseVerdict, Rules, case_verdicts
 from attnbench.reports.data.run_meta import NOT_REACHED
-from tests.made_runs import PLANNED, row
+from tests.made_runs import PLANNED, row, timed
 
 TURNS = 5
 GATED = {"latency": 0.05, "peak_bytes": 0.0}
@@ -22,16 +22,7 @@ GATED = {"latency": 0.05, "peak_bytes": 0.0}
 
 def measured(level_ms: float, random: Random, planned=PLANNED[0], **changes) -> CaseSamples:
     """A quick run's row: one process, six blocks."""
-    block_ms = [[[level_ms * exp(random.gauss(0, 0.01)) for _ in range(3)] for _ in range(6)]]
-    return case_samples(
-        row(
-            planned,
-            block_ms=block_ms,
-            session=f"{random.getrandbits(40):x}",
-            conditions=None,
-            **changes,
-        )
-    )
+    return case_samples(timed(planned, level_ms, random, processes=1, blocks=6, **changes))
 
 
 def both(

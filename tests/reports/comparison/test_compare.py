@@ -5,11 +5,7 @@ import pytest
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.run.environments import COMPARED_FACTS
 from attnbench.reports.comparison import text as compare_text
-from attnbench.reports.comparison.compare import (
-    DifferentDevices,
-    compare_backends,
-    compare_runs,
-)
+from attnbench.reports.comparison.compare import DifferentDevices, compare_backends, compare_runs
 from attnbench.reports.data.noise_floor import newest_noise_floor
 from attnbench.reports.data.read import BadRun
 from attnbench.reports.data.run_meta import FACTS
@@ -80,12 +76,8 @@ def test_the_newest_check_of_this_device_counts(run):
     folder = run.parent
     floor_file(folder, run_noise_ratio=0.5, started_utc="2026-11-19T10:00:00+00:00")
     floor_file(folder)
-    floor_file(
-        folder,
-        environment={"cpu": "Another CPU"},
-        run_noise_ratio=0.9,
-        started_utc="2026-11-22T10:00:00+00:00",
-    )
+    elsewhere = {"environment": {"cpu": "Another CPU"}, "run_noise_ratio": 0.9}
+    floor_file(folder, **elsewhere, started_utc="2026-11-22T10:00:00+00:00")
     with (folder / "selfcheck.jsonl").open("a") as file:
         file.write('[]\n{"schema": 1}\nnot json\n{"schema": 7}\n')
     floor_file(folder, run_noise_ratio="x", started_utc="2026-11-23T10:00:00+00:00")
@@ -98,10 +90,9 @@ def test_the_newest_check_of_this_device_counts(run):
 
 
 def test_a_sample_that_no_clock_reads_is_refused(run):
+    absurd = changed(run, "absurd", lambda one: one | {"block_ms": [[[1e-300]]]})
     with pytest.raises(BadRun, match="wanted greater than"):
-        compare_runs(
-            run, changed(run, "absurd", lambda one: one | {"block_ms": [[[1e-300]]]}), None
-        )
+        compare_runs(run, absurd, None)
 
 
 def test_markdown_of_very_many_cases_stays_short_and_names_the_worst(run):
@@ -129,10 +120,7 @@ def test_separate_starts_of_the_check_say_how_much_runs_differ(run):
 
 def test_starts_under_other_conditions_do_not_count(run):
     starts(run.parent, 0.02)
-    floor_file(
-        run.parent,
-        environment={"cpu": "Imaginary CPU 9000", "torch": "3.0"},
-        started_utc="2026-11-22T10:00:00+00:00",
-    )
+    other = {"cpu": "Imaginary CPU 9000", "torch": "3.0"}
+    floor_file(run.parent, environment=other, started_utc="2026-11-22T10:00:00+00:00")
     floor = newest_noise_floor([run.parent], CPU)
     assert (floor.starts, floor.between_runs) == (1, None)

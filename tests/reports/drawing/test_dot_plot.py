@@ -65,12 +65,5 @@ def test_an_interval_without_end_stays_in_the_drawing() -> None:
     assert float(bar.get("x", "")) + float(bar.get("width", "")) <= 476
 
 
-def test_names_from_files_are_escaped() -> None:
-    attack = "<script>alert(1)</script>"
-    text = draw(dots(counted(attack, attack, 2)), [attack], "narrow")
-    assert "<script" not in text
-    assert "&lt;8&gt;" in text
-
-
 def test_no_rows_are_no_error() -> None:
     assert svg(dots()).get("role") == "img"

@@ -1,6 +1,7 @@
 """reports/drawing/picture.py: every picture in two versions, the wall on two scales."""
 
 import re
+from importlib.resources import files
 
 from attnbench.reports.drawing.picture import drawn
 from tests.reports.drawing.test_dot_plot import PLOT
@@ -19,15 +20,8 @@ def test_ids_of_two_cards_differ() -> None:
 
 
 def test_every_class_of_a_drawing_is_in_the_style_sheet() -> None:
-    from importlib.resources import files
-
     css = files("attnbench.reports.pages").joinpath("pictures.css").read_text(encoding="utf-8")
     every = [drawn(QUICKSTART, BACKENDS, "a", {}), drawn(PLOT, BACKENDS, "b", {})]
-    used = {
-        name
-        for text in every
-        for names in re.findall(r'class="([^"]*)"', text)
-        for name in names.split()
-    }
+    used = set(" ".join(re.findall(r'class="([^"]*)"', " ".join(every))).split())
     plain = {"wall", "dots", "num", "wd"}  # named for readers, drawn as text is
     assert {name for name in used - plain if f".{name}" not in css} == set()

@@ -160,13 +160,6 @@ def test_a_case_whose_need_nobody_knows_stands_on_the_budget_line() -> None:
     assert middle == pytest.approx(ys(budget)[0], abs=0.2)
 
 
-def test_names_from_files_are_escaped() -> None:
-    attack = "<script>alert(1)</script>"
-    text = draw(chart([line(attack, 8)]), [attack], "wide", "log")
-    assert "<script" not in text
-    assert "memory &lt;over&gt; N" in text
-
-
 def test_a_single_point_can_be_drawn() -> None:
     point = WallPoint(seq_len=512, need_bytes=MIB, end="ok")
     drawing = svg(chart([WallLine(backend="fused", points=(point,))]))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import command_line, environment
-from tests.made_runs import many_problems, quickstart
+from tests.made_runs import quickstart
 
 
 @pytest.fixture
@@ -25,19 +25,6 @@ def test_stdout_has_the_data_only_and_stderr_what_is_left_out(here, run: Path) -
     assert "cases without a latency left out" in done.stderr
     again = here("export", run, "--format", "github-benchmark", "--output", "-")
     assert again.stdout == done.stdout
-
-
-def test_a_file_is_replaced_in_one_step_and_its_path_printed(
-    here, run: Path, tmp_path: Path
-) -> None:
-    target = tmp_path / "table.csv"
-    target.write_text("old")
-    before = target.stat().st_ino
-    done = here("export", run, many_problems(tmp_path / "results"), "-o", target)
-    assert (done.returncode, done.stdout) == (0, f"{target}\n")
-    assert target.read_text().startswith("run,case,backend,")
-    assert target.stat().st_ino != before  # renamed into place, not written over
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["results", "table.csv"]
 
 
 def test_a_file_that_cannot_be_written_is_one_line_and_leaves_the_old_one(

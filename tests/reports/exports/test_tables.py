@@ -11,7 +11,7 @@ import pytest
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import export
 from attnbench.reports.exports.md import MOST_CHARACTERS
-from tests.made_runs import case, problem, quickstart, row, write_run
+from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
 
 
 def test_csv_and_json_hold_every_case_and_agree(tmp_path: Path) -> None:
@@ -33,6 +33,8 @@ def test_csv_and_json_hold_every_case_and_agree(tmp_path: Path) -> None:
     assert not kept_apart & set(documents[0])
     assert documents[0]["causal"] is False
     assert table[0]["causal"] == "false"
+    both = export([run, many_problems(tmp_path)], "csv").content
+    assert str(both).startswith("run,case,backend,")
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "＝1", "\r=1"])

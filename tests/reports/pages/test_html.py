@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.store import run_store as store
-from tests.made_runs import grid, quickstart, row, write_run
-from tests.reports.rendering import page_of, without_scripts, write_page
+from tests.made_runs import grid, row, write_run
+from tests.reports.rendering import page_of, without_scripts
 
 MOST_BYTES_500_CASES = 1_500_000  # ecosystem.md, C
 
@@ -54,21 +53,3 @@ def test_the_page_of_500_cases_is_small(tmp_path: Path) -> None:
     assert len(cases) > 490
     page = page_of(write_run(tmp_path, cases, [row(one) for one in cases]))
     assert len(page.encode()) < MOST_BYTES_500_CASES
-
-
-def test_a_report_that_fails_leaves_the_old_one_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = quickstart(tmp_path, lengths=(128,))
-    target = write_page(run)
-    assert target == run / "report.html"
-    old = target.read_bytes()
-
-    def die(handle: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(store.os, "fsync", die)
-    with pytest.raises(KeyboardInterrupt):
-        write_page(run)
-    assert target.read_bytes() == old
-    assert sorted(path.name for path in run.iterdir()) == ["report.html", "rows.jsonl", "run.json"]
