@@ -310,6 +310,19 @@ def over_n(
     return write_run(parent, cases, rows, **of_run)
 
 
+WINDOW = {"way": "eager", "process": 0, "window_s": 2.0, "calls": 1000}
+
+
+def with_windows(
+    parent: Path, by_backend: Mapping[str, Sequence[Mapping[str, Any]]], **changes: Any
+) -> Path:
+    """Backends on a GPU, at N = 1k and batch 2, with their windows; `changes` are of each row."""
+    cases = [case(backend, problem(1024, batch=2, device="cuda")) for backend in by_backend]
+    usual: dict[str, Any] = {"utilization_tier": "gpm", "missing": {}, "tables": None}
+    rows = [row(one, **usual | {"windows": by_backend[one["backend"]]} | changes) for one in cases]
+    return write_run(parent, cases, rows, device="cuda")
+
+
 def fake_run(
     folder: Path,
     seed: int,

@@ -10,7 +10,7 @@ import pytest
 
 from attnbench.harness.rows import run_files
 from attnbench.reports.data.read import BadRun, read_run
-from tests.made_runs import case, problem, row, write_run
+from tests.made_runs import WINDOW, case, problem, row, write_run
 
 
 @pytest.fixture
@@ -83,7 +83,6 @@ def test_an_older_format_goes_through_every_migration(
     assert [one["seen"] for one in read_run(run).rows] == [3, 3, 3]
 
 
-WINDOW = {"way": "eager", "process": 0, "window_s": 2.0, "calls": 1000}
 GARBAGE = {
     "zeros": (b"\0" * 100 + b"\n", "not valid JSON"),
     "gzip": (gzip.compress(b"{}\n", mtime=0) + b"\n", "gzip"),

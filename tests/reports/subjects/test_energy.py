@@ -1,13 +1,12 @@
 """reports/subjects/energy.py: joules per call and token, or why there are none."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from attnbench.reports.subjects import energy
-from tests.made_runs import case, problem, row, write_run
+from tests.made_runs import WINDOW, with_windows
 from tests.reports.rendering import blocks_of, rows_and_meta, sentences, tables_of
 
 
@@ -29,29 +28,14 @@ def test_the_interval_of_a_ratio_covers_the_truth_in_93_percent_of_runs() -> Non
 JOULES = {"naive": 9e-3, "fused": 6e-3, "sdpa": 3e-3}
 
 
-def windows(per_call_j: list[float] | None, count: int = 3) -> list[dict[str, Any]]:
-    per_call = per_call_j or [None] * count
-    return [
-        {
-            "way": "eager",
-            "process": 0,
-            "window_s": 2.0,
-            "calls": 1000,
-            "energy_j": None if joules is None else 1000 * joules,
-        }
-        for joules in per_call
-    ]
-
-
-def with_energy(parent: Path, per_call: dict[str, list[float] | None], **changes: Any) -> Path:
-    planned = [case(backend, problem(1024, batch=2, device="cuda")) for backend in per_call]
-    missing = {"energy_j": "no such counter here"}
-    usual = {"utilization_tier": "host", "tables": None, "missing": missing}
-    rows = [
-        row(one, **{**usual, "windows": windows(per_call[one["backend"]]), **changes})
-        for one in planned
-    ]
-    return write_run(parent, planned, rows, device="cuda")
+def with_energy(parent: Path, per_call_j: dict[str, list[float] | None]) -> Path:
+    windows = {
+        backend: [WINDOW | {"energy_j": joules and 1000 * joules} for joules in every or [None] * 3]
+        for backend, every in per_call_j.items()
+    }
+    return with_windows(
+        parent, windows, utilization_tier="host", missing={"energy_j": "no such counter here"}
+    )
 
 
 def spread(joules: float) -> list[float]:

@@ -10,7 +10,7 @@ from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.elements import Block, Table
 from attnbench.reports.subjects import utilization
-from tests.made_runs import case, problem, row, write_run
+from tests.made_runs import WINDOW, with_windows
 from tests.reports.pages.test_hostile import HOSTILE
 from tests.reports.rendering import blocks_of, markdown_of, page_of, tables_of, text_of
 
@@ -22,8 +22,7 @@ def window(backend: str, shift: float = 0.0, **changes: Any) -> dict[str, Any]:
     """2 s with 1000 calls; `hmma_ratio` is missing."""
     counters = {"sm_active_ratio": ACTIVE[backend] + shift, "kernel_busy_ratio": 1.0}
     power = {"energy_j": ENERGY_J[backend], "power_w": 300.0, "sm_clock_mhz": 1755}
-    of = {"way": "eager", "process": 0, "window_s": 2.0, "calls": 1000, "hmma_ratio": None}
-    return {**of, **counters, **power, **changes}
+    return WINDOW | {"hmma_ratio": None} | counters | power | changes
 
 
 def with_utilization(parent: Path, shifts: tuple[float, ...] = (-0.01, 0.0, 0.01), **changes: Any):
@@ -32,14 +31,9 @@ def with_utilization(parent: Path, shifts: tuple[float, ...] = (-0.01, 0.0, 0.01
     `changes` are of each row; those of each window are in `of_windows`.
     """
     of_windows = changes.pop("of_windows", {})
-    cases = [case(backend, problem(1024, device="cuda")) for backend in ACTIVE]
+    windows = {name: [window(name, shift, **of_windows) for shift in shifts] for name in ACTIVE}
     missing = {"hmma_ratio": "GPM metric 7: this GPU does not offer it"}
-    usual = {"utilization_tier": "gpm", "missing": missing, "tables": None}
-    rows = []
-    for one in cases:
-        windows = [window(one["backend"], shift, **of_windows) for shift in shifts]
-        rows.append(row(one, **{**usual, "windows": windows, **changes}))
-    return write_run(parent, cases, rows, device="cuda")
+    return with_windows(parent, windows, **{"missing": missing} | changes)
 
 
 def rows_with(tmp_path: Path, **changes: Any) -> list[Row]:
