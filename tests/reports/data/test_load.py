@@ -119,6 +119,6 @@ def test_the_frame_has_means_over_windows_and_the_energy_of_a_call_and_a_token(
     assert frame.loc["naive", "utilization_tier"] == "gpm"
     assert frame.loc["naive", "sm_active_ratio"] == pytest.approx(0.2)
     assert frame.loc["naive", "energy_per_call_j"] == pytest.approx(0.9)
-    assert frame.loc["naive", "energy_per_token_j"] == pytest.approx(0.9 / 1024)
+    assert frame.loc["naive", "energy_per_token_j"] == pytest.approx(0.9 / 2048)
     assert frame.loc["naive", "hmma_ratio"] != frame.loc["naive", "hmma_ratio"]  # NaN, and not 0
     assert "calls" not in frame.columns
