@@ -9,6 +9,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
@@ -415,22 +416,14 @@ def head_sweep(parent: Path) -> Path:
 
 def many_problems(parent: Path) -> Path:
     """Several values on every axis that can vary."""
-    cases = [
-        one
-        for batch in (1, 4)
-        for d_model in (256, 512)
-        for dtype in ("fp32", "bf16")
-        for passes, scope in (("forward", "core"), ("forward+backward", "layer"))
-        for one in grid(
-            ("fused", "sdpa"),
-            (128, 1024),
-            batch=batch,
-            d_model=d_model,
-            dtype=dtype,
-            passes=passes,
-            scope=scope,
-        )
-    ]
+    kinds = (
+        {"passes": "forward", "scope": "core"},
+        {"passes": "forward+backward", "scope": "layer"},
+    )
+    cases = []
+    for batch, d_model, dtype, kind in product((1, 4), (256, 512), ("fp32", "bf16"), kinds):
+        shape = {"batch": batch, "d_model": d_model, "dtype": dtype, **kind}
+        cases += grid(("fused", "sdpa"), (128, 1024), **shape)
     return write_run(parent, cases, [row(planned) for planned in cases], name="backends")
 
 

@@ -134,6 +134,7 @@ def card(title: str, picked: Picked, *, left: int, run: str) -> Card:
     every, first = picked.every, picked.every[0]
     paired = all(one.time.paired for one in every if one.time is not None)
     is_more = plural(left, "more problem is", "more problems are")
+    to = f" to {setting(first.axis, first.base)}" if title else ""
     notes = (
         "Times are paired block by block." if paired else "Some times are unpaired.",
         f"Grey: ±\u00a0{100 * SAME_RATIO:g}\u00a0%, “same”.",
@@ -144,7 +145,7 @@ def card(title: str, picked: Picked, *, left: int, run: str) -> Card:
         title=title or capital(first.against),
         sentence=picked.answer if title else picked.finding,
         picture=_dot_plot(picked),
-        subtitle=f"ratios to {setting(first.axis, first.base)}{picked.at}{run and f', {run}'}",
+        subtitle=f"ratios{to}{picked.at}{run and f', {run}'}",
         note=" ".join(filter(None, notes)),
     )
 

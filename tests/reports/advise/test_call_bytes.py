@@ -90,9 +90,8 @@ class Cross(FakeShapes):
 
     def asked(self, phase, context):
         over = {"kv_seq_len": 1500, "causal": False, "causal_align": ""}
-        return [
-            replace(one, problem={**one.problem, **over}) for one in super().asked(phase, context)
-        ]
+        some = super().asked(phase, context)
+        return [replace(one, problem={**one.problem, **over}) for one in some]
 
     def input_bytes(self, problem):
         return 1000 * problem["seq_len"]
@@ -125,9 +124,8 @@ class Local(FakeShapes):
 
     def asked(self, phase, context):
         local = {"mask": "local", "window": 127}
-        return [
-            replace(one, problem={**one.problem, **local}) for one in super().asked(phase, context)
-        ]
+        some = super().asked(phase, context)
+        return [replace(one, problem={**one.problem, **local}) for one in some]
 
 
 class Windowed(Local):
@@ -164,15 +162,10 @@ TRAINING = {"phases": ("training",), "implementations": (SDPA,)}
 def trained(tmp_path: Path, *lengths: int, **changes):
     """Rows whose forward pass leaves 40 bytes a token, of 100 at the highest point."""
     asked = inquiry(**{**TRAINING, **changes})
-    folders = [
-        measured(
-            tmp_path / str(n),
-            asked,
-            (n,),
-            {SDPA.backend: {"peak_bytes": 100 * n, "saved_bytes": 40 * n, "workspace_bytes": 8}},
-        )
-        for n in lengths
-    ]
+    folders = []
+    for n in lengths:
+        sizes = {"peak_bytes": 100 * n, "saved_bytes": 40 * n, "workspace_bytes": 8}
+        folders.append(measured(tmp_path / str(n), asked, (n,), {SDPA.backend: sizes}))
     return asked, rows_of(asked, *folders)
 
 

@@ -36,9 +36,8 @@ def memory_of(rows=None, **changes) -> MemoryOver:
 def test_what_was_measured_at_this_length_counts_with_its_inputs_and_workspace(tmp_path: Path):
     asked = inquiry(implementations=(SDPA,))
     sizes = {"hf:sdpa": {"peak_bytes": 7_000, "workspace_bytes": 500}}
-    need = memory_of(rows_of(asked, measured(tmp_path, asked, changes=sizes))).need(
-        SDPA, "prefill", 1024
-    )
+    rows = rows_of(asked, measured(tmp_path, asked, changes=sizes))
+    need = memory_of(rows).need(SDPA, "prefill", 1024)
     assert need.attention_bytes == 1000 * 1024 + 7_500
     assert need.words == "measured at this length"
     assert need.total_bytes == 10_000 + 100 * 1024 + 1000 * 1024 + 7_500

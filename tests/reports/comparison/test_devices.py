@@ -1,7 +1,7 @@
 """Copies on two devices give their spread; copies on one device say nothing about devices."""
 
 from collections.abc import Mapping, Sequence
-from math import exp, isnan
+from math import exp
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,8 +14,6 @@ from attnbench.reports.comparison.devices import (
     copies_of,
     device_of,
     finding,
-    repeats_text,
-    spread_text,
 )
 from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
@@ -103,14 +101,11 @@ def test_the_slower_device_is_found_whichever_copy_it_measured(
     assert list(found.devices.values()) == [18, 18]
 
 
-SHORT = {"lengths": (128, 256)}
-
-
 @pytest.mark.parametrize(
     ("where", "ratio", "changes", "word", "said"),
     [
         (TWO, 1.0, {}, "same", "2 devices of one kind agree within 3 %"),
-        (TWO, 1.2, SHORT, "undecided", "(2 groups: no interval)"),
+        (TWO, 1.2, {"lengths": (128, 256)}, "undecided", "(2 groups: no interval)"),
         ((gpu(1), gpu(2, contended_blocks=20)), 1.3, {}, "undecided", "other work competed"),
         ((gpu(1), gpu(2, device_name="NVIDIA A100")), 2.0, {}, None, "different kinds"),
         (({"host": None},) * 2, 1.1, {}, None, "do not say which devices measured"),
@@ -128,9 +123,6 @@ def test_only_what_separates_two_devices_of_one_kind_is_a_spread(
     found = found_in(copies_run(tmp_path, where, (1.0, ratio), **changes))
     assert (found.spread and found.spread.word) == word
     assert said in finding(found)
-    if found.spread and changes is SHORT:
-        assert isnan(found.spread.ratio.low)
-        assert said in spread_text(found.spread)
 
 
 @pytest.mark.long
@@ -155,7 +147,6 @@ def test_copies_on_one_device_are_repeats_and_no_spread_between_devices(tmp_path
     assert repeats.ratio.low < 1.0 < repeats.ratio.high
     assert repeats.spread is not None
     assert 0.002 < repeats.spread.ratio < 0.2
-    assert "% of two such measurements lie within" in repeats_text(repeats)
 
 
 def test_a_cpu_is_known_by_its_host_and_a_gpu_by_its_uuid_wherever_it_is() -> None:

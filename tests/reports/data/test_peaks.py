@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.peaks import is_calibrated, memory_bytes_per_s, memory_doubt, peaks
+from attnbench.reports.data.peaks import memory_bytes_per_s, memory_doubt, peaks
 
 
 def run(**calibration: Any) -> dict[str, Any]:
@@ -36,22 +36,20 @@ def test_what_is_no_rate_is_no_bandwidth(calibration: Any) -> None:
     assert memory_bytes_per_s({}) is None
 
 
-@pytest.mark.parametrize("checks", [None, 3, [], [None], [{"name": 1}], [{"verdict": "off"}]])
+GEMM = {"name": "gemm_fp32_flops_per_s: repeats", "verdict": "off", "reason": "busy"}
+COPY = {"name": "copy_bytes_per_s: half-width of repeats", "verdict": "ok", "reason": ""}
+
+
+@pytest.mark.parametrize(
+    "checks", [None, 3, [], [None], [{"name": 1}], [{"verdict": "off"}], [GEMM, COPY]]
+)
 def test_checks_that_say_nothing_about_the_copy_are_no_doubt(checks: Any) -> None:
     assert memory_doubt(run(peaks={}, checks=checks)) == ""
 
 
-def test_a_copy_whose_repeats_differed_is_doubted_and_a_product_is_not() -> None:
-    gemm = {"name": "gemm_fp32_flops_per_s: repeats", "verdict": "off", "reason": "busy"}
-    copy = {"name": "copy_bytes_per_s: half-width of repeats", "verdict": "ok", "reason": ""}
-    assert memory_doubt(run(peaks={}, checks=[gemm, copy])) == ""
-    copy |= {"verdict": "off", "reason": "repeats differ"}
-    assert memory_doubt(run(peaks={}, checks=[gemm, copy])) == (
-        "calibration doubts the copy that it timed (repeats differ)"
-    )
-    assert not is_calibrated({"calibration": None})
-    assert memory_doubt({"calibration": None}) == ""
-    copy |= {"reason": "\x1b[31m" + 1000 * "x"}
-    found = memory_doubt(run(peaks={}, checks=[copy]))
+def test_the_reason_of_a_doubt_is_short_and_harmless() -> None:
+    off = COPY | {"verdict": "off", "reason": "\x1b[31m" + 1000 * "x"}
+    found = memory_doubt(run(peaks={}, checks=[GEMM, off]))
+    assert found.startswith("calibration doubts the copy that it timed (")
     assert "\x1b" not in found
     assert len(found) < 300

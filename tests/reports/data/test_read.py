@@ -76,11 +76,8 @@ def test_a_newer_format_is_refused_with_both_versions(run: Path, file: str) -> N
 def test_an_older_format_goes_through_every_migration(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        run_files,
-        "MIGRATIONS",
-        (lambda document: document | {"seen": 2}, lambda document: document | {"seen": 3}),
-    )
+    steps = [lambda document, to=to: document | {"seen": to} for to in (2, 3)]
+    monkeypatch.setattr(run_files, "MIGRATIONS", steps)
     monkeypatch.setattr(run_files, "SCHEMA", 3)
     line(run, 2, schema=2)
     assert [one["seen"] for one in read_run(run).rows] == [3, 3, 3]
@@ -122,7 +119,6 @@ def test_garbage_is_one_line_with_file_and_line_number(run: Path, file: str, nam
         ({"batch": None}, "batch: found nothing"),
         ({"peak_bytes": -1}, "peak_bytes: found -1"),
         ({"block_ms": [[[1e13]]]}, "block_ms[0][0][0]: found 10000000000000.0"),
-        ({"peak_bytes": 1 << 70}, "peak_bytes: found"),
         ({"status": "fine"}, "status: found 'fine', wanted one of ok, oom"),
         ({"block_ms": [[1.0]]}, "block_ms[0][0]: found 1.0"),
         ({"block_ms": 3}, "block_ms: found 3"),
@@ -130,14 +126,11 @@ def test_garbage_is_one_line_with_file_and_line_number(run: Path, file: str, nam
         ({"conditions": [[{"calls": 1 << 70}]]}, "conditions[0][0].calls: found 118059"),
         ({"warmup_stationary": 1}, "warmup_stationary: found 1"),
         ({"contended_blocks": 0.5}, "contended_blocks: found 0.5"),
-        ({"graph_reason": False}, "graph_reason: found False"),
-        ({"exactness": "nearly"}, "exactness: found 'nearly'"),
         ({"windows": [3]}, "windows[0]: found 3"),
         ({"windows": [{"way": "eager"}]}, "windows[0].window_s: found nothing"),
         ({"windows": [WINDOW | {"calls": "9"}]}, "windows[0].calls: found '9'"),
         ({"windows": [WINDOW | {"window_s": 0}]}, "windows[0].window_s: found 0"),
         ({"windows": [WINDOW | {"x_ratio": [1]}]}, "windows[0].x_ratio: found [1]"),
-        ({"missing": {"x": 3}}, "missing.x: found 3"),
         ({"tables": [3]}, "tables: found [3]"),
     ],
 )

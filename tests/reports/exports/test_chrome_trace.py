@@ -39,10 +39,9 @@ def checked(*runs: Path) -> list[dict[str, Any]]:
             assert event["args"]
             assert all(type(value) in (int, float) for value in event["args"].values())
     named = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
-    assert {event["pid"] for event in events} == {
-        event["pid"] for event in events if event["name"] == "process_name"
-    }
     assert {(event["pid"], event["tid"]) for event in events if event["tid"]} == named
+    processes = {event["pid"] for event in events if event["name"] == "process_name"}
+    assert {event["pid"] for event in events} == processes
     for thread in named:
         mine = [one for one in events if (one["pid"], one["tid"]) == thread and one["ph"] != "M"]
         assert [event["ts"] for event in mine] == sorted(event["ts"] for event in mine)

@@ -49,14 +49,8 @@ def test_without_scripts_everything_is_there(opened: Open) -> None:
     plain, lively = opened(java_script_enabled=False), opened()
     lively.evaluate(OPEN_DETAILS)
     lively.locator("noscript").first.wait_for(state="detached")
-    for selector in (
-        "figure svg",
-        "table tbody tr",
-        ".findings li",
-        "#trust-list li",
-        ".legend li",
-        ".points circle",
-    ):
+    lists = (".findings li", "#trust-list li", ".legend li")
+    for selector in ("figure svg", "table tbody tr", *lists, ".points circle"):
         assert plain.locator(selector).count() == lively.locator(selector).count() > 0
     assert plain.locator(".tools").is_hidden()
     assert plain.locator("button").filter(visible=True).count() == 0

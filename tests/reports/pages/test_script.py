@@ -72,9 +72,8 @@ def test_a_point_shows_its_numbers_on_hover_and_on_focus_and_escape_hides_them(
         r"naive at 512: \d+ μs \(\d+ μs to \d+ μs\)", point.get_attribute("aria-label")
     )
     point.scroll_into_view_if_needed()
-    for _ in range(
-        20
-    ):  # sections take their height when they come into view, and what is below moves
+    # Sections take their height when they come into view, and what is below moves.
+    for _ in range(20):
         box = point.bounding_box()
         page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         if page.locator(".tip").is_visible():
@@ -96,13 +95,8 @@ def test_a_case_opens_with_its_command_and_samples_and_closes_by_escape(opened: 
     page.locator("#fastest table a").first.click()
     dialog = page.locator("dialog")
     assert dialog.locator("h2").inner_text() == "naive-b1-n512-d512-h1-fp32-forward-core"
-    assert (
-        dialog.locator("pre")
-        .inner_text()
-        .startswith(
-            "attnbench run --backends naive --batch 1 --seq-len 512 --d-model 512 --heads 1"
-        )
-    )
+    command = "attnbench run --backends naive --batch 1 --seq-len 512 --d-model 512 --heads 1"
+    assert dialog.locator("pre").inner_text().startswith(command)
     assert "24 calls in 8 blocks of 1 process" in dialog.inner_text()
     assert dialog.locator("svg.samples").count() == 2
     assert dialog.locator("svg.samples").first.locator("circle").count() == 24
@@ -127,10 +121,8 @@ def test_choices_are_in_the_address_and_restored_from_it(opened: Open) -> None:
     assert column(again, 0) == column(page, 0)
     assert column(again, place) == column(page, place)
     assert again.locator("table.all thead th").nth(place).get_attribute("aria-sort") == "ascending"
-    assert (
-        again.locator(".legend button", has_text="fused").first.get_attribute("aria-pressed")
-        == "false"
-    )
+    fused = again.locator(".legend button", has_text="fused").first
+    assert fused.get_attribute("aria-pressed") == "false"
     assert again.locator("dialog h2").inner_text() == page.locator("dialog h2").inner_text()
     again.keyboard.press("Escape")
     again.locator("nav a", has_text="Latency").click()
@@ -163,12 +155,8 @@ def test_hostile_names_stay_inert_in_downloads_in_markdown_and_in_the_dialog_of_
     visit: Open, tmp_path: Path
 ) -> None:
     cases = [case(backend, problem(n)) for n in (128, 256) for backend in (HOSTILE, "=cmd()")]
-    rows = [
-        row(cases[0], reason=""),
-        row(cases[1], "error", reason="=1+1"),
-        row(cases[2]),
-        row(cases[3]),
-    ]
+    rows = [row(one) for one in cases]
+    rows[1] = row(cases[1], "error", reason="=1+1")
     page = visit(
         write_page(write_run(tmp_path, cases, rows), out=tmp_path / "page.html"),
         accept_downloads=True,
@@ -196,10 +184,8 @@ def test_medians_stand_for_calls_where_the_page_would_be_too_large(
     visit: Open, tmp_path: Path
 ) -> None:
     cases = [case("fused", problem(n)) for n in (128, 256)]
-    rows = [
-        row(one, block_ms=[[[1.0 + call / 1e5 for call in range(30_000)] for _ in range(8)]])
-        for one in cases
-    ]
+    calls_ms = [1.0 + call / 1e5 for call in range(30_000)]
+    rows = [row(one, block_ms=[[calls_ms] * 8]) for one in cases]
     file = write_page(write_run(tmp_path, cases, rows), out=tmp_path / "page.html")
     assert file.stat().st_size < 1_500_000
     page = visit(file)
