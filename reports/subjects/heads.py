@@ -67,7 +67,8 @@ def _card(problems: Problems, meta: Meta) -> Card | None:
     run = narrower[0][0].problem["run"] if len(meta) > 1 else ""
     made = card("", picked, left=len(narrower) - len(picked.places), run=run)
     names = backends(one.row for _, some in narrower for one in some)
-    if len(picked.every) == len(names) > 1:
+    several = len({group.problem["seq_len"] for group, _ in narrower}) > 1
+    if several and sum(one.time is not None for one in picked.every) == len(names) > 1:
         every = "both" if len(names) == 2 else f"all {len(names)}"
         made = replace(made, note=f"The longest N at which {every} ran with both. {made.note}")
     return made

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.stats.wide_intervals import ratio_says_nothing, says_nothing
-from attnbench.harness.terminal.progress import echo
 from attnbench.reports.advise.answer import advise
 from attnbench.reports.advise.tables import blocks
 from attnbench.reports.comparison import text
 from attnbench.reports.comparison.compare import Comparison, compare_backends
 from attnbench.reports.formatting import measured_bounds_text, ratio_bounds_text, times_text
-from attnbench.reports.pages import html, terminal
+from attnbench.reports.pages import html
 from attnbench.reports.pages.report import open_report
 from tests.made_runs import case, problem, row, write_run
 from tests.reports.fake_advice import EAGER, SDPA, inquiry, measured, rows_of
@@ -92,14 +91,6 @@ def test_so_does_the_page(run: Path) -> None:
     for written in (titles, shown):
         assert UNCERTAIN in written
         assert not re.search(r"\(\S+ to \d\S*e\+\d\d", written)
-
-
-def test_so_does_the_terminal(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for part in terminal.render(open_report([run]), ["fastest"]):
-        echo(part)
-    shown = capsys.readouterr().out
-    assert shown.count(f"7.07 ms ({UNCERTAIN})") == 2
-    assert not FAR.search(shown), shown
 
 
 def test_so_does_advice(tmp_path: Path) -> None:

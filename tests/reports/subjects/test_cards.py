@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import by_question, run_meta
+from attnbench.reports.data.run_meta import by_question
 from attnbench.reports.elements import Card, Table
 from attnbench.reports.pages.report import open_report
 from tests.made_runs import decode, pruning, run_of, training
 from tests.reports.fake_claims import pruned
+from tests.reports.rendering import rows_and_meta
 
 
 def cards_of(*runs: Path) -> list[Card]:
@@ -33,7 +33,7 @@ def both(parent: Path) -> tuple[Path, Path]:
 
 def test_runs_that_ask_the_same_are_one_group(tmp_path: Path) -> None:
     runs = [training(tmp_path / name) for name in "ab"]
-    meta = run_meta([read_run(run) for run in runs])
+    _, meta = rows_and_meta(*runs)
     assert [len(together) for together in by_question(meta).values()] == [2]
     assert not any(card.title.endswith(": training") for card in cards_of(*runs))
 

@@ -88,17 +88,6 @@ def findings_of(rows: list[Row]) -> list[str]:
     return subject.finding(every).replace("\u00a0", " ").split("; ")
 
 
-def test_of_settings_of_one_approximation_one_is_named_with_its_error(tmp_path: Path) -> None:
-    assert findings_of(rows_of(inexact(tmp_path))) == [
-        "linformer is faster than fused from N = 1k on, faster than sdpa from N = 2k on"
-        " (error 12 % at N = 4k)",
-        "performer is faster than fused from N = 2k on, faster than sdpa at N = 4k, the longest"
-        " (error 5 % at N = 4k)",
-        "rnn is slower than fused and sdpa at every N from 256 to 4k",
-        "it does fewer FLOPs above N = 512",
-    ]
-
-
 def test_a_tie_is_not_called_slower(tmp_path: Path) -> None:
     """With the same times at N = 256, and slower at every other."""
     rows = rows_of(inexact(tmp_path, backends=("sdpa", "rnn")))
