@@ -123,6 +123,8 @@ def _caution(block: Block) -> str:
 
 def _block(block: Block, *, with_numbers: bool) -> list[str]:
     if isinstance(block, Text):
+        if block.kind == "log":
+            return ["<br>\n".join(map(markdown_cell, block.text.splitlines()))]
         said = _finding(block) or _caution(block)
         return [f"- {markdown_cell(said)}" if said else f"_{markdown_cell(block.text)}_"]
     if isinstance(block, Table):
