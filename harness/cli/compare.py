@@ -135,10 +135,11 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     path, python = find_part(base, out)
     if new is not None:
         other = find_part(new, out)
+        found = compare_runs(path, other[0], limits, pythons=(python, other[1]), **apart)
         if other == (path, python):
             same = f"{base} and {new} are the same run, {path.name}"
             typer.echo(f"note: {same}; measure again before you compare", err=True)
-        return compare_runs(path, other[0], limits, pythons=(python, other[1]), **apart)
+        return found
     if asked.baseline is None:
         raise BadInput(
             "compare: one run and nothing to hold it against; name a second run, or --baseline"
