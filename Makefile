@@ -28,10 +28,10 @@ demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write t
 	@run=$$($(BIN)/attnbench run quickstart --out $(OUT)); code=$$?; \
 	if [ -n "$$run" ]; then echo "open this page:" >&2; $(BIN)/attnbench report "$$run"; fi; exit $$code
 
-test: $(STAMP)  ## before each commit: the short tests of the core, which need no GPU; three minutes on two cores
+test: $(STAMP)  ## before each commit: the short tests of the core, which need no GPU; two minutes on two cores
 	$(BIN)/python -m pytest -m "$(SHORT)" $(IN_PARALLEL)
 
-test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of processes, and those of the packs; half an hour
+test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of processes, and those of the packs; 13 minutes
 	$(BIN)/python -m pytest -m "not nightly" $(IN_PARALLEL)
 
 nightly: $(STAMP)  ## what takes minutes each: compiled backends on every problem, all cheats, then bench and faults; an hour
