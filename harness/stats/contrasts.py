@@ -31,11 +31,13 @@ apart than 96.5 % of normal ones in 5.7 % of cases.
 MANY = 1e6  # degrees of freedom of what is taken to be known
 LEAST_DEGREES = 1e-3  # variances that differ so much say nothing of another one
 FEWEST_VARIANCES = 3  # from which others are foreseen: how much two differ says too little
-MOST_PRIOR_DEGREES = 10.0
+MOST_PRIOR_DEGREES = 6.0
 """The most that other pairs count: the processes of a run are the same few for all of them.
 
 If a process slows a backend down at every length alike, six lengths show that once, not six times.
 """
+PRIOR_LEVEL = 0.9
+"""A pair that varies more than this share of pairs of the others' kind is none of their kind."""
 MOST_LOG = 700.0  # its exponential is still finite
 
 
@@ -137,7 +139,7 @@ class Contrast:
         units = len(self.numerator) + len(self.denominator)
         centre = self.log_ratio
         error, degrees = self._error()
-        moderated = self.prior is not None and not ranks_reach(units, CONFIDENCE)
+        moderated = self._holds_prior and not ranks_reach(units, CONFIDENCE)
         by_units = not (self.denominator or self.effects or self.reason or moderated)
         if by_units and degrees > 0:
             low, high = bounds_of(self.numerator, CONFIDENCE, of_processes=True)
@@ -194,13 +196,25 @@ class Contrast:
         doubt = sum(share**2 / degrees for share, degrees in shares)
         return sqrt(total), total**2 / doubt if doubt > 0 else sum(map(len, sides)) - len(sides)
 
+    @property
+    def _holds_prior(self) -> bool:
+        """Whether the units may vary as those of the other pairs do: an F test. One noisy backend
+        among steady ones has its own variance.
+        """
+        if self.prior is None or len(self.numerator) < 2:
+            return False
+        from scipy.special import fdtri
+
+        most_ratio = fdtri(len(self.numerator) - 1.0, self.prior.degrees, PRIOR_LEVEL)
+        return variance(self.numerator) <= float(most_ratio) * self.prior.sd**2
+
     def _degrees(self, side: Sequence[float]) -> float:
-        return len(side) - 1.0 + (self.prior.degrees if self.prior else 0.0)
+        return len(side) - 1.0 + (self.prior.degrees if self.prior and self._holds_prior else 0.0)
 
     def _variance(self, side: Sequence[float]) -> float:
         """Of a unit, between what this side and what other pairs show."""
         own = variance(side)
-        if self.prior is None:
+        if self.prior is None or not self._holds_prior:
             return own
         squares = own * (len(side) - 1) + self.prior.sd**2 * self.prior.degrees
         return squares / self._degrees(side)

@@ -110,7 +110,7 @@ def test_two_variances_foresee_nothing():
 
 
 def test_a_prior_counts_with_its_degrees_of_freedom():
-    units = (0.10, 0.20, 0.12)
+    units = (0.10, 0.13, 0.12)
     own, prior = np.var(units, ddof=1), Spread(sd=0.02, degrees=10.0)
     contrast = Contrast(numerator=units, prior=prior)
     error = math.sqrt((2 * own + 10 * 0.02**2) / 12 / 3)
@@ -127,3 +127,12 @@ def test_a_prior_does_not_change_what_ranks_decide():
         Contrast(numerator=units, prior=prior) for prior in (None, Spread(sd=1, degrees=9))
     )
     assert one.interval() == other.interval()
+
+
+def test_a_pair_much_noisier_than_the_others_has_its_own_variance():
+    units = (0.10, 0.30, 0.12)
+    one, other = (
+        Contrast(numerator=units, prior=prior) for prior in (None, Spread(sd=0.02, degrees=6))
+    )
+    assert one.interval() == other.interval()
+    assert one.p_beyond(0.0) == other.p_beyond(0.0)
