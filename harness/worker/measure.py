@@ -38,13 +38,15 @@ from ..measure.output_check import FROM_MEMORY, SAME_MEMORY, Fingerprint, improp
 from ..measure.peak_memory import release
 from ..measure.prepared_call import PreparedCall, prepare_call
 from ..measure.steady_loop import LaunchMode
+from ..measure.stopwatch import Stopwatch
 from ..measure.warm_heap import WarmHeap
 from ..measure.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
 from ..rows.record import Status
-from .check import Checker, source_file
-from .exact_results import ExactResults, by_inputs, exact_results, made_inputs
+from .check import Checker, source_file, use_judged_gradient, written_to
+from .judge_client import Ask, Check, JudgeClient
 from .phases import PhaseRunner, Say, WorkerConfig
-from .recheck import recheck
+from .recheck import answers_from_memory
+from .shared_inputs import by_inputs, exact_result, made_inputs
 from .warm_up import call_until_stationary
 from .window import Watched, profile_kernels, watch_window
 
@@ -68,15 +70,18 @@ class WarmCase(NamedTuple):
 def written(values: InputValues, *, thorough: bool = False) -> str:
     """A reason if a backend wrote to the inputs, by torch's count of writes or by all values."""
     names = values.written() or (values.changed() if thorough else "")
-    return f"writes into its inputs ({names}), which it shares with other backends" if names else ""
+    return written_to(names) if names else ""
 
 
 class Measurer:
-    """Checks cases one by one, then keeps a group's cases warm together for the blocks."""
+    """Checks cases one by one, then keeps a group's cases warm together for the blocks. `ask`: the
+    judge of their results.
+    """
 
-    def __init__(self, config: WorkerConfig, say: Say) -> None:
+    def __init__(self, config: WorkerConfig, say: Say, ask: Ask) -> None:
         self.config = config
         self.say = say
+        self.judge = JudgeClient(ask, config)
         self.warm: dict[str, WarmCase] = {}
         self.warmed: set[str] = set()
         self.blocks = 0  # since the cases were warmed up
@@ -89,7 +94,8 @@ class Measurer:
             self.heap.give_back()  # fixed thresholds: from the first tensor on, large ones go whole
         self.conditions = conditions_for(config.device)
         self.on = (config.device, config.watched)
-        self._checker = Checker(self.phases, self.clock, resident=self.heap is not None)
+        resident = self.heap is not None
+        self._checker = Checker(self.phases, self.clock, self.judge, resident=resident)
 
     def check(self, cases: list[Case]) -> None:
         """Preflight, correctness and memory of each case."""
@@ -111,17 +117,12 @@ class Measurer:
         values, cases = made_inputs(self.phases, problem, order, cases)
         if values is None:
             return
-        values.flip_inputs()  # the correctness check saw the other signs
-        exact = exact_results(self.phases, values, cases, again=True)
-        values.flip_inputs()
-        if exact is None:
+        if exact_result(self.phases, self.judge, values, cases, "process") is None:
             return
         for case in cases:
             prepared = self._prepare(case, values)
             if prepared:
-                warm = self.phases.run(
-                    case, "latency", partial(self._warm, case, prepared, values, exact)
-                )
+                warm = self.phases.run(case, "latency", partial(self._warm, case, prepared, values))
                 if warm:
                     self.warm[case.id] = warm
                 else:
@@ -138,14 +139,15 @@ class Measurer:
         prepare = partial(prepare_call, case.problem, backend, values.tensors, values.gradient)
         return self.phases.run(case, phase, prepare)
 
-    def _warm(
-        self, case: Case, prepared: PreparedCall, values: InputValues, exact: ExactResults
-    ) -> WarmCase | None:
+    def _warm(self, case: Case, prepared: PreparedCall, values: InputValues) -> WarmCase | None:
         """Check a call with flipped inputs, note what later calls must give, and warm up."""
         with prepared.in_force():
             readings: list[float] = []
-            complaint, output = self._checked_call(prepared, values, exact, readings)
-            values.use_gradient(None)
+            values.flip_inputs()  # the correctness check saw the other signs
+            try:
+                complaint, output = self._judged_call(case, prepared, values, "process", readings)
+            finally:
+                values.flip_inputs()
             run = prepared.anew()
             is_exact = prepared.backend.exactness == "exact"
             fingerprint = Fingerprint(case.problem, secrets.randbits(32), is_exact=is_exact)
@@ -179,33 +181,31 @@ class Measurer:
         self.say({**event, "graph_reason": timer.graph_reason, **floor})
         return WarmCase(case, prepared, run, timer, values, fingerprint, call_ms)
 
-    def _checked_call(
+    def _judged_call(
         self,
+        case: Case,
         prepared: PreparedCall,
         values: InputValues,
-        exact: ExactResults,
+        check: Check,
         readings: list[float],
     ) -> tuple[str, Tensor]:
-        """The first call of this process, not watched by anything, against the exact result.
+        """A call that nothing watches, against the exact result of a check: a complaint or "".
 
         Adds how long it took to `readings`, in ms, if later calls do the same work.
         """
-        if values.gradient is not None:
-            values.use_gradient(exact.usual.write_gradient)
-        values.flip_inputs()
-        try:
-            begun = now_s()
-            output, gradients = prepared.result()
-            self.clock.finish()
-            if values.problem.passes != "backward":
-                readings.append((now_s() - begun) * 1e3)
-            complaint = improper(prepared.problem, output, gradients, values.tensors)
-            if not complaint:
-                exactness = prepared.backend.exactness
-                complaint = exact.usual.check(output, gradients, exactness).complaint
-            return complaint, output.detach()
-        finally:
-            values.flip_inputs()
+        waiting = Stopwatch()
+        ask = partial(use_judged_gradient, self.phases, self.judge, values, check, waiting)
+        begun = now_s()
+        output, gradients = prepared.result(ask)
+        self.clock.finish()
+        if values.problem.passes != "backward":
+            readings.append((now_s() - begun - waiting.total_s) * 1e3)
+        complaint = improper(prepared.problem, output, gradients, values.tensors)
+        if not complaint:
+            results, exactness = (output, *gradients), prepared.backend.exactness
+            complaint = self.judge.complaint(case, exactness, check, results)
+        values.use_dense_gradient()
+        return complaint, output.detach()
 
     def _two_results(
         self,
@@ -308,20 +308,45 @@ class Measurer:
         event = {"event": "samples", "case": case.id, "quantities": quantities}
         self.say({**event, "spent_s": samples.spent_s, "block_s": now_s() - begun})
 
-    def recheck(self, cases: list[Case]) -> None:
-        """Time calls with new and with repeated values of cases that may answer from memory."""
-        for case in cases:
-            if case.id in self.warm:
-                self.phases.run(case, "latency", partial(self._recheck, case))
+    def confirm(self, cases: list[Case]) -> None:
+        """After the last block, untimed: judge a call of each with random numbers that are new,
+        then look whether such calls take longer than repeated ones. No case is warm after it.
+        """
+        for values in self._values():
+            some = [case for case in cases if case.id in self.warm]
+            some = [case for case in some if self.warm[case.id].values is values]
+            if not some or self._inputs_changed(values):
+                continue
+            seed = exact_result(self.phases, self.judge, values, some, "after")
+            if seed is None:
+                continue
+            values.draw(seed)
+            right = [
+                case
+                for case in some
+                if self.phases.run(case, "latency", partial(self._is_right, case, seed))
+            ]
+            for case in right:
+                self.phases.run(case, "latency", partial(self._recheck, case), thorough=False)
+        self.warm.clear()
+
+    def _is_right(self, case: Case, seed: int) -> bool:
+        """Whether a call with the drawn inputs gives the right result, and leaves them alone."""
+        warm = self.warm[case.id]
+        with warm.prepared.in_force():
+            complaint, _ = self._judged_call(case, warm.prepared, warm.values, "after", [])
+        if complaint := complaint or written(warm.values, thorough=True):
+            self.phases.end(case, Status.INCORRECT, complaint, "latency")
+            warm.values.restore()  # the weights too
+            warm.values.draw(seed)
+        return not complaint
 
     def _recheck(self, case: Case) -> None:
         warm = self.warm[case.id]
         with warm.prepared.in_force():
-            complaint = recheck(warm.run, self.clock, warm.values, warm.fingerprint)
-        if complaint and not self._inputs_changed(warm.values):
-            del self.warm[case.id]
-            warm.values.restore()
-            self.phases.end(case, Status.INCORRECT, complaint, "latency")
+            complaint = answers_from_memory(warm.run, self.clock, warm.values, warm.call_ms)
+        if complaint:
+            self.phases.end(case, Status.INCORRECT, complaint, "latency", by_time=True)
 
     def watch(
         self, case: Case, measure: tuple[str, ...], window_s: float, mode: LaunchMode

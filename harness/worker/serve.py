@@ -26,15 +26,18 @@ def main() -> None:
     from ..measure.peak_memory import freeze_gc
     from ..scenario.preflight import predict
     from .foresee import foresee
+    from .judge_process import start_judge
     from .measure import Measurer
     from .phases import WorkerConfig
     from .study import run_study, try_attachment
     from .wall import try_length
 
+    judge = start_judge(parent, parent.arguments[0])  # before any thread pool and any device
     fix_threads()
     device, why = pick_device(parent.arguments[0])
     warm_pools(device)
     freeze_gc()
+    judge.wait_ready()
     ready = {"device": device.type, "why": why, "environment": collect(device)}
     parent.say({"event": "ready", **ready})
     measurer: Measurer | None = None
@@ -61,7 +64,7 @@ def main() -> None:
                 max_warm_up_s=request["max_warm_up_s"],
                 watched=Device(uuid=gpu) if gpu else nvml_device(torch.device(device)),
             )
-            measurer = Measurer(config, parent.say)
+            measurer = Measurer(config, parent.say, judge.ask)
             parent.say({"event": "configured"})
         elif measurer is None:
             raise RuntimeError(f"{op} before configure")
@@ -74,7 +77,7 @@ def main() -> None:
             parent.say({"event": "tried", **found})
         elif op == "study":
             parent.say({"event": "studied", **run_study(request, measurer.config)})
-        elif op in ("check", "warm_up", "recheck", "profile_kernels"):
+        elif op in ("check", "warm_up", "confirm", "profile_kernels"):
             getattr(measurer, op)(cases)
         elif op == "sample":
             measurer.sample(cases, request["calls"])
