@@ -43,8 +43,7 @@ class Samples:
     """Milliseconds per call, in order; None for a quantity that this clock or call does not have.
 
     `block_ms` is the primary latency. `first_ms`: of the call before it, which finds caches as
-    another case left them. `first_cpu_ms`: processor time of the very first call, in all threads of
-    this process, which other work changes less. `late_calls`: calls that began on the GPU before
+    another case left them. `late_calls`: calls that began on the GPU before
     the host had launched all of them, so that launch gaps may be in their time. `unjoined_calls`:
     calls after whose last event the GPU still worked, on a stream that is not timed.
     """
@@ -54,7 +53,6 @@ class Samples:
     hot_block_ms: list[float] | None = None
     graph_block_ms: list[float] | None = None
     first_ms: float | None = None
-    first_cpu_ms: float | None = None
     late_calls: int | None = None
     unjoined_calls: int | None = None
 
@@ -100,19 +98,15 @@ class HostTimer:
         now, call = now_ns, self.call
         readings: list[float] = []
         with no_garbage_collection():
-            begun = processor_ns()
-            first_cpu_ms: float | None = None
             for left in range(calls - 1 + first, -1, -1):
                 start = now()
                 result = call()
                 readings.append((now() - start) / 1e6)
-                if first_cpu_ms is None:
-                    first_cpu_ms = (processor_ns() - begun) / 1e6
                 if look is not None:
                     look(result, must=left == 0)
                 del result  # two results at once would be more memory than the call needs
         first_ms = readings.pop(0) if first else None
-        return Samples(block_ms=readings, first_ms=first_ms, first_cpu_ms=first_cpu_ms)
+        return Samples(block_ms=readings, first_ms=first_ms)
 
 
 # ---- CUDA ----------------------------------------------------------------------------------------

@@ -61,6 +61,7 @@ def _laid_out(tensor: Tensor, memory: Any = None) -> Array:
         shape, strides, size = tuple(size_of(tensor)), stride_of(tensor), tensor.dtype.itemsize
         if memory is None:
             memory = (ctypes.c_byte * _span_bytes(tensor)).from_address(data_ptr(tensor))
+            memory.held = tensor
     words = from_buffer(memory, dtype=WORD[size])
     return as_strided(words, shape, [size * one for one in strides], writeable=False)
 

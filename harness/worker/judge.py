@@ -148,7 +148,7 @@ def _exact(values: InputValues, *, few_rows: bool, wide: bool = False) -> Correc
 def _some_of(results: list[Tensor]) -> Tensor:
     """Elements at the same places of each tensor of a shape."""
     flat = [tensor.flatten() for tensor in results]
-    return torch.cat([one[:: max(1, one.numel() // POSITIONS)].double() for one in flat])
+    return torch.cat([one[:: max(1, one.numel() // POSITIONS)].double().cpu() for one in flat])
 
 
 def _near(found: Tensor, earlier: Tensor | None, most_ratio: float) -> bool:

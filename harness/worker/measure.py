@@ -294,8 +294,7 @@ class Measurer:
             self.phases.end(case, Status.INCORRECT, complaint, "latency")
             return
         late = {} if samples.late_calls is None else {"late_calls": samples.late_calls}
-        first = {"first_call_ms": samples.first_ms, "first_cpu_ms": samples.first_cpu_ms}
-        first = {name: ms for name, ms in first.items() if ms is not None}
+        first = {} if samples.first_ms is None else {"first_call_ms": samples.first_ms}
         conditions = {"calls": calls, "new_values": self.blocks % 2, **late, **first}
         conditions |= {"started_unix_s": started_unix_s, **readings}
         quantities = {
