@@ -236,7 +236,7 @@ PLAN_FIELDS = (
 PLANS: dict[str, dict[str, int | float]] = {
     name: dict(zip(PLAN_FIELDS, values, strict=True))
     for name, values in {
-        "quick": (1, 6, 11, 0.05, 2.0, 1, 2.0),
+        "quick": (4, 3, 3, 0.05, 2.0, 1, 2.0),
         "standard": (5, 2, 6, 0.03, 10.0, 3, 6.0),
         "rigorous": (10, 3, 15, 0.01, 60.0, 5, 6.0),
     }.items()
@@ -265,7 +265,8 @@ class Plan(Strict):
     """Stop once the 95 % intervals of the latency and of its ratios have this half-width: 0.05 is 5
     %."""
     budget_s: float = Field(default=10.0, gt=0, le=86_400)
-    """Stop a case after this many seconds of sampling, precise or not."""
+    """Stop a case after this many seconds of sampling, precise or not; each process has an equal
+    share of them."""
     windows: int = Field(default=3, ge=1, le=100)
     """How often utilization and energy are measured per case; with one there is no interval."""
     window_s: float = Field(default=6.0, ge=0.2, le=600)
