@@ -237,8 +237,8 @@ PLANS: dict[str, dict[str, int | float]] = {
     name: dict(zip(PLAN_FIELDS, values, strict=True))
     for name, values in {
         "quick": (4, 3, 3, 0.05, 2.0, 1, 2.0),
-        "standard": (5, 2, 6, 0.03, 10.0, 3, 6.0),
-        "rigorous": (10, 3, 15, 0.01, 60.0, 5, 6.0),
+        "standard": (10, 2, 3, 0.03, 10.0, 3, 6.0),
+        "rigorous": (16, 2, 9, 0.01, 60.0, 5, 6.0),
     }.items()
 }
 
@@ -254,12 +254,12 @@ class Plan(Strict):
 
     like: Literal["quick", "standard", "rigorous"] = "standard"
     """The named plan that gives the other fields."""
-    processes: int = Field(default=5, ge=1, le=64)
+    processes: int = Field(default=10, ge=1, le=64)
     """Worker processes that each measure every case; with one, run-to-run variation is not
     included."""
     min_blocks: int = Field(default=2, ge=1, le=1000)
     """Fewest blocks per process; a block calls every backend in turn."""
-    max_blocks: int = Field(default=6, ge=1, le=1000)
+    max_blocks: int = Field(default=3, ge=1, le=1000)
     """Most blocks per process."""
     precision_ratio: float = Field(default=0.03, gt=0, le=1)
     """Stop once the 95 % intervals of the latency and of its ratios have this half-width: 0.05 is 5
