@@ -95,7 +95,9 @@ def case_s(
         blocks = min(most, max(FEWEST_UNITS, ceil(plan.budget_s / block_s)))
         processes = min(plan.processes, blocks)  # each has one at least, before any has more
         again = _rounds(plan, ceil(blocks / processes)) - 1 if processes > 1 else 0
-        first_s = warm_up_s(first_warm_up_s(plan.processes)) + (COMPILE_AGAIN_S if compiles else 0.0)
+        first_s = warm_up_s(first_warm_up_s(plan.processes)) + (
+            COMPILE_AGAIN_S if compiles else 0.0
+        )
         total += processes * (first_s + again * warm_up_s(WARM_AGAIN_S)) + blocks * block_s
     if modes:
         window_s = modes * (plan.window_s + call_s)

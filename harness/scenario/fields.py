@@ -31,6 +31,7 @@ from ...impls.discovery.names import (
 from ...impls.discovery.registry import unknown
 from ...impls.problem import AXES
 from ..files.errors import shown, suggestion
+from ..rows.plans import PLANS
 from ..studies import names as study_names
 from ..studies import spellings
 
@@ -222,25 +223,6 @@ class ExtraCase(Strict):
 
     device: DeviceKind | None = None
     """Measure this case on this kind of device only."""
-
-
-PLAN_FIELDS = (
-    "processes",
-    "min_blocks",
-    "max_blocks",
-    "precision_ratio",
-    "budget_s",
-    "windows",
-    "window_s",
-)
-PLANS: dict[str, dict[str, int | float]] = {
-    name: dict(zip(PLAN_FIELDS, values, strict=True))
-    for name, values in {
-        "quick": (4, 3, 3, 0.05, 2.0, 1, 2.0),
-        "standard": (10, 2, 3, 0.03, 10.0, 3, 6.0),
-        "rigorous": (16, 2, 9, 0.01, 60.0, 5, 6.0),
-    }.items()
-}
 
 
 # Two units have a useless interval (t = 12.7), so even a spent budget waits for the third.
