@@ -115,6 +115,8 @@ class Noise:
             contrast = replace(contrast, prior=self.pairs)
         if other_run and self.between_runs is not None:
             contrast = contrast.with_effect(self.between_runs)
+            if not one_process and self.process.source != "assumed":
+                contrast = replace(contrast, single=self.process.spread)
         return contrast
 
     def text(self, *, one_process: bool, other_run: bool, disturbed: bool) -> tuple[float, str]:
