@@ -26,6 +26,11 @@ class CaseState:
     verdicts: Verdicts = field(default_factory=Verdicts)
 
     @property
+    def not_judged(self) -> str:
+        """Why nobody knows whether the case is right; "" if the judge does."""
+        return self.verdicts.lacking(self.fields.get("exactness"))
+
+    @property
     def clock_complaint(self) -> str:
         """A reason if the worker's clock runs slower than ours, in every block by far.
 

@@ -67,6 +67,7 @@ class GroupRun:
         self.config = context.config
         self.alone = alone
         self.retry_alone: list[Case] = []
+        self.confirmed_in = secrets.randbelow(self.config.plan.processes)  # nobody knows before
         self.order = random.Random(f"{self.config.seed} {cases[0].id if cases else ''}")
         self._start(cases)
 
@@ -82,6 +83,7 @@ class GroupRun:
 
     def check(self) -> Iterator[Record]:
         """Preflight, correctness and memory of every case, in its environment's first worker."""
+        self._need(0, "first", self.states)
         yield from self._ask_each(0, "check", list(self.states))
         for state in self.states.values():
             state.checked = True
@@ -97,6 +99,7 @@ class GroupRun:
         """The blocks that this process still lacks before the next look at the precision."""
         names = self.sampler.wanting(process)
         pythons = [self._python(name) for name in names]
+        self._need(process, "process", names)
         yield from self._ask_each(process, "warm_up", names)
         while wanting := self.sampler.wanting(process):
             self.order.shuffle(wanting)  # over all environments: a block goes from one to another
@@ -104,9 +107,9 @@ class GroupRun:
             runs = [(python, list(some)) for python, some in groupby(wanting, key=self._python)]
             for python, some in runs:
                 yield from self._ask(process, python, "sample", some, {"calls": calls})
-        for name in filter(self.states.__contains__, names):
-            self.states[name].verdicts.visits[process] += 1
-        yield from self._ask_each(process, "confirm", names)
+        if process == self.confirmed_in:
+            self._need(process, "after", names)
+            yield from self._ask_each(process, "confirm", names)
         yield from self._release(process, pythons)
 
     def watch(self) -> Iterator[Record]:
@@ -159,7 +162,7 @@ class GroupRun:
             state = self.states.pop(name)
             if complaint := state.verdicts.complaint:
                 yield self._record(state, Status.INCORRECT, complaint, "gate")
-            elif complaint := state.clock_complaint or self._not_judged(state):
+            elif complaint := state.clock_complaint or state.not_judged:
                 yield self._record(state, Status.ERROR, complaint, "latency")
             else:
                 yield self._record(state, Status.OK)
@@ -297,15 +300,16 @@ class GroupRun:
             raise bad_reply(event)
         return name
 
+    def _need(self, process: int, check: str, names: Iterable[str]) -> None:
+        """Without this verdict these cases are not ok."""
+        for name in filter(self.states.__contains__, names):
+            self.states[name].verdicts.needed[process, check] += 1
+
     def _judged(self, process: int, verdicts: Iterable[Mapping[str, Any]]) -> None:
         """Note what the judge said; of a case that has ended it does not matter any more."""
         for verdict in verdicts:
             if verdict["case"] in self.states:
-                self.states[verdict["case"]].verdicts.add(process, verdict)
-
-    def _not_judged(self, state: CaseState) -> str:
-        """Why nobody knows whether the case is right; "" if the judge does."""
-        return state.verdicts.lacking(state.fields.get("exactness"))
+                self.states[verdict["case"]].verdicts.told.append((process, verdict))
 
     def _ended(self, event: dict[str, Any]) -> Iterator[Record]:
         state = self.states.pop(event["case"])

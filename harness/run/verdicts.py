@@ -10,13 +10,10 @@ ERRORS = ("error_l2_ratio", "output_cosine", "error_ratio", "error_limit_ratio")
 
 @dataclass(slots=True)
 class Verdicts:
-    """`visits`: how often each process has measured blocks of the case."""
+    """`told`: by which process. `needed`: how many of each, by process and check."""
 
     told: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
-    visits: Counter[int] = field(default_factory=Counter)
-
-    def add(self, process: int, verdict: Mapping[str, Any]) -> None:
-        self.told.append((process, verdict))
+    needed: Counter[tuple[int, str]] = field(default_factory=Counter)
 
     @property
     def complaint(self) -> str:
@@ -32,17 +29,9 @@ class Verdicts:
     def lacking(self, exactness: str | None) -> str:
         """Why the case cannot be ok, as a reason; "" if all that it needs was judged."""
         counts = Counter((process, verdict["check"]) for process, verdict in self.told)
-        by_check = Counter(verdict["check"] for _, verdict in self.told)
+        needed = self.needed + Counter({(0, "wide"): int(exactness == "exact")})
+        missing = [f"{check} in process {process}" for process, check in needed - counts]
         judged_as = {verdict["exactness"] for _, verdict in self.told} - {exactness}
-        missing = [name for name in ("first", "wide") if not by_check[name]]
-        if exactness != "exact":
-            missing = [name for name in missing if name != "wide"]
-        missing += [
-            f"{name} in process {process}"
-            for process, visits in self.visits.items()
-            for name in ("process", "after")
-            if counts[process, name] < visits
-        ]
         if missing:
             return f"its results were not all judged; missing: {', '.join(missing)}"
         if judged_as:

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from ...impls.problem import Problem
-from ..cases.case import fields_of
+from ..cases.case import fields_of, problem_of
 from ..machine.environment import fix_threads, pick_device
 from ..process.child import JUDGE_LOST, Parent
 from ..process.guard import prctl, signal_at_end_of
@@ -29,6 +29,7 @@ from ..process.messages import Ended, receive, send
 from .judge import Judge
 
 PR_SET_DUMPABLE = 4
+MANY_SCORES = 1 << 28  # of 8 heads and 6 000 tokens: some tenths of a second of one thread
 TINY = Problem(batch=1, seq_len=16, d_model=32, heads=2, passes="forward+backward")
 
 
@@ -48,7 +49,7 @@ class JudgeProcess:
         except Ended:
             sys.stdout.flush()
             os._exit(JUDGE_LOST)
-        if request["op"] == "exact":
+        if _is_large(request):
             wait_until_idle(self._pid)  # its threads spin for a while
         return answer
 
@@ -96,11 +97,20 @@ def _serve(line: socket.socket, verdict_fd: int, worker: int, device: str) -> No
             if request["op"] == "ready":
                 send(line, {"failed": ""})
                 continue
-            # More than one thread would spin while the worker measures.
-            torch.set_num_threads(threads if request["op"] == "exact" else 1)
+            torch.set_num_threads(threads if _is_large(request) else 1)
             answer, found = judge.answer(request, data)
             del data
             send(line, answer, (memoryview(found),), len(found))
+
+
+def _is_large(request: Mapping[str, Any]) -> bool:
+    """Whether several threads are worth it. Beside other work on the same cores they wait for one
+    another after each of many small steps: two took ten times the processor time of one.
+    """
+    if request["op"] != "exact":
+        return False
+    p = problem_of(request["problem"])
+    return p.batch * p.heads * p.seq_len * p.kv_seq_len >= MANY_SCORES
 
 
 def _warm_up(device: torch.device) -> None:

@@ -11,7 +11,7 @@ from ..measure.input_values import InputValues
 LOOK_PAIRS, LONG_MS = 2, 100.0
 PAIRS, MOST_PAIRS = 12, 48
 PAIRS_S = 10.0  # of calls, for more than PAIRS: on a busy machine they are needed
-RATIO = 1.2  # of the medians or of the shortest, new to repeated; if both are smaller, it ends
+RATIO = 1.2  # of the medians and of the shortest, new to repeated; if one is smaller, it ends
 LEVEL = 1e-4  # of the rank test: how often calls that take equally long may look unlike
 
 
@@ -59,7 +59,7 @@ def _by_kind(pairs: Sequence[tuple[Times, Times]]) -> list[tuple[list[float], li
 
 
 def _longer(new: Sequence[float], repeated: Sequence[float]) -> bool:
-    return any(of(new) >= RATIO * of(repeated) for of in (median, min))
+    return all(of(new) >= RATIO * of(repeated) for of in (median, min))
 
 
 def _slower(new: Sequence[float], repeated: Sequence[float]) -> bool:
