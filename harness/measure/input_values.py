@@ -141,12 +141,11 @@ class InputValues:
         read = (self.gradient,) if backward else self.tensors.inputs
         for tensor in {id(one): one for one in read if one is not None}.values():
             *batch, _, width = tensor.shape
-            factors = torch.ones(*batch, 1, width)  # of single columns
-            if new:
-                sizes = 1 + SCALE_BY * (torch.rand(factors.shape, generator=self._random) - 0.5)
-                signs = 2 * torch.randint(2, factors.shape, generator=self._random) - 1
-                factors = signs * sizes
-            tensor.data.mul_(factors.to(tensor.device, tensor.dtype))
+            ones = torch.ones(*batch, 1, width)  # of single columns
+            sizes = ones + SCALE_BY * (torch.rand(ones.shape, generator=self._random) - 0.5)
+            signs = 2 * torch.randint(2, ones.shape, generator=self._random) - 1
+            factors = signs * sizes  # drawn in any case: the caches are to be alike
+            tensor.data.mul_((factors if new else ones).to(tensor.device, tensor.dtype))
 
     def flip_inputs(self) -> None:
         """Change the inputs' signs for a whole call, forward and backward; call it again after."""

@@ -11,7 +11,6 @@ from torch import Tensor
 from ...impls.backend import Backend
 from ...impls.problem import Problem
 from ..cases.case import Case
-from ..measure.clock import Clock
 from ..measure.input_values import InputValues
 from ..measure.kept_memory import KeptMemory, kept_memory, memory_fields, too_small
 from ..measure.output_check import Fingerprint, improper
@@ -20,9 +19,8 @@ from ..measure.prepared_call import PreparedCall, prepare_call
 from ..measure.stopwatch import Stopwatch
 from ..rows.record import Status
 from ..scenario.preflight import Preflight, preflight
-from .judge_client import Check, JudgeClient
+from .judged_call import Judging
 from .kernel import observed
-from .phases import PhaseRunner
 from .shared_inputs import by_inputs, exact_result, made_inputs
 
 
@@ -32,15 +30,13 @@ class Checker:
     `resident`: whether to measure the kernel's view of the peak too (see measure/peak_memory.py).
     """
 
-    def __init__(
-        self, phases: PhaseRunner, clock: Clock, judge: JudgeClient, *, resident: bool
-    ) -> None:
-        self.phases = phases
-        self.judge = judge
+    def __init__(self, judging: Judging, *, resident: bool) -> None:
+        self.judging, self.judge = judging, judging.judge
+        self.phases = phases = judging.phases
         self.config = phases.config
         self.say = phases.say
         self.budget = phases.budget
-        self.clock = clock
+        self.clock = judging.clock
         self.resident = resident
         self.fingerprints: dict[str, Fingerprint] = {}  # by case, of outputs that are correct
 
@@ -114,7 +110,7 @@ class Checker:
     def _first_call(self, checked: "CheckedCall") -> bool:
         case, prepared, values = checked.case, checked.prepared, checked.values
         waiting = Stopwatch()
-        ask = partial(use_judged_gradient, self.phases, self.judge, values, "first", waiting)
+        ask = partial(self.judging.use_gradient, values, "first", waiting)
         with prepared.in_force():
             start = perf_counter()
             (output, gradients), (kernel, generation) = observed(partial(prepared.result, ask))
@@ -208,23 +204,6 @@ class CheckedCall(NamedTuple):
     values: InputValues
     kept: KeptMemory
     fingerprint: Fingerprint
-
-
-def use_judged_gradient(
-    phases: PhaseRunner,
-    judge: JudgeClient,
-    values: InputValues,
-    check: Check,
-    waiting: Stopwatch,
-) -> None:
-    """Give a backward pass the gradient of a check, which names the rows that are judged: after the
-    forward pass. What it takes is ours, not the case's; `values.restore` ends it.
-    """
-    assert values.gradient is not None
-    phases.budget.lift()
-    with waiting:
-        judge.write_gradient(values.problem, check, values.gradient.data)
-    phases.budget.enforce(phases.room_bytes)
 
 
 def source_file(backend: Backend) -> str | None:

@@ -34,18 +34,18 @@ from ..measure.clock import Clock, Timer, clock_for, now_s
 from ..measure.conditions import conditions_for
 from ..measure.input_values import InputValues
 from ..measure.launch import launch_ms, shortest_call_ms
-from ..measure.output_check import FROM_MEMORY, SAME_MEMORY, Fingerprint, improper, share_storage
+from ..measure.output_check import FROM_MEMORY, SAME_MEMORY, Fingerprint, share_storage
 from ..measure.peak_memory import release
 from ..measure.prepared_call import PreparedCall, prepare_call
 from ..measure.steady_loop import LaunchMode
-from ..measure.stopwatch import Stopwatch
 from ..measure.warm_heap import WarmHeap
 from ..measure.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
 from ..rows.record import Status
-from .check import Checker, source_file, use_judged_gradient, written_to
-from .judge_client import Ask, Check, JudgeClient
+from .check import Checker, source_file, written_to
+from .judge_client import Ask, JudgeClient
+from .judged_call import Judging
 from .phases import PhaseRunner, Say, WorkerConfig
-from .recheck import answers_from_memory
+from .recheck import LONG_MS, RATIO, answers_from_memory
 from .shared_inputs import by_inputs, exact_result, made_inputs
 from .warm_up import call_until_stationary
 from .window import Watched, profile_kernels, watch_window
@@ -95,7 +95,8 @@ class Measurer:
         self.conditions = conditions_for(config.device)
         self.on = (config.device, config.watched)
         resident = self.heap is not None
-        self._checker = Checker(self.phases, self.clock, self.judge, resident=resident)
+        self.judging = Judging(phases=self.phases, judge=self.judge, clock=self.clock)
+        self._checker = Checker(self.judging, resident=resident)
 
     def check(self, cases: list[Case]) -> None:
         """Preflight, correctness and memory of each case."""
@@ -145,7 +146,7 @@ class Measurer:
             readings: list[float] = []
             values.flip_inputs()  # the correctness check saw the other signs
             try:
-                complaint, output = self._judged_call(case, prepared, values, "process", readings)
+                complaint, output = self.judging.call(case, prepared, values, "process", readings)
             finally:
                 values.flip_inputs()
             run = prepared.anew()
@@ -181,32 +182,6 @@ class Measurer:
         event = {"event": "warm", "case": case.id, "stationary": is_stationary, "call_ms": call_ms}
         self.say({**event, "graph_reason": timer.graph_reason, **floor})
         return WarmCase(case, prepared, run, timer, values, fingerprint, call_ms)
-
-    def _judged_call(
-        self,
-        case: Case,
-        prepared: PreparedCall,
-        values: InputValues,
-        check: Check,
-        readings: list[float],
-    ) -> tuple[str, Tensor]:
-        """A call that nothing watches, against the exact result of a check: a complaint or "".
-
-        Adds how long it took to `readings`, in ms, if later calls do the same work.
-        """
-        waiting = Stopwatch()
-        ask = partial(use_judged_gradient, self.phases, self.judge, values, check, waiting)
-        begun = now_s()
-        output, gradients = prepared.result(ask)
-        self.clock.finish()
-        if values.problem.passes != "backward":
-            readings.append((now_s() - begun - waiting.total_s) * 1e3)
-        complaint = improper(prepared.problem, output, gradients, values.tensors)
-        if not complaint:
-            results, exactness = (output, *gradients), prepared.backend.exactness
-            complaint = self.judge.complaint(case, exactness, check, results)
-        values.use_dense_gradient()
-        return complaint, output.detach()
 
     def _two_results(
         self,
@@ -321,30 +296,40 @@ class Measurer:
             if seed is None:
                 continue
             values.draw(seed)
-            right = [
-                case
-                for case in some
-                if self.phases.run(case, "latency", partial(self._is_right, case, seed))
-            ]
-            for case in right:
+            suspects = []
+            for case in some:
+                confirm = partial(self._confirm, case, seed)
+                suspects += [case] if self.phases.run(case, "latency", confirm) else []
+            for case in suspects:
                 self.phases.run(case, "latency", partial(self._recheck, case), thorough=False)
         self.warm.clear()
 
-    def _is_right(self, case: Case, seed: int) -> bool:
-        """Whether a call with the drawn inputs gives the right result, and leaves them alone."""
-        warm = self.warm[case.id]
+    def _confirm(self, case: Case, seed: int) -> bool:
+        """Judge a call with the drawn inputs, and repeat it: whether its time has to be looked at
+        again. A short call's always has, and that of one whose parts are not timed together.
+        """
+        warm, readings = self.warm[case.id], list[float]()
+        values = warm.values
         with warm.prepared.in_force():
-            complaint, _ = self._judged_call(case, warm.prepared, warm.values, "after", [])
-        if complaint := complaint or written(warm.values, thorough=True):
-            self.phases.end(case, Status.INCORRECT, complaint, "latency")
-            warm.values.restore()  # the weights too
-            warm.values.draw(seed)
-        return not complaint
+            values.scale(new=False)  # as much is written before either call
+            complaint, _ = self.judging.call(case, warm.prepared, values, "after", readings)
+            if complaint := complaint or written(values, thorough=True):
+                self.phases.end(case, Status.INCORRECT, complaint, "latency")
+                values.restore()  # the weights too
+                values.draw(seed)
+                return False
+            if warm.call_ms < LONG_MS or not readings:
+                return True
+            values.scale(new=False)
+            begun = now_s()
+            warm.run()
+            self.clock.finish()
+            return readings[0] >= RATIO * (now_s() - begun) * 1e3
 
     def _recheck(self, case: Case) -> None:
         warm = self.warm[case.id]
         with warm.prepared.in_force():
-            complaint = answers_from_memory(warm.run, self.clock, warm.values, warm.call_ms)
+            complaint = answers_from_memory(warm.run, self.clock, warm.values)
         if complaint:
             self.phases.end(case, Status.INCORRECT, complaint, "latency", by_time=True)
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from ..measure.clock import Clock, now_s, processor_ns
 from ..measure.input_values import InputValues
 
-# If two pairs of calls show nothing, nothing more is called; of long calls one pair.
-LOOK_PAIRS, LONG_MS = 2, 100.0
+FEWEST_PAIRS = 2  # if they show nothing, nothing more is called
+LONG_MS = 100.0  # a longer call gets no more than one pair that shows nothing
 PAIRS, MOST_PAIRS = 12, 48
 PAIRS_S = 10.0  # of calls, for more than PAIRS: on a busy machine they are needed
 RATIO = 1.2  # of the medians and of the shortest, new to repeated; if one is smaller, it ends
@@ -24,9 +24,7 @@ class Times(NamedTuple):
     processor: float
 
 
-def answers_from_memory(
-    run: Callable[[], object], clock: Clock, values: InputValues, call_ms: float
-) -> str:
+def answers_from_memory(run: Callable[[], object], clock: Clock, values: InputValues) -> str:
     """What is wrong, or "". Results are not looked at; the inputs are not what they were after."""
 
     def times_ms(*, new: bool) -> Times:
@@ -39,10 +37,10 @@ def answers_from_memory(
         return Times(found_ms, used_ms if values.device.type == "cpu" else found_ms)
 
     pairs: list[tuple[Times, Times]] = []
-    fewest, until_s = LOOK_PAIRS if call_ms < LONG_MS else 1, now_s() + PAIRS_S
+    until_s = now_s() + PAIRS_S
     while len(pairs) < (PAIRS if now_s() > until_s else MOST_PAIRS):
         pairs.append((times_ms(new=True), times_ms(new=False)))
-        if len(pairs) >= fewest and not any(_longer(*one) for one in _by_kind(pairs)):
+        if len(pairs) >= FEWEST_PAIRS and not any(_longer(*one) for one in _by_kind(pairs)):
             return ""
     for (new, repeated), of in zip(_by_kind(pairs), ("", " of processor time"), strict=True):
         if _longer(new, repeated) and _slower(new, repeated):

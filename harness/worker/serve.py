@@ -102,13 +102,23 @@ def warm_pools(device: Any) -> None:
         attended = torch.nn.functional.scaled_dot_product_attention(x, x, x)
         return attended, torch.softmax(x @ x.mT, -1)
 
+    def backward() -> None:
+        x = torch.ones(64, 64, device=device, requires_grad=True)
+        torch.autograd.grad((x @ x).sum(), x)
+
+    def backward_of_attention() -> None:
+        x = torch.randn(2, 4, 256, 64, device=device, requires_grad=True)
+        attended = torch.nn.functional.scaled_dot_product_attention(x, x, x)
+        weights = torch.softmax(x @ x.mT, -1)
+        torch.autograd.grad(attended.sum() + weights.sum(), x)
+
     peak(lambda: None, work, device)
+    backward_of_attention()
     if device.type == "cuda":
-        # cuBLAS keeps a workspace for each stream and thread: autograd has its own thread
+        # cuBLAS keeps a workspace for each stream and thread
         for stream in (torch.cuda.current_stream(device), capture_stream(device)):
             with torch.cuda.stream(stream):
-                x = torch.ones(64, 64, device=device, requires_grad=True)
-                torch.autograd.grad((x @ x).sum(), x)
+                backward()
         torch.cuda.synchronize(device)
 
 
