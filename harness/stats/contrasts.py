@@ -113,7 +113,8 @@ class Contrast:
     Paired: `numerator` has the log-ratios and `denominator` is empty. Unpaired: the units of each
     side. `reason` as in Interval, of one process only. `effects`: what the units do not include;
     either side draws it on its own. `prior`: how much the units of other pairs vary, which is
-    evidence of how much those of this one do.
+    evidence of how much those of this one do. `single`: by how much single processes differ; of
+    several processes, what a comparison of one of each side would have for its units.
     """
 
     numerator: tuple[float, ...]
@@ -121,6 +122,7 @@ class Contrast:
     reason: str = ""
     effects: tuple[Spread, ...] = ()
     prior: Spread | None = None
+    single: Spread | None = None
 
     @property
     def log_ratio(self) -> float:
@@ -130,22 +132,25 @@ class Contrast:
         """Intervals and p-values include it."""
         return replace(self, effects=(*self.effects, effect))
 
-    def interval(self) -> Interval:
-        """As ratio_interval if paired; else Welch's t (1947).
+    def interval(self, *, one_sided: bool = False) -> Interval:
+        """As ratio_interval if paired; else Welch's t (1947). `one_sided`: each bound alone holds
+        as often as both together do otherwise, which is for tests of equivalence.
 
         Its sides may differ in spread and number; their distributions are taken to have one shape.
         With a `prior`, and too few processes for ranks: the moderated t of Smyth (2004).
         """
         units = len(self.numerator) + len(self.denominator)
         centre = self.log_ratio
-        error, degrees = self._error()
+        errors = self._errors()
         moderated = self._holds_prior and not ranks_reach(units, CONFIDENCE)
         by_units = not (self.denominator or self.effects or self.reason or moderated)
-        if by_units and degrees > 0:
-            low, high = bounds_of(self.numerator, CONFIDENCE, of_processes=True)
+        level = SINGLE_LEVEL if self.effects else CONFIDENCE
+        level = 1 - 2 * (1 - level) if one_sided else level
+        if by_units and errors:
+            low, high = bounds_of(self.numerator, level, of_processes=True)
         else:
-            level = SINGLE_LEVEL if self.effects else CONFIDENCE
-            reach = t_quantile(degrees, (1 + level) / 2) * error if degrees > 0 else nan
+            reaches = [t_quantile(degrees, (1 + level) / 2) * error for error, degrees in errors]
+            reach = min(reaches, default=nan)
             low, high = min(centre, self._mean - reach), max(centre, self._mean + reach)
             low, high = (nan, nan) if isnan(reach) else (low, high)
         return Interval(
@@ -164,15 +169,14 @@ class Contrast:
         """
         from scipy.special import stdtr
 
-        error, degrees = self._error()
         beyond = abs(self._mean) - log1p(margin_ratio)
-        if not degrees > 0:
-            return nan
-        return (
+        found = [
             min(1.0, 2 * float(stdtr(degrees, -beyond / error)))
             if error > 0
             else float(beyond <= 0)
-        )
+            for error, degrees in self._errors()
+        ]
+        return min(found, default=nan)
 
     def centre(self, side: Sequence[float]) -> float:
         """The value of a side, as in latency_interval; 0 without units."""
@@ -182,19 +186,27 @@ class Contrast:
     def _mean(self) -> float:
         return fmean(self.numerator) - (fmean(self.denominator) if self.denominator else 0.0)
 
-    def _error(self) -> tuple[float, float]:
-        """Standard error and degrees of freedom; 0 degrees if a side has a single unit."""
+    def _errors(self) -> list[tuple[float, float]]:
+        """Standard errors with their degrees of freedom, each of which gives an interval that
+        holds; none if a side has a single unit.
+
+        The second one is that of `single`. Where few starts show how much runs differ, an error
+        with less of other noise in it has fewer degrees of freedom (Welch and Satterthwaite), and
+        would be told with a wider interval: several processes would decide less than one. But an
+        interval that holds with more noise holds with less of it too (Anderson 1955).
+        """
         sides = [side for side in (self.numerator, self.denominator) if side]
         if min(map(len, sides)) < 2:
-            return nan, 0.0
+            return []
         widen = dependence if self.reason else lambda side: 1.0
-        shares = [
+        units = [
             (self._variance(side) / len(side) * widen(side), self._degrees(side)) for side in sides
         ]
-        shares += [(2 * effect.sd**2, effect.degrees) for effect in self.effects]
-        total = sum(share for share, _ in shares)
-        doubt = sum(share**2 / degrees for share, degrees in shares)
-        return sqrt(total), total**2 / doubt if doubt > 0 else sum(map(len, sides)) - len(sides)
+        effects = [(2 * effect.sd**2, effect.degrees) for effect in self.effects]
+        errors = [_combined([*units, *effects])]
+        if self.single is not None and sum(share for share, _ in units) < 2 * self.single.sd**2:
+            errors.append(_combined([(2 * self.single.sd**2, self.single.degrees), *effects]))
+        return errors
 
     @property
     def _holds_prior(self) -> bool:
@@ -218,6 +230,13 @@ class Contrast:
             return own
         squares = own * (len(side) - 1) + self.prior.sd**2 * self.prior.degrees
         return squares / self._degrees(side)
+
+
+def _combined(shares: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The standard error and its degrees of freedom, of independent variances with theirs."""
+    total = sum(share for share, _ in shares)
+    doubt = sum(share**2 / degrees for share, degrees in shares)
+    return sqrt(total), total**2 / doubt if doubt > 0 else sum(degrees for _, degrees in shares)
 
 
 def paired_contrast(numerator: Samples, denominator: Samples) -> Contrast:
