@@ -27,8 +27,14 @@ from .data.noise_floor import (
 )
 from .data.noise_floor import DISTURBED as DISTURBED_SPREAD
 from .data.row_groups import Row, problem
-from .formatting import number_text, ratio_bounds_text, rough_percent_text, times_text
-from .words import DISTURBED
+from .formatting import (
+    number_text,
+    ratio_bounds_text,
+    ratio_range_text,
+    rough_percent_text,
+    times_text,
+)
+from .words import DISTURBED, NOT_DECIDED, Word, word_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +44,7 @@ class Ratio:
     `paired`: measured in the same blocks, so drift cancels. `noise_ratio`: what the interval allows
     for because the rows do not show it, 0 if nothing; `noise`: the same in words, such as
     `the 12 % that processes differ on this machine`. `disturbed`: as below, of either row.
+    `tested`: the bounds of two one-sided tests, within those of the interval; None: the same.
     """
 
     value: float
@@ -48,6 +55,15 @@ class Ratio:
     noise_ratio: float = 0.0
     noise: str = ""
     disturbed: bool = False
+    tested: tuple[float, float] | None = None
+
+    @property
+    def word(self) -> Word:
+        """By the margin of what counts as the same. Times of several processes that other work
+        disturbed decide nothing; the interval of a single one allows for that.
+        """
+        decides = bool(self.noise) or not self.disturbed
+        return word_of(*(self.tested or (self.low, self.high))) if decides else NOT_DECIDED
 
     @property
     def clear(self) -> bool:
@@ -65,20 +81,27 @@ class Ratio:
         return f"{known}{self._unpaired}" if known else "no interval"
 
     @property
-    def doubt(self) -> str:
-        """Why it is not clear: `1.05, within the 12 % that processes differ on this machine`.
+    def short(self) -> str:
+        """For cells: `×1.37 (1.10 to 1.70)`."""
+        return f"×{number_text(self.value)}{ratio_range_text(self.low, self.high)}"
 
-        If that explains nothing, the bounds.
+    @property
+    def explained(self) -> str:
+        """`1.02 times (0.99 to 1.04)`, and what keeps it from being decided."""
+        return self.text + self.why_not_decided
+
+    @property
+    def why_not_decided(self) -> str:
+        """`, which allows for the 12 % that processes differ on this machine`; "" if the noise of
+        these samples is all there is, or if it is decided.
         """
-        if not self.noise_ratio or not isfinite(self.low):
-            return f"ratio {self.bounds}" if isfinite(self.low) else self.bounds
-        if abs(log(self.value)) <= log1p(self.noise_ratio):
-            return f"ratio {number_text(self.value)}, within {self.noise}"
-        return f"ratio {self.bounds}, which allows for {self.noise}"
+        if self.word != NOT_DECIDED:
+            return ""
+        return f", which allows for {self.noise}" if self.noise else DISTURBED * self.disturbed
 
     @property
     def beside(self) -> str:
-        """`, while other work disturbed most blocks`, of a clear ratio; others have `doubt`."""
+        """`, while other work disturbed most blocks`, of a clear ratio."""
         return DISTURBED if self.clear and self.disturbed else ""
 
     @property
@@ -164,30 +187,30 @@ def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
     one_process = any(map(of_one_process, rows))
     # Different problems of a run have their turns anyway; one that is there twice was repeated.
     other_run = together is None and not at_once and problem(numerator) == problem(denominator)
-    value, low, high = numerator["latency_ms"] / denominator["latency_ms"], nan, nan
-    if contrast is not None:
-        assumed = noise.between_runs or assumed_spread(ASSUMED_RATIO)
-        interval = (
-            replace(noise, between_runs=assumed)
-            .in_contrast(
-                contrast, one_process=one_process, other_run=other_run, disturbed=is_disturbed
-            )
-            .interval()
-        )
-        value, low, high = interval.value, interval.low, interval.high
     noise_ratio, words = noise.text(
         one_process=one_process, other_run=other_run, disturbed=is_disturbed
     )
-    return Ratio(
-        value=value,
-        low=low,
-        high=high,
+    found = Ratio(
+        value=numerator["latency_ms"] / denominator["latency_ms"],
+        low=nan,
+        high=nan,
         paired=together is not None,
         note=together.reason if together else "not measured in the same blocks",
         noise_ratio=noise_ratio,
         noise=words,
         disturbed=is_disturbed,
     )
+    if contrast is None:
+        return found
+    assumed = noise.between_runs or assumed_spread(ASSUMED_RATIO)
+    contrast = replace(noise, between_runs=assumed).in_contrast(
+        contrast, one_process=one_process, other_run=other_run, disturbed=is_disturbed
+    )
+    interval, tested = contrast.interval(), None
+    if together and not noise_ratio and word_of(interval.low, interval.high) == NOT_DECIDED:
+        test = contrast.interval(one_sided=True)
+        tested = (test.low, test.high)
+    return replace(found, value=interval.value, low=interval.low, high=interval.high, tested=tested)
 
 
 def in_same_blocks(numerator: Samples, denominator: Samples) -> Contrast | None:
