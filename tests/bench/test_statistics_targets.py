@@ -245,15 +245,21 @@ CASES = 4  # of a comparison's table
 STARTS = 5  # of the self-check
 
 
-def compared(seed: int, plan: Plan, effects: str, run_sd: float) -> list:
-    """The verdicts on two stored runs of the same code, on a machine that checked itself before."""
+def compared(
+    seed: int, plan: Plan, effects: str, run_sd: float, truth: float = 1.0, starts: int = STARTS
+) -> list:
+    """The verdicts on two stored runs, the second `truth` times as slow, on a machine that checked
+    itself before, in so many starts.
+    """
     names = [f"{case}" for case in range(CASES)]
     truths = {name: 2.0 + number for number, name in enumerate(names)}
     machine = Machine(seed, truths, effects, run_sd=run_sd)
     check = Plan(processes=5, min_blocks=4, max_blocks=4, precision_ratio=1e-9, budget_s=10.0)
     checks = Machine(seed + SEEDS, {"a": 1.0, "b": 1.0}, effects, run_sd=run_sd)
-    learnt = [checks.run(check) for _ in range(STARTS)]
-    sides = [machine.run(plan) for _ in range(2)]
+    learnt = [checks.run(check) for _ in range(starts)]
+    sides = [machine.run(plan)]
+    machine.truths = {name: one * truth for name, one in truths.items()}
+    sides.append(machine.run(plan))
     planned = {name: case("fused", problem(128 * (1 + place))) for place, name in enumerate(names)}
     pairs = [
         tuple(
@@ -297,6 +303,26 @@ def test_equal_runs_are_told_apart_in_at_most_5_percent(benchmark, plan, effects
     benchmark.extra_info.update(apart=apart, tables=tables)
     assert apart <= MOST_FALSE
     assert tables <= MOST_FALSE
+
+
+@pytest.mark.parametrize("truth", [1.2, 1.5])
+@pytest.mark.parametrize("run_sd", [0.0, 0.04, 0.1])
+def test_more_processes_tell_two_stored_runs_apart_no_less(benchmark, run_sd, truth):
+    """After three self-checks. docs/method.md has these numbers."""
+
+    def share(plan: Plan) -> float:
+        slower = 0
+        for seed in range(SEEDS):
+            found = compared(seed, plan, "normal", run_sd, truth, starts=3)
+            slower += sum(one.low > 1 for one in found)
+        return slower / SEEDS / CASES
+
+    def shares() -> list[float]:
+        return [share(plan) for plan in (ONE, QUICK, STANDARD)]
+
+    one, quick, standard = benchmark.pedantic(shares, rounds=1)
+    benchmark.extra_info.update(one=one, quick=quick, standard=standard)
+    assert standard >= quick - 0.03 >= one - 0.06
 
 
 @pytest.mark.parametrize("effects", [name for name in EFFECTS if name != "none"])
