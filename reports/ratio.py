@@ -45,6 +45,7 @@ class Ratio:
     for because the rows do not show it, 0 if nothing; `noise`: the same in words, such as
     `the 12 % that processes differ on this machine`. `disturbed`: as below, of either row.
     `tested`: the bounds of two one-sided tests, within those of the interval; None: the same.
+    `process`: how far the ratio of one process may be off; None if that is not known, or not all.
     """
 
     value: float
@@ -56,6 +57,7 @@ class Ratio:
     noise: str = ""
     disturbed: bool = False
     tested: tuple[float, float] | None = None
+    process: Spread | None = None
 
     @property
     def word(self) -> Word:
@@ -210,7 +212,14 @@ def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
     if together and not noise_ratio and word_of(interval.low, interval.high) == NOT_DECIDED:
         test = contrast.interval(one_sided=True)
         tested = (test.low, test.high)
-    return replace(found, value=interval.value, low=interval.low, high=interval.high, tested=tested)
+    return replace(
+        found,
+        value=interval.value,
+        low=interval.low,
+        high=interval.high,
+        tested=tested,
+        process=None if other_run else contrast.process,
+    )
 
 
 def in_same_blocks(numerator: Samples, denominator: Samples) -> Contrast | None:
