@@ -60,7 +60,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 class FakePool:
     """Workers that do whatever they are asked, and note it; those that must break do so once, when
-    asked for the `op` in `breaks`. ("silence", a case) sends no samples of it. `call_ms` is what every call takes.
+    asked for the `op` in `breaks`; after ("silence", a case) no samples of it come. `call_ms` is
+    what every call takes.
     """
 
     def __init__(
