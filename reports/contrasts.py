@@ -6,16 +6,14 @@ d_model it is one head.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, log, nan
 from typing import Any
 
-from ..harness.stats.intervals import EQUIVALENCE_CONFIDENCE, ratio_interval
 from .data.row_groups import WIDTHS, Group, Row, axis_text, backends, groups, value_text
 from .formatting import STATUS_WORDS, plural
 from .ratio import Ratio, time_ratio
-from .words import DISTURBED, SAME_RATIO, Word, word_of
 
 WHOLE_STEP = "forward+backward"
 NAMES = {
@@ -24,27 +22,6 @@ NAMES = {
     "scope": {"core": "the core", "layer": "the layer", "block": "the block"},
 }
 ONE_HEAD = axis_text("heads", 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SameTime:
-    """Whether two times are equal within 5 %, and their ratio with the interval that decides it."""
-
-    word: Word
-    ratio: Ratio
-
-    @property
-    def noise_shown(self) -> bool:
-        """Whether the text says that noise is why it is undecided."""
-        return self.word == "undecided" and bool(self.ratio.noise or self.ratio.disturbed)
-
-    @property
-    def text(self) -> str:
-        """`1.02 times (0.99 to 1.04)`; why not, if it is undecided because of noise."""
-        if not self.noise_shown:
-            return self.ratio.text
-        noise = self.ratio.noise
-        return self.ratio.text + (f", which allows for {noise}" if noise else DISTURBED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +42,7 @@ class Contrast:
 
     @cached_property
     def time(self) -> Ratio | None:
-        """None if either has no latency."""
+        """Its word is that of an equivalence test; None if either has no latency."""
         return time_ratio(self.row, self.base)
 
     @property
@@ -90,28 +67,6 @@ class Contrast:
     def is_known(self) -> bool:
         """It has a time or bytes."""
         return self.time is not None or isfinite(self.peak_bytes)
-
-    @cached_property
-    def same_time(self) -> SameTime | None:
-        """By an equivalence test; None without a ratio.
-
-        If the two were not measured in the same blocks of several processes, the interval of their
-        ratio is used, which is stricter. Times of several processes that other work disturbed
-        decide nothing; the interval of a single one allows for that.
-        """
-        ratio = self.time
-        if ratio is None:
-            return None
-        low, high, edge = ratio.low, ratio.high, 1 + SAME_RATIO
-        straddles = low < edge < high or low < 1 / edge < high
-        # The test's interval lies within the ratio's; it is slow: only if that is undecided.
-        if ratio.paired and not ratio.noise_ratio and straddles:
-            blocks = self.row["block_ms"], self.base["block_ms"]
-            found = ratio_interval(*blocks, EQUIVALENCE_CONFIDENCE)
-            low, high = found.low, found.high
-        decides = bool(ratio.noise) or not ratio.disturbed
-        word: Word = word_of(low, high) if decides else "undecided"
-        return SameTime(word=word, ratio=replace(ratio, low=low, high=high))
 
     @property
     def missing(self) -> str:

@@ -6,7 +6,7 @@ interval includes what the samples were not measured over (`Noise`): processes, 
 has a single one, and runs, if the two were measured at different times.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import exp, expm1, hypot, isfinite, log, log1p, nan
 
@@ -27,8 +27,23 @@ from .data.noise_floor import (
 )
 from .data.noise_floor import DISTURBED as DISTURBED_SPREAD
 from .data.row_groups import Row, problem
-from .formatting import number_text, ratio_bounds_text, rough_percent_text, times_text
-from .words import DISTURBED
+from .formatting import (
+    number_text,
+    ratio_bounds_text,
+    ratio_range_text,
+    rough_percent_text,
+    times_text,
+)
+from .words import BY_PROCESSOR_TIME, DISTURBED, NOT_DECIDED, Word, word_of
+
+PROCESSOR_TIMES = ("processor_ms", "thread_ms")
+"""Of all threads, and of the one that makes the call. If work is spread over threads the latency of
+a quiet machine is proportional to both; a ratio is decided by what they agree on.
+"""
+PROCESSOR_TIME = assumed_spread(0.3)
+"""How far the ratio of two processor times may be from that of the latencies on a quiet machine: 95
+% of 480 pairs of cases, beside four kinds of other work, were within it (docs/method.md).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +53,8 @@ class Ratio:
     `paired`: measured in the same blocks, so drift cancels. `noise_ratio`: what the interval allows
     for because the rows do not show it, 0 if nothing; `noise`: the same in words, such as
     `the 12 % that processes differ on this machine`. `disturbed`: as below, of either row.
+    `tested`: the bounds of two one-sided tests, within those of the interval; None: the same.
+    `by_processor_time`: of calls, because other work disturbed their time by the clock.
     """
 
     value: float
@@ -48,6 +65,16 @@ class Ratio:
     noise_ratio: float = 0.0
     noise: str = ""
     disturbed: bool = False
+    tested: tuple[float, float] | None = None
+    by_processor_time: bool = False
+
+    @property
+    def word(self) -> Word:
+        """By the margin of what counts as the same. Times of several processes that other work
+        disturbed decide nothing; the interval of a single one allows for that.
+        """
+        decides = bool(self.noise) or not self.disturbed
+        return word_of(*(self.tested or (self.low, self.high))) if decides else NOT_DECIDED
 
     @property
     def clear(self) -> bool:
@@ -56,34 +83,45 @@ class Ratio:
 
     @property
     def text(self) -> str:
-        return times_text(self.value, self.low, self.high) + self._unpaired
+        return times_text(self.value, self.low, self.high) + self._how
 
     @property
     def bounds(self) -> str:
         """`2.05 to 2.16, unpaired`, or `no interval`."""
         known = ratio_bounds_text(self.low, self.high)
-        return f"{known}{self._unpaired}" if known else "no interval"
+        return f"{known}{self._how}" if known else "no interval"
 
     @property
-    def doubt(self) -> str:
-        """Why it is not clear: `1.05, within the 12 % that processes differ on this machine`.
+    def short(self) -> str:
+        """For cells: `×1.37 (1.10 to 1.70)`."""
+        how = f" {BY_PROCESSOR_TIME}" if self.by_processor_time else ""
+        return f"×{number_text(self.value)}{ratio_range_text(self.low, self.high)}{how}"
 
-        If that explains nothing, the bounds.
+    @property
+    def explained(self) -> str:
+        """`1.02 times (0.99 to 1.04)`, and what keeps it from being decided."""
+        return self.text + self.why_not_decided
+
+    @property
+    def why_not_decided(self) -> str:
+        """`, which allows for the 12 % that processes differ on this machine`; "" if the noise of
+        these samples is all there is, or if it is decided.
         """
-        if not self.noise_ratio or not isfinite(self.low):
-            return f"ratio {self.bounds}" if isfinite(self.low) else self.bounds
-        if abs(log(self.value)) <= log1p(self.noise_ratio):
-            return f"ratio {number_text(self.value)}, within {self.noise}"
-        return f"ratio {self.bounds}, which allows for {self.noise}"
+        if self.word != NOT_DECIDED:
+            return ""
+        return f", which allows for {self.noise}" if self.noise else DISTURBED * self.disturbed
 
     @property
     def beside(self) -> str:
-        """`, while other work disturbed most blocks`, of a clear ratio; others have `doubt`."""
+        """`, while other work disturbed most blocks` or `, by processor time`, of a clear ratio."""
+        if self.clear and self.by_processor_time:
+            return f", {BY_PROCESSOR_TIME}"
         return DISTURBED if self.clear and self.disturbed else ""
 
     @property
-    def _unpaired(self) -> str:
-        return "" if self.paired else ", unpaired"
+    def _how(self) -> str:
+        how = f", {BY_PROCESSOR_TIME}" if self.by_processor_time else ""
+        return how + ("" if self.paired else ", unpaired")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,43 +189,81 @@ def noise_of(row: Row) -> Noise:
 
 
 def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
-    """None if either has no latency. Where nobody knows how much runs differ, it is assumed."""
+    """None if either has no latency. Where nobody knows how much runs differ, it is assumed.
+
+    By processor time, if other work disturbed most blocks of one and both rows have it.
+    """
     if numerator.get("latency_ms") is None or denominator.get("latency_ms") is None:
         return None
     rows = (numerator, denominator)
+    is_disturbed = disturbed(*rows)
+    ways = [[processor_samples(row, name) for row in rows] for name in PROCESSOR_TIMES]
+    if is_disturbed and all(any(map(any, samples)) for way in ways for samples in way):
+        found = [_ratio_of(rows, way, by_processor_time=True) for way in ways]
+        if all(isfinite(one.low) for one in found):
+            nearest = min(found, key=lambda one: abs(log(one.value)))
+            low, high = min(one.low for one in found), max(one.high for one in found)
+            return replace(nearest, low=low, high=high)
+    samples = [row.get("block_ms") or () for row in rows]
+    return _ratio_of(rows, samples, is_disturbed=is_disturbed)
+
+
+def _ratio_of(
+    rows: tuple[Row, Row],
+    samples: Sequence[Samples],
+    *,
+    is_disturbed: bool = False,
+    by_processor_time: bool = False,
+) -> Ratio:
+    """By samples that stand for the rows."""
+    numerator, denominator = rows
     at_once = numerator.get("session") is not None and (
         numerator["session"] == denominator.get("session")
     )
-    noise, is_disturbed = noise_of(numerator), disturbed(*rows)
-    together = in_same_blocks(numerator["block_ms"], denominator["block_ms"]) if at_once else None
-    contrast = together or _unpaired(*rows)
+    noise = noise_of(numerator)
+    together = in_same_blocks(*samples) if at_once else None
+    contrast = together or _unpaired(*samples)
     one_process = any(map(of_one_process, rows))
     # Different problems of a run have their turns anyway; one that is there twice was repeated.
     other_run = together is None and not at_once and problem(numerator) == problem(denominator)
-    value, low, high = numerator["latency_ms"] / denominator["latency_ms"], nan, nan
-    if contrast is not None:
-        assumed = noise.between_runs or assumed_spread(ASSUMED_RATIO)
-        interval = (
-            replace(noise, between_runs=assumed)
-            .in_contrast(
-                contrast, one_process=one_process, other_run=other_run, disturbed=is_disturbed
-            )
-            .interval()
-        )
-        value, low, high = interval.value, interval.low, interval.high
     noise_ratio, words = noise.text(
         one_process=one_process, other_run=other_run, disturbed=is_disturbed
     )
-    return Ratio(
-        value=value,
-        low=low,
-        high=high,
+    if by_processor_time:
+        noise_ratio = expm1(hypot(log1p(noise_ratio), log1p(PROCESSOR_TIME.ratio)))
+        words = f"the {rough_percent_text(noise_ratio)} by which processor time may mislead"
+    found = Ratio(
+        value=numerator["latency_ms"] / denominator["latency_ms"],
+        low=nan,
+        high=nan,
         paired=together is not None,
         note=together.reason if together else "not measured in the same blocks",
         noise_ratio=noise_ratio,
         noise=words,
         disturbed=is_disturbed,
+        by_processor_time=by_processor_time,
     )
+    if contrast is None:
+        return found
+    assumed = noise.between_runs or assumed_spread(ASSUMED_RATIO)
+    contrast = replace(noise, between_runs=assumed).in_contrast(
+        contrast, one_process=one_process, other_run=other_run, disturbed=is_disturbed
+    )
+    if by_processor_time:
+        contrast = contrast.with_effect(PROCESSOR_TIME)
+    interval, tested = contrast.interval(), None
+    if together and not noise_ratio and word_of(interval.low, interval.high) == NOT_DECIDED:
+        test = contrast.interval(one_sided=True)
+        tested = (test.low, test.high)
+    return replace(found, value=interval.value, low=interval.low, high=interval.high, tested=tested)
+
+
+def processor_samples(row: Row, name: str) -> Samples:
+    """Processor times of calls by one of PROCESSOR_TIMES, [process][block], one a block or none."""
+    conditions = row.get("conditions") or ()
+    return [
+        [[block[name]] if block.get(name) else [] for block in process] for process in conditions
+    ]
 
 
 def in_same_blocks(numerator: Samples, denominator: Samples) -> Contrast | None:
@@ -198,10 +274,10 @@ def in_same_blocks(numerator: Samples, denominator: Samples) -> Contrast | None:
         return None
 
 
-def _unpaired(numerator: Row, denominator: Row) -> Contrast | None:
+def _unpaired(numerator: Samples, denominator: Samples) -> Contrast | None:
     try:
-        return unpaired_contrast(numerator["block_ms"], denominator["block_ms"])
-    except (KeyError, TypeError, ValueError):
+        return unpaired_contrast(numerator, denominator)
+    except ValueError:
         return None  # rows without samples
 
 

@@ -86,7 +86,7 @@ class GateOptions:
         GATE,
     )
     fail_on_undecided: bool = switch(
-        "--fail-on-undecided", "With --gate: exit 3 also if a case is undecided.", GATE
+        "--fail-on-undecided", "With --gate: exit 3 also if a case is not decided.", GATE
     )
 
 
@@ -97,7 +97,7 @@ def compare(
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Compare two runs, two environments of a run (RUN@old RUN@new), or its backends: faster,
-    slower, same or undecided, per case.
+    slower, same or not decided, per case.
 
     Exit code 3 where --gate finds a regression, 6 where it decided nothing, 4 where the devices
     differ.

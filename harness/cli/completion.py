@@ -11,8 +11,8 @@ import typer
 
 from ...impls.problem import AXES
 from ..cases.case import VALUE_ALIASES
+from ..rows.plans import PLANS
 
-PLANS = ("quick", "standard", "rigorous")
 DEVICES = ("auto", "cpu", "cuda")
 
 

@@ -53,8 +53,10 @@ def start_worker(
     wake_fd: int | None = None,
     *,
     allow_import: bool = False,
+    wait: bool = True,
 ) -> WorkerProcess:
-    """A worker that is ready. `allow_import`: of modules in the current folder.
+    """A worker that is ready, unless the caller does not `wait`. `allow_import`: of modules in the
+    current folder.
 
     Raises WorkerFailure and Interrupted.
     """
@@ -62,7 +64,8 @@ def start_worker(
     worker = WorkerProcess(
         PROGRAM, *arguments, python=python, wake_fd=wake_fd, events=events.WORKER
     )
-    worker.wait_ready()
+    if wait:
+        worker.wait_ready()
     return worker
 
 

@@ -16,6 +16,7 @@ from .worker_pool import RunConfig
 REFUSED = Expected(about_s=0.01, most_s=1.0)
 STUDY_S = 0.5
 START_S = 3.0  # of a worker
+START_AHEAD_S = 1.0  # of one that starts while the first checks its cases
 NEAR_WALL, MOST_TRIALS = 5, 14  # trials near the longest N that fits
 
 
@@ -59,10 +60,10 @@ def forecast(
                     too_long[one.id] = call_s
     cases = any(isinstance(one, Case) for one in planned)
     apart = any(not isinstance(one, Case) for one in planned)
-    starts = (config.plan.processes - 1 if cases else 0) + (1 if apart and cases else 0)
+    ahead_s = START_AHEAD_S * (config.plan.processes - 1) if cases else 0.0
     return Forecast(
         expected=expected,
-        start_s=starts * START_S,
+        start_s=ahead_s + (START_S if apart and cases else 0.0),
         too_long=tuple(too_long),
         longest_call_s=max(too_long.values(), default=0.0),
         timeout_s=config.timeout_s,

@@ -34,13 +34,14 @@ class Sampling:
     """The samples of one case, [process][block] of each quantity of the clock.
 
     `stop` is set once there are enough. `stationary`: of each warm-up, as `stats.stationary`.
-    `call_ms`: how long a call took last, in the warm-up or the latest block.
+    `call_ms`: how long a call took last, in the warm-up or the latest block. `spent_s`: the time of
+    its calls, by process.
     """
 
     quantities: dict[str, list[list[Any]]] = field(default_factory=dict)
     stationary: list[bool | None] = field(default_factory=list)
     call_ms: float = 0.0
-    spent_s: float = 0.0
+    spent_s: dict[int, float] = field(default_factory=dict)
     stop: Stop | None = None
     pair_half_width_ratio: float | None = None
 
@@ -60,7 +61,7 @@ class Sampling:
         work_ms = block["conditions"].get("thread_ms")
         if work_ms is not None and contended(block["conditions"]):
             self.call_ms = max(work_ms, self.call_ms * LEAST_WORK)
-        self.spent_s += spent_s
+        self.spent_s[process] = self.spent_s.get(process, 0.0) + spent_s
 
     def blocks(self, process: int) -> int:
         return len(self.block_ms[process]) if process < len(self.block_ms) else 0
@@ -157,12 +158,10 @@ class Sampler:
         self._stop_spent()
         live = self._live()
         processes = range(self.plan.processes)
-        if live and all(
-            self.samplings[n].blocks(p) >= self.target for n in live for p in processes
-        ):
+        if live and not any(self._wants(name, one) for name in live for one in processes):
             self._look(live)
             live = self._live()
-        return [name for name in live if self.samplings[name].blocks(process) < self.target]
+        return [name for name in live if self._wants(name, process)]
 
     def calls(self, names: Iterable[str], device: str) -> dict[str, int]:
         """How many calls each case makes in the next block, from how long they took last.
@@ -198,15 +197,28 @@ class Sampler:
     def _live(self) -> list[str]:
         return [name for name, sampling in self.samplings.items() if sampling.stop is None]
 
+    def _wants(self, name: str, process: int) -> bool:
+        """Whether a case needs another block of a process before the next look.
+
+        Processes come before blocks: one that has used its share of the time leaves the rest to the
+        others, as soon as it has a block.
+        """
+        sampling = self.samplings[name]
+        blocks = sampling.blocks(process)
+        share_s = self.plan.budget_s / self.plan.processes
+        fewest = 1 if self.plan.processes > 1 else self.fewest_units
+        spent = sampling.spent_s.get(process, 0.0) >= share_s and blocks >= fewest
+        return blocks < self.target and not spent
+
     def _stop_spent(self) -> None:
         for sampling in self.samplings.values():
             units = sampling.processes if self.plan.processes > 1 else sampling.blocks(0)
-            spent = sampling.spent_s >= self.plan.budget_s
+            spent = sum(sampling.spent_s.values()) >= self.plan.budget_s
             if sampling.stop is None and spent and units >= self.fewest_units:
                 sampling.stop = "budget"
 
     def _look(self, live: Sequence[str]) -> None:
-        """Every live case has `target` blocks per process: stop the precise, raise `target`."""
+        """No live case wants a block before this look: stop the precise, raise `target`."""
         wide = self._wide_pairs()
         units = self.plan.processes if self.plan.processes > 1 else self.target
         for name in live:
@@ -215,7 +227,9 @@ class Sampler:
             if precise and name not in wide and units >= self.fewest_units:
                 sampling.stop = "ci"
             elif self.target >= self.plan.max_blocks:
-                sampling.stop = "blocks"
+                processes = range(self.plan.processes)
+                full = all(sampling.blocks(one) >= self.target for one in processes)
+                sampling.stop = "blocks" if full else "budget"
         self.target = min(self.plan.max_blocks, ceil(self.target * 4 / 3))
 
     def _wide_pairs(self) -> set[str]:

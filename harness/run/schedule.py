@@ -8,7 +8,7 @@ from ..cases.case import Case, Group
 from ..rows.record import Record, Status
 from ..scenario import Plan
 from .group import GroupRun, WorkerLost
-from .worker_pool import RunContext
+from .worker_pool import RunContext, Slot
 
 MAX_CASES = 24
 """Of one part of the schedule: a killed run loses at most this many unfinished cases."""
@@ -64,12 +64,17 @@ class Schedule:
             yield from run.unfinished(status, reason)
 
     def _measured(self, runs: list[GroupRun]) -> Iterator[Record]:
+        config, pool = self.context.config, self.context.pool
+        if "latency" in config.measure:
+            pythons = {state.case.python for run in runs for state in run.states.values()}
+            pool.start_ahead(Slot(n, one) for n in range(config.plan.processes) for one in pythons)
         for run in runs:
             yield from self._step(run, run.check)
-        order = Random(self.context.config.seed)
+        pool.wait_started()
+        order = Random(config.seed)
         while runs:
             measured = set()
-            for process in range(self.context.config.plan.processes):
+            for process in range(config.plan.processes):
                 order.shuffle(runs)  # no group always follows the same one
                 for run in runs:
                     if run.needs_blocks(process):

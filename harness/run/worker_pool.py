@@ -1,6 +1,7 @@
 """The workers of a run: started when first needed, kept, replaced after a failure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple, Self
 from ...impls.problem import Problem
 from ..cases.case import id_in
 from ..measure.physical_floor import Device
+from ..measure.warm_up import first_warm_up_s
 from ..probes import measures
 from ..process.idle import wait_until_idle
 from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
@@ -110,6 +112,7 @@ class WorkerPool:
         numbers = (log.stem.rpartition("-")[2] for log in logs.glob("worker-*.log"))
         self.started = max(map(int, filter(str.isdecimal, numbers)), default=0)
         self._workers: dict[Slot, WorkerProcess] = {}
+        self._starting: dict[Slot, WorkerProcess] = {}
         self._last: Slot | None = None
         self._log_failure: str | None = None
 
@@ -117,29 +120,56 @@ class WorkerPool:
         """Take over a worker that was started before the run's configuration was known."""
         self._workers[Slot(0, python)] = self._configure(worker, python)
 
+    def start_ahead(self, slots: Iterable[Slot]) -> None:
+        """Let the workers of these slots start while others work; nothing waits for them."""
+        for slot in slots:
+            if slot not in self._workers and slot not in self._starting:
+                with suppress(WorkerFailure):  # the one that is asked for it will say why
+                    self._starting[slot] = self._start(slot, wait=False)
+
+    def wait_started(self) -> None:
+        """Until no worker is starting, which would disturb what is timed. Raises Interrupted."""
+        for slot in list(self._starting):
+            with suppress(WorkerFailure):  # as above
+                self._worker(slot)
+
     def worker(self, number: int, python: str | None = None) -> WorkerProcess:
         """The worker of a slot, once the worker that was asked before is idle.
 
         Raises WorkerFailure if none can be started.
         """
         slot = Slot(number, python)
+        worker = self._worker(slot)
+        if self._last != slot and self._last in self._workers:
+            wait_until_idle(self._workers[self._last].pid)
+        self._last = slot
+        return worker
+
+    def _worker(self, slot: Slot) -> WorkerProcess:
+        """The worker of a slot, ready and configured. Raises WorkerFailure and Interrupted."""
         if slot not in self._workers:
-            interpreter = None if python is None else self.config.pythons[python]
-            worker = start_worker(
-                self.config.device,
-                interpreter,
-                self.wake_fd,
-                allow_import=self.config.allow_import,
-            )
+            worker = self._starting.pop(slot, None)
+            if worker is None:
+                worker = self._start(slot)
+            else:
+                worker.wait_ready()
             if worker.ready["why"]:
                 worker.kill()
                 reason = f"the {self.config.device} device is gone: {worker.ready['why']}"
                 raise WorkerFailure(Status.UNAVAILABLE, reason)
-            self._workers[slot] = self._configure(worker, python)
-        if self._last != slot and self._last in self._workers:
-            wait_until_idle(self._workers[self._last].pid)
-        self._last = slot
+            self._workers[slot] = self._configure(worker, slot.python)
         return self._workers[slot]
+
+    def _start(self, slot: Slot, *, wait: bool = True) -> WorkerProcess:
+        config = self.config
+        interpreter = None if slot.python is None else config.pythons[slot.python]
+        return start_worker(
+            config.device,
+            interpreter,
+            self.wake_fd,
+            allow_import=config.allow_import,
+            wait=wait,
+        )
 
     def ask(
         self, request: Mapping[str, Any], wanted: str, python: str | None = None
@@ -165,9 +195,12 @@ class WorkerPool:
         return failed.log_tail() if failed else None
 
     def close(self, *, at_once: bool = False) -> None:
+        for worker in self._starting.values():
+            worker.kill()
         for worker in self._workers.values():
             worker.kill() if at_once else worker.close()
             self._note(worker)
+        self._starting.clear()
         self._workers.clear()
 
     @property
@@ -190,7 +223,8 @@ class WorkerPool:
             "budget_bytes": config.budget_bytes,
             "measure": config.measure,
             "warm_heap": config.plan.allocator == "warm_heap",
-            "max_warm_up_s": config.plan.budget_s,
+            "first_warm_up_s": first_warm_up_s(config.plan.processes),
+            "max_warm_up_s": config.plan.budget_s / config.plan.processes,
             "gpu_uuid": config.gpu_uuid,
         }
         try:

@@ -13,7 +13,13 @@ from typing import NamedTuple
 from ...impls.masks.counts import unmasked_pairs
 from ...impls.problem import Problem
 from ..cases.costs import work_flops
-from ..measure.warm_up import CALLS_TO_TELL, WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
+from ..measure.warm_up import (
+    CALLS_TO_TELL,
+    WARM_AGAIN_S,
+    WARM_UP_S,
+    first_warm_up_s,
+    most_warm_up_s,
+)
 from .fields import BLOCK_MS, FEWEST_UNITS, Plan
 
 STEPS = 4  # operations of a call, of which each takes a moment
@@ -78,7 +84,7 @@ def case_s(
     """
 
     def warm_up_s(least_s: float) -> float:
-        most_s = most_warm_up_s(plan.budget_s, least_s)
+        most_s = most_warm_up_s(plan.budget_s / plan.processes, least_s)
         usual_s = most_s if to_the_end else min(CALLS_TO_TELL * call_s, most_s)
         return max(least_s, usual_s, (1 if call_s > WARM_UP_S else 2) * call_s)
 
@@ -86,12 +92,13 @@ def case_s(
     if "latency" in measure:
         block_s = max(BLOCK_MS[device] / 1e3, call_s)
         most = plan.processes * plan.max_blocks
-        fewest = min(FEWEST_UNITS, most)
-        blocks = min(most, max(fewest, ceil(plan.budget_s / block_s)))
-        again = _rounds(plan, ceil(blocks / plan.processes)) - 1 if plan.processes > 1 else 0
-        first_s = warm_up_s(WARM_UP_S) + (COMPILE_AGAIN_S if compiles else 0.0)
-        total += plan.processes * (first_s + again * warm_up_s(WARM_AGAIN_S))
-        total += blocks * block_s
+        blocks = min(most, max(FEWEST_UNITS, ceil(plan.budget_s / block_s)))
+        processes = min(plan.processes, blocks)  # each has one at least, before any has more
+        again = _rounds(plan, ceil(blocks / processes)) - 1 if processes > 1 else 0
+        first_s = warm_up_s(first_warm_up_s(plan.processes)) + (
+            COMPILE_AGAIN_S if compiles else 0.0
+        )
+        total += processes * (first_s + again * warm_up_s(WARM_AGAIN_S)) + blocks * block_s
     if modes:
         window_s = modes * (plan.window_s + call_s)
         total += plan.windows * (window_s + warm_up_s(WARM_AGAIN_S) + call_s)

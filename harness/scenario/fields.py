@@ -31,6 +31,7 @@ from ...impls.discovery.names import (
 from ...impls.discovery.registry import unknown
 from ...impls.problem import AXES
 from ..files.errors import shown, suggestion
+from ..rows.plans import PLANS
 from ..studies import names as study_names
 from ..studies import spellings
 
@@ -224,25 +225,6 @@ class ExtraCase(Strict):
     """Measure this case on this kind of device only."""
 
 
-PLAN_FIELDS = (
-    "processes",
-    "min_blocks",
-    "max_blocks",
-    "precision_ratio",
-    "budget_s",
-    "windows",
-    "window_s",
-)
-PLANS: dict[str, dict[str, int | float]] = {
-    name: dict(zip(PLAN_FIELDS, values, strict=True))
-    for name, values in {
-        "quick": (1, 6, 11, 0.05, 2.0, 1, 2.0),
-        "standard": (5, 2, 6, 0.03, 10.0, 3, 6.0),
-        "rigorous": (10, 3, 15, 0.01, 60.0, 5, 6.0),
-    }.items()
-}
-
-
 # Two units have a useless interval (t = 12.7), so even a spent budget waits for the third.
 FEWEST_UNITS = 3
 BLOCK_MS = {"cpu": 10.0, "cuda": 20.0}
@@ -254,18 +236,19 @@ class Plan(Strict):
 
     like: Literal["quick", "standard", "rigorous"] = "standard"
     """The named plan that gives the other fields."""
-    processes: int = Field(default=5, ge=1, le=64)
+    processes: int = Field(default=10, ge=1, le=64)
     """Worker processes that each measure every case; with one, run-to-run variation is not
     included."""
     min_blocks: int = Field(default=2, ge=1, le=1000)
     """Fewest blocks per process; a block calls every backend in turn."""
-    max_blocks: int = Field(default=6, ge=1, le=1000)
+    max_blocks: int = Field(default=3, ge=1, le=1000)
     """Most blocks per process."""
     precision_ratio: float = Field(default=0.03, gt=0, le=1)
     """Stop once the 95 % intervals of the latency and of its ratios have this half-width: 0.05 is 5
     %."""
     budget_s: float = Field(default=10.0, gt=0, le=86_400)
-    """Stop a case after this many seconds of sampling, precise or not."""
+    """Stop a case after this many seconds of sampling, precise or not; each process has an equal
+    share of them."""
     windows: int = Field(default=3, ge=1, le=100)
     """How often utilization and energy are measured per case; with one there is no interval."""
     window_s: float = Field(default=6.0, ge=0.2, le=600)

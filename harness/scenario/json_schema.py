@@ -5,7 +5,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from ..cases.case import ALIASES
-from .fields import PLANS, Plan
+from ..rows.plans import PLANS
+from .fields import Plan
 from .model_cases import ModelCase
 from .suite_file import MOST_ENTRIES, SuiteEntry
 

@@ -132,8 +132,9 @@ class Contrast:
         """Intervals and p-values include it."""
         return replace(self, effects=(*self.effects, effect))
 
-    def interval(self) -> Interval:
-        """As ratio_interval if paired; else Welch's t (1947).
+    def interval(self, *, one_sided: bool = False) -> Interval:
+        """As ratio_interval if paired; else Welch's t (1947). `one_sided`: each bound alone holds
+        as often as both together do otherwise, which is for tests of equivalence.
 
         Its sides may differ in spread and number; their distributions are taken to have one shape.
         With a `prior`, and too few processes for ranks: the moderated t of Smyth (2004).
@@ -143,10 +144,11 @@ class Contrast:
         errors = self._errors()
         moderated = self._holds_prior and not ranks_reach(units, CONFIDENCE)
         by_units = not (self.denominator or self.effects or self.reason or moderated)
+        level = SINGLE_LEVEL if self.effects else CONFIDENCE
+        level = 1 - 2 * (1 - level) if one_sided else level
         if by_units and errors:
-            low, high = bounds_of(self.numerator, CONFIDENCE, of_processes=True)
+            low, high = bounds_of(self.numerator, level, of_processes=True)
         else:
-            level = SINGLE_LEVEL if self.effects else CONFIDENCE
             reaches = [t_quantile(degrees, (1 + level) / 2) * error for error, degrees in errors]
             reach = min(reaches, default=nan)
             low, high = min(centre, self._mean - reach), max(centre, self._mean + reach)

@@ -29,6 +29,7 @@ class WorkerConfig:
     budget_bytes: int
     measure: tuple[str, ...]
     warm_heap: bool
+    first_warm_up_s: float
     max_warm_up_s: float
     watched: Device
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..data.read import Run
+from ..words import NOT_DECIDED
 from .asked import Asked, Implementation, Inquiry, Phase
 from .choices import Choice, Decision, decide
 from .memory import Longest, MemoryOver, Need
@@ -153,6 +154,6 @@ def advise(inquiry: Inquiry, rows: StoredRows) -> Advice:
 
 
 def close_choices(decision: Decision) -> list[Choice]:
-    """The fastest and those that cannot be told apart from it; empty if it is clear."""
-    undecided = [one for one in decision.ties if one.against and one.against.verdict == "undecided"]
+    """The fastest and those of which it is not decided; empty if it is clear."""
+    undecided = [one for one in decision.ties if one.against and one.against.verdict == NOT_DECIDED]
     return [decision.best, *undecided] if decision.best is not None and undecided else []

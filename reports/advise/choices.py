@@ -10,7 +10,6 @@ from ..comparison.verdict import (
     BETTER_WORSE,
     DEFAULT_MARGIN,
     SAME,
-    UNDECIDED,
     CaseVerdict,
     Rules,
     case_verdicts,
@@ -19,13 +18,14 @@ from ..comparison.verdict import (
 from ..data.noise_floor import process_noise
 from ..data.read import Run
 from ..ratio import of_one_process, ratio_of_intervals
+from ..words import NOT_DECIDED
 from .asked import Asked, Implementation, Inquiry, Phase
 from .stored import StoredRows
 from .times import MISSING, Cell, Times, total
 
 FASTER, SLOWER = BETTER_WORSE["latency"]
 DOUBTS = {"between_runs", "clocks_differ", "throttled", "contended", "many_claims"}
-"""Reasons of a part that leave the whole undecided, however clear its interval is."""
+"""Reasons of a part that leave the whole open, however clear its interval is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +92,13 @@ class Decision:
 
     @property
     def ties(self) -> list[Choice]:
-        """Those that cannot be told apart from the fastest, or differ less than the margin."""
+        """Those that are not decided to be slower than the fastest, or the same."""
         return [one for one in self.choices if one.against and one.against.verdict != SLOWER]
 
     @property
     def word_of_best(self) -> str:
         """What the first one is called: nothing is claimed that is not decided."""
-        undecided = any(one.against and one.against.verdict == UNDECIDED for one in self.ties)
+        undecided = any(one.against and one.against.verdict == NOT_DECIDED for one in self.ties)
         return "fastest seen" if undecided else "fastest"
 
     @property
@@ -192,10 +192,10 @@ def _fitted_part(one: Cell, two: Cell) -> CaseVerdict:
     verdict, reasons = verdict_of(low, high, margin_ratio, "latency"), ["unpaired"]
     slower = two if verdict == SLOWER else one
     if not rules.same_run and between is None:
-        verdict, reasons = UNDECIDED, ["between_runs", *reasons]
+        verdict, reasons = NOT_DECIDED, ["between_runs", *reasons]
     elif verdict in (SLOWER, FASTER) and slower.disturbed:
-        verdict, reasons = UNDECIDED, ["contended", *reasons]
-    elif verdict == UNDECIDED:
+        verdict, reasons = NOT_DECIDED, ["contended", *reasons]
+    elif verdict == NOT_DECIDED:
         reasons = ["interval_wide", *reasons]
     return CaseVerdict(
         metric="latency",
@@ -232,7 +232,7 @@ def _combined(parts: Sequence[CaseVerdict], weights: Sequence[float]) -> CaseVer
     margin_ratio = max(margins, default=DEFAULT_MARGIN["latency"])
     verdict = verdict_of(low, high, margin_ratio, "latency")
     if DOUBTS & set(reasons) and verdict != SAME:
-        verdict = UNDECIDED
+        verdict = NOT_DECIDED
     return CaseVerdict(
         metric="latency",
         verdict=verdict,

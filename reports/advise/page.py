@@ -34,7 +34,10 @@ from .tables import CHOICE, blocks, layer_table, question
 
 KEPT = ("method", "environment", "rows")  # sections of an ordinary report that stay on this page
 WEIGHTS, CACHE = "weights", "keys and values"
-NOTE = "Bands are 95 % intervals of the ratio over all layers; undecided: 1 is within reach."
+NOTE = (
+    "Bands are 95 % intervals of the ratio over all layers; not decided: neither beyond nor within"
+    " the grey band."
+)
 SHOWN_PHASE: Phase = "prefill"  # the picture's: it needs most
 
 
@@ -135,7 +138,7 @@ def _dot_row(group: str, one: Choice, best: str) -> DotRow:
     if one.total_ms is None or against is None:
         missing = best if one.total_ms is not None else one.why_not.replace(";", ":").split(":")[0]
         return DotRow(group=group, label=backend, dot=None, missing=missing)
-    word: Word = "undecided" if against.better else against.word
+    word: Word = "not decided" if against.better else against.word
     dot = Dot.of(against.ratio, against.low, against.high, word)
     return DotRow(group=group, label=backend, dot=dot)
 

@@ -12,6 +12,7 @@ from ..formatting import (
     size_text,
     time_text,
 )
+from ..words import NOT_DECIDED
 from .answer import Advice
 from .asked import Phase
 from .choices import Decision
@@ -31,7 +32,7 @@ NOT_INCLUDED = (
     " the CUDA context, and what the rest of a forward pass takes; in training, also what it keeps"
     " for the backward pass, gradients of weights, and the optimizer's state."
 )
-AS_GOOD_RATIO = 1.1  # to the fastest, of one that cannot be told apart from it
+AS_GOOD_RATIO = 1.1  # to the fastest, of one that is not clearly slower
 
 
 def headline(advice: Advice) -> str:
@@ -68,13 +69,13 @@ def _how_clear(name: str, decision: Decision) -> str:
     for one in decision.choices:
         if one.against is not None:
             found.setdefault(one.against.verdict, []).append(one.implementation.name)
-    slower, undecided = found.get("slower", []), found.get("undecided", [])
+    slower, left = found.get("slower", []), found.get(NOT_DECIDED, [])
     if (best := _name(decision)) != name:  # it is as good as the fastest
-        slower, undecided = [], [best] if name in undecided else []
-    if slower and undecided:
-        return f"faster than {list_text(slower)}; undecided against {list_text(undecided)}"
-    if undecided:
-        return f"undecided: {list_text(undecided)} may be as fast or faster"
+        slower, left = [], [best] if name in left else []
+    if slower and left:
+        return f"faster than {list_text(slower)}; {NOT_DECIDED} against {list_text(left)}"
+    if left:
+        return f"{NOT_DECIDED}: {list_text(left)} may be as fast or faster"
     return f"faster than {list_text(slower)}" if slower else "no other is clearly faster"
 
 

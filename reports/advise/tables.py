@@ -63,7 +63,7 @@ def _verdict(of: tuple[Decision, Choice]) -> str:
     if one.against is None:
         return "" if one.total_ms is None else decision.word_of_best
     # one that is seen to be faster than the fastest is so in part of the layers
-    return "undecided" if one.against.better else one.against.verdict
+    return "not decided" if one.against.better else one.against.verdict
 
 
 def _rates(of: tuple[Decision, Choice]) -> str:

@@ -42,7 +42,7 @@ def score_matrix(run: Measured) -> Iterator[Evidence]:
         text += f" ({group.label})" if group.label else ""
         verdict = exactly(found.quadratic == claimed)
         if not found.exact:
-            verdict = "inconclusive"
+            verdict = "not decided"
             text += ", but no fourth length agrees"
         elif verdict == "supported":
             size = f"{length_text(TEXTBOOK_N**2)} elements, {bytes_text(TEXTBOOK_N**2 * item)}"

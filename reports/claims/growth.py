@@ -50,11 +50,11 @@ def two_regimes(run: Measured) -> Iterator[Evidence]:
 def _regimes(found: Growth, crossing: float) -> ClaimVerdict:
     """Refuted also if N^2 does not show although it should."""
     if not found.describes or found.disturbed:
-        return "inconclusive"
+        return "not decided"
     if found.lengths[-1] >= PAST_CROSSING * crossing and found.exponents[-1].high < 1.5:
         return "refuted"
     if min(found.per_token_ms.low, found.per_pair_ms.low) <= 0 or found.crossover is None:
-        return "inconclusive"
+        return "not decided"
     where = (crossing / SAME_CROSSING, crossing * SAME_CROSSING)
     return by_interval(found.crossover.low, found.crossover.high, where)
 
@@ -123,7 +123,7 @@ def _exponent(found: Growth, *, by_slope: bool) -> Interval:
 def _grows(fit: Growth, found: Interval, claimed: float) -> ClaimVerdict:
     """Inconclusive below the claim: constant cost hides the growth that a longer N may show."""
     if fit.disturbed or found.high < claimed:
-        return "inconclusive"
+        return "not decided"
     return by_interval(
         found.low, found.high, (claimed - EXPONENT_MARGIN, claimed + EXPONENT_MARGIN)
     )

@@ -287,7 +287,7 @@ def share_of_output(run: Measured, bound: float) -> Iterator[Evidence]:
             f"{100 * share:.0f} %{beyond_text(share)} of the layer's time at N = {one.seq_len}"
             f" ({100 * low:.0f} to {100 * high:.0f} %){allows}"
         )
-        yield Evidence(of, "inconclusive" if is_disturbed(one) else above(low, high, bound), text)
+        yield Evidence(of, "not decided" if is_disturbed(one) else above(low, high, bound), text)
 
 
 @claim(
@@ -308,7 +308,7 @@ def cache_saves(run: Measured) -> Iterator[Evidence]:
     for backend, some in timed(found).items():
         yield _time(backend, some)
     for backend, why in complaints(found).items():
-        yield Evidence(backend, "inconclusive", why)
+        yield Evidence(backend, "not decided", why)
 
 
 def _flops(some: Sequence[Generated]) -> Evidence:

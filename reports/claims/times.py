@@ -33,7 +33,7 @@ from .verdict import (
 LOOP, FUSED = "naive", "fused"
 HALF = 0.5  # a part of a layer that takes more of its time is a bottleneck
 GRU_FLOPS = 12  # per token and d²: three gates of two matrices
-SAME_TIME: dict[Word, ClaimVerdict] = {"same": "supported", "undecided": "inconclusive"}
+SAME_TIME: dict[Word, ClaimVerdict] = {"same": "supported", "not decided": "not decided"}
 
 
 def pair(rows: Sequence[Row], axis: str, one: str, other: str) -> tuple[Row, Row] | None:
@@ -57,12 +57,12 @@ def pair(rows: Sequence[Row], axis: str, one: str, other: str) -> tuple[Row, Row
 def time_of_heads(run: Measured) -> Iterator[Evidence]:
     for group, costs in against_one_head(run.rows):
         for cost in costs if share_width(group) else ():
-            if (found := cost.same_time) is not None:
-                text = f"h = {cost.heads} at {group.at}: {found.text}"
+            if (found := cost.time) is not None:
+                text = f"h = {cost.heads} at {group.at}: {found.explained}"
                 verdict = SAME_TIME.get(found.word, "refuted")
                 if disturbed(cost.row, cost.base):
-                    verdict = "inconclusive"
-                    text += "" if found.noise_shown else DISTURBED
+                    verdict = "not decided"
+                    text += "" if found.why_not_decided else DISTURBED
                 yield Evidence(cost.backend, verdict, text)
 
 
@@ -87,7 +87,7 @@ def one_projection(run: Measured) -> Iterator[Evidence]:
         errors = [row.get("error_ratio") for row in both]
         held = studied or [error <= ALLOWED_RATIO for error in errors if error is not None]
         known = bool(studied) or None not in errors
-        equal: ClaimVerdict = exactly(all(held)) if known else "inconclusive"
+        equal: ClaimVerdict = exactly(all(held)) if known else "not decided"
         said = ("yes" if all(held) else "no") if known else "not shown"
         faster = of_ratio("", ratio, above(ratio.low, ratio.high, 1.0), "")
         text = f"loop {ratio.text} at {group.at}{faster.numbers}; equal: {said}"
@@ -170,7 +170,7 @@ def output_share(run: Measured) -> Iterator[Evidence]:
     """
     studied = list(share_of_output(run, HALF))
     yield from studied or _shares(
-        run, lambda share: "refuted" if share.low > HALF else "inconclusive"
+        run, lambda share: "refuted" if share.low > HALF else "not decided"
     )
 
 
@@ -189,7 +189,7 @@ def _shares(run: Measured, judge: Callable[[Ratio], ClaimVerdict]) -> Iterator[E
                 past = layer["work_flops"] > 2 * (layer["work_flops"] - core["work_flops"])
                 text = _share_text(share, group.at)
                 text += "" if past else ", which is not past the crossover"
-                verdict = judge(share) if past else "inconclusive"
+                verdict = judge(share) if past else "not decided"
                 found = of_ratio(backend, share, verdict, text)
                 longest[backend, *rest] = (layer["seq_len"], found)
     yield from (evidence for _, evidence in longest.values())
@@ -255,7 +255,7 @@ def fewer_active(rows: Sequence[Row], one: str, other: str) -> Iterator[Evidence
         ours, theirs = (observed(row, "sm_active") for row in both) if both else (None, None)
         if ours is None or theirs is None:
             continue
-        verdict: ClaimVerdict = "supported" if ours.high < theirs.low else "inconclusive"
+        verdict: ClaimVerdict = "supported" if ours.high < theirs.low else "not decided"
         used, more = (f"{100 * of.value:.0f} %{beyond_text(of.value)}" for of in (ours, theirs))
         yield Evidence(
             f"{other} against {one}",

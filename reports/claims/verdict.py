@@ -8,12 +8,12 @@ from typing import Literal, NamedTuple, get_args
 from ..ratio import Ratio
 from ..words import DISTURBED, SAME_RATIO
 
-ClaimVerdict = Literal["supported", "refuted", "depends", "inconclusive", "not run"]
+ClaimVerdict = Literal["supported", "refuted", "depends", "not decided", "not run"]
 LOOKS: dict[str, Literal["good", "bad", "mixed", "open"]] = {
     "supported": "good",
     "refuted": "bad",
     "depends": "mixed",
-    "inconclusive": "open",
+    "not decided": "open",
 }  # of those that were tested, in the order of sentences
 OPPOSITE: dict[ClaimVerdict, ClaimVerdict] = {"supported": "refuted", "refuted": "supported"}
 EQUAL = (1 / (1 + SAME_RATIO), 1 + SAME_RATIO)  # ratios that count as equal
@@ -35,11 +35,11 @@ def exactly(holds: bool) -> ClaimVerdict:
 def by_interval(low: float, high: float, claimed: tuple[float, float]) -> ClaimVerdict:
     """Supported if the interval lies within the claimed range, refuted if outside.
 
-    Otherwise inconclusive, as with a NaN.
+    Otherwise not decided, as with a NaN.
     """
     if claimed[0] <= low and high <= claimed[1]:
         return "supported"
-    return "refuted" if low > claimed[1] or high < claimed[0] else "inconclusive"
+    return "refuted" if low > claimed[1] or high < claimed[0] else "not decided"
 
 
 def above(low: float, high: float, bound: float) -> ClaimVerdict:
@@ -54,20 +54,20 @@ def below(low: float, high: float, bound: float) -> ClaimVerdict:
 def of_ratio(of: str, ratio: Ratio, verdict: ClaimVerdict, text: str) -> Evidence:
     """A ratio of two times decides nothing while other work disturbs most blocks of one of them."""
     if ratio.disturbed:
-        return Evidence(of, "inconclusive", text + DISTURBED)
+        return Evidence(of, "not decided", text + DISTURBED)
     return Evidence(of, verdict, text)
 
 
 def agreed(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
     """The verdict of tests of a general statement: problems of a backend, backends, rules, runs.
 
-    "depends" if they contradict each other, else "refuted" if one refutes it, else "inconclusive"
+    "depends" if they contradict each other, else "refuted" if one refutes it, else "not decided"
     if one is. Tests that were not run do not count.
     """
     found = {verdict for verdict in verdicts if verdict != "not run"}
     if "depends" in found or {"supported", "refuted"} <= found:
         return "depends"
-    for verdict in ("refuted", "inconclusive", "supported"):
+    for verdict in ("refuted", "not decided", "supported"):
         if verdict in found:
             return verdict
     return "not run"
@@ -76,12 +76,12 @@ def agreed(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
 def jointly(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
     """The verdict of the parts of one claim, which must all hold.
 
-    One that fails refutes it; one that is inconclusive or was not run leaves it inconclusive.
+    One that fails refutes it; one that is not decided or was not run leaves it not decided.
     """
     found = set(verdicts)
     if "refuted" in found or len(found) < 2:
         return "refuted" if "refuted" in found else next(iter(found), "not run")
-    return "depends" if "depends" in found else "inconclusive"
+    return "depends" if "depends" in found else "not decided"
 
 
 def tally(verdicts: Iterable[ClaimVerdict]) -> str:

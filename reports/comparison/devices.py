@@ -74,9 +74,9 @@ class DevicePair:
 
     @property
     def word(self) -> Word:
-        """By the margin; what other work alone could explain is undecided."""
+        """By the margin; what other work alone could explain is not decided."""
         word = word_of(self.ratio.low, self.ratio.high, MARGIN_RATIO)
-        return "undecided" if word == "more" and self.contended else word
+        return "not decided" if word == "more" and self.contended else word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...harness.files.errors import BadInput
-from .verdict import ABSENT, UNDECIDED, CaseVerdict
+from ..words import NOT_DECIDED
+from .verdict import ABSENT, CaseVerdict
 
 Outcome = Literal["passed", "failed", "nothing decided"]
 
@@ -76,7 +77,7 @@ def apply(gate: Gate, verdicts: Iterable[CaseVerdict]) -> GateResult:
                 f"--gate: {metric}: no case has it on both sides; a gate without data would always"
                 " pass"
             )
-    undecided = (one for one in gated if one.verdict == UNDECIDED)
+    undecided = (one for one in gated if one.verdict == NOT_DECIDED)
     return GateResult(
         gate=gate,
         regressions=regressions,
@@ -85,7 +86,7 @@ def apply(gate: Gate, verdicts: Iterable[CaseVerdict]) -> GateResult:
             _idle(metric, some)
             for metric in gate.margins
             if (some := [one for one in every if one.metric == metric])
-            and all(one.verdict == UNDECIDED for one in some)
+            and all(one.verdict == NOT_DECIDED for one in some)
         ),
         absent=tuple(one for one in every if one.verdict == ABSENT),
     )

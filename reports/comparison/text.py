@@ -20,10 +20,11 @@ from ..formatting import (
     plural,
     rough_percent_text,
 )
+from ..words import NOT_DECIDED
 from .case_samples import UNFINISHED, CaseSamples
 from .compare import Comparison
 from .gate import GateResult
-from .verdict import SAME, UNDECIDED, CaseVerdict
+from .verdict import SAME, CaseVerdict
 from .verdict_text import (
     TITLES,
     clipped,
@@ -188,7 +189,7 @@ def _statuses(verdicts: Sequence[CaseVerdict], baseline: str | None) -> Iterator
     absent = Counter(
         base if one.base is None else "new" for one in some if one.base is None or one.new is None
     )
-    differ = sum("status_differs" in one.reasons and one.verdict == UNDECIDED for one in some)
+    differ = sum("status_differs" in one.reasons and one.verdict == NOT_DECIDED for one in some)
     sides = (side for one in some for side in (one.base, one.new) if side is not None)
     counts = {
         "failed in the same way on both sides": sum(one.verdict == SAME for one in some),
@@ -235,7 +236,7 @@ def _gate(result: GateResult) -> str:
     regressions, undecided = result.regressions, result.undecided
     absent = f"; {plural(len(result.absent), 'case')} on one side only" if result.absent else ""
     if result.passed:
-        unsure = f"; {plural(len(undecided), 'comparison')} undecided" if undecided else ""
+        unsure = f"; {plural(len(undecided), 'comparison')} {NOT_DECIDED}" if undecided else ""
         return f"Gate {margins}: passed{unsure}{absent}."
     if result.outcome == "nothing decided":
         idle = "; ".join(
@@ -249,7 +250,7 @@ def _gate(result: GateResult) -> str:
     count = len(regressions)
     rest = max(count, len(undecided)) - MOST_NAMED
     more = f", and {rest} more" if rest > 0 else ""
-    what = plural(count, "regression") if count else f"{len(undecided)} undecided"
+    what = plural(count, "regression") if count else f"{len(undecided)} {NOT_DECIDED}"
     return f"Gate {margins}: failed, {what}: {', '.join(named)}{more}."
 
 

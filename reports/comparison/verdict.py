@@ -20,7 +20,7 @@ from ...harness.stats.contrasts import (
 from ...harness.stats.intervals import CONFIDENCE, Interval
 from ..data.noise_floor import ASSUMED, NoiseFloor, ProcessNoise
 from ..ratio import Noise, in_most, in_same_blocks
-from ..words import Word, word_of
+from ..words import NOT_DECIDED, Word, word_of
 from .case_samples import UNFINISHED, CaseSamples
 
 Metric = Literal["latency", "peak_bytes", "energy_per_call"]
@@ -30,7 +30,7 @@ BETTER_WORSE: dict[str, tuple[str, str]] = {
     "energy_per_call": ("less", "more"),
     "status": ("mended", "broken"),
 }
-SAME, UNDECIDED = "same", "undecided"
+SAME = "same"
 ABSENT = "absent"
 """A case that only one side plans: there is nothing to decide."""
 DEFAULT_MARGIN = {"latency": 0.03, "peak_bytes": 0.0, "energy_per_call": 0.03}
@@ -117,7 +117,7 @@ class CaseVerdict:
     def word(self) -> Word:
         better, worse = BETTER_WORSE[self.metric]
         words: dict[str, Word] = {worse: "more", better: "less", SAME: "same"}
-        return words.get(self.verdict, "undecided")
+        return words.get(self.verdict, NOT_DECIDED)
 
     @property
     def worse(self) -> bool:
@@ -164,7 +164,7 @@ def verdict_of(low: float, high: float, margin_ratio: float, metric: str) -> str
     """Better or worse if the interval lies beyond the margin, same if within it, else undecided."""
     better, worse = BETTER_WORSE[metric]
     word = word_of(low, high, margin_ratio)
-    return {"more": worse, "less": better, "same": SAME}.get(word, UNDECIDED)
+    return {"more": worse, "less": better, "same": SAME}.get(word, NOT_DECIDED)
 
 
 def _verdicts(base: CaseSamples | None, new: CaseSamples | None, rules: Rules) -> list[CaseVerdict]:
@@ -178,7 +178,7 @@ def _verdicts(base: CaseSamples | None, new: CaseSamples | None, rules: Rules) -
     ):
         if metric in base.measured:
             missing = CaseVerdict(
-                metric=metric, base=base, new=new, verdict=UNDECIDED, reasons=("missing",)
+                metric=metric, base=base, new=new, verdict=NOT_DECIDED, reasons=("missing",)
             )
             found.append(judged(base, new, rules) if metric in new.measured else missing)
     return [_inputs_differ(one) for one in found] if _other_inputs(base, new) else found
@@ -192,13 +192,13 @@ def _other_inputs(base: CaseSamples, new: CaseSamples) -> bool:
 def _inputs_differ(found: CaseVerdict) -> CaseVerdict:
     """Undecided, and counted in no mean: the two did not do the same work."""
     reasons = ("inputs_differ", *found.reasons)
-    return replace(found, verdict=UNDECIDED, reasons=reasons, p_value=nan, contrast=None)
+    return replace(found, verdict=NOT_DECIDED, reasons=reasons, p_value=nan, contrast=None)
 
 
 def _status(base: CaseSamples | None, new: CaseSamples | None, rules: Rules) -> CaseVerdict:
     """A case that fails now is worse, whatever its speed was; one not reached is undecided."""
     better, worse = BETTER_WORSE["status"]
-    verdict = UNDECIDED
+    verdict: str = NOT_DECIDED
     reasons: tuple[str, ...] = ("status_differs",)
     if base is None or new is None:
         verdict, reasons = ABSENT, ()
@@ -227,7 +227,7 @@ def _latency(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
         # Of one process each, nothing shows how differently the two were disturbed.
         alike = found.paired and not (rules.own_processes and "one_process" in reasons)
         if disturbed := _disturbances(slow, fast, paired=found.paired, alike=alike):
-            verdict, reasons = UNDECIDED, [*reasons, *disturbed]
+            verdict, reasons = NOT_DECIDED, [*reasons, *disturbed]
     if together is None and rules.same_run:
         reasons.append("unpaired")
     return replace(found, verdict=verdict, reasons=tuple(reasons))
@@ -317,8 +317,8 @@ def _estimated(
     )
     verdict, reasons = verdict_of(interval.low, interval.high, margin_ratio, metric), []
     if unknown:
-        verdict, reasons = UNDECIDED, ["between_runs"]
-    elif verdict == UNDECIDED and not one_process:
+        verdict, reasons = NOT_DECIDED, ["between_runs"]
+    elif verdict == NOT_DECIDED and not one_process:
         reasons.append("interval_wide")
     if one_process:
         reasons.append("one_process")
@@ -360,5 +360,5 @@ def _holm(verdicts: Sequence[CaseVerdict]) -> list[CaseVerdict]:
             one = checked[place]
             if (one.worse or one.better) and p_value > ALPHA and len(places) > 1:
                 reasons = (*one.reasons, "many_claims")
-                checked[place] = replace(one, verdict=UNDECIDED, reasons=reasons)
+                checked[place] = replace(one, verdict=NOT_DECIDED, reasons=reasons)
     return checked

@@ -20,13 +20,13 @@ from ..formatting import (
     times_text,
 )
 from ..quantity import Cell, Number
+from ..words import NOT_DECIDED
 from .case_samples import CaseSamples
 from .verdict import (
     BETTER_WORSE,
     DEFAULT_MARGIN,
     MOST_RAISED_RATIO,
     SAME,
-    UNDECIDED,
     CaseVerdict,
     Rules,
 )
@@ -42,7 +42,7 @@ TITLES = {
 
 
 class Reason(NamedTuple):
-    """Why a verdict is undecided, or what limits another one.
+    """Why a verdict is not decided, or what limits another one.
 
     `hint`: what would decide it. `idle`, `decides`: the same in short, of a gate that decided
     nothing.
@@ -125,15 +125,15 @@ def worth_a_line(found: CaseVerdict) -> bool:
 
 
 def severity(found: CaseVerdict) -> tuple[int, float]:
-    """A sort key: worse, undecided, better, same; within each the largest change first."""
-    rank = 0 if found.worse else 1 if found.verdict == UNDECIDED else 2 if found.better else 3
+    """A sort key: worse, not decided, better, same; within each the largest change first."""
+    rank = 0 if found.worse else 1 if found.verdict == NOT_DECIDED else 2 if found.better else 3
     return rank, -abs(log(found.ratio)) if isfinite(found.ratio) and found.ratio > 0 else -inf
 
 
 def verdict_text(found: CaseVerdict) -> str:
-    """With the reasons if it is undecided; reasons of other verdicts go into sentences."""
+    """With the reasons if it is not decided; reasons of other verdicts go into sentences."""
     reasons = (
-        f": {', '.join(found.reasons)}" if found.verdict == UNDECIDED and found.reasons else ""
+        f": {', '.join(found.reasons)}" if found.verdict == NOT_DECIDED and found.reasons else ""
     )
     return found.verdict + reasons
 
@@ -196,10 +196,10 @@ def verdict_table(
 
 
 def counts_text(verdicts: Sequence[CaseVerdict]) -> str:
-    """`slower in 1, faster in 0, same in 4 and undecided in 1 of 6 cases`; all of one metric."""
+    """`slower in 1, faster in 0, same in 4 and not decided in 1 of 6 cases`; all of one metric."""
     better, worse = BETTER_WORSE[verdicts[0].metric]
     counts = Counter(one.verdict for one in verdicts)
-    texts = [f"{verdict} in {counts[verdict]}" for verdict in (worse, better, SAME, UNDECIDED)]
+    texts = [f"{verdict} in {counts[verdict]}" for verdict in (worse, better, SAME, NOT_DECIDED)]
     return f"{list_text(texts)} of {plural(len(verdicts), 'case')}"
 
 
@@ -226,18 +226,18 @@ def ended_lines(
 
 
 def doubt_lines(verdicts: Iterable[CaseVerdict], rules: Rules) -> Iterator[str]:
-    """Reasons for undecided verdicts with what would help, and reasons that limit the others."""
-    counts: dict[str, Counter[str]] = {"Undecided": Counter(), "Decided": Counter()}
+    """Reasons for what is not decided with what would help, and reasons that limit the others."""
+    counts: dict[str, Counter[str]] = {"Not decided": Counter(), "Decided": Counter()}
     for one in verdicts:
         if one.metric != "status":
-            counts["Undecided" if one.verdict == UNDECIDED else "Decided"].update(one.reasons)
+            counts["Not decided" if one.verdict == NOT_DECIDED else "Decided"].update(one.reasons)
     for what, reasons in counts.items():
         for reason, count in reasons.most_common():
             if reason != "environment_differs":
                 text, hint, *_ = REASONS[reason]
                 if reason == "one_process":
                     text = f"one process: the interval allows for {rules.noise.process.text}"
-                hint = f"; {hint}" if hint and what == "Undecided" else ""
+                hint = f"; {hint}" if hint and what == "Not decided" else ""
                 yield f"{what} in {count}, {reason}: {text}{hint}."
 
 

@@ -155,7 +155,7 @@ def _row(
         parts.append(rect(low, y - 4.5, max(high - low, 1.0), 9, f"ci f-{number}"))
     parts.append(mark(look, axis.x(dot.ratio), y, 4.2, f"f-{number}", title))
     parts.append(text(value, y + 4.5, _value(row), "num", "end"))
-    parts.append(text(value + 8, y + 4.5, dot.word, f"wd {dot.word}"))
+    parts.append(text(value + 8, y + 4.5, dot.word, f"wd {dot.word.replace(' ', '-')}"))
     return "".join(parts)
 
 

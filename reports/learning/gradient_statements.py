@@ -59,7 +59,7 @@ def gradient_over_distance(run: Measured) -> Iterator[Evidence]:
             text += f" {percent_text(right.value)} of the answers are right"
             found = _faded(f"{trained.model}, trained", trained.model, after, text)
             learnt = right.low >= LEARNT_SHARE
-            yield found if learnt else found._replace(verdict="inconclusive")
+            yield found if learnt else found._replace(verdict="not decided")
 
 
 def _faded(of: str, model: str, fade: Interval, where: str) -> Evidence:
@@ -81,7 +81,7 @@ def path_length(run: Measured) -> Iterator[Evidence]:
         found = sorted((n, steps) for n, steps in counted if steps is not None)
         if len(found) > 2:
             growth = _growth(found)
-            verdict = "inconclusive" if growth == OPEN else exactly(growth == claimed)
+            verdict = "not decided" if growth == OPEN else exactly(growth == claimed)
             lengths, steps = (list_text([str(n) for n in of]) for of in zip(*found, strict=True))
             text = f"{growth}: {steps} operations from the first to the last of {lengths} tokens"
             yield Evidence(model, verdict, text)

@@ -117,7 +117,7 @@ def _change(
 def similar_patterns(count: HeadCount) -> Found:
     shares = [share for one in count.trainings if (share := _twins(one)) is not None]
     found = over_seeds(shares)
-    verdict: ClaimVerdict = "inconclusive"
+    verdict: ClaimVerdict = "not decided"
     if isfinite(found.low) and (all(shares) or not any(shares)):
         verdict = "supported" if all(shares) else "refuted"
     text = (
@@ -251,7 +251,7 @@ def _all_worse(standings: set[Standing], yes: ClaimVerdict, no: ClaimVerdict) ->
     """`no` if one is as good as the best."""
     if standings & {"best", "equal"}:
         return no
-    return yes if standings == {"worse"} else "inconclusive"
+    return yes if standings == {"worse"} else "not decided"
 
 
 @on_tasks(
@@ -293,7 +293,7 @@ def noise(result: TaskResult) -> Found | None:
     )
     if not (gap.low >= -MARGIN_RATIO and gap.high <= MARGIN_RATIO):
         text += ", but they may differ without it"
-        return Found(gap, text, verdict="inconclusive")
+        return Found(gap, text, verdict="not decided")
     saved = one.more(many, "points_lost")
     return Found(saved, f"{text}, {bounded(saved)} fewer")
 

@@ -16,7 +16,7 @@ from ...harness.stats.intervals import Interval, latency_interval, mean_interval
 
 MARGIN_RATIO = 0.02  # of answers: accuracies this close count as equal
 LOCAL_SHARE = 0.5  # of the weight, from which a head is called a previous-token or induction head
-Standing = Literal["best", "equal", "worse", "undecided"]
+Standing = Literal["best", "equal", "worse", "not decided"]
 ASKS = {
     "majority": "which bit is the most frequent of the last five",
     "recall": "which value a key was given with",
@@ -100,7 +100,7 @@ class HeadCount(Trainings[TrainedHeads]):
 
     task: str
     heads: int
-    standing: Standing = "undecided"
+    standing: Standing = "not decided"
     is_worth: bool = False
 
     @property
@@ -217,7 +217,7 @@ def _standing(one: HeadCount, best: HeadCount) -> Standing:
     behind = best.more(one)
     if behind.high <= MARGIN_RATIO and isfinite(behind.low):
         return "equal"
-    return "worse" if behind.low > MARGIN_RATIO else "undecided"
+    return "worse" if behind.low > MARGIN_RATIO else "not decided"
 
 
 # ---- gradients -----------------------------------------------------------------------------------

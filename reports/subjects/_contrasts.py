@@ -18,7 +18,7 @@ from ..data.row_groups import (
 from ..elements import Card, Dot, DotPlot, DotRow, Table, table_of
 from ..formatting import STATUS_WORDS, capital, list_text, number_text, plural
 from ..quantity import Cell, Number, Quantity
-from ..words import SAME_RATIO, Word, word_of
+from ..words import NOT_DECIDED, SAME_RATIO, Word, word_of
 
 MOST_NAMES = 4
 MOST_PLACES = 2  # of a sentence
@@ -33,8 +33,8 @@ def how_compared(base: str) -> str:
         f"Every ratio is to {base}, for the same backend on the otherwise equal problem. Times are"
         " paired block by block if both were measured in the same blocks (contrast), else marked"
         " as unpaired. One word says what an equivalence test decides: same within"
-        f" {100 * SAME_RATIO:g} %, more, less, or undecided: times that cannot be told apart are"
-        " not necessarily equal. Bytes, FLOPs and exponentials are counted."
+        f" {100 * SAME_RATIO:g} %, more, less, or {NOT_DECIDED}, which does not mean equal. Bytes,"
+        " FLOPs and exponentials are counted."
     )
 
 
@@ -138,7 +138,7 @@ def card(title: str, picked: Picked, *, left: int, run: str) -> Card:
     notes = (
         "Times are paired block by block." if paired else "Some times are unpaired.",
         f"Grey: ±\u00a0{100 * SAME_RATIO:g}\u00a0%, “same”.",
-        why_undecided(every),
+        why_not_decided(every),
         f"{is_more} below." if left else "",
     )
     return Card(
@@ -174,9 +174,9 @@ def sentence(some: Sequence[Contrast]) -> str:
         parts.append(f"Peak memory: {list_text(texts, MOST_NAMES + 1)}.")
     by_word: dict[Word, list[tuple[float, str]]] = {}
     for one in some:
-        if (found := one.same_time) is not None:
-            by_word.setdefault(found.word, []).append((found.ratio.value, one.backend))
-    order: tuple[Word, ...] = ("more", "less", "same", "undecided")
+        if one.time is not None:
+            by_word.setdefault(one.time.word, []).append((one.time.value, one.backend))
+    order: tuple[Word, ...] = ("more", "less", "same", NOT_DECIDED)
     clauses = [_clause(word, by_word[word], len(some)) for word in order if word in by_word]
     parts += [f"Time: {', '.join(clauses)}."] if clauses else []
     missing = dict.fromkeys(one.missing for one in some if one.missing)
@@ -197,14 +197,13 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 10 else number_text(ratio)
 
 
-def why_undecided(some: Sequence[Contrast]) -> str:
-    """`Undecided: the interval allows for ...`; "" if nothing is."""
-    same = [one.same_time for one in some if one.same_time is not None]
-    undecided = [one.ratio for one in same if one.word == "undecided"]
-    noises = sorted({ratio.noise for ratio in undecided if ratio.noise})
-    parts = [f"Undecided: the interval allows for {list_text(noises)}."] if noises else []
-    if any(ratio.disturbed and not ratio.noise for ratio in undecided):
-        parts.append("Undecided: other work disturbed most blocks.")
+def why_not_decided(some: Sequence[Contrast]) -> str:
+    """`Not decided: the interval allows for ...`; "" if all is."""
+    ratios = [one.time for one in some if one.time and one.time.word == NOT_DECIDED]
+    noises = sorted({ratio.noise for ratio in ratios if ratio.noise})
+    parts = [f"Not decided: the interval allows for {list_text(noises)}."] if noises else []
+    if any(ratio.disturbed and not ratio.noise for ratio in ratios):
+        parts.append("Not decided: other work disturbed most blocks.")
     return " ".join(parts)
 
 
@@ -244,10 +243,8 @@ def _counted(ratio: float) -> Dot | None:
 
 
 def _timed(one: Contrast) -> Dot | None:
-    found = one.same_time
-    if found is None:
-        return None
-    return Dot.of(found.ratio.value, found.ratio.low, found.ratio.high, found.word)
+    found = one.time
+    return None if found is None else Dot.of(found.value, found.low, found.high, found.word)
 
 
 def _dot_plot(picked: Picked) -> DotPlot:
@@ -301,11 +298,11 @@ def table(title: str, axis: str, shown: Sequence[Line], *, folded: bool) -> Tabl
         return Quantity(row["latency_ms"], "ms") if known else STATUS_WORDS[row["status"]]
 
     def ratio(line: Line) -> Cell:
-        found = line[2].same_time if line[2] else None
-        return Number(found.ratio.text) if found else ""
+        found = line[2].time if line[2] else None
+        return Number(found.text) if found else ""
 
     def word(line: Line) -> str:
-        found = line[2].same_time if line[2] else None
+        found = line[2].time if line[2] else None
         return found.word if found else line[2].missing if line[2] else ""
 
     def counted(line: Line, column: str) -> Cell:

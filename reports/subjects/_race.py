@@ -1,4 +1,4 @@
-"""Which exact backend is fastest on one problem, and whether that is more than noise."""
+"""Which exact backend is fastest on one problem, and whether that is decided."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,9 +8,8 @@ from ..data.exactness import exactness_note, is_exact
 from ..data.row_groups import Group, Row
 from ..formatting import capital, list_text, number_text, time_text
 from ..ratio import Ratio, time_ratio
+from ..words import NOT_DECIDED
 from ._over import n_text
-
-MOST_NAMES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,22 +25,31 @@ class Race:
     inexact: list[Row]
 
     @property
-    def tied(self) -> list[Row]:
-        """The fastest, and the others that are not clearly slower; empty without a tie."""
-        pairs = zip(self.ranking[1:], self.margins, strict=True)
-        others = [row for row, margin in pairs if not margin.clear]
-        return [self.ranking[0], *others] if others else []
+    def pairs(self) -> list[tuple[Row, Ratio]]:
+        """The others, with their margins."""
+        return list(zip(self.ranking[1:], self.margins, strict=True))
+
+    @property
+    def close(self) -> list[tuple[Row, Ratio]]:
+        """Those that are not clearly slower; first what keeps the race open."""
+        found = [pair for pair in self.pairs if not pair[1].clear]
+        return sorted(found, key=lambda pair: pair[1].word != NOT_DECIDED)
 
     @property
     def clear(self) -> bool:
         """The first is faster than every other by more than noise."""
-        return bool(self.margins) and not self.tied
+        return bool(self.margins) and not self.close
+
+    @property
+    def tied(self) -> list[Row]:
+        """The first and those that were shown to take as long, if all that are close were."""
+        is_tie = bool(self.close) and all(margin.word == "same" for _, margin in self.close)
+        return [self.ranking[0], *(row for row, _ in self.close)] if is_tie else []
 
     @property
     def rival(self) -> tuple[Row, Ratio]:
-        """The next one, or the first of those that are not clearly slower."""
-        pairs = list(zip(self.ranking[1:], self.margins, strict=True))
-        return next((pair for pair in pairs if not pair[1].clear), pairs[0])
+        """The next one, or the first of those that are close."""
+        return self.close[0] if self.close else self.pairs[0]
 
 
 def race(rows: Sequence[Row]) -> Race:
@@ -87,11 +95,10 @@ def verdict(found: Race, where: str, rows: Sequence[Row]) -> str:
         why = alone(rows, found)
         return f"{text}, the {why}" if why else text
     other, margin = found.rival
+    text += f", {other['backend']} {number_text(margin.value)} times as long ({margin.bounds}"
     if found.clear:
-        times = f"{number_text(margin.value)} times as long ({margin.bounds})"
-        return f"{text}, {other['backend']} {times}{margin.beside}"
-    names = list_text([row["backend"] for row in found.tied[1:]], MOST_NAMES)
-    return f"{text}; {names} cannot be told apart from it ({margin.doubt})"
+        return f"{text}){margin.beside}"
+    return f"{text}{margin.why_not_decided}): {'a tie' if found.tied else NOT_DECIDED}"
 
 
 def alone(rows: Sequence[Row], found: Race) -> str:
@@ -117,13 +124,16 @@ def _faster_inexact(found: Race) -> str:
 
 
 def tally(races: Sequence[Race]) -> str:
-    """`sdpa is fastest in 2 of 10 and 8 are ties`, of races with somebody to beat."""
+    """`sdpa is fastest in 2 of 10, 1 is a tie and 7 are not decided`, of races with somebody to
+    beat.
+    """
     many = len(races)
     won = Counter(one.ranking[0]["backend"] for one in races if one.clear)
-    ties = many - won.total()
+    ties = sum(bool(one.tied) for one in races)
+    left = many - won.total() - ties
+    if many in (ties, left):
+        return f"{'Both' if many == 2 else f'All {many}'} are {'ties' if ties else NOT_DECIDED}"
     texts = [f"{name} is fastest in {count} of {many}" for name, count in won.most_common()]
-    if ties == many:
-        return f"{'Both' if many == 2 else f'All {many}'} problems are ties"
-    if ties:
-        texts.append(f"{ties} {'are ties' if ties > 1 else 'is a tie'}")
+    texts += [f"{ties} {'are ties' if ties > 1 else 'is a tie'}"] if ties else []
+    texts += [f"{left} {'are' if left > 1 else 'is'} {NOT_DECIDED}"] if left else []
     return list_text(texts)

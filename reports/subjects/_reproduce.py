@@ -10,21 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...harness.rows.model import AXES
+from ...harness.rows.plans import PLANS
 from ..data.row_groups import Row
 from ..data.run_meta import plan_of
 
-# The named plans, so that the command has only the differences; a test compares them with the
-# harness.
-_BLOCKS = ("processes", "min_blocks", "max_blocks")
-_FIELDS = (*_BLOCKS, "precision_ratio", "budget_s", "windows", "window_s")
-_VALUES = {
-    "quick": (1, 6, 11, 0.05, 2.0, 1, 2.0),
-    "standard": (5, 2, 6, 0.03, 10.0, 3, 6.0),
-    "rigorous": (10, 3, 15, 0.01, 60.0, 5, 6.0),
-}
-PLANS: dict[str, dict[str, Any]] = {
-    name: dict(zip(_FIELDS, values, strict=True)) for name, values in _VALUES.items()
-}
 USUAL_ALLOCATOR = "warm_heap"
 USUAL_LIMITS = {"timeout_s": 60.0, "memory_gib": None}
 USUAL_MEASURE = ["latency", "memory"]

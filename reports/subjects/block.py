@@ -16,6 +16,7 @@ from ..elements import Card, Figure, Panel, Series, note, table_of
 from ..formatting import count_text, list_text, more_below, paragraph
 from ..quantity import Quantity
 from ..ratio import Ratio, time_ratio
+from ..words import NOT_DECIDED
 from . import Subject
 from ._crossovers import Crossover, about_text
 from ._over import MOST_PANELS, joined, panel
@@ -103,7 +104,7 @@ class Dominance:
 
     @property
     def is_open(self) -> bool:
-        """It is undecided at the longest N."""
+        """It is not decided at the longest N."""
         last = self.shares[-1].n
         return last not in self.half.holds_at and last not in self.half.fails_at
 
@@ -113,7 +114,7 @@ class Dominance:
         if not self.is_open:
             return self.half.text("less", "half")
         last = self.shares[-1]
-        where = f"undecided at N = {count_text(last.n)}, where it takes {last.of_time}"
+        where = f"{NOT_DECIDED} at N = {count_text(last.n)}, where it takes {last.of_time}"
         where += " while other work competed for the cores" if last.time.disturbed else ""
         return where + self.half.before("less", "half")
 
@@ -241,7 +242,7 @@ def finding(every: Sequence[Dominance]) -> str:
     """
     counted = next((one.by_flops_text for one in every if one.by_flops_text), "")
     text = "attention takes more than half of a block's time"
-    # without `whether`, `with fused undecided` would read as if it did
+    # without `whether`, `with fused not decided` would read as if it did
     text = f"whether {text}:" if any(one.is_open for one in every) else text
     text += f" {list_text([f'with {one.backend} {one.text}' for one in every])}"
     return f"{text}; by FLOPs above {counted}" if counted else text

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any
 
 from ..comparison.compare import Comparison, compare_environments
-from ..comparison.verdict import UNDECIDED, CaseVerdict
+from ..comparison.verdict import CaseVerdict
 from ..comparison.verdict_text import (
     TITLES,
     counts_text,
@@ -26,6 +26,7 @@ from ..data.run_meta import Meta, environments
 from ..elements import Block, Card, Dot, DotPlot, DotRow, Table, note, table_of
 from ..formatting import capital, plural, times_text
 from ..quantity import Number
+from ..words import NOT_DECIDED
 from . import Subject
 
 TITLE = "Between environments"
@@ -87,7 +88,7 @@ def exceptions(found: Comparison) -> Iterator[str]:
         if any(one.worse or one.better for one in some):
             yield f"{capital(TITLES[metric])} in {new} against {base}: {counts_text(some)}."
     yield from ended_lines(found.verdicts, lambda one: place(one, found))
-    undecided = [one for one in found.latencies if one.verdict == UNDECIDED]
+    undecided = [one for one in found.latencies if one.verdict == NOT_DECIDED]
     yield from islice(doubt_lines(undecided, found.rules), 1)
 
 
@@ -155,7 +156,7 @@ def _blocks(found: Sequence[Comparison], meta: Meta) -> Iterator[Block]:
     for between in found:
         yield from _table(between, f" of {between.new.meta['run']}" if len(meta) > 1 else "")
         # what the reasons for undecided verdicts mean, and how much change counts as the same
-        undecided = [one for one in between.verdicts if one.verdict == UNDECIDED]
+        undecided = [one for one in between.verdicts if one.verdict == NOT_DECIDED]
         yield from map(note, doubt_lines(undecided, between.rules))
         yield from map(note, margin_lines(between.latencies, between.rules))
     for name, run in meta.items():

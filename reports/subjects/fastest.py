@@ -1,6 +1,6 @@
-"""Which exact backend is fastest on each problem, with ties as ties; every latency over N."""
+"""Which exact backend is fastest on each problem, where that is decided; every latency over N."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -22,21 +22,23 @@ from ..formatting import (
     STATUS_WORDS,
     capital,
     length_text,
+    list_text,
     more_below,
-    number_text,
     paragraph,
     plural,
     time_text,
 )
 from ..ratio import time_ratio
+from ..words import NOT_DECIDED, SAME_RATIO
 from . import Subject
 from ._over import MOST_PANELS, Line, by_backend, latencies, n_text, not_drawn
-from ._race import MOST_NAMES, Race, alone, finding, longest_race, race, tally, verdict
+from ._race import Race, alone, finding, longest_race, race, tally, verdict
 
 TITLE = "Latency"
 ORDER = 30
 NEEDS = ("latency_ms", "latency_low_ms", "latency_high_ms")
 MOST_DRAWN = 8
+MOST_NAMES = 4
 MOST_PROBLEMS = 40  # of the table of all
 MOST_LINES = 3
 _SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
@@ -94,7 +96,8 @@ def _card(rows: list[Row]) -> Card | None:
         sentence=_sentence(contested),
         picture=_table(raced, labels[:MOST_ROWS], lengths),
         note=paragraph(
-            "Tie: not told apart, since the 95 % interval of the ratio to the fastest includes 1.",
+            "Beside each the next one's time as a multiple, with its interval.",
+            _meaning([one.race for one in contested]),
             f"Not ranked: {'; '.join(meanings(inexact))}." if inexact else "",
             _disturbed([one.race for one in contested if one.race.clear]),
             more_below(len(labels) - MOST_ROWS),
@@ -112,6 +115,17 @@ def _sentence(contested: Sequence[Raced]) -> str:
     longest = verdict(largest.race, ", ".join(filter(None, [shown, others])), largest.rows)
     won = f"{tally([one.race for one in contested])}. " if len(contested) > 1 else ""
     return f"{won}{capital(longest)}."
+
+
+def _meaning(some: Iterable[Race]) -> str:
+    """Of the words for races that nobody won; "" without one."""
+    some = list(some)
+    texts = []
+    if any(one.tied for one in some):
+        texts.append(f"Tie: shown to be the same within {100 * SAME_RATIO:g} %.")
+    if any(one.close and not one.tied for one in some):
+        texts.append("Not decided: neither who is faster nor that the two are the same.")
+    return " ".join(texts)
 
 
 def _disturbed(won: Sequence[Race]) -> str:
@@ -156,31 +170,26 @@ def _ranking(of: Raced) -> Table:
 
 
 def _cell(of: Raced) -> Marked | str:
-    """`tie: sdpa = naive 258 ms · then fused ×1.34`."""
+    """`sdpa 8 ms · fused ×1.34 (1.30 to 1.38)`, `not decided · sdpa 8 ms, fused ×1.02 (...)`."""
     found = of.race
     if not found.ranking:
         statuses = {row["status"] for row in of.rows}
         return STATUS_WORDS[statuses.pop()] if len(statuses) == 1 else "none ran"
-    first, even = found.ranking[0], found.tied
+    first = found.ranking[0]
     time, name = time_text(first["latency_ms"]), first["backend"]
-    pairs = zip(found.ranking[1:], found.margins, strict=True)
-    slower = [
-        f"then {row['backend']} ×{number_text(margin.value)}"
-        for row, margin in pairs
-        if margin.clear
-    ][:1]
     if not found.margins:
-        text = ASIDE.join(filter(None, [f"{name} {time}", alone(of.rows, found)]))
-    elif not even:
-        text = ASIDE.join([f"{name} {time}", *slower])
+        parts = [f"{name} {time}", alone(of.rows, found)]
     else:
-        names = " = ".join(row["backend"] for row in even[:MOST_NAMES])
-        if len(even) == len(found.ranking) > 2:
-            names = "all three" if len(even) == 3 else f"all {len(even)}"
-        elif len(even) > MOST_NAMES:
-            names += f" and {len(even) - MOST_NAMES} more"
-        text = f"tie: {names}{ASIDE}{', '.join([time, *slower])}"
-    return Marked(cell=text, case=case_key(first))
+        other, margin = found.rival
+        against = f"{other['backend']} {margin.short}"
+        if found.clear:
+            parts = [f"{name} {time}", against]
+        elif found.tied:
+            tied = list_text([row["backend"] for row in found.tied], MOST_NAMES)
+            parts = [f"tie: {tied}", f"{time}, {against}"]
+        else:
+            parts = [NOT_DECIDED, f"{name} {time}, {against}"]
+    return Marked(cell=ASIDE.join(filter(None, parts)), case=case_key(first))
 
 
 # ---- every latency -------------------------------------------------------------------------------
@@ -224,12 +233,13 @@ def _every_latency(rows: list[Row]) -> Iterator[Block]:
 
     yield by_backend(
         "Who wins where: latency, and its ratio to the fastest; bold: faster by more than"
-        f" noise{' than every other exact backend' if inexact else ''}; tie: not clearly slower"
-        " than the fastest",
+        f" noise{' than every other exact backend' if inexact else ''}",
         [axis_title(axis) for axis in axes],
         lines,
         cell,
     )
+    if meaning := _meaning(races.values()):
+        yield note(meaning)
     if inexact:
         yield note(f"Not ranked: {'; '.join(meanings(inexact))}.")
     if len(problems) > MOST_PROBLEMS:
@@ -237,20 +247,18 @@ def _every_latency(rows: list[Row]) -> Iterator[Block]:
 
 
 def beside(row: Row, found: Race) -> str:
-    """`58.7 ms · fastest`, `63.1 ms · ×1.08 · tie`, `out of memory`."""
+    """`58.7 ms · fastest`, `63.1 ms · ×1.08 (0.9 to 1.2) · not decided`, `out of memory`."""
     if row["latency_ms"] is None:
         return _no_time(row)
     text, ranked = time_text(row["latency_ms"]), found.ranking
     if not is_exact(row):
         ratio = time_ratio(row, ranked[0]) if ranked else None
-        times = f" · ×{number_text(ratio.value)}" if ratio else ""
-        return f"{text}{times} · {exactness_note(row)}"
+        return ASIDE.join(filter(None, [text, ratio.short if ratio else "", exactness_note(row)]))
     if not found.margins:
         return f"{text} · the only {'exact ' if found.inexact else ''}one"
     if row is ranked[0]:
-        tie = " = ".join(one["backend"] for one in found.tied)
-        return f"{text} · {'fastest' if found.clear else f'tie: {tie}'}"
+        word = "fastest" if found.clear else "tie" if found.tied else NOT_DECIDED
+        return f"{text}{ASIDE}{word}"
     # the paired ratio, as the card and the verdict have it; that of the medians may be far off it
-    pairs = zip(ranked[1:], found.margins, strict=True)
-    margin = next(margin for other, margin in pairs if other["case"] == row["case"])
-    return f"{text} · ×{number_text(margin.value)}{'' if margin.clear else ' · tie'}"
+    margin = next(margin for other, margin in found.pairs if other["case"] == row["case"])
+    return ASIDE.join([text, margin.short, *([] if margin.clear else [margin.word])])

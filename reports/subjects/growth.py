@@ -133,7 +133,7 @@ def _along(rows: list[Row], axis: str, meta: Meta) -> Iterator[Block]:
             "time ratio": lambda line: Number(line[1].time.text),
             f"time grows as {x}^": lambda line: Number(interval_text(line[1].exponent)),
             f"peak bytes as {x}^": lambda line: line[1].bytes_exponent,
-            "word": lambda line: line[1].name or "undecided",
+            "word": lambda line: line[1].name or "not decided",
         },
     )
 

@@ -84,11 +84,13 @@ def _plan(run: Mapping[str, Any]) -> str:
     if not all(name in plan for name in PLAN_FIELDS):
         return "The run does not say by which plan it measured."
     workers = plural(plan["processes"], "worker process", "worker processes")
-    blocks = f"{plan['min_blocks']} to {plural(plan['max_blocks'], 'block')} each"
-    text = (
-        f"Plan {plan.get('like') or 'without a name'}: {workers} with {blocks}, until intervals are"
-        f" ± {100 * plan['precision_ratio']:g} % or a case has taken {plan['budget_s']:g} s."
-    )
+    fewest, most = plan["min_blocks"], plural(plan["max_blocks"], "block")
+    until = f"or a case has taken {plan['budget_s']:g} s"
+    blocks = f"{most} each, {until}"
+    if fewest < plan["max_blocks"]:
+        until = f"until intervals are ± {100 * plan['precision_ratio']:g} % {until}"
+        blocks = f"{fewest} to {most} each, {until}"
+    text = f"Plan {plan.get('like') or 'without a name'}: {workers} with {blocks}."
     mode = allocator(run)
     if isinstance(mode, str):
         warm = mode == "warm_heap"

@@ -160,9 +160,8 @@ def _compared(raced: Sequence[Race]) -> str:
 
 def _verdict(best: str, ratio: Ratio, where: str) -> str:
     times = f"{number_text(ratio.value)} times as long as {visible(best)}"
-    if isfinite(ratio.low) and not ratio.clear:
-        same = f"cannot be told apart from {visible(best)}, the best other one"
-        return f"{same}, {where} ({ratio.doubt})"
-    if ratio.value < 1:
+    if ratio.clear and ratio.value < 1:
         return f"is the fastest {where}: it takes {times} ({ratio.bounds})"
-    return f"takes {times}, the best other one, {where} ({ratio.bounds})"
+    word = "" if ratio.clear or not isfinite(ratio.low) else f": {ratio.word}"
+    why = f"{ratio.bounds}{ratio.why_not_decided if word else ''}"
+    return f"takes {times}, the best other one, {where} ({why}){word}"

@@ -347,7 +347,7 @@ def _faster_than_limits(timed: list[Row], meta: Meta) -> list[Row]:
 def _devices(copies: list[Copies]) -> State:
     """Whether devices of one kind agree, of the copies that were measured on purpose."""
     text = " ".join(f"{finding(one)}." for one in copies)
-    words = {one.spread.word if one.spread else "undecided" for one in copies}
+    words = {one.spread.word if one.spread else "not decided" for one in copies}
     if "more" in words:
         return "caution", text
     return "good" if words == {"same"} else "unknown", text

@@ -98,7 +98,7 @@ def test_a_comparison_has_the_verdicts_of_the_command_line(
     base, new = fake_run(tmp_path, 1), fake_run(tmp_path, 2, ratio=1.3)
     found = package.Run(new).compare(package.Run(base))
     latency = found[found["metric"] == "latency"]
-    assert set(latency["verdict"]) == {"undecided"}  # how much runs differ is not known here
+    assert set(latency["verdict"]) == {"not decided"}  # how much runs differ is not known here
     assert (latency["ratio"] > 1).all()
     printed = json.loads(attnbench("compare", base, new, "--format", "json").stdout)["cases"]  # type: ignore[operator]
     assert found["verdict"].tolist() == [one["verdict"] for one in printed]

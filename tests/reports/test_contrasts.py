@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from attnbench.reports import contrasts
-from attnbench.reports.contrasts import SameTime
 from attnbench.reports.formatting import number_text
 from attnbench.reports.subjects.contrasts import Contrasted
 from attnbench.reports.subjects.contrasts import contrasted as contrasted_axes
@@ -35,8 +34,7 @@ def of_axis(run: Path, axis: str) -> list[contrasts.Contrast]:
 
 
 def word(one: contrasts.Contrast) -> str | None:
-    found: SameTime | None = one.same_time
-    return found and found.word
+    return one.time and one.time.word
 
 
 def test_the_backward_pass_is_a_paired_ratio_with_an_interval(tmp_path: Path) -> None:
@@ -142,30 +140,30 @@ LOUD, APART, ALONE = {"contended_blocks": 99}, {"session": "another"}, {"process
         (1.0, {}, "same"),
         (1.2, {}, "more"),
         (0.8, {}, "less"),
-        (1.05, {}, "undecided"),
-        (1.0, {"noise": 0.2}, "undecided"),
+        (1.05, {}, "not decided"),
+        (1.0, {"noise": 0.2}, "not decided"),
         (1.02, {"noise": 0.005}, "same"),
         # one process shows only what processes cannot explain
-        (1.0, ALONE, "undecided"),
-        (1.2, ALONE, "undecided"),
+        (1.0, ALONE, "not decided"),
+        (1.2, ALONE, "not decided"),
         (1.5, ALONE, "more"),
         # the drift of different blocks does not cancel
-        (1.0, APART, "undecided"),
+        (1.0, APART, "not decided"),
         (3.0, APART, "more"),
         # disturbed times of several processes decide nothing
-        (1.0, LOUD, "undecided"),
-        (3.0, LOUD, "undecided"),
+        (1.0, LOUD, "not decided"),
+        (3.0, LOUD, "not decided"),
     ],
 )
 def test_whether_more_heads_take_the_same_time(
     tmp_path: Path, ratio: float, changes: dict[str, Any], answer: str
 ) -> None:
-    found = cost(tmp_path, ratio, **changes).same_time
+    found = cost(tmp_path, ratio, **changes).time
     assert found is not None
     assert found.word == answer
-    assert found.ratio.low <= found.ratio.value <= found.ratio.high
-    assert f"({number_text(found.ratio.low)} to {number_text(found.ratio.high)})" in found.text
-    assert found.text.endswith(", while other work disturbed most blocks") == (changes is LOUD)
+    assert found.low <= found.value <= found.high
+    assert f"({number_text(found.low)} to {number_text(found.high)})" in found.explained
+    assert found.explained.endswith(", while other work disturbed most blocks") == (changes is LOUD)
 
 
 def test_heads_are_compared_with_one_head_of_the_same_backend(tmp_path: Path) -> None:

@@ -64,16 +64,20 @@ def test_the_ratio_of_one_process_allows_for_what_processes_differ_by(tmp_path: 
 
     assert (against(1.25).clear, against(1.4).clear) == (False, True)
     assert against(1.25).high / 1.25 == pytest.approx(1.3)
-    assert against(1.25).doubt == "ratio 1.25, within the 30 % that processes may differ"
+    allows = ", which allows for the 30 % that processes may differ"
+    assert against(1.25).why_not_decided == allows
+    assert against(1.4).why_not_decided == ""
     learnt = {"process_noise_ratio": 0.118, "process_noise_source": "selfcheck"}
     assert (against(1.1, **learnt).clear, against(1.25, **learnt).clear) == (False, True)
-    known = "ratio 1.10, within the 12 % that processes differ on this machine"
-    assert against(1.1, **learnt).doubt == known
+    known = ", which allows for the 12 % that processes differ on this machine"
+    assert against(1.1, **learnt).why_not_decided == known
     loud = against(1.8, **learnt, contended_blocks=8)
     assert not loud.clear
     assert not against(3.9, **learnt, contended_blocks=8).clear, "as an equal backend once was"
     assert against(5.0, **learnt, contended_blocks=8).clear
-    assert loud.doubt.endswith("the 300 % that processes may differ while other work disturbs them")
+    assert loud.why_not_decided.endswith(
+        "the 300 % that processes may differ while other work disturbs them"
+    )
 
 
 def test_a_case_measured_again_later_allows_for_what_runs_differ_by(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def _details(found: dict[str, list[Claim]], runs: int) -> Iterator[Block]:
     here = "this run" if runs == 1 else "these runs"
     yield note(
         f"Every verdict comes from an interval or from exact bytes or FLOPs, and holds for {here}."
-        ' "depends" means that backends, problems or rules contradict each other, "inconclusive"'
+        ' "depends" means that backends, problems or rules contradict each other, "not decided"'
         " that the intervals do not decide. docs/theory.md describes each test."
     )
     for of, claims in found.items():
@@ -84,7 +84,7 @@ def _details(found: dict[str, list[Claim]], runs: int) -> Iterator[Block]:
 
 
 def statements_text(claims: Sequence[Claim]) -> str:
-    """`18 statements: 4 supported, 2 refuted, 1 depends, 2 inconclusive, 9 not run`."""
+    """`18 statements: 4 supported, 2 refuted, 1 depends, 2 not decided, 9 not run`."""
     return f"{len(claims)} statements: {tally(claim.verdict for claim in claims)}"
 
 

@@ -27,7 +27,7 @@ NEEDS = ()
 STUDIES = (TrainedHeads.STUDY,)
 MOST_DRAWN = 8  # heads of a model whose maps are shown
 SHARP_SHARE = 0.5  # of the weight at one distance, from which a head is said to look there
-STANDINGS = {"best": "the best", "equal": "as good", "worse": "worse", "undecided": "not decided"}
+STANDINGS = {"best": "the best", "equal": "as good", "worse": "worse", "not decided": "not decided"}
 
 QUALITY: dict[str, Callable[[HeadCount], Cell]] = {
     "task, heads": lambda one: one.label,

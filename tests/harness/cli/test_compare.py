@@ -178,7 +178,7 @@ def test_equals_pass_and_a_slower_one_is_a_regression(here, folders) -> None:
     assert "slower in 6" in done.stdout
     # The same runs one by one decide nothing: each has one process.
     done = here("compare", next(base.iterdir()), next(slow.iterdir()), *GATE)
-    assert "undecided in 6" in done.stdout
+    assert "not decided in 6" in done.stdout
 
 
 def test_a_margin_by_noise_is_that_of_the_check_beside_the_runs(here, folders) -> None:

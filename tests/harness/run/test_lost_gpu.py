@@ -58,6 +58,10 @@ class LosesItsGpu:
     def pids(self) -> list[int]:
         return []
 
+    def start_ahead(self, slots: Any) -> None: ...
+
+    def wait_started(self) -> None: ...
+
     def close(self) -> None: ...
 
 

@@ -59,7 +59,14 @@ THREE = {"processes": 3, "min_blocks": 2, "max_blocks": 6}
         (lambda p, i: 5000.0 + 1000 * i, {}, [3], "budget"),  # never before three
         (lambda p, i: 1.0 + 0.3 * p, THREE, [6, 6, 6], "blocks"),
         (lambda p, i: 1.0 + 0.001 * p, THREE, [2, 2, 2], "ci"),  # they agree
-        (lambda p, i: 3000.0, THREE | {"processes": 5}, [2, 2, 1], "budget"),  # waits for a third
+        (lambda p, i: 3000.0, THREE | {"processes": 5}, [1, 1, 1], "budget"),  # waits for a third
+        # Each process has half a second, and none takes another's: the first look has them all.
+        (
+            lambda p, i: (100.0, 300.0, 550.0, 550.0)[p],
+            THREE | {"processes": 4},
+            [3, 2, 1, 1],
+            "budget",
+        ),
     ],
 )
 def test_blocks_end_when_they_are_precise_or_many_or_the_time_is_spent(value, fields, blocks, stop):

@@ -106,6 +106,10 @@ class FakePool:
     def pids(self) -> list[int]:
         return []
 
+    def start_ahead(self, slots: Any) -> None: ...
+
+    def wait_started(self) -> None: ...
+
     def close(self) -> None: ...
 
     def dismiss(self, number: int, python: str | None = None) -> None:

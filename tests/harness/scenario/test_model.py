@@ -80,7 +80,7 @@ def test_repeated_problems_are_planned_once_and_counted() -> None:
 def test_a_plan_by_name_and_one_that_changes_a_field() -> None:
     assert made(SMALL).plan == Plan.model_validate("quick")
     changed = made(SMALL, "plan.budget_s=3").plan
-    assert (changed.like, changed.min_blocks, changed.budget_s) == ("quick", 6, 3.0)
+    assert (changed.like, changed.min_blocks, changed.budget_s) == ("quick", 3, 3.0)
     assert made(SMALL, "plan=rigorous").plan.precision_ratio == 0.01
     assert Plan.model_validate(changed.model_dump(mode="json")) == changed
 

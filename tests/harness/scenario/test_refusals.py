@@ -85,7 +85,7 @@ FIELDS: list[tuple[dict[str, str | None], str, str]] = [
     ({"device": "tpu"}, "5:9: device: found 'tpu'; ", "wanted auto, cpu or cuda"),
     ({"causal": "yes"}, "5:9: causal: found 'yes'; ", "wanted true or false"),
     ({"plan": "quik"}, "5:7: plan: found 'quik'; ", "did you mean quick?"),
-    ({"plan": "{like: quick, max_blocks: 3}"}, "5:7: plan: min_blocks (6) ", "max_blocks (3)"),
+    ({"plan": "{like: quick, max_blocks: 2}"}, "5:7: plan: min_blocks (3) ", "max_blocks (2)"),
     (
         {"plan": "{processes: 1.5, budget_s: 0}"},
         "5:19: plan.processes: found 1.5; ",

@@ -14,6 +14,7 @@ def worker_config(device: str = "cpu", **changes: Any) -> WorkerConfig:
         "budget_bytes": 1 << 30,
         "measure": (),
         "warm_heap": False,
+        "first_warm_up_s": 0.02,
         "max_warm_up_s": 0.1,
         "watched": Device(),
     }

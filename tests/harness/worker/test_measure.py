@@ -51,7 +51,8 @@ from attnbench.impls.problem import Problem
 def measured(suspect, beside, measure, calls):
     events = []
     config = WorkerConfig(device=torch.device("cpu"), seed=0, budget_bytes=1 << 30,
-        measure=tuple(measure), warm_heap=True, max_warm_up_s=0.5, watched=Device(uuid=None))
+        measure=tuple(measure), warm_heap=True, first_warm_up_s=0.1, max_warm_up_s=0.5,
+        watched=Device(uuid=None))
     measurer = Measurer(config, events.append)
     problem = Problem(batch=1, seq_len=256, d_model=32, heads=2)
     cases = [Case(backend=name, problem=problem) for name in (suspect, beside)]

@@ -46,7 +46,7 @@ def test_times_of_all_layers_are_counted_times_their_calls(tmp_path: Path):
 
 def test_equal_times_are_not_told_apart(tmp_path: Path):
     (tie,) = decision_of(TWO, measured(tmp_path, TWO)).ties
-    assert tie.against.verdict in ("same", "undecided")
+    assert tie.against.verdict in ("same", "not decided")
     assert tie.against.low < 1 < tie.against.high
 
 
@@ -69,7 +69,7 @@ def test_times_of_two_runs_decide_nothing_if_it_is_not_known_how_runs_differ(
     tmp_path: Path, context: int
 ):
     found = against(*two_runs(tmp_path, 6.0, LENGTHS), context=context)
-    assert (found.verdict, found.reasons[0], found.paired) == ("undecided", "between_runs", False)
+    assert (found.verdict, found.reasons[0], found.paired) == ("not decided", "between_runs", False)
 
 
 def test_fitted_times_are_told_apart_where_they_clearly_differ(tmp_path: Path):
@@ -79,10 +79,10 @@ def test_fitted_times_are_told_apart_where_they_clearly_differ(tmp_path: Path):
     assert found.low > 1.03
     loud = {"hf:eager": {"speed": 600.0, "contended_blocks": 8}}
     found = against(measured(tmp_path / "loud", TWO, LENGTHS, loud), context=1536)
-    assert (found.verdict, found.reasons[0]) == ("undecided", "contended")
+    assert (found.verdict, found.reasons[0]) == ("not decided", "contended")
 
 
-@pytest.mark.parametrize(("speed", "verdict"), [(60.0, "slower"), (1.2, "undecided")])
+@pytest.mark.parametrize(("speed", "verdict"), [(60.0, "slower"), (1.2, "not decided")])
 def test_fitted_times_of_two_runs_allow_for_what_runs_differ_by(
     tmp_path: Path, speed: float, verdict: str
 ):
@@ -105,7 +105,7 @@ def test_a_measured_time_beside_a_fitted_one_includes_what_processes_differ_by(t
     meta["cases"] += json.loads((folder / "run.json").read_text())["cases"]
     (beside / "run.json").write_text(json.dumps(meta))
     found = against(beside)
-    assert found.verdict == "undecided"
+    assert found.verdict == "not decided"
     assert math.log(found.high / found.low) > 2 * math.log(1.2)
 
 

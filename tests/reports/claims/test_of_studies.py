@@ -69,13 +69,13 @@ FILLS = ("fill_equals_infinity", "fill_equals_infinity_without_keys")
 STUDIES: list[tuple[str, list[Found], str]] = [
     ("C5", [variance(d, scaled=s, ratio=1.0) for d in (8, 512) for s in EITHER], "supported"),
     ("C5", [variance(8, scaled=False, ratio=1.0), variance(8, scaled=True, ratio=2.0)], "depends"),
-    ("C5", [variance(8, scaled=True, ratio=1.0, reach=0.2)], "inconclusive"),
+    ("C5", [variance(8, scaled=True, ratio=1.0, reach=0.2)], "not decided"),
     ("C6", COPIES, "refuted"),
     ("C6", MERGED, "supported"),
     ("C6", COPIES + MERGED, "depends"),
     ("C6", COPIES[:1], "not run"),
     ("C7", [FIRST, BOTH], "supported"),
-    ("C7", [FIRST], "inconclusive"),
+    ("C7", [FIRST], "not decided"),
     ("C7", [FIRST, BOTH | {"holds": False}], "refuted"),
     ("C8", [held("order_permutes_outputs")], "supported"),
     ("C9", [held("scaling_inputs_keeps_weights", holds=False)], "refuted"),
@@ -84,8 +84,8 @@ STUDIES: list[tuple[str, list[Found], str]] = [
     ("C15", parameters(SHARED, 100, 100) + parameters(FIXED, 100, 200), "depends"),
     ("C16", [share(0.1)], "refuted"),
     ("C16", [share(0.75)], "supported"),
-    ("C16", [share(0.6)], "inconclusive"),  # a study has one process: another may be 30 % off
-    ("C16", [share(0.1, **LOUD)], "inconclusive"),
+    ("C16", [share(0.6)], "not decided"),  # a study has one process: another may be 30 % off
+    ("C16", [share(0.1, **LOUD)], "not decided"),
     ("C16", [share(0.1, **CALM)], "refuted"),
     ("Q8", [*NARROW, WIDE, gradient(512, 3.0, 3.0, scaled=True)], "supported"),
     ("Q8", [*NARROW, WIDE, gradient(512, 1.0, 1.0, scaled=True)], "refuted"),  # it falls
@@ -100,9 +100,9 @@ STUDIES: list[tuple[str, list[Found], str]] = [
     ("Q14", [initial("normal_1", 1.0, 1.0)], "refuted"),
     ("Q15", [product(2.0)], "supported"),
     ("Q15", [product(0.5)], "refuted"),
-    ("Q15", [product(1.1)], "inconclusive"),  # what processes may differ explains it
+    ("Q15", [product(1.1)], "not decided"),  # what processes may differ explains it
     ("Q15", [product(2.0, **CALM)], "supported"),
-    ("Q15", [product(2.0, **LOUD)], "inconclusive"),
+    ("Q15", [product(2.0, **LOUD)], "not decided"),
     ("Q15", [product(5.0, **LOUD)], "supported"),
     ("Q17", [fact(FILLS[0]), fact(FILLS[1], holds=False)], "depends"),
     ("Q17", [fact(FILLS[0], holds="yes")], "not run"),
@@ -169,10 +169,10 @@ NO_INTERVAL = {f"full_over_cached_total_{end}_ratio": None for end in ("low", "h
     ("last", "wanted"),
     [
         (over(512, 0.5), "refuted"),
-        (over(512, 1.2), "inconclusive"),
-        (over(512, 3.0, reach=10.0), "inconclusive"),
-        (over(512, 3.0, **NO_INTERVAL), "inconclusive"),
-        (over(512, 3.0, **LOUD), "inconclusive"),
+        (over(512, 1.2), "not decided"),
+        (over(512, 3.0, reach=10.0), "not decided"),
+        (over(512, 3.0, **NO_INTERVAL), "not decided"),
+        (over(512, 3.0, **LOUD), "not decided"),
         (over(512, 3.0, **CALM), "supported"),
         (over(512, 5.0, **LOUD), "supported"),
     ],
@@ -184,4 +184,4 @@ def test_time_is_decided_by_what_processes_cannot_explain(last: Found, wanted: s
 def test_a_backend_that_computes_something_else_with_a_cache_saves_nothing() -> None:
     untimed = {**dict.fromkeys(VALUES), "complaint": "cached steps are not the full causal pass"}
     found = generated(over(512, 3.0), finding("sdpa", 512, **untimed))
-    assert (found[FUSED].verdict, found["sdpa"].verdict) == ("supported", "inconclusive")
+    assert (found[FUSED].verdict, found["sdpa"].verdict) == ("supported", "not decided")

@@ -15,10 +15,10 @@ OUTCOMES: list[tuple[list[ClaimVerdict], ClaimVerdict, ClaimVerdict]] = [
     ([], "not run", "not run"),
     (["supported", "supported"], "supported", "supported"),
     (["supported", "refuted"], "depends", "refuted"),
-    (["supported", "inconclusive"], "inconclusive", "inconclusive"),
-    (["supported", "not run"], "supported", "inconclusive"),
-    (["refuted", "inconclusive"], "refuted", "refuted"),
-    (["supported", "refuted", "inconclusive"], "depends", "refuted"),
+    (["supported", "not decided"], "not decided", "not decided"),
+    (["supported", "not run"], "supported", "not decided"),
+    (["refuted", "not decided"], "refuted", "refuted"),
+    (["supported", "refuted", "not decided"], "depends", "refuted"),
     (["not run", "not run"], "not run", "not run"),
 ]
 
@@ -32,7 +32,7 @@ def test_tests_of_a_general_statement_and_halves_of_one_claim(
 
 
 def test_an_interval_that_does_not_exist_decides_nothing() -> None:
-    assert by_interval(float("nan"), float("nan"), (0.9, 1.1)) == "inconclusive"
+    assert by_interval(float("nan"), float("nan"), (0.9, 1.1)) == "not decided"
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_an_interval_that_does_not_exist_decides_nothing() -> None:
         (0.1, 0.2, "supported"),
         (0.0, 0.0, "refuted"),  # a tie is not more
         (-0.2, 0.0, "refuted"),
-        (0.0, 0.2, "inconclusive"),
-        (float("nan"), float("nan"), "inconclusive"),
+        (0.0, 0.2, "not decided"),
+        (float("nan"), float("nan"), "not decided"),
     ],
 )
 def test_more_is_more_than_a_tie(low: float, high: float, wanted: str) -> None:

@@ -71,7 +71,7 @@ def test_drift_that_doubles_all_times_hides_no_regression_and_makes_none() -> No
         base, new = both(3, 1.2, drift=drift)
         assert latency(base, new, given=GATED).verdict == "slower"
         base, new = both(3, 1.0, drift=drift)
-        assert latency(base, new, given=GATED).verdict in ("same", "undecided")
+        assert latency(base, new, given=GATED).verdict in ("same", "not decided")
 
 
 def test_equals_rarely_differ_without_a_margin_and_never_with_one() -> None:
@@ -88,7 +88,7 @@ def test_equals_rarely_differ_without_a_margin_and_never_with_one() -> None:
 
 def test_one_turn_decides_nothing() -> None:
     found = latency(*both(1, 3.0, turns=1), given=GATED)
-    assert (found.verdict, found.reasons) == ("undecided", ("one_process",))
+    assert (found.verdict, found.reasons) == ("not decided", ("one_process",))
 
 
 def test_a_case_that_fails_once_is_broken() -> None:
@@ -107,7 +107,7 @@ def test_a_case_that_some_run_did_not_plan_or_reach_is_undecided() -> None:
         (side,) = merge_runs(partial)
         assert side.status == NOT_REACHED
         (found,) = verdicts(merge_runs(good), [side])
-        assert (found.verdict, found.reasons) == ("undecided", ("missing",))
+        assert (found.verdict, found.reasons) == ("not decided", ("missing",))
 
 
 def test_bytes_are_compared_by_their_median_and_energy_turn_by_turn() -> None:

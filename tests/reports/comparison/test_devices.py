@@ -105,8 +105,8 @@ def test_the_slower_device_is_found_whichever_copy_it_measured(
     ("where", "ratio", "changes", "word", "said"),
     [
         (TWO, 1.0, {}, "same", "2 devices of one kind agree within 3 %"),
-        (TWO, 1.2, {"lengths": (128, 256)}, "undecided", "(2 groups: no interval)"),
-        ((gpu(1), gpu(2, contended_blocks=20)), 1.3, {}, "undecided", "other work competed"),
+        (TWO, 1.2, {"lengths": (128, 256)}, "not decided", "(2 groups: no interval)"),
+        ((gpu(1), gpu(2, contended_blocks=20)), 1.3, {}, "not decided", "other work competed"),
         ((gpu(1), gpu(2, device_name="NVIDIA A100")), 2.0, {}, None, "different kinds"),
         (({"host": None},) * 2, 1.1, {}, None, "do not say which devices measured"),
         ((gpu(1, device_uuid=None),) * 2, 1.1, {}, None, "do not say which devices measured"),

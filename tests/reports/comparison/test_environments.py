@@ -45,7 +45,7 @@ def test_what_an_upgrade_did_is_found_for_every_backend(tmp_path: Path) -> None:
     assert all(one.ratio == pytest.approx(RATIOS[one.shown.backend], rel=0.005) for one in timed)
     assert all(one.high / one.low < 1.01 for one in timed), "drift that both share has cancelled"
     assert finding(found).startswith(
-        "new against old: slower in 2, faster in 2, same in 2 and undecided in 0 of 6 cases;"
+        "new against old: slower in 2, faster in 2, same in 2 and not decided in 0 of 6 cases;"
         " geometric mean 1.0"
     )
 
@@ -97,7 +97,7 @@ def test_a_case_that_fails_in_one_environment_is_broken_there_and_a_missing_one_
         for one in found.verdicts
         if one.metric == "status"
     }
-    assert statuses == {("sdpa", 256): "broken", ("sdpa", 512): "undecided"}
+    assert statuses == {("sdpa", 256): "broken", ("sdpa", 512): "not decided"}
     (ended,) = [line for line in exceptions(found) if line.startswith("Broken: sdpa")]
     assert "measured before, crashed now: SIGSEGV" in ended
 

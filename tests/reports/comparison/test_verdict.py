@@ -48,8 +48,8 @@ def test_one_backend_on_inputs_in_two_orders_is_undecided_in_time_and_bytes():
     base, new = measured(1), measured(2, 2.0, input_order="model", peak_bytes=1)
     found = case_verdicts([(base, new)], Rules(**KNOWN))
     assert {(one.metric, one.verdict) for one in found} == {
-        ("latency", "undecided"),
-        ("peak_bytes", "undecided"),
+        ("latency", "not decided"),
+        ("peak_bytes", "not decided"),
     }
     assert all(one.reasons[0] == "inputs_differ" for one in found)
     assert geometric_mean(found) is None
@@ -62,12 +62,12 @@ def test_one_backend_on_inputs_in_two_orders_is_undecided_in_time_and_bytes():
         (1.04, 1.2, "slower"),
         (0.8, 0.95, "faster"),
         (0.98, 1.02, "same"),
-        (0.98, 1.04, "undecided"),
-        (1.01, 1.2, "undecided"),
-        (0.9, 0.98, "undecided"),
-        (0.5, 2.0, "undecided"),
-        (float("nan"), float("nan"), "undecided"),
-        (1.5, float("inf"), "undecided"),
+        (0.98, 1.04, "not decided"),
+        (1.01, 1.2, "not decided"),
+        (0.9, 0.98, "not decided"),
+        (0.5, 2.0, "not decided"),
+        (float("nan"), float("nan"), "not decided"),
+        (1.5, float("inf"), "not decided"),
     ],
 )
 def test_the_interval_and_the_margin_make_the_verdict(low, high, verdict):
@@ -90,25 +90,25 @@ SLOW_ALONE = measured(2, 1.25, processes=1)
         (A, scaled(A, 1.2), {}, "slower", ()),
         (A, scaled(A, 1.2), {"floor": None}, "slower", ()),  # parts of one session
         (A, measured(2, 1.5), {}, "slower", ()),
-        (measured(1, blocks=1), measured(2, 1.03), {}, "undecided", ("interval_wide",)),
+        (measured(1, blocks=1), measured(2, 1.03), {}, "not decided", ("interval_wide",)),
         # two runs decide nothing unless it is known how much runs differ
-        (A, OTHER, {"floor": None}, "undecided", ("between_runs",)),
-        (A, measured(2, 5.0), {"floor": None}, "undecided", ("between_runs",)),
-        (A, measured(2, 1.3), {"floor": NOISY}, "undecided", ("interval_wide",)),
+        (A, OTHER, {"floor": None}, "not decided", ("between_runs",)),
+        (A, measured(2, 5.0), {"floor": None}, "not decided", ("between_runs",)),
+        (A, measured(2, 1.3), {"floor": NOISY}, "not decided", ("interval_wide",)),
         (A, measured(2, 3.0), {"floor": NOISY}, "slower", ()),
         # single processes decide only what processes cannot explain
         (ONE_PROCESS, ONE_PROCESS, {}, "same", ()),
-        (ONE_PROCESS, measured(2, processes=1), {}, "undecided", ("one_process",)),
-        (ONE_PROCESS, SLOW_ALONE, {}, "undecided", ("one_process",)),
+        (ONE_PROCESS, measured(2, processes=1), {}, "not decided", ("one_process",)),
+        (ONE_PROCESS, SLOW_ALONE, {}, "not decided", ("one_process",)),
         (ONE_PROCESS, measured(2, 1.6, processes=1), {}, "slower", ("one_process",)),
-        (ONE_PROCESS, measured(2, 1.25), {}, "undecided", ("one_process",)),
+        (ONE_PROCESS, measured(2, 1.25), {}, "not decided", ("one_process",)),
         (ONE_PROCESS, SLOW_ALONE, LEARNT, "slower", ("one_process",)),
         (ONE_PROCESS, scaled(ONE_PROCESS, 1.5), SAME_RUN, "slower", ("one_process",)),
         (
             replace(ONE_PROCESS, **DISTURBED),
             replace(SLOW_ALONE, session=ONE_PROCESS.session, **DISTURBED),
             LEARNT | SAME_RUN,
-            "undecided",
+            "not decided",
             ("one_process",),
         ),
         # another environment limits any verdict but "same"
@@ -131,7 +131,7 @@ def test_a_disturbed_side_that_is_slow_proves_nothing(code):
     loud = {f"{code}_blocks": EVERY_BLOCK}
     for slow in (measured(2, 1.5, **loud), replace(scaled(A, 1.2), **loud)):
         assert latency(A, slow).reasons == (code,)
-        assert latency(A, slow).verdict == latency(slow, A).verdict == "undecided"
+        assert latency(A, slow).verdict == latency(slow, A).verdict == "not decided"
     for fast in (measured(2, 1 / 1.5, **loud), replace(scaled(A, 1 / 1.2), **loud)):
         assert latency(A, fast).verdict == "faster"
     assert latency(replace(A, **loud), replace(scaled(A, 1.2), **loud)).verdict == "slower"
@@ -157,7 +157,7 @@ def test_the_noise_floor_raises_the_default_margin_only():
         ((100, None), (104, None), 0.05, "same"),
         ((0, None), (0, None), 0, "same"),
         ((0, None), (1, None), 0, "more"),
-        ((100, None), (None, None), 0, "undecided"),
+        ((100, None), (None, None), 0, "not decided"),
         # what is kept between calls counts if both sides know it
         ((100, 0), (20, 80), 0, "same"),  # moved to `prepare`, not saved
         ((100, 0), (100, 50), 0, "more"),
@@ -187,7 +187,7 @@ def test_of_environments_with_one_process_each_a_disturbance_is_a_doubt(processe
     for sides in ((one, other), (other, one)):
         found = latency(*sides, **environments)
         assert found.paired
-        assert (found.verdict == "undecided") == doubted
+        assert (found.verdict == "not decided") == doubted
         assert ("contended" in found.reasons) == doubted
     calm = [replace(side, contended_blocks=0) for side in (one, other)]
     assert latency(*calm, **environments).verdict == "slower"
@@ -214,7 +214,7 @@ def test_a_lone_claim_that_is_barely_clear_does_not_survive_among_many():
     first = case_verdicts([(base, barely), *others], Rules(**KNOWN))[0]
     assert (first.metric, first.verdict, first.reasons) == (
         "latency",
-        "undecided",
+        "not decided",
         ("many_claims",),
     )
     far = case_verdicts([(base, scaled(new, 2.0)), *others], Rules(**KNOWN))[0]
@@ -228,12 +228,12 @@ def test_a_lone_claim_that_is_barely_clear_does_not_survive_among_many():
         ("ok", "unavailable", "broken", ("status_differs",)),
         ("oom", "ok", "mended", ("status_differs",)),
         ("oom", "oom", "same", ()),
-        ("oom", "crashed", "undecided", ("status_differs",)),
-        ("ok", "interrupted", "undecided", ("missing",)),
-        ("interrupted", "interrupted", "undecided", ("missing",)),
+        ("oom", "crashed", "not decided", ("status_differs",)),
+        ("ok", "interrupted", "not decided", ("missing",)),
+        ("interrupted", "interrupted", "not decided", ("missing",)),
         (None, "ok", "absent", ()),
         ("ok", None, "absent", ()),
-        ("ok", "not reached", "undecided", ("missing",)),
+        ("ok", "not reached", "not decided", ("missing",)),
     ],
 )
 def test_a_case_that_fails_has_no_number_and_one_verdict(base, new, verdict, reasons):
@@ -246,7 +246,7 @@ def test_a_case_that_fails_has_no_number_and_one_verdict(base, new, verdict, rea
     assert (found.metric, found.verdict, found.reasons) == ("status", verdict, reasons)
     if verdict == "broken":  # another backend that cannot run is no regression
         (found,) = case_verdicts([(ended(base), ended(new))], Rules(**SAME_RUN))
-        assert found.verdict == "undecided"
+        assert found.verdict == "not decided"
 
 
 def test_energy_is_compared_over_processes():

@@ -27,7 +27,7 @@ def counted(group: str, label: str, ratio: float) -> DotRow:
 
 
 def timed(label: str, ratio: float, low: float, high: float) -> DotRow:
-    dot = Dot(ratio=ratio, low=low, high=high, word="undecided")
+    dot = Dot(ratio=ratio, low=low, high=high, word="not decided")
     return DotRow(group="Time", label=label, dot=dot, remark="95 % interval")
 
 

@@ -27,7 +27,7 @@ UNTRAINED = [fade("attention", 0.0), fade("gru", -0.4)]
         ([fade("attention", 0.0), fade("attention", -0.5, 8)], "supported"),  # the longest decides
         ([*UNTRAINED, *gradients("attention", 0.0), *gradients("gru")], "supported"),
         (gradients("gru", 0.0), "refuted"),
-        ([*UNTRAINED, *gradients("gru", 0.0, accuracy_ratio=0.5)], "inconclusive"),  # not learnt
+        ([*UNTRAINED, *gradients("gru", 0.0, accuracy_ratio=0.5)], "not decided"),  # not learnt
         (gradients("dilated convolutions"), "not run"),
     ],
 )
@@ -51,7 +51,7 @@ def test_gradients_fade_through_the_recurrent_layer_only(found: list[Any], wante
         ("dilated convolutions", (11, 14, 17, 17, 17), "refuted"),
         ("dilated convolutions", (17, 14, 11), "refuted"),
         ("dilated convolutions", (11, 19, 21), "refuted"),
-        ("dilated convolutions", (11, 14, 14), "inconclusive"),  # a rounded constant, or an end
+        ("dilated convolutions", (11, 14, 14), "not decided"),  # a rounded constant, or an end
         ("gru", (29, 53), "not run"),
     ],
 )
@@ -66,4 +66,4 @@ def test_path_lengths_are_counted_over_doubled_lengths(
     assert verdict("Q10", found) == wanted
     if wanted == "supported" and model == "dilated convolutions":
         found[-1]["seq_len"] *= 2  # lengths that do not double decide no growth
-        assert verdict("Q10", found) == "inconclusive"
+        assert verdict("Q10", found) == "not decided"

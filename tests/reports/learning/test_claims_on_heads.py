@@ -78,7 +78,7 @@ JUDGED: list[tuple[str, str, list[dict[str, Any]], str]] = [
     ("Q5", "one position", of("recall", {1: 0.3, 8: 0.9}), "not run"),
     ("Q6", "less", noisy(0.98, 0.98, (0.4, 0.8)), "supported"),
     ("Q6", "more", noisy(0.98, 0.98, (0.8, 0.4)), "refuted"),
-    ("Q6", "who knows little has little to lose", noisy(0.3, 0.98, (0.2, 0.9)), "inconclusive"),
+    ("Q6", "who knows little has little to lose", noisy(0.3, 0.98, (0.2, 0.9)), "not decided"),
     ("Q6", "as sensitive is not less", noisy(0.98, 0.98, (0.5, 0.5)), "refuted"),
     ("Q7", "grows", known("text", 0.01, 1.0), "supported"),
     ("Q7", "shrinks", known("text", 1.0, 0.01), "refuted"),
@@ -113,7 +113,7 @@ def test_heads_that_do_not_vary_at_all_are_evidence_too() -> None:
     for one in findings[:2]:
         one[IS] = EQUAL
     (part,) = claims(findings)["Q18"].parts
-    assert part.verdict == "inconclusive"
+    assert part.verdict == "not decided"
     assert part.numbers.endswith("(d_model 64, 5 seeds)")
 
 
@@ -126,8 +126,8 @@ def test_seeds_that_lack_what_a_claim_needs_are_not_counted() -> None:
 def test_too_few_seeds_decide_nothing() -> None:
     found = claims([training("copy", heads, 0, 0.9) for heads in COUNTS])
     for name, claim in found.items():
-        assert claim.verdict in ("not run", "inconclusive", "refuted"), name
-    assert found["Q1"].verdict == "inconclusive"
+        assert claim.verdict in ("not run", "not decided", "refuted"), name
+    assert found["Q1"].verdict == "not decided"
 
 
 def test_a_twin_in_most_seeds_is_not_one_in_every_seed() -> None:
@@ -136,7 +136,7 @@ def test_a_twin_in_most_seeds_is_not_one_in_every_seed() -> None:
     for one, bits in zip(findings, (0.5, *[0.01] * 4), strict=True):
         one["nearest_difference_after"] = [[bits] * 4]
     (part,) = claims(findings)["Q2"].parts
-    assert part.verdict == "inconclusive"
+    assert part.verdict == "not decided"
     assert "4 heads have a twin, some in 4 of 5 seeds" in part.numbers
 
 

@@ -56,7 +56,7 @@ def test_the_fewest_heads_within_two_points_of_the_best_are_enough(
     accuracies: dict[int, list[float]], enough: int, worse: list[int], undecided: list[int]
 ) -> None:
     found = of(accuracies)
-    shown = (found.enough.heads, found.of("worse"), found.of("undecided"))
+    shown = (found.enough.heads, found.of("worse"), found.of("not decided"))
     assert shown == (enough, worse, undecided)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from attnbench.reports.data.row_groups import Row, groups
 from attnbench.reports.subjects import fastest
-from attnbench.reports.subjects._race import finding, race
+from attnbench.reports.subjects._race import finding, race, tally
 from tests import made_runs
 from tests.made_runs import case, grid, inexact, problem, row, write_run
 from tests.reports.rendering import card_of, rows_of, subject_of, tables_of
@@ -35,8 +35,9 @@ def test_the_fastest_must_beat_every_other_backend_and_not_only_the_second(tmp_p
     assert [row["backend"] for row in found.ranking] == ["a", "b", "c"]
     assert found.margins[0].clear
     assert not found.clear
-    assert [row["backend"] for row in found.tied] == ["a", "c"]
-    assert "; c cannot be told apart" in finding_of(rows)
+    assert [row["backend"] for row, _ in found.close] == ["c"]
+    assert found.tied == []
+    assert re.search(r", c 2\.07 times as long \([^)]*\): not decided$", finding_of(rows))
 
 
 def test_an_inexact_backend_wins_no_race_and_is_mentioned_beside_it(tmp_path: Path) -> None:
@@ -71,13 +72,13 @@ def test_a_winner_beside_other_work_is_named_with_it(tmp_path: Path) -> None:
     assert "other work" not in f"{quiet.sentence}{quiet.note}".lower()
 
 
-def test_a_tie_is_written_as_one_in_every_cell_of_it(tmp_path: Path) -> None:
+def test_what_is_not_decided_is_no_tie(tmp_path: Path) -> None:
     (found,) = tables_of(list(subject_of(fastest, run_with(tmp_path, THREE)).blocks))
     (cells,) = (line[1:] for line in found.texts)
     assert [re.sub(r"[\d.]+", "#", cell) for cell in cells] == [
-        "# ms · tie: a = c",
-        "# ms · ×#",
-        "# ms · ×# · tie",
+        "# ms · not decided",
+        "# ms · ×# (# to #)",
+        "# ms · ×# (uncertain by more than # times) · not decided",
     ]
     assert not any(cell.strong for row in found.cells for cell in row)
 
@@ -92,3 +93,24 @@ def test_a_cell_has_the_paired_ratio_of_the_verdict_not_that_of_the_medians() ->
         cell = fastest.beside(one, race([first, one]))
         assert "×2.00" in cell
         assert "×9" not in cell
+
+
+def in_processes(*levels_ms: float) -> list[list[list[float]]]:
+    return [[[level_ms]] for level_ms in levels_ms]
+
+
+def test_a_tie_is_what_was_shown_to_be_the_same(tmp_path: Path) -> None:
+    equal = (1.001, 0.999, 1.0, 1.002, 0.998, 1.0, 1.001, 0.999)
+    blocks = {
+        "a": in_processes(*equal),
+        "b": in_processes(*reversed(equal)),
+        "c": in_processes(*(2 * level for level in equal)),
+    }
+    rows = rows_of(run_with(tmp_path, blocks))
+    found = race(rows)
+    assert [row["backend"] for row in found.tied] == ["a", "b"]
+    assert finding_of(rows).endswith("): a tie")
+    (table,) = tables_of(list(subject_of(fastest, run_with(tmp_path / "table", blocks)).blocks))
+    assert [cell.split(" · ")[-1] for cell in table.texts[0][1:3]] == ["tie", "same"]
+    open_race = race(rows_of(run_with(tmp_path / "open", THREE)))
+    assert tally([found, found, open_race]) == "2 are ties and 1 is not decided"
