@@ -26,6 +26,7 @@ from .data.noise_floor import (
     share_text,
 )
 from .data.noise_floor import DISTURBED as DISTURBED_SPREAD
+from .data.processor_time import PROCESSOR_TIMES, in_most, is_known, processor_samples
 from .data.row_groups import Row, problem
 from .formatting import (
     number_text,
@@ -36,10 +37,6 @@ from .formatting import (
 )
 from .words import BY_PROCESSOR_TIME, DISTURBED, NOT_DECIDED, Word, word_of
 
-PROCESSOR_TIMES = ("processor_ms", "thread_ms")
-"""Of all threads, and of the one that makes the call. If work is spread over threads the latency of
-a quiet machine is proportional to both; a ratio is decided by what they agree on.
-"""
 PROCESSOR_TIME = assumed_spread(0.3)
 """How far the ratio of two processor times may be from that of the latencies on a quiet machine: 95
 % of 480 pairs of cases, beside four kinds of other work, were within it (docs/method.md).
@@ -113,9 +110,7 @@ class Ratio:
 
     @property
     def beside(self) -> str:
-        """`, while other work disturbed most blocks` or `, by processor time`, of a clear ratio."""
-        if self.clear and self.by_processor_time:
-            return f", {BY_PROCESSOR_TIME}"
+        """`, while other work disturbed most blocks`, of a clear ratio."""
         return DISTURBED if self.clear and self.disturbed else ""
 
     @property
@@ -198,7 +193,7 @@ def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
     rows = (numerator, denominator)
     is_disturbed = disturbed(*rows)
     ways = [[processor_samples(row, name) for row in rows] for name in PROCESSOR_TIMES]
-    if is_disturbed and all(any(map(any, samples)) for way in ways for samples in way):
+    if is_disturbed and all(is_known(samples) for way in ways for samples in way):
         found = [_ratio_of(rows, way, by_processor_time=True) for way in ways]
         if all(isfinite(one.low) for one in found):
             nearest = min(found, key=lambda one: abs(log(one.value)))
@@ -258,14 +253,6 @@ def _ratio_of(
     return replace(found, value=interval.value, low=interval.low, high=interval.high, tested=tested)
 
 
-def processor_samples(row: Row, name: str) -> Samples:
-    """Processor times of calls by one of PROCESSOR_TIMES, [process][block], one a block or none."""
-    conditions = row.get("conditions") or ()
-    return [
-        [[block[name]] if block.get(name) else [] for block in process] for process in conditions
-    ]
-
-
 def in_same_blocks(numerator: Samples, denominator: Samples) -> Contrast | None:
     """Of one session; None if one of the two was measured again later, and they share no block."""
     try:
@@ -292,11 +279,6 @@ def log_bounds(row: Row) -> tuple[float, float]:
     ratio = noise_of(row).of_processes(disturbed=disturbed(row)).ratio
     own = log1p(ratio) / 2**0.5 if of_one_process(row) else 0.0
     return hypot(log(value / low), own), hypot(log(high / value), own)
-
-
-def in_most(blocks: int | None, of: int | None) -> bool:
-    """Whether something happened in most blocks."""
-    return 2 * (blocks or 0) > (of or 0)
 
 
 def disturbed(*rows: Row) -> bool:

@@ -122,9 +122,9 @@ class Measurer:
         for case in cases:
             prepared = self._prepare(case, values)
             if prepared:
-                warm = self.phases.run(
-                    case, "latency", partial(self._warm, case, prepared, values, exact)
-                )
+                warm_up = partial(self._warm, case, prepared, values, exact)
+                with self.block_timer.foreseeing():
+                    warm = self.phases.run(case, "latency", warm_up)
                 if warm:
                     self.warm[case.id] = warm
                 else:

@@ -1,5 +1,7 @@
 """One block of one case: measured again, while that may help, if other work disturbed it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ..measure.clock import Look, Samples, Timer
@@ -47,6 +49,14 @@ class BlockTimer:
         known = {**first_of, "late_calls": samples.late_calls, "tries": tried, **readings}
         conditions = {name: value for name, value in known.items() if value is not None}
         return TimedBlock(samples, conditions, spent_s)
+
+    @contextmanager
+    def foreseeing(self) -> Iterator[None]:
+        """Around calls that are not measured: what disturbs them will disturb blocks too."""
+        self.conditions.before()
+        yield
+        if self.waits is not None and contended(self.conditions.after()):
+            self.waits.begin()
 
     def end(self) -> None:
         """Let threads wait as they would."""
