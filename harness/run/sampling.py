@@ -58,8 +58,9 @@ class Sampling:
                 processes += ([] for _ in range(process + 1 - len(processes)))
                 processes[process].append(value)
         self.call_ms = median(block["block_ms"])
-        work_ms = block["conditions"].get("thread_ms")
-        if work_ms is not None and contended(block["conditions"]):
+        conditions = block.get("conditions", {})
+        work_ms = conditions.get("thread_ms")
+        if work_ms is not None and contended(conditions):
             self.call_ms = max(work_ms, self.call_ms * LEAST_WORK)
         self.spent_s[process] = self.spent_s.get(process, 0.0) + spent_s
 

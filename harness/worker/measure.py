@@ -90,7 +90,8 @@ class Measurer:
         if self.heap:
             self.heap.give_back()  # fixed thresholds: from the first tensor on, large ones go whole
         waits = ShortWaits() if config.device.type == "cpu" else None
-        self.block_timer = BlockTimer(conditions_for(config.device), waits)
+        watched = conditions_for(config.device)
+        self.block_timer = BlockTimer(watched, waits, heap_is_warm=self.heap is not None)
         self.on = (config.device, config.watched)
         self._checker = Checker(self.phases, self.clock, resident=self.heap is not None)
 

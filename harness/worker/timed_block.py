@@ -9,7 +9,8 @@ from ..measure.conditions import HostConditions, always_ready, contended
 from ..measure.short_waits import ShortWaits
 
 MOST_TRIES = 3
-MOST_AGAIN_S = 0.25  # a block that took longer is not repeated
+MOST_FAULTS = 1_000  # pages of a block with a warm heap; 4 MiB
+MOST_AGAIN_S = 0.5  # a block that took longer is not repeated
 
 
 class TimedBlock(NamedTuple):
@@ -23,14 +24,17 @@ class TimedBlock(NamedTuple):
 class BlockTimer:
     """Measures blocks. What it does next depends on who else ran, never on how long calls took.
 
-    A disturbed block is measured again. If that is disturbed too, threads are kept from spinning
+    A disturbed block is measured again, and one that found the heap cold. If that is disturbed too, threads are kept from spinning
     while they wait, so that the processor time of a call is its own work (docs/method.md,
     Conditions). It goes on so until a block is not disturbed; that one is measured again as usual.
     """
 
-    def __init__(self, conditions: HostConditions, waits: ShortWaits | None) -> None:
+    def __init__(
+        self, conditions: HostConditions, waits: ShortWaits | None, *, heap_is_warm: bool
+    ) -> None:
         self.conditions = conditions
         self.waits = waits  # None: calls do not run on a processor
+        self.heap_is_warm = heap_is_warm
 
     def measure(self, timer: Timer, calls: int, look: Look, *, first: bool) -> TimedBlock:
         spent_s = 0.0
@@ -82,6 +86,8 @@ class BlockTimer:
         """Whether to measure the block again. `patient`: what disturbed it may have ended."""
         if self.waits is None:
             return False
+        if patient and self.heap_is_warm and readings["minor_faults"] > MOST_FAULTS:
+            return True
         is_disturbed = contended({**readings, "short_waits": 0})
         if readings["short_waits"]:
             if not is_disturbed:
