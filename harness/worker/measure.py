@@ -98,6 +98,7 @@ class Measurer:
     def check(self, cases: list[Case]) -> None:
         """Preflight, correctness and memory of each case."""
         self._checker.check(cases)
+        self.phases.settle("memory")
 
     def warm_up(self, cases: list[Case]) -> None:
         """Prepare all cases on fresh inputs, shared by the backends of a problem, and warm them up.
@@ -108,6 +109,7 @@ class Measurer:
         self.phases.make_room(max(0, int(free_bytes) - self.config.budget_bytes))
         if self.heap:
             self.heap.keep()
+            self.phases.kept_heap = self.heap
         for (problem, order), same in by_inputs(cases).items():
             self._warm_up_problem(problem, order, same)
 
@@ -274,7 +276,7 @@ class Measurer:
         for case in cases:
             if case.id in self.warm:
                 sample = partial(self._sample, case, calls[case.id])
-                self.phases.run(case, "latency", sample, thorough=False)
+                self.phases.run(case, "latency", sample, block=True)
 
     def _sample(self, case: Case, calls: int) -> None:
         warm = self.warm[case.id]
@@ -382,9 +384,11 @@ class Measurer:
         """
         for values in self._values():
             self._inputs_changed(values)
+        self.phases.settle("latency")
         self.warm.clear()
         self.block_timer.end()
         self.blocks = 0
+        self.phases.kept_heap = None
         if self.heap:
             self.heap.give_back()
         release(self.config.device)
