@@ -24,9 +24,10 @@ class TimedBlock(NamedTuple):
 class BlockTimer:
     """Measures blocks. What it does next depends on who else ran, never on how long calls took.
 
-    A disturbed block is measured again, and one that found the heap cold. If that is disturbed too, threads are kept from spinning
-    while they wait, so that the processor time of a call is its own work (docs/method.md,
-    Conditions). It goes on so until a block is not disturbed; that one is measured again as usual.
+    A disturbed block is measured again, and one that found the heap cold. If that is disturbed too,
+    threads are kept from spinning while they wait, so that the processor time of a call is its own
+    work (docs/method.md, Conditions). It goes on so until a block is not disturbed; that one is
+    measured again as usual.
     """
 
     def __init__(
