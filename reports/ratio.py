@@ -52,6 +52,7 @@ class Ratio:
     `the 12 % that processes differ on this machine`. `disturbed`: as below, of either row.
     `tested`: the bounds of two one-sided tests, within those of the interval; None: the same.
     `by_processor_time`: of calls, because other work disturbed their time by the clock.
+    `process`: how far the ratio of one process may be off; None if that is not known, or not all.
     """
 
     value: float
@@ -64,6 +65,7 @@ class Ratio:
     disturbed: bool = False
     tested: tuple[float, float] | None = None
     by_processor_time: bool = False
+    process: Spread | None = None
 
     @property
     def word(self) -> Word:
@@ -250,7 +252,14 @@ def _ratio_of(
     if together and not noise_ratio and word_of(interval.low, interval.high) == NOT_DECIDED:
         test = contrast.interval(one_sided=True)
         tested = (test.low, test.high)
-    return replace(found, value=interval.value, low=interval.low, high=interval.high, tested=tested)
+    return replace(
+        found,
+        value=interval.value,
+        low=interval.low,
+        high=interval.high,
+        tested=tested,
+        process=None if other_run or by_processor_time else contrast.process,
+    )
 
 
 def in_same_blocks(numerator: Samples, denominator: Samples) -> Contrast | None:

@@ -14,9 +14,9 @@ from statistics import median
 from typing import Any, Literal
 
 from ..measure.conditions import contended, count_flagged, throttled
+from ..rows.plans import BLOCK_MS, FEWEST_UNITS
 from ..rows.record import Blocks
 from ..scenario import Plan
-from ..scenario.fields import BLOCK_MS, FEWEST_UNITS
 from ..stats.intervals import latency_interval, ratio_interval
 
 MAX_CALLS = 200  # per block

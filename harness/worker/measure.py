@@ -40,8 +40,8 @@ from ..measure.prepared_call import PreparedCall, prepare_call
 from ..measure.short_waits import ShortWaits
 from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
-from ..measure.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
 from ..rows.record import Status
+from ..rows.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
 from .check import Checker, source_file
 from .exact_results import ExactResults, by_inputs, exact_results, made_inputs
 from .phases import PhaseRunner, Say, WorkerConfig

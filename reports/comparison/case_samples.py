@@ -46,6 +46,7 @@ class CaseSamples:
     traffic: Traffic | None = None  # of a decode step
     replica: int | None = None
     input_order: str = "heads"  # in memory
+    spent_s: float | None = None
 
     @property
     def ok(self) -> bool:
@@ -99,6 +100,7 @@ def case_samples(row: Mapping[str, Any], run: Mapping[str, Any] | None = None) -
         traffic=traffic(row, run) if ok and run is not None else None,
         replica=row.get("replica"),
         input_order=row.get("input_order") or "heads",
+        spent_s=row.get("spent_s"),
     )
 
 
