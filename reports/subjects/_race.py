@@ -60,7 +60,7 @@ def race(rows: Sequence[Row]) -> Race:
     )
     ranking = [row for row in timed if is_exact(row)]
     margins = _margins(ranking)
-    if any(margin.value < 1 for margin in margins):  # by processor time another one is first
+    if any(margin.by_processor_time and margin.value < 1 for margin in margins):
         values = [1.0, *(margin.value for margin in margins)]
         ranking = [row for _, row in sorted(zip(values, ranking, strict=True), key=itemgetter(0))]
         margins = _margins(ranking)
