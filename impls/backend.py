@@ -142,9 +142,9 @@ class Backend(Protocol):
 
         `weights` is None in scope "core", and BlockWeights in scope "block", where layer.in_scope
         wraps the layer. The call may have an attribute `facts`, a JSON-ready
-        dict of the choices made, which becomes the row's `configuration`. A call that uses weights
-        of its own instead of `weights` has them in an attribute `parameters`, a sequence of
-        tensors: gradients are computed for those instead.
+        dict of the choices made, which becomes the row's `configuration`. With EXACTNESS "other", a
+        call that uses weights of its own instead of `weights` has them in an attribute
+        `parameters`, a sequence of tensors: gradients are computed for those instead.
         """
 
     def context(self, problem: Problem) -> AbstractContextManager[object]:

@@ -22,6 +22,8 @@ LEFT_OVER_MS, LEFT_OVER_RATIO = 0.05, 0.05
 
 Beyond what waiting for an idle device takes here: some 10 us, more in a sandbox.
 """
+OTHERS_SLACK = 0.25
+"""So many times the calling thread's processor time others may take, beyond as much as it each."""
 IDLE_WAITS = 9
 GRAPH_BELOW_MS = 10.0
 """A longer call is not bound by its launches, and its graph would hold its temporaries."""
@@ -29,6 +31,7 @@ GRAPH_BELOW_MS = 10.0
 Call = Callable[[], object]
 # as they were before any backend loaded
 now_ns, now_s, processor_ns = time.perf_counter_ns, time.perf_counter, time.process_time_ns
+thread_ns = time.thread_time_ns
 
 
 class Look(Protocol):
@@ -43,9 +46,11 @@ class Samples:
     """Milliseconds per call, in order; None for a quantity that this clock or call does not have.
 
     `block_ms` is the primary latency. `first_ms`: of the call before it, which finds caches as
-    another case left them. `late_calls`: calls that began on the GPU before
-    the host had launched all of them, so that launch gaps may be in their time. `unjoined_calls`:
-    calls after whose last event the GPU still worked, on a stream that is not timed.
+    another case left them. `processor_ms`: processor time of a typical call in all threads of this
+    process, and `thread_ms` its part in the thread that makes the call; None if others worked
+    longer than that one. `late_calls`: calls that began on the GPU before the host had launched all
+    of them, so that launch gaps may be in their time. `unjoined_calls`: calls after whose last
+    event the GPU still worked, on a stream that is not timed.
     """
 
     block_ms: list[float]
@@ -53,6 +58,8 @@ class Samples:
     hot_block_ms: list[float] | None = None
     graph_block_ms: list[float] | None = None
     first_ms: float | None = None
+    processor_ms: float | None = None
+    thread_ms: float | None = None
     late_calls: int | None = None
     unjoined_calls: int | None = None
 
@@ -97,16 +104,26 @@ class HostTimer:
         """Make that many calls and time each one; with `first` one more before them, apart."""
         now, call = now_ns, self.call
         readings: list[float] = []
+        own_ms: list[float] = []  # processor time of this thread
+        all_ms: list[float] = []  # of all threads
         with no_garbage_collection():
             for left in range(calls - 1 + first, -1, -1):
+                all_before, own_before = processor_ns(), thread_ns()
                 start = now()
                 result = call()
                 readings.append((now() - start) / 1e6)
+                own_ms.append((thread_ns() - own_before) / 1e6)
+                all_ms.append((processor_ns() - all_before) / 1e6)
                 if look is not None:
                     look(result, must=left == 0)
                 del result  # two results at once would be more memory than the call needs
-        first_ms = readings.pop(0) if first else None
-        return Samples(block_ms=readings, first_ms=first_ms)
+        holds = sum(all_ms) <= sum(own_ms) * (torch.get_num_threads() + OTHERS_SLACK)
+        return Samples(
+            block_ms=readings[first:],
+            first_ms=readings[0] if first else None,
+            processor_ms=median(all_ms[first:]) if holds else None,
+            thread_ms=median(own_ms[first:]) if holds else None,
+        )
 
 
 # ---- CUDA ----------------------------------------------------------------------------------------

@@ -170,6 +170,11 @@ class InputValues:
         self._versions = found
         return ", ".join(names)
 
+    def written_to(self, *, thorough: bool = False) -> str:
+        """A reason if a backend wrote, by torch's count of writes or also by all values."""
+        names = self.written() or (self.changed() if thorough else "")
+        return writes_to(names) if names else ""
+
     def changed(self) -> str:
         """The names of tensors that do not have their values, whoever changed them."""
         signs = self.flipped, self.columns
@@ -223,6 +228,10 @@ class InputValues:
 
     def _count_writes(self) -> dict[str, int]:
         return {name: tensor._version for name, tensor in self._named()}
+
+
+def writes_to(names: str) -> str:
+    return f"writes into its inputs ({names}), which it shares with other backends"
 
 
 def _named(tensors: Tensors) -> Iterator[tuple[str, Tensor]]:

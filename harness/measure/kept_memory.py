@@ -7,7 +7,7 @@ keeps its scores would look small.
 
 import gc
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import torch
@@ -15,6 +15,7 @@ from humanize import naturalsize
 
 from ...impls.problem import Problem
 from ..cases.costs import mask_bytes
+from ..rows.counted_pages import BELOW, seen_from_bytes
 from .peak_memory import Peak, allocated_bytes, allocations_followed, counts_requests
 from .resident_memory import status_bytes
 from .warm_heap import WarmHeap
@@ -24,7 +25,9 @@ T = TypeVar("T")
 WORTH_COLLECTING_BYTES = 1 << 20  # more than this may be garbage in cycles
 ASYNC = "cudaMallocAsync does not count the bytes that were asked for"
 COMPILES = "what compiling and importing keep cannot be told from what the backend keeps"
+PAGES = "resident pages"
 NOT_COUNTED = "this system does not say how much memory is in use"
+UNSEEN = f"{BELOW} ({naturalsize(seen_from_bytes('cpu'), binary=True, format='%.0f')})"
 NO_PAGES = (
     "the kernel's count of pages could not be taken for a call: it takes more than a second, or the"
     " heap does not allow it"
@@ -138,19 +141,38 @@ KeptMemory = HostKept | CudaKept
 def memory_fields(found: Peak, kept: Kept, device: torch.device) -> dict[str, Any]:
     """The fields of the case's row."""
     missing, outside = dict(kept.missing), kept.outside_bytes
-    if found.peak_bytes is None:
-        missing["peak_bytes"] = ASYNC
-    if outside is not None and device.type != "cuda":
-        if found.resident_peak_bytes is None or found.peak_bytes is None:
+    if device.type == "cuda":
+        if found.peak_bytes is None:
+            missing["peak_bytes"] = ASYNC
+    else:
+        found, why = _with_a_result_elsewhere(found)
+        missing |= {"peak_bytes": why} if why else {}
+        if outside is not None and found.resident_peak_bytes is None:
             outside, missing["outside_bytes"] = None, NO_PAGES
-        else:
-            outside += max(0, found.resident_peak_bytes - found.peak_bytes)
+        elif outside is not None:
+            outside += max(0, (found.resident_peak_bytes or 0) - (found.peak_bytes or 0))
+            if outside < seen_from_bytes("cpu"):
+                outside, missing["outside_bytes"] = None, UNSEEN
     return {
         **found.row_fields(),
         "workspace_bytes": kept.workspace_bytes,
         "outside_bytes": outside,
         "memory_missing": missing or None,
     }
+
+
+def _with_a_result_elsewhere(found: Peak) -> tuple[Peak, str]:
+    """If a result is not torch's memory, so that its exact count says little: the count by pages.
+    Else as it is. And why there is none.
+    """
+    result, pages = found.result_bytes, found.resident_peak_bytes
+    if result is None or (found.output_bytes or 0) >= result:
+        return found, ""
+    if pages is None or pages < seen_from_bytes("cpu"):
+        unknown = replace(found, peak_bytes=None, output_bytes=result, peak_source=None)
+        return unknown, NO_PAGES if pages is None else UNSEEN
+    peak_bytes = max(found.peak_bytes or 0, pages)
+    return replace(found, peak_bytes=peak_bytes, output_bytes=result, peak_source=PAGES), ""
 
 
 def too_small(found: Peak) -> str:

@@ -122,11 +122,19 @@ class PreparedCall:
 def prepare_call(
     problem: Problem, backend: Backend, tensors: Tensors, grad_output: Tensor | None
 ) -> PreparedCall:
-    """The call may have the attributes `facts` and `parameters` of Backend.prepare."""
+    """The call may have the attributes `facts` and `parameters` of Backend.prepare.
+
+    Raises ValueError for parameters in place of the layer's weights, whose gradients are checked.
+    """
     start = perf_counter()
     call = backend.prepare(problem, *tensors)
     prepare_ms = (perf_counter() - start) * 1e3
     own = getattr(call, "parameters", None)
+    if own is not None and backend.exactness != "other":
+        raise ValueError(
+            "the call has `parameters`; wanted none where the gradients of the layer's own weights"
+            ' are checked; they are for a backend with EXACTNESS = "other"'
+        )
     return PreparedCall(
         problem=problem,
         backend=backend,

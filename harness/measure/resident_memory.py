@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from ..rows.counted_pages import seen_from_bytes
 from .warm_heap import WarmHeap
 
 T = TypeVar("T")
@@ -12,7 +13,6 @@ T = TypeVar("T")
 # proc(5), /proc/pid/clear_refs: sets the high-water mark to what is resident now
 RESET_HIGH_WATER = "5"
 SLACK_BYTES = 1 << 20  # a mark that is further above was not reset
-MAX_FREE_BYTES = 4 << 20  # as reports allow for a difference
 
 
 def resident_peak_bytes(setup: Callable[[], T], call: Callable[[T], object]) -> int | None:
@@ -32,7 +32,7 @@ def resident_peak_bytes(setup: Callable[[], T], call: Callable[[T], object]) -> 
     heap.give_back()
     ctypes.CDLL(None).malloc_trim(0)  # free pages would be used again without a trace
     free = heap.free_bytes()
-    if free is None or free > MAX_FREE_BYTES:
+    if free is None or free > seen_from_bytes("cpu"):
         return None
     before = status_bytes("VmRSS")
     ready = setup()

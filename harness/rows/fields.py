@@ -205,17 +205,17 @@ class Weighed(Part):
     """with gradients: what the forward pass leaves alive for the backward pass, its output
     included, beyond inputs and weights. Null without gradients"""
     peak_source: str | None = None
-    """how `peak_bytes` and `output_bytes` were counted: `allocator events`, `cuda requested
-    bytes`"""
+    """how `peak_bytes` was counted: `allocator events`, `cuda requested bytes`, or `resident pages`
+    for a call on a CPU whose result is not in torch's memory"""
     workspace_bytes: Count | None = Field(None, title="kept between calls")
     """memory of torch's allocator that `prepare` and earlier calls keep between calls, beyond
     inputs, weights and a mask that counts as an input. In addition to `peak_bytes`"""
     outside_bytes: Count | None = Field(None, title="outside torch")
     """memory outside torch's allocator (numpy, malloc, a library's own) that is kept between calls,
     or that a call takes in addition to `peak_bytes`. CPU: what malloc has in use and the kernel's
-    count of pages, so off by some MiB. CUDA: device memory between calls, other processes included.
-    `needed_bytes` when loaded is peak and workspace, and this if it is more than noise
-    (method.md)"""
+    count of pages, so off by some MiB, and null below 4 MiB. CUDA: device memory between calls,
+    other processes included. `needed_bytes` when loaded is peak and workspace, and this if it can
+    be seen (method.md)"""
     memory_missing: Object | None = None
     """why `peak_bytes`, `workspace_bytes` or `outside_bytes` is null: name and reason"""
     resident_peak_bytes: Int | None = None

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 PROC = Path("/proc")
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
+JUDGED = {"check": "first", "warm_up": "process", "confirm": "after"}
+"""Requests after which a case is ok only with the verdict of this check."""
 COMPILE_TIMES = 5  # and compiling: the first kernel on a machine takes half a minute of two cores
 
 
@@ -83,7 +85,6 @@ class GroupRun:
 
     def check(self) -> Iterator[Record]:
         """Preflight, correctness and memory of every case, in its environment's first worker."""
-        self._need(0, "first", self.states)
         yield from self._ask_each(0, "check", list(self.states))
         for state in self.states.values():
             state.checked = True
@@ -99,7 +100,6 @@ class GroupRun:
         """The blocks that this process still lacks before the next look at the precision."""
         names = self.sampler.wanting(process)
         pythons = [self._python(name) for name in names]
-        self._need(process, "process", names)
         yield from self._ask_each(process, "warm_up", names)
         while wanting := self.sampler.wanting(process):
             self.order.shuffle(wanting)  # over all environments: a block goes from one to another
@@ -108,7 +108,6 @@ class GroupRun:
             for python, some in runs:
                 yield from self._ask(process, python, "sample", some, {"calls": calls})
         if process == self.confirmed_in:
-            self._need(process, "after", names)
             yield from self._ask_each(process, "confirm", names)
         yield from self._release(process, pythons)
 
@@ -225,11 +224,14 @@ class GroupRun:
         worker/measure.py lists the events. Raises WorkerLost.
         """
         current: str | None = None
+        silent = set(names) if op == "sample" else set()
         worker, phase = None, ""
         since = time.monotonic()
         try:
             worker = self.context.pool.worker(process, python)
             cases = [self.states[name].case.fields() for name in names]
+            for name in names if op in JUDGED else ():
+                self.states[name].verdicts.needed[process, JUDGED[op]] += 1
             ours = [PROC / str(one) for one in (threading.get_native_id(), worker.pid)]
             waited = waited_s(ours) or 0.0
             worker.send({"op": op, "cases": cases, **more})
@@ -242,6 +244,9 @@ class GroupRun:
                 waiting, waited = waited, waited_s(ours) or 0.0
                 match event["event"]:
                     case "done":
+                        if unknown := silent.intersection(self.states):
+                            current = min(unknown)  # it would be asked forever
+                            raise bad_reply({"event": "done", "case": current})
                         return
                     case "running":
                         current, phase = self._running(event), event["phase"]
@@ -261,6 +266,7 @@ class GroupRun:
                         if sampling is None:
                             raise bad_reply(event)
                         sampling.add(process, event["quantities"], event["spent_s"])
+                        silent.discard(event["case"])
                         apart_s = now - begun - max(0.0, waited - waiting)
                         state.clocks.append(self._clocks(apart_s, event))
                     case "watched":
@@ -299,11 +305,6 @@ class GroupRun:
         if name is not None and name not in self.known:
             raise bad_reply(event)
         return name
-
-    def _need(self, process: int, check: str, names: Iterable[str]) -> None:
-        """Without this verdict these cases are not ok."""
-        for name in filter(self.states.__contains__, names):
-            self.states[name].verdicts.needed[process, check] += 1
 
     def _judged(self, process: int, verdicts: Iterable[Mapping[str, Any]]) -> None:
         """Note what the judge said; of a case that has ended it does not matter any more."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from ...impls.backend import Backend
 from ...impls.problem import Problem
 from ..cases.case import Case
-from ..measure.input_values import InputValues
+from ..measure.input_values import InputValues, writes_to
 from ..measure.kept_memory import KeptMemory, kept_memory, memory_fields, too_small
 from ..measure.output_check import Fingerprint, improper
 from ..measure.peak_memory import Peak, freeze_gc, peak, release, saved_bytes
@@ -121,7 +121,7 @@ class Checker:
         changed = values.changed()
         complaint = improper(prepared.problem, output, gradients, values.tensors)
         if changed and not complaint:
-            complaint = written_to(changed)
+            complaint = writes_to(changed)
         if not complaint:
             exactness, results = prepared.backend.exactness, (output, *gradients)
             complaint = self.judge.complaint(case, exactness, "first", results)
@@ -190,10 +190,6 @@ class Checker:
             return complaint
         results = result if problem.backward else (result,)
         return self.judge.complaint(checked.case, "exact", "wide", results)
-
-
-def written_to(names: str) -> str:
-    return f"writes into its inputs ({names}), which it shares with other backends"
 
 
 class CheckedCall(NamedTuple):

@@ -22,7 +22,6 @@ import secrets
 from collections.abc import Callable
 from functools import partial
 from time import time
-from typing import NamedTuple
 
 from torch import Tensor
 
@@ -30,47 +29,31 @@ from ...impls import load
 from ...impls.problem import Problem
 from ..cases.case import Case
 from ..machine.free_memory import available_bytes
-from ..measure.clock import Clock, Timer, clock_for, now_s
+from ..measure.clock import Clock, clock_for, now_s
 from ..measure.conditions import conditions_for
 from ..measure.input_values import InputValues
 from ..measure.launch import launch_ms, shortest_call_ms
 from ..measure.output_check import FROM_MEMORY, SAME_MEMORY, Fingerprint, share_storage
 from ..measure.peak_memory import release
 from ..measure.prepared_call import PreparedCall, prepare_call
+from ..measure.short_waits import ShortWaits
 from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
-from ..measure.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
 from ..rows.record import Status
-from .check import Checker, source_file, written_to
+from ..rows.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
+from .check import Checker, source_file
+from .confirm import WarmCase, confirm
 from .judge_client import Ask, JudgeClient
 from .judged_call import Judging
 from .phases import PhaseRunner, Say, WorkerConfig
-from .recheck import LONG_MS, RATIO, answers_from_memory
 from .shared_inputs import by_inputs, exact_result, made_inputs
+from .timed_block import BlockTimer
 from .warm_up import call_until_stationary
 from .window import Watched, profile_kernels, watch_window
 
 FIRST_APART_BELOW_MS = 20.0  # a longer call fills caches in a small part of its time
 # of the free memory: a group's cases hold their inputs together, and the heap what they freed
 ROOM_SHARE = 0.9
-
-
-class WarmCase(NamedTuple):
-    """A case that is ready to be sampled. `values`: of its problem, shared with other backends."""
-
-    case: Case
-    prepared: PreparedCall
-    run: Callable[[], object]
-    timer: Timer
-    values: InputValues
-    fingerprint: Fingerprint
-    call_ms: float
-
-
-def written(values: InputValues, *, thorough: bool = False) -> str:
-    """A reason if a backend wrote to the inputs, by torch's count of writes or by all values."""
-    names = values.written() or (values.changed() if thorough else "")
-    return written_to(names) if names else ""
 
 
 class Measurer:
@@ -92,7 +75,9 @@ class Measurer:
         self.heap = WarmHeap() if config.warm_heap and config.device.type == "cpu" else None
         if self.heap:
             self.heap.give_back()  # fixed thresholds: from the first tensor on, large ones go whole
-        self.conditions = conditions_for(config.device)
+        waits = ShortWaits() if config.device.type == "cpu" else None
+        watched = conditions_for(config.device)
+        self.block_timer = BlockTimer(watched, waits, heap_is_warm=self.heap is not None)
         self.on = (config.device, config.watched)
         resident = self.heap is not None
         self.judging = Judging(phases=self.phases, judge=self.judge, clock=self.clock)
@@ -101,6 +86,7 @@ class Measurer:
     def check(self, cases: list[Case]) -> None:
         """Preflight, correctness and memory of each case."""
         self._checker.check(cases)
+        self.phases.settle("memory")
 
     def warm_up(self, cases: list[Case]) -> None:
         """Prepare all cases on fresh inputs, shared by the backends of a problem, and warm them up.
@@ -111,6 +97,7 @@ class Measurer:
         self.phases.make_room(max(0, int(free_bytes) - self.config.budget_bytes))
         if self.heap:
             self.heap.keep()
+            self.phases.kept_heap = self.heap
         for (problem, order), same in by_inputs(cases).items():
             self._warm_up_problem(problem, order, same)
 
@@ -123,7 +110,9 @@ class Measurer:
         for case in cases:
             prepared = self._prepare(case, values)
             if prepared:
-                warm = self.phases.run(case, "latency", partial(self._warm, case, prepared, values))
+                warm_up = partial(self._warm, case, prepared, values)
+                with self.block_timer.foreseeing():
+                    warm = self.phases.run(case, "latency", warm_up)
                 if warm:
                     self.warm[case.id] = warm
                 else:
@@ -170,7 +159,7 @@ class Measurer:
                 found = call_until_stationary(run, self.clock, readings, times, look)
                 is_stationary, call_ms = found
                 timer = self.clock.timer(run, call_ms, prepared.anew)
-                complaint = written(values, thorough=True) or fingerprint.complaint
+                complaint = values.written_to(thorough=True) or fingerprint.complaint
                 floor = {
                     "launch_ms": launch_ms(self.clock, self.config.device, run),
                     "shortest_call_ms": self.shortest_call_ms,
@@ -245,7 +234,7 @@ class Measurer:
         for case in cases:
             if case.id in self.warm:
                 sample = partial(self._sample, case, calls[case.id])
-                self.phases.run(case, "latency", sample, thorough=False)
+                self.phases.run(case, "latency", sample, block=True)
 
     def _sample(self, case: Case, calls: int) -> None:
         warm = self.warm[case.id]
@@ -254,11 +243,10 @@ class Measurer:
         values = warm.values
         look = partial(warm.fingerprint.look, flipped=values.flipped, columns=values.columns)
         with warm.prepared.in_force():
-            self.conditions.before()
             apart = warm.call_ms < FIRST_APART_BELOW_MS
-            samples = warm.timer.sample(calls, look, first=apart)
-            readings = self.conditions.after()
-        complaint, wrong = written(warm.values), warm.fingerprint.complaint
+            block = self.block_timer.measure(warm.timer, calls, look, first=apart)
+        samples = block.samples
+        complaint, wrong = warm.values.written_to(), warm.fingerprint.complaint
         if wrong and not complaint and self._inputs_changed(warm.values):
             return
         complaint = complaint or wrong
@@ -269,10 +257,8 @@ class Measurer:
             warm.values.restore()
             self.phases.end(case, Status.INCORRECT, complaint, "latency")
             return
-        late = {} if samples.late_calls is None else {"late_calls": samples.late_calls}
-        first = {} if samples.first_ms is None else {"first_call_ms": samples.first_ms}
-        conditions = {"calls": calls, "new_values": self.blocks % 2, **late, **first}
-        conditions |= {"started_unix_s": started_unix_s, **readings}
+        conditions = {"calls": calls, "new_values": self.blocks % 2, **block.conditions}
+        conditions["started_unix_s"] = started_unix_s
         quantities = {
             "block_ms": samples.block_ms,
             "wall_block_ms": samples.wall_block_ms,
@@ -281,57 +267,16 @@ class Measurer:
             "conditions": conditions,
         }
         event = {"event": "samples", "case": case.id, "quantities": quantities}
-        self.say({**event, "spent_s": samples.spent_s, "block_s": now_s() - begun})
+        self.say({**event, "spent_s": block.spent_s, "block_s": now_s() - begun})
 
     def confirm(self, cases: list[Case]) -> None:
-        """After the last block, untimed: judge a call of each with random numbers that are new,
-        then look whether such calls take longer than repeated ones. No case is warm after it.
-        """
+        """After the last block, untimed; no case is warm after it (confirm.py)."""
         for values in self._values():
-            some = [case for case in cases if case.id in self.warm]
-            some = [case for case in some if self.warm[case.id].values is values]
-            if not some or self._inputs_changed(values):
-                continue
-            seed = exact_result(self.phases, self.judge, values, some, "after")
-            if seed is None:
-                continue
-            values.draw(seed)
-            suspects = []
-            for case in some:
-                confirm = partial(self._confirm, case, seed)
-                suspects += [case] if self.phases.run(case, "latency", confirm) else []
-            for case in suspects:
-                self.phases.run(case, "latency", partial(self._recheck, case), thorough=False)
+            some = [self.warm[case.id] for case in cases if case.id in self.warm]
+            some = [warm for warm in some if warm.values is values]
+            if some and not self._inputs_changed(values):
+                confirm(self.judging, values, some)
         self.warm.clear()
-
-    def _confirm(self, case: Case, seed: int) -> bool:
-        """Judge a call with the drawn inputs, and repeat it: whether its time has to be looked at
-        again. A short call's always has, and that of one whose parts are not timed together.
-        """
-        warm, readings = self.warm[case.id], list[float]()
-        values = warm.values
-        with warm.prepared.in_force():
-            values.scale(new=False)  # as much is written before either call
-            complaint, _ = self.judging.call(case, warm.prepared, values, "after", readings)
-            if complaint := complaint or written(values, thorough=True):
-                self.phases.end(case, Status.INCORRECT, complaint, "latency")
-                values.restore()  # the weights too
-                values.draw(seed)
-                return False
-            if warm.call_ms < LONG_MS or not readings:
-                return True
-            values.scale(new=False)
-            begun = now_s()
-            warm.run()
-            self.clock.finish()
-            return readings[0] >= RATIO * (now_s() - begun) * 1e3
-
-    def _recheck(self, case: Case) -> None:
-        warm = self.warm[case.id]
-        with warm.prepared.in_force():
-            complaint = answers_from_memory(warm.run, self.clock, warm.values)
-        if complaint:
-            self.phases.end(case, Status.INCORRECT, complaint, "latency", by_time=True)
 
     def watch(
         self, case: Case, measure: tuple[str, ...], window_s: float, mode: LaunchMode
@@ -353,6 +298,7 @@ class Measurer:
 
     def _watch(self, case: Case, phase: str, warm: WarmCase, take: Callable[[], Watched]) -> None:
         def watched() -> Watched:
+            self.block_timer.end()
             with warm.prepared.in_force():
                 return take()
 
@@ -390,8 +336,11 @@ class Measurer:
         """
         for values in self._values():
             self._inputs_changed(values)
+        self.phases.settle("latency")
         self.warm.clear()
+        self.block_timer.end()
         self.blocks = 0
+        self.phases.kept_heap = None
         if self.heap:
             self.heap.give_back()
         release(self.config.device)

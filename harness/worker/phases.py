@@ -6,14 +6,19 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
+from humanize import naturalsize
 
 from ..cases.case import Case
 from ..files.errors import first_line, traceback_end
 from ..machine.nvml import Device
+from ..measure.left_running import LeftRunning
 from ..measure.memory_budget import Budget, is_out_of_memory, out_of_memory_reason
 from ..measure.peak_memory import release
 from ..measure.process_state import ProcessState
+from ..measure.resident_memory import status_bytes
 from ..measure.stack_watch import StackWatch
+from ..measure.warm_heap import WarmHeap
+from ..rows.counted_pages import seen_from_bytes
 from ..rows.record import Status
 
 Say = Callable[[dict[str, Any]], None]
@@ -38,7 +43,8 @@ class PhaseRunner:
     """Runs phases within the memory budget, and leaves the process as it was.
 
     `forget` is called with a case that failed, so that nothing holds its tensors any more. `files`:
-    the source files of backends, which may not read the call stack.
+    the source files of backends, which may not read the call stack. `kept_heap`: while it keeps
+    what is freed, for all cases.
     """
 
     def __init__(self, config: WorkerConfig, say: Say, forget: Callable[[str], object]) -> None:
@@ -49,6 +55,8 @@ class PhaseRunner:
         self.files: dict[str, str | None] = {}
         self._ended: set[str] = set()
         self._state, self._stack = ProcessState(), StackWatch()
+        self._left = LeftRunning()
+        self.kept_heap: WarmHeap | None = None
         self.room_bytes = 0  # beyond the budget, while the cases of a group are measured together
 
     def make_room(self, extra_bytes: int) -> None:
@@ -57,24 +65,31 @@ class PhaseRunner:
         self.budget.enforce(extra_bytes)
 
     def run(
-        self, case: Case, phase: str, work: Callable[[], T], *, thorough: bool = True
+        self, case: Case, phase: str, work: Callable[[], T], *, block: bool = False
     ) -> T | None:
         """The one place that catches everything; None if the case has ended in this phase.
 
-        `thorough`: look at all of the process's state afterwards, not only at its settings.
+        `block`: of timed calls, after which nobody waits for threads to come to rest.
         """
+        self.end_what_works(phase, but=case)
         self.say({"event": "running", "case": case.id, "phase": phase})
         self._ended.discard(case.id)
+        before_bytes = status_bytes("RssAnon") if self.kept_heap else None
         try:
             with self._stack.watching(self.files.get(case.backend)):
                 found = work()
-            changed = self._state.undo(thorough=thorough)
-            if case.id in self._ended or not (changed or self._stack.asked):
+            complaint = self._state.undo() or self._shrunk(before_bytes)
+            status = Status.ERROR if complaint else Status.INCORRECT
+            complaint = complaint or self._stack.asked
+            self._left.note(case)
+            if complaint and case.id not in self._ended:
+                self.forget(case.id)
+                self.end(case, status, complaint, phase)
+            elif not block:
+                self.end_what_works(phase)
+            if case.id not in self._ended:
                 return found
             del found
-            self.forget(case.id)
-            status = Status.ERROR if changed else Status.INCORRECT
-            self.end(case, status, changed or self._stack.asked, phase)
         except Exception as error:  # noqa: BLE001 - a backend may raise anything; the others go on
             self._state.undo()
             self.budget.enforce(self.room_bytes)
@@ -87,6 +102,33 @@ class PhaseRunner:
         gc.collect()  # the traceback held the backend's tensors
         release(self.config.device)
         return None
+
+    def end_what_works(self, phase: str, *, but: Case | None = None) -> None:
+        """Wait for what cases have started, and end those whose threads or processes work on."""
+        for case in self._left.owners:
+            if case is but or case.id in self._ended:
+                continue
+            if reason := self._left.working(case):
+                self.forget(case.id)
+                self.end(case, Status.ERROR, reason, phase, poisoned=True)
+
+    def settle(self, phase: str) -> None:
+        """At the end of a step of a group: what its cases have started belongs to nobody later."""
+        self.end_what_works(phase)
+        self._left.forget()
+
+    def _shrunk(self, before_bytes: int | None) -> str:
+        """A reason if the kept heap has lost pages; its settings are renewed in any case."""
+        if self.kept_heap is None:
+            return ""
+        self.kept_heap.keep()
+        now_bytes = status_bytes("RssAnon")
+        if before_bytes is None or now_bytes is None:
+            return ""
+        if before_bytes - now_bytes < seen_from_bytes("cpu"):
+            return ""
+        given_back = naturalsize(before_bytes - now_bytes, binary=True)
+        return f"gave {given_back} of the heap back, which others' calls fetch anew, page by page"
 
     def end_with_error(self, case: Case, error: Exception, reason: str, phase: str) -> None:
         """Called while `error` is handled: its traceback goes into the row."""
@@ -106,6 +148,8 @@ class PhaseRunner:
     ) -> None:
         """`by_time`: times alone say so."""
         self._ended.add(case.id)
+        # Nothing else may run beside what cannot be put back or does not come to rest.
+        poisoned = poisoned or self._state.spoiled or bool(self._left.working(case))
         event = {"event": "ended", "case": case.id, "status": status, "reason": reason}
         more = {"poisoned": poisoned, "by_time": by_time}
         self.say({**event, "phase": phase, "log_tail": log_tail, **more})

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Any, Literal
 
+from ...harness.rows.counted_pages import seen_from_bytes
 from ..data.polynomial import Polynomial, bytes_over_n, through
 from ..data.row_groups import AXES, Group, Row, backends, groups, over_lengths, problem
 from ..data.run_meta import Meta, budget_bytes
@@ -210,8 +211,6 @@ HEAD_BYTES = 8
 # The kernel counts pages, and small tensors may lie in pages that it counted before: compared only
 # for peaks that are large compared with that.
 RESIDENT_FROM_BYTES = 16 << 20
-RESIDENT_SLACK_BYTES = 4 << 20  # the largest difference over 93 cases on two cores was 2.2 MiB
-RESIDENT_SLACK_RATIO = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,8 +231,9 @@ def other_peaks(row: Row) -> list[OtherPeak]:
     exact += HEAD_BYTES * (row.get("heads") or 0)
     # Runs from before the meta device was used have no source: their prediction is a formula.
     is_formula = row.get("predicted_source") in (None, "formula")
-    is_large = measured >= RESIDENT_FROM_BYTES
-    resident_slack = RESIDENT_SLACK_BYTES + int(RESIDENT_SLACK_RATIO * measured)
+    by_pages = row.get("peak_source") == "resident pages"
+    is_large = measured >= RESIDENT_FROM_BYTES and not by_pages
+    resident_slack = seen_from_bytes("cpu", measured)
     numbers = (
         ("formula", row.get("predicted_peak_bytes") if is_formula else None, exact),
         ("meta", row.get("meta_peak_bytes"), exact),

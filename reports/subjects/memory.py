@@ -5,6 +5,7 @@ counts agree.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ...harness.rows.counted_pages import BELOW
 from ..data.exactness import is_exact
 from ..data.memory_need import clearly_outside_bytes
 from ..data.row_groups import (
@@ -158,6 +159,8 @@ def _kept(rows: list[Row]) -> Iterator[Block]:
     reasons: dict[str, list[Row]] = {}
     for row in rows:
         for name, reason in (row.get("memory_missing") or {}).items():
+            if name == "outside_bytes" and reason.startswith(BELOW):
+                continue  # as usual; the table says it
             reasons.setdefault(f"{MISSING.get(name, name)}: {reason}", []).append(row)
     for reason, found_rows in reasons.items():
         yield note(f"Not known for {list_text(backends(found_rows))}, {reason}.")
@@ -217,6 +220,13 @@ def _remarked(row: Row, column: str, remark: str, is_so: bool) -> Cell:
     return Number(bytes_text(size) + (remark if size and is_so else "") or "not known")
 
 
+def _outside(row: Row) -> Cell:
+    reason = (row.get("memory_missing") or {}).get("outside_bytes")
+    if row.get("outside_bytes") is None:
+        return Number(BELOW if str(reason).startswith(BELOW) else "not known")
+    return Number(bytes_text(clearly_outside_bytes(row)) if clearly_outside_bytes(row) else BELOW)
+
+
 def _has_mask(row: Row) -> bool:
     return row.get("mask") == "random"
 
@@ -232,9 +242,7 @@ _KEPT: Mapping[str, Callable[[Row], Cell]] = {
     "kept between calls": lambda row: _remarked(
         row, "workspace_bytes", " (no more than a mask)", _is_no_more_than_a_mask(row)
     ),
-    "outside torch": lambda row: _remarked(
-        row, "outside_bytes", " (noise)", not clearly_outside_bytes(row)
-    ),
+    "outside torch": _outside,
     "peak, kept and outside": _size("needed_bytes"),
 }
 _COMPARED: Mapping[str, Callable[[Row], Cell]] = {

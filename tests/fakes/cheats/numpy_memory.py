@@ -3,7 +3,7 @@
 import numpy
 import torch
 
-SHOWN = {"field": "outside_bytes", "least": 50000000}
+SHOWN = {"field": "peak_bytes", "least": 50000000}
 PROBLEM = {"seq_len": 2048}
 
 

@@ -79,14 +79,48 @@ def test_a_mask_that_counts_as_an_input_is_not_counted_again():
 
 
 def test_what_a_call_takes_beside_torchs_peak_is_outside_too():
-    kept = Kept(workspace_bytes=3, outside_bytes=10)
-    found = Peak(peak_bytes=100, output_bytes=50, peak_source="x", resident_peak_bytes=140)
-    fields = memory_fields(found, kept, CPU)
-    assert (fields["workspace_bytes"], fields["outside_bytes"]) == (3, 50)
+    kept = Kept(workspace_bytes=3, outside_bytes=5 * MIB)
+    torchs = {"peak_bytes": 100 * MIB, "output_bytes": 50, "peak_source": "x"}
+    fields = memory_fields(Peak(**torchs, resident_peak_bytes=140 * MIB), kept, CPU)
+    assert (fields["workspace_bytes"], fields["outside_bytes"]) == (3, 45 * MIB)
     assert fields["memory_missing"] is None
     assert "result_bytes" not in fields
-    untouched = Peak(peak_bytes=100, output_bytes=50, peak_source="x", resident_peak_bytes=20)
-    assert memory_fields(untouched, kept, CPU)["outside_bytes"] == 10
+    untouched = memory_fields(Peak(**torchs, resident_peak_bytes=20), kept, CPU)
+    assert untouched["outside_bytes"] == 5 * MIB
+
+
+@pytest.mark.parametrize("outside", [0, 4 * MIB - 1])
+def test_less_than_can_be_seen_is_null_and_not_zero(outside):
+    found = Peak(peak_bytes=9, output_bytes=9, peak_source="x", resident_peak_bytes=9)
+    fields = memory_fields(found, Kept(workspace_bytes=0, outside_bytes=outside), CPU)
+    assert fields["outside_bytes"] is None
+    assert fields["memory_missing"] == {"outside_bytes": "below what can be seen (4 MiB)"}
+
+
+@pytest.mark.parametrize(
+    ("pages", "peak_bytes", "source", "why"),
+    [
+        (98 * MIB, 98 * MIB, "resident pages", None),
+        (3 * MIB, None, None, "below what can be seen (4 MiB)"),
+        (None, None, None, NO_PAGES),
+    ],
+)
+def test_the_peak_of_a_call_whose_result_is_not_torchs_memory_is_counted_by_pages(
+    pages, peak_bytes, source, why
+):
+    found = Peak(
+        peak_bytes=0,
+        output_bytes=0,
+        peak_source="allocator events",
+        resident_peak_bytes=pages,
+        result_bytes=MIB // 2,
+        outside_result_bytes=MIB // 2,
+    )
+    fields = memory_fields(found, Kept(workspace_bytes=0, outside_bytes=0), CPU)
+    assert (fields["peak_bytes"], fields["peak_source"]) == (peak_bytes, source)
+    assert fields["output_bytes"] == MIB // 2
+    assert fields["memory_missing"].get("peak_bytes") == why
+    assert fields["outside_bytes"] is None
 
 
 def test_without_the_count_of_pages_what_is_outside_is_null_and_not_zero():

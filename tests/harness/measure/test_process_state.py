@@ -1,11 +1,16 @@
 """Settings and functions of the process are put back, and who changed them is told."""
 
+import builtins
+import os
 import random
+import signal
 import time
 from functools import partial
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnbench.harness.measure import clock, correctness
 from attnbench.harness.measure.process_state import ProcessState
@@ -61,29 +66,101 @@ def test_a_setting_is_put_back_and_named(state, change, read, reason):
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "thorough"),
+    ("owner", "name"),
     [
-        (correctness.CorrectnessCheck, "check", False),
-        (clock, "now_ns", False),
-        (clock.HostTimer, "sample", False),
-        (correctness, "reference", False),
-        (time, "perf_counter_ns", True),
-        (torch, "isfinite", True),
-        (torch.Tensor, "norm", True),
+        (correctness.CorrectnessCheck, "check"),
+        (clock, "now_ns"),
+        (clock.HostTimer, "sample"),
+        (clock, "MAX_OTHER_CALLS"),
+        (correctness.CheckResult, "complaint"),
+        (time, "perf_counter_ns"),
+        (torch, "isfinite"),
+        (torch.Tensor, "norm"),
+        (torch.autograd, "grad"),
+        (builtins, "float"),
     ],
 )
-def test_a_replaced_function_is_put_back_and_named(state, owner, name, thorough):
-    before = getattr(owner, name)
+def test_what_is_replaced_is_put_back_and_named(state, owner, name):
+    before = vars(owner)[name]
     setattr(owner, name, lambda *_: None)
-    assert f"{owner.__name__}.{name}: it changes what others run" in state.undo(thorough=thorough)
-    assert getattr(owner, name) is before
+    changed = state.undo()
+    assert f"{owner.__name__}.{name}: it changes what others run" in changed
+    assert vars(owner)[name] is before
     assert state.undo() == ""
+
+
+@pytest.mark.parametrize(("owner", "name"), [(torch.Tensor, "double"), (clock, "len")])
+def test_a_new_name_that_hides_another_is_removed_and_named(state, owner, name):
+    setattr(owner, name, lambda *_: None)
+    assert f"{owner.__name__}.{name}: it changes" in state.undo()
+    assert name not in vars(owner)
+
+
+def test_a_new_name_that_hides_nothing_is_no_fault(state):
+    torch.Tensor.attnbench_test, torch.attnbench_test = 1, 2
+    try:
+        assert state.undo() == ""
+    finally:
+        del torch.Tensor.attnbench_test, torch.attnbench_test
+
+
+@pytest.mark.filterwarnings("ignore:Warning only once:UserWarning")
+def test_an_operator_of_torch_that_is_overridden_spoils_the_process_and_a_new_one_does_not(state):
+    with torch.library._scoped_library("attnbench_test", "FRAGMENT") as own:
+        own.define("twice(Tensor x) -> Tensor")
+        own.impl("twice", lambda x: 2 * x, "CPU")
+        assert (state.undo(), state.spoiled) == ("", False)
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl("hardswish", lambda x: x, "CPU")
+        assert "replaced aten/hardswish/CPU" in state.undo()
+    assert state.spoiled
+
+
+class Mode(TorchFunctionMode):
+    def __torch_function__(self, *_):
+        raise NotImplementedError("what we call must not pass through it")
+
+
+class OperatorMode(TorchDispatchMode):
+    def __torch_dispatch__(self, *_):
+        raise NotImplementedError("what we call must not pass through it")
+
+
+@pytest.mark.parametrize("mode", [Mode, OperatorMode])
+def test_a_mode_that_was_left_on_is_left(state, mode):
+    mode().__enter__()
+    assert "modes from 0 to 1" in state.undo()
+    assert state.undo() == ""
+
+
+def test_a_timer_is_stopped_and_its_handler_put_back(state):
+    before = signal.getsignal(signal.SIGALRM)
+
+    def waste(*_):
+        pass
+
+    signal.signal(signal.SIGALRM, waste)
+    signal.setitimer(signal.ITIMER_REAL, 1000.0)
+    changed = state.undo()
+    assert "the timer ITIMER_REAL from False to True" in changed
+    assert "the handler of SIGALRM from" in changed
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert signal.getsignal(signal.SIGALRM) is before
+
+
+def test_threads_get_their_cores_back(state):
+    before = os.sched_getaffinity(0)
+    if len(before) < 2:
+        pytest.skip("one core is all there is")
+    os.sched_setaffinity(0, {min(before)})
+    assert "cores of thread" in state.undo()
+    assert os.sched_getaffinity(0) == before
 
 
 def test_a_function_with_other_code_inside_is_put_back(state):
     before = correctness.distance.__code__
     correctness.distance.__code__ = (lambda result, exact, *, by_row: 0.0).__code__
-    assert "correctness.distance" in state.undo(thorough=False)
+    assert "correctness.distance" in state.undo()
     assert correctness.distance.__code__ is before
 
 

@@ -17,6 +17,8 @@ from attnbench.harness.stats.intervals import latency_interval, ratio_interval
 
 SEEDS = 1000
 CALLS = 5
+ONE = Plan(like="quick", processes=1, min_blocks=6, max_blocks=11)
+STANDARD = Plan(like="standard")
 
 
 class Machine:
@@ -74,11 +76,11 @@ def measured(machine, plan, pairs=()):
 
 
 @cache
-def coverage(plan_name, kind, **effects):
+def coverage(plan, kind, **effects):
     hits = 0
     for seed in range(SEEDS):
         machine = Machine(seed, {"a": 3.0, "b": 2.0}, **effects)
-        samples = measured(machine, Plan.model_validate(plan_name), (("a", "b"),))
+        samples = measured(machine, plan, (("a", "b"),))
         if kind == "latency":
             interval, truth = latency_interval(samples["a"]), 3.0
         else:
@@ -89,35 +91,37 @@ def coverage(plan_name, kind, **effects):
 
 @pytest.mark.long
 def test_a_latency_interval_over_processes_covers_the_truth():
-    assert 0.93 <= coverage("standard", "latency") <= 0.98
+    assert 0.93 <= coverage(STANDARD, "latency") <= 0.98
 
 
 @pytest.mark.long
 def test_a_latency_interval_covers_the_truth_if_it_often_stops_early():
-    assert 0.93 <= coverage("standard", "latency", process_sd=0.015) <= 0.98
+    assert 0.93 <= coverage(STANDARD, "latency", process_sd=0.015) <= 0.98
 
 
 def test_a_latency_interval_of_one_process_covers_that_process():
-    assert 0.93 <= coverage("quick", "latency", process_sd=0.0) <= 0.98
+    assert 0.93 <= coverage(ONE, "latency", process_sd=0.0) <= 0.98
 
 
 @pytest.mark.long
 def test_a_paired_ratio_covers_the_truth_under_drift_between_blocks():
-    assert 0.93 <= coverage("standard", "ratio", drift_sd=0.2) <= 0.98
+    assert 0.93 <= coverage(STANDARD, "ratio", drift_sd=0.2) <= 0.98
 
 
 def test_a_paired_ratio_of_one_process_covers_the_truth_under_drift():
-    assert 0.93 <= coverage("quick", "ratio", process_sd=0.0, drift_sd=0.2) <= 0.98
+    assert 0.93 <= coverage(ONE, "ratio", process_sd=0.0, drift_sd=0.2) <= 0.98
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("plan", ["quick", "standard"])
+@pytest.mark.parametrize(
+    "plan", [ONE, Plan(like="quick"), STANDARD], ids=["one", "quick", "standard"]
+)
 def test_equal_cases_differ_in_at_most_5_percent_of_runs(plan):
     alarms = 0
-    process_sd = 0.0 if plan == "quick" else 0.04  # one process cannot see that processes differ
+    process_sd = 0.0 if plan is ONE else 0.04  # one process cannot see that processes differ
     for seed in range(SEEDS):
         machine = Machine(seed, {"a": 2.0, "b": 2.0}, process_sd=process_sd, drift_sd=0.05)
-        samples = measured(machine, Plan.model_validate(plan), (("a", "b"),))
+        samples = measured(machine, plan, (("a", "b"),))
         interval = ratio_interval(samples["a"], samples["b"])
         alarms += not interval.low <= 1 <= interval.high
     assert alarms / SEEDS <= 0.05

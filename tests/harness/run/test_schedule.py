@@ -70,7 +70,8 @@ def verdict(name: str, check: str, **more: Any) -> dict[str, Any]:
 
 class FakePool:
     """Workers that do whatever they are asked, and note it; those that must break do so once, when
-    asked for the `op` in `breaks`. `call_ms` is what every call takes.
+    asked for the `op` in `breaks`; after ("silence", a case) no samples of it come. `call_ms` is
+    what every call takes.
     """
 
     def __init__(
@@ -107,6 +108,8 @@ class FakePool:
                     ]
                     verdicts.extend(verdict(name, **one) for one in told)
                     answers.append({"event": "running", "case": name, "phase": "latency"})
+                    if (op, pool.breaks) == ("sample", ("silence", name)):
+                        continue
                     if op in ANSWERS:
                         answers.append({"case": name, **ANSWERS[op]})
                     if op == "sample":
@@ -241,6 +244,16 @@ def test_who_is_convicted_by_times_is_measured_again_alone(measured):
     assert [record.status for record in records] == [Status.INCORRECT] * 2
     confirmed = [names for _, op, names in notes if op == "confirm"]
     assert [len(names) for names in confirmed] == [2, 1, 1]
+
+
+def test_a_case_of_which_no_samples_come_is_an_error_and_not_asked_for_ever(measured):
+    silent = case(8, "naive")
+    _, records = measured([[case(8), silent]], breaks=("silence", silent.id))
+    ends = {record.id: (str(record.status), record.reason) for record in records}
+    assert ends == {
+        case(8).id: ("ok", ""),
+        silent.id: ("error", f"bad reply: done of '{silent.id}' answers no request"),
+    }
 
 
 @pytest.mark.parametrize(

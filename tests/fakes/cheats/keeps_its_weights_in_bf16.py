@@ -1,0 +1,15 @@
+"""A layer that keeps its weights in bf16, although the case is fp32."""
+
+from torch.nn.functional import scaled_dot_product_attention
+
+from attnbench.impls.layer import as_call
+
+CONVICTED = {"statuses": ["incorrect"], "reason": "times as far"}
+PROBLEM = {"scope": "layer"}
+SHARES = True
+
+
+def prepare(problem, inputs, weights):
+    of = {name: getattr(weights, name) for name in weights.__dataclass_fields__}
+    rounded = type(weights)(**{name: one.bfloat16().float() for name, one in of.items()})
+    return as_call(problem, inputs, rounded, scaled_dot_product_attention)
