@@ -9,9 +9,9 @@ from typing import Any
 from ...harness.stats.intervals import Samples
 from ..data.decode import Traffic, traffic
 from ..data.exactness import exactness_note
+from ..data.processor_time import in_most
 from ..data.row_groups import AXES, Row
 from ..data.run_meta import NOT_REACHED, not_reached
-from ..ratio import in_most
 
 UNFINISHED = (NOT_REACHED, "interrupted")
 # Of a call in ms or J: from less than any clock or counter resolves to 30 years.
