@@ -98,7 +98,8 @@ def case_s(
         first_s = warm_up_s(first_warm_up_s(plan.processes)) + (
             COMPILE_AGAIN_S if compiles else 0.0
         )
-        total += processes * (first_s + again * warm_up_s(WARM_AGAIN_S)) + blocks * block_s
+        again_s = again * warm_up_s(min(WARM_AGAIN_S, first_warm_up_s(plan.processes)))
+        total += processes * (first_s + again_s) + blocks * block_s
     if modes:
         window_s = modes * (plan.window_s + call_s)
         total += plan.windows * (window_s + warm_up_s(WARM_AGAIN_S) + call_s)
