@@ -11,6 +11,8 @@ is what was shown to be the same.
 SAME_RATIO = 0.05  # costs within this margin count as the same
 DISTURBED = ", while other work disturbed most blocks"
 """After numbers that decide nothing for that reason."""
+BY_PROCESSOR_TIME = "by processor time"
+"""After ratios of calls whose time by the clock other work disturbed."""
 
 
 def word_of(low: float, high: float, margin_ratio: float = SAME_RATIO) -> Word:

@@ -22,6 +22,8 @@ LEFT_OVER_MS, LEFT_OVER_RATIO = 0.05, 0.05
 
 Beyond what waiting for an idle device takes here: some 10 us, more in a sandbox.
 """
+OTHERS_SLACK = 0.25
+"""So many times the calling thread's processor time others may take, beyond as much as it each."""
 IDLE_WAITS = 9
 GRAPH_BELOW_MS = 10.0
 """A longer call is not bound by its launches, and its graph would hold its temporaries."""
@@ -29,6 +31,7 @@ GRAPH_BELOW_MS = 10.0
 Call = Callable[[], object]
 # as they were before any backend loaded
 now_ns, now_s, processor_ns = time.perf_counter_ns, time.perf_counter, time.process_time_ns
+thread_ns = time.thread_time_ns
 
 
 class Look(Protocol):
@@ -44,9 +47,11 @@ class Samples:
 
     `block_ms` is the primary latency. `first_ms`: of the call before it, which finds caches as
     another case left them. `first_cpu_ms`: processor time of the very first call, in all threads of
-    this process, which other work changes less. `late_calls`: calls that began on the GPU before
-    the host had launched all of them, so that launch gaps may be in their time. `unjoined_calls`:
-    calls after whose last event the GPU still worked, on a stream that is not timed.
+    this process, which other work changes less. `processor_ms`: that of a typical call, and
+    `thread_ms` its part in the thread that makes the call; None if others worked longer than that
+    one. `late_calls`: calls that began on the GPU before the host had launched all of them, so that
+    launch gaps may be in their time. `unjoined_calls`: calls after whose last event the GPU still
+    worked, on a stream that is not timed.
     """
 
     block_ms: list[float]
@@ -55,6 +60,8 @@ class Samples:
     graph_block_ms: list[float] | None = None
     first_ms: float | None = None
     first_cpu_ms: float | None = None
+    processor_ms: float | None = None
+    thread_ms: float | None = None
     late_calls: int | None = None
     unjoined_calls: int | None = None
 
@@ -99,20 +106,27 @@ class HostTimer:
         """Make that many calls and time each one; with `first` one more before them, apart."""
         now, call = now_ns, self.call
         readings: list[float] = []
+        own_ms: list[float] = []  # processor time of this thread
+        all_ms: list[float] = []  # of all threads
         with no_garbage_collection():
-            begun = processor_ns()
-            first_cpu_ms: float | None = None
             for left in range(calls - 1 + first, -1, -1):
+                all_before, own_before = processor_ns(), thread_ns()
                 start = now()
                 result = call()
                 readings.append((now() - start) / 1e6)
-                if first_cpu_ms is None:
-                    first_cpu_ms = (processor_ns() - begun) / 1e6
+                own_ms.append((thread_ns() - own_before) / 1e6)
+                all_ms.append((processor_ns() - all_before) / 1e6)
                 if look is not None:
                     look(result, must=left == 0)
                 del result  # two results at once would be more memory than the call needs
-        first_ms = readings.pop(0) if first else None
-        return Samples(block_ms=readings, first_ms=first_ms, first_cpu_ms=first_cpu_ms)
+        holds = sum(all_ms) <= sum(own_ms) * (torch.get_num_threads() + OTHERS_SLACK)
+        return Samples(
+            block_ms=readings[first:],
+            first_ms=readings[0] if first else None,
+            first_cpu_ms=all_ms[0],
+            processor_ms=median(all_ms[first:]) if holds else None,
+            thread_ms=median(own_ms[first:]) if holds else None,
+        )
 
 
 # ---- CUDA ----------------------------------------------------------------------------------------

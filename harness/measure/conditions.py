@@ -1,7 +1,6 @@
 """What else the machine did while a block was measured: read before and after it, never inside.
 
-Nothing is dropped because of it: a disturbed block is kept and flagged, and the row has the raw
-readings.
+A block is flagged, or measured again, by these readings alone, never by how long its calls took.
 """
 
 import os
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
 OWN_THREADS = Path("/proc/self/task")
 CONTENDED_SHARE = 0.05
 """Of a block's time: if threads waited, or the hypervisor took, more than this, it is contended."""
+
+READY_SHARE = 0.8
+"""Of a block's time: if no thread wanted to run for longer than the rest, calls slept."""
 
 NVML_THROTTLED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 """SwPowerCap, HwSlowdown, SwThermalSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown (nvml.h,
@@ -107,10 +109,20 @@ def conditions_for(device: "torch.device") -> HostConditions:
 def contended(readings: Mapping[str, Any]) -> bool | None:
     """Whether others wanted the same cores; None if unknown.
 
-    Our threads waited in the queue, or the hypervisor ran something else.
+    Our threads waited in the queue, or the hypervisor ran something else. Blocks whose threads were
+    kept from spinning, because others had wanted the cores, count too: their calls take longer.
     """
+    if readings.get("short_waits"):
+        return True
     lost = [readings[name] for name in ("waited_s", "steal_s") if name in readings]
     return sum(lost) > CONTENDED_SHARE * readings["wall_s"] if lost else None
+
+
+def always_ready(readings: Mapping[str, Any]) -> bool:
+    """Whether some thread ran, or waited for a core, nearly all the time; a sleep is not work."""
+    names = ("user_s", "system_s", "waited_s")
+    ready_s = sum(readings.get(name, 0.0) for name in names)
+    return float(ready_s) >= READY_SHARE * float(readings["wall_s"])
 
 
 def throttled(readings: Mapping[str, Any]) -> bool | None:

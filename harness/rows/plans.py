@@ -1,4 +1,10 @@
-"""The named plans: how long and how often a run measures. The page repeats a case by them."""
+"""The named plans: how long and how often a run measures, and how long that takes. The page repeats
+a case by them.
+"""
+
+from math import ceil
+
+from .warm_up import WARM_AGAIN_S, expected_warm_up_s, first_warm_up_s
 
 PLAN_FIELDS = (
     "processes",
@@ -17,3 +23,42 @@ PLANS: dict[str, dict[str, int | float]] = {
         "rigorous": (16, 2, 9, 0.01, 60.0, 5, 6.0),
     }.items()
 }
+
+# Two units have a useless interval (t = 12.7), so even a spent budget waits for the third.
+FEWEST_UNITS = 3
+BLOCK_MS = {"cpu": 10.0, "cuda": 20.0}
+"""A block calls a case for about this long, so that one slow reading is not a whole block."""
+
+
+def sampling_s(
+    call_s: float,
+    device: str,
+    *,
+    processes: int,
+    min_blocks: int,
+    max_blocks: int,
+    budget_s: float,
+    start_s: float = 0.0,
+    to_the_end: bool = False,
+) -> float:
+    """How long the warm-ups and blocks of a case take. `start_s`: of each process, before.
+    `to_the_end`: every warm-up takes as long as its limit allows.
+    """
+    block_s = max(BLOCK_MS[device] / 1e3, call_s)
+    blocks = min(processes * max_blocks, max(FEWEST_UNITS, ceil(budget_s / block_s)))
+    of = min(processes, blocks)  # each has one at least, before any has more
+    again = _rounds(min_blocks, min(ceil(blocks / of), max_blocks)) - 1 if of > 1 else 0
+    least_s = first_warm_up_s(processes)
+    first_s, again_s = (
+        expected_warm_up_s(call_s, budget_s / processes, one_s, to_the_end=to_the_end)
+        for one_s in (least_s, min(WARM_AGAIN_S, least_s))
+    )
+    return of * (start_s + first_s + again * again_s) + blocks * block_s
+
+
+def _rounds(min_blocks: int, blocks: int) -> int:
+    """How often each process measures until every one has so many blocks (sampling.Sampler)."""
+    rounds, target = 1, min_blocks
+    while target < blocks:
+        rounds, target = rounds + 1, ceil(target * 4 / 3)
+    return rounds

@@ -218,6 +218,7 @@ class GroupRun:
         worker/measure.py lists the events. Raises WorkerLost.
         """
         current: str | None = None
+        silent = set(names) if op == "sample" else set()
         worker, phase = None, ""
         since = time.monotonic()
         try:
@@ -234,6 +235,9 @@ class GroupRun:
                 waiting, waited = waited, waited_s(ours) or 0.0
                 match event["event"]:
                     case "done":
+                        if unknown := silent.intersection(self.states):
+                            current = min(unknown)  # it would be asked forever
+                            raise bad_reply({"event": "done", "case": current})
                         return
                     case "running":
                         current, phase = self._running(event), event["phase"]
@@ -253,6 +257,7 @@ class GroupRun:
                         if sampling is None:
                             raise bad_reply(event)
                         sampling.add(process, event["quantities"], event["spent_s"])
+                        silent.discard(event["case"])
                         apart_s = now - begun - max(0.0, waited - waiting)
                         state.clocks.append(self._clocks(apart_s, event))
                     case "watched":

@@ -14,15 +14,16 @@ from statistics import median
 from typing import Any, Literal
 
 from ..measure.conditions import contended, count_flagged, throttled
+from ..rows.plans import BLOCK_MS, FEWEST_UNITS
 from ..rows.record import Blocks
 from ..scenario import Plan
-from ..scenario.fields import BLOCK_MS, FEWEST_UNITS
 from ..stats.intervals import latency_interval, ratio_interval
 
 MAX_CALLS = 200  # per block
 # First calls with new values against those with the same: the ratio of their medians, and the share
 # of pairs of a new and a repeated one in which the new one takes longer; or that of the shortest.
 SUSPICIOUS_RATIO, SUSPICIOUS_SHARE = 1.25, 0.75
+LEAST_WORK = 0.25  # of a disturbed call's time, for the number of calls in the next block
 ALIKE_RATIO = 1.25  # calls whose times differ by less get equal numbers of calls
 
 Stop = Literal["ci", "budget", "blocks"]
@@ -57,6 +58,10 @@ class Sampling:
                 processes += ([] for _ in range(process + 1 - len(processes)))
                 processes[process].append(value)
         self.call_ms = median(block["block_ms"])
+        conditions = block.get("conditions", {})
+        work_ms = conditions.get("thread_ms")
+        if work_ms is not None and contended(conditions):
+            self.call_ms = max(work_ms, self.call_ms * LEAST_WORK)
         self.spent_s[process] = self.spent_s.get(process, 0.0) + spent_s
 
     def blocks(self, process: int) -> int:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, Self
 from ...impls.problem import Problem
 from ..cases.case import id_in
 from ..measure.physical_floor import Device
-from ..measure.warm_up import first_warm_up_s
 from ..probes import measures
 from ..process.idle import wait_until_idle
 from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
 from ..rows.record import Planned, Record, Status
+from ..rows.warm_up import first_warm_up_s
 from ..scenario import Plan
 from ..telemetry.timeline import Timeline
 from .environments import start_worker

@@ -7,20 +7,14 @@ follows from the plan. docs/method.md says how far off this was.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from math import ceil
 from typing import NamedTuple
 
 from ...impls.masks.counts import unmasked_pairs
 from ...impls.problem import Problem
 from ..cases.costs import work_flops
-from ..measure.warm_up import (
-    CALLS_TO_TELL,
-    WARM_AGAIN_S,
-    WARM_UP_S,
-    first_warm_up_s,
-    most_warm_up_s,
-)
-from .fields import BLOCK_MS, FEWEST_UNITS, Plan
+from ..rows.plans import sampling_s
+from ..rows.warm_up import WARM_AGAIN_S, expected_warm_up_s
+from .fields import Plan
 
 STEPS = 4  # operations of a call, of which each takes a moment
 SCORE_FLOPS = 40  # of a product in fp32, which take as long as a score in softmax, in caches
@@ -82,33 +76,21 @@ def case_s(
     """How long a case takes whose call takes `call_s`. `modes`: how often each utilization window
     is measured. `to_the_end`: every warm-up takes as long as its limit allows.
     """
-
-    def warm_up_s(least_s: float) -> float:
-        most_s = most_warm_up_s(plan.budget_s / plan.processes, least_s)
-        usual_s = most_s if to_the_end else min(CALLS_TO_TELL * call_s, most_s)
-        return max(least_s, usual_s, (1 if call_s > WARM_UP_S else 2) * call_s)
-
     total = CASE_S + CHECK_CALLS * call_s + (COMPILE_S if compiles else 0.0)
     if "latency" in measure:
-        block_s = max(BLOCK_MS[device] / 1e3, call_s)
-        most = plan.processes * plan.max_blocks
-        blocks = min(most, max(FEWEST_UNITS, ceil(plan.budget_s / block_s)))
-        processes = min(plan.processes, blocks)  # each has one at least, before any has more
-        again = _rounds(plan, ceil(blocks / processes)) - 1 if processes > 1 else 0
-        first_s = warm_up_s(first_warm_up_s(plan.processes)) + (
-            COMPILE_AGAIN_S if compiles else 0.0
+        total += sampling_s(
+            call_s,
+            device,
+            processes=plan.processes,
+            min_blocks=plan.min_blocks,
+            max_blocks=plan.max_blocks,
+            budget_s=plan.budget_s,
+            start_s=COMPILE_AGAIN_S if compiles else 0.0,
+            to_the_end=to_the_end,
         )
-        again_s = again * warm_up_s(min(WARM_AGAIN_S, first_warm_up_s(plan.processes)))
-        total += processes * (first_s + again_s) + blocks * block_s
     if modes:
         window_s = modes * (plan.window_s + call_s)
-        total += plan.windows * (window_s + warm_up_s(WARM_AGAIN_S) + call_s)
+        share_s = plan.budget_s / plan.processes
+        again_s = expected_warm_up_s(call_s, share_s, WARM_AGAIN_S, to_the_end=to_the_end)
+        total += plan.windows * (window_s + again_s + call_s)
     return total
-
-
-def _rounds(plan: Plan, blocks: int) -> int:
-    """How often each process measures until every one has so many blocks (sampling.Sampler)."""
-    rounds, target = 1, plan.min_blocks
-    while target < min(blocks, plan.max_blocks):
-        rounds, target = rounds + 1, ceil(target * 4 / 3)
-    return rounds

@@ -225,12 +225,6 @@ class ExtraCase(Strict):
     """Measure this case on this kind of device only."""
 
 
-# Two units have a useless interval (t = 12.7), so even a spent budget waits for the third.
-FEWEST_UNITS = 3
-BLOCK_MS = {"cpu": 10.0, "cuda": 20.0}
-"""A block calls a case for about this long, so that one slow reading is not a whole block."""
-
-
 class Plan(Strict):
     """How long and how often to measure. Fields left out come from the named plan."""
 

@@ -7,6 +7,7 @@ says what must become of it:
     SHOWN = {"field": "workspace_bytes", "least": 8388608}     ok, with at least that in a field
     HONEST = True                                              it looks suspicious and is right
     PROBLEM = {"seq_len": 2048}                                what it needs unlike PROBLEM below
+    SHARES = True                                              it leaves its process as it was
 
 The first paragraph of its docstring says what it does. One of the first three must be there.
 """
@@ -48,7 +49,7 @@ NOT_RUN = (
     *(Status.UNAVAILABLE, Status.UNSUPPORTED, Status.OOM, Status.PREDICTED_OOM),
     Status.INTERRUPTED,
 )
-LITERALS = ("CONVICTED", "SHOWN", "HONEST", "PROBLEM")
+LITERALS = ("CONVICTED", "SHOWN", "HONEST", "PROBLEM", "SHARES")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +70,15 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
-    """A file of cheats/. `must` is None for an honest backend. `what`: what it does, in words."""
+    """A file of cheats/. `must` is None for an honest backend. `what`: what it does, in words.
+    `shares`: its worker may measure the next one.
+    """
 
     name: str
     what: str
     problem: Problem
     must: Conviction | Shown | None
+    shares: bool = False
 
 
 class Verdict(StrEnum):
@@ -153,14 +157,14 @@ class CourtResult:
 
 
 def suspects(folder: Path = FOLDER) -> tuple[Suspect, ...]:
-    """All cheats, then their honest neighbours, each in alphabetical order.
+    """All cheats, then their honest neighbours, those first that share workers.
 
     Raises EnvironmentUnmet without a folder, BadInput for a file that does not say what it is.
     """
     if not folder.is_dir():
         raise EnvironmentUnmet(f"{folder}: no such folder; wanted the cheats; reinstall attnbench")
     found = [suspect(path) for path in sorted(folder.glob("[!_]*.py"))]
-    return tuple(sorted(found, key=lambda one: one.must is None))
+    return tuple(sorted(found, key=lambda one: (one.must is None, not one.shares)))
 
 
 def suspect(path: Path) -> Suspect:
@@ -177,6 +181,7 @@ def suspect(path: Path) -> Suspect:
             what=what,
             problem=Problem(**PROBLEM | said.get("PROBLEM", {})),
             must=_must(kinds[0], said[kinds[0]]),
+            shares=said.get("SHARES", False),
         )
     except (SyntaxError, ValueError, TypeError, KeyError, re.error) as error:
         raise BadInput(f"{path}: not a file of the court: {error}") from None
@@ -219,9 +224,11 @@ def court(device: str, root: Path, seed: int, options: RunOptions) -> CourtResul
         )
         with open_session(plan, here.workers, here.signals) as session:
             session.begin()
-            for part in session.parts:  # with one process per case a part is one group
+            # with one process per case a part is one group
+            for one, part in zip(tried, session.parts, strict=True):
                 session.measure(part)
-                session.pool.close()  # what one cheat left behind must not convict another
+                if not one.shares:  # what one cheat left behind must not convict another
+                    session.pool.close()
     result = session.result
     rows = {row["case"]: row for row in read_rows(result.path)}
     findings = tuple(judged(tried, groups, rows))

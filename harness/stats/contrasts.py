@@ -161,6 +161,16 @@ class Contrast:
             reason=self.reason,
         )
 
+    @property
+    def process(self) -> Spread | None:
+        """How far the ratio of one process may be off, by what the units and the effects show; None
+        if a side has a single unit.
+        """
+        sides = [side for side in (self.numerator, self.denominator) if side]
+        processes = 1 if self.reason else min(map(len, sides))
+        errors = self._errors()[:1]
+        return next((Spread(sd=sd * sqrt(processes), degrees=df) for sd, df in errors), None)
+
     def p_beyond(self, margin_ratio: float) -> float:
         """The p-value of a ratio beyond the margin 1 / (1 + margin) .. 1 + margin; may be NaN.
 

@@ -37,14 +37,16 @@ from ..measure.launch import launch_ms, shortest_call_ms
 from ..measure.output_check import FROM_MEMORY, SAME_MEMORY, Fingerprint, improper, share_storage
 from ..measure.peak_memory import release
 from ..measure.prepared_call import PreparedCall, prepare_call
+from ..measure.short_waits import ShortWaits
 from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
-from ..measure.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
 from ..rows.record import Status
+from ..rows.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
 from .check import Checker, source_file
 from .exact_results import ExactResults, by_inputs, exact_results, made_inputs
 from .phases import PhaseRunner, Say, WorkerConfig
 from .recheck import recheck
+from .timed_block import BlockTimer
 from .warm_up import call_until_stationary
 from .window import Watched, profile_kernels, watch_window
 
@@ -87,7 +89,9 @@ class Measurer:
         self.heap = WarmHeap() if config.warm_heap and config.device.type == "cpu" else None
         if self.heap:
             self.heap.give_back()  # fixed thresholds: from the first tensor on, large ones go whole
-        self.conditions = conditions_for(config.device)
+        waits = ShortWaits() if config.device.type == "cpu" else None
+        watched = conditions_for(config.device)
+        self.block_timer = BlockTimer(watched, waits, heap_is_warm=self.heap is not None)
         self.on = (config.device, config.watched)
         self._checker = Checker(self.phases, self.clock, resident=self.heap is not None)
 
@@ -121,9 +125,9 @@ class Measurer:
         for case in cases:
             prepared = self._prepare(case, values)
             if prepared:
-                warm = self.phases.run(
-                    case, "latency", partial(self._warm, case, prepared, values, exact)
-                )
+                warm_up = partial(self._warm, case, prepared, values, exact)
+                with self.block_timer.foreseeing():
+                    warm = self.phases.run(case, "latency", warm_up)
                 if warm:
                     self.warm[case.id] = warm
                 else:
@@ -281,10 +285,9 @@ class Measurer:
         values = warm.values
         look = partial(warm.fingerprint.look, flipped=values.flipped, columns=values.columns)
         with warm.prepared.in_force():
-            self.conditions.before()
             apart = warm.call_ms < FIRST_APART_BELOW_MS
-            samples = warm.timer.sample(calls, look, first=apart)
-            readings = self.conditions.after()
+            block = self.block_timer.measure(warm.timer, calls, look, first=apart)
+        samples = block.samples
         complaint, wrong = written(warm.values), warm.fingerprint.complaint
         if wrong and not complaint and self._inputs_changed(warm.values):
             return
@@ -296,11 +299,8 @@ class Measurer:
             warm.values.restore()
             self.phases.end(case, Status.INCORRECT, complaint, "latency")
             return
-        late = {} if samples.late_calls is None else {"late_calls": samples.late_calls}
-        first = {"first_call_ms": samples.first_ms, "first_cpu_ms": samples.first_cpu_ms}
-        first = {name: ms for name, ms in first.items() if ms is not None}
-        conditions = {"calls": calls, "new_values": self.blocks % 2, **late, **first}
-        conditions |= {"started_unix_s": started_unix_s, **readings}
+        conditions = {"calls": calls, "new_values": self.blocks % 2, **block.conditions}
+        conditions["started_unix_s"] = started_unix_s
         quantities = {
             "block_ms": samples.block_ms,
             "wall_block_ms": samples.wall_block_ms,
@@ -309,7 +309,7 @@ class Measurer:
             "conditions": conditions,
         }
         event = {"event": "samples", "case": case.id, "quantities": quantities}
-        self.say({**event, "spent_s": samples.spent_s, "block_s": now_s() - begun})
+        self.say({**event, "spent_s": block.spent_s, "block_s": now_s() - begun})
 
     def recheck(self, cases: list[Case]) -> None:
         """Time calls with new and with repeated values of cases that may answer from memory."""
@@ -346,6 +346,7 @@ class Measurer:
 
     def _watch(self, case: Case, phase: str, warm: WarmCase, take: Callable[[], Watched]) -> None:
         def watched() -> Watched:
+            self.block_timer.end()
             with warm.prepared.in_force():
                 return take()
 
@@ -385,6 +386,7 @@ class Measurer:
             self._inputs_changed(values)
         self.phases.settle("latency")
         self.warm.clear()
+        self.block_timer.end()
         self.blocks = 0
         self.phases.kept_heap = None
         if self.heap:

@@ -22,6 +22,7 @@ from ...harness.rows.findings import (
 )
 from ...harness.stats.intervals import Interval
 from ..data.generation import complaints, flops_exponent, timed
+from ..data.processor_time import in_most
 from ..formatting import (
     beyond_text,
     bytes_text,
@@ -32,7 +33,7 @@ from ..formatting import (
     times_text,
 )
 from ..growth_fit import interval_text
-from ..ratio import Noise, in_most
+from ..ratio import Noise
 from .statement import Measured, Statement, claim
 from .verdict import (
     EQUAL,

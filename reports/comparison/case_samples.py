@@ -9,9 +9,9 @@ from typing import Any
 from ...harness.stats.intervals import Samples
 from ..data.decode import Traffic, traffic
 from ..data.exactness import exactness_note
+from ..data.processor_time import in_most
 from ..data.row_groups import AXES, Row
 from ..data.run_meta import NOT_REACHED, not_reached
-from ..ratio import in_most
 
 UNFINISHED = (NOT_REACHED, "interrupted")
 # Of a call in ms or J: from less than any clock or counter resolves to 30 years.
@@ -46,6 +46,7 @@ class CaseSamples:
     traffic: Traffic | None = None  # of a decode step
     replica: int | None = None
     input_order: str = "heads"  # in memory
+    spent_s: float | None = None
 
     @property
     def ok(self) -> bool:
@@ -99,6 +100,7 @@ def case_samples(row: Mapping[str, Any], run: Mapping[str, Any] | None = None) -
         traffic=traffic(row, run) if ok and run is not None else None,
         replica=row.get("replica"),
         input_order=row.get("input_order") or "heads",
+        spent_s=row.get("spent_s"),
     )
 
 

@@ -10,6 +10,7 @@ from ...harness.stats.intervals import Interval, latency_interval
 from ..data.decode import Rate
 from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name
+from ..deciding import Seen, what_decides
 from ..elements import Table
 from ..formatting import (
     bandwidth_text,
@@ -95,6 +96,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     yield from map(clipped_line, ended_lines(verdicts))
     yield from _statuses(verdicts, comparison.baseline)
     yield from doubt_lines(verdicts, comparison.rules)
+    yield from filter(None, [_what_decides(comparison)])
     yield from _between_runs(comparison)
     yield from margin_lines(verdicts, comparison.rules)
     yield from _differences(comparison)
@@ -199,6 +201,37 @@ def _statuses(verdicts: Sequence[CaseVerdict], baseline: str | None) -> Iterator
     }
     if texts := [f"{plural(count, 'case')} {what}" for what, count in counts.items() if count]:
         yield f"Without a ratio: {list_text(texts)}."
+
+
+def _what_decides(comparison: Comparison) -> str:
+    """Of the cases of one run: which plan would decide what is open. No plan makes two stored runs
+    alike; hints of reasons say what helps there.
+    """
+    if not comparison.rules.same_run:
+        return ""
+    left = [one for one in comparison.latencies if one.verdict == NOT_DECIDED]
+    quiet = [one for one in left if not {"contended", "throttled"} & set(one.reasons)]
+    some = [
+        Seen(one.ratio, one.contrast.process, one.margin_ratio)
+        for one in quiet
+        if one.contrast is not None and one.contrast.process is not None
+    ]
+    rows = [
+        {
+            **json_fields(case, "session", "spent_s"),
+            "device": case.problem["device"],
+            "processes": len(case.block_ms),
+            "latency_ms": latency_interval(case.block_ms).value if case.block_ms else None,
+        }
+        for case in {**comparison.base.by_id, **comparison.new.by_id}.values()
+    ]
+    return what_decides(
+        some,
+        rows,
+        comparison.new.meta,
+        disturbed=len(quiet) < len(left),
+        claims=len(comparison.latencies),
+    )
 
 
 def _between_runs(comparison: Comparison) -> Iterator[str]:

@@ -19,7 +19,8 @@ from ...harness.stats.contrasts import (
 )
 from ...harness.stats.intervals import CONFIDENCE, Interval
 from ..data.noise_floor import ASSUMED, NoiseFloor, ProcessNoise
-from ..ratio import Noise, in_most, in_same_blocks
+from ..data.processor_time import in_most
+from ..ratio import Noise, in_same_blocks
 from ..words import NOT_DECIDED, Word, word_of
 from .case_samples import UNFINISHED, CaseSamples
 

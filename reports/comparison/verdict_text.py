@@ -64,7 +64,7 @@ REASONS = {  # of a gate that decided nothing, the first that holds counts
     ),
     "one_process": Reason(
         "one process: the interval allows for what processes differ by",
-        "a standard run (--plan standard) has several processes",
+        "",
         "one process each",
         "use --plan standard or --turns",
     ),
@@ -97,7 +97,7 @@ REASONS = {  # of a gate that decided nothing, the first that holds counts
     ),
     "interval_wide": Reason(
         "the interval is too wide for the margin",
-        "a longer run (--plan rigorous), or more turns, on an idle machine narrows it",
+        "two versions are decided in one run (--python) or in more --turns",
         "intervals wider than the margin",
         "use more turns, --plan rigorous, or a larger margin",
     ),

@@ -13,6 +13,7 @@ from .decode import traffic
 from .exactness import is_exact
 from .memory_need import needed_bytes
 from .noise_floor import process_noise, spread_of_pairs
+from .processor_time import samples_of_pairs
 from .read import Run, read_runs
 from .row_groups import Row
 from .run_meta import not_reached, run_names
@@ -101,10 +102,10 @@ def _noise(runs: Sequence[Run], run: Run) -> dict[str, Any]:
     """How much processes and runs differ on a run's device: what verdicts have to allow for."""
     noise, floor = process_noise(runs, run)
     between_runs = floor.between_runs if floor is not None else None
+    timed = [row for row in run.rows if row["status"] == "ok"]
     pairs = spread_of_pairs(
-        (row["case"], row.get("session"), row.get("block_ms") or ())
-        for row in run.rows
-        if row["status"] == "ok"
+        (row["case"], row.get("session"), samples)
+        for row, samples in zip(timed, samples_of_pairs(timed), strict=True)
     )
     return {
         "process_noise_ratio": noise.spread.ratio,

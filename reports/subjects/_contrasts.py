@@ -15,6 +15,8 @@ from ..data.row_groups import (
     label,
     varying_axes,
 )
+from ..data.run_meta import Meta
+from ..deciding import what_decides_ratios
 from ..elements import Card, Dot, DotPlot, DotRow, Table, table_of
 from ..formatting import STATUS_WORDS, capital, list_text, number_text, plural
 from ..quantity import Cell, Number, Quantity
@@ -127,10 +129,12 @@ def _place(group: Group, axes: Sequence[str]) -> str:
     return ", ".join(filter(None, texts))
 
 
-def card(title: str, picked: Picked, *, left: int, run: str) -> Card:
-    """`left`: how many problems it is not about. `run`: its name, if there are several. Without a
-    title that of what is compared.
+def card(title: str, picked: Picked, problems: Problems, meta: Meta) -> Card:
+    """`problems`: those of the run of which some were picked. Without a title that of what is
+    compared.
     """
+    rows = [row for group, _ in problems for row in group.rows]
+    run, left = rows[0]["run"], len(problems) - len(picked.places)
     every, first = picked.every, picked.every[0]
     paired = all(one.time.paired for one in every if one.time is not None)
     is_more = plural(left, "more problem is", "more problems are")
@@ -139,13 +143,14 @@ def card(title: str, picked: Picked, *, left: int, run: str) -> Card:
         "Times are paired block by block." if paired else "Some times are unpaired.",
         f"Grey: ±\u00a0{100 * SAME_RATIO:g}\u00a0%, “same”.",
         why_not_decided(every),
+        what_decides_ratios(filter(None, (one.time for one in every)), rows, {run: meta[run]}),
         f"{is_more} below." if left else "",
     )
     return Card(
         title=title or capital(first.against),
         sentence=picked.answer if title else picked.finding,
         picture=_dot_plot(picked),
-        subtitle=f"ratios{to}{picked.at}{run and f', {run}'}",
+        subtitle=f"ratios{to}{picked.at}{f', {run}' if len(meta) > 1 else ''}",
         note=" ".join(filter(None, notes)),
     )
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from ..data.exactness import exactness_note, is_exact
 from ..data.row_groups import Group, Row
@@ -32,7 +33,7 @@ class Race:
     @property
     def close(self) -> list[tuple[Row, Ratio]]:
         """Those that are not clearly slower; first what keeps the race open."""
-        found = [pair for pair in self.pairs if not pair[1].clear]
+        found = [pair for pair in self.pairs if not pair[1].low > 1]
         return sorted(found, key=lambda pair: pair[1].word != NOT_DECIDED)
 
     @property
@@ -58,9 +59,19 @@ def race(rows: Sequence[Row]) -> Race:
         key=lambda row: (row["latency_ms"], row["case"]),
     )
     ranking = [row for row in timed if is_exact(row)]
-    margins = [time_ratio(row, ranking[0]) for row in ranking[1:]]
-    known = [margin for margin in margins if margin is not None]
-    return Race(ranking=ranking, margins=known, inexact=[row for row in timed if not is_exact(row)])
+    margins = _margins(ranking)
+    if any(margin.by_processor_time and margin.value < 1 for margin in margins):
+        values = [1.0, *(margin.value for margin in margins)]
+        ranking = [row for _, row in sorted(zip(values, ranking, strict=True), key=itemgetter(0))]
+        margins = _margins(ranking)
+    return Race(
+        ranking=ranking, margins=margins, inexact=[row for row in timed if not is_exact(row)]
+    )
+
+
+def _margins(ranking: Sequence[Row]) -> list[Ratio]:
+    margins = (time_ratio(row, ranking[0]) for row in ranking[1:])
+    return [margin for margin in margins if margin is not None]
 
 
 def longest_race(group: Group) -> tuple[int, Race] | None:

@@ -75,10 +75,7 @@ def contrasted(rows: Sequence[Row], meta: Meta) -> list[Contrasted]:
 
 
 def _card(of: Contrasted, meta: Meta) -> Card:
-    picked = pick(of.problems)
-    left = len(of.problems) - len(picked.places)
-    run = of.run if len(meta) > 1 else ""
-    return card(AXES[of.axis][1], picked, left=left, run=run)
+    return card(AXES[of.axis][1], pick(of.problems), of.problems, meta)
 
 
 def _prefix(of: Contrasted, meta: Meta) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 
 from ..data.row_groups import Row
 from ..data.run_meta import Meta, allocator, budget_bytes, shard_text
+from ..data.typed import typed
 from ..elements import Block, Table, note
 from ..formatting import bytes_text
 from . import Subject
-from ._reproduce import typed
 
 TITLE = "Environment"
 ORDER = 60

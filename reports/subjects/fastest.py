@@ -17,6 +17,7 @@ from ..data.row_groups import (
     value_text,
 )
 from ..data.run_meta import Meta
+from ..deciding import what_decides_ratios
 from ..elements import ASIDE, Block, Card, Figure, Marked, Table, note, table_of
 from ..formatting import (
     STATUS_WORDS,
@@ -60,7 +61,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     rows = list(rows)
     timed = [row for row in rows if row["latency_ms"] is not None]
     over_n = [group for group in over_lengths(rows) if any(row in timed for row in group.rows)]
-    card = _card(rows)
+    card = _card(rows, meta)
     raced = [] if card else [group for group in groups(rows, "seq_len") if longest_race(group)]
     return Subject(
         card=card,
@@ -77,7 +78,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 # ---- the card ------------------------------------------------------------------------------------
 
 
-def _card(rows: list[Row]) -> Card | None:
+def _card(rows: list[Row], meta: Meta) -> Card | None:
     raced = [
         Raced(group, n, here, race(here))
         for group in groups(rows, "seq_len")
@@ -93,13 +94,18 @@ def _card(rows: list[Row]) -> Card | None:
     return Card(
         title="Who is fastest",
         subtitle="time of a call",
-        sentence=_sentence(contested),
+        sentence=paragraph(
+            _sentence(contested),
+            what_decides_ratios(
+                (one.race.rival[1] for one in contested if one.race.close), rows, meta
+            ),
+        ),
         picture=_table(raced, labels[:MOST_ROWS], lengths),
         note=paragraph(
             "Beside each the next one's time as a multiple, with its interval.",
             _meaning([one.race for one in contested]),
             f"Not ranked: {'; '.join(meanings(inexact))}." if inexact else "",
-            _disturbed([one.race for one in contested if one.race.clear]),
+            _disturbed([one.race for one in contested]),
             more_below(len(labels) - MOST_ROWS),
         ),
         wide=len(labels) > 1 and len(lengths) > 2,
@@ -128,14 +134,14 @@ def _meaning(some: Iterable[Race]) -> str:
     return " ".join(texts)
 
 
-def _disturbed(won: Sequence[Race]) -> str:
-    """How many of the races that somebody won other work disturbed."""
-    count = sum(any(margin.disturbed for margin in found.margins) for found in won)
+def _disturbed(some: Sequence[Race]) -> str:
+    """How many races other work disturbed."""
+    count = sum(any(margin.disturbed for margin in found.margins) for found in some)
     if not count:
         return ""
     return (
-        f"Other work disturbed most blocks in {count} of the"
-        f" {plural(len(won), 'problem')} that a backend is fastest in: measure again."
+        f"Other work disturbed most blocks in {count} of {plural(len(some), 'problem')}: measure"
+        " again when the machine is idle."
     )
 
 

@@ -64,8 +64,7 @@ def _card(problems: Problems, meta: Meta) -> Card | None:
     if not narrower:
         return None
     picked = pick(narrower)
-    run = narrower[0][0].problem["run"] if len(meta) > 1 else ""
-    made = card("", picked, left=len(narrower) - len(picked.places), run=run)
+    made = card("", picked, narrower, meta)
     names = backends(one.row for _, some in narrower for one in some)
     several = len({group.problem["seq_len"] for group, _ in narrower}) > 1
     if several and sum(one.time is not None for one in picked.every) == len(names) > 1:

@@ -13,6 +13,7 @@ from ..comparison.devices import Copies, copies_of, finding
 from ..data.exactness import is_exact
 from ..data.noise_floor import DISTURBED_RATIO, share_text
 from ..data.peaks import places
+from ..data.processor_time import in_most
 from ..data.row_groups import COPY, Row, distinguishing_axes, is_timed, label, problem
 from ..data.run_meta import Meta, plan_of
 from ..elements import Badge, caution, note
@@ -25,7 +26,7 @@ from ..formatting import (
     plural,
     rough_percent_text,
 )
-from ..ratio import disturbed, in_most, of_one_process
+from ..ratio import disturbed, of_one_process
 from . import Subject
 from .correctness import WRONG
 

@@ -12,6 +12,8 @@ from attnbench.reports.comparison.case_samples import case_samples
 from attnbench.reports.comparison.verdict import Rules, case_verdicts
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.ratio import Ratio, noise_of, ratio_of_intervals, time_ratio
+from attnbench.reports.subjects._race import race
+from attnbench.reports.words import NOT_DECIDED
 from tests.made_runs import noise_floor, quickstart
 from tests.reports.rendering import one_of, rows_of
 
@@ -148,3 +150,55 @@ def test_the_bounds_of_two_intervals_cover_their_ratio_as_often_as_they_say() ->
         _, low, high = ratio_of_intervals(new, base, (effect,))
         held.append(low <= 1.08 <= high)
     assert 0.94 < np.mean(held) < 0.99
+
+
+def beside_others(row: Row, times: float, processor: float, thread: float) -> Row:
+    """Five processes whose blocks other work disturbed, with these times of a call in ms."""
+    factors = (1, 1.01, 1.02, 1.04, 1.03)
+    wild = (1, 4, 2, 8, 3)
+    blocks = [[[times * one]] * 2 for one in wild]
+    conditions = [
+        [{"processor_ms": processor * one, "thread_ms": thread * one}] * 2 for one in factors
+    ]
+    changes = {"block_ms": blocks, "conditions": conditions}
+    return row | changes | {"contended_blocks": 10, "blocks": 10}
+
+
+def test_disturbed_times_are_compared_by_processor_time_where_both_of_its_measures_agree(
+    tmp_path: Path,
+) -> None:
+    fused, sdpa = fused_and_sdpa(tmp_path)
+    first = beside_others(fused, 9.0, 4.0, 2.0)
+    twice = time_ratio(beside_others(sdpa, 3.0, 8.0, 4.0), first)
+    assert twice is not None
+    assert (twice.by_processor_time, twice.disturbed) == (True, False)
+    assert twice.value == pytest.approx(2)
+    assert twice.low > 1
+    assert twice.high / twice.value >= 1.3  # as far as processor time may mislead
+    assert twice.text.endswith(", by processor time")
+    # All of it in one thread: half the processor time, and yet it takes as long.
+    alone = time_ratio(beside_others(sdpa, 3.0, 2.0, 2.0), first)
+    assert alone is not None
+    assert not alone.clear
+    # Calls that differ by a fifth may be equal on a quiet machine.
+    near = time_ratio(beside_others(sdpa, 3.0, 4.8, 2.4), first)
+    assert near is not None
+    assert not near.clear
+
+
+def test_processor_times_of_too_few_blocks_decide_nothing(tmp_path: Path) -> None:
+    fused, sdpa = fused_and_sdpa(tmp_path)
+    first, second = beside_others(fused, 9.0, 4.0, 2.0), beside_others(sdpa, 3.0, 8.0, 4.0)
+    few = [[{}, {}], [{}, {}], [{}, {}], *second["conditions"][3:]]
+    ratio = time_ratio(second | {"conditions": few}, first)
+    assert ratio is not None
+    assert (ratio.by_processor_time, ratio.disturbed, ratio.word) == (False, True, NOT_DECIDED)
+
+
+def test_the_first_of_a_race_is_first_by_what_decides(tmp_path: Path) -> None:
+    fused, sdpa = fused_and_sdpa(tmp_path)
+    slow = beside_others(fused, 3.0, 8.0, 4.0) | {"latency_ms": 3.0}
+    fast = beside_others(sdpa, 9.0, 4.0, 2.0) | {"latency_ms": 9.0}
+    found = race([slow, fast])
+    assert [row["backend"] for row in found.ranking] == ["sdpa", "fused"]
+    assert found.clear

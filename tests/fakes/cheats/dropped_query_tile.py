@@ -4,6 +4,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 CONVICTED = {"statuses": ["incorrect"], "reason": "times as far"}
 PROBLEM = {"seq_len": 2048}
+SHARES = True
 TILE = slice(1008, 1024)
 
 

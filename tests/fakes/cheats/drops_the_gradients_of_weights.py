@@ -6,6 +6,7 @@ from attnbench.impls.layer import as_call
 
 CONVICTED = {"statuses": ["error", "incorrect"], "reason": "gradients"}
 PROBLEM = {"scope": "layer", "passes": "forward+backward"}
+SHARES = True
 
 
 def prepare(problem, inputs, weights):

@@ -7,6 +7,7 @@ from attnbench.impls.layer import as_call
 
 CONVICTED = {"statuses": ["incorrect"], "reason": "times as far"}
 PROBLEM = {"scope": "block"}
+SHARES = True
 
 
 def prepare(problem, inputs, weights):

@@ -7,6 +7,7 @@ from attnbench.impls.layer import as_call
 
 CONVICTED = {"statuses": ["incorrect"], "reason": "times as far|not zero"}
 PROBLEM = {"scope": "layer"}
+SHARES = True
 
 
 def prepare(problem, inputs, weights):

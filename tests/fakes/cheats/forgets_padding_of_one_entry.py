@@ -7,6 +7,7 @@ from attnbench.impls.masks.tensors import mask_matrix
 
 CONVICTED = {"statuses": ["incorrect"], "reason": "times as far|checked rows are wrong"}
 PROBLEM = {"batch": 4, "mask": "padding"}
+SHARES = True
 MASKS = ("padding",)
 
 

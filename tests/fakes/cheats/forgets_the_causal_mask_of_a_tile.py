@@ -5,6 +5,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 CONVICTED = {"statuses": ["incorrect"], "reason": "times as far|checked rows are wrong"}
 PROBLEM = {"seq_len": 2048, "causal": True}
+SHARES = True
 TILE = 16
 
 

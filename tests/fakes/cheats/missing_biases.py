@@ -4,6 +4,7 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 
 CONVICTED = {"statuses": ["incorrect"], "reason": "times as far|not zero"}
 PROBLEM = {"scope": "layer"}
+SHARES = True
 
 
 def prepare(problem, inputs, weights):

@@ -4,6 +4,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 CONVICTED = {"statuses": ["incorrect"], "reason": "NaN"}
 PROBLEM = {"seq_len": 4096}
+SHARES = True
 
 
 def prepare(problem, inputs, weights):

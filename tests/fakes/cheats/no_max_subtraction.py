@@ -1,6 +1,7 @@
 """Exponentiates scores without subtracting their maximum, which overflows for large scores."""
 
 CONVICTED = {"statuses": ["incorrect"], "reason": "NaN|times as far"}
+SHARES = True
 
 
 def prepare(problem, inputs, weights):

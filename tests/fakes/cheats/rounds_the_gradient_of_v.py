@@ -5,6 +5,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 CONVICTED = {"statuses": ["incorrect"], "reason": "times as far"}
 PROBLEM = {"passes": "forward+backward"}
+SHARES = True
 
 
 class Attention(torch.autograd.Function):

@@ -3,6 +3,7 @@
 from torch.nn.functional import scaled_dot_product_attention
 
 CONVICTED = {"statuses": ["incorrect"], "reason": "times as far"}
+SHARES = True
 
 
 def prepare(problem, inputs, weights):

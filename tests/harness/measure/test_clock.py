@@ -27,6 +27,25 @@ def test_every_call_is_timed_in_order_and_by_itself(monkeypatch):
     assert samples.spent_s == pytest.approx(0.009000001)
 
 
+def test_processor_time_is_that_of_the_calls_unless_others_do_the_work(monkeypatch):
+    own_ns, all_ns = 0, 0
+
+    def call(own_ms, others_ms):
+        nonlocal own_ns, all_ns
+        own_ns += round(own_ms * 1e6)
+        all_ns += round((own_ms + others_ms) * 1e6)
+
+    monkeypatch.setattr(clock, "thread_ns", lambda: own_ns)
+    monkeypatch.setattr(clock, "processor_ns", lambda: all_ns)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    times = iter([(9.0, 9.0), (4.0, 3.0), (5.0, 4.0), (6.0, 5.0)])
+    samples = HostClock().timer(lambda: call(*next(times)), 3.0).sample(3, first=True)
+    assert (samples.thread_ms, samples.processor_ms) == (5.0, 9.0)
+    assert samples.first_cpu_ms == 18.0
+    samples = HostClock().timer(lambda: call(1.0, 3.0), 3.0).sample(3)
+    assert (samples.thread_ms, samples.processor_ms) == (None, None)
+
+
 def test_no_garbage_is_collected_while_the_clock_runs():
     seen = []
     HostClock().timer(lambda: seen.append(gc.isenabled()), 0.001).sample(2)

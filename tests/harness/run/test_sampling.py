@@ -171,6 +171,16 @@ def test_the_number_of_calls_follows_the_latest_block():
     assert sampler.calls(["a"], "cpu") == {"a": 3}
 
 
+def test_the_number_of_calls_follows_the_work_of_a_disturbed_block():
+    sampler = sampler_of(a=1.0)
+    conditions = {"wall_s": 0.04, "waited_s": 0.04, "thread_ms": 2.0}
+    sampler.samplings["a"].add(0, {"block_ms": [6.0], "conditions": conditions}, 0.006)
+    assert sampler.calls(["a"], "cpu") == {"a": 5}
+    conditions = conditions | {"waited_s": 0.0}
+    sampler.samplings["a"].add(0, {"block_ms": [6.0], "conditions": conditions}, 0.006)
+    assert sampler.calls(["a"], "cpu") == {"a": 2}
+
+
 def with_firsts(new, repeated, usual=1.0, apart=True, of_processor=False):
     """A sampling whose blocks begin with calls of these times, in turn."""
     sampling = Sampling()

@@ -60,7 +60,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 class FakePool:
     """Workers that do whatever they are asked, and note it; those that must break do so once, when
-    asked for the `op` in `breaks`. `call_ms` is what every call takes.
+    asked for the `op` in `breaks`; after ("silence", a case) no samples of it come. `call_ms` is
+    what every call takes.
     """
 
     def __init__(
@@ -89,6 +90,8 @@ class FakePool:
                     raise WorkerFailure(Status.CRASHED, "SIGSEGV")
                 for name in names:
                     answers.append({"event": "running", "case": name, "phase": "latency"})
+                    if (op, pool.breaks) == ("sample", ("silence", name)):
+                        continue
                     if op in ANSWERS:
                         answers.append({"case": name, **ANSWERS[op]})
                     if op == "sample":
@@ -163,6 +166,16 @@ def test_rows_of_one_group_share_a_session_and_those_of_others_do_not(measured):
     assert (
         len({record["session"] for record in records if record.planned.problem.seq_len == 8}) == 1
     )
+
+
+def test_a_case_of_which_no_samples_come_is_an_error_and_not_asked_for_ever(measured):
+    silent = case(8, "naive")
+    _, records = measured([[case(8), silent]], breaks=("silence", silent.id))
+    ends = {record.id: (str(record.status), record.reason) for record in records}
+    assert ends == {
+        case(8).id: ("ok", ""),
+        silent.id: ("error", f"bad reply: done of '{silent.id}' answers no request"),
+    }
 
 
 @pytest.mark.parametrize(

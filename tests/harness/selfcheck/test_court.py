@@ -28,6 +28,7 @@ from attnbench.harness.selfcheck.court import (
     suspects,
 )
 from attnbench.impls.problem import Problem
+from tests.conftest import ROOT
 
 CONVICTION = Conviction(statuses=(Status.INCORRECT,), reason="(?i)from memory")
 SHOWN = Shown(field="workspace_bytes", least=1000)
@@ -36,12 +37,22 @@ SHOWN = Shown(field="workspace_bytes", least=1000)
 # ---- the files -----------------------------------------------------------------------------------
 
 
-def test_the_shipped_files_are_cheats_of_at_least_24_kinds_and_honest_neighbours():
+def test_the_shipped_files_are_cheats_and_honest_neighbours():
     found = suspects()
     assert {one.name for one in found} == {path.stem for path in FOLDER.glob("*.py")}
-    assert sum(one.must is not None for one in found) >= 24
     assert sum(one.must is None for one in found) >= 5
     assert all(one.what.startswith("Honest: ") == (one.must is None) for one in found)
+
+
+def test_the_readme_says_how_many_cheats_there_are_and_what_must_become_of_them():
+    found = suspects()
+    must_end = sum(isinstance(one.must, Conviction) for one in found)
+    must_show = sum(isinstance(one.must, Shown) for one in found)
+    words = " ".join((ROOT / "README.md").read_text().split())
+    assert (
+        f"tries {must_end + must_show} backends that cheat: {must_end} must be convicted, and"
+        f" {must_show} that are right must show the bytes"
+    ) in words
 
 
 def test_a_file_is_read_without_being_imported(tmp_path):

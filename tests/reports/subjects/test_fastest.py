@@ -66,7 +66,7 @@ def test_a_winner_beside_other_work_is_named_with_it(tmp_path: Path) -> None:
     ]
     found = card_of(fastest, write_run(tmp_path, cases, rows))
     assert found.sentence.endswith(", while other work disturbed most blocks.")
-    assert "Other work disturbed most blocks in 2 of the 2 problems" in found.note
+    assert "Other work disturbed most blocks in 2 of 2 problems" in found.note
     calm = [{**one, "contended_blocks": 0} for one in rows]
     quiet = card_of(fastest, write_run(tmp_path / "calm", cases, calm))
     assert "other work" not in f"{quiet.sentence}{quiet.note}".lower()

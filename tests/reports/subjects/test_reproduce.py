@@ -10,12 +10,8 @@ from attnbench.harness.cli.options import Device
 from attnbench.harness.scenario import from_axes, from_mapping
 from attnbench.harness.scenario.fields import Limits, Plan
 from attnbench.harness.scenario.selection import group_cases
-from attnbench.reports.subjects._reproduce import (
-    USUAL_ALLOCATOR,
-    USUAL_LIMITS,
-    command,
-    typed,
-)
+from attnbench.reports.data.typed import typed
+from attnbench.reports.subjects._reproduce import USUAL_ALLOCATOR, USUAL_LIMITS, command
 
 SMALL = {"seq_len": 256, "d_model": 64, "heads": 4}
 ALIGNS = ["top_left", "bottom_right"]

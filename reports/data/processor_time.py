@@ -1,0 +1,41 @@
+"""Processor times of calls, of blocks in which they hold beside other work."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...harness.stats.intervals import Samples
+
+PROCESSOR_TIMES = ("processor_ms", "thread_ms")
+"""Of all threads, and of the one that makes the call. Where work is spread over the threads, the
+latency of a quiet machine is proportional to both.
+"""
+
+
+def processor_samples(row: Mapping[str, Any], name: str) -> Samples:
+    """By one of PROCESSOR_TIMES, [process][block], one of a block or none."""
+    conditions = row.get("conditions") or ()
+    return [
+        [[block[name]] if block.get(name) else [] for block in process] for process in conditions
+    ]
+
+
+def is_known(samples: Samples) -> bool:
+    """Of half of the blocks at least."""
+    blocks = [block for process in samples for block in process]
+    return 2 * sum(map(bool, blocks)) >= len(blocks) > 0
+
+
+def in_most(blocks: int | None, of: int | None) -> bool:
+    """Whether something happened in most blocks."""
+    return 2 * (blocks or 0) > (of or 0)
+
+
+def samples_of_pairs(rows: Sequence[Mapping[str, Any]]) -> list[Samples]:
+    """Of rows of one run, those that show how pairs differ from process to process: processor times
+    if other work disturbed most blocks.
+    """
+    by_clock: list[Samples] = [row.get("block_ms") or () for row in rows]
+    blocks = sum(len(process) for one in by_clock for process in one)
+    by_processor = [processor_samples(row, PROCESSOR_TIMES[0]) for row in rows]
+    is_disturbed = in_most(sum(row.get("contended_blocks") or 0 for row in rows), blocks)
+    return by_processor if is_disturbed and all(map(is_known, by_processor)) else by_clock

@@ -1,0 +1,61 @@
+"""Commands for a shell, from the files of a run.
+
+Who wrote the files is not known. So a command starts `attnbench` and nothing else, names no other
+program, permits no import, and is quoted.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+
+PROGRAMS = ("--python", "--base-python")
+PERMISSION = "--allow-import"
+LEFT_OUT = "  # its programs and --allow-import are left out: give them again if you trust them"
+UNPRINTABLE = "(not shown: it has characters that cannot be printed)"
+FROM_PYTHON = re.compile(r"attnbench\.(run|open_run)\('[\w.:-]*'\)(\.resume\(\))?", re.ASCII)
+
+
+def typed(words: object) -> str | None:
+    """The command of run.json, without programs and permissions; None if it is none of ours."""
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        return None
+    if len(words) == 1 and FROM_PYTHON.fullmatch(words[0]):
+        return str(words[0])
+    if words[:1] == ["pytest"]:
+        return "pytest"  # its options can name plugins
+    if words[:1] != ["attnbench"]:
+        return None
+    safe = [*_without_programs(words)]
+    return joined(safe) + (LEFT_OUT if safe != words else "")
+
+
+def _without_programs(words: Sequence[str]) -> Iterator[str]:
+    rest = iter(words)
+    for word in rest:
+        option, equals, _ = word.partition("=")
+        if option in PROGRAMS and not equals:
+            next(rest, None)
+        elif option not in (*PROGRAMS, PERMISSION):
+            yield word
+
+
+def joined(words: Sequence[str]) -> str:
+    return shlex.join(words) if all(word.isprintable() for word in words) else UNPRINTABLE
+
+
+def with_plan(words: object, plan: str) -> str | None:
+    """What was typed, with another plan; None if it was no run, or one that needs a permission."""
+    known = typed(words) or LEFT_OUT
+    if not isinstance(words, list) or words[:2] != ["attnbench", "run"] or LEFT_OUT in known:
+        return None
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        option, _, value = word.partition("=")
+        if option in ("--plan", "--resume", "--set"):
+            value = value or next(rest, "")
+            if option == "--set" and not value.startswith("plan"):
+                kept += [option, value]
+        elif option != "--dry-run":
+            kept.append(word)
+    return joined([*kept, "--plan", plan])

@@ -1,0 +1,13 @@
+"""Raises the limits of the correctness check, which are variables of its module, and errs."""
+
+from torch.nn.functional import scaled_dot_product_attention
+
+from attnbench.harness.measure import correctness
+
+CONVICTED = {"statuses": ["error", "incorrect"], "reason": "(?i)replaced|times as far"}
+
+correctness.LIMIT_RATIO = correctness.ROW_LIMIT_RATIO = 1e9
+
+
+def prepare(problem, inputs, weights):
+    return lambda: scaled_dot_product_attention(*inputs, scale=1.1 * problem.scale)

@@ -1,0 +1,14 @@
+"""Starts a process that keeps a core busy for half a minute."""
+
+import subprocess
+import sys
+
+from torch.nn.functional import scaled_dot_product_attention
+
+CONVICTED = {"statuses": ["error", "incorrect"], "reason": "(?i)still works"}
+BUSY = "import time; end = time.time() + 30\nwhile time.time() < end: pass"
+
+
+def prepare(problem, inputs, weights):
+    subprocess.Popen([sys.executable, "-c", BUSY])
+    return lambda: scaled_dot_product_attention(*inputs)

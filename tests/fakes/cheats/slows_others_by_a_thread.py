@@ -1,0 +1,28 @@
+"""Has a thread that multiplies matrices while it is not called itself."""
+
+import threading
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+CONVICTED = {"statuses": ["error", "incorrect"], "reason": "(?i)still works"}
+
+
+def prepare(problem, inputs, weights):
+    others = threading.Event()
+    x = torch.randn(256, 256)
+
+    def work():
+        while True:
+            others.wait()
+            x @ x
+
+    threading.Thread(target=work, daemon=True).start()
+
+    def call():
+        others.clear()
+        result = scaled_dot_product_attention(*inputs)
+        others.set()
+        return result
+
+    return call

@@ -1,0 +1,101 @@
+"""Which blocks are measured again, and which have a processor time that holds."""
+
+from attnbench.harness.measure.clock import Samples
+from attnbench.harness.worker.timed_block import MOST_AGAIN_S, BlockTimer
+
+QUIET = {"wall_s": 0.01, "user_s": 0.02, "system_s": 0.0, "waited_s": 0.0, "minor_faults": 0}
+DISTURBED = QUIET | {"wall_s": 0.04, "waited_s": 0.04}
+ASLEEP = DISTURBED | {"user_s": 0.001, "waited_s": 0.01}
+COLD = QUIET | {"minor_faults": 11_000}
+
+
+class Waits:
+    def __init__(self, needless=False, possible=True):
+        self.needless, self.possible, self.in_force = needless, possible, False
+
+    def begin(self):
+        self.in_force = self.possible
+
+    def end(self):
+        self.in_force = False
+
+
+class Machine:
+    """Its readings in turn, and a clock whose calls take `call_s`."""
+
+    def __init__(self, *readings, call_s=0.01):
+        self.readings, self.call_s, self.tried = list(readings), call_s, 0
+
+    def before(self):
+        pass
+
+    def after(self):
+        return dict(self.readings.pop(0))
+
+    def sample(self, calls, look, first):
+        self.tried += 1
+        ms = 1e3 * self.call_s
+        return Samples(
+            block_ms=[ms], first_cpu_ms=float(self.tried), processor_ms=9.0, thread_ms=5.0
+        )
+
+
+def block_of(*readings, waits=None, call_s=0.01):
+    machine = Machine(*readings, call_s=call_s)
+    waits = waits or Waits()
+    timer = BlockTimer(machine, waits, heap_is_warm=True)
+    block = timer.measure(machine, 1, lambda result, must: None, first=False)
+    assert block.spent_s == machine.tried * call_s
+    assert block.conditions["first_cpu_ms"] == 1.0  # of the first try, whose values were new
+    return block.conditions, waits
+
+
+def outcome(conditions):
+    return conditions["tries"], conditions["short_waits"], conditions.get("thread_ms")
+
+
+def test_a_quiet_block_is_measured_once_and_its_processor_time_holds():
+    conditions, waits = block_of(QUIET)
+    assert outcome(conditions) == (1, 0, 5.0)
+    assert not waits.in_force
+
+
+def test_what_disturbs_once_is_gone_with_the_second_try():
+    assert outcome(block_of(DISTURBED, QUIET)[0]) == (2, 0, 5.0)
+
+
+def test_what_goes_on_disturbing_makes_waits_short():
+    conditions, waits = block_of(DISTURBED, DISTURBED, DISTURBED)
+    assert outcome(conditions) == (3, 1, 5.0)
+    assert waits.in_force
+
+
+def test_short_waits_last_while_blocks_are_disturbed_and_end_with_a_quiet_one():
+    waits = Waits()
+    waits.begin()
+    assert outcome(block_of(DISTURBED, waits=waits)[0]) == (1, 1, 5.0)
+    assert outcome(block_of(QUIET, QUIET, waits=waits)[0]) == (2, 0, 5.0)
+    assert not waits.in_force
+
+
+def test_threads_that_spin_beside_other_work_have_no_processor_time_of_their_own():
+    waits = Waits(possible=False)
+    assert outcome(block_of(DISTURBED, DISTURBED, DISTURBED, waits=waits)[0]) == (3, 0, None)
+
+
+def test_one_thread_spins_for_nobody():
+    assert outcome(block_of(DISTURBED, waits=Waits(needless=True))[0]) == (1, 0, 5.0)
+
+
+def test_a_call_that_sleeps_has_no_processor_time_that_says_how_long_it_takes():
+    assert outcome(block_of(ASLEEP, waits=Waits(needless=True))[0]) == (1, 0, None)
+
+
+def test_a_long_block_is_not_repeated_but_the_next_one_has_short_waits():
+    conditions, waits = block_of(DISTURBED, call_s=2 * MOST_AGAIN_S)
+    assert outcome(conditions) == (1, 0, None)
+    assert waits.in_force
+
+
+def test_a_block_that_found_the_heap_cold_is_measured_once_more():
+    assert outcome(block_of(COLD, COLD)[0]) == (2, 0, 5.0)

@@ -1,0 +1,147 @@
+"""reports/deciding.py: a plan that is said to decide does, in the time that is said."""
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnbench.harness.rows.plans import PLANS
+from attnbench.harness.scenario import Plan
+from attnbench.harness.scenario.estimate import case_s
+from attnbench.harness.stats.contrasts import Spread, paired_contrast
+from attnbench.reports.data.noise_floor import spread_of_pairs
+from attnbench.reports.data.typed import with_plan
+from attnbench.reports.deciding import (
+    IDLE,
+    Seen,
+    likely,
+    run_s,
+    smallest_plan,
+    what_decides,
+)
+from attnbench.reports.ratio import time_ratio
+from attnbench.reports.words import NOT_DECIDED
+from tests.made_runs import case, problem, row
+
+QUICK = {"command": ["attnbench", "run", "quickstart"], "scenario": {"plan": PLANS["quick"]}}
+PROBLEMS = 6
+
+
+def pairs(random: np.random.Generator, truth: float, sd: float, processes: int) -> list[Any]:
+    """Rows of two backends on some problems, and what their pairs show."""
+    rows = []
+    for number in range(PROBLEMS):
+        for name, level in (("a", truth), ("b", 1.0)):
+            logs = math.log(level) + random.normal(0, sd / math.sqrt(2), (processes, 1))
+            block_ms = np.exp(logs[:, :, None]).tolist()
+            made = row(case(name, problem(128 * (1 + number))), block_ms=block_ms)
+            rows.append(made | {"session": f"{number}", "latency_ms": math.exp(np.median(logs))})
+    learnt = spread_of_pairs((one["case"], one["session"], one["block_ms"]) for one in rows)
+    assert learnt is not None
+    noise = {"pair_noise_ratio": learnt.ratio, "pair_noise_degrees": learnt.degrees}
+    return [time_ratio(a | noise, b) for a, b in zip(rows[::2], rows[1::2], strict=True)]
+
+
+@pytest.mark.parametrize(("truth", "sd"), [(1.1, 0.06), (1.25, 0.15)])
+def test_a_plan_that_is_said_to_decide_what_was_seen_does_in_seven_of_ten_runs(
+    truth: float, sd: float
+) -> None:
+    """Of open ratios of quick runs; the plan's runs have the ratio that was seen."""
+    random, decided, of = np.random.default_rng(5), 0, 0
+    for _ in range(60):
+        for found in pairs(random, truth, sd, int(PLANS["quick"]["processes"])):
+            seen = Seen(found.value, found.process)
+            plan = smallest_plan([seen], 4, several=True) if found.word == NOT_DECIDED else None
+            if plan is not None and not found.clear:
+                again = pairs(random, found.value, sd, int(PLANS[plan[0]]["processes"]))
+                decided += sum(one.clear or one.word == "same" for one in again)
+                of += len(again)
+    assert of >= 60
+    assert decided / of >= 0.7
+
+
+def test_likely_is_what_simulated_runs_say_of_a_known_spread() -> None:
+    random = np.random.default_rng(2)
+    for processes in (5, 10, 16):
+        for ratio in (1.05, 1.08, 1.12, 1.2):
+            logs = math.log(ratio) + random.normal(0, 0.1, (200, processes))
+            above = [
+                paired_contrast([[[math.exp(x)]] for x in one], [[[1.0]]] * processes)
+                .interval()
+                .low
+                > 1
+                for one in logs
+            ]
+            share = sum(above) / len(above)
+            if abs(share - 0.8) > 0.08:
+                known = Spread(sd=0.1, degrees=1e6)
+                assert likely(Seen(ratio, known), processes, several=False) == (share > 0.8)
+
+
+def test_fewer_are_decided_beyond_a_margin_and_among_many_claims() -> None:
+    plain = partial(Seen, 1.12, Spread(sd=0.05, degrees=20))
+    assert likely(plain(), 10, several=True)
+    assert not likely(plain(margin_ratio=0.1), 10, several=True)
+    assert likely(Seen(1.04, Spread(sd=0.05, degrees=20)), 16, several=True, claims=1) >= likely(
+        Seen(1.04, Spread(sd=0.05, degrees=20)), 16, several=True, claims=30
+    )
+    assert likely(Seen(1.0, Spread(sd=0.01, degrees=20)), 10, several=True)  # to be the same
+
+
+@pytest.mark.parametrize("call_ms", [0.5, 10.0, 200.0, 1000.0])
+@pytest.mark.parametrize("other", list(PLANS))
+def test_the_time_of_another_plan_is_what_the_harness_would_foresee(
+    call_ms: float, other: str
+) -> None:
+    quick, plan = (Plan.model_validate(name) for name in ("quick", other))
+    cases = 12
+    spent_s = case_s(call_ms / 1e3, quick, "cpu")
+    rows = [{"latency_ms": call_ms, "device": "cpu", "spent_s": spent_s + 1.0}] * cases
+    found = run_s(rows, PLANS["quick"], PLANS[other])
+    foreseen = cases * case_s(call_ms / 1e3, plan, "cpu") + 3.0 * plan.processes
+    assert found is not None
+    assert 0.6 < found / foreseen < 1.6
+
+
+def test_it_says_the_command_and_its_time() -> None:
+    steady = Spread(sd=0.05, degrees=9)
+    rows = [
+        {"latency_ms": 5.0, "device": "cpu", "spent_s": 1.5, "processes": 4, "session": f"{one}"}
+        for one in range(10)
+    ]
+    found = what_decides([Seen(1.15, steady)], rows, QUICK)
+    assert found.startswith("attnbench run quickstart --plan standard likely decides 1.15 in about")
+    many = what_decides([Seen(1.15, steady), Seen(1.02, steady)], rows, QUICK)
+    assert " likely decides 1 of these 2 in about " in many
+    noisy = what_decides([Seen(1.01, Spread(sd=0.3, degrees=9))], rows, QUICK)
+    assert noisy.startswith("No plan likely decides this")
+    assert what_decides([], rows, QUICK) == ""
+    assert what_decides([], rows, QUICK, disturbed=True) == IDLE
+    alone = [one | {"processes": 1} for one in rows]
+    assert "--plan quick" in what_decides([Seen(1.01, Spread(sd=0.3, degrees=9))], alone, QUICK)
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (["attnbench", "run", "a b"], "attnbench run 'a b' --plan standard"),
+        (["attnbench", "run", "--plan", "quick", "x"], "attnbench run x --plan standard"),
+        (
+            ["attnbench", "run", "x", "--plan=quick", "--set", "plan.processes=1", "--seed", "3"],
+            "attnbench run x --seed 3 --plan standard",
+        ),
+        (
+            ["attnbench", "run", "x", "--set", "seed=3"],
+            "attnbench run x --set seed=3 --plan standard",
+        ),
+        (["attnbench", "run", "x", "--python", "/bin/p"], None),
+        (["attnbench", "run", "x", "--allow-import"], None),
+        (["attnbench", "bench"], None),
+        (["rm", "run"], None),
+        ("attnbench run", None),
+    ],
+)
+def test_the_command_is_what_was_typed_with_the_plan(words: Any, wanted: str | None) -> None:
+    assert with_plan(words, "standard") == wanted
