@@ -7,9 +7,11 @@ error of the case that made it, and is undone.
 
 import builtins
 import gc
+import json
 import os
 import random
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import numpy
 import torch
 from torch.overrides import _pop_mode as pop_function_mode
 from torch.utils._python_dispatch import _pop_mode as pop_dispatch_mode
@@ -31,8 +34,8 @@ GUARDED = tuple(
 )
 """Our modules: how we measure, and what our own backends share."""
 FOREIGN: tuple[ModuleType | type, ...] = (
-    *(builtins, time, torch, torch.Tensor, torch.nn.functional),
-    *(torch.autograd, torch.linalg, torch.nn.Module),
+    *(builtins, time, os, json, socket.socket, numpy),
+    *(torch, torch.Tensor, torch.nn.functional, torch.autograd, torch.linalg, torch.nn.Module),
 )
 TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 THREADS = Path("/proc/self/task")

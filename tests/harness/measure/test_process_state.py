@@ -1,9 +1,11 @@
 """Settings and functions of the process are put back, and who changed them is told."""
 
 import builtins
+import json
 import os
 import random
 import signal
+import socket
 import time
 from functools import partial
 
@@ -78,6 +80,7 @@ def test_a_setting_is_put_back_and_named(state, change, read, reason):
         (torch.Tensor, "norm"),
         (torch.autograd, "grad"),
         (builtins, "float"),
+        (json, "dumps"),
     ],
 )
 def test_what_is_replaced_is_put_back_and_named(state, owner, name):
@@ -89,7 +92,7 @@ def test_what_is_replaced_is_put_back_and_named(state, owner, name):
     assert state.undo() == ""
 
 
-@pytest.mark.parametrize(("owner", "name"), [(torch.Tensor, "double"), (clock, "len")])
+@pytest.mark.parametrize(("owner", "name"), [(torch.Tensor, "double"), (socket.socket, "send"), (clock, "len")])
 def test_a_new_name_that_hides_another_is_removed_and_named(state, owner, name):
     setattr(owner, name, lambda *_: None)
     assert f"{owner.__name__}.{name}: it changes" in state.undo()
