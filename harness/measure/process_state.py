@@ -37,6 +37,8 @@ FOREIGN: tuple[ModuleType | type, ...] = (
     *(builtins, time, os, json, socket.socket, numpy),
     *(torch, torch.Tensor, torch.nn.functional, torch.autograd, torch.linalg, torch.nn.Module),
 )
+COMPUTING_KEYS = ("CPU", "CUDA", "Autograd", "Composite", "BackendSelect")
+"""Of torch's dispatcher: the beginnings of those under which kernels of calls stand."""
 TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 THREADS = Path("/proc/self/task")
 
@@ -143,8 +145,9 @@ class ProcessState:
         return f"changed {' and '.join(changes)}; settings of the whole process are the run's"
 
     def _replaced_operators(self) -> list[str]:
-        """Of torch's own, by torch.library. Its late imports register kernels for "meta" alone; an
-        activated flash attention is told by `kernel_generation` (worker/kernel.py).
+        """Of torch's own, by torch.library, where they compute: late imports of torch register others
+        ("meta", batches of vmap). An activated flash attention is told by `kernel_generation`
+        (worker/kernel.py).
         """
         found = torch.library._impls
         if found == self._operators:
@@ -154,7 +157,7 @@ class ProcessState:
             key
             for key in sorted(added)
             if key.startswith("aten/")
-            and not key.endswith("/Meta")
+            and key.rpartition("/")[2].startswith(COMPUTING_KEYS)
             and "flash_attention" not in key
         ]
         self.spoiled = self.spoiled or bool(replaced)
