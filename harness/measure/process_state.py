@@ -145,9 +145,8 @@ class ProcessState:
         return f"changed {' and '.join(changes)}; settings of the whole process are the run's"
 
     def _replaced_operators(self) -> list[str]:
-        """Of torch's own, by torch.library, where they compute: torch's late imports register others
-        ("meta", batches of vmap). An activated flash attention is told by `kernel_generation`
-        (worker/kernel.py).
+        """Of torch's own, by torch.library, where they compute: its late imports register others.
+        An activated flash attention is told by `kernel_generation` (worker/kernel.py).
         """
         found = torch.library._impls
         if found == self._operators:
