@@ -249,8 +249,8 @@ class Plan(Strict):
     """Length of one such window. Counters are averages over 0.1 to 1 s, so short windows are
     coarse."""
     allocator: Literal["warm_heap", "default"] = "warm_heap"
-    """On a CPU: warm_heap keeps freed memory while latency is measured, so no call pays for page
-    faults; default leaves the C library unchanged."""
+    """On a CPU: warm_heap keeps freed memory while latency is measured, so that calls use it again
+    instead of waiting for new pages; default leaves the C library unchanged."""
 
     @model_validator(mode="before")
     @classmethod

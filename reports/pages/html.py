@@ -54,6 +54,7 @@ def render(report: Report) -> str:
         ],
         few=len(report.meta) <= MOST_NAMED,
         questions=[one for one in report.questions if one not in asked],
+        take=report.answer,
         notes=list(notes),
         trust=report.trust,
         badges=report.badges,

@@ -48,6 +48,8 @@ def _head(report: Report) -> Iterator[str]:
     yield "\\\n".join(map(markdown_cell, headers))
     asked = {card.question for card in report.cards}  # those stand above their answers
     yield from (f"_{markdown_cell(one)}_" for one in questions(report.meta) if one not in asked)
+    if report.answer:
+        yield f"**{markdown_cell(report.answer)}**"
     if report.badges:
         checks = "\n".join(
             f"- {one.state}: {markdown_cell(one.label)}. {markdown_cell(one.text)}"

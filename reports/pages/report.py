@@ -12,7 +12,8 @@ from ..data.read import Run, read_runs
 from ..data.row_groups import Row, first_copies
 from ..data.run_meta import Meta, by_question, run_meta
 from ..elements import Badge, Block, Card, Text
-from ..subjects import Rows, Teller, cards, name_of, tellers_of
+from ..subjects import Rows, Teller, cards, name_of, tellers_of, testing_claims
+from ..subjects._race import take
 from ..subjects.summary import badges
 from .exactness_marks import marked, marked_names
 from .run_titles import page_title, questions, run_titles, subtitle
@@ -61,6 +62,12 @@ class Report:
     def questions(self) -> list[str]:
         """What the runs ask, each question once."""
         return questions(self.meta)
+
+    @cached_property
+    def answer(self) -> str:
+        """Which backend to take, where one question is asked and several backends answer it."""
+        several = len(by_question(self.meta)) > 1 or testing_claims(self.meta)
+        return "" if several else marked(take(first_copies(self.rows)), self.names)
 
     @property
     def backends(self) -> list[str]:

@@ -53,6 +53,8 @@ def head(report: Report) -> Iterator[RenderableType]:
     for header in report.headers.values():
         yield f"[dim]{safe(': '.join(filter(None, header)))}[/]"
     yield from map(safe, questions(report.meta))
+    if report.answer:
+        yield f"[bold]{safe(report.answer)}[/]"
     if report.badges:
         cautions = (f"{one.label}" for one in report.badges if one.state == "caution")
         named = ", ".join(cautions)
@@ -86,6 +88,7 @@ def terminal_summary(report: Report) -> list[str]:
     parts = [report.part(one) for one in report.subjects if name_of(one) == SUMMARY]
     texts = [one for part in parts for one in part.blocks if isinstance(one, Text)]
     sentences = (
+        *([report.answer] if report.answer else []),
         *(card.sentence for card in report.cards),
         *report.lines,
         *(text.text for text in texts if text.kind != "note"),

@@ -3,14 +3,26 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from operator import itemgetter
+from typing import NamedTuple
 
 from ..data.exactness import exactness_note, is_exact
-from ..data.row_groups import Group, Row
-from ..formatting import capital, list_text, number_text, time_text
+from ..data.row_groups import Group, Row, groups
+from ..formatting import (
+    capital,
+    length_text,
+    list_text,
+    number_text,
+    time_text,
+)
 from ..ratio import Ratio, time_ratio
-from ..words import NOT_DECIDED
+from ..words import NOT_DECIDED, SAME_RATIO
 from ._over import n_text
+
+NEAR_RATIO = 0.15  # to the fastest: more is said as a ratio
+FAILED_TO_FIT = ("oom", "predicted_oom")
+MOST_LENGTHS, MOST_NAMES = 3, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +86,25 @@ def _margins(ranking: Sequence[Row]) -> list[Ratio]:
     return [margin for margin in margins if margin is not None]
 
 
+class Raced(NamedTuple):
+    """A problem over N at one of its lengths: the rows, and who is fastest."""
+
+    group: Group
+    n: int
+    rows: list[Row]
+    race: Race
+
+
+def races(rows: Sequence[Row]) -> list[Raced]:
+    """At every length of every problem over N."""
+    return [
+        Raced(group, n, here, race(here))
+        for group in groups(rows, "seq_len")
+        for n in group.lengths
+        for here in [[row for row in group.rows if row["seq_len"] == n]]
+    ]
+
+
 def longest_race(group: Group) -> tuple[int, Race] | None:
     """The race at the longest N that two exact backends finished, else that one finished."""
     races = {n: race([row for row in group.rows if row["seq_len"] == n]) for n in group.lengths}
@@ -118,7 +149,7 @@ def alone(rows: Sequence[Row], found: Race) -> str:
     others = {row["status"] for row in rows if row["status"] != "ok"}
     if not others:
         return ""
-    return f"only {exact}one that {'fits' if others <= {'oom', 'predicted_oom'} else 'ran'}"
+    return f"only {exact}one that {'fits' if others <= {*FAILED_TO_FIT} else 'ran'}"
 
 
 def _faster_inexact(found: Race) -> str:
@@ -148,3 +179,65 @@ def tally(races: Sequence[Race]) -> str:
     texts += [f"{ties} {'are ties' if ties > 1 else 'is a tie'}"] if ties else []
     texts += [f"{left} {'are' if left > 1 else 'is'} {NOT_DECIDED}"] if left else []
     return list_text(texts)
+
+
+# ---- which one to take ---------------------------------------------------------------------------
+
+
+def take(rows: Sequence[Row]) -> str:
+    """`Take sdpa: the fastest, or within 4 % of it, in all 12 problems as measured (decided in 3 of
+    10), and the only one that fits at N = 8 192.`
+
+    What runs in most problems, and of these what is never far from the fastest: that needs no
+    significance, and how much is decided is said. "" with nothing to choose from.
+    """
+    found = [one for one in races(rows) if one.race.ranking]
+    contested = [one.race for one in found if one.race.margins]
+    times: dict[str, list[float]] = {}
+    for one in found:
+        for row, ratio in [(one.race.ranking[0], 1.0), *_ratios(one.race)]:
+            times.setdefault(row["backend"], []).append(max(1.0, ratio))
+    if not contested or max(map(len, times.values())) > len(found):  # copies of one backend
+        return ""
+    name = min(times, key=lambda backend: (-len(times[backend]), max(times[backend])))
+    as_good = [
+        other
+        for other, some in times.items()
+        if len(some) == len(times[name]) and max(some) <= 1 + SAME_RATIO
+    ]
+    chosen = " or ".join(as_good) if 1 < len(as_good) <= MOST_NAMES else name
+    each = "each " if chosen != name else ""
+    decided = sum(bool(one.tied) or one.clear for one in contested)
+    busy = sum(any(margin.disturbed for margin in one.margins) for one in contested)
+    lead = f"Take {chosen}" if 2 * busy <= len(contested) else f"On a busy machine, take {chosen}"
+    several = [value for other in as_good for value in times[other]] if each else []
+    fast = _how_fast(several or times[name], len(times[name]), len(found))
+    alone = [
+        one for one in found if not one.race.margins and one.race.ranking[0]["backend"] == name
+    ]
+    only = ""
+    if alone and not several:
+        lengths = list_text(
+            [length_text(n) for n in sorted({one.n for one in alone})], MOST_LENGTHS
+        )
+        failed = {row["status"] for one in alone for row in one.rows} - {"ok"}
+        fits = "fits" if failed <= {*FAILED_TO_FIT} else "ran"
+        only = f", and the only one that {fits} at N\u00a0=\u00a0{lengths}"
+    return f"{lead}: {each}{fast} as measured ({decided} of {len(contested)} decided){only}."
+
+
+def _ratios(found: Race) -> list[tuple[Row, float]]:
+    return [(row, margin.value) for row, margin in found.pairs]
+
+
+def _how_fast(times: Sequence[float], ran: int, many: int) -> str:
+    """`the fastest, or within 4 % of it, in all 12 problems`."""
+    worst = max(times)
+    of = f"{ran} of {many}" if ran < many else "both" if many == 2 else f"all {many}"
+    where = "" if many == 1 else f" in {of} problems"
+    if worst <= 1 + NEAR_RATIO:
+        near = f", or within {ceil(100 * (worst - 1) - 1e-6)} % of it" if worst > 1 else ""
+        return f"the fastest{near}{',' if near and where else ''}{where}"
+    first = times.count(1.0)
+    others = f"at most {number_text(worst)} times as long in the other {ran - first},"
+    return f"the fastest in {first} of {many} problems and {others}"

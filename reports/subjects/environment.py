@@ -20,7 +20,7 @@ MOST_LINES = 300
 WHERE = ("host", "device_name", "device_uuid")
 ALLOCATOR_WORDS = {
     "warm_heap": (
-        "warm heap: freed memory is kept while latency is measured, so calls have no page faults"
+        "warm heap: freed memory is kept while latency is measured, and calls use it again"
     ),
     "default": (
         "default: large temporaries are returned to the kernel after each call; latencies include"

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 from ..data.exactness import exactness_note, is_exact, meanings
 from ..data.row_groups import (
@@ -33,7 +32,7 @@ from ..ratio import time_ratio
 from ..words import NOT_DECIDED, SAME_RATIO
 from . import Subject
 from ._over import MOST_PANELS, Line, by_backend, latencies, n_text, not_drawn
-from ._race import Race, alone, finding, longest_race, race, tally, verdict
+from ._race import Race, Raced, alone, finding, longest_race, race, races, tally, verdict
 
 TITLE = "Latency"
 ORDER = 30
@@ -45,15 +44,6 @@ MOST_LINES = 3
 _SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
 MOST_ROWS, MOST_COLUMNS = 8, 8
 BY_TIME = "The fastest backend, its time, and the next one's as a multiple of it"
-
-
-class Raced(NamedTuple):
-    """A problem over N at one of its lengths: the rows, and who is fastest."""
-
-    group: Group
-    n: int
-    rows: list[Row]
-    race: Race
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -79,12 +69,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def _card(rows: list[Row], meta: Meta) -> Card | None:
-    raced = [
-        Raced(group, n, here, race(here))
-        for group in groups(rows, "seq_len")
-        for n in group.lengths
-        for here in [[row for row in group.rows if row["seq_len"] == n]]
-    ]
+    raced = races(rows)
     contested = [one for one in raced if one.race.margins]
     if not contested:
         return None
@@ -226,10 +211,10 @@ def _every_latency(rows: list[Row]) -> Iterator[Block]:
         (tuple(value_text(axis, group.problem[axis]) for axis in axes), group.rows)
         for group in problems[:MOST_PROBLEMS]
     ]
-    races = {id(rows): race(rows) for _, rows in lines}  # every cell asks for it
+    by_rows = {id(rows): race(rows) for _, rows in lines}  # every cell asks for it
 
     def cell(row: Row, here: Sequence[Row]) -> Marked:
-        found = races[id(here)]
+        found = by_rows[id(here)]
         return Marked(
             cell=beside(row, found),
             strong=found.clear and row is found.ranking[0],
@@ -244,7 +229,7 @@ def _every_latency(rows: list[Row]) -> Iterator[Block]:
         lines,
         cell,
     )
-    if meaning := _meaning(races.values()):
+    if meaning := _meaning(by_rows.values()):
         yield note(meaning)
     if inexact:
         yield note(f"Not ranked: {'; '.join(meanings(inexact))}.")

@@ -136,14 +136,15 @@ def _is_least(row: Row, known: Sequence[Row]) -> bool:
 def _agreement(rows: list[Row]) -> Iterator[Block]:
     compared = [row for row in rows if other_peaks(row)]
     differing = [row for row in compared if disagreement(row)]
-    if compared:
-        methods = {other.name for row in compared for other in other_peaks(row)}
-        names = ", ".join(text for name, text in MEANING.items() if name in methods)
-        count = len(compared)
-        agree = "the one case" if count == 1 else f"all {count} cases"
-        if differing:
-            agree = f"{count - len(differing)} of {plural(count, 'case')}"
-        yield Text(text=f"In {agree} the measured peak agrees with every other count: {names}.")
+    made = [other for row in compared for other in other_peaks(row)]
+    counts = {name: [one.agrees for one in made if one.name == name] for name in MEANING}
+    texts = [
+        f"with {MEANING[name]} in {sum(some)} of {plural(len(some), 'case')}"
+        for name, some in counts.items()
+        if some
+    ]
+    if texts:
+        yield Text(text=f"The measured peak agrees {list_text(texts)}.")
     if alone := len(rows) - len(compared):
         have = "has" if alone == 1 else "have"
         yield note(f"{plural(alone, 'case')} {have} no second number to compare with.")

@@ -6,7 +6,7 @@ from typing import Any
 
 from attnbench.reports.data.row_groups import Row, groups
 from attnbench.reports.subjects import fastest
-from attnbench.reports.subjects._race import finding, race, tally
+from attnbench.reports.subjects._race import finding, race, take, tally
 from tests import made_runs
 from tests.made_runs import case, grid, inexact, problem, row, write_run
 from tests.reports.rendering import card_of, rows_of, subject_of, tables_of
@@ -114,3 +114,48 @@ def test_a_tie_is_what_was_shown_to_be_the_same(tmp_path: Path) -> None:
     assert [cell.split(" · ")[-1] for cell in table.texts[0][1:3]] == ["tie", "same"]
     open_race = race(rows_of(run_with(tmp_path / "open", THREE)))
     assert tally([found, found, open_race]) == "2 are ties and 1 is not decided"
+
+
+# ---- which one to take ---------------------------------------------------------------------------
+
+
+def taken(parent: Path, times_ms: dict[tuple[str, int], float | None], **changes: Any) -> str:
+    """Each backend at each length takes so long, or runs out of memory."""
+    cases = [case(backend, problem(n)) for backend, n in times_ms]
+    rows = [
+        row(one, "oom")
+        if time_ms is None
+        else row(
+            one, block_ms=in_processes(*[time_ms * (1 + x / 500) for x in range(8)]), **changes
+        )
+        for one, time_ms in zip(cases, times_ms.values(), strict=True)
+    ]
+    return re.sub("[\u00a0\u202f]", " ", take(rows_of(write_run(parent, cases, rows))))
+
+
+def test_the_answer_is_what_runs_in_most_problems_and_is_never_far_from_the_fastest(
+    tmp_path: Path,
+) -> None:
+    found = taken(
+        tmp_path,
+        {("a", 128): 1.1, ("b", 128): 1.0, ("a", 256): 2.0, ("b", 256): 5.0, ("a", 512): 9.0}
+        | {("b", 512): None},
+    )
+    assert found == (
+        "Take a: the fastest, or within 10 % of it, in all 3 problems as measured (2 of 2 decided),"
+        " and the only one that fits at N = 512."
+    )
+
+
+def test_what_is_as_good_is_named_too_and_what_is_far_off_has_its_ratio(tmp_path: Path) -> None:
+    alike = {(name, n): n / 100 for n in (128, 256) for name in ("a", "b")}
+    assert taken(tmp_path / "alike", alike) == (
+        "Take a or b: each the fastest in both problems as measured (2 of 2 decided)."
+    )
+    far = {("a", 128): 3.0, ("b", 128): 1.0, ("a", 256): 1.0, ("b", 256): 4.0}
+    assert taken(tmp_path / "far", far).startswith(
+        "Take a: the fastest in 1 of 2 problems and at most 3.00 times as long in the other 1,"
+    )
+    busy = taken(tmp_path / "busy", far, contended_blocks=8)
+    assert busy.startswith("On a busy machine, take a:")
+    assert taken(tmp_path / "alone", {("a", 128): 1.0}) == ""
