@@ -6,8 +6,9 @@ Everything is reported at once as an event, a JSON-ready dict with the key "even
         what the worker is about to do, so that a failure has a name; case is null for our own work
     facts {case, fields}
         fields of the case's row
-    ended {case, status, reason, phase, log_tail, poisoned}
-        the case goes no further; poisoned: the process cannot be used any more
+    ended {case, status, reason, phase, log_tail, poisoned, by_time}
+        the case goes no further; poisoned: the process cannot be used any more; by_time: times
+        alone say so. Errors and verdicts on results come from the judge (judge.py)
     warm {case, stationary, graph_reason, call_ms, launch_ms, shortest_call_ms}
         the warm-up is over; stationary: null if it had too few calls to tell. What launching the
         call costs the host (CUDA), and the shortest call that this process could make
@@ -41,7 +42,7 @@ from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
 from ..rows.record import Status
 from ..rows.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
-from .check import Checker, source_file
+from .check import Checker
 from .confirm import WarmCase, confirm
 from .judge_client import Ask, JudgeClient
 from .judged_call import Judging
@@ -124,7 +125,6 @@ class Measurer:
         backend = self.phases.run(case, "latency", partial(load, case.backend))
         if backend is None:
             return None
-        self.phases.files[case.backend] = source_file(backend)
         phase = "compile" if backend.compiles else "latency"
         prepare = partial(prepare_call, case.problem, backend, values.tensors, values.gradient)
         return self.phases.run(case, phase, prepare)
