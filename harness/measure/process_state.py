@@ -7,9 +7,11 @@ error of the case that made it, and is undone.
 
 import builtins
 import gc
+import json
 import os
 import random
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import numpy
 import torch
 from torch.overrides import _pop_mode as pop_function_mode
 from torch.utils._python_dispatch import _pop_mode as pop_dispatch_mode
@@ -31,9 +34,11 @@ GUARDED = tuple(
 )
 """Our modules: how we measure, and what our own backends share."""
 FOREIGN: tuple[ModuleType | type, ...] = (
-    *(builtins, time, torch, torch.Tensor, torch.nn.functional),
-    *(torch.autograd, torch.linalg, torch.nn.Module),
+    *(builtins, time, os, json, socket.socket, numpy),
+    *(torch, torch.Tensor, torch.nn.functional, torch.autograd, torch.linalg, torch.nn.Module),
 )
+COMPUTING_KEYS = ("CPU", "CUDA", "Autograd", "Composite", "BackendSelect")
+"""Of torch's dispatcher: the beginnings of those under which kernels of calls stand."""
 TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 THREADS = Path("/proc/self/task")
 
@@ -140,8 +145,8 @@ class ProcessState:
         return f"changed {' and '.join(changes)}; settings of the whole process are the run's"
 
     def _replaced_operators(self) -> list[str]:
-        """Of torch's own, by torch.library. Its late imports register kernels for "meta" alone; an
-        activated flash attention is told by `kernel_generation` (worker/kernel.py).
+        """Of torch's own, by torch.library, where they compute: its late imports register others.
+        An activated flash attention is told by `kernel_generation` (worker/kernel.py).
         """
         found = torch.library._impls
         if found == self._operators:
@@ -151,7 +156,7 @@ class ProcessState:
             key
             for key in sorted(added)
             if key.startswith("aten/")
-            and not key.endswith("/Meta")
+            and key.rpartition("/")[2].startswith(COMPUTING_KEYS)
             and "flash_attention" not in key
         ]
         self.spoiled = self.spoiled or bool(replaced)

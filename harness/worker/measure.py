@@ -166,7 +166,7 @@ class Measurer:
                 complaint = FROM_MEMORY
             if not complaint:
                 first_s = self.config.first_warm_up_s
-                least_s = WARM_AGAIN_S if case.id in self.warmed else first_s
+                least_s = min(WARM_AGAIN_S, first_s) if case.id in self.warmed else first_s
                 look = partial(fingerprint.look, flipped=values.flipped)
                 most_s = most_warm_up_s(self.config.max_warm_up_s, least_s)
                 times = least_s, most_s

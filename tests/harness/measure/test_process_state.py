@@ -1,9 +1,11 @@
 """Settings and functions of the process are put back, and who changed them is told."""
 
 import builtins
+import json
 import os
 import random
 import signal
+import socket
 import time
 from functools import partial
 
@@ -78,6 +80,7 @@ def test_a_setting_is_put_back_and_named(state, change, read, reason):
         (torch.Tensor, "norm"),
         (torch.autograd, "grad"),
         (builtins, "float"),
+        (json, "dumps"),
     ],
 )
 def test_what_is_replaced_is_put_back_and_named(state, owner, name):
@@ -89,7 +92,9 @@ def test_what_is_replaced_is_put_back_and_named(state, owner, name):
     assert state.undo() == ""
 
 
-@pytest.mark.parametrize(("owner", "name"), [(torch.Tensor, "double"), (clock, "len")])
+@pytest.mark.parametrize(
+    ("owner", "name"), [(torch.Tensor, "double"), (socket.socket, "send"), (clock, "len")]
+)
 def test_a_new_name_that_hides_another_is_removed_and_named(state, owner, name):
     setattr(owner, name, lambda *_: None)
     assert f"{owner.__name__}.{name}: it changes" in state.undo()
@@ -109,6 +114,9 @@ def test_an_operator_of_torch_that_is_overridden_spoils_the_process_and_a_new_on
     with torch.library._scoped_library("attnbench_test", "FRAGMENT") as own:
         own.define("twice(Tensor x) -> Tensor")
         own.impl("twice", lambda x: 2 * x, "CPU")
+        assert (state.undo(), state.spoiled) == ("", False)
+    with torch.library._scoped_library("aten", "IMPL") as of_vmap:
+        of_vmap.impl("hardswish", lambda x: x, "FuncTorchBatched")  # as flex attention does
         assert (state.undo(), state.spoiled) == ("", False)
     with torch.library._scoped_library("aten", "IMPL") as library:
         library.impl("hardswish", lambda x: x, "CPU")

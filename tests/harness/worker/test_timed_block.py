@@ -1,7 +1,7 @@
 """Which blocks are measured again, and which have a processor time that holds."""
 
 from attnbench.harness.measure.clock import Samples
-from attnbench.harness.worker.timed_block import MOST_AGAIN_S, BlockTimer
+from attnbench.harness.worker.timed_block import MOST_AGAIN_S, MOST_COLD_S, BlockTimer
 
 QUIET = {"wall_s": 0.01, "user_s": 0.02, "system_s": 0.0, "waited_s": 0.0, "minor_faults": 0}
 DISTURBED = QUIET | {"wall_s": 0.04, "waited_s": 0.04}
@@ -99,3 +99,5 @@ def test_a_long_block_is_not_repeated_but_the_next_one_has_short_waits():
 
 def test_a_block_that_found_the_heap_cold_is_measured_once_more():
     assert outcome(block_of(COLD, COLD)[0]) == (2, 0, 5.0)
+    assert outcome(block_of(COLD, COLD, call_s=2 * MOST_AGAIN_S)[0]) == (2, 0, 5.0)
+    assert outcome(block_of(COLD, call_s=MOST_COLD_S)[0]) == (1, 0, 5.0)
