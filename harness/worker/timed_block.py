@@ -45,10 +45,7 @@ class BlockTimer:
             samples, readings = self._try(timer, calls, look, first=first)
             spent_s += samples.spent_s
             # only the first try finds the new values as new as they are
-            first_of = first_of or {
-                "first_call_ms": samples.first_ms,
-                "first_cpu_ms": samples.first_cpu_ms,
-            }
+            first_of = first_of or {"first_call_ms": samples.first_ms}
             if tried == 1 and spent_s < MOST_COLD_S and self._is_cold(readings):
                 continue
             is_long = spent_s >= MOST_AGAIN_S
