@@ -185,34 +185,41 @@ def make_inputs(problem: Problem, device: torch.device, seed: int, order: str = 
     of Hugging Face has them: queries token by token, as projections write them; so are keys and
     values, unless a cache has joined them head by head (`keys_are_cached`).
     """
-    p, dtype, meta = problem, TORCH_DTYPE[problem.dtype], device.type == "meta"
-    generator = None if meta else torch.Generator(device=device).manual_seed(seed)
-
-    def normal(*shape: int) -> Tensor:
-        if meta:
-            return torch.empty(shape, dtype=dtype, device=device, requires_grad=p.backward)
-        return torch.randn(
-            shape, generator=generator, dtype=dtype, device=device, requires_grad=p.backward
-        )
-
-    def by_token(heads: int, tokens: int, width: int) -> Tensor:
-        x = normal(p.batch, tokens, heads, width).detach().transpose(1, 2)
-        return x.requires_grad_(p.backward)
+    p, dtype = problem, TORCH_DTYPE[problem.dtype]
 
     def by_head(heads: int, tokens: int, width: int) -> Tensor:
-        return normal(p.batch, heads, tokens, width)
+        return torch.empty(p.batch, heads, tokens, width, dtype=dtype, device=device)
+
+    def by_token(heads: int, tokens: int, width: int) -> Tensor:
+        return by_head(tokens, heads, width).transpose(1, 2)
 
     if p.scope != "core":
-        x = normal(p.batch, p.seq_len, p.d_model)
-        source = x if p.kv_seq_len == p.seq_len else normal(p.batch, p.kv_seq_len, p.d_model)
-        return Inputs(x, source, source)
-    query = by_token if order == "model" else by_head
-    keys = by_head if order == "heads" or keys_are_cached(p) else by_token
-    return Inputs(
-        query(p.heads, p.seq_len, p.d_k),
-        keys(p.kv_heads, p.kv_seq_len, p.d_k),
-        keys(p.kv_heads, p.kv_seq_len, p.d_v),
-    )
+        x = torch.empty(p.batch, p.seq_len, p.d_model, dtype=dtype, device=device)
+        cross = p.kv_seq_len != p.seq_len
+        source = x.new_empty(p.batch, p.kv_seq_len, p.d_model) if cross else x
+        made = Inputs(x, source, source)
+    else:
+        query = by_token if order == "model" else by_head
+        keys = by_head if order == "heads" or keys_are_cached(p) else by_token
+        made = Inputs(
+            query(p.heads, p.seq_len, p.d_k),
+            keys(p.kv_heads, p.kv_seq_len, p.d_k),
+            keys(p.kv_heads, p.kv_seq_len, p.d_v),
+        )
+    if device.type != "meta":
+        draw_inputs(made, seed)
+    for tensor in made:
+        tensor.requires_grad_(p.backward)
+    return made
+
+
+def draw_inputs(inputs: Inputs, seed: int) -> None:
+    """Write the numbers that `make_inputs` gives for this seed into inputs that it has made."""
+    generator = torch.Generator(device=inputs.query.device).manual_seed(seed)
+    for tensor in {id(tensor): tensor for tensor in inputs}.values():
+        values = tensor.data
+        in_memory = values if values.is_contiguous() else values.transpose(1, 2)
+        in_memory.normal_(generator=generator)
 
 
 def keys_are_cached(problem: Problem) -> bool:

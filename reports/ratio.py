@@ -26,7 +26,13 @@ from .data.noise_floor import (
     share_text,
 )
 from .data.noise_floor import DISTURBED as DISTURBED_SPREAD
-from .data.processor_time import PROCESSOR_TIMES, in_most, is_known, processor_samples
+from .data.processor_time import (
+    PROCESSOR_TIMES,
+    in_most,
+    is_known,
+    processor_samples,
+    typical_ms,
+)
 from .data.row_groups import Row, problem
 from .formatting import (
     number_text,
@@ -37,10 +43,11 @@ from .formatting import (
 )
 from .words import BY_PROCESSOR_TIME, DISTURBED, NOT_DECIDED, Word, word_of
 
-PROCESSOR_TIME = assumed_spread(0.3)
+PROCESSOR_TIME, OF_SHORT_CALLS = assumed_spread(0.21), assumed_spread(0.31)
 """How far the ratio of two processor times may be from that of the latencies on a quiet machine: 95
-% of 480 pairs of cases, beside four kinds of other work, were within it (docs/method.md).
+% of pairs of cases, beside four kinds of other work, were within it (docs/method.md).
 """
+SHORT_CALL_MS = 1.0  # of processor time in the calling thread: waking others is much of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +86,11 @@ class Ratio:
     def clear(self) -> bool:
         """The interval excludes 1."""
         return isfinite(self.low) and isfinite(self.high) and not self.low <= 1 <= self.high
+
+    @property
+    def is_busy(self) -> bool:
+        """Other work disturbed the times, so that a quiet machine would tell more."""
+        return self.disturbed or self.by_processor_time
 
     @property
     def text(self) -> str:
@@ -196,7 +208,9 @@ def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
     is_disturbed = disturbed(*rows)
     ways = [[processor_samples(row, name) for row in rows] for name in PROCESSOR_TIMES]
     if is_disturbed and all(is_known(samples) for way in ways for samples in way):
-        found = [_ratio_of(rows, way, by_processor_time=True) for way in ways]
+        shortest_ms = min(map(typical_ms, ways[-1]))
+        allowed = PROCESSOR_TIME if shortest_ms >= SHORT_CALL_MS else OF_SHORT_CALLS
+        found = [_ratio_of(rows, way, processor_time=allowed) for way in ways]
         if all(isfinite(one.low) for one in found):
             nearest = min(found, key=lambda one: abs(log(one.value)))
             low, high = min(one.low for one in found), max(one.high for one in found)
@@ -210,9 +224,11 @@ def _ratio_of(
     samples: Sequence[Samples],
     *,
     is_disturbed: bool = False,
-    by_processor_time: bool = False,
+    processor_time: Spread | None = None,
 ) -> Ratio:
-    """By samples that stand for the rows."""
+    """By samples that stand for the rows. `processor_time`: how far it may mislead, if they are of
+    it.
+    """
     numerator, denominator = rows
     at_once = numerator.get("session") is not None and (
         numerator["session"] == denominator.get("session")
@@ -226,8 +242,8 @@ def _ratio_of(
     noise_ratio, words = noise.text(
         one_process=one_process, other_run=other_run, disturbed=is_disturbed
     )
-    if by_processor_time:
-        noise_ratio = expm1(hypot(log1p(noise_ratio), log1p(PROCESSOR_TIME.ratio)))
+    if processor_time is not None:
+        noise_ratio = expm1(hypot(log1p(noise_ratio), log1p(processor_time.ratio)))
         words = f"the {rough_percent_text(noise_ratio)} by which processor time may mislead"
     found = Ratio(
         value=numerator["latency_ms"] / denominator["latency_ms"],
@@ -238,7 +254,7 @@ def _ratio_of(
         noise_ratio=noise_ratio,
         noise=words,
         disturbed=is_disturbed,
-        by_processor_time=by_processor_time,
+        by_processor_time=processor_time is not None,
     )
     if contrast is None:
         return found
@@ -246,8 +262,8 @@ def _ratio_of(
     contrast = replace(noise, between_runs=assumed).in_contrast(
         contrast, one_process=one_process, other_run=other_run, disturbed=is_disturbed
     )
-    if by_processor_time:
-        contrast = contrast.with_effect(PROCESSOR_TIME)
+    if processor_time is not None:
+        contrast = contrast.with_effect(processor_time)
     interval, tested = contrast.interval(), None
     if together and not noise_ratio and word_of(interval.low, interval.high) == NOT_DECIDED:
         test = contrast.interval(one_sided=True)
@@ -258,7 +274,7 @@ def _ratio_of(
         low=interval.low,
         high=interval.high,
         tested=tested,
-        process=None if other_run or by_processor_time else contrast.process,
+        process=None if other_run or processor_time else contrast.process,
     )
 
 

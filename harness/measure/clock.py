@@ -46,12 +46,11 @@ class Samples:
     """Milliseconds per call, in order; None for a quantity that this clock or call does not have.
 
     `block_ms` is the primary latency. `first_ms`: of the call before it, which finds caches as
-    another case left them. `first_cpu_ms`: processor time of the very first call, in all threads of
-    this process, which other work changes less. `processor_ms`: that of a typical call, and
-    `thread_ms` its part in the thread that makes the call; None if others worked longer than that
-    one. `late_calls`: calls that began on the GPU before the host had launched all of them, so that
-    launch gaps may be in their time. `unjoined_calls`: calls after whose last event the GPU still
-    worked, on a stream that is not timed.
+    another case left them. `processor_ms`: processor time of a typical call in all threads of this
+    process, and `thread_ms` its part in the thread that makes the call; None if others worked
+    longer than that one. `late_calls`: calls that began on the GPU before the host had launched all
+    of them, so that launch gaps may be in their time. `unjoined_calls`: calls after whose last
+    event the GPU still worked, on a stream that is not timed.
     """
 
     block_ms: list[float]
@@ -59,7 +58,6 @@ class Samples:
     hot_block_ms: list[float] | None = None
     graph_block_ms: list[float] | None = None
     first_ms: float | None = None
-    first_cpu_ms: float | None = None
     processor_ms: float | None = None
     thread_ms: float | None = None
     late_calls: int | None = None
@@ -123,7 +121,6 @@ class HostTimer:
         return Samples(
             block_ms=readings[first:],
             first_ms=readings[0] if first else None,
-            first_cpu_ms=all_ms[0],
             processor_ms=median(all_ms[first:]) if holds else None,
             thread_ms=median(own_ms[first:]) if holds else None,
         )

@@ -15,10 +15,12 @@ columns.
 
 In a layer the columns are those of its inputs, and of a backward pass alone those of the output's
 gradient. There nobody knows the result.
+
+After the last block the inputs get new random numbers from a seed, which the judge knows too.
 """
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import mul
@@ -26,11 +28,13 @@ from operator import mul
 import torch
 from torch import Tensor
 
-from ...impls.backend import TORCH_DTYPE
+from ...impls.backend import TORCH_DTYPE, draw_inputs
 from ...impls.problem import Problem
 from .correctness import widen
-from .prepared_call import Tensors, make_gradient, make_tensors
+from .prepared_call import Tensors, draw_gradient, make_gradient, make_tensors
+from .raw_memory import Array
 
+SCALE_BY = 0.1  # of a factor: enough to change every bit of the mantissa but the first
 FEWEST_COLUMNS = 16  # whose result is unknown: values that came twice would look like a cache
 
 
@@ -39,12 +43,13 @@ class ColumnSigns:
     """Factors 1 and -1, [batch, heads, 1, columns] or, in a layer, [batch, 1, columns].
 
     `inputs`: by the names of inputs; none if only the backward pass is measured. `gradient`: of the
-    output's gradient. `results`: of the output, or of the gradients of q, k and v; None if unknown.
+    output's gradient. `results`: of the output, or of the gradients of q, k and v, as numbers on
+    the host; None if unknown.
     """
 
     inputs: dict[str, Tensor]
     gradient: Tensor
-    results: tuple[Tensor, ...] | None
+    results: tuple[Array, ...] | None
 
 
 def draw(problem: Problem, device: torch.device, generator: torch.Generator) -> ColumnSigns | None:
@@ -52,8 +57,10 @@ def draw(problem: Problem, device: torch.device, generator: torch.Generator) -> 
     p = problem
 
     def signs(*shape: int) -> Tensor:
-        drawn = torch.randint(2, (p.batch, *shape), generator=generator)
-        return (2 * drawn - 1).to(device, TORCH_DTYPE[p.dtype])
+        return 2 * torch.randint(2, (p.batch, *shape), generator=generator) - 1
+
+    def placed(drawn: Tensor) -> Tensor:
+        return drawn.to(device, TORCH_DTYPE[p.dtype])
 
     def of_queries(of_keys: Tensor) -> Tensor:
         return of_keys.repeat_interleave(p.heads // p.kv_heads, 1)
@@ -61,19 +68,19 @@ def draw(problem: Problem, device: torch.device, generator: torch.Generator) -> 
     layer = p.scope != "core"
     if layer or p.passes == "backward":
         shape = (1, p.d_model) if layer else (p.heads, 1, p.d_v)
-        gradient = signs(*shape)
+        gradient = placed(signs(*shape))
         if gradient.numel() < FEWEST_COLUMNS:
             return None
         forward = layer and p.passes != "backward"
         names = ("query", "key", "value") if forward else ()
-        inputs = {name: signs(*shape) for name in names}
+        inputs = {name: placed(signs(*shape)) for name in names}
         return ColumnSigns(inputs=inputs, gradient=gradient, results=None)
     key, value = signs(p.kv_heads, 1, p.d_k), signs(p.kv_heads, 1, p.d_v)
     query, output = of_queries(key), of_queries(value)
     return ColumnSigns(
-        inputs={"query": query, "key": key, "value": value},
-        gradient=output,
-        results=(query, key, value) if p.backward else (output,),
+        inputs={"query": placed(query), "key": placed(key), "value": placed(value)},
+        gradient=placed(output),
+        results=tuple(one.numpy() for one in ((query, key, value) if p.backward else (output,))),
     )
 
 
@@ -82,7 +89,7 @@ class InputValues:
 
     `order`: how they lie in memory (impls.input_order). `flipped`: whether the inputs have the
     other signs now; `columns`: those of single columns, if they were drawn. `gradient`: dense and
-    random, or what `use_gradient` writes into it.
+    random, unless somebody writes into it until `restore`.
     """
 
     def __init__(
@@ -94,7 +101,6 @@ class InputValues:
         self.flipped = False
         self.columns: ColumnSigns | None = None
         self._random = torch.Generator().manual_seed(secrets.randbits(63))  # not a backend's guess
-        self._write_gradient: Callable[[Tensor], None] = self._dense_gradient
         self._differ = False
         self._narrow: Tensor | None = None  # the queries that `widen` scaled
         self._digests = {name: _digest(tensor) for name, tensor in self._named()}
@@ -121,6 +127,26 @@ class InputValues:
         either = self.problem.passes != "backward"
         self.flip(either and bool(torch.randint(2, (), generator=self._random)))
 
+    def draw(self, seed: int) -> None:
+        """Give the inputs other random numbers; from now on those are their values."""
+        self.flip(False)
+        draw_inputs(self.tensors.inputs, seed)
+        self._digests = {name: _digest(tensor) for name, tensor in self._named()}
+
+    def scale(self, *, new: bool) -> None:
+        """Multiply what a timed call reads by factors near 1 and -1, unlike those before if `new`,
+        else by 1, which writes as much. Nobody knows the result.
+        """
+        backward = self.problem.passes == "backward"
+        read = (self.gradient,) if backward else self.tensors.inputs
+        for tensor in {id(one): one for one in read if one is not None}.values():
+            *batch, _, width = tensor.shape
+            ones = torch.ones(*batch, 1, width)  # of single columns
+            sizes = ones + SCALE_BY * (torch.rand(ones.shape, generator=self._random) - 0.5)
+            signs = 2 * torch.randint(2, ones.shape, generator=self._random) - 1
+            factors = signs * sizes  # drawn in any case: the caches are to be alike
+            tensor.data.mul_((factors if new else ones).to(tensor.device, tensor.dtype))
+
     def flip_inputs(self) -> None:
         """Change the inputs' signs for a whole call, forward and backward; call it again after."""
         for tensor in self._signed_inputs():
@@ -132,11 +158,10 @@ class InputValues:
         self._narrow = query.detach().to("cpu", copy=True)  # a device may be full
         widen(self.problem, self.tensors.inputs, self.seed)
 
-    def use_gradient(self, write: Callable[[Tensor], None] | None) -> None:
-        """Overwrite the output's gradient, by None with the dense one."""
-        self._write_gradient = write or self._dense_gradient
+    def use_dense_gradient(self) -> None:
+        """Give the output's gradient its first values again."""
         if self.gradient is not None:
-            self._write_gradient(self.gradient.data)
+            draw_gradient(self.gradient.data, self.seed + 1)
 
     def written(self) -> str:
         """The names of tensors that a backend wrote to in place, by torch's own count; cheap."""
@@ -144,6 +169,11 @@ class InputValues:
         names = [name for name, count in found.items() if count != self._versions[name]]
         self._versions = found
         return ", ".join(names)
+
+    def written_to(self, *, thorough: bool = False) -> str:
+        """A reason if a backend wrote, by torch's count of writes or also by all values."""
+        names = self.written() or (self.changed() if thorough else "")
+        return writes_to(names) if names else ""
 
     def changed(self) -> str:
         """The names of tensors that do not have their values, whoever changed them."""
@@ -164,20 +194,14 @@ class InputValues:
         if self._narrow is not None:
             self.tensors.inputs.query.data.copy_(self._narrow)
             self._narrow = None
+        self.use_dense_gradient()
         if not (self._differ or self.changed()):
             return
         fresh = make_tensors(self.problem, self.device, self.seed, self.order)
         for (_, tensor), (_, values) in zip(self._named(), _named(fresh), strict=True):
             tensor.data.copy_(values.detach())
-        if self.gradient is not None:
-            self._write_gradient(self.gradient.data)
         self._differ = False
         self._versions = self._count_writes()
-
-    def _dense_gradient(self, gradient: Tensor) -> None:
-        dense = make_gradient(self.problem, self.device, self.seed, self.order)
-        assert dense is not None
-        gradient.copy_(dense)
 
     def _factors(
         self, flipped: bool, columns: ColumnSigns | None
@@ -204,6 +228,10 @@ class InputValues:
 
     def _count_writes(self) -> dict[str, int]:
         return {name: tensor._version for name, tensor in self._named()}
+
+
+def writes_to(names: str) -> str:
+    return f"writes into its inputs ({names}), which it shares with other backends"
 
 
 def _named(tensors: Tensors) -> Iterator[tuple[str, Tensor]]:

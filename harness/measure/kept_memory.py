@@ -68,15 +68,14 @@ class HostKept:
         self.torch_bytes = allocated_bytes(profile)
         return result
 
-    def read(self, own_bytes: int = 0) -> Kept:
-        """`own_bytes`: what we have allocated meanwhile and hold."""
+    def read(self) -> Kept:
         torch_bytes, missing = max(0, self.torch_bytes), {}
         grown = None if self.compiles else self._grown()
         if grown is None:
             missing["outside_bytes"] = COMPILES if self.compiles else NOT_COUNTED
         return Kept(
             workspace_bytes=max(0, torch_bytes - self.known_bytes),
-            outside_bytes=None if grown is None else max(0, grown - torch_bytes - own_bytes),
+            outside_bytes=None if grown is None else max(0, grown - torch_bytes),
             missing=missing,
         )
 
@@ -109,14 +108,14 @@ class CudaKept:
     def of(self, prepare: Callable[[], T]) -> T:
         return prepare()
 
-    def read(self, own_bytes: int = 0) -> Kept:
+    def read(self) -> Kept:
         if self._grown("requested") > WORTH_COLLECTING_BYTES:
             gc.collect()
         outside = max(0, self._grown("used") - self._grown("reserved"))
         if not counts_requests():
             missing = {"workspace_bytes": ASYNC}
             return Kept(workspace_bytes=None, outside_bytes=outside, missing=missing)
-        workspace = max(0, self._grown("requested") - self.known_bytes - own_bytes)
+        workspace = max(0, self._grown("requested") - self.known_bytes)
         return Kept(workspace_bytes=workspace, outside_bytes=outside)
 
     def _grown(self, name: str) -> int:

@@ -45,25 +45,21 @@ class Budget:
             release(device)  # segments that are merely cached are free for cases
         used = torch.cuda.memory_reserved(device) if on_gpu else address_space_bytes()
         self.limit = used + budget_bytes
-        self.fragmentation_bytes = 0
         self.enforce()
 
-    def enforce(self, held_bytes: int = 0) -> None:
-        """From here on allocations beyond the budget fail.
-
-        `held_bytes` are ours, held for the correctness check, and do not count.
-        """
-        self._set(self.limit + self.fragmentation_bytes + held_bytes)
+    def enforce(self, extra_bytes: int = 0) -> None:
+        """From here on allocations beyond the budget, and so much more, fail."""
+        self._set(self.limit + extra_bytes)
 
     def lift(self) -> None:
-        """No limit, for our own work: the reference, the profiler's buffers."""
+        """No limit, for our own work: the profiler's buffers, inputs that are made again."""
         if self.device.type == "cuda":
             torch.cuda.set_per_process_memory_fraction(1.0, self.device)
         else:
             resource.setrlimit(resource.RLIMIT_AS, (self.hard, self.hard))
 
     @contextmanager
-    def for_code(self, held_bytes: int = 0) -> Iterator[None]:
+    def for_code(self) -> Iterator[None]:
         """Give more room while code is imported or compiled.
 
         The address space that stays taken belongs to the process from then on, not to a case.
@@ -72,24 +68,13 @@ class Budget:
             yield
             return
         before = address_space_bytes()
-        self._set(self.limit + held_bytes + CODE_BYTES)
+        self._set(self.limit + CODE_BYTES)
         try:
             yield
             release(self.device)
             self.limit += max(0, address_space_bytes() - before)
         finally:
-            self.enforce(held_bytes)
-
-    def exclude_fragmentation(self, before_bytes: int, held_bytes: int) -> None:
-        """Exclude the holes that our own work left in the heap, which would shrink cases' budgets.
-
-        They are what the address space grew by since `before_bytes`, without the `held_bytes`.
-        Later work fills the holes and leaves no more, so the largest value counts.
-        """
-        if self.device.type != "cuda":
-            release(self.device)
-            holes = address_space_bytes() - before_bytes - held_bytes
-            self.fragmentation_bytes = max(self.fragmentation_bytes, holes)
+            self.enforce()
 
     def _set(self, limit: int) -> None:
         if self.device.type == "cuda":

@@ -2,11 +2,12 @@
 
 The correctness check compares a call or two with the exact result. A fingerprint, some hundred
 elements drawn at random, ties every other call to those: timed calls are looked at after their time
-was taken.
+was taken, in their raw memory.
 """
 
 from collections import deque
 from collections.abc import Sequence
+from math import sqrt
 from time import perf_counter
 from typing import cast
 
@@ -18,6 +19,7 @@ from ...impls.backend import TORCH_DTYPE
 from ...impls.problem import Problem
 from .input_values import ColumnSigns
 from .prepared_call import Tensors
+from .raw_memory import Array, Places, elements
 
 POSITIONS = 512  # of each tensor
 LOOK_SHARE = 0.01  # of the time of the calls, beyond the one look that every block gets
@@ -90,30 +92,24 @@ class Fingerprint:
         """`is_exact`: results follow the signs of columns where those of exact attention do."""
         self.is_exact = is_exact
         self.most_ratio = SAME_RATIO[problem.dtype]
-        self._generator = torch.Generator().manual_seed(seed)
-        self._positions: list[tuple[Tensor, ...]] = []
-        self.expected: dict[bool, Tensor] = {}
+        self._random = np.random.default_rng(seed)
+        self._positions: list[Places] = []
+        self.expected: dict[bool, Array] = {}
         self.complaint = ""
-        self._new: tuple[ColumnSigns, Tensor] | None = None  # values without a known result
-        self._earlier: deque[Tensor] = deque(maxlen=MOST_EARLIER)  # results of such
+        self._new: tuple[ColumnSigns, Array] | None = None  # values without a known result
+        self._earlier: deque[Array] = deque(maxlen=MOST_EARLIER)  # results of such
         self._held: object | None = None
         self._looks = 0
         self._look_s = 0.0
         self._since_s = perf_counter()
 
-    @property
-    def held_bytes(self) -> int:
-        """What its positions take of the results' device."""
-        return sum(axis.nbytes for places in self._positions for axis in places)
-
-    def take(self, result: object) -> Tensor:
-        """The elements, float64 on the CPU. `result`: an output, or a tuple of gradients."""
+    def take(self, result: object) -> Array:
+        """The elements, float64. `result`: an output, or a tuple of gradients."""
         tensors = _tensors(result)
         if not self._positions:
             self._positions = [self._drawn(tensor) for tensor in tensors]
         pairs = zip(tensors, self._positions, strict=True)
-        taken = [tensor.detach()[places] for tensor, places in pairs]
-        return torch.cat([one.double() for one in taken]).cpu()
+        return np.concatenate([elements(tensor, places) for tensor, places in pairs])
 
     def hold(self, result: object) -> None:
         """Keep a result until the next one is looked at, which may not lie in the same memory."""
@@ -134,15 +130,12 @@ class Fingerprint:
         if not (must or first or self._look_s <= LOOK_SHARE * spent_s):
             return
         if not self.complaint:
-            self.complaint = self._compare(self.take(result), flipped, columns)
+            with np.errstate(all="ignore"):  # infinity and NaN are other results, without a word
+                self.complaint = self._compare(self.take(result), flipped, columns)
         self._looks += 1
         self._look_s += perf_counter() - start
 
-    def repeats(self, result: object, earlier: Tensor) -> bool:
-        """Whether a result is, at these positions, one that was taken earlier."""
-        return _near(self.take(result), earlier, self.most_ratio)
-
-    def _factors(self, columns: ColumnSigns | None) -> Tensor | float | None:
+    def _factors(self, columns: ColumnSigns | None) -> Array | float | None:
         """Of the elements, by the signs of columns; None if unknown."""
         if columns is None:
             return 1.0
@@ -154,9 +147,9 @@ class Fingerprint:
             signs[tuple(axis % size for axis, size in zip(places, signs.shape, strict=True))]
             for signs, places in pairs
         ]
-        return torch.cat(taken).double().cpu()
+        return np.concatenate(taken)
 
-    def _compare(self, found: Tensor, flipped: bool, columns: ColumnSigns | None) -> str:
+    def _compare(self, found: Array, flipped: bool, columns: ColumnSigns | None) -> str:
         factors = self._factors(columns)
         expected = None if factors is None else self.expected[flipped] * factors
         if expected is not None and _near(found, expected, self.most_ratio):
@@ -165,12 +158,12 @@ class Fingerprint:
             return self._compare_new(found, columns)
         assert expected is not None
         # Earlier inputs had other signs, of which some may be those of columns.
-        earlier = [one.abs() for one in self.expected.values()]
-        if any(_near(found.abs(), one, self.most_ratio) for one in earlier):
+        earlier = [np.abs(one) for one in self.expected.values()]
+        if any(_near(np.abs(found), one, self.most_ratio) for one in earlier):
             return STALE
         return self._other_than("the call that was checked", found, expected)
 
-    def _compare_new(self, found: Tensor, columns: ColumnSigns) -> str:
+    def _compare_new(self, found: Array, columns: ColumnSigns) -> str:
         """Of values for which nobody knows the result: it is none of those of other values, and
         stays as it is.
         """
@@ -178,18 +171,18 @@ class Fingerprint:
             if _near(found, self._new[1], self.most_ratio):
                 return ""
             return self._other_than("an earlier one with the same values", found, self._new[1])
-        if not bool(found.isfinite().all()):
+        if not np.isfinite(found).all():
             return "a timed call gave NaN or infinity"
         # To the bit: results of other values may be close, as those over many keys are.
         earlier = (*self.expected.values(), *self._earlier)
-        if bool(found.any()) and any(torch.equal(found, one) for one in earlier):
+        if found.any() and any(np.array_equal(found, one) for one in earlier):
             return STALE
         self._new = columns, found
         self._earlier.append(found)
         return ""
 
-    def _other_than(self, which: str, found: Tensor, expected: Tensor) -> str:
-        distance = float((found - expected).norm() / (expected.norm() or 1.0))
+    def _other_than(self, which: str, found: Array, expected: Array) -> str:
+        distance = _norm(found - expected) / (_norm(expected) or 1.0)
         return (
             f"a timed call gave another result than {which} (relative L2 {distance:.2g} at"
             f" {len(found)} elements; up to {self.most_ratio:.2g} passes)"
@@ -198,14 +191,16 @@ class Fingerprint:
     def follows_inputs(self) -> bool:
         """Whether the results of the two signs differ, as those of attention do."""
         one, other = self.expected[False], self.expected[True]
-        return not bool(one.any()) or not torch.equal(one, other)
+        return not one.any() or not np.array_equal(one, other)
 
-    def _drawn(self, tensor: Tensor) -> tuple[Tensor, ...]:
-        places = torch.randint(max(1, tensor.numel()), (POSITIONS,), generator=self._generator)
-        axes = np.unravel_index(places.numpy(), tuple(tensor.shape))  # torch's imports its compiler
-        return tuple(torch.from_numpy(axis).to(tensor.device) for axis in axes)
+    def _drawn(self, tensor: Tensor) -> Places:
+        places = self._random.integers(max(1, tensor.numel()), size=POSITIONS)
+        return np.unravel_index(places, tuple(tensor.shape))
 
 
-def _near(found: Tensor, expected: Tensor, most_ratio: float) -> bool:
-    difference, size = float((found - expected).norm()), float(expected.norm())
-    return difference <= most_ratio * size  # False for NaN
+def _norm(numbers: Array) -> float:
+    return sqrt(float(np.square(numbers).sum()))
+
+
+def _near(found: Array, expected: Array, most_ratio: float) -> bool:
+    return _norm(found - expected) <= most_ratio * _norm(expected)  # False for NaN

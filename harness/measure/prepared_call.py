@@ -45,12 +45,18 @@ def make_gradient(
     if by_token:
         heads, tokens, width = sizes
         shape = (batch, tokens, heads, width)
-    if device.type == "meta":  # where randn would import the compiler
-        gradient = torch.empty(shape, device=device, dtype=dtype)
-    else:
-        generator = torch.Generator(device=device).manual_seed(seed + 1)
-        gradient = torch.randn(shape, generator=generator, device=device, dtype=dtype)
-    return gradient.transpose(1, 2) if by_token else gradient
+    gradient = torch.empty(shape, device=device, dtype=dtype)
+    gradient = gradient.transpose(1, 2) if by_token else gradient
+    if device.type != "meta":
+        draw_gradient(gradient, seed + 1)  # not the numbers of the inputs
+    return gradient
+
+
+def draw_gradient(gradient: Tensor, seed: int) -> None:
+    """Write normal random numbers into one that `make_gradient` has made."""
+    generator = torch.Generator(device=gradient.device).manual_seed(seed)
+    in_memory = gradient if gradient.is_contiguous() else gradient.transpose(1, 2)
+    in_memory.normal_(generator=generator)
 
 
 def output_shape(problem: Problem) -> torch.Size:
@@ -96,11 +102,14 @@ class PreparedCall:
         """A call of the measured part, set up now and on the current stream."""
         return partial(self.run, self.setup())
 
-    def result(self) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def result(
+        self, before_backward: Callable[[], object] = lambda: None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Output and gradients, for the correctness check."""
         output = self.call()
         if not self.problem.backward:
             return output, ()
+        before_backward()
         return output, torch.autograd.grad(output, self.targets, self.grad_output)
 
     @contextmanager

@@ -12,21 +12,24 @@ from .guard import guarded
 
 ALLOW_IMPORT = "allow-import"
 """A worker's argument: it also imports from the current folder, after everything else."""
+JUDGE_LOST = 70  # a worker's exit code if the process that judges its results has ended
 
 
 class Parent:
-    """Who started this one: `python -P -m PROGRAM REQUEST_FD EVENT_FD PID ARGUMENTS...`.
+    """Who started this one: `python -P -m PROGRAM REQUEST_FD EVENT_FD VERDICT_FD PID ARGUMENTS...`.
 
-    PID is its own: asked for here, the answer would be another one if it has died. Make this before
+    VERDICT_FD is for the process that judges a worker's results, -1 without one. PID is the
+    parent's own: asked for here, the answer would be another one if it has died. Make this before
     anything slow is imported: from here on this process and all that it starts die with the parent.
     """
 
     def __init__(self) -> None:
-        self._request_fd, self._event_fd, parent = map(int, sys.argv[1:4])
-        self.arguments = sys.argv[4:]
-        guarded(parent, (self._request_fd, self._event_fd))
+        self._request_fd, self._event_fd, self.verdict_fd, parent = map(int, sys.argv[1:5])
+        self.arguments = sys.argv[5:]
+        ours = [fd for fd in (self._request_fd, self._event_fd, self.verdict_fd) if fd >= 0]
+        guarded(parent, ours)
         faulthandler.enable()
-        for fd in (self._request_fd, self._event_fd):
+        for fd in ours:
             os.set_inheritable(fd, False)
         self._pending = b""
         self.say({"event": "started", "pid": os.getpid()})
@@ -51,3 +54,8 @@ class Parent:
             return None
         *lines, self._pending = (self._pending + chunk).split(b"\n")
         return [json.loads(line) for line in lines]
+
+    def leave(self) -> None:
+        """In a fork of this process: its requests and events are not ours."""
+        os.close(self._request_fd)
+        os.close(self._event_fd)

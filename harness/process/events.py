@@ -83,6 +83,7 @@ def _refuse_values(event: dict[str, Any]) -> None:
 
 Positive = Annotated[float, Field(gt=0)]
 Seconds = Annotated[float, Field(ge=0)]
+Size = Annotated[float, Field(ge=0)]
 Text = str | None
 
 
@@ -214,9 +215,27 @@ WORKER = _one_of(
             "phase": str,
             "log_tail": Text,
             "poisoned": bool,
+            "by_time": (bool, False),
         },
         Outcome,
     ),
+)
+JUDGE = _one_of(
+    {
+        "verdict": {
+            "case": str,
+            "check": Literal["first", "wide", "process", "after"],
+            "exactness": Literal["exact", "approximate", "other"],
+            "rows_seed": int,
+            "values_seed": int,
+            "complaint": str,
+            "error_l2_ratio": Size | None,
+            "output_cosine": float | None,
+            "error_ratio": Size | None,
+            "error_limit_ratio": Size | None,
+        }
+    },
+    STARTED,
 )
 SAMPLER = _one_of({"ready": {}, "paused": {}, "failed": {"reason": str}}, STARTED)
 COMPILER = _one_of(

@@ -33,13 +33,13 @@ def guarded(parent: int, fds: Iterable[int]) -> None:
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it were ignored, no status would be kept
     before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    _signal_at_end_of(parent, PARENT_DIED)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    signal_at_end_of(parent, PARENT_DIED)
     guard, worker = os.getpid(), os.fork()
     if worker == 0:
         os.setpgid(0, 0)  # a signal to the worker's group is not for its guard
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        _signal_at_end_of(guard, signal.SIGKILL)
+        signal_at_end_of(guard, signal.SIGKILL)
         os.environ[RUN] = str(parent)
         return
     for fd in fds:
@@ -50,17 +50,17 @@ def guarded(parent: int, fds: Iterable[int]) -> None:
     _end_as(_watch(worker, parent))
 
 
-def _signal_at_end_of(parent: int, number: int) -> None:
+def signal_at_end_of(parent: int, number: int) -> None:
     """Have the kernel send us a signal when our parent, or its thread that started us, ends.
 
     End now if it died before.
     """
-    _prctl(PR_SET_PDEATHSIG, number)
+    prctl(PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os._exit(1)
 
 
-def _prctl(option: int, value: int) -> None:
+def prctl(option: int, value: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 

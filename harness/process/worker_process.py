@@ -9,6 +9,7 @@ import os
 import secrets
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -22,7 +23,8 @@ import psutil
 
 from ..machine.control_group import host_oom_kills
 from ..rows.record import Status
-from .events import BadReply, Events, any_event, parse
+from .child import JUDGE_LOST
+from .events import JUDGE, BadReply, Events, any_event, parse
 from .guard import END_ALL
 from .interpreter import SAFE_PATH
 from .worker_log import WorkerLog
@@ -51,12 +53,13 @@ class Interrupted(Exception):
 
 
 class WorkerProcess:
-    """A child that runs `python -P -m PROGRAM REQUEST_FD EVENT_FD OUR_PID ARGUMENTS...`.
+    """A child that runs `python -P -m PROGRAM REQUEST_FD EVENT_FD VERDICT_FD OUR_PID ARGUMENTS...`.
 
     `python`: another interpreter than ours, which finds its own packages. `wake_fd`: `receive`
     raises Interrupted when it becomes readable. `name`: what messages call the child. `events`:
-    what it may say. The child dies with this process, and so does everything that it has started
-    (guard.py). Raises WorkerFailure if the machine cannot start one.
+    what it may say. `judged`: its results are judged by a process that it starts, whose verdicts
+    come on a line of their own. The child dies with this process, and so does everything that it
+    has started (guard.py). Raises WorkerFailure if the machine cannot start one.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class WorkerProcess:
         wake_fd: int | None = None,
         name: str = "worker",
         events: Events = any_event,
+        judged: bool = False,
     ) -> None:
         interpreter = str(python or sys.executable)
         self._name, self._events = name, events
@@ -76,29 +80,34 @@ class WorkerProcess:
         try:
             pipes += os.pipe()
             pipes += os.pipe()
-            request_read, self._request_fd, self._event_fd, event_write = pipes
-            numbers = (request_read, event_write, os.getpid())
+            # a socket: the end of a pipe could be opened again through /proc
+            pipes += (one.detach() for one in socket.socketpair()) if judged else (-1, -1)
+            request_read, self._request_fd, self._event_fd, event_write = pipes[:4]
+            self._verdict_fd, verdict_write = pipes[4:]
+            theirs = [fd for fd in (request_read, event_write, verdict_write) if fd >= 0]
+            numbers = (request_read, event_write, verdict_write, os.getpid())
             self._process = subprocess.Popen(
                 [interpreter, *SAFE_PATH, "-m", program, *map(str, numbers), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                pass_fds=(request_read, event_write),
+                pass_fds=theirs,
                 start_new_session=True,  # Ctrl-C is for the run, which then ends its workers
                 env=child_environment(ours=python is None) | {TOKEN_VARIABLE: self._token},
             )
         except OSError as error:  # no descriptor, no process, no memory is left
-            for descriptor in pipes:
+            for descriptor in filter(lambda fd: fd >= 0, pipes):
                 os.close(descriptor)
             reason = f"the system refused a process: {error.strerror}"
             raise WorkerFailure(Status.ERROR, reason) from None
-        os.close(request_read)
-        os.close(event_write)
+        for descriptor in theirs:
+            os.close(descriptor)
         os.set_blocking(self._request_fd, False)  # a child that has stopped must not stop us
         self._pid: int | None = None
         self._pid_fd = pid_fd(self._process.pid)
         self._wake_fd = wake_fd
-        self._buffer = b""
+        self._buffer = self._verdict_buffer = b""
+        self._verdicts: list[dict[str, Any]] = []
         self._killed = False
         self._log = WorkerLog()
         self.ready: dict[str, Any] = {}
@@ -158,11 +167,14 @@ class WorkerProcess:
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._buffer:
             left = max(0.0, deadline - time.monotonic())
-            watched = [fd for fd in (self._event_fd, self._pid_fd, self._wake_fd) if fd is not None]
+            ours = (self._event_fd, self._pid_fd, self._wake_fd, self._verdict_fd)
+            watched = [fd for fd in ours if fd is not None]
             wait_s = left if self._pid_fd >= 0 else min(left, POLL_S)
             readable = select.select([fd for fd in watched if fd >= 0], [], [], wait_s)[0]
             if self._wake_fd in readable:
                 raise Interrupted
+            if self._verdict_fd >= 0 and self._verdict_fd in readable:
+                self._read_verdicts()
             if self._event_fd in readable:
                 chunk = os.read(self._event_fd, 1 << 16)
                 if not chunk:
@@ -173,7 +185,7 @@ class WorkerProcess:
                     raise WorkerFailure(Status.ERROR, reason)
             elif self._pid_fd in readable or (self._pid_fd < 0 and self.exit_code is not None):
                 raise self._death()
-            elif not left:
+            elif not left and self._verdict_fd not in readable:
                 raise WorkerFailure(Status.TIMEOUT, f"still running after its {timeout_s:.3g} s")
         line, self._buffer = self._buffer.split(b"\n", 1)
         try:
@@ -184,6 +196,24 @@ class WorkerProcess:
             self._pid = event["pid"]
             return self.receive(max(0.0, deadline - time.monotonic()))
         return event
+
+    def verdicts(self) -> list[dict[str, Any]]:
+        """Those that were told since the last call. Raises WorkerFailure for what is none."""
+        while self._verdict_fd >= 0 and select.select([self._verdict_fd], [], [], 0)[0]:
+            self._read_verdicts()
+        found, self._verdicts = self._verdicts, []
+        return found
+
+    def _read_verdicts(self) -> None:
+        chunk = os.read(self._verdict_fd, 1 << 16)
+        if not chunk:  # its worker ends too, and says how it ended
+            os.close(self._verdict_fd)
+            self._verdict_fd = -1
+        *lines, self._verdict_buffer = (self._verdict_buffer + chunk).split(b"\n")
+        try:
+            self._verdicts += (parse(line, JUDGE) for line in lines)
+        except BadReply as bad:
+            raise WorkerFailure(Status.ERROR, f"bad verdict: {bad}") from None
 
     def ask(self, request: Mapping[str, Any], wanted: str, timeout_s: float) -> dict[str, Any]:
         """Send a request that has one answer, the event `wanted` before `done`, and return it.
@@ -234,10 +264,10 @@ class WorkerProcess:
             with suppress(psutil.Error):
                 process.kill()
         self.end_requests()
-        for fd in (self._event_fd, self._pid_fd):
+        for fd in (self._event_fd, self._pid_fd, self._verdict_fd):
             if fd >= 0:
                 os.close(fd)
-        self._event_fd = self._pid_fd = -1
+        self._event_fd = self._pid_fd = self._verdict_fd = -1
         self._drain.join(TERM_S)
         self._log.close()
 
@@ -274,6 +304,8 @@ class WorkerProcess:
             code = self._process.wait(TERM_S)
         except subprocess.TimeoutExpired:
             return WorkerFailure(Status.ERROR, f"the {self._name} closed its reply pipe")
+        if code == JUDGE_LOST:
+            return WorkerFailure(Status.ERROR, "the process that judges its results has ended")
         return WorkerFailure(Status.CRASHED, how_it_ended(self._name, code, self._oom_kills))
 
 

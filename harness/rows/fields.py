@@ -267,6 +267,13 @@ class Checked(Part):
     error_ratio: Number | None = Field(None, title="error ratio")
     """that error over the error of the textbook formula in the same dtype. Up to 2 passes, and what
     summing the keys in sequence in fp32 explains; for `approximate` backends it has no limit"""
+    error_limit_ratio: Number | None = None
+    """up to which `error_ratio` passes; null for backends that have no limit"""
+    judged: list[Object] | None = None
+    """the results that were judged, each with its `check` (`first`; `wide` scores; the first of a
+    `process`; `after` the last block), the number of the process, `rows_seed`, from which the rows
+    were drawn that were compared, and `values_seed`, that of the inputs' numbers. Null if none was,
+    and in earlier versions"""
 
 
 class Prepared(Part):

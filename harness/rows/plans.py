@@ -48,9 +48,10 @@ def sampling_s(
     blocks = min(processes * max_blocks, max(FEWEST_UNITS, ceil(budget_s / block_s)))
     of = min(processes, blocks)  # each has one at least, before any has more
     again = _rounds(min_blocks, min(ceil(blocks / of), max_blocks)) - 1 if of > 1 else 0
+    least_s = first_warm_up_s(processes)
     first_s, again_s = (
-        expected_warm_up_s(call_s, budget_s / processes, least_s, to_the_end=to_the_end)
-        for least_s in (first_warm_up_s(processes), WARM_AGAIN_S)
+        expected_warm_up_s(call_s, budget_s / processes, one_s, to_the_end=to_the_end)
+        for one_s in (least_s, min(WARM_AGAIN_S, least_s))
     )
     return of * (start_s + first_s + again * again_s) + blocks * block_s
 

@@ -61,6 +61,9 @@ class Record:
                 f"{self.id}: status {self.status} with reason {self.reason!r};"
                 " every status but ok has a reason"
             )
+        error, limit = self["error_ratio"], self["error_limit_ratio"]
+        if ok and None not in (error, limit) and not error <= limit:
+            raise ValueError(f"{self.id}: status ok with an error of {error:g}; {limit:g} passes")
         if not ok and self["block_ms"] is not None:
             raise ValueError(f"{self.id}: samples with status {self.status}; wanted none")
         if ok and self.kind == "wall" and None in (self["seq_len_low"], self["limited_by"]):

@@ -1,14 +1,15 @@
 """How long a case is called before it is timed. Imports no torch: a forecast needs it too."""
 
 WARM_UP_S = 0.3  # at least, by all processes of the plan together
-WARM_AGAIN_S = 0.1  # at least, by each, also if it has warmed the case up before: its memory is new
+LEAST_S = 0.05  # by each, however many there are
+WARM_AGAIN_S = 0.1  # at most that, if a process has warmed the case up before: its memory is new
 MAX_WARM_UP_S = 5.0  # or the process's share of the plan's time per case, if that is less
 CALLS_TO_TELL = 10  # with fewer it is not known whether the times are stationary
 
 
 def first_warm_up_s(processes: int) -> float:
     """The shortest first warm-up of a case in each of so many processes."""
-    return max(WARM_AGAIN_S, WARM_UP_S / processes)
+    return max(LEAST_S, WARM_UP_S / processes)
 
 
 def most_warm_up_s(share_s: float, least_s: float) -> float:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..cases.case import Case
+from .verdicts import Verdicts
 
 CLOCKS_APART_S, CLOCKS_APART_RATIO = 0.015, 1.5  # of a block, by the parent's and worker's clocks
 
@@ -22,6 +23,12 @@ class CaseState:
     tables: dict[str, Any] = field(default_factory=dict)
     missing: dict[str, str] | None = None
     clocks: list[tuple[float, float]] = field(default_factory=list)
+    verdicts: Verdicts = field(default_factory=Verdicts)
+
+    @property
+    def not_judged(self) -> str:
+        """Why nobody knows whether the case is right; "" if the judge does."""
+        return self.verdicts.lacking(self.fields.get("exactness"))
 
     @property
     def clock_complaint(self) -> str:

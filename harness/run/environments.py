@@ -62,7 +62,7 @@ def start_worker(
     """
     arguments = (device, *([ALLOW_IMPORT] if allow_import else ()))
     worker = WorkerProcess(
-        PROGRAM, *arguments, python=python, wake_fd=wake_fd, events=events.WORKER
+        PROGRAM, *arguments, python=python, wake_fd=wake_fd, events=events.WORKER, judged=True
     )
     if wait:
         worker.wait_ready()

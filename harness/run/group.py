@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 PROC = Path("/proc")
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
+JUDGED = {"check": "first", "warm_up": "process", "confirm": "after"}
+"""Requests after which a case is ok only with the verdict of this check."""
 COMPILE_TIMES = 5  # and compiling: the first kernel on a machine takes half a minute of two cores
 
 
@@ -67,6 +69,7 @@ class GroupRun:
         self.config = context.config
         self.alone = alone
         self.retry_alone: list[Case] = []
+        self.confirmed_in = secrets.randbelow(self.config.plan.processes)  # nobody knows before
         self.order = random.Random(f"{self.config.seed} {cases[0].id if cases else ''}")
         self._start(cases)
 
@@ -104,7 +107,8 @@ class GroupRun:
             runs = [(python, list(some)) for python, some in groupby(wanting, key=self._python)]
             for python, some in runs:
                 yield from self._ask(process, python, "sample", some, {"calls": calls})
-        yield from self._ask_each(process, "recheck", self.sampler.suspects(names))
+        if process == self.confirmed_in:
+            yield from self._ask_each(process, "confirm", names)
         yield from self._release(process, pythons)
 
     def watch(self) -> Iterator[Record]:
@@ -155,7 +159,9 @@ class GroupRun:
         self.sampler.finish()
         for name in list(self.states):
             state = self.states.pop(name)
-            if complaint := state.clock_complaint:
+            if complaint := state.verdicts.complaint:
+                yield self._record(state, Status.INCORRECT, complaint, "gate")
+            elif complaint := state.clock_complaint or state.not_judged:
                 yield self._record(state, Status.ERROR, complaint, "latency")
             else:
                 yield self._record(state, Status.OK)
@@ -224,11 +230,14 @@ class GroupRun:
         try:
             worker = self.context.pool.worker(process, python)
             cases = [self.states[name].case.fields() for name in names]
+            for name in names if op in JUDGED else ():
+                self.states[name].verdicts.needed[process, JUDGED[op]] += 1
             ours = [PROC / str(one) for one in (threading.get_native_id(), worker.pid)]
             waited = waited_s(ours) or 0.0
             worker.send({"op": op, "cases": cases, **more})
             while True:
                 event = worker.receive(self._limit_s(current, phase) + more.get("window_s", 0.0))
+                self._judged(process, worker.verdicts())
                 now = time.monotonic()
                 self._charge(current, now - since)
                 begun, since = since, now
@@ -297,17 +306,28 @@ class GroupRun:
             raise bad_reply(event)
         return name
 
+    def _judged(self, process: int, verdicts: Iterable[Mapping[str, Any]]) -> None:
+        """Note what the judge said; of a case that has ended it does not matter any more."""
+        for verdict in verdicts:
+            if verdict["case"] in self.states:
+                self.states[verdict["case"]].verdicts.told.append((process, verdict))
+
     def _ended(self, event: dict[str, Any]) -> Iterator[Record]:
         state = self.states.pop(event["case"])
         self.sampler.drop(event["case"])
-        status = Status(event["status"])
-        others = (status is Status.OOM and not self._too_large(state)) or (
-            status is Status.ERROR and state.checked
+        status, reason = Status(event["status"]), event["reason"]
+        if complaint := state.verdicts.complaint:
+            status, reason = Status.INCORRECT, complaint
+        # Others may have used the memory, or broken the process, or worked while a call was timed.
+        others = (
+            (status is Status.OOM and not self._too_large(state))
+            or (status is Status.ERROR and state.checked)
+            or (event.get("by_time") and not complaint)
         )
-        if others and not self.alone:  # they may have used the memory, or broken the process
+        if others and not self.alone:
             self.retry_alone.append(state.case)
             return
-        yield self._record(state, status, event["reason"], event["phase"], event["log_tail"])
+        yield self._record(state, status, reason, event["phase"], event["log_tail"])
 
     def _watched(self, state: CaseState, event: dict[str, Any]) -> None:
         if event["window"] is not None:
@@ -369,7 +389,8 @@ class GroupRun:
             if "utilization" in self.config.measure and state.windows:
                 tier = tier_of(state.windows, self.config.device, self.config.peaks)
                 values |= {"utilization_tier": tier}
-        return self.context.record(state.case, status, reason, **state.fields, **values)
+        values = state.fields | values | state.verdicts.fields()
+        return self.context.record(state.case, status, reason, **values)
 
     def _impossible(self, state: CaseState, samples: Mapping[str, Any]) -> str:
         """Why the device cannot have done the work in this time; "" if it can."""

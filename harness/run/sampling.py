@@ -6,7 +6,6 @@ looked at after growing numbers of blocks, not after each: testing after every s
 often by chance and covers the truth in 63 % of cases instead of 95 %.
 """
 
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil, isfinite, isnan
@@ -20,9 +19,6 @@ from ..scenario import Plan
 from ..stats.intervals import latency_interval, ratio_interval
 
 MAX_CALLS = 200  # per block
-# First calls with new values against those with the same: the ratio of their medians, and the share
-# of pairs of a new and a repeated one in which the new one takes longer; or that of the shortest.
-SUSPICIOUS_RATIO, SUSPICIOUS_SHARE = 1.25, 0.75
 LEAST_WORK = 0.25  # of a disturbed call's time, for the number of calls in the next block
 ALIKE_RATIO = 1.25  # calls whose times differ by less get equal numbers of calls
 
@@ -83,28 +79,6 @@ class Sampling:
             return False
         return None if None in self.stationary or not self.stationary else True
 
-    @property
-    def slower_with_new_values(self) -> bool:
-        """Whether calls with new values of the inputs seem to take longer than repeated ones.
-
-        Compares the first call of each block, which is apart unless calls are long, by the clock
-        and by the processor time that it took. Load can look like this too, so it is only a reason
-        to look closer.
-        """
-        blocks = zip(
-            itertools.chain(*self.quantities.get("conditions", ())),
-            itertools.chain(*self.block_ms),
-            strict=True,
-        )
-        by_clock: tuple[list[float], list[float]] = [], []
-        by_processor: tuple[list[float], list[float]] = [], []
-        for conditions, readings in blocks:
-            is_new = bool(conditions["new_values"])
-            by_clock[is_new].append(conditions.get("first_call_ms", readings[0]))
-            if "first_cpu_ms" in conditions:
-                by_processor[is_new].append(conditions["first_cpu_ms"])
-        return _slower(*by_clock) or _slower(*by_processor)
-
     def fields(self) -> dict[str, Any]:
         """The fields of the case's row."""
         blocks = [block for process in self.quantities["conditions"] for block in process]
@@ -118,18 +92,6 @@ class Sampling:
             "contended_blocks": count_flagged(map(contended, blocks)),
             "throttled_blocks": count_flagged(map(throttled, blocks)),
         }
-
-
-def _slower(repeated: list[float], new: list[float]) -> bool:
-    """Whether first calls with new values seem to take longer."""
-    if not new or not repeated:
-        return False
-    if min(new) >= SUSPICIOUS_RATIO * min(repeated):
-        return True  # few blocks on a busy machine: some are longer by other work
-    if median(new) < SUSPICIOUS_RATIO * median(repeated):
-        return False
-    slower = sum(one > other for one in new for other in repeated)
-    return slower >= SUSPICIOUS_SHARE * len(new) * len(repeated)
 
 
 def calls_per_block(call_ms: float, block_ms: float) -> int:
@@ -178,11 +140,6 @@ class Sampler:
                 longest = call_ms
             found[name] = calls_per_block(longest, BLOCK_MS[device])
         return found
-
-    def suspects(self, names: Iterable[str]) -> list[str]:
-        """The cases that may answer from memory, among those still measured."""
-        known = (name for name in names if name in self.samplings)
-        return [name for name in known if self.samplings[name].slower_with_new_values]
 
     def finish(self) -> None:
         """Note for every case how precise the widest of its reported ratios is."""

@@ -1,7 +1,6 @@
 """Check each case before any is timed: can it run, is it correct, what memory does it need."""
 
 import secrets
-from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
 from time import perf_counter
@@ -12,18 +11,17 @@ from torch import Tensor
 from ...impls.backend import Backend
 from ...impls.problem import Problem
 from ..cases.case import Case
-from ..measure.clock import Clock
-from ..measure.correctness import WIDE_SCORE
-from ..measure.input_values import InputValues
+from ..measure.input_values import InputValues, writes_to
 from ..measure.kept_memory import KeptMemory, kept_memory, memory_fields, too_small
-from ..measure.output_check import FROM_MEMORY, Fingerprint, improper
+from ..measure.output_check import Fingerprint, improper
 from ..measure.peak_memory import Peak, freeze_gc, peak, release, saved_bytes
 from ..measure.prepared_call import PreparedCall, prepare_call
+from ..measure.stopwatch import Stopwatch
 from ..rows.record import Status
 from ..scenario.preflight import Preflight, preflight
-from .exact_results import ExactResults, by_inputs, exact_results, made_inputs
+from .judged_call import Judging
 from .kernel import observed
-from .phases import PhaseRunner
+from .shared_inputs import by_inputs, exact_result, made_inputs
 
 
 class Checker:
@@ -32,12 +30,13 @@ class Checker:
     `resident`: whether to measure the kernel's view of the peak too (see measure/peak_memory.py).
     """
 
-    def __init__(self, phases: PhaseRunner, clock: Clock, *, resident: bool) -> None:
-        self.phases = phases
+    def __init__(self, judging: Judging, *, resident: bool) -> None:
+        self.judging, self.judge = judging, judging.judge
+        self.phases = phases = judging.phases
         self.config = phases.config
         self.say = phases.say
         self.budget = phases.budget
-        self.clock = clock
+        self.clock = judging.clock
         self.resident = resident
         self.fingerprints: dict[str, Fingerprint] = {}  # by case, of outputs that are correct
 
@@ -72,25 +71,22 @@ class Checker:
         values, cases = made_inputs(self.phases, problem, order, list(views))
         if values is None:
             return
-        exact = exact_results(self.phases, values, cases)
-        if exact is None:
+        if exact_result(self.phases, self.judge, values, cases, "first") is None:
             return
         for case in cases:
             backend = views[case].backend
             assert backend is not None
-            values.use_gradient(exact.usual.write_gradient)
             self.phases.files[case.backend] = source_file(backend)
-            self.budget.enforce(exact.held_bytes)
             phase = "compile" if backend.compiles else "prepare"
             kept = kept_memory(problem, self.config.device, compiles=backend.compiles)
-            prepare = partial(self._prepare, values, backend, exact.held_bytes)
+            prepare = partial(self._prepare, values, backend)
             prepared = self.phases.run(case, phase, partial(kept.of, prepare))
             if prepared is not None:
                 exactness = backend.exactness
                 fingerprint = Fingerprint(
                     problem, secrets.randbits(32), is_exact=exactness == "exact"
                 )
-                checked = CheckedCall(case, prepared, values, exact, kept, fingerprint)
+                checked = CheckedCall(case, prepared, values, kept, fingerprint)
                 self._check_call(checked)
                 del checked
             del prepared  # nothing else holds its tensors
@@ -107,23 +103,28 @@ class Checker:
         again = partial(self._second_call, checked, phase, measured=measured)
         self.phases.run(checked.case, phase, again)
 
-    def _prepare(self, values: InputValues, backend: Backend, held_bytes: int) -> PreparedCall:
-        with self.budget.for_code(held_bytes) if backend.compiles else nullcontext():
+    def _prepare(self, values: InputValues, backend: Backend) -> PreparedCall:
+        with self.budget.for_code() if backend.compiles else nullcontext():
             return prepare_call(values.problem, backend, values.tensors, values.gradient)
 
     def _first_call(self, checked: "CheckedCall") -> bool:
-        case, prepared = checked.case, checked.prepared
+        case, prepared, values = checked.case, checked.prepared, checked.values
+        waiting = Stopwatch()
+        ask = partial(self.judging.use_gradient, values, "first", waiting)
         with prepared.in_force():
             start = perf_counter()
-            (output, gradients), (kernel, generation) = observed(prepared.result)
+            (output, gradients), (kernel, generation) = observed(partial(prepared.result, ask))
             self.clock.finish()
-            first_call_ms = (perf_counter() - start) * 1e3
-        self.budget.lift()
-        call = {"kernel": kernel, "kernel_generation": generation, "first_call_ms": first_call_ms}
-        errors, complaint = checked.compare(output, gradients)
-        self.budget.enforce(checked.exact.held_bytes)
-        fields = call | prepared.setup_facts | errors
-        self.say({"event": "facts", "case": case.id, "fields": fields})
+            first_call_ms = (perf_counter() - start - waiting.total_s) * 1e3
+        found = {"kernel": kernel, "kernel_generation": generation, "first_call_ms": first_call_ms}
+        self.say({"event": "facts", "case": case.id, "fields": found | prepared.setup_facts})
+        changed = values.changed()
+        complaint = improper(prepared.problem, output, gradients, values.tensors)
+        if changed and not complaint:
+            complaint = writes_to(changed)
+        if not complaint:
+            exactness, results = prepared.backend.exactness, (output, *gradients)
+            complaint = self.judge.complaint(case, exactness, "first", results)
         pinned = prepared.backend.pinned_kernel
         if complaint:
             self.phases.end(case, Status.INCORRECT, complaint, "gate")
@@ -131,6 +132,8 @@ class Checker:
             reason = f"the kernel {pinned} was requested, but {kernel} ran; a fallback is an error"
             self.phases.end(case, Status.ERROR, reason, "gate")
         else:
+            timed = gradients if prepared.problem.backward else output
+            checked.fingerprint.expected[False] = checked.fingerprint.take(timed)
             return True
         return False
 
@@ -142,7 +145,7 @@ class Checker:
         """
         self.budget.lift()
         case, prepared, device = checked.case, checked.prepared, self.config.device
-        between = checked.kept.read(checked.fingerprint.held_bytes)
+        between = checked.kept.read()
         results: list[object] = []
 
         def run(ready: Tensor | None) -> object:
@@ -151,7 +154,12 @@ class Checker:
                 results.append(result)
             return result
 
-        wide = checked.widen()
+        wide = prepared.backend.exactness == "exact"
+        if wide:
+            checked.values.widen()
+            if checked.values.gradient is not None:
+                gradient = checked.values.gradient.data
+                self.judge.write_gradient(case.problem, "wide", gradient)
         found: Peak | None = None
         with prepared.in_force():
             saved: int | None = None
@@ -162,7 +170,7 @@ class Checker:
             else:
                 run(prepared.setup())
                 self.clock.finish()
-        complaint = checked.compare_wide(results.pop()) if wide else ""
+        complaint = self._wide_complaint(checked, results.pop()) if wide else ""
         self.budget.enforce()
         if found:
             fields = memory_fields(found, between, device) | {"saved_bytes": saved}
@@ -174,6 +182,15 @@ class Checker:
         elif not case.problem.backward:
             self.fingerprints[case.id] = checked.fingerprint
 
+    def _wide_complaint(self, checked: "CheckedCall", result: Any) -> str:
+        """What is wrong with a result of wide scores, an output or gradients."""
+        problem, tensors = checked.prepared.problem, checked.values.tensors
+        output, gradients = (None, result) if problem.backward else (result, ())
+        if complaint := improper(problem, output, gradients, tensors):
+            return complaint
+        results = result if problem.backward else (result,)
+        return self.judge.complaint(checked.case, "exact", "wide", results)
+
 
 class CheckedCall(NamedTuple):
     """A prepared call and what it is compared with. `fingerprint`: of its first result."""
@@ -181,49 +198,8 @@ class CheckedCall(NamedTuple):
     case: Case
     prepared: PreparedCall
     values: InputValues
-    exact: ExactResults
     kept: KeptMemory
     fingerprint: Fingerprint
-
-    def compare(
-        self, output: Tensor, gradients: Sequence[Tensor]
-    ) -> tuple[dict[str, float | None], str]:
-        """The errors of the first result, and what is wrong with it."""
-        changed = self.values.changed()
-        if complaint := improper(self.prepared.problem, output, gradients, self.values.tensors):
-            return {}, complaint
-        if changed:
-            return {}, f"writes into its inputs ({changed}), which it shares with other backends"
-        found = self.exact.usual.check(output, gradients, self.prepared.backend.exactness)
-        if not found.complaint:
-            result = gradients if self.prepared.problem.backward else output
-            self.fingerprint.expected[False] = self.fingerprint.take(result)
-        errors = {
-            "error_l2_ratio": found.error_l2_ratio,
-            "output_cosine": found.output_cosine,
-            "error_ratio": found.error_ratio,
-        }
-        return errors, found.complaint
-
-    def widen(self) -> bool:
-        """Give the inputs wide scores, unless the backend need not be exact."""
-        wide = self.exact.wide
-        if self.prepared.backend.exactness != "exact" or wide is None:
-            return False
-        self.values.use_gradient(wide.write_gradient)
-        self.values.widen()
-        return True
-
-    def compare_wide(self, result: Any) -> str:
-        """What is wrong with a result of wide scores, an output or gradients."""
-        assert self.exact.wide is not None
-        output, gradients = (None, result) if self.prepared.problem.backward else (result, ())
-        if complaint := improper(self.prepared.problem, output, gradients, self.values.tensors):
-            return complaint
-        complaint = self.exact.wide.check(output, gradients).complaint
-        if complaint and self.fingerprint.repeats(result, self.fingerprint.expected[False]):
-            return FROM_MEMORY
-        return f"with scores up to {WIDE_SCORE:g}: {complaint}" if complaint else ""
 
 
 def source_file(backend: Backend) -> str | None:

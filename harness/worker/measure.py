@@ -22,7 +22,6 @@ import secrets
 from collections.abc import Callable
 from functools import partial
 from time import time
-from typing import NamedTuple
 
 from torch import Tensor
 
@@ -30,11 +29,11 @@ from ...impls import load
 from ...impls.problem import Problem
 from ..cases.case import Case
 from ..machine.free_memory import available_bytes
-from ..measure.clock import Clock, Timer, clock_for, now_s
+from ..measure.clock import Clock, clock_for, now_s
 from ..measure.conditions import conditions_for
 from ..measure.input_values import InputValues
 from ..measure.launch import launch_ms, shortest_call_ms
-from ..measure.output_check import FROM_MEMORY, SAME_MEMORY, Fingerprint, improper, share_storage
+from ..measure.output_check import FROM_MEMORY, SAME_MEMORY, Fingerprint, share_storage
 from ..measure.peak_memory import release
 from ..measure.prepared_call import PreparedCall, prepare_call
 from ..measure.short_waits import ShortWaits
@@ -43,9 +42,11 @@ from ..measure.warm_heap import WarmHeap
 from ..rows.record import Status
 from ..rows.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
 from .check import Checker, source_file
-from .exact_results import ExactResults, by_inputs, exact_results, made_inputs
+from .confirm import WarmCase, confirm
+from .judge_client import Ask, JudgeClient
+from .judged_call import Judging
 from .phases import PhaseRunner, Say, WorkerConfig
-from .recheck import recheck
+from .shared_inputs import by_inputs, exact_result, made_inputs
 from .timed_block import BlockTimer
 from .warm_up import call_until_stationary
 from .window import Watched, profile_kernels, watch_window
@@ -55,30 +56,15 @@ FIRST_APART_BELOW_MS = 20.0  # a longer call fills caches in a small part of its
 ROOM_SHARE = 0.9
 
 
-class WarmCase(NamedTuple):
-    """A case that is ready to be sampled. `values`: of its problem, shared with other backends."""
-
-    case: Case
-    prepared: PreparedCall
-    run: Callable[[], object]
-    timer: Timer
-    values: InputValues
-    fingerprint: Fingerprint
-    call_ms: float
-
-
-def written(values: InputValues, *, thorough: bool = False) -> str:
-    """A reason if a backend wrote to the inputs, by torch's count of writes or by all values."""
-    names = values.written() or (values.changed() if thorough else "")
-    return f"writes into its inputs ({names}), which it shares with other backends" if names else ""
-
-
 class Measurer:
-    """Checks cases one by one, then keeps a group's cases warm together for the blocks."""
+    """Checks cases one by one, then keeps a group's cases warm together for the blocks. `ask`: the
+    judge of their results.
+    """
 
-    def __init__(self, config: WorkerConfig, say: Say) -> None:
+    def __init__(self, config: WorkerConfig, say: Say, ask: Ask) -> None:
         self.config = config
         self.say = say
+        self.judge = JudgeClient(ask, config)
         self.warm: dict[str, WarmCase] = {}
         self.warmed: set[str] = set()
         self.blocks = 0  # since the cases were warmed up
@@ -93,7 +79,9 @@ class Measurer:
         watched = conditions_for(config.device)
         self.block_timer = BlockTimer(watched, waits, heap_is_warm=self.heap is not None)
         self.on = (config.device, config.watched)
-        self._checker = Checker(self.phases, self.clock, resident=self.heap is not None)
+        resident = self.heap is not None
+        self.judging = Judging(phases=self.phases, judge=self.judge, clock=self.clock)
+        self._checker = Checker(self.judging, resident=resident)
 
     def check(self, cases: list[Case]) -> None:
         """Preflight, correctness and memory of each case."""
@@ -117,15 +105,12 @@ class Measurer:
         values, cases = made_inputs(self.phases, problem, order, cases)
         if values is None:
             return
-        values.flip_inputs()  # the correctness check saw the other signs
-        exact = exact_results(self.phases, values, cases, again=True)
-        values.flip_inputs()
-        if exact is None:
+        if exact_result(self.phases, self.judge, values, cases, "process") is None:
             return
         for case in cases:
             prepared = self._prepare(case, values)
             if prepared:
-                warm_up = partial(self._warm, case, prepared, values, exact)
+                warm_up = partial(self._warm, case, prepared, values)
                 with self.block_timer.foreseeing():
                     warm = self.phases.run(case, "latency", warm_up)
                 if warm:
@@ -144,14 +129,15 @@ class Measurer:
         prepare = partial(prepare_call, case.problem, backend, values.tensors, values.gradient)
         return self.phases.run(case, phase, prepare)
 
-    def _warm(
-        self, case: Case, prepared: PreparedCall, values: InputValues, exact: ExactResults
-    ) -> WarmCase | None:
+    def _warm(self, case: Case, prepared: PreparedCall, values: InputValues) -> WarmCase | None:
         """Check a call with flipped inputs, note what later calls must give, and warm up."""
         with prepared.in_force():
             readings: list[float] = []
-            complaint, output = self._checked_call(prepared, values, exact, readings)
-            values.use_gradient(None)
+            values.flip_inputs()  # the correctness check saw the other signs
+            try:
+                complaint, output = self.judging.call(case, prepared, values, "process", readings)
+            finally:
+                values.flip_inputs()
             run = prepared.anew()
             is_exact = prepared.backend.exactness == "exact"
             fingerprint = Fingerprint(case.problem, secrets.randbits(32), is_exact=is_exact)
@@ -166,14 +152,14 @@ class Measurer:
                 complaint = FROM_MEMORY
             if not complaint:
                 first_s = self.config.first_warm_up_s
-                least_s = WARM_AGAIN_S if case.id in self.warmed else first_s
+                least_s = min(WARM_AGAIN_S, first_s) if case.id in self.warmed else first_s
                 look = partial(fingerprint.look, flipped=values.flipped)
                 most_s = most_warm_up_s(self.config.max_warm_up_s, least_s)
                 times = least_s, most_s
                 found = call_until_stationary(run, self.clock, readings, times, look)
                 is_stationary, call_ms = found
                 timer = self.clock.timer(run, call_ms, prepared.anew)
-                complaint = written(values, thorough=True) or fingerprint.complaint
+                complaint = values.written_to(thorough=True) or fingerprint.complaint
                 floor = {
                     "launch_ms": launch_ms(self.clock, self.config.device, run),
                     "shortest_call_ms": self.shortest_call_ms,
@@ -185,34 +171,6 @@ class Measurer:
         event = {"event": "warm", "case": case.id, "stationary": is_stationary, "call_ms": call_ms}
         self.say({**event, "graph_reason": timer.graph_reason, **floor})
         return WarmCase(case, prepared, run, timer, values, fingerprint, call_ms)
-
-    def _checked_call(
-        self,
-        prepared: PreparedCall,
-        values: InputValues,
-        exact: ExactResults,
-        readings: list[float],
-    ) -> tuple[str, Tensor]:
-        """The first call of this process, not watched by anything, against the exact result.
-
-        Adds how long it took to `readings`, in ms, if later calls do the same work.
-        """
-        if values.gradient is not None:
-            values.use_gradient(exact.usual.write_gradient)
-        values.flip_inputs()
-        try:
-            begun = now_s()
-            output, gradients = prepared.result()
-            self.clock.finish()
-            if values.problem.passes != "backward":
-                readings.append((now_s() - begun) * 1e3)
-            complaint = improper(prepared.problem, output, gradients, values.tensors)
-            if not complaint:
-                exactness = prepared.backend.exactness
-                complaint = exact.usual.check(output, gradients, exactness).complaint
-            return complaint, output.detach()
-        finally:
-            values.flip_inputs()
 
     def _two_results(
         self,
@@ -288,7 +246,7 @@ class Measurer:
             apart = warm.call_ms < FIRST_APART_BELOW_MS
             block = self.block_timer.measure(warm.timer, calls, look, first=apart)
         samples = block.samples
-        complaint, wrong = written(warm.values), warm.fingerprint.complaint
+        complaint, wrong = warm.values.written_to(), warm.fingerprint.complaint
         if wrong and not complaint and self._inputs_changed(warm.values):
             return
         complaint = complaint or wrong
@@ -311,20 +269,14 @@ class Measurer:
         event = {"event": "samples", "case": case.id, "quantities": quantities}
         self.say({**event, "spent_s": block.spent_s, "block_s": now_s() - begun})
 
-    def recheck(self, cases: list[Case]) -> None:
-        """Time calls with new and with repeated values of cases that may answer from memory."""
-        for case in cases:
-            if case.id in self.warm:
-                self.phases.run(case, "latency", partial(self._recheck, case))
-
-    def _recheck(self, case: Case) -> None:
-        warm = self.warm[case.id]
-        with warm.prepared.in_force():
-            complaint = recheck(warm.run, self.clock, warm.values, warm.fingerprint)
-        if complaint and not self._inputs_changed(warm.values):
-            del self.warm[case.id]
-            warm.values.restore()
-            self.phases.end(case, Status.INCORRECT, complaint, "latency")
+    def confirm(self, cases: list[Case]) -> None:
+        """After the last block, untimed; no case is warm after it (confirm.py)."""
+        for values in self._values():
+            some = [self.warm[case.id] for case in cases if case.id in self.warm]
+            some = [warm for warm in some if warm.values is values]
+            if some and not self._inputs_changed(values):
+                confirm(self.judging, values, some)
+        self.warm.clear()
 
     def watch(
         self, case: Case, measure: tuple[str, ...], window_s: float, mode: LaunchMode

@@ -144,12 +144,15 @@ class PhaseRunner:
         log_tail: str | None = None,
         *,
         poisoned: bool = False,
+        by_time: bool = False,
     ) -> None:
+        """`by_time`: times alone say so."""
         self._ended.add(case.id)
         # Nothing else may run beside what cannot be put back or does not come to rest.
         poisoned = poisoned or self._state.spoiled or bool(self._left.working(case))
         event = {"event": "ended", "case": case.id, "status": status, "reason": reason}
-        self.say({**event, "phase": phase, "log_tail": log_tail, "poisoned": poisoned})
+        more = {"poisoned": poisoned, "by_time": by_time}
+        self.say({**event, "phase": phase, "log_tail": log_tail, **more})
 
     def _poisoned(self, error: Exception) -> bool:
         """Whether every further CUDA call fails, as after an illegal address or a device assert."""

@@ -26,15 +26,18 @@ def main() -> None:
     from ..measure.peak_memory import freeze_gc
     from ..scenario.preflight import predict
     from .foresee import foresee
+    from .judge_process import start_judge
     from .measure import Measurer
     from .phases import WorkerConfig
     from .study import run_study, try_attachment
     from .wall import try_length
 
+    judge = start_judge(parent, parent.arguments[0])  # before any thread pool and any device
     fix_threads()
     device, why = pick_device(parent.arguments[0])
     warm_pools(device)
     freeze_gc()
+    judge.wait_ready()
     ready = {"device": device.type, "why": why, "environment": collect(device)}
     parent.say({"event": "ready", **ready})
     measurer: Measurer | None = None
@@ -62,7 +65,7 @@ def main() -> None:
                 max_warm_up_s=request["max_warm_up_s"],
                 watched=Device(uuid=gpu) if gpu else nvml_device(torch.device(device)),
             )
-            measurer = Measurer(config, parent.say)
+            measurer = Measurer(config, parent.say, judge.ask)
             parent.say({"event": "configured"})
         elif measurer is None:
             raise RuntimeError(f"{op} before configure")
@@ -75,7 +78,7 @@ def main() -> None:
             parent.say({"event": "tried", **found})
         elif op == "study":
             parent.say({"event": "studied", **run_study(request, measurer.config)})
-        elif op in ("check", "warm_up", "recheck", "profile_kernels"):
+        elif op in ("check", "warm_up", "confirm", "profile_kernels"):
             getattr(measurer, op)(cases)
         elif op == "sample":
             measurer.sample(cases, request["calls"])
@@ -99,13 +102,23 @@ def warm_pools(device: Any) -> None:
         attended = torch.nn.functional.scaled_dot_product_attention(x, x, x)
         return attended, torch.softmax(x @ x.mT, -1)
 
+    def backward() -> None:
+        x = torch.ones(64, 64, device=device, requires_grad=True)
+        torch.autograd.grad((x @ x).sum(), x)
+
+    def backward_of_attention() -> None:
+        x = torch.randn(2, 4, 256, 64, device=device, requires_grad=True)
+        attended = torch.nn.functional.scaled_dot_product_attention(x, x, x)
+        weights = torch.softmax(x @ x.mT, -1)
+        torch.autograd.grad(attended.sum() + weights.sum(), x)
+
     peak(lambda: None, work, device)
+    backward_of_attention()
     if device.type == "cuda":
-        # cuBLAS keeps a workspace for each stream and thread: autograd has its own thread
+        # cuBLAS keeps a workspace for each stream and thread
         for stream in (torch.cuda.current_stream(device), capture_stream(device)):
             with torch.cuda.stream(stream):
-                x = torch.ones(64, 64, device=device, requires_grad=True)
-                torch.autograd.grad((x @ x).sum(), x)
+                backward()
         torch.cuda.synchronize(device)
 
 

@@ -10,6 +10,7 @@ from ..measure.short_waits import ShortWaits
 
 MOST_TRIES = 3
 MOST_FAULTS = 1_000  # pages of a block with a warm heap; 4 MiB
+MOST_COLD_S = 3.0  # a block that found the heap cold may take so long to be repeated
 MOST_AGAIN_S = 0.5  # a block that took longer is not repeated
 
 
@@ -44,10 +45,9 @@ class BlockTimer:
             samples, readings = self._try(timer, calls, look, first=first)
             spent_s += samples.spent_s
             # only the first try finds the new values as new as they are
-            first_of = first_of or {
-                "first_call_ms": samples.first_ms,
-                "first_cpu_ms": samples.first_cpu_ms,
-            }
+            first_of = first_of or {"first_call_ms": samples.first_ms}
+            if tried == 1 and spent_s < MOST_COLD_S and self._is_cold(readings):
+                continue
             is_long = spent_s >= MOST_AGAIN_S
             if not self._prepare_again(readings, patient=tried == 1 and not is_long) or is_long:
                 break
@@ -83,12 +83,13 @@ class BlockTimer:
             readings["short_waits"] = int(is_short)
         return samples, readings
 
+    def _is_cold(self, readings: dict[str, Any]) -> bool:
+        return self.heap_is_warm and readings["minor_faults"] > MOST_FAULTS
+
     def _prepare_again(self, readings: dict[str, Any], *, patient: bool) -> bool:
         """Whether to measure the block again. `patient`: what disturbed it may have ended."""
         if self.waits is None:
             return False
-        if patient and self.heap_is_warm and readings["minor_faults"] > MOST_FAULTS:
-            return True
         is_disturbed = contended({**readings, "short_waits": 0})
         if readings["short_waits"]:
             if not is_disturbed:

@@ -13,6 +13,7 @@ from ..cases.case import Case
 from ..files.errors import first_line, traceback_end
 from ..measure.memory_budget import Budget, is_out_of_memory, out_of_memory_reason
 from ..measure.prepared_call import make_gradient, make_tensors, prepare_call
+from ..measure.stopwatch import Stopwatch
 from ..rows.record import Status
 from ..scenario.preflight import preflight
 from .phases import WorkerConfig
@@ -42,19 +43,6 @@ def try_length(case: Case, config: WorkerConfig, budget: Budget) -> dict[str, An
             status, reason, log_tail = Status.ERROR, first_line(error), traceback_end()
     spent_s = perf_counter() - start - compiling.total_s
     return {"status": status, "reason": reason, "log_tail": log_tail, "spent_s": spent_s}
-
-
-class Stopwatch:
-    """Measures the time inside it, also if that ends with an error."""
-
-    def __init__(self) -> None:
-        self.total_s = 0.0
-
-    def __enter__(self) -> None:
-        self._since = perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.total_s += perf_counter() - self._since
 
 
 def _call_once(

@@ -1,6 +1,7 @@
 """Processor times of calls, of blocks in which they hold beside other work."""
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from ...harness.stats.intervals import Samples
@@ -23,6 +24,11 @@ def is_known(samples: Samples) -> bool:
     """Of half of the blocks at least."""
     blocks = [block for process in samples for block in process]
     return 2 * sum(map(bool, blocks)) >= len(blocks) > 0
+
+
+def typical_ms(samples: Samples) -> float:
+    """Of samples that are known."""
+    return median(call for process in samples for block in process for call in block)
 
 
 def in_most(blocks: int | None, of: int | None) -> bool:

@@ -43,7 +43,8 @@ def test_results_follow_the_drawn_signs_to_the_bit(backend, problem):
             found = results(prepared)
             assert not any(map(torch.equal, found, before))
             for one, first, factor in zip(found, before, signs.results, strict=True):
-                torch.testing.assert_close(one, first * factor, rtol=0, atol=0)
+                expected = first * torch.from_numpy(factor).to(one.dtype)
+                torch.testing.assert_close(one, expected, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -70,7 +71,7 @@ def test_what_mixes_columns_does_not_follow():
     signs = draw(SMALL, CPU, torch.Generator().manual_seed(0))
     values.flip(False, signs)
     (found,) = results(prepared)
-    assert (found - before * signs.results[0]).norm() > 0.01 * before.norm()
+    assert (found - before * torch.from_numpy(signs.results[0])).norm() > 0.01 * before.norm()
 
 
 def test_in_a_layer_and_of_a_backward_pass_alone_results_are_unknown():

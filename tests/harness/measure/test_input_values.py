@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attnbench.harness.measure.correctness import CorrectnessCheck
-from attnbench.harness.measure.input_values import InputValues
-from attnbench.harness.measure.prepared_call import make_gradient
+from attnbench.harness.measure.input_values import InputValues, draw
+from attnbench.harness.measure.prepared_call import make_gradient, make_tensors
 from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
@@ -135,19 +134,46 @@ def test_rows_in_another_order_and_weights_are_noticed_too():
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_wide_scores_and_the_checks_gradient_are_undone_by_restore(problem):
+def test_wide_scores_and_another_gradient_are_undone_by_restore(problem):
     values = InputValues(problem, CPU, 0)
-    check = CorrectnessCheck(problem, *values.tensors, 0)
-    if values.gradient is not None:
-        values.use_gradient(check.write_gradient)
-        assert torch.equal(values.gradient, check.grad_output)
     before = copies(values)
+    if values.gradient is not None:
+        values.gradient.zero_()
     values.widen()
     assert not torch.equal(values.tensors.inputs.query, before[0])
     values.restore()
     assert same(copies(values), before)
-    values.use_gradient(None)
     assert values.gradient is None or torch.equal(values.gradient, make_gradient(problem, CPU, 0))
+
+
+@pytest.mark.parametrize("order", ["heads", "model"])
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_inputs_drawn_again_are_those_that_another_process_makes_of_the_seed(problem, order):
+    values, there = InputValues(problem, CPU, 0, order), make_tensors(problem, CPU, 7, order)
+    first = copies(values)
+    values.flip(True, draw(problem, CPU, torch.Generator().manual_seed(0)))
+    values.draw(7)
+    assert same(values.tensors.inputs, there.inputs)
+    assert values.changed() == values.written() == ""
+    values.draw(0)
+    assert same(copies(values), first)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_scaled_inputs_are_new_in_size_and_sign_and_stay_if_they_shall_not_be(problem):
+    values = InputValues(problem, CPU, 0)
+    backward = problem.passes == "backward"
+    read = values.gradient if backward else values.tensors.inputs.key
+    first, others = read.detach().clone(), values.tensors.inputs.key.detach().clone()
+    values.scale(new=False)
+    assert torch.equal(read, first)
+    values.scale(new=True)
+    factors = (read / first).detach()
+    one = torch.ones((), dtype=factors.dtype)
+    assert not torch.isclose(factors.abs(), one).all()
+    assert torch.isclose(factors.abs(), one, rtol=0.06).all()
+    assert not backward or torch.equal(values.tensors.inputs.key, others)
+    assert factors.numel() < 64 or 0.2 < (factors > 0).float().mean() < 0.8
 
 
 @pytest.mark.parametrize("passes", ["forward", "forward+backward"])

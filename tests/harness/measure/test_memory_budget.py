@@ -76,22 +76,6 @@ except KeyError:
 """)
 
 
-@pytest.mark.long
-def test_what_our_own_work_leaves_behind_counts_for_no_case_and_does_not_add_up():
-    succeeds_alone(f"""{BUDGET}
-for problem in range(3):
-    budget.lift()
-    before = address_space_bytes()
-    left, held = mmap.mmap(-1, 1 << 30), mmap.mmap(-1, 1 << 30)
-    budget.exclude_fragmentation(before, 1 << 30)
-    budget.enforce(1 << 30)
-    kept = torch.empty(200 << 20, dtype=torch.uint8)
-    refused(f"in problem {{problem}}")
-    left.close(), held.close()
-    del kept
-""")
-
-
 FAILING_MAPPINGS = {
     "python": "mmap.mmap(-1, 1 << 30)",
     "torch": "torch.UntypedStorage.from_file(sys.argv[1], nbytes=1 << 30)",
@@ -182,12 +166,10 @@ def test_on_a_gpu_the_budget_counts_from_what_is_there_and_can_be_lifted(fake_gp
     budget.lift()
     assert on_gpu(1000).nbytes == 1000 * MIB
     memory_budget.release(CUDA)
-    budget.enforce(held_bytes=40 * MIB)
+    budget.enforce(extra_bytes=40 * MIB)
     assert on_gpu(50).nbytes == 50 * MIB
     with budget.for_code(), pytest.raises(torch.OutOfMemoryError):
         on_gpu(80)  # code lies on the host: it gives a GPU no more room
-    budget.exclude_fragmentation(0, 0)
-    assert budget.fragmentation_bytes == 0
     assert (ours.nbytes, kept.nbytes) == (100 * MIB, 40 * MIB)
 
 

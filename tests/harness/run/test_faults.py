@@ -35,6 +35,7 @@ FAULTS = [
     ("lies", "incorrect", "times as far from the exact result as the textbook formula in fp32", 1),
     ("gives_nan", "incorrect", "the output has NaN or infinity", 1),
     ("raises", "error", "KeyError: 'a bug of the backend'", 1),
+    ("kills_its_judge", "error", "the process that judges its results has ended", 1),
     ("scribbles", "error", "bad reply: b'nonsense' is not an event", 1),
     ("needs_package", "unavailable", "no_such_package_for_attnbench", 0),
     ("falls_back:flash", "error", "the kernel flash was requested, but matmul+softmax ran", 1),
@@ -225,13 +226,13 @@ def test_memory_budget_ends_fused_for_real_and_sdpa_goes_on(attnbench):
 
 def test_what_the_gate_holds_does_not_count_against_the_case(attnbench):
     flags = axes("sdpa", seq_len="4k", d_model=512, heads=8, passes="forward+backward")
-    alone = ("--device", "cpu", "--set", "measure=[memory]", "--memory-gib", "0.09")
+    alone = ("--device", "cpu", "--set", "measure=[memory]", "--memory-gib", "0.115")
     done = attnbench("run", *flags, *alone)
     row = rows_of(done)["sdpa"]
     assert row["status"] == "ok", row["reason"]
     needed = row["input_bytes"] + row["peak_bytes"]
     exact_gradients = 3 * 8 * 4096 * 64 * 8
-    assert needed < 0.09 * 2**30 < needed + exact_gradients  # else this test shows nothing
+    assert needed < 0.115 * 2**30 < needed + exact_gradients  # else this test shows nothing
 
 
 @pytest.mark.nightly

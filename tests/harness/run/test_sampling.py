@@ -179,38 +179,3 @@ def test_the_number_of_calls_follows_the_work_of_a_disturbed_block():
     conditions = conditions | {"waited_s": 0.0}
     sampler.samplings["a"].add(0, {"block_ms": [6.0], "conditions": conditions}, 0.006)
     assert sampler.calls(["a"], "cpu") == {"a": 2}
-
-
-def with_firsts(new, repeated, usual=1.0, apart=True, of_processor=False):
-    """A sampling whose blocks begin with calls of these times, in turn."""
-    sampling = Sampling()
-    for index, ms in enumerate(one for pair in zip(new, repeated, strict=True) for one in pair):
-        conditions = {"new_values": 1 - index % 2} | ({"first_call_ms": ms} if apart else {})
-        if of_processor:  # by the clock, all take equally long
-            conditions = {"new_values": 1 - index % 2, "first_call_ms": 9.0, "first_cpu_ms": ms}
-        readings = [usual, usual] if apart else [ms]
-        sampling.add(0, {"block_ms": readings, "conditions": conditions}, 0.0)
-    return sampling
-
-
-@pytest.mark.parametrize(
-    ("sampling", "suspicious"),
-    [
-        (with_firsts(new=[4.0, 3.5, 9.0], repeated=[0.01, 0.02, 0.01]), True),
-        (with_firsts(new=[400.0] * 3, repeated=[0.01] * 3, apart=False), True),
-        (with_firsts(new=[1.4, 1.3, 1.9], repeated=[1.0, 0.9, 1.35]), True),  # by half
-        (with_firsts(new=[9.5, 9.2, 8.8], repeated=[9.4, 2.7, 14.1]), True),  # beside other work
-        (with_firsts(new=[1.4] * 3, repeated=[1.0] * 3, of_processor=True), True),
-        (with_firsts(new=[1.2] * 3, repeated=[1.0] * 3, of_processor=True), False),
-        (with_firsts(new=[1.2] * 3, repeated=[1.0] * 3), False),
-        (with_firsts(new=[9.0, 1.0, 1.0], repeated=[1.0] * 3), False),
-        (with_firsts(new=[1.0, 1.4, 1.4], repeated=[2.0, 2.0, 0.9]), False),  # noise
-        (with_firsts(new=[1.0] * 3, repeated=[9.0] * 3), False),
-        (Sampling(), False),
-    ],
-)
-def test_calls_that_are_slow_only_with_new_values_are_looked_at_again(sampling, suspicious):
-    assert sampling.slower_with_new_values is suspicious
-    sampler = Sampler(plan(), ["a"])
-    sampler.samplings["a"] = sampling
-    assert sampler.suspects(["a", "dropped"]) == (["a"] if suspicious else [])

@@ -1,6 +1,6 @@
 """The schedule: a process measures all groups before the next process does, in limited parts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -56,6 +56,16 @@ ANSWERS: dict[str, dict[str, Any]] = {
     },
     "sample": {"event": "samples", "spent_s": 0.1, "block_s": 0.1},
 }
+JUDGED = {"check": ("first", "wide"), "warm_up": ("process",), "confirm": ("after",)}
+"""The checks of results that the judge makes in each step."""
+
+
+def verdict(name: str, check: str, **more: Any) -> dict[str, Any]:
+    errors = {"error_l2_ratio": 1e-7, "output_cosine": None}
+    errors |= {"error_ratio": 0.5, "error_limit_ratio": 2.0}
+    seeds = {"rows_seed": 1, "values_seed": 0}
+    told = {"case": name, "check": check, "exactness": "exact", "complaint": ""}
+    return {"event": "verdict", **told, **errors, **seeds, **more}
 
 
 class FakePool:
@@ -69,13 +79,16 @@ class FakePool:
         notes: list[tuple[Any, ...]],
         breaks: tuple[str, str | None] | None = None,
         call_ms: float = 1.0,
+        judged: Mapping[str, Iterable[Any]] = JUDGED,
+        ends: Mapping[str, Mapping[str, Any]] = {},
     ) -> None:
-        self.notes = notes
+        self.notes, self.ends = notes, ends
+        self.judged = judged
         self.breaks = breaks
         self.call_ms = call_ms
 
     def worker(self, number: int, python: str | None = None) -> Any:
-        pool, answers = self, []
+        pool, answers, verdicts = self, [], []
         if self.breaks == ("start", python):
             raise WorkerFailure(Status.CRASHED, "SIGSEGV")
 
@@ -89,6 +102,11 @@ class FakePool:
                     pool.breaks = None
                     raise WorkerFailure(Status.CRASHED, "SIGSEGV")
                 for name in names:
+                    told = [
+                        one if isinstance(one, dict) else {"check": one}
+                        for one in pool.judged.get(op, ())
+                    ]
+                    verdicts.extend(verdict(name, **one) for one in told)
                     answers.append({"event": "running", "case": name, "phase": "latency"})
                     if (op, pool.breaks) == ("sample", ("silence", name)):
                         continue
@@ -99,10 +117,16 @@ class FakePool:
                         conditions = {"calls": 1, "wall_s": 0.1, "new_values": 0}
                         quantities = {"block_ms": [pool.call_ms], "conditions": conditions}
                         answers[-1] |= {"quantities": quantities}
+                    if op in pool.ends:
+                        answers.append({"event": "ended", "case": name, **pool.ends[op]})
                 answers.append({"event": "done"})
 
             def receive(self, timeout_s: float) -> dict[str, Any]:
                 return answers.pop(0)
+
+            def verdicts(self) -> list[dict[str, Any]]:
+                found, verdicts[:] = [*verdicts], []
+                return found
 
         return Worker()
 
@@ -132,6 +156,8 @@ def measured():
         processes: int = 3,
         breaks: Any = None,
         call_ms: float = 1.0,
+        judged: Mapping[str, Iterable[Any]] = JUDGED,
+        ends: Mapping[str, Mapping[str, Any]] = {},
         **more: Any,
     ) -> tuple[list[tuple[Any, ...]], list[Any]]:
         from attnbench.harness.run.worker_pool import RunConfig, RunContext
@@ -139,7 +165,7 @@ def measured():
         notes: list[tuple[Any, ...]] = []
         usual = {"measure": ("latency",), "timeout_s": 10.0, "budget_bytes": 1 << 30, "seed": 0}
         config = RunConfig(device="cpu", **{"plan": plan(processes), **usual, **more})
-        pool: Any = FakePool(notes, breaks, call_ms)
+        pool: Any = FakePool(notes, breaks, call_ms, judged, ends)
         context = RunContext(
             config=config, pool=pool, attempts={}, running=lambda what, phase: None
         )
@@ -166,6 +192,58 @@ def test_rows_of_one_group_share_a_session_and_those_of_others_do_not(measured):
     assert (
         len({record["session"] for record in records if record.planned.problem.seq_len == 8}) == 1
     )
+
+
+@pytest.mark.parametrize("op", JUDGED)
+def test_a_case_that_lacks_a_verdict_is_an_error_whatever_its_worker_says(measured, op):
+    judged = {one: checks for one, checks in JUDGED.items() if one != op}
+    _, (record,) = measured([[case(8)]], processes=1, judged=judged)
+    assert record.status is Status.ERROR
+    assert all(check in record.reason for check in JUDGED[op])
+    assert record["block_ms"] is None
+
+
+def test_only_a_backend_that_was_judged_as_exact_needs_no_wide_scores(measured):
+    as_other = [{"check": "first", "exactness": "approximate"}]
+    _, (record,) = measured([[case(8)]], judged=JUDGED | {"check": as_other})
+    assert record.status is Status.ERROR  # the worker says that it is exact
+
+
+WRONG = {
+    "by a complaint": {"complaint": "3 of 8 checked rows are wrong"},
+    "by an error above its limit": {"error_ratio": 2.7e6},
+}
+
+
+@pytest.mark.parametrize("how", WRONG)
+@pytest.mark.parametrize("op", JUDGED)
+def test_what_the_judge_finds_wrong_is_incorrect_though_its_worker_goes_on(measured, op, how):
+    found = [{"check": JUDGED[op][-1], **WRONG[how]}, *JUDGED[op][:-1]]
+    _, (record,) = measured([[case(8)]], judged=JUDGED | {op: found})
+    assert record.status is Status.INCORRECT
+    assert record.reason == WRONG[how].get("complaint", record.reason)
+    assert record["block_ms"] is None
+
+
+def test_the_errors_of_a_row_are_the_judges(measured, monkeypatch):
+    claimed = {"exactness": "exact", "error_ratio": 0.1, "judged": []}
+    monkeypatch.setitem(ANSWERS, "check", {"event": "facts", "fields": claimed})
+    _, (record,) = measured([[case(8)]], processes=2)
+    assert (record["error_ratio"], record["error_limit_ratio"]) == (0.5, 2.0)
+    checks = [(one["process"], one["check"]) for one in record["judged"]]
+    (confirmed_in,) = (process for process, check in checks if check == "after")
+    expected = {(0, "first"), (0, "wide"), (0, "process"), (1, "process"), (confirmed_in, "after")}
+    assert set(checks) == expected
+    assert len(checks) == len(expected)
+
+
+def test_who_is_convicted_by_times_is_measured_again_alone(measured):
+    ended = {"reason": "it answers from memory", "phase": "latency", "log_tail": None}
+    ended |= {"status": "incorrect", "poisoned": False, "by_time": True}
+    notes, records = measured([[case(8), case(8, "naive")]], processes=1, ends={"confirm": ended})
+    assert [record.status for record in records] == [Status.INCORRECT] * 2
+    confirmed = [names for _, op, names in notes if op == "confirm"]
+    assert [len(names) for names in confirmed] == [2, 1, 1]
 
 
 def test_a_case_of_which_no_samples_come_is_an_error_and_not_asked_for_ever(measured):

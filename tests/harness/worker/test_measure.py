@@ -15,10 +15,9 @@ from attnbench.harness.measure import launch
 from attnbench.harness.measure.clock import capture_stream
 from attnbench.harness.measure.prepared_call import PreparedCall
 from attnbench.harness.worker import measure
-from attnbench.harness.worker.measure import Measurer
 from attnbench.impls.problem import Problem
 from tests.conftest import environment
-from tests.harness.worker.configs import worker_config
+from tests.harness.worker.configs import measurer_here, worker_config
 
 BACKEND = """
 import gc, torch
@@ -44,23 +43,23 @@ from attnbench.harness.cases.case import Case
 from attnbench.harness.measure import launch
 from attnbench.harness.machine.nvml import Device
 from attnbench.harness.worker import measure
-from attnbench.harness.worker.measure import Measurer
 from attnbench.harness.worker.phases import WorkerConfig
 from attnbench.impls.problem import Problem
+from tests.harness.worker.configs import measurer_here
 
 def measured(suspect, beside, measure, calls):
     events = []
     config = WorkerConfig(device=torch.device("cpu"), seed=0, budget_bytes=1 << 30,
         measure=tuple(measure), warm_heap=True, first_warm_up_s=0.1, max_warm_up_s=0.5,
         watched=Device(uuid=None))
-    measurer = Measurer(config, events.append)
+    measurer = measurer_here(config, events.append)
     problem = Problem(batch=1, seq_len=256, d_model=32, heads=2)
     cases = [Case(backend=name, problem=problem) for name in (suspect, beside)]
     measurer.check(cases)
     measurer.warm_up(cases)
     for _ in range(4):
         measurer.sample(cases, {case.id: calls for case in cases})
-    measurer.recheck(cases)
+    measurer.confirm(cases)
     measurer.release()
     return [event for event in events if event["event"] in ("ended", "samples")]
 
@@ -199,7 +198,7 @@ def measurer_on(gpu, *, budget_bytes=1 << 30, measure=("latency", "memory")):
     """A worker on a GPU, in this process, and the events that it says."""
     events = []
     config = worker_config("cuda", budget_bytes=budget_bytes, measure=measure)
-    return Measurer(config, events.append), events
+    return measurer_here(config, events.append), events
 
 
 def facts_of(events, case):
@@ -225,10 +224,14 @@ def test_on_a_gpu_a_case_is_checked_measured_and_timed_by_the_device(slow_gpu, p
     measurer.warm_up(cases)
     for _ in range(2):
         measurer.sample(cases, dict.fromkeys((case.id for case in cases), 4))
-    measurer.recheck(cases)
+    measurer.confirm(cases)
     assert of_kind(events, "ended") == []
     naive = facts_of(events, cases[0])
-    assert naive["error_ratio"] <= 1
+    verdicts = of_kind(events, "verdict")
+    assert all(one["error_ratio"] <= 1 for one in verdicts if one["case"] == cases[0].id)
+    assert [one["check"] for one in verdicts] == [
+        *("first", "wide", "first", "wide", "process", "process", "after", "after")
+    ]
     assert naive["peak_source"] == "cuda requested bytes"
     assert abs(naive["peak_bytes"] - naive["predicted_peak_bytes"]) <= 64
     assert naive["workspace_bytes"] == naive["outside_bytes"] == 0

@@ -7,9 +7,8 @@ import pytest
 from attnbench.harness.cases.case import Case
 from attnbench.harness.measure.output_check import Fingerprint
 from attnbench.harness.worker import measure
-from attnbench.harness.worker.measure import Measurer
 from attnbench.impls.problem import Problem
-from tests.harness.worker.configs import worker_config
+from tests.harness.worker.configs import measurer_here, worker_config
 
 pytestmark = pytest.mark.long
 
@@ -26,7 +25,7 @@ def sampled_on_cpu(names, problem, blocks):
     """A worker in this process that has sampled some blocks of the backends, and its events."""
     events = []
     config = worker_config(measure=("latency",), max_warm_up_s=0.05)
-    measurer = Measurer(config, events.append)
+    measurer = measurer_here(config, events.append)
     cases = [Case(backend=name, problem=problem) for name in names]
     measurer.check(cases)
     measurer.warm_up(cases)
@@ -47,7 +46,7 @@ def sampled_on_cpu(names, problem, blocks):
 )
 def test_honest_backends_follow_new_values_in_every_block(short_warm_up, names, change):
     measurer, events, cases = sampled_on_cpu(names, replace(PROBLEM, **change), blocks=4)
-    measurer.recheck(cases)
+    measurer.confirm(cases)
     kinds = [event["event"] for event in events]
     assert "ended" not in kinds
     assert kinds.count("samples") == 4 * len(cases)

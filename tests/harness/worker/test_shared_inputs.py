@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.worker.exact_results import by_inputs
+from attnbench.harness.worker.shared_inputs import by_inputs
 from attnbench.impls.problem import Problem
 
 SMALL = Problem(batch=1, seq_len=8, d_model=64, heads=2)

@@ -1,7 +1,9 @@
 """Which blocks are measured again, and which have a processor time that holds."""
 
+import pytest
+
 from attnbench.harness.measure.clock import Samples
-from attnbench.harness.worker.timed_block import MOST_AGAIN_S, BlockTimer
+from attnbench.harness.worker.timed_block import MOST_AGAIN_S, MOST_COLD_S, BlockTimer
 
 QUIET = {"wall_s": 0.01, "user_s": 0.02, "system_s": 0.0, "waited_s": 0.0, "minor_faults": 0}
 DISTURBED = QUIET | {"wall_s": 0.04, "waited_s": 0.04}
@@ -35,9 +37,7 @@ class Machine:
     def sample(self, calls, look, first):
         self.tried += 1
         ms = 1e3 * self.call_s
-        return Samples(
-            block_ms=[ms], first_cpu_ms=float(self.tried), processor_ms=9.0, thread_ms=5.0
-        )
+        return Samples(block_ms=[ms], first_ms=1e-3 * self.tried, processor_ms=9.0, thread_ms=5.0)
 
 
 def block_of(*readings, waits=None, call_s=0.01):
@@ -45,8 +45,8 @@ def block_of(*readings, waits=None, call_s=0.01):
     waits = waits or Waits()
     timer = BlockTimer(machine, waits, heap_is_warm=True)
     block = timer.measure(machine, 1, lambda result, must: None, first=False)
-    assert block.spent_s == machine.tried * call_s
-    assert block.conditions["first_cpu_ms"] == 1.0  # of the first try, whose values were new
+    assert block.spent_s == pytest.approx(machine.tried * call_s, abs=1e-4)
+    assert block.conditions["first_call_ms"] == 1e-3  # of the first try, whose values were new
     return block.conditions, waits
 
 
@@ -99,3 +99,5 @@ def test_a_long_block_is_not_repeated_but_the_next_one_has_short_waits():
 
 def test_a_block_that_found_the_heap_cold_is_measured_once_more():
     assert outcome(block_of(COLD, COLD)[0]) == (2, 0, 5.0)
+    assert outcome(block_of(COLD, COLD, call_s=2 * MOST_AGAIN_S)[0]) == (2, 0, 5.0)
+    assert outcome(block_of(COLD, call_s=MOST_COLD_S)[0]) == (1, 0, 5.0)

@@ -39,7 +39,7 @@ def prepare(problem, inputs, weights):
 class Unlimited:
     """A budget that limits nothing: the limit would be that of the tests' own process."""
 
-    def for_code(self, held_bytes: int = 0) -> AbstractContextManager[None]:
+    def for_code(self) -> AbstractContextManager[None]:
         return nullcontext()
 
 
