@@ -41,7 +41,7 @@ from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
 from ..rows.record import Status
 from ..rows.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
-from .check import Checker, source_file
+from .check import Checker
 from .confirm import WarmCase, confirm
 from .judge_client import Ask, JudgeClient
 from .judged_call import Judging
@@ -124,7 +124,6 @@ class Measurer:
         backend = self.phases.run(case, "latency", partial(load, case.backend))
         if backend is None:
             return None
-        self.phases.files[case.backend] = source_file(backend)
         phase = "compile" if backend.compiles else "latency"
         prepare = partial(prepare_call, case.problem, backend, values.tensors, values.gradient)
         return self.phases.run(case, phase, prepare)
