@@ -127,7 +127,7 @@ def what_decides(
 def what_decides_ratios(ratios: Iterable[Ratio], rows: Sequence[Row], meta: Meta) -> str:
     """The same of ratios of a page; "" if its rows are of several runs."""
     left = [one for one in ratios if one.word == NOT_DECIDED]
-    quiet = [one for one in left if not (one.disturbed or one.by_processor_time)]
+    quiet = [one for one in left if not one.is_busy]
     some = [Seen(one.value, one.process) for one in quiet if one.process is not None]
     if len(meta) != 1:
         return ""

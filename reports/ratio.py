@@ -88,6 +88,11 @@ class Ratio:
         return isfinite(self.low) and isfinite(self.high) and not self.low <= 1 <= self.high
 
     @property
+    def is_busy(self) -> bool:
+        """Other work disturbed the times, so that a quiet machine would tell more."""
+        return self.disturbed or self.by_processor_time
+
+    @property
     def text(self) -> str:
         return times_text(self.value, self.low, self.high) + self._how
 

@@ -14,7 +14,7 @@ Everything is reported at once as an event, a JSON-ready dict with the key "even
         call costs the host (CUDA), and the shortest call that this process could make
     samples {case, quantities, spent_s, block_s}
         one block of one case: readings of each quantity, and the conditions; spent_s is the sum of
-        the readings, block_s the whole block by the worker's clock
+        the readings of all tries, block_s the whole block by the worker's clock
     watched {case, window, tables, missing}
         what the device's counters read while the case ran, and why columns are missing
 """

@@ -51,7 +51,8 @@ class PhaseRunner:
         self.forget = forget
         self.budget = Budget(config.budget_bytes, config.device)
         self._ended: set[str] = set()
-        self._state, self._left = ProcessState(), LeftRunning()
+        self._state = ProcessState()
+        self._left = LeftRunning()
         self.kept_heap: WarmHeap | None = None
         self.room_bytes = 0  # beyond the budget, while the cases of a group are measured together
 
@@ -77,7 +78,7 @@ class PhaseRunner:
             self._left.note(case)
             if complaint and case.id not in self._ended:
                 self.forget(case.id)
-                self.end(case, Status.ERROR, complaint, phase)
+                self.end(case, Status.ERROR, complaint, phase, own_doing=True)
             elif not block:
                 self.end_what_works(phase)
             if case.id not in self._ended:
@@ -103,7 +104,7 @@ class PhaseRunner:
                 continue
             if reason := self._left.working(case):
                 self.forget(case.id)
-                self.end(case, Status.ERROR, reason, phase, poisoned=True)
+                self.end(case, Status.ERROR, reason, phase, poisoned=True, own_doing=True)
 
     def settle(self, phase: str) -> None:
         """At the end of a step of a group: what its cases have started belongs to nobody later."""
@@ -138,13 +139,14 @@ class PhaseRunner:
         *,
         poisoned: bool = False,
         by_time: bool = False,
+        own_doing: bool = False,
     ) -> None:
-        """`by_time`: times alone say so."""
+        """`by_time`: times alone say so. `own_doing`: no other case can have caused it."""
         self._ended.add(case.id)
         # Nothing else may run beside what cannot be put back or does not come to rest.
         poisoned = poisoned or self._state.spoiled or bool(self._left.working(case))
         event = {"event": "ended", "case": case.id, "status": status, "reason": reason}
-        more = {"poisoned": poisoned, "by_time": by_time}
+        more = {"poisoned": poisoned, "by_time": by_time, "own_doing": own_doing}
         self.say({**event, "phase": phase, "log_tail": log_tail, **more})
 
     def _poisoned(self, error: Exception) -> bool:

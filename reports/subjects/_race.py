@@ -208,8 +208,8 @@ def take(rows: Sequence[Row]) -> str:
     chosen = " or ".join(as_good) if 1 < len(as_good) <= MOST_NAMES else name
     each = "each " if chosen != name else ""
     decided = sum(bool(one.tied) or one.clear for one in contested)
-    busy = sum(any(margin.disturbed for margin in one.margins) for one in contested)
-    lead = f"Take {chosen}" if 2 * busy <= len(contested) else f"On a busy machine, take {chosen}"
+    busy = sum(any(margin.is_busy for margin in one.margins) for one in contested)
+    shows = ", as far as a busy machine shows" if 2 * busy > len(contested) else ""
     several = [value for other in as_good for value in times[other]] if each else []
     fast = _how_fast(several or times[name], len(times[name]), len(found))
     alone = [
@@ -223,7 +223,8 @@ def take(rows: Sequence[Row]) -> str:
         failed = {row["status"] for one in alone for row in one.rows} - {"ok"}
         fits = "fits" if failed <= {*FAILED_TO_FIT} else "ran"
         only = f", and the only one that {fits} at N\u00a0=\u00a0{lengths}"
-    return f"{lead}: {each}{fast} as measured ({decided} of {len(contested)} decided){only}."
+    known = f"as measured ({decided} of {len(contested)} decided)"
+    return f"Take {chosen}{shows}: {each}{fast} {known}{only}."
 
 
 def _ratios(found: Race) -> list[tuple[Row, float]]:

@@ -121,7 +121,7 @@ def _meaning(some: Iterable[Race]) -> str:
 
 def _disturbed(some: Sequence[Race]) -> str:
     """How many races other work disturbed."""
-    count = sum(any(margin.disturbed for margin in found.margins) for found in some)
+    count = sum(any(margin.is_busy for margin in found.margins) for found in some)
     if not count:
         return ""
     return (

@@ -157,5 +157,5 @@ def test_what_is_as_good_is_named_too_and_what_is_far_off_has_its_ratio(tmp_path
         "Take a: the fastest in 1 of 2 problems and at most 3.00 times as long in the other 1,"
     )
     busy = taken(tmp_path / "busy", far, contended_blocks=8)
-    assert busy.startswith("On a busy machine, take a:")
+    assert busy.startswith("Take a, as far as a busy machine shows: the fastest in 1 of 2")
     assert taken(tmp_path / "alone", {("a", 128): 1.0}) == ""
