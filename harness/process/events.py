@@ -216,6 +216,7 @@ WORKER = _one_of(
             "log_tail": Text,
             "poisoned": bool,
             "by_time": (bool, False),
+            "own_doing": (bool, False),
         },
         Outcome,
     ),

@@ -321,7 +321,7 @@ class GroupRun:
         # Others may have used the memory, or broken the process, or worked while a call was timed.
         others = (
             (status is Status.OOM and not self._too_large(state))
-            or (status is Status.ERROR and state.checked)
+            or (status is Status.ERROR and state.checked and not event.get("own_doing"))
             or (event.get("by_time") and not complaint)
         )
         if others and not self.alone:

@@ -21,6 +21,7 @@ from rich.table import Table
 from ..cases.case import ShortNames
 from ..cases.expected_time import Forecast
 from ..files.printable import file_of
+from ..rows.counted_pages import BELOW
 from ..rows.record import Record, Status
 from ..run.listener import Listener
 from ..stats.wide_intervals import MOST_TIMES
@@ -284,6 +285,8 @@ def line_of(record: Record, name: str = "") -> str:
         parts.append(f"[yellow]approximate, error {100 * error:.1f} %{angle}[/]")
     if record["peak_bytes"] is not None:
         parts.append(f"peak {naturalsize(record['peak_bytes'], binary=True)}")
+    elif BELOW in (reason := (record["memory_missing"] or {}).get("peak_bytes", "")):
+        parts.append(f"peak {reason}")
     if record["workspace_bytes"]:
         parts.append(f"keeps {naturalsize(record['workspace_bytes'], binary=True)}")
     if record["windows"] and record["utilization_tier"]:

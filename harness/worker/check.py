@@ -76,7 +76,6 @@ class Checker:
         for case in cases:
             backend = views[case].backend
             assert backend is not None
-            self.phases.files[case.backend] = source_file(backend)
             phase = "compile" if backend.compiles else "prepare"
             kept = kept_memory(problem, self.config.device, compiles=backend.compiles)
             prepare = partial(self._prepare, values, backend)
@@ -200,10 +199,3 @@ class CheckedCall(NamedTuple):
     values: InputValues
     kept: KeptMemory
     fingerprint: Fingerprint
-
-
-def source_file(backend: Backend) -> str | None:
-    """The file of a backend's code, if it has one."""
-    module = getattr(backend, "module", None)
-    code = getattr(getattr(module, "function", None), "__code__", None)
-    return getattr(module, "__file__", None) or (code.co_filename if code else None)

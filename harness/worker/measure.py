@@ -13,7 +13,7 @@ Everything is reported at once as an event, a JSON-ready dict with the key "even
         call costs the host (CUDA), and the shortest call that this process could make
     samples {case, quantities, spent_s, block_s}
         one block of one case: readings of each quantity, and the conditions; spent_s is the sum of
-        the readings, block_s the whole block by the worker's clock
+        the readings of all tries, block_s the whole block by the worker's clock
     watched {case, window, tables, missing}
         what the device's counters read while the case ran, and why columns are missing
 """
@@ -41,7 +41,7 @@ from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
 from ..rows.record import Status
 from ..rows.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
-from .check import Checker, source_file
+from .check import Checker
 from .confirm import WarmCase, confirm
 from .judge_client import Ask, JudgeClient
 from .judged_call import Judging
@@ -124,7 +124,6 @@ class Measurer:
         backend = self.phases.run(case, "latency", partial(load, case.backend))
         if backend is None:
             return None
-        self.phases.files[case.backend] = source_file(backend)
         phase = "compile" if backend.compiles else "latency"
         prepare = partial(prepare_call, case.problem, backend, values.tensors, values.gradient)
         return self.phases.run(case, phase, prepare)

@@ -16,7 +16,6 @@ from ..measure.memory_budget import Budget, is_out_of_memory, out_of_memory_reas
 from ..measure.peak_memory import release
 from ..measure.process_state import ProcessState
 from ..measure.resident_memory import status_bytes
-from ..measure.stack_watch import StackWatch
 from ..measure.warm_heap import WarmHeap
 from ..rows.counted_pages import seen_from_bytes
 from ..rows.record import Status
@@ -42,9 +41,8 @@ class WorkerConfig:
 class PhaseRunner:
     """Runs phases within the memory budget, and leaves the process as it was.
 
-    `forget` is called with a case that failed, so that nothing holds its tensors any more. `files`:
-    the source files of backends, which may not read the call stack. `kept_heap`: while it keeps
-    what is freed, for all cases.
+    `forget` is called with a case that failed, so that nothing holds its tensors any more.
+    `kept_heap`: while it keeps what is freed, for all cases.
     """
 
     def __init__(self, config: WorkerConfig, say: Say, forget: Callable[[str], object]) -> None:
@@ -52,9 +50,8 @@ class PhaseRunner:
         self.say = say
         self.forget = forget
         self.budget = Budget(config.budget_bytes, config.device)
-        self.files: dict[str, str | None] = {}
         self._ended: set[str] = set()
-        self._state, self._stack = ProcessState(), StackWatch()
+        self._state = ProcessState()
         self._left = LeftRunning()
         self.kept_heap: WarmHeap | None = None
         self.room_bytes = 0  # beyond the budget, while the cases of a group are measured together
@@ -76,15 +73,12 @@ class PhaseRunner:
         self._ended.discard(case.id)
         before_bytes = status_bytes("RssAnon") if self.kept_heap else None
         try:
-            with self._stack.watching(self.files.get(case.backend)):
-                found = work()
+            found = work()
             complaint = self._state.undo() or self._shrunk(before_bytes)
-            status = Status.ERROR if complaint else Status.INCORRECT
-            complaint = complaint or self._stack.asked
             self._left.note(case)
             if complaint and case.id not in self._ended:
                 self.forget(case.id)
-                self.end(case, status, complaint, phase)
+                self.end(case, Status.ERROR, complaint, phase, own_doing=True)
             elif not block:
                 self.end_what_works(phase)
             if case.id not in self._ended:
@@ -110,7 +104,7 @@ class PhaseRunner:
                 continue
             if reason := self._left.working(case):
                 self.forget(case.id)
-                self.end(case, Status.ERROR, reason, phase, poisoned=True)
+                self.end(case, Status.ERROR, reason, phase, poisoned=True, own_doing=True)
 
     def settle(self, phase: str) -> None:
         """At the end of a step of a group: what its cases have started belongs to nobody later."""
@@ -145,13 +139,14 @@ class PhaseRunner:
         *,
         poisoned: bool = False,
         by_time: bool = False,
+        own_doing: bool = False,
     ) -> None:
-        """`by_time`: times alone say so."""
+        """`by_time`: times alone say so. `own_doing`: no other case can have caused it."""
         self._ended.add(case.id)
         # Nothing else may run beside what cannot be put back or does not come to rest.
         poisoned = poisoned or self._state.spoiled or bool(self._left.working(case))
         event = {"event": "ended", "case": case.id, "status": status, "reason": reason}
-        more = {"poisoned": poisoned, "by_time": by_time}
+        more = {"poisoned": poisoned, "by_time": by_time, "own_doing": own_doing}
         self.say({**event, "phase": phase, "log_tail": log_tail, **more})
 
     def _poisoned(self, error: Exception) -> bool:

@@ -162,7 +162,7 @@ def geometric_mean(verdicts: Iterable[CaseVerdict]) -> Interval | None:
 
 
 def verdict_of(low: float, high: float, margin_ratio: float, metric: str) -> str:
-    """Better or worse if the interval lies beyond the margin, same if within it, else not decided."""
+    """Better or worse if the interval lies beyond the margin, same within it, else not decided."""
     better, worse = BETTER_WORSE[metric]
     word = word_of(low, high, margin_ratio)
     return {"more": worse, "less": better, "same": SAME}.get(word, NOT_DECIDED)

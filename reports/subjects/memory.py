@@ -56,13 +56,15 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     differing = sum(bool(disagreement(row)) for row in measured)
     cases = plural(differing, "case")
     lines = (f"The counts of peak bytes disagree on {cases}: see Memory of a call.",)
-    return Subject(card=card, lines=lines if differing else (), blocks=tuple(_details(measured)))
+    return Subject(
+        card=card, lines=lines if differing else (), blocks=tuple(_details(measured, ran))
+    )
 
 
-def _details(rows: list[Row]) -> Iterator[Block]:
-    yield from _agreement(rows)
-    yield from _kept(rows)
-    split = [row for row in rows if row.get("output_bytes") is not None]
+def _details(measured: list[Row], ran: list[Row]) -> Iterator[Block]:
+    yield from _agreement(measured)
+    yield from _kept(ran)
+    split = [row for row in ran if row.get("output_bytes") is not None]
     if split:
         title = "Inputs exist before the call; output and temporaries make up its peak"
         kept = any(row.get("workspace_bytes") is not None for row in split)
@@ -221,11 +223,13 @@ def _remarked(row: Row, column: str, remark: str, is_so: bool) -> Cell:
     return Number(bytes_text(size) + (remark if size and is_so else "") or "not known")
 
 
-def _outside(row: Row) -> Cell:
-    reason = (row.get("memory_missing") or {}).get("outside_bytes")
-    if row.get("outside_bytes") is None:
-        return Number(BELOW if str(reason).startswith(BELOW) else "not known")
-    return Number(bytes_text(clearly_outside_bytes(row)) if clearly_outside_bytes(row) else BELOW)
+def _seen(row: Row, column: str, size: int | None) -> Cell:
+    """A size that may be below what can be seen, by its reason or, in earlier rows, by being 0."""
+    reason = str((row.get("memory_missing") or {}).get(column))
+    if size:
+        return Quantity(size, "bytes")
+    unseen = row.get(column) is not None or reason.startswith(BELOW)
+    return Number(BELOW if unseen else "not known")
 
 
 def _has_mask(row: Row) -> bool:
@@ -236,14 +240,14 @@ _SPLIT: Mapping[str, Callable[[Row], Cell]] = {
     "inputs": lambda row: _remarked(row, "input_bytes", ", with the mask", _has_mask(row)),
     "output": _size("output_bytes"),
     "temporaries": _size("temporary_bytes"),
-    "peak": _size("peak_bytes"),
+    "peak": lambda row: _seen(row, "peak_bytes", row.get("peak_bytes")),
     "minimal traffic": _size("minimal_bytes"),
 }
 _KEPT: Mapping[str, Callable[[Row], Cell]] = {
     "kept between calls": lambda row: _remarked(
         row, "workspace_bytes", " (no more than a mask)", _is_no_more_than_a_mask(row)
     ),
-    "outside torch": _outside,
+    "outside torch": lambda row: _seen(row, "outside_bytes", clearly_outside_bytes(row)),
     "peak, kept and outside": _size("needed_bytes"),
 }
 _COMPARED: Mapping[str, Callable[[Row], Cell]] = {

@@ -246,6 +246,17 @@ def test_who_is_convicted_by_times_is_measured_again_alone(measured):
     assert [len(names) for names in confirmed] == [2, 1, 1]
 
 
+@pytest.mark.parametrize(("own_doing", "checks"), [(False, 3), (True, 1)])
+def test_an_error_that_no_other_can_have_caused_is_not_tried_again_alone(
+    measured, own_doing, checks
+):
+    ended = {"reason": "changed a setting", "phase": "latency", "log_tail": None}
+    ended |= {"status": "error", "poisoned": False, "own_doing": own_doing}
+    notes, records = measured([[case(8), case(8, "naive")]], processes=1, ends={"sample": ended})
+    assert [op for _, op, _ in notes].count("check") == checks
+    assert {str(record.status) for record in records} == {"error"}
+
+
 def test_a_case_of_which_no_samples_come_is_an_error_and_not_asked_for_ever(measured):
     silent = case(8, "naive")
     _, records = measured([[case(8), silent]], breaks=("silence", silent.id))

@@ -54,6 +54,19 @@ def test_a_mask_that_is_kept_is_shown_as_such_and_is_no_finding(tmp_path: Path) 
     assert any("Beside the peak" in str(block) for block in found)
 
 
+def test_bytes_below_what_can_be_seen_are_never_printed_as_0(tmp_path: Path) -> None:
+    reason = "below what can be seen (4 MiB)"
+    missing = {"peak_bytes": reason, "outside_bytes": reason}
+    unseen = {"workspace_bytes": 0, "outside_bytes": None, "output_bytes": 1 << 19}
+    path = run(tmp_path, peak_bytes=None, peak_source=None, memory_missing=missing, **unseen)
+    found = list(subject_of(memory, path).blocks)
+    assert any(f"Not known for fused, the peak: {reason}." in str(block) for block in found)
+    table = tables_of(found)[-1]
+    (changed,) = (one for one in table.rows if "0 B" in one)  # nothing is kept, exactly
+    assert changed[1] == "fused"
+    assert changed.count("below what can be seen") == 2
+
+
 # ---- the card ------------------------------------------------------------------------------------
 
 

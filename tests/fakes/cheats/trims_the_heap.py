@@ -1,0 +1,22 @@
+"""Gives the heap's free memory back after its calls, so that others' calls have page faults."""
+
+import ctypes
+
+from torch.nn.functional import scaled_dot_product_attention
+
+CONVICTED = {"statuses": ["error", "incorrect"], "reason": "(?i)heap"}
+PROBLEM = {"seq_len": 1024}
+libc = ctypes.CDLL(None)
+
+
+def unavailable(device):
+    return None if device.type == "cpu" and hasattr(libc, "malloc_trim") else "needs glibc's heap"
+
+
+def prepare(problem, inputs, weights):
+    def call():
+        result = scaled_dot_product_attention(*inputs)
+        libc.malloc_trim(0)
+        return result
+
+    return call
