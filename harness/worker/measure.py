@@ -6,8 +6,9 @@ Everything is reported at once as an event, a JSON-ready dict with the key "even
         what the worker is about to do, so that a failure has a name; case is null for our own work
     facts {case, fields}
         fields of the case's row
-    ended {case, status, reason, phase, log_tail, poisoned}
-        the case goes no further; poisoned: the process cannot be used any more
+    ended {case, status, reason, phase, log_tail, poisoned, by_time}
+        the case goes no further; poisoned: the process cannot be used any more; by_time: times
+        alone say so. Errors and verdicts on results come from the judge (judge.py)
     warm {case, stationary, graph_reason, call_ms, launch_ms, shortest_call_ms}
         the warm-up is over; stationary: null if it had too few calls to tell. What launching the
         call costs the host (CUDA), and the shortest call that this process could make

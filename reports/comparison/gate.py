@@ -42,8 +42,8 @@ class Idle:
 class GateResult:
     """`undecided`: undecided verdicts on gated metrics of cases that base has a value for.
 
-    `idle`: the gated metrics that are undecided in every case. `absent`: cases that only one side
-    has, which are not undecided.
+    `idle`: the gated metrics that are not decided in any case. `absent`: cases that only one side
+    has, which do not count.
     """
 
     gate: Gate

@@ -89,7 +89,7 @@ class CaseVerdict:
     """The verdict on one metric of one case; numbers are NaN if there are none.
 
     The metric `status` stands for a case that did not end ok on both sides. `reasons`: keys of
-    verdict_text.REASONS, why it is undecided or what limits another verdict.
+    verdict_text.REASONS, why it is not decided or what limits another verdict.
     """
 
     metric: str
@@ -162,7 +162,7 @@ def geometric_mean(verdicts: Iterable[CaseVerdict]) -> Interval | None:
 
 
 def verdict_of(low: float, high: float, margin_ratio: float, metric: str) -> str:
-    """Better or worse if the interval lies beyond the margin, same if within it, else undecided."""
+    """Better or worse if the interval lies beyond the margin, same within it, else not decided."""
     better, worse = BETTER_WORSE[metric]
     word = word_of(low, high, margin_ratio)
     return {"more": worse, "less": better, "same": SAME}.get(word, NOT_DECIDED)
@@ -191,13 +191,13 @@ def _other_inputs(base: CaseSamples, new: CaseSamples) -> bool:
 
 
 def _inputs_differ(found: CaseVerdict) -> CaseVerdict:
-    """Undecided, and counted in no mean: the two did not do the same work."""
+    """Not decided, and counted in no mean: the two did not do the same work."""
     reasons = ("inputs_differ", *found.reasons)
     return replace(found, verdict=NOT_DECIDED, reasons=reasons, p_value=nan, contrast=None)
 
 
 def _status(base: CaseSamples | None, new: CaseSamples | None, rules: Rules) -> CaseVerdict:
-    """A case that fails now is worse, whatever its speed was; one not reached is undecided."""
+    """A case that fails now is worse, whatever its speed was; one not reached is not decided."""
     better, worse = BETTER_WORSE["status"]
     verdict: str = NOT_DECIDED
     reasons: tuple[str, ...] = ("status_differs",)
@@ -348,7 +348,7 @@ def _same_session(base: CaseSamples, new: CaseSamples) -> bool:
 
 
 def _holm(verdicts: Sequence[CaseVerdict]) -> list[CaseVerdict]:
-    """Verdicts that are not clear enough among all comparisons of their metric become undecided."""
+    """Verdicts that are not clear enough among all comparisons of their metric are not decided."""
     checked = list(verdicts)
     for metric in BETTER_WORSE:
         places = [
