@@ -89,7 +89,8 @@ class InputValues:
 
     `order`: how they lie in memory (impls.input_order). `flipped`: whether the inputs have the
     other signs now; `columns`: those of single columns, if they were drawn. `gradient`: dense and
-    random, unless somebody writes into it until `restore`.
+    random, unless somebody writes into it until `restore`. `only_flipped`: results of a backend are
+    known with the other signs only.
     """
 
     def __init__(
@@ -98,13 +99,18 @@ class InputValues:
         self.problem, self.device, self.seed, self.order = problem, device, seed, order
         self.tensors: Tensors = make_tensors(problem, device, seed, order)
         self.gradient: Tensor | None = make_gradient(problem, device, seed, order)
-        self.flipped = False
+        self.flipped = self.only_flipped = False
         self.columns: ColumnSigns | None = None
         self._random = torch.Generator().manual_seed(secrets.randbits(63))  # not a backend's guess
         self._differ = False
         self._narrow: Tensor | None = None  # the queries that `widen` scaled
         self._digests = {name: _digest(tensor) for name, tensor in self._named()}
         self._versions = self._count_writes()
+
+    @property
+    def follows_columns(self) -> bool:
+        """Whether the results of exact backends follow the signs of columns."""
+        return self.problem.scope == "core" and self.problem.passes == "forward"
 
     def flip(self, flipped: bool, columns: ColumnSigns | None = None) -> None:
         """Set the signs, of whole tensors and of columns.
@@ -118,14 +124,16 @@ class InputValues:
 
     def renew(self) -> None:
         """Give the inputs values that they never had before."""
-        self.flip(not self.flipped, draw(self.problem, self.device, self._random))
+        columns = draw(self.problem, self.device, self._random)
+        self.flip(self.only_flipped or not self.flipped, columns)
 
     def repeat(self) -> None:
         """Give the inputs values that a call had before, whose results were checked: with one sign
         or the other, or, of a backward pass alone, of which one was never called, with that one.
         """
         either = self.problem.passes != "backward"
-        self.flip(either and bool(torch.randint(2, (), generator=self._random)))
+        flipped = bool(torch.randint(2, (), generator=self._random))
+        self.flip(self.only_flipped or (either and flipped))
 
     def draw(self, seed: int) -> None:
         """Give the inputs other random numbers; from now on those are their values."""

@@ -13,12 +13,14 @@ from ..measure.output_check import Fingerprint
 from ..measure.prepared_call import PreparedCall
 from ..rows.record import Status
 from .judged_call import Judging
-from .recheck import LONG_MS, RATIO, answers_from_memory
+from .recheck import LONG_MS, MEDIUM_MS, RATIO, answers_from_memory
 from .shared_inputs import exact_result
 
 
 class WarmCase(NamedTuple):
-    """A case that is ready to be sampled. `values`: of its problem, shared with other backends."""
+    """A case that is ready to be sampled. `values`: of its problem, shared with other backends.
+    `shortest_ms`: of the calls of its last block.
+    """
 
     case: Case
     prepared: PreparedCall
@@ -27,6 +29,7 @@ class WarmCase(NamedTuple):
     values: InputValues
     fingerprint: Fingerprint
     call_ms: float
+    shortest_ms: float = 0.0
 
 
 def confirm(judging: Judging, values: InputValues, cases: list[WarmCase]) -> None:
@@ -46,8 +49,9 @@ def confirm(judging: Judging, values: InputValues, cases: list[WarmCase]) -> Non
 
 
 def _confirm(judging: Judging, warm: WarmCase, seed: int) -> bool:
-    """Judge a call with the drawn inputs, and repeat it: whether its time has to be looked at
-    again. A short call's always has, and that of one whose parts are not timed together.
+    """Judge a call with the drawn inputs: whether its time has to be looked at again. That of a
+    short call always has, and that of one whose parts are not timed together; others if it took
+    longer than a call of the last block, and, if they are long, than a repeated one.
     """
     values, readings = warm.values, list[float]()
     with warm.prepared.in_force():
@@ -58,7 +62,12 @@ def _confirm(judging: Judging, warm: WarmCase, seed: int) -> bool:
             values.restore()  # the weights too
             values.draw(seed)
             return False
-        if warm.call_ms < LONG_MS or not readings:
+        if warm.call_ms < MEDIUM_MS or not readings:
+            return True
+        on_host = values.device.type == "cpu"  # its blocks are timed by the same clock
+        if on_host and readings[0] < RATIO * warm.shortest_ms:
+            return False
+        if warm.call_ms < LONG_MS:
             return True
         values.scale(new=False)
         begun = now_s()

@@ -8,6 +8,7 @@ from ..measure.clock import Clock, now_s, processor_ns
 from ..measure.input_values import InputValues
 
 FEWEST_PAIRS = 2  # if they show nothing, nothing more is called
+MEDIUM_MS = 20.0  # a longer call is first compared with those of its last block
 LONG_MS = 100.0  # a longer call gets no more than one pair that shows nothing
 PAIRS, MOST_PAIRS = 12, 48
 PAIRS_S = 10.0  # of calls, for more than PAIRS: on a busy machine they are needed

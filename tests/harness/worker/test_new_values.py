@@ -1,6 +1,7 @@
 """What values inputs have in which block, in a worker: new ones, and those that were checked."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.harness.worker.configs import measurer_here, worker_config
 
 pytestmark = pytest.mark.long
 
+CHEATS = Path(__file__).parents[2] / "fakes" / "cheats"
 PROBLEM = Problem(batch=2, seq_len=48, d_model=32, heads=4, kv_heads=2)
 
 
@@ -50,6 +52,32 @@ def test_honest_backends_follow_new_values_in_every_block(short_warm_up, names, 
     kinds = [event["event"] for event in events]
     assert "ended" not in kinds
     assert kinds.count("samples") == 4 * len(cases)
+
+
+@pytest.mark.parametrize(
+    ("names", "wrong"),
+    [
+        (("fused", "sdpa", "naive"), ()),
+        (("sdpa", "performer:64"), ()),
+        (("fused", "stale_output_buffer", "cached_by_pointer"), (1, 2)),
+    ],
+)
+def test_a_long_call_is_all_of_a_processes_warm_up(short_warm_up, monkeypatch, names, wrong):
+    """What it gives with other signs is then never asked, and known of exact backends."""
+    monkeypatch.setattr(measure, "WARM_UP_S", 0.0)
+    monkeypatch.setenv("ATTNBENCH_BACKENDS", str(CHEATS))
+    events = []
+    measurer = measurer_here(
+        worker_config(measure=("latency",), first_warm_up_s=0.0, max_warm_up_s=0.0), events.append
+    )
+    cases = [Case(backend=name, problem=replace(PROBLEM, kv_heads=4)) for name in names]
+    measurer.warm_up(cases)
+    assert not [event for event in events if event["event"] == "ended"]
+    for _ in range(3):
+        measurer.sample(cases, {case.id: 2 for case in cases})
+    measurer.confirm(cases)
+    ended = {event["case"]: event["status"] for event in events if event["event"] == "ended"}
+    assert ended == {cases[place].id: "incorrect" for place in wrong}
 
 
 LAYER, BACKWARD = {"scope": "layer"}, {"passes": "backward"}
