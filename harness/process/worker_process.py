@@ -323,6 +323,9 @@ def pid_fd(pid: int) -> int:
 def child_environment(*, ours: bool = True) -> dict[str, str]:
     """The user's environment with a quiet profiler; for our own interpreter our package first.
 
+    With one heap for all threads: after an allocation that failed, glibc gives a thread another one
+    (arena_get_retry), where every block of more than 64 MiB is mapped anew, page by page.
+
     Another interpreter must not get that path: if we are installed it is our site-packages, with
     our torch in it. An empty entry of PYTHONPATH would mean the current folder; it is left out.
     """
@@ -330,7 +333,8 @@ def child_environment(*, ours: bool = True) -> dict[str, str]:
     paths = [*([str(PACKAGE_PARENT)] if ours else []), *filter(None, users)]
     path = {"PYTHONPATH": os.pathsep.join(paths)} if paths else {}
     others = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return {**others, **path, "KINETO_LOG_LEVEL": "5", "PYTHONUNBUFFERED": "1"}
+    ours = {"KINETO_LOG_LEVEL": "5", "PYTHONUNBUFFERED": "1"}
+    return {"MALLOC_ARENA_MAX": "1", **others, **path, **ours}
 
 
 def signal_name(number: int) -> str:

@@ -147,7 +147,6 @@ class Measurer:
                     fingerprint = known
                 elif is_exact and values.follows_columns and _is_warm(readings):
                     fingerprint.expected[True] = fingerprint.take(output)
-                    fingerprint.hold(output)
                     values.only_flipped = True
                 else:
                     complaint = self._two_results(run, output, values, fingerprint, readings)
