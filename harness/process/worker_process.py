@@ -333,8 +333,8 @@ def child_environment(*, ours: bool = True) -> dict[str, str]:
     paths = [*([str(PACKAGE_PARENT)] if ours else []), *filter(None, users)]
     path = {"PYTHONPATH": os.pathsep.join(paths)} if paths else {}
     others = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    ours = {"KINETO_LOG_LEVEL": "5", "PYTHONUNBUFFERED": "1"}
-    return {"MALLOC_ARENA_MAX": "1", **others, **path, **ours}
+    fixed = {"KINETO_LOG_LEVEL": "5", "PYTHONUNBUFFERED": "1"}
+    return {"MALLOC_ARENA_MAX": "1", **others, **path, **fixed}
 
 
 def signal_name(number: int) -> str:

@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from attnbench.harness.measure.warm_heap import WarmHeap
-from attnbench.harness.process.worker_process import child_environment
 from tests.conftest import ROOT
 from tests.search_path import searched
 
@@ -31,26 +30,6 @@ heap.give_back()
 release(torch.device("cpu"))
 print(json.dumps({"default": default, "kept": kept, "given_back": faults()}))
 """
-AFTER_A_FAILURE = """
-import json, resource
-import torch
-from attnbench.harness.measure.warm_heap import WarmHeap
-
-def faults():
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    torch.full((80 << 18,), 1.0)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-limits = resource.getrlimit(resource.RLIMIT_AS)
-mapped = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (mapped + (512 << 20), limits[1]))
-try:
-    torch.empty(1 << 30)
-except RuntimeError:
-    resource.setrlimit(resource.RLIMIT_AS, limits)
-    WarmHeap().keep()
-    print(json.dumps([faults() for _ in range(60)]))
-"""
 # of 64 MiB, even where the kernel hands out pages of 2 MiB; with pages of 4 KiB they are 16 384
 FEWEST_FAULTS = 30
 
@@ -73,21 +52,6 @@ def test_a_repeated_allocation_costs_page_faults_only_where_the_heap_is_not_kept
     # took up to 10 calls.
     assert max(found["kept"][-20:]) < FEWEST_FAULTS / 3
     assert found["given_back"] >= FEWEST_FAULTS
-
-
-@pytest.mark.long
-def test_a_failed_allocation_leaves_a_worker_with_a_heap_that_is_kept():
-    """Without the environment of workers every call had all page faults."""
-    if not WarmHeap().works:
-        pytest.skip("this C library has no mallopt")
-    done = subprocess.run(
-        [sys.executable, "-c", AFTER_A_FAILURE],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=child_environment() | {"PYTHONPATH": searched(ROOT / ".package")},
-    )
-    assert max(json.loads(done.stdout)[-20:]) < FEWEST_FAULTS / 3
 
 
 def test_a_c_library_without_mallopt_is_left_alone(monkeypatch):
