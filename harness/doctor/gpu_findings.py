@@ -201,11 +201,8 @@ def compute_mode(facts: GpuFacts) -> Said:
         return Said(mode, "bad", "no program may use this GPU: nvidia-smi -c 0, as root")
     if not mode.startswith("exclusive"):
         return Said(mode)
-    advice = (
-        "a run has several processes, and only one may use the GPU: --set plan.processes=1, or"
-        " nvidia-smi -c 0"
-    )
-    return Said(mode, "note", advice)
+    advice = "a worker and its judge are two processes, and only one may use it: nvidia-smi -c 0"
+    return Said(mode, "bad", advice)
 
 
 def mig(facts: GpuFacts) -> Said:
