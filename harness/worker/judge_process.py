@@ -90,7 +90,7 @@ def _serve(line: socket.socket, verdict_fd: int, worker: int, device: str) -> No
 
     fix_threads()
     threads, judge = torch.get_num_threads(), Judge(say)
-    _warm_up(pick_device(device)[0])
+    warm_up(pick_device(device)[0])
     with suppress(Ended):
         while True:
             request, data = receive(line)
@@ -113,7 +113,7 @@ def _is_large(request: Mapping[str, Any]) -> bool:
     return p.batch * p.heads * p.seq_len * p.kv_seq_len >= MANY_SCORES
 
 
-def _warm_up(device: torch.device) -> None:
+def warm_up(device: torch.device) -> None:
     """Load what a check needs, so that the first one takes as long as the others."""
     request = {"problem": fields_of(TINY), "order": "heads", "device": str(device), "seed": 0}
     Judge(lambda verdict: None).answer({"op": "exact", "check": "first", **request}, bytearray())
