@@ -75,4 +75,4 @@ def test_the_scenario_holds_the_problems_and_its_selection_the_pairs():
         (name, problem) for problem, names in found.items() for name in names
     }
     assert scenario.limits.memory_gib == 4
-    assert scenario.plan.processes == 1
+    assert scenario.plan.like == "quick"

@@ -60,8 +60,11 @@ def shards(apart: Measured, attnbench: Run, tmp_path: Path) -> Measured:
 
 
 def alike(row: dict[str, Any]) -> dict[str, Any]:
-    """A row without its times, and without memory that the kernel counts in pages."""
-    unequal = (*TIMED, "resident_peak_bytes", "outside_bytes")
+    """A row without its times, without memory that the kernel counts in pages, and without what
+    the judge found on rows that it drew in secret.
+    """
+    judged = ("judged", "error_l2_ratio", "error_ratio", "error_limit_ratio", "output_cosine")
+    unequal = (*TIMED, *judged, "resident_peak_bytes", "outside_bytes", "missing")
     return {name: value for name, value in row.items() if name not in unequal}
 
 

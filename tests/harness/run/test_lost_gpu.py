@@ -50,7 +50,9 @@ class LosesItsGpu:
             ended = {"status": "error", "reason": LOST, "phase": "gate", "log_tail": "trace"}
             answers.append({"event": "ended", "case": name, **ended, "poisoned": True})
 
-        return SimpleNamespace(pid=0, send=send, receive=lambda timeout_s: answers.pop(0))
+        return SimpleNamespace(
+            pid=0, send=send, receive=lambda timeout_s: answers.pop(0), verdicts=list
+        )
 
     def dismiss(self, number: int, python: str | None = None) -> None:
         self.dismissed += 1

@@ -80,7 +80,7 @@ def test_a_signal_ends_the_run_in_order_and_resume_finishes_it(tmp_path, attnben
 
 def test_full_disk_stops_the_run_and_saves_the_row_on_stderr(tmp_path, attnbench):
     wrapper = (
-        "import resource, sys, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (7000, 7000));"
+        "import resource, sys, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000));"
         " sys.argv = ['attnbench', *sys.argv[1:]]; runpy.run_module('attnbench',"
         " run_name='__main__')"
     )
