@@ -8,6 +8,7 @@ import pytest
 from attnbench.harness.cases.case import Case, Group
 from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.rows.record import Status
+from attnbench.harness.run import group as group_module
 from attnbench.harness.run.schedule import MAX_CASES, Schedule, schedule_parts
 from attnbench.harness.scenario import Plan
 from attnbench.impls.problem import Problem
@@ -235,6 +236,18 @@ def test_the_errors_of_a_row_are_the_judges(measured, monkeypatch):
     expected = {(0, "first"), (0, "wide"), (0, "process"), (1, "process"), (confirmed_in, "after")}
     assert set(checks) == expected
     assert len(checks) == len(expected)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 5])
+def test_a_case_with_long_calls_is_confirmed_too_though_it_is_not_in_every_process(
+    measured, monkeypatch, processes
+):
+    monkeypatch.setattr(group_module.secrets, "randbelow", lambda below: below - 1)
+    long = Plan(processes=processes, min_blocks=1, max_blocks=1, budget_s=0.01)
+    notes, (record,) = measured([[case(8)]], plan=long)
+    assert record.status is Status.OK
+    assert sum(op == "sample" for _, op, _ in notes) == min(3, processes)
+    assert [op for _, op, _ in notes].count("confirm") == 1
 
 
 def test_who_is_convicted_by_times_is_measured_again_alone(measured):
