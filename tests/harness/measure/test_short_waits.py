@@ -34,6 +34,14 @@ def spun_ms():
     return median(found)
 
 
+def spinning_ms():
+    """The same once threads spin; those of an earlier team may end late."""
+    deadline = time.monotonic() + 2
+    while (found := spun_ms()) < 0.1 and time.monotonic() < deadline:
+        pass
+    return found
+
+
 def threads():
     return len(list(Path("/proc/self/task").iterdir()))
 
@@ -44,7 +52,7 @@ def test_waits_are_short_while_in_force_and_as_before_after_it():
     waits = ShortWaits()
     if not waits.libraries:
         pytest.skip("torch's OpenMP is not libgomp here")
-    usual_ms, usual_threads = spun_ms(), threads()
+    usual_ms, usual_threads = spinning_ms(), threads()
     waits.begin()
     short_ms = spun_ms()
     assert waits.in_force
@@ -53,7 +61,7 @@ def test_waits_are_short_while_in_force_and_as_before_after_it():
     while threads() > usual_threads and time.monotonic() < deadline:
         time.sleep(0.005)
     assert threads() == usual_threads
-    assert 4 * short_ms < min(usual_ms, spun_ms())
+    assert 4 * short_ms < min(usual_ms, spinning_ms())
 
 
 def test_more_threads_than_cores_are_left_alone(monkeypatch):
