@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..harness.rows.plans import PLANS, sampling_s
+from ..harness.rows.plans import PLANS, START_AHEAD_S, sampling_s
 from ..harness.stats.contrasts import FEWEST_VARIANCES, MOST_PRIOR_DEGREES, Contrast, Spread
 from ..harness.stats.intervals import CONFIDENCE, t_quantile
 from .data.row_groups import Row
@@ -24,7 +24,6 @@ DRAWS = 400  # simulated runs: the share is then off by 2 percent points
 SMALL = 0.01  # a spread with which nothing overflows; bounds grow in proportion to it
 MOST_DEGREES = 30  # of a spread; with more it is known
 MOST_PERCENT = 300  # of the differences that are tried
-START_S = 3.0  # of a worker
 OF_SAMPLING = ("processes", "min_blocks", "max_blocks", "budget_s")
 
 
@@ -146,7 +145,7 @@ def _too_small(some: Sequence[Seen], *, several: bool, claims: int) -> str:
     it = "this" if len(some) == 1 else "these"
     return (
         f"No plan likely decides {it}: as much as processes differed here, --plan {plan} tells"
-        f" {number_text(least) or 'no ratio'} from 1. Measure on an idle machine."
+        f" {number_text(least) or 'no ratio'} from 1."
     )
 
 
@@ -162,7 +161,7 @@ def run_s(rows: Sequence[Row], plan: Mapping[str, Any], other: Mapping[str, Any]
     if not spent_s or not all(name in plan for name in OF_SAMPLING):
         return None
     own_s, other_s = (
-        START_S * one["processes"]
+        START_AHEAD_S * one["processes"]
         + sum(
             sampling_s(
                 row["latency_ms"] / 1e3, row["device"], **{name: one[name] for name in OF_SAMPLING}

@@ -26,6 +26,7 @@ PLANS: dict[str, dict[str, int | float]] = {
 
 # Two units have a useless interval (t = 12.7), so even a spent budget waits for the third.
 FEWEST_UNITS = 3
+START_AHEAD_S = 1.0  # of a process that starts while the first checks its cases
 BLOCK_MS = {"cpu": 10.0, "cuda": 20.0}
 """A block calls a case for about this long, so that one slow reading is not a whole block."""
 

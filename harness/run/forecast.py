@@ -8,6 +8,7 @@ from .. import studies
 from ..cases.case import Case, PlannedStudy, Wall
 from ..cases.costs import input_bytes
 from ..cases.expected_time import SLOWER, Expected, Forecast
+from ..rows.plans import START_AHEAD_S
 from ..rows.record import Planned
 from ..scenario.estimate import CASE_S, Foreseen, Pace, case_s
 from .wall_search import FIRST, GROWTH
@@ -16,7 +17,6 @@ from .worker_pool import RunConfig
 REFUSED = Expected(about_s=0.01, most_s=1.0)
 STUDY_S = 0.5
 START_S = 3.0  # of a worker
-START_AHEAD_S = 1.0  # of one that starts while the first checks its cases
 NEAR_WALL, MOST_TRIALS = 5, 14  # trials near the longest N that fits
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from attnbench.harness.cases.case import Case, Wall, case_of, study_of
 from attnbench.harness.cases.expected_time import Forecast
-from attnbench.harness.run.forecast import START_AHEAD_S, forecast
+from attnbench.harness.rows.plans import START_AHEAD_S
+from attnbench.harness.run.forecast import forecast
 from attnbench.harness.run.worker_pool import RunConfig
 from attnbench.harness.scenario import Plan
 from attnbench.harness.scenario.estimate import Foreseen, Pace
