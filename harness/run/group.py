@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 PROC = Path("/proc")
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
-JUDGED = {"check": "first", "warm_up": "process", "confirm": "after"}
-"""Requests after which a case is ok only with the verdict of this check."""
 COMPILE_TIMES = 5  # and compiling: the first kernel on a machine takes half a minute of two cores
 
 
@@ -232,8 +230,8 @@ class GroupRun:
         try:
             worker = self.context.pool.worker(process, python)
             cases = [self.states[name].case.fields() for name in names]
-            for name in names if op in JUDGED else ():
-                self.states[name].verdicts.needed[process, JUDGED[op]] += 1
+            for name in names:
+                self.states[name].verdicts.need(process, op)
             ours = [PROC / str(one) for one in (threading.get_native_id(), worker.pid)]
             waited = waited_s(ours) or 0.0
             worker.send({"op": op, "cases": cases, **more})

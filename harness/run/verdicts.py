@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+JUDGED = {"check": "first", "warm_up": "process", "confirm": "after"}
+"""Requests after which a case is ok only with the verdict of this check."""
 ERRORS = ("error_l2_ratio", "output_cosine", "error_ratio", "error_limit_ratio")
 
 
@@ -14,6 +16,11 @@ class Verdicts:
 
     told: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
     needed: Counter[tuple[int, str]] = field(default_factory=Counter)
+
+    def need(self, process: int, request: str) -> None:
+        """Note that a process was asked to do this."""
+        if request in JUDGED:
+            self.needed[process, JUDGED[request]] += 1
 
     @property
     def complaint(self) -> str:
