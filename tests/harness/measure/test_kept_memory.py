@@ -17,7 +17,8 @@ from attnbench.impls.problem import Problem
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 MIB = 1 << 20
-NOISE = MIB  # of pages: what is touched and freed again stays resident, 0.6 MiB were seen
+# Of pages: what is touched and freed again stays resident. 1.7 MiB were seen after other tests.
+NOISE = 8 * MIB
 PROBLEM = Problem(batch=1, seq_len=512, d_model=32, heads=2)
 counts_malloc = pytest.mark.skipif(
     WarmHeap().used_bytes() is None, reason="this C library has no mallinfo2"
@@ -33,28 +34,28 @@ def kept_by(prepare, problem=PROBLEM, *, compiles=False):
 
 
 def test_torch_memory_that_prepare_keeps_is_workspace():
-    found = kept_by(lambda: torch.ones(8 * MIB, dtype=torch.uint8))
-    assert found.workspace_bytes == 8 * MIB
+    found = kept_by(lambda: torch.ones(64 * MIB, dtype=torch.uint8))
+    assert found.workspace_bytes == 64 * MIB
     assert found.outside_bytes <= NOISE
 
 
 @counts_malloc
 def test_memory_that_torch_does_not_count_is_outside_also_if_it_is_never_touched():
     numpy = pytest.importorskip("numpy")
-    found = kept_by(lambda: numpy.empty(32 * MIB, numpy.uint8))
+    found = kept_by(lambda: numpy.empty(64 * MIB, numpy.uint8))
     assert found.workspace_bytes == 0
-    assert found.outside_bytes == pytest.approx(32 * MIB, abs=NOISE)
+    assert found.outside_bytes == pytest.approx(64 * MIB, abs=NOISE)
 
 
 def test_a_tensor_that_moved_to_shared_memory_is_counted_once():
     def prepare():
-        moved = torch.ones(16 * MIB, dtype=torch.uint8).share_memory_()
+        moved = torch.ones(64 * MIB, dtype=torch.uint8).share_memory_()
         release(CPU)  # earlier tests may have let glibc keep what is freed
         return moved
 
     found = kept_by(prepare)
     kept_bytes = found.workspace_bytes + found.outside_bytes
-    assert kept_bytes == pytest.approx(16 * MIB, abs=NOISE)
+    assert kept_bytes == pytest.approx(64 * MIB, abs=NOISE)
 
 
 @counts_malloc
@@ -62,9 +63,9 @@ def test_what_an_earlier_call_keeps_counts_too():
     memory = kept_memory(PROBLEM, CPU, compiles=False)
     cache = []
     memory.of(lambda: None)
-    cache.append(torch.ones(16 * MIB, dtype=torch.uint8))
+    cache.append(torch.ones(64 * MIB, dtype=torch.uint8))
     found = memory.read()
-    assert found.workspace_bytes + found.outside_bytes == pytest.approx(16 * MIB, abs=NOISE)
+    assert found.workspace_bytes + found.outside_bytes == pytest.approx(64 * MIB, abs=NOISE)
 
 
 def test_a_mask_that_counts_as_an_input_is_not_counted_again():

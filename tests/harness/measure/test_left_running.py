@@ -22,6 +22,7 @@ HONEST, CHEAT, LATER, POOL, SPINS = (
 def _soon(monkeypatch):
     monkeypatch.setattr(left_running, "THREAD_REST_S", 0.2)
     monkeypatch.setattr(left_running, "PROCESS_REST_S", 0.2)
+    monkeypatch.setattr(left_running, "WORKING_SHARE", 0.03)  # other tests share the cores
 
 
 @pytest.fixture
@@ -73,7 +74,9 @@ def test_a_thread_that_comes_to_rest_in_time_is_waited_for(thread):
 
 def test_a_process_that_works_on_is_told():
     left = LeftRunning()
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+    spins = [sys.executable, "-uc", "print()\nwhile True: pass"]
+    with subprocess.Popen(spins, stdout=subprocess.PIPE) as process:
+        process.stdout.read(1)
         left.note(CHEAT)
         found = left.working(CHEAT)
         process.kill()
