@@ -325,7 +325,7 @@ def _measured(
     from ...reports.advise.answer import advise as answer
     from ..process.device_lock import device_lock
     from ..run.start import RunOptions
-    from ..terminal.progress import progress, say
+    from ..terminal.progress import kept, progress, say
     from . import measure as advise_measure
 
     device = here.facts.get("device_uuid") or here.kind
@@ -341,6 +341,9 @@ def _measured(
         finally:
             listener.end()
         if result.signal is not None:
+            if not quiet:
+                how = "Go on: the same command; without --measure it answers from what is kept."
+                say(f"{kept(result.statuses)} {how}", stderr=True)
             raise typer.Exit(result.exit_code)
 
     with device_lock(device, wait=wait, check=lambda: None):

@@ -115,9 +115,9 @@ class LiveProgress(Listener):
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         if walls:
-            self.bar.console.print(f"predicted in {1000 * spent_s:.0f} ms, before the first trial:")
+            self.bar.console.print("by formula, before the first trial:")
         for name, fields in walls:
-            line = f"  {escape(name)}  [bold]{escape(prediction_text(fields))}[/]"
+            line = f"  {escape(self.name_of(name))}  [bold]{escape(prediction_text(fields))}[/]"
             self.bar.console.print(line)
 
     def running(self, what: str, phase: str) -> None:
@@ -130,7 +130,7 @@ class LiveProgress(Listener):
             self.time_left.finished(record)
         if self.task is not None:
             self.bar.update(self.task, completed=self.done, left=self._left())
-        line = self.line(record)
+        line = None if record.status is Status.INTERRUPTED else self.line(record)
         if line is not None:
             self._print_line(f"{self.done:>{len(str(self.total))}}/{self.total}", line)
 
@@ -189,11 +189,16 @@ class LiveProgress(Listener):
 
 
 def prediction_text(fields: Mapping[str, Any]) -> str:
-    """`N = 4,093`, or why there is no number, or what stands in for a missing formula."""
+    """`4 093`, or why there is no number, or what stands in for a missing formula."""
     seq_len, reason = fields["predicted_seq_len"], fields["predicted_reason"]
     if seq_len is None:
         return f"no prediction: {reason}"
-    return f"N >= {seq_len:,}: {reason}" if reason else f"N = {seq_len:,}"
+    return f"at least {spaced(seq_len)}: {reason}" if reason else spaced(seq_len)
+
+
+def spaced(count: int) -> str:
+    """4093 as 4 093, with a thin space."""
+    return f"{count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 class JsonProgress(Listener):
@@ -267,13 +272,12 @@ def line_of(record: Record, name: str = "") -> str:
         low, high, predicted = (
             record[name] for name in ("seq_len_low", "seq_len_high", "predicted_seq_len")
         )
-        verb = "tried" if record["limited_by"] == "time" else "fits"
-        failed = "" if high is None else f", fails from {high:,}"
-        expected = "" if predicted is None else f", predicted {predicted:,}"
-        limit = f"limited by {record['limited_by']}"
-        return f"{name}  [green]{verb} up to N = {low:,}[/]{failed}{expected}; {limit}"
+        failed = "" if high is None else f", {spaced(high)} fails"
+        expected = "" if predicted is None else f"; by formula {spaced(predicted)}"
+        return f"{name}  [green]{spaced(low)} fits[/]{failed}{expected}"
     if record.kind == "study":
-        return f"{name}  [green]{len(record['findings'])} findings[/]"
+        count = len(record["findings"])
+        return f"{name}  [green]{count} {'finding' if count == 1 else 'findings'}[/]"
     parts = [name]
     if record["block_ms"]:
         half, interval = record["half_width_ratio"], latency_interval(record["block_ms"])
@@ -314,6 +318,12 @@ def _width(half_ratio: float | None, interval: "Interval") -> str:
 def counts(statuses: Counter[str]) -> str:
     """'21 ok, 2 oom'."""
     return ", ".join(f"{statuses[status]} {status}" for status in Status if statuses[status])
+
+
+def kept(statuses: Counter[str]) -> str:
+    """Of a run that was stopped: 'Stopped: 21 of 42 are kept.'"""
+    total = statuses.total()
+    return f"Stopped: {total - statuses[Status.INTERRUPTED]} of {total} are kept."
 
 
 def echo(part: RenderableType, *, stderr: bool = False) -> None:
