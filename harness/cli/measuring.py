@@ -15,6 +15,7 @@ import typer
 
 from ..files.errors import BadInput, Refusal, shown
 from ..rows.record import FAILURES
+from .idle import wait_until_idle
 from .options import (
     DEFAULT_ROOT,
     OUTPUT,
@@ -29,6 +30,7 @@ from .options import (
     Texts,
     Threads,
     Wait,
+    WaitIdle,
     own_option,
     switch,
 )
@@ -86,6 +88,7 @@ class Session:
         "--dry-run -n", "Show every case with its predicted bytes; measure nothing.", OUTPUT
     )
     wait: Wait = False
+    wait_idle: WaitIdle = None
     seed: Seed = 0
     quiet: Quiet = False
     as_json: AsJson = False
@@ -191,6 +194,7 @@ def measure(
     from ..terminal.live_bar import busy
     from ..terminal.progress import counts, kept, say, started
 
+    wait_until_idle(session.wait_idle, quiet=session.quiet or session.as_json)
     with started(options.listener):
         result = job(options)
     if session.as_json:
@@ -234,6 +238,7 @@ def measure_suite(
     from ..terminal.progress import counts, echo, say, started
 
     talks = not (session.as_json or session.quiet)
+    wait_until_idle(session.wait_idle, quiet=not talks)
     codes = []
     try:
         for number in suite.pending():

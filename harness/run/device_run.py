@@ -62,6 +62,7 @@ class DeviceRun:
         wake_fd: int | None,
         attempts: Mapping[str, int],
         running: Callable[[str, str], None],
+        steps: Callable[[str, int], None] = lambda *_: None,
     ) -> None:
         """`workers`: the first one of each environment. `folder`: for logs and telemetry."""
         self.pool = WorkerPool(config, folder / LOGS, wake_fd)
@@ -73,6 +74,7 @@ class DeviceRun:
             pool=self.pool,
             attempts=attempts,
             running=running,
+            steps=steps,
             timeline=self._timeline,
         )
         self._schedule = Schedule(context)

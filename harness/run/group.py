@@ -92,6 +92,8 @@ class GroupRun:
             cases = [state.case for state in self.states.values()]
             pairs = reported_pairs(cases, self.config.baseline, self.config.contrast)
             self.sampler = Sampler(self.config.plan, self.states, pairs)
+        for name in self.states:
+            self.context.steps(name, 1)
 
     def needs_blocks(self, process: int) -> bool:
         return bool(self.sampler.wanting(process))
@@ -266,6 +268,7 @@ class GroupRun:
                         if sampling is None:
                             raise bad_reply(event)
                         sampling.add(process, event["quantities"], event["spent_s"])
+                        self.context.steps(event["case"], 1 + self.sampler.done(event["case"]))
                         silent.discard(event["case"])
                         apart_s = now - begun - max(0.0, waited - waiting)
                         state.clocks.append(self._clocks(apart_s, event))

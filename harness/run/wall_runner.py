@@ -119,6 +119,7 @@ class WallRunner:
                 if not one.may_reuse_worker(seq_len):
                     pool.dismiss(0)
                 one.search.add(self._try(one, seq_len))
+                self.context.steps(wall.id, len(one.search.trials))
             pool.dismiss(0)
         except WorkerFailure as failure:  # not in a trial: no worker could be started
             one.log_tail = pool.dismiss(0, wall.python) or failure.log_tail
