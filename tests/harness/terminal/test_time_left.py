@@ -52,8 +52,8 @@ def measured(slower: float, *, stop: int | None = None) -> tuple[float, float]:
     about_s = {name: slower * one.about_s for name, one in found.expected.items()}
     clock.now += found.start_s
     for step in range(1, (stop or most) + 1):
-        for name in steps:
-            share = CHECKED_SHARE if step == 1 else (1 - CHECKED_SHARE) / (steps[name] - 1)
+        for name, of in steps.items():
+            share = CHECKED_SHARE if step == 1 else (1 - CHECKED_SHARE) / (of - 1)
             clock.now += share * about_s[name]
             left.steps(name, step)
     whole_s = found.start_s + sum(about_s.values())
