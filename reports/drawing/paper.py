@@ -30,7 +30,11 @@ from .picture import places_in
 CSS = Path(__file__).parents[1] / "pages" / "pictures.css"
 POINTS = 0.75  # of a unit of the drawings, a pixel of the page
 ACROSS, GAP, TITLE_PX, LINE_PX = 3, 22.0, 15.0, 20.0
-FONT: dict[Any, Any] = {"font.family": "sans-serif", "svg.fonttype": "none", "text.parse_math": False}
+FONT: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+}
 MOVES = re.compile(r"([MLHVlz])([^MLHVlz]*)")
 Style = dict[str, str]
 
