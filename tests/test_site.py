@@ -77,7 +77,7 @@ def test_links_lead_to_pages_and_places(site: Path) -> None:
     dead, alive = [], 0
     for path, text in texts.items():
         for link in re.findall(
-            r'(?:href|src)="?([^"\s>]+)', re.sub(r"<script.*?</script>", "", text)
+            r'(?:href|src)="?([^"\s>]+)', re.sub(r"(?s)<script.*?</script>", "", text)
         ):
             file, _, place = unquote(html.unescape(link)).partition("#")
             if re.match(r"\w+:", file) or (file in ("", ".") and place in ("", "__skip")):
