@@ -15,6 +15,7 @@ from ..ratio import Ratio, time_ratio
 from . import Subject, _race
 
 TITLE = "Your backends"
+SECTION = "asked"
 ORDER = 1
 NEEDS = ("status", "reason")
 MOST_ROWS = 8

@@ -15,6 +15,7 @@ from ._memory_over_n import OUT_OF_MEMORY, families, memory_curves, need_bytes, 
 from ._over import n_text
 
 TITLE = "Memory wall"
+SECTION = "memory"
 ORDER = 10
 NEEDS = ("peak_bytes", "predicted_peak_bytes", "input_bytes")
 MOST_CHARTS = 6
