@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from .idle import wait_until_idle
 from .measuring import run_options
-from .options import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait, switch
+from .options import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait, WaitIdle, switch
 
 if TYPE_CHECKING:
     from ...reports.elements import Block
@@ -58,6 +59,7 @@ def selfcheck(
     device: PickedDevice = Device.AUTO,
     out: Root = DEFAULT_ROOT,
     wait: Wait = False,
+    wait_idle: WaitIdle = None,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: bool = switch("--json", "The result as JSON on stdout."),
@@ -73,6 +75,7 @@ def selfcheck(
     from ..terminal.progress import progress, started
 
     quiet = quiet or as_json
+    wait_until_idle(wait_idle, quiet=quiet)
     if court:
         from ..selfcheck.court import court as tried
         from .machine_text import CourtProgress, of_court

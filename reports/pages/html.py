@@ -14,8 +14,7 @@ from markupsafe import Markup, escape
 from ...harness.files.printable import visible
 from ...harness.files.safe_files import write_whole
 from ..data.row_groups import case_key
-from ..drawing import plots
-from ..drawing.canvas import COLOURS
+from ..drawing.palette import places_of, tone
 from ..drawing.picture import drawn
 from ..elements import ASIDE, Card, DotPlot, Drawable, Figure, Maps, Table, Text, WallChart
 from ..formatting import capital
@@ -72,7 +71,6 @@ def render(report: Report, stem: str = "") -> str:
         later=Markup(LATER),  # noqa: S704 - ours
         css=Markup(css),  # noqa: S704 - our own file
         js=Markup(js),  # noqa: S704 - our own file
-        swatches=Markup(plots.swatches(report.backends)),  # noqa: S704 - contains no foreign text
     )  # fmt: skip
     # No name can contain DATA: it would be escaped. The data comes last, when its room is known.
     before, place, after = text.rpartition(DATA)
@@ -154,9 +152,9 @@ def coloured(text: str, backends: Sequence[str]) -> Markup:
     """The text as HTML, with names of backends in their colours."""
     if not backends:
         return escape(visible(text))
-    parts, end = [], 0
+    parts, end, places = [], 0, places_of(backends)
     for found in pattern_of(backends).finditer(text):
-        colour = backends.index(found.group()) % len(COLOURS)
+        colour = tone(found.group(), places)
         name = escape(visible(found.group()))
         parts += [escape(visible(text[end : found.start()]))]
         parts += [Markup('<b class="c-{}">{}</b>').format(colour, name)]
@@ -214,17 +212,14 @@ def _card(card: Card, section: Section, report: Report, cases: Mapping[str, int]
         }
     if picture is None:
         return found
-    drawing = _drawn(picture, report.backends, name, cases)
-    return found | {"tables": tables, "numbers": picture.table, **drawing}
+    svg = _drawn(picture, report.backends, name, cases)
+    return found | {"tables": tables, "numbers": picture.table, "svg": svg}
 
 
 def _drawn(
     picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[str, int]
-) -> dict[str, Any]:
-    """A picture, with its legend."""
-    svg = Markup(drawn(picture, backends, name, cases))  # noqa: S704 - all text in it is escaped
-    legend = plots.legend(picture, backends) if isinstance(picture, Figure) else []
-    return {"svg": svg, "legend": legend}
+) -> Markup:
+    return Markup(drawn(picture, backends, name, cases))  # noqa: S704 - all text in it is escaped
 
 
 def transposed(table: Table) -> Table:
@@ -260,6 +255,6 @@ def _part(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, Any
                 isinstance(block, Figure) and len(block.panels) > 1
             )
             found["size"] = "wide" if wide else ""
-            found |= _drawn(block, report.backends, f"{part.name}-{number}", cases)
+            found["svg"] = _drawn(block, report.backends, f"{part.name}-{number}", cases)
         parts[-1]["blocks"].append(found)
     return {"name": part.name, "title": part.title, "parts": parts}

@@ -51,13 +51,12 @@ def test_without_scripts_everything_is_there(opened: Open) -> None:
     plain, lively = opened(java_script_enabled=False), opened()
     lively.evaluate(OPEN_DETAILS)
     assert lively.locator("noscript").count() == 0
-    lists = ("#trust-list li", ".legend li")
-    for selector in (".picture svg", "table tbody tr", *lists, ".points circle"):
+    for selector in (".picture svg", "table tbody tr", "#trust-list li", ".at"):
         assert plain.locator(selector).count() == lively.locator(selector).count() > 0
     assert plain.locator(".tools").is_hidden()
     assert plain.locator("button").filter(visible=True).count() == 0
-    assert plain.locator(".points circle title").first.text_content() == lively.locator(
-        ".points circle"
+    assert plain.locator(".at title").first.text_content() == lively.locator(
+        ".at"
     ).first.get_attribute("aria-label")
     details = plain.locator("#rows details")
     plain.locator("#rows > summary").click()
@@ -65,7 +64,7 @@ def test_without_scripts_everything_is_there(opened: Open) -> None:
     assert details.locator("td").first.is_visible()
     assert details.locator("td").first.inner_text().startswith("attnbench run --backends naive")
     plain.locator("#card-fastest table a").first.click()
-    assert plain.url.endswith("#row-0")
+    assert plain.url.endswith("#row-2")
 
 
 def test_a_page_whose_scripts_its_server_blocks_has_everything_too(
