@@ -74,7 +74,7 @@ def test_all_values_at_an_n_show_on_hover_touch_and_focus_and_lead_to_their_case
     opened: Open,
 ) -> None:
     page = opened(has_touch=True)
-    strips = page.locator("#card-fastest .chart.wide >> nth=0 >> .at")
+    strips = page.locator("#card-fastest .chart.narrow >> nth=0 >> .at")
     first, last = strips.first, strips.last
     said = first.get_attribute("aria-label")
     assert said.startswith("sequence length N = 512\n")
