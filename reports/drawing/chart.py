@@ -41,6 +41,7 @@ LABEL_GAP, TICK_GAP, INSET = 12.0, 7.0, 8.0  # INSET: of the first and last x fr
 RADIUS = 3.6
 SAME_PX = 1.5  # lines nearer than that look like one
 MOST_STRIPS = 80
+MOST_MARKS = 32  # of a line; more would cover it
 COVERED = 3  # classes u-1 to u-3: the more lines cover a line, the wider it is
 WAY = {"formula": "fm", "trace": "tr"}
 
@@ -58,7 +59,7 @@ class Layout:
 LAYOUTS: Mapping[tuple[Width, int], Layout] = {
     ("wide", 1): Layout(632, 250, 150, 13),
     ("wide", 2): Layout(540, 230, 130, 13),
-    ("narrow", 0): Layout(326, 190, 96, 14),
+    ("narrow", 0): Layout(326, 190, 104, 14),
 }
 LOW_SHARE = 0.7  # of the height, of figures beside a low card
 
@@ -66,10 +67,10 @@ LOW_SHARE = 0.7  # of the height, of figures beside a low card
 def draw(figure: Figure, places: Places, width: Width, cases: Mapping[str, int]) -> list[str]:
     """SVG of each panel. `cases`: the number of each case on the page."""
     layout = LAYOUTS.get((width, len(figure.panels))) or LAYOUTS["narrow", 0]
-    plain = {one.backend for panel in figure.panels for one in panel.series}
-    names = name_room(plain, NAME_PX, layout.name)
-    endings = [one.ending for panel in figure.panels for one in panel.series]
-    label = max(names, name_room(endings, layout.text_px, layout.name, TEXT_EM)) + LABEL_GAP
+    every = [one for panel in figure.panels for one in panel.series]
+    names = name_room((one.backend for one in every), NAME_PX, layout.name)
+    endings = name_room((one.ending for one in every), layout.text_px, layout.name, TEXT_EM)
+    label = max(names, endings) + LABEL_GAP if _are_named(figure, places) else 2 * INSET
     frames = [_Frame.of(figure, panel, layout, label) for panel in figure.panels]
     left = max(one.tick_room for one in frames) if figure.same_y else 0.0
     return [
@@ -85,6 +86,12 @@ def draw(figure: Figure, places: Places, width: Width, cases: Mapping[str, int])
         ).svg(width)
         for panel, frame in zip(figure.panels, frames, strict=True)
     ]
+
+
+def _are_named(figure: Figure, places: Places) -> bool:
+    """Not if each panel has one line, which is no backend's: the axis or the title names it."""
+    names = [{one.backend for one in panel.series} for panel in figure.panels]
+    return any(len(some) > 1 or some & places.keys() for some in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +186,9 @@ class _Drawn:
         body = [self._grid(), self._line(), *map(self._band, self.panel.series)]
         body += [self._way(place, one) for place, one in enumerate(self.panel.series)]
         body += [self._marks(place, one) for place, one in enumerate(self.panel.series)]
-        body += [keys, self._labels(), self._strips()]
-        height = self.bottom + 40 + (20 if keys else 0)
+        labels = self._labels() if _are_named(self.figure, self.places) else ""
+        body += [keys, labels, self._strips()]
+        height = self._below + 4 + (20 if keys else 0)
         described = self.figure.description(self.panel)
         return svg(self.layout.width, height, f"chart {width}", described, "".join(body))
 
@@ -200,11 +208,18 @@ class _Drawn:
             parts.append(line(x, self.bottom, x, self.bottom + 4, "ax"))
             parts.append(text(x, self.bottom + 18, words, "tk", "middle"))
         parts.append(line(self.left, self.bottom, self.right, self.bottom, "ax"))
-        most = int(self.right / (self.layout.text_px * TEXT_EM))
-        label = self.panel.x_label
-        label = label if len(label) <= most else label.partition(" (")[0][:most]
-        parts.append(text(self.right, self.bottom + 36, label, "tk", "end"))
+        for place, words in enumerate(self._x_label):
+            parts.append(text(self.right, self.bottom + 36 + 16 * place, words, "tk", "end"))
         return "".join(parts)
+
+    @property
+    def _x_label(self) -> list[str]:
+        return wrapped(self.panel.x_label, self.right, self.layout.text_px, TEXT_EM)
+
+    @property
+    def _below(self) -> float:
+        """Where the last line of the label of x ends."""
+        return self.bottom + 20 + 16 * len(self._x_label)
 
     def _line(self) -> str:
         """A line across; of bytes it is a limit, and what is above does not fit."""
@@ -221,7 +236,7 @@ class _Drawn:
 
     def _keys(self) -> str:
         """What marks mean that are no backend's."""
-        y, x, parts = self.bottom + 52, 0.0, []
+        y, x, parts = self._below + 14, 0.0, []
         kinds = {one.kind for one in self.panel.series}
         keys = []
         if "failed" in kinds:
@@ -298,8 +313,8 @@ class _Drawn:
             return "".join(cross(x, y, number, hollow=False) for _, x, y in self._failed(one))
         if one.kind != "measured":
             return ""
-        parts = []
-        for at, x, y in self._points(one):
+        points, parts = self._points(one), []
+        for at, x, y in points if len(points) <= MOST_MARKS else ():
             busy = at < len(one.busy) and one.busy[at]
             classes = f"busy s-{number}" if busy else f"f-{number}"
             parts.append(mark(shape(one.backend, self.places), x, y, RADIUS, classes))
