@@ -16,7 +16,7 @@ from ...harness.files.safe_files import write_whole
 from ..data.row_groups import case_key
 from ..drawing.palette import places_of, tone
 from ..drawing.picture import drawn
-from ..elements import ASIDE, Card, DotPlot, Drawable, Figure, Maps, Table, Text, WallChart
+from ..elements import ASIDE, Card, DotPlot, Drawable, Table, Text
 from ..formatting import capital
 from ..subjects import PAGES, SECTIONS
 from ..subjects.rows import MOST_ROWS
@@ -31,7 +31,6 @@ LATER = 'document.write("<noscript>")'  # page.html says why
 MOST_BYTES = 1_450_000  # above it the samples are thinned; a page of 500 cases may have 1.5 MB
 SHORT = 32  # characters of a cell that stays on one line
 MOST_COLUMNS = 48  # with a rule of their own in the style sheet
-WIDEST_NAME_EM = 14  # of the first column of a table on a card
 
 
 def render(report: Report, stem: str = "") -> str:
@@ -131,7 +130,6 @@ def _environment(cases: Mapping[str, int], backends: Sequence[str]) -> Environme
     environment.filters["number"] = cases.get
     environment.filters["aligned"] = aligned
     environment.filters["coloured"] = lambda text: coloured(text, backends)
-    environment.filters["names_em"] = names_em
     environment.filters["aside"] = lambda cell: cell.partition(ASIDE)
     return environment
 
@@ -140,12 +138,6 @@ def aligned(table: Table) -> str:
     """The classes that align columns of numbers right: `r2 r5`."""
     places = sorted(place + 1 for place in table.numbers)
     return " ".join(f"r{place}" for place in places if place <= MOST_COLUMNS)
-
-
-def names_em(table: Table) -> float:
-    """A width for the first column: the others then share the rest evenly."""
-    longest = max((len(row[0]) for row in (*table.texts, table.columns) if row), default=0)
-    return min(0.7 * longest + 1.5, WIDEST_NAME_EM)
 
 
 def coloured(text: str, backends: Sequence[str]) -> Markup:
@@ -251,10 +243,6 @@ def _part(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, Any
             parts.append({"kind": kind, "blocks": []})
         found: dict[str, Any] = {"is": block}
         if not isinstance(block, Text | Table):
-            wide = isinstance(block, Maps | WallChart) or (
-                isinstance(block, Figure) and len(block.panels) > 1
-            )
-            found["size"] = "wide" if wide else ""
             found["svg"] = _drawn(block, report.backends, f"{part.name}-{number}", cases)
         parts[-1]["blocks"].append(found)
     return {"name": part.name, "title": part.title, "parts": parts}
