@@ -37,7 +37,7 @@ def newest_quickstart() -> Path:
 def digests(page: str) -> dict[str, str]:
     """Of what each picture shows, as the page has it before a browser draws it."""
     found = {
-        file: re.search(rf'<section[^>]*\bid="card-{name}".*?</section>', page, re.DOTALL)
+        file: re.search(rf'<(\w+)[^>]*\bid="card-{name}".*?</\1>', page, re.DOTALL)
         for name, file in CARDS.items()
     }
     return {
@@ -56,11 +56,13 @@ def with_answer(readme: str, run: Path) -> str:
 
 
 def pictures(page: str, folder: Path) -> Mapping[str, str]:
-    """Write each card of CARDS that the page has; the digests."""
+    """Write each card of CARDS; the digests."""
     program = which("chromium")
     if program is None:
         sys.exit("pictures: no chromium; install it with `apt install chromium`")
     drawn = digests(page)
+    if len(drawn) < len(CARDS):
+        sys.exit(f"pictures: the page lacks a card of {', '.join(CARDS)}")
     with TemporaryDirectory() as place, sync_playwright() as player:
         file = Path(place) / "page.html"
         file.write_text(page, encoding="utf-8")
@@ -68,8 +70,7 @@ def pictures(page: str, folder: Path) -> Mapping[str, str]:
         shown = browser.new_page(viewport=WINDOW, device_scale_factor=PIXELS_PER_POINT)
         shown.goto(file.as_uri())
         for name, picture in CARDS.items():
-            if picture in drawn:
-                shown.locator(f"section#card-{name}").screenshot(path=folder / picture)
+            shown.locator(f"#card-{name}").screenshot(path=folder / picture)
         browser.close()
     return drawn
 
