@@ -13,6 +13,7 @@ from .quantity import Cell, Unit, cell_text, is_number
 from .words import Word
 
 Scale = Literal["log", "linear"]
+CROSSES = ("did not run", "out of memory")  # what they say, and where the axis has bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +159,8 @@ class Series:
 
     A y of None breaks a line; a `failed` point without y is drawn at the upper edge. A `trace` is a
     thin line of many points without markers. Names that are not backends of the page are grey.
-    `cases`: the case of each point (row_groups.case_key), if points are cases.
+    `cases`: the case of each point (row_groups.case_key), if points are cases. `busy`: which points
+    other work disturbed; they are hollow. `ending`: what stands below the name at the line's end.
     """
 
     backend: str
@@ -168,6 +170,8 @@ class Series:
     low: tuple[float | None, ...] = ()
     high: tuple[float | None, ...] = ()
     cases: tuple[str, ...] = ()
+    busy: tuple[bool, ...] = ()
+    ending: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,8 +204,8 @@ class Figure:
 
     `caption` names device, scenario and problem. `about`: what screen readers should say beside
     axes and lines. `same_y`: all panels share the limits of y. `low`: two thirds as high on a page,
-    beside a low card. `names`: of its series, where they are not backends; they get colours and a
-    legend of this figure alone.
+    beside a low card. `names`: of its series, where they are not backends; they get colours of this
+    figure alone.
     """
 
     title: str
@@ -213,25 +217,21 @@ class Figure:
     low: bool = False
     names: tuple[str, ...] = ()
 
-    @property
-    def description(self) -> str:
-        """For screen readers."""
-        series = [one for panel in self.panels for one in panel.series]
+    def description(self, panel: Panel) -> str:
+        """Of a panel, for screen readers."""
         of_kind = {
-            kind: list_text(list(dict.fromkeys(one.backend for one in series if one.kind == kind)))
+            kind: list_text([one.backend for one in panel.series if one.kind == kind])
             for kind in ("measured", "trace", "formula", "failed")
         }
-        lines = ("" if not panel.line else panel.line[1] for panel in self.panels)
+        failed = f"Crosses, {CROSSES[panel.unit == 'bytes']}: {of_kind['failed']}"
         parts = [
-            plural(len(self.panels), "panel"),
-            *(capital(axes) for axes in dict.fromkeys(panel.axes for panel in self.panels)),
+            panel.title or self.title,
+            capital(panel.axes),
             *(f"Lines: {of_kind[kind]}" for kind in ("measured", "trace") if of_kind[kind]),
-            "Bars are 95 % intervals" if any(any(one.low) for one in series) else "",
-            f"Dotted lines: {of_kind['formula']}" if of_kind["formula"] else "",
-            f"A cross at the upper edge: a case of {of_kind['failed']} that failed"
-            if of_kind["failed"]
-            else "",
-            *(f"A horizontal line: {line}" for line in dict.fromkeys(filter(None, lines))),
+            "Bands are 95 % intervals" if any(any(one.low) for one in panel.series) else "",
+            f"Dashed lines, by formula: {of_kind['formula']}" if of_kind["formula"] else "",
+            failed if of_kind["failed"] else "",
+            f"A horizontal line: {panel.line[1]}" if panel.line and panel.line[1] else "",
             self.about,
             "The table has every number.",
         ]

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ USUAL_CONTEXT = 8192  # tokens, if the model takes so many
 MOST_TOKENS = 1 << 27
 MOST_SECONDS = 1e8
 GIB = 2**30
-MEASURED_ELSEWHERE = ("--measure", "--json", "--quiet", "-q", "--wait")
+MEASURED_ELSEWHERE = ("--measure", "--json", "--quiet", "-q", "--wait", "--wait-idle")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +105,7 @@ def advise(
     device: options.OwnWhere = None,
     threads: options.Threads = None,
     wait: options.Wait = False,
+    wait_idle: options.WaitIdle = None,
     timeout: options.Timeout = None,
     out: Root = DEFAULT_ROOT,
     page: Annotated[Path | None, option("--output -o FILE", "Also write a page.", OUTPUT)] = None,
@@ -117,6 +119,7 @@ def advise(
     """
     from ...reports.advise import document
     from ...reports.advise.answer import advise as answer
+    from ..cli.idle import wait_until_idle
     from ..machine.this_device import this_device
 
     here = this_device(device)
@@ -124,6 +127,7 @@ def advise(
     if measure:
         limits = {"memory_gib": asked.memory_gib, "timeout_s": timeout}
         given = {name: value for name, value in limits.items() if value is not None}
+        wait_until_idle(wait_idle, quiet=quiet or as_json)
         rows = _measured(inquiry, here, out, given, wait=wait, quiet=quiet)
     else:
         rows = _rows(inquiry, here, out)
@@ -179,7 +183,7 @@ def _inquiry(asked: Asked, here: "ThisDevice") -> "Inquiry":
     weights = model.weight_bytes
     return Inquiry(
         config=asked.config,
-        arguments=[one for one in sys.argv[2:] if one not in MEASURED_ELSEWHERE],
+        arguments=_of_the_question(sys.argv[2:]),
         model=model.name,
         model_type=model.model_type,
         device=here.kind,
@@ -198,6 +202,15 @@ def _inquiry(asked: Asked, here: "ThisDevice") -> "Inquiry":
         others=model.others(),
         shapes=ModelShapes(model=model, batch=asked.batch, dtype=dtype, device=here.kind),
     )
+
+
+def _of_the_question(arguments: Sequence[str]) -> list[str]:
+    """Without those that only say how it is measured or told."""
+    return [
+        one
+        for one, before in zip(arguments, ["", *arguments[:-1]], strict=True)
+        if one.partition("=")[0] not in MEASURED_ELSEWHERE and before != "--wait-idle"
+    ]
 
 
 def _contexts(text: str | None, model: "Model") -> list[int]:
@@ -324,7 +337,7 @@ def _measured(
     from ...reports.advise.answer import advise as answer
     from ..process.device_lock import device_lock
     from ..run.start import RunOptions
-    from ..terminal.progress import progress, say
+    from ..terminal.progress import kept, progress, say
     from . import measure as advise_measure
 
     device = here.facts.get("device_uuid") or here.kind
@@ -340,6 +353,9 @@ def _measured(
         finally:
             listener.end()
         if result.signal is not None:
+            if not quiet:
+                how = "Go on: the same command; without --measure it answers from what is kept."
+                say(f"{kept(result.statuses)} {how}", stderr=True)
             raise typer.Exit(result.exit_code)
 
     with device_lock(device, wait=wait, check=lambda: None):

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-SLOWER = 2.0  # "at most" holds if calls take no longer than so many times the prediction
+END_S = 3.0  # of ending workers and reading the results
 
 
 class Expected(NamedTuple):
-    """Seconds of one case, wall or study."""
+    """Of one case, wall or study: seconds, and steps as in Listener."""
 
     about_s: float
-    most_s: float
+    steps: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,8 @@ class Forecast:
     """What to expect of a run. `start_s`: of starting workers, which belong to no case.
 
     `unknown`: cases whose time nothing is known of; they are in no number. `devices` share the
-    `units`, ids of what is measured on one of them.
+    `units`, ids of what is measured on one of them. `walls_s`: the limit of the time of all walls.
+    `busy`: what other work on this machine means for the run; "" if it is idle.
     """
 
     expected: Mapping[str, Expected]
@@ -30,29 +31,26 @@ class Forecast:
     unknown: int = 0
     devices: int = 1
     units: Sequence[Sequence[str]] = ()
+    walls_s: float | None = None
+    busy: str = ""
 
     @property
     def about_s(self) -> float:
         about_s = {name: one.about_s for name, one in self.expected.items()}
-        return self.start_s + shared_s(about_s, self.units, self.devices)
-
-    @property
-    def most_s(self) -> float:
-        most_s = {name: one.most_s for name, one in self.expected.items()}
-        found = SLOWER * self.start_s + shared_s(most_s, self.units, self.devices)
-        return max(found, SLOWER * self.about_s)
+        return self.start_s + shared_s(about_s, self.units, self.devices) + END_S
 
     @property
     def sentence(self) -> str:
-        """'about 50 s, at most 2 min', 'on 4 devices: about 15 s, at most 30 s'."""
+        """'about 50 s', 'on 4 devices: about 15 s'."""
         where = f"on {self.devices} devices: " if self.devices > 1 else ""
         but = f"; not known for {self.unknown} cases" if self.unknown else ""
-        times = f"about {duration_text(self.about_s)}, at most {duration_text(self.most_s)}"
-        return f"{where}{times}{but}"
+        return f"{where}about {duration_text(self.about_s)}{but}"
 
     @property
     def remarks(self) -> Iterator[str]:
-        """Cases that the time limit will end, said before they begin."""
+        """What is known to go wrong, said before it does: on a busy machine, by the time limit."""
+        if self.busy:
+            yield self.busy
         if self.too_long:
             some = ", ".join(self.too_long[:3])
             more = f" and {len(self.too_long) - 3} more" if len(self.too_long) > 3 else ""

@@ -24,6 +24,7 @@ from ..files.errors import BadInput, EnvironmentUnmet, Refusal, shown
 from ..process.interpreter import SAFE_PATH
 from . import completion
 from .compare import EXIT_CODES, Shape, print_comparison, runs_in
+from .idle import await_idle
 from .options import (
     DEFAULT_ROOT,
     HOW,
@@ -33,6 +34,7 @@ from .options import (
     PlanName,
     Quiet,
     Threads,
+    WaitIdle,
     argument,
     device_option,
     own,
@@ -126,6 +128,7 @@ def gate(
     *,
     settings: Settings,
     threads: Threads = None,
+    wait_idle: WaitIdle = None,
     step: str | None = own_option(
         "--step " + "|".join(STEPS),
         "Only this step: measure into --output, or judge what is there. Both if not given.",
@@ -152,6 +155,7 @@ def gate(
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     out = out or DEFAULT_ROOT / f"gate-{stamp}-{secrets.token_hex(4)}"  # no two starts share one
     if step != JUDGE:
+        await_idle(wait_idle, quiet=settings.quiet)
         measure(scenario, checkouts, settings, out)
     if step != MEASURE:
         raise typer.Exit(judge(settings, out))
@@ -195,13 +199,12 @@ def measure(scenario: str | None, checkouts: Checkouts, settings: Settings, out:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end what runs and remove the worktree, as Ctrl-C does."""
+    """SIGTERM and SIGHUP, unless ignored, end what runs and remove the worktree, as Ctrl-C does."""
 
     def end(number: int, _: FrameType | None) -> None:
         raise typer.Exit(128 + number)
 
-    both = signal.SIGTERM, signal.SIGHUP
-    ours = [n for n in both if signal.getsignal(n) is signal.SIG_DFL]  # not under nohup
+    ours = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
     try:
         for number in ours:
             signal.signal(number, end)
@@ -336,20 +339,17 @@ def judge(settings: Settings, out: Path) -> int:
         verdict = VERDICTS[code]
     summary = _written(found, out, run)
     if in_job := os.environ.get("GITHUB_STEP_SUMMARY"):
-        _append(in_job, summary)
+        with Path(in_job).open("a") as file:
+            file.write(summary)
     else:
         if found is not None:
             print_comparison(found, Shape.TABLE)
         typer.echo(f"{out / 'summary.md'} {out / 'report.html'}")
     if in_output := os.environ.get("GITHUB_OUTPUT"):
-        _append(in_output, f"code={code}\nverdict={verdict}\nreport={out / 'report.html'}\n")
+        with Path(in_output).open("a") as file:
+            file.write(f"code={code}\nverdict={verdict}\nreport={out / 'report.html'}\n")
     _annotate(verdict, settings.margins)
     return code
-
-
-def _append(path: str, text: str) -> None:
-    with Path(path).open("a") as file:
-        file.write(text)
 
 
 def _compared(gate: "Gate", baseline: str | None, out: Path, run: Path) -> "Comparison | None":

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from .idle import wait_until_idle
 from .measuring import run_options
-from .options import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait, switch
+from .options import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait, WaitIdle, switch
 
 if TYPE_CHECKING:
     from ...reports.elements import Block
@@ -40,6 +41,7 @@ def doctor(
     device: PickedDevice = Device.AUTO,
     out: Root = DEFAULT_ROOT,
     wait: Wait = False,
+    wait_idle: WaitIdle = None,
     as_json: bool = switch("--json", "As JSON."),
 ) -> None:
     """Say what this machine can measure; --deep: how far to believe it. Exit code 4 where a GPU is
@@ -49,6 +51,8 @@ def doctor(
     """
     from ..terminal.live_bar import busy
 
+    if calibrate or deep:
+        wait_until_idle(wait_idle, quiet=as_json)
     if calibrate and not deep:
         _end(_calibrated(device, out, wait=wait, quiet=as_json), as_json=as_json, indent=2)
     with busy("looking at this machine", quiet=as_json):
@@ -126,6 +130,7 @@ def selfcheck(
     device: PickedDevice = Device.AUTO,
     out: Root = DEFAULT_ROOT,
     wait: Wait = False,
+    wait_idle: WaitIdle = None,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: bool = switch("--json", "The result as JSON on stdout."),
@@ -141,6 +146,7 @@ def selfcheck(
     from ..terminal.progress import progress, started
 
     quiet = quiet or as_json
+    wait_until_idle(wait_idle, quiet=quiet)
     if not court:
         floor = _noise(device, out, seed, wait=wait, quiet=quiet)
         _end(_of_noise(floor, out), as_json=as_json)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..files.errors import BadInput, Refusal, shown
-from ..rows.record import FAILURES, Status
+from ..rows.record import FAILURES
+from .idle import wait_until_idle
 from .options import (
     DEFAULT_ROOT,
     OUTPUT,
@@ -29,6 +30,7 @@ from .options import (
     Texts,
     Threads,
     Wait,
+    WaitIdle,
     own_option,
     switch,
 )
@@ -108,6 +110,7 @@ class Session:
         "--dry-run -n", "Show every case with its predicted bytes; measure nothing.", OUTPUT
     )
     wait: Wait = False
+    wait_idle: WaitIdle = None
     seed: Seed = 0
     quiet: Quiet = False
     as_json: AsJson = False
@@ -201,31 +204,40 @@ def print_dry_run(
 
 
 def measure(
-    job: "Callable[[RunOptions], RunResult]", options: "RunOptions", session: Session
+    job: "Callable[[RunOptions], RunResult]",
+    options: "RunOptions",
+    session: Session,
+    answers: Callable[[Path], Mapping[str, Any]] = lambda _: {},
 ) -> None:
-    """Do a run, print its folder on stdout, and a summary on stderr; exit with its exit code."""
-    from ..terminal.live_bar import busy
-    from ..terminal.progress import counts, say, started
+    """Do a run, print its folder on stdout, and a summary on stderr; exit with its exit code.
 
+    `answers`: what --json says of a run folder beside how its cases ended.
+    """
+    from ..terminal.live_bar import busy
+    from ..terminal.progress import counts, kept, say, started
+
+    wait_until_idle(session.wait_idle, quiet=session.quiet or session.as_json)
     with started(options.listener):
         result = job(options)
     if session.as_json:
         end = {"reason": "end", "run": str(result.path), "statuses": dict(result.statuses)}
+        end |= answers(result.path)
         typer.echo(json.dumps(end))
         raise typer.Exit(result.exit_code)
     typer.echo(result.path)
-    if not session.quiet:
+    where = shlex.quote(str(result.path))
+    if result.signal is not None and not session.quiet:
+        say(f"{kept(result.statuses)} Go on: attnbench run --resume {where}", stderr=True)
+    elif not session.quiet:
         say(counts(result.statuses), stderr=True)
         with busy("reading the results"):
             from ...reports.pages.report import open_report
 
             found = open_report([result.path])
         _print_answers(found)
-        where = shlex.quote(str(result.path))
         if any(result.statuses[status] for status in FAILURES):
             say(f"why it failed: attnbench show {where} --sections refusals", stderr=True)
-        verb = "run --resume" if result.statuses[Status.INTERRUPTED] else "report"
-        say(f"next: attnbench {verb} {where}", stderr=True)
+        say(f"next: attnbench report {where}", stderr=True)
     raise typer.Exit(result.exit_code)
 
 
@@ -248,6 +260,7 @@ def measure_suite(
     from ..terminal.progress import counts, echo, say, started
 
     talks = not (session.as_json or session.quiet)
+    wait_until_idle(session.wait_idle, quiet=not talks)
     codes = []
     try:
         for number in suite.pending():
@@ -266,7 +279,7 @@ def measure_suite(
                     typer.echo(f"{scenario.name}: {end}", err=True)
             else:
                 options = replace(options, wait=True)  # who takes the device skips no entry
-                if talks:
+                if talks and end.exit_code <= SIGNALLED:
                     say(counts(end.statuses), stderr=True)
             if end.exit_code > SIGNALLED:
                 break
@@ -275,18 +288,23 @@ def measure_suite(
         if remark := suite.close():
             options.listener.remark(remark)
     if suite.path.exists():
-        _print_end(suite.path, session)
+        _print_end(suite.path, session, stopped=code > SIGNALLED)
     raise typer.Exit(code)
 
 
-def _print_end(path: Path, session: "Session") -> None:
+def _print_end(path: Path, session: "Session", *, stopped: bool) -> None:
     """Print the suite's folder on stdout, and an answer per question on stderr."""
     from ..store.suites import suite_state
+    from ..terminal.progress import say
 
     state = suite_state(path)
     if not session.as_json:
         typer.echo(path)
-        if not session.quiet:
+        if stopped and not session.quiet:
+            done = sum(one.ended == "finished" for one in state.entries)
+            kept = f"Stopped: {done} of {len(state.entries)} scenarios are finished, rows are kept."
+            say(f"{kept} Go on: attnbench run --resume {shlex.quote(str(path))}", stderr=True)
+        elif not session.quiet:
             _print_summary(state)
         return
     statuses: Counter[str] = Counter()

@@ -181,6 +181,10 @@ Threads = Annotated[
     ),
 ]
 Wait = Annotated[bool, option("--wait", "Wait for another run on this device to end.", HOW)]
+WaitIdle = Annotated[
+    str | None,
+    option("--wait-idle TIME", "First wait until the cores are idle, so long at most: 10m.", HOW),
+]
 Seed = Annotated[int, option("--seed N", "Of the inputs and of the order of measuring.", HOW)]
 Timeout = Annotated[
     float | None,

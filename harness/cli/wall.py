@@ -2,6 +2,8 @@
 
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -53,7 +55,7 @@ def wall(
     ),
     timeout: Timeout = None,
 ) -> None:
-    """Find the longest sequence that fits into memory. Predicted at once, then tried.
+    """Find the longest sequence that fits into memory. By formula at once, then tried.
 
     Prints the run folder; predictions and progress go to stderr.
     """
@@ -84,4 +86,13 @@ def wall(
         lambda how: start_run(scenario, session.out, session.seed, Selection(), how),
         session.options(allow_import=grid.may_import([scenario])),
         session,
+        _answers,
     )
+
+
+def _answers(run: Path) -> dict[str, Any]:
+    """The longest N of each search, and how it is known, as the page has them."""
+    from ...reports.data.read import read_run
+    from ...reports.subjects.wall import longest
+
+    return {"walls": [longest(row)._asdict() for row in read_run(run).walls]}

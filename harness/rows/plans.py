@@ -40,18 +40,15 @@ def sampling_s(
     max_blocks: int,
     budget_s: float,
     start_s: float = 0.0,
-    to_the_end: bool = False,
 ) -> float:
-    """How long the warm-ups and blocks of a case take. `start_s`: of each process, before.
-    `to_the_end`: every warm-up takes as long as its limit allows.
-    """
+    """How long the warm-ups and blocks of a case take. `start_s`: of each process, before."""
     block_s = max(BLOCK_MS[device] / 1e3, call_s)
     blocks = min(processes * max_blocks, max(FEWEST_UNITS, ceil(budget_s / block_s)))
     of = min(processes, blocks)  # each has one at least, before any has more
     again = _rounds(min_blocks, min(ceil(blocks / of), max_blocks)) - 1 if of > 1 else 0
     least_s = first_warm_up_s(processes)
     first_s, again_s = (
-        expected_warm_up_s(call_s, budget_s / processes, one_s, to_the_end=to_the_end)
+        expected_warm_up_s(call_s, budget_s / processes, one_s)
         for one_s in (least_s, min(WARM_AGAIN_S, least_s))
     )
     return of * (start_s + first_s + again * again_s) + blocks * block_s

@@ -17,10 +17,7 @@ def most_warm_up_s(share_s: float, least_s: float) -> float:
     return min(MAX_WARM_UP_S, max(least_s, share_s))
 
 
-def expected_warm_up_s(
-    call_s: float, share_s: float, least_s: float, *, to_the_end: bool = False
-) -> float:
-    """How long a warm-up takes. `to_the_end`: as long as its limit allows."""
-    most_s = most_warm_up_s(share_s, least_s)
-    usual_s = most_s if to_the_end else min(CALLS_TO_TELL * call_s, most_s)
+def expected_warm_up_s(call_s: float, share_s: float, least_s: float) -> float:
+    """How long a warm-up takes."""
+    usual_s = min(CALLS_TO_TELL * call_s, most_warm_up_s(share_s, least_s))
     return max(least_s, usual_s, (1 if call_s > WARM_UP_S else 2) * call_s)

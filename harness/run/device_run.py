@@ -62,6 +62,7 @@ class DeviceRun:
         wake_fd: int | None,
         attempts: Mapping[str, int],
         running: Callable[[str, str], None],
+        steps: Callable[[str, int], None] = lambda *_: None,
     ) -> None:
         """`workers`: the first one of each environment. `folder`: for logs and telemetry."""
         self.pool = WorkerPool(config, folder / LOGS, wake_fd)
@@ -73,6 +74,7 @@ class DeviceRun:
             pool=self.pool,
             attempts=attempts,
             running=running,
+            steps=steps,
             timeline=self._timeline,
         )
         self._schedule = Schedule(context)
@@ -90,15 +92,14 @@ class DeviceRun:
         return self._schedule.records([group.cases for group in part])
 
     def apart(self, units: Units, predicted: Predicted, share: float = 1.0) -> Iterator[Record]:
-        """Walls, then studies, one at a time. `predicted` hears what is known of walls, by id,
+        """Walls, then studies. `predicted` hears what is known of walls, by id,
         before the first trial, and how long that took; `share`: of the time for walls.
         """
         if units.walls:
             since = time.monotonic()
             found = [(one.id, fields) for one, fields in self._walls.predict(units.walls, share)]
             predicted(found, time.monotonic() - since)
-            for wall in self._walls.in_order(units.walls):
-                yield self._walls.record(wall)
+            yield from self._walls.records(units.walls)
         for study in units.studies:
             yield self._studies.record(study)
 

@@ -1,23 +1,26 @@
 """How long a run will take, before it begins: its cases, walls and studies, by a machine's pace."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...impls import exactness, missing
 from .. import studies
 from ..cases.case import Case, PlannedStudy, Wall
 from ..cases.costs import input_bytes
-from ..cases.expected_time import SLOWER, Expected, Forecast
+from ..cases.expected_time import Expected, Forecast
+from ..machine.load import Load
 from ..rows.plans import START_AHEAD_S
 from ..rows.record import Planned
 from ..scenario.estimate import CASE_S, Foreseen, Pace, case_s
 from .wall_search import FIRST, GROWTH
 from .worker_pool import RunConfig
 
-REFUSED = Expected(about_s=0.01, most_s=1.0)
+REFUSED = Expected(about_s=0.01)
 STUDY_S = 0.5
 START_S = 3.0  # of a worker
-NEAR_WALL, MOST_TRIALS = 5, 14  # trials near the longest N that fits
+TOLD_APART = ("4", "1.5")  # beside other work, by one process, by several (docs/method.md)
+NEAR_WALL = 5  # trials near the longest N that fits
 
 
 def forecast(
@@ -37,9 +40,7 @@ def forecast(
         if isinstance(one, Wall):
             expected[one.id] = _wall(one, wall_lengths.get(one.id), config, pace, len(walls))
         elif isinstance(one, PlannedStudy):
-            about_s = study_s(one.study)
-            most_s = min(6 * about_s, max(about_s, config.timeout_s))
-            expected[one.id] = Expected(about_s, most_s)
+            expected[one.id] = Expected(study_s(one.study))
         elif isinstance(one, Case):
             exact = _exact(one.backend)
             seen = foreseen.get(one.id, Foreseen(refused=exact is None))
@@ -52,8 +53,7 @@ def forecast(
             if seen.refused:
                 expected[one.id] = REFUSED
             elif needed_bytes > config.budget_bytes:  # memory ends in its first call
-                about_s = CASE_S + call_s / 2
-                expected[one.id] = Expected(about_s, SLOWER * about_s)
+                expected[one.id] = Expected(CASE_S + call_s / 2)
             else:
                 expected[one.id] = _case(one, call_s, config, compiles=seen.compiles)
                 if call_s > config.timeout_s:
@@ -68,7 +68,20 @@ def forecast(
         longest_call_s=max(too_long.values(), default=0.0),
         timeout_s=config.timeout_s,
         unknown=unknown,
+        walls_s=config.wall_budget_s if walls else None,
     )
+
+
+def busy_text(load: Load | None, *, processes: int = 0) -> str:
+    """What other work means for a run, before its first block; "" if there is none. `processes`: of
+    the plan, if calls are timed.
+    """
+    if load is None:
+        return ""
+    times = f"times are told apart only from a factor of about {TOLD_APART[processes > 1]} on"
+    means = f"{times}, memory is exact" if processes else "it takes longer, memory is exact"
+    wait = "--wait-idle 10m waits until it is idle"
+    return f"This machine is busy: {load.text}. If that lasts, {means}; Ctrl-C, then {wait}."
 
 
 def study_s(name: str) -> float:
@@ -91,16 +104,14 @@ def _case(case: Case, call_s: float, config: RunConfig, *, compiles: bool) -> Ex
     modes = 0
     if config.watches(case.problem):
         modes = 2 if "graphs" in config.measure and config.device == "cuda" else 1
-    asked = (config.plan, config.device, config.measure)
-    return Expected(
-        case_s(call_s, *asked, modes=modes, compiles=compiles),
-        case_s(SLOWER * call_s, *asked, modes=modes, compiles=compiles, to_the_end=True),
-    )
+    plan, measure = config.plan, config.measure
+    about_s = case_s(call_s, plan, config.device, measure, modes=modes, compiles=compiles)
+    return Expected(about_s, 1 + ("latency" in measure) * plan.processes * plan.max_blocks)
 
 
 def _wall(wall: Wall, longest: int | None, config: RunConfig, pace: Pace, walls: int) -> Expected:
     """Trials that grow up to the longest N, then some close to it, each in a fresh worker; within
-    the wall's share of the time, if that is limited: the last may begin just before its end.
+    the wall's share of the time, if that is limited.
 
     Without a prediction the time limit ends the search.
     """
@@ -110,26 +121,31 @@ def _wall(wall: Wall, longest: int | None, config: RunConfig, pace: Pace, walls:
         trial_s = min(limit_s, pace.call_s(problem, config.budget_bytes))
         growing = sum(1 for power in range(40) if FIRST * GROWTH**power < longest)
     about_s = NEAR_WALL * (START_S + 1.5 * trial_s) + growing * CASE_S
-    longest_s = min(limit_s, 3 * trial_s if longest else limit_s)
-    most_s = max(about_s, MOST_TRIALS * (SLOWER * START_S + longest_s))
     if config.wall_budget_s is not None:
-        share_s = config.wall_budget_s / walls
-        about_s = min(about_s, share_s)
-        most_s = max(about_s, min(most_s, share_s + SLOWER * START_S + limit_s))
-    return Expected(about_s, most_s)
+        about_s = min(about_s, config.wall_budget_s / walls)
+    return Expected(about_s, NEAR_WALL + growing)
 
 
 # ---- a worker's request and answer ---------------------------------------------------------------
 
 
 def forecast_of(
-    left: Sequence[Planned], config: RunConfig, found: Mapping[str, Any] | None
+    left: Sequence[Planned],
+    config: RunConfig,
+    found: Mapping[str, Any] | None,
+    load: Load | None = None,
 ) -> Forecast | None:
-    """How long the rest of a run takes, by what a worker foresees of it; None if it does not."""
+    """How long the rest of a run takes, by what a worker foresees of it; None if it does not.
+
+    `load`: what other programs use meanwhile, if that disturbs.
+    """
     if found is None:
         return None
     foreseen = {name: Foreseen(**fields) for name, fields in found["cases"].items()}
-    return forecast(left, config, Pace(**found["pace"]), foreseen, found["walls"])
+    expected = forecast(left, config, Pace(**found["pace"]), foreseen, found["walls"])
+    timed = "latency" in config.measure and any(isinstance(one, Case) for one in left)
+    busy = busy_text(load, processes=config.plan.processes if timed else 0)
+    return replace(expected, busy=busy if config.device == "cpu" else "")
 
 
 def dtypes_of(planned: Sequence[Planned]) -> list[str]:

@@ -1,6 +1,6 @@
 """One group of cases: ask the workers, read their events, make one record per case.
 
-session.py decides in which order groups and processes are measured.
+schedule.py decides in which order groups and processes are measured.
 """
 
 import random
@@ -86,8 +86,9 @@ class GroupRun:
     def check(self) -> Iterator[Record]:
         """Preflight, correctness and memory of every case, in its environment's first worker."""
         yield from self._ask_each(0, "check", list(self.states))
-        for state in self.states.values():
+        for name, state in self.states.items():
             state.checked = True
+            self.context.steps(name, 1)
         if "latency" in self.config.measure:
             cases = [state.case for state in self.states.values()]
             pairs = reported_pairs(cases, self.config.baseline, self.config.contrast)
@@ -266,6 +267,7 @@ class GroupRun:
                         if sampling is None:
                             raise bad_reply(event)
                         sampling.add(process, event["quantities"], event["spent_s"])
+                        self.context.steps(event["case"], 1 + self.sampler.done(event["case"]))
                         silent.discard(event["case"])
                         apart_s = now - begun - max(0.0, waited - waiting)
                         state.clocks.append(self._clocks(apart_s, event))
@@ -294,10 +296,9 @@ class GroupRun:
 
     def _state(self, event: Mapping[str, Any]) -> CaseState:
         """Of the case that an event is about. Raises WorkerFailure if it is not being measured."""
-        state = self.states.get(event["case"])
-        if state is None:
+        if event["case"] not in self.states:
             raise bad_reply(event)
-        return state
+        return self.states[event["case"]]
 
     def _running(self, event: Mapping[str, Any]) -> str | None:
         """The case that runs now; None: our own work."""

@@ -31,6 +31,9 @@ class Listener:
 
     def running(self, what: str, phase: str) -> None: ...
 
+    def steps(self, what: str, done: int) -> None:
+        """So many steps of a case or wall are done: its check, then its blocks, or its trials."""
+
     def finished(self, record: Record) -> None: ...
 
     def remark(self, text: str) -> None: ...

@@ -141,6 +141,16 @@ class Sampler:
             found[name] = calls_per_block(longest, BLOCK_MS[device])
         return found
 
+    def done(self, name: str) -> int:
+        """How many of the blocks that a case may get it has; where time ends it, by the time."""
+        plan, sampling = self.plan, self.samplings[name]
+        share_s = plan.budget_s / plan.processes
+        processes = sum(
+            min(1.0, max(sampling.blocks(one) / plan.max_blocks, spent_s / share_s))
+            for one, spent_s in sampling.spent_s.items()
+        )
+        return round(plan.max_blocks * processes)
+
     def finish(self) -> None:
         """Note for every case how precise the widest of its reported ratios is."""
         for pair in self.pairs:

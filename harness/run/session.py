@@ -10,6 +10,7 @@ from typing import Any
 
 from ..cases.case import Group
 from ..cases.expected_time import Forecast
+from ..machine.load import LoadMeter
 from ..process.signals import RESUME, Signals
 from ..process.worker_process import ANSWER_S, Interrupted, signal_name
 from ..rows.record import Planned, Status
@@ -45,7 +46,7 @@ class Here:
     @contextmanager
     def open(self, wanted: Wanted, options: RunOptions) -> Iterator["DeviceHere"]:
         """With signals under control. Raises Refusal."""
-        pythons, held = wanted.interpreters, options.held_device
+        pythons, held, load = wanted.interpreters, options.held_device, LoadMeter()
         with (
             Signals(self.advice, embedded=options.embedded) as signals,
             first_workers(
@@ -53,16 +54,17 @@ class Here:
             ) as workers,
             lock_device(first_of(workers), signals, wait=options.wait, held_device=held),
         ):
-            yield DeviceHere(wanted, workers, signals)
+            yield DeviceHere(wanted, workers, signals, load)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceHere:
-    """The one device. `workers`: the first of each environment."""
+    """The one device. `workers`: the first of each environment. `load`: since it was opened."""
 
     wanted: Wanted
     workers: Workers
     signals: Signals
+    load: LoadMeter
     listed: Sequence[Mapping[str, Any]] = ()
 
     @property
@@ -91,7 +93,7 @@ class DeviceHere:
 
     def forecast(self, left: Sequence[Planned], config: RunConfig) -> Forecast | None:
         found = foresee(first_of(self.workers), left, config.budget_bytes)
-        return forecast_of(left, config, found)
+        return forecast_of(left, config, found, self.load.busy())
 
     def measure(self, plan: RunPlan) -> RunRows:
         with open_session(plan, self.workers, self.signals) as session:
@@ -127,8 +129,9 @@ class RunSession:
         self.signals = signals
         self.parts = tuple(schedule_parts(plan.units.groups, config.plan))
         self.rows = RunRows(plan)
+        heard, wake_fd = plan.listener, signals.wake_fd
         self._device = DeviceRun(
-            config, workers, folder, signals.wake_fd, plan.attempts, plan.listener.running
+            config, workers, folder, wake_fd, plan.attempts, heard.running, heard.steps
         )
         signals.second = lambda: self.pool.close(at_once=True)
 

@@ -1,7 +1,8 @@
-"""Searches walls one at a time, by trials in fresh workers; a failure there is a result."""
+"""Searches walls, by trials in fresh workers; a failure there is a result."""
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import inf
 from typing import Any
@@ -13,7 +14,25 @@ from ..rows.record import Record, Status, Trial
 from .wall_search import GROWTH, Search
 from .worker_pool import RunConfig, RunContext
 
-LEAST_S = 4.0  # of a limited time, kept for each wall that is still to be searched: a first answer
+
+@dataclass(slots=True, eq=False)
+class WallState:
+    """A wall that is searched for, over all its turns."""
+
+    wall: Wall
+    search: Search
+    prediction: dict[str, Any] = field(default_factory=dict)
+    log_tail: str | None = None
+    started_utc: str = ""
+    spent_s: float = 0.0
+
+    def may_reuse_worker(self, seq_len: int) -> bool:
+        """Whether the worker's earlier trials are small compared with the next one.
+
+        What larger ones leave in the heap would move the wall.
+        """
+        last = self.search.trials[-1] if self.search.trials else None
+        return last is None or (last.status is Status.OK and seq_len >= GROWTH * last.seq_len)
 
 
 class WallRunner:
@@ -22,11 +41,10 @@ class WallRunner:
     def __init__(self, context: RunContext) -> None:
         self.context = context
         self.timeout_s = context.config.timeout_s
-        self.wall: Wall | None = None
-        self.left = 0  # walls that are not searched yet, this one included
-        self.deadline = inf
+        self.deadline = self.until = inf  # of all walls, of the turn
         self.start_s = 0.0  # how long starting a worker takes, the longest so far
         self._predictions: dict[str, dict[str, Any]] = {}
+        self._searched: list[WallState] = []  # begun, and without a record
 
     def predict(
         self, walls: Sequence[Wall], share: float = 1.0
@@ -42,136 +60,147 @@ class WallRunner:
                 self._predictions[wall.id] = self._ask_prediction(wall)
             except WorkerFailure:
                 self.context.pool.dismiss(0, wall.python)
-        self.left = len(walls)
         budget_s = self.context.config.wall_budget_s
         self.deadline = inf if budget_s is None else time.monotonic() + share * budget_s
         known = self._predictions
         return [(wall, known[wall.id]) for wall in walls if wall.id in known]
 
-    def in_order(self, walls: Sequence[Wall]) -> list[Wall]:
-        """In which order to search: under a time limit first those whose prediction costs least.
+    def records(self, walls: Sequence[Wall]) -> Iterator[Record]:
+        """The rows, each as soon as its search is over. Raises Interrupted; `unfinished` has the
+        rows of the others then.
 
-        What one of them leaves serves the next, so that as many as possible are tried to the end.
+        Under a time limit walls take turns, first those whose prediction costs least. A turn is an
+        equal share of the time that is left, and what one leaves serves the others, in the same
+        round and the next.
         """
-        return [*walls] if self.deadline == inf else sorted(walls, key=self._work)
+        left = [WallState(wall, Search(None, lambda _: 1.0, self.timeout_s)) for wall in walls]
+        if self.deadline < inf:
+            left.sort(key=lambda one: self._work(one.wall))
+        over: Record | None = None
+        tried = True
+        while left and tried:
+            tried, waiting, left = False, left, []
+            for number, one in enumerate(waiting):
+                now = time.monotonic()
+                self.until = now + (self.deadline - now) / (len(waiting) - number)
+                before = len(one.search.trials)
+                over = self._turn(one)
+                one.spent_s += time.monotonic() - now
+                tried = tried or len(one.search.trials) > before
+                if over is None:
+                    left.append(one)
+                else:
+                    yield self._kept(one, over)
+        for one in left:  # there is no time for another trial
+            yield self._kept(one, self._record(one, Status.OK))
+
+    def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
+        """The records of walls that were being searched when the run was stopped."""
+        begun, self._searched = self._searched, []
+        for one in begun:
+            yield self._record(one, status, reason)
+
+    def _kept(self, one: WallState, record: Record) -> Record:
+        self._searched.remove(one)
+        return record
 
     def _work(self, wall: Wall) -> float:
         predicted = self._predictions.get(wall.id, {}).get("predicted_seq_len")
         return work_flops(wall.at(predicted).problem) if predicted else inf
 
-    def record(self, wall: Wall) -> Record:
-        """The wall's row. Raises Interrupted; `unfinished` has the row then."""
-        self.wall = wall
-        self.prediction: dict[str, Any] = {}
-        self.search = Search(None, lambda _: 1.0, self.timeout_s)
-        self.log_tail: str | None = None
-        self.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self.started = time.monotonic()
+    def _turn(self, one: WallState) -> Record | None:
+        """Trials until the turn's time is up; the record once the search is over."""
+        pool, wall = self.context.pool, one.wall
         try:
-            self._search(wall)
+            if not one.started_utc:
+                self._begin(one)
+            while (seq_len := self._next(one)) is not None:
+                self.context.running(wall.id, f"N = {seq_len}")
+                if not one.may_reuse_worker(seq_len):
+                    pool.dismiss(0)
+                one.search.add(self._try(one, seq_len))
+                self.context.steps(wall.id, len(one.search.trials))
+            pool.dismiss(0)
         except WorkerFailure as failure:  # not in a trial: no worker could be started
-            log_tail = self.context.pool.dismiss(0, wall.python) or failure.log_tail
-            return self._record(wall, failure.status, failure.reason, log_tail)
-        finally:
-            self.left = max(0, self.left - 1)
-        refused = self.search.refused
+            one.log_tail = pool.dismiss(0, wall.python) or failure.log_tail
+            return self._record(one, failure.status, failure.reason)
+        refused = one.search.refused
         if refused is None:
-            return self._record(wall, Status.OK)
+            one.search.limit_s = self.timeout_s
+            return None if one.search.next() is not None else self._record(one, Status.OK)
         reason = refused.reason
         if refused.status in (Status.OOM, Status.PREDICTED_OOM):
             reason = f"nothing fits, not even N = {refused.seq_len}: {reason}"
-        return self._record(wall, refused.status, reason, self.log_tail)
+        return self._record(one, refused.status, reason)
 
-    def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
-        """The record of the wall that was being searched when the run was stopped."""
-        if self.wall is not None:
-            yield self._record(self.wall, status, reason)
-
-    def _search(self, wall: Wall) -> None:
-        pool, running = self.context.pool, self.context.running
+    def _begin(self, one: WallState) -> None:
+        one.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._searched.append(one)
+        wall = one.wall
         known = self._predictions.get(wall.id)
-        self.prediction = self._ask_prediction(wall) if known is None else known
-        self.search = Search(
-            self.prediction["predicted_seq_len"],
+        one.prediction = self._ask_prediction(wall) if known is None else known
+        one.search = Search(
+            one.prediction["predicted_seq_len"],
             lambda n: work_flops(wall.at(n).problem),
             self.timeout_s,
             self.context.config.wall_tolerance_ratio,
-            bound=self.prediction["predicted_source"] == "nearest",
+            bound=one.prediction["predicted_source"] == "nearest",
         )
-        now, others = time.monotonic(), max(0, self.left - 1)
-        equal_share = (self.deadline - now) / (others + 1)
-        self.until = max(now + equal_share, self.deadline - others * LEAST_S)
-        while (seq_len := self._next()) is not None:
-            running(wall.id, f"N = {seq_len}")
-            if not self._may_reuse_worker(seq_len):
-                pool.dismiss(0)
-            self.search.add(self._try(wall, seq_len))
-        pool.dismiss(0)
 
     def _ask_prediction(self, wall: Wall) -> dict[str, Any]:
         self.context.running(wall.id, "prediction")
         request = {"op": "predict", "wall": wall.fields()}
         return self.context.pool.ask(request, "predicted", wall.python)
 
-    def _next(self) -> int | None:
-        """The N to try within the wall's share of the time that is left; None: the search is over.
+    def _next(self, one: WallState) -> int | None:
+        """The N to try within the turn; None: not now, or the search is over.
 
         There is always time until something fits, so that a wall has an answer.
         """
-        search, left_s = self.search, self.until - time.monotonic()
+        search, left_s = one.search, self.until - time.monotonic()
         if search.interval[0] is None:
             return search.next()
         search.limit_s = min(self.timeout_s, left_s)
         seq_len = search.next() if left_s > 0 else None
-        if seq_len is None or self._may_reuse_worker(seq_len):
+        if seq_len is None or one.may_reuse_worker(seq_len):
             return seq_len
         left_s -= self.start_s
         search.limit_s = min(self.timeout_s, left_s)
         return search.next() if left_s > 0 else None
 
-    def _may_reuse_worker(self, seq_len: int) -> bool:
-        """Whether the worker's earlier trials are small compared with the next one.
-
-        What larger ones leave in the heap would move the wall.
-        """
-        last = self.search.trials[-1] if self.search.trials else None
-        return last is None or (last.status is Status.OK and seq_len >= GROWTH * last.seq_len)
-
-    def _try(self, wall: Wall, seq_len: int) -> Trial:
-        pool, since = self.context.pool, time.monotonic()
+    def _try(self, one: WallState, seq_len: int) -> Trial:
+        pool, wall, since = self.context.pool, one.wall, time.monotonic()
         pool.worker(0, wall.python)  # a worker that cannot be started says nothing about this N
         self.start_s = max(self.start_s, time.monotonic() - since)
         since = time.monotonic()
         try:
             request = {"op": "trial", "cases": [wall.at(seq_len).fields()]}
             answer = pool.ask(request, "tried", wall.python)
-            self.log_tail = answer["log_tail"]
+            one.log_tail = answer["log_tail"]
             status, reason, spent_s = Status(answer["status"]), answer["reason"], answer["spent_s"]
         except WorkerFailure as failure:
             status, reason, spent_s = failure.status, failure.reason, time.monotonic() - since
             if status is Status.TIMEOUT:
                 hint = "raise it with --timeout, or give less memory"
                 reason = f"more than {self.timeout_s:g} s; {hint}"
-            self.log_tail = pool.dismiss(0, wall.python) or failure.log_tail
+            one.log_tail = pool.dismiss(0, wall.python) or failure.log_tail
         return Trial(seq_len=seq_len, status=status, reason=reason, spent_s=spent_s)
 
-    def _record(
-        self, wall: Wall, status: Status, reason: str = "", log_tail: str | None = None
-    ) -> Record:
-        self.wall = None
-        low, high = self.search.interval
+    def _record(self, one: WallState, status: Status, reason: str = "") -> Record:
+        low, high = one.search.interval
+        ok = status is Status.OK
         values = {
             **known_of_wall(self.context.config),
-            **self.prediction,
-            "log_tail": log_tail,
+            **one.prediction,
+            "log_tail": None if ok else one.log_tail,
             "seq_len_low": low,
             "seq_len_high": high,
-            "limited_by": self.search.limited_by if status is Status.OK else None,
-            "probes": [trial.fields() for trial in self.search.trials],
-            "started_utc": self.started_utc,
-            "spent_s": time.monotonic() - self.started,
+            "limited_by": one.search.limited_by if ok else None,
+            "probes": [trial.fields() for trial in one.search.trials],
+            "started_utc": one.started_utc,
+            "spent_s": one.spent_s,
         }
-        return self.context.record(wall, status, reason, **values)
+        return self.context.record(one.wall, status, reason, **values)
 
 
 def known_of_wall(config: RunConfig) -> dict[str, Any]:

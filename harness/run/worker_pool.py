@@ -240,13 +240,15 @@ class RunContext:
     """What every step of a run needs.
 
     `attempts`: the attempt of the last row, by id. `running` hears what a worker is doing, as
-    (case, phase). `timeline` samples the device during windows, never while latency is measured.
+    (case, phase), and `steps` how many are done, as in Listener. `timeline` samples the device
+    during windows, never while latency is measured.
     """
 
     config: RunConfig
     pool: WorkerPool
     attempts: Mapping[str, int]
     running: Callable[[str, str], None]
+    steps: Callable[[str, int], None] = lambda *_: None
     timeline: Timeline | None = None
 
     def record(self, planned: Planned, status: Status, reason: str = "", **values: Any) -> Record:

@@ -71,10 +71,9 @@ def case_s(
     *,
     modes: int = 0,
     compiles: bool = False,
-    to_the_end: bool = False,
 ) -> float:
     """How long a case takes whose call takes `call_s`. `modes`: how often each utilization window
-    is measured. `to_the_end`: every warm-up takes as long as its limit allows.
+    is measured.
     """
     total = CASE_S + CHECK_CALLS * call_s + (COMPILE_S if compiles else 0.0)
     if "latency" in measure:
@@ -86,11 +85,10 @@ def case_s(
             max_blocks=plan.max_blocks,
             budget_s=plan.budget_s,
             start_s=COMPILE_AGAIN_S if compiles else 0.0,
-            to_the_end=to_the_end,
         )
     if modes:
         window_s = modes * (plan.window_s + call_s)
         share_s = plan.budget_s / plan.processes
-        again_s = expected_warm_up_s(call_s, share_s, WARM_AGAIN_S, to_the_end=to_the_end)
+        again_s = expected_warm_up_s(call_s, share_s, WARM_AGAIN_S)
         total += plan.windows * (window_s + again_s + call_s)
     return total

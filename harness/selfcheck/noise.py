@@ -24,6 +24,7 @@ from ..rows.run_files import SCHEMA
 from ..run.device_run import DeviceRun
 from ..run.engine import RunOptions, Wanted
 from ..run.environments import COMPARED_FACTS
+from ..run.forecast import busy_text
 from ..run.planning import SAFE_SHARE
 from ..run.session import Here
 from ..run.worker_pool import RunConfig
@@ -104,9 +105,12 @@ def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseF
         )
         started = datetime.now(UTC).isoformat(timespec="seconds")
         wake_fd = here.signals.wake_fd
-        run = DeviceRun(config, here.workers, Path(folder), wake_fd, {}, listener.running)
+        run = DeviceRun(
+            config, here.workers, Path(folder), wake_fd, {}, listener.running, listener.steps
+        )
         here.signals.second = run.close
-        listener.begin(root / FILE, {"cases": len(cases)}, 0, [])
+        busy = busy_text(here.load.busy(), processes=config.plan.processes)
+        listener.begin(root / FILE, {"cases": len(cases)}, 0, [busy] if busy else [])
         try:
             run.begin()
             records = []

@@ -64,7 +64,7 @@ def live_bar(out: Console) -> Progress:
     return Progress(
         SpinnerColumn("dots" if out.encoding.startswith("utf") else "line"),
         *bar,
-        DoneColumn(table_column=Column(no_wrap=True)),
+        DoneColumn(" steps" if bar else "", table_column=Column(no_wrap=True)),
         TimesColumn(table_column=Column(no_wrap=True)),
         doing,
         console=out,
@@ -76,11 +76,16 @@ def live_bar(out: Console) -> Progress:
 
 
 class DoneColumn(ProgressColumn):
-    """'12/36'; nothing before the number is known."""
+    """'12/36 steps'; nothing before the number is known."""
+
+    def __init__(self, unit: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.unit = unit
 
     def render(self, task: Task) -> Text:
         total = task.total
-        return Text("" if total is None else f"{task.completed:.0f}/{total:.0f}", style="bold")
+        text = "" if total is None else f"{task.completed:.0f}/{total:.0f}{self.unit}"
+        return Text(text, style="bold")
 
 
 class TimesColumn(ProgressColumn):

@@ -19,8 +19,9 @@ from rich.progress import TaskID
 from rich.table import Table
 
 from ..cases.case import ShortNames
-from ..cases.expected_time import Forecast
+from ..cases.expected_time import Forecast, duration_text
 from ..files.printable import file_of
+from ..machine.load import Load, LoadMeter
 from ..rows.counted_pages import BELOW
 from ..rows.record import Record, Status
 from ..run.listener import Listener
@@ -40,6 +41,7 @@ STYLE = {
     Status.INTERRUPTED: "yellow",
 }
 SINGULAR = {"cases": "case", "walls": "wall", "studies": "study", "kernels": "kernel"}
+LATE_S = 5.0  # more than the first estimate, before that is said
 UNFOLDED = 10_000  # columns, in a pipe or a file, where nothing shows a width
 PHASES = {
     "refuse": "checking",
@@ -77,6 +79,10 @@ class LiveProgress(Listener):
         self.time_left: TimeLeft | None = None
         self.devices = 1
         self.names = ShortNames(())
+        self.steps_of: dict[str, int] = {}
+        self.steps_done: dict[str, int] = {}
+        self.is_late = False
+        self.load = LoadMeter()
 
     def start(self, what: str = "starting") -> None:
         self._show(None, 0, what)
@@ -105,20 +111,41 @@ class LiveProgress(Listener):
         self.total, self.done, self.found_done = sum(planned.values()), done, done
         self.since = monotonic()
         self.time_left, self.names = None, ShortNames(())
+        self.steps_of, self.steps_done, self.is_late = {}, {}, False
+        self.load = LoadMeter()
         if forecast is not None:
             self.devices = forecast.devices
             self.time_left = TimeLeft(forecast)
             self.names = ShortNames(forecast.expected)
+            self.steps_of = {name: one.steps for name, one in forecast.expected.items()}
             same = f"; all with {' '.join(self.names.common)}" if self.short else ""
             self.out.print(f"{forecast.sentence}{escape(same)}")
-        self._show(self.total, done, self.verb)
+        steps = sum(self.steps_of.values())
+        self._show(steps or self.total, 0 if steps else done, self.verb)
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
+        if self.time_left:
+            self.time_left.walls_begin()
         if walls:
-            self.bar.console.print(f"predicted in {1000 * spent_s:.0f} ms, before the first trial:")
+            self.bar.console.print("by formula, before the first trial:")
         for name, fields in walls:
-            line = f"  {escape(name)}  [bold]{escape(prediction_text(fields))}[/]"
+            line = f"  {escape(self.name_of(name))}  [bold]{escape(prediction_text(fields))}[/]"
             self.bar.console.print(line)
+
+    def steps(self, what: str, done: int) -> None:
+        if self.time_left:
+            self.time_left.steps(what, done)
+        self._count(what, min(done, self.steps_of.get(what, 0)))
+
+    def _count(self, what: str, done: int) -> None:
+        """What is measured has so many of its steps. Says once that it takes longer, and why."""
+        self.steps_done[what] = done
+        if self.task is not None:
+            steps = sum(self.steps_done.values()) + (0 if self.steps_of else self.found_done)
+            self.bar.update(self.task, completed=steps, left=self._left())
+        if self.time_left and not self.is_late and self.time_left.over_s > LATE_S:
+            self.is_late = True
+            self.remark(late_text(self.time_left.over_s, self.load.busy()))
 
     def running(self, what: str, phase: str) -> None:
         if self.task is not None:
@@ -127,10 +154,9 @@ class LiveProgress(Listener):
     def finished(self, record: Record) -> None:
         self.done += 1
         if self.time_left:
-            self.time_left.finished(record)
-        if self.task is not None:
-            self.bar.update(self.task, completed=self.done, left=self._left())
-        line = self.line(record)
+            self.time_left.finished(record.id)
+        self._count(record.id, self.steps_of.get(record.id, 1))
+        line = None if record.status is Status.INTERRUPTED else self.line(record)
         if line is not None:
             self._print_line(f"{self.done:>{len(str(self.total))}}/{self.total}", line)
 
@@ -188,12 +214,23 @@ class LiveProgress(Listener):
         self.out.print(grid)
 
 
+def late_text(over_s: float, load: Load | None) -> str:
+    """`20 s more than estimated: other programs use 1.6 of its 2 cores`."""
+    why = load.text if load else "calls take longer than was predicted"
+    return f"{duration_text(over_s)} more than estimated so far: {why}"
+
+
 def prediction_text(fields: Mapping[str, Any]) -> str:
-    """`N = 4,093`, or why there is no number, or what stands in for a missing formula."""
+    """`4 093`, or why there is no number, or what stands in for a missing formula."""
     seq_len, reason = fields["predicted_seq_len"], fields["predicted_reason"]
     if seq_len is None:
         return f"no prediction: {reason}"
-    return f"N >= {seq_len:,}: {reason}" if reason else f"N = {seq_len:,}"
+    return f"at least {spaced(seq_len)}: {reason}" if reason else spaced(seq_len)
+
+
+def spaced(count: int) -> str:
+    """4093 as 4 093, with a thin space."""
+    return f"{count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 class JsonProgress(Listener):
@@ -210,8 +247,8 @@ class JsonProgress(Listener):
         counts = {**planned, "done": done}
         self._print(reason="begin", run=str(path), **counts, remarks=list(remarks))
         if forecast is not None:
-            seconds = {"about_s": round(forecast.about_s, 1), "most_s": round(forecast.most_s, 1)}
-            self._print(reason="expects", **seconds)
+            steps = sum(one.steps for one in forecast.expected.values())
+            self._print(reason="expects", about_s=round(forecast.about_s, 1), steps=steps)
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         for name, fields in walls:
@@ -219,6 +256,9 @@ class JsonProgress(Listener):
 
     def running(self, what: str, phase: str) -> None:
         self._print(reason="running", case=what, phase=phase)
+
+    def steps(self, what: str, done: int) -> None:
+        self._print(reason="steps", case=what, done=done)
 
     def finished(self, record: Record) -> None:
         row = {name: value for name, value in record.row().items() if not name.endswith("block_ms")}
@@ -267,13 +307,12 @@ def line_of(record: Record, name: str = "") -> str:
         low, high, predicted = (
             record[name] for name in ("seq_len_low", "seq_len_high", "predicted_seq_len")
         )
-        verb = "tried" if record["limited_by"] == "time" else "fits"
-        failed = "" if high is None else f", fails from {high:,}"
-        expected = "" if predicted is None else f", predicted {predicted:,}"
-        limit = f"limited by {record['limited_by']}"
-        return f"{name}  [green]{verb} up to N = {low:,}[/]{failed}{expected}; {limit}"
+        failed = "" if high is None else f", {spaced(high)} fails"
+        expected = "" if predicted is None else f"; by formula {spaced(predicted)}"
+        return f"{name}  [green]{spaced(low)} fits[/]{failed}{expected}"
     if record.kind == "study":
-        return f"{name}  [green]{len(record['findings'])} findings[/]"
+        count = len(record["findings"])
+        return f"{name}  [green]{count} {'finding' if count == 1 else 'findings'}[/]"
     parts = [name]
     if record["block_ms"]:
         half, interval = record["half_width_ratio"], latency_interval(record["block_ms"])
@@ -314,6 +353,12 @@ def _width(half_ratio: float | None, interval: "Interval") -> str:
 def counts(statuses: Counter[str]) -> str:
     """'21 ok, 2 oom'."""
     return ", ".join(f"{statuses[status]} {status}" for status in Status if statuses[status])
+
+
+def kept(statuses: Counter[str]) -> str:
+    """Of a run that was stopped: 'Stopped: 21 of 42 are kept.'"""
+    total = statuses.total()
+    return f"Stopped: {total - statuses[Status.INTERRUPTED]} of {total} are kept."
 
 
 def echo(part: RenderableType, *, stderr: bool = False) -> None:

@@ -127,6 +127,7 @@ def stored_rows(
         (key(row), row["backend"])
         for run in rows.runs
         for row in run.rows
+        if row["status"] not in UNFINISHED
         if not rows.comparable(row) and key_over(row) in lengths
         if row["backend"] not in rows.of(row)
     }

@@ -1,58 +1,51 @@
 """Draws bars of shares: each bar is a whole with the parts in use side by side."""
 
-from pathlib import Path
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
-
-from ...harness.files.printable import visible
 from ..elements import Bar, Bars
-from .canvas import COLOURS, GREY, INK, TITLE_IN, inline, page_svg, save, styled
+from .marks import TEXT_EM, Width, name_room, rect, svg, text, text_width, wrapped
 
-WIDTH_IN, LINE_IN = 4.8, 0.27
-LABEL_SHARE, NOTE_SHARE = 0.55, 0.95  # room for labels and notes, in widths of a whole bar
-HEIGHT = 0.62  # of a bar, in lines
-GAP = 0.006  # between two parts, in whole bars
-IN_USE, LIMITING = COLOURS[0], COLOURS[1]
-SIZE = 8.5
-
-
-def svg(bars: Bars, name: str) -> str:
-    """SVG for the page; the same bars give the same bytes."""
-    with styled(name, **{"axes.grid": False}):
-        return inline(page_svg(_drawing(bars, 0.0), name), bars, name)
+LINE_PX, BAR_PX, GAP_PX = 22.0, 13.0, 1.5
+NAME_PX = 14.0
+WIDTHS: dict[Width, tuple[float, float]] = {"wide": (632, 13), "narrow": (326, 14)}
+LEAST_BAR = 70.0
+IN_USE, LIMITING = "f-0", "f-1"
 
 
-def draw(bars: Bars, path: Path, dpi: int) -> None:
-    """Write a file of its own."""
-    with styled(path.stem, **{"axes.grid": False}):
-        save(_drawing(bars, TITLE_IN), bars.title, path, dpi)
-
-
-def _drawing(bars: Bars, title_in: float) -> Canvas:
-    lines = sum(1 + len(group) for _, group in bars.groups)
-    canvas = Canvas(figsize=(WIDTH_IN, LINE_IN * lines + 0.1 + title_in))
-    axes = canvas.add_axes((0, 0, 1, LINE_IN * lines / canvas.get_figheight()))
-    axes.set(xlim=(-LABEL_SHARE, 1 + NOTE_SHARE), ylim=(lines, 0))
-    axes.set_axis_off()
-    line = 0
+def draw(bars: Bars, width: Width) -> str:
+    """SVG text. Where a note has no room beside its bar it stands below."""
+    whole, text_px = WIDTHS[width]
+    every = [bar for _, group in bars.groups for bar in group]
+    label = name_room((bar.label for bar in every), text_px, whole / 2, TEXT_EM)
+    note = max((text_width(bar.note, text_px, 0.66) for bar in every), default=0.0)
+    below = label + note + LEAST_BAR + 24 > whole
+    right = whole if below else whole - note - 12
+    y, parts = 0.0, []
     for heading, group in bars.groups:
-        where, text = (-LABEL_SHARE, line + 0.6), visible(heading)
-        axes.text(*where, text, fontsize=SIZE, fontweight="bold", va="center")
-        for place, bar in enumerate(group, start=line + 1):
-            _bar(axes, bar, place + 0.5)
-        line += 1 + len(group)
-    return canvas
+        for one in wrapped(heading, whole, NAME_PX):
+            parts.append(text(0, y + 15, one, "pt"))
+            y += LINE_PX
+        for bar in group:
+            names = wrapped(bar.label, label + 1, text_px, TEXT_EM)
+            for place, one in enumerate(names):
+                parts.append(text(label, y + 15 + 15 * place, one, "tk", "end"))
+            parts.append(_bar(bar, label + 10, right, y + (LINE_PX - BAR_PX) / 2))
+            look = "wl" if bar.full else ""
+            if below:
+                y += 15
+                notes = wrapped(bar.note, whole - label - 10, text_px, 0.66)
+                for place, one in enumerate(notes):
+                    parts.append(text(label + 10, y + 15 + 15 * place, one, look))
+                y += 15 * (len(notes) - 1)
+            else:
+                parts.append(text(right + 10, y + 15, bar.note, look))
+            y += LINE_PX + 15 * (0 if below else len(names) - 1)
+        y += 8
+    return svg(whole, y, f"bars {width}", bars.description, "".join(parts))
 
 
-def _bar(axes: Axes, bar: Bar, y: float) -> None:
-    axes.text(-0.02, y, visible(bar.label), fontsize=SIZE, va="center", ha="right")
-    colour, weight = (LIMITING, "bold") if bar.full else (IN_USE, "normal")
-    start = 0.0
+def _bar(bar: Bar, left: float, right: float, top: float) -> str:
+    start, wide, parts = left, right - left, []
     for share in bar.shares:
-        width = max(share - GAP, GAP)
-        axes.barh(y, width, left=start, height=HEIGHT, color=colour, linewidth=0)
-        start += share
-    axes.barh(y, 1, height=HEIGHT, facecolor="none", edgecolor=GREY, linewidth=0.8)
-    note = visible(bar.note)
-    axes.text(1.02, y, note, fontsize=SIZE, va="center", color=INK, fontweight=weight)
+        part = max(share * wide - GAP_PX, GAP_PX)
+        parts.append(rect(start, top, part, BAR_PX, LIMITING if bar.full else IN_USE))
+        start += share * wide
+    return "".join(parts) + rect(left, top, wide, BAR_PX, "frame")

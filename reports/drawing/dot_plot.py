@@ -5,27 +5,31 @@ Each dot's number and word stand beside it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import ceil, floor, isfinite, log, log2
 
 from ..elements import Dot, DotPlot, DotRow
 from ..formatting import in_brackets, ratio_bounds_text
+from .chart_axes import ratio_text
 from .marks import (
     BOLD_EM,
     Width,
     line,
     mark,
+    name_room,
     rect,
     shape,
-    shortened,
     svg,
     text,
     text_width,
-    tone,
+    wrapped,
 )
+from .palette import Places, tone
 
-NAME_PX = 14.0
+NAME_PX, LINE_PX = 14.0, 15.0
+MOST_HEADING = 112.0  # beside the rows; longer ones are above them
 MOST_TICKS = 6
+TICK_PX, LEAST_AXIS = 34.0, 90.0
 FINE = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 LONGEST_BAR = 8.0  # times the largest ratio: a longer interval is cut off
 TOP = 16.0
@@ -33,51 +37,65 @@ TOP = 16.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Measures in units of the view box. `headed`: headings have lines of their own."""
+    """Measures in units of the view box. `headed`: headings have lines of their own. `label`: most
+    of a name's line.
+    """
 
     width: float
+    label: float
     pitch: float
     text_px: float
     headed: bool
 
 
 LAYOUTS: dict[Width, Layout] = {
-    "wide": Layout(width=476, pitch=22, text_px=13, headed=False),
-    "narrow": Layout(width=326, pitch=26, text_px=14, headed=True),
+    "wide": Layout(width=476, label=150, pitch=22, text_px=13, headed=False),
+    "narrow": Layout(width=326, label=100, pitch=26, text_px=14, headed=True),
 }
 
 
-def draw(plot: DotPlot, backends: Sequence[str], width: Width) -> str:
+def draw(plot: DotPlot, places: Places, width: Width) -> str:
     """SVG text."""
     layout = LAYOUTS[width]
     groups = [(heading, list(rows)) for heading, rows in groupby(plot.rows, lambda row: row.group)]
-    labels = max((text_width(row.label, NAME_PX, BOLD_EM) for row in plot.rows), default=0.0)
-    label = min(max(40.0, labels), 120.0)
+    label = max(40.0, name_room((row.label for row in plot.rows), NAME_PX, layout.label))
     headings = max((text_width(heading, NAME_PX, BOLD_EM) for heading, _ in groups), default=0.0)
-    start = 0.0 if layout.headed else min(max(headings, 80.0), 112.0) + 14
+    headed = layout.headed or headings > MOST_HEADING
+    remarks = max((text_width(heads[0].remark, NAME_PX) for _, heads in groups), default=0.0)
+    start = 0.0 if headed else max(headings, remarks, 80.0) + 14
     words = max(
         (text_width(row.dot.word, layout.text_px) for row in plot.rows if row.dot), default=0.0
     )
     value = layout.width - words - 8
-    numbers = max((text_width(_value(row), layout.text_px) for row in plot.rows), default=0.0)
+    numbers = max(
+        (text_width(_value(row), layout.text_px) for row in plot.rows if row.dot), default=0.0
+    )
     left, right = start + label + 12, value - min(max(numbers, 36.0), 64.0) - 8
+    below = right - left < LEAST_AXIS  # then it lies below names and numbers
+    if below:
+        left, right, label = start + 12, layout.width - 12, max(label, right - start - 12)
     axis = _Axis(rows=plot.rows, band=plot.band_ratio, left=left, right=right)
     y, parts = TOP, []
     for place, (heading, rows) in enumerate(groups):
         parts.append(line(0, y, layout.width, y, "sep") if place else "")
         y += 8
         remark = rows[0].remark
-        if layout.headed:
-            parts.append(text(0, y + 14, shortened(heading, 200, NAME_PX), "pt", remark=remark))
-            y += 24
+        top = y
+        if headed:
+            for part in wrapped(heading, layout.width, NAME_PX):
+                parts.append(text(0, y + 14, part, "pt", remark=remark if y == top else ""))
+                y += 18
+            y += 6
         else:
-            parts.append(text(0, y + 15, shortened(heading, start - 6, NAME_PX), "pt"))
+            parts.append(text(0, y + 15, heading, "pt"))
             parts.append(text(0, y + 32, remark, "src") if remark else "")
-        for number, row in enumerate(rows):
-            centre = y + layout.pitch * (number + 0.5)
-            parts.append(_row(row, centre, axis, backends, start, label, value))
-        lines = layout.pitch * len(rows)
-        y += max(lines, 36.0 if remark and not layout.headed else lines) + 6
+        for row in rows:
+            lines = len(wrapped(row.label, label + 1, NAME_PX))
+            high = layout.pitch + LINE_PX * (lines - 1)
+            down = high / 2 + LINE_PX * below
+            parts.append(_row(row, y + high / 2, y + down, axis, places, start, label, value))
+            y += high + LINE_PX * below
+        y = max(y, top + 36.0 if remark and not headed else y) + 6
     frame = _frame(axis, y)
     return svg(layout.width, y, f"dots {width}", plot.description, frame + "".join(parts))
 
@@ -111,7 +129,9 @@ class _Axis:
         """Powers of 2, or finer steps if there are few of those."""
         powers = list(range(ceil(log2(self.low)), floor(log2(self.high)) + 1))
         if len(powers) < 3:
-            return [tick for tick in FINE if self.low <= tick <= self.high]
+            fine = [tick for tick in FINE if self.low <= tick <= self.high]
+            near = min((self.x(b) - self.x(a) for a, b in pairwise(fine)), default=TICK_PX)
+            return fine if near >= TICK_PX else [1.0]
         wide = self.right - self.left
         every = max(ceil(len(powers) / MOST_TICKS), ceil(26 * len(powers) / wide))
         return [2.0**power for power in powers if power % every == 0]
@@ -123,37 +143,36 @@ def _frame(axis: _Axis, bottom: float) -> str:
     for tick in axis.ticks():
         classes = "one" if tick == 1 else "gl"
         parts.append(line(axis.x(tick), TOP, axis.x(tick), bottom, classes))
-        parts.append(text(axis.x(tick), 11, _tick_text(tick), "tk", "middle"))
+        parts.append(text(axis.x(tick), 11, ratio_text(tick), "tk", "middle"))
     return "".join(parts)
-
-
-def _tick_text(tick: float) -> str:
-    fractions = {0.75: "¾", 0.5: "½", 0.25: "¼", 0.125: "⅛"}
-    whole = f"{tick:g}" if tick >= 1 else f"1/{1 / tick:g}"
-    return f"×{fractions.get(tick, whole)}"
 
 
 def _row(
     row: DotRow,
     y: float,
+    axis_y: float,
     axis: _Axis,
-    backends: Sequence[str],
+    places: Places,
     start: float,
     label: float,
     value: float,
 ) -> str:
-    backend = row.label if row.label in backends else row.group
-    number, look = tone(backend, backends), shape(backend, backends)
-    name = shortened(row.label, label, NAME_PX)
-    parts = [text(start, y + 4.5, name, f"lb t-{number}")]
+    backend = row.label if row.label in places else row.group
+    number, look = tone(backend, places), shape(backend, places)
+    names = wrapped(row.label, label + 1, NAME_PX)
+    up = y + 4.5 - LINE_PX * (len(names) - 1) / 2
+    parts = [
+        text(start, up + LINE_PX * place, name, f"lb halo t-{number}")
+        for place, name in enumerate(names)
+    ]
     if row.dot is None:
         parts.append(text(value, y + 4.5, row.missing or "no pair", "src", "end"))
         return "".join(parts)
     dot, title = row.dot, f"{row.group}, {row.label}: {_value(row)}{_bounds(row.dot)}"
     if dot.low is not None and dot.high is not None:
         low, high = axis.x(dot.low), axis.x(dot.high)
-        parts.append(rect(low, y - 4.5, max(high - low, 1.0), 9, f"ci f-{number}"))
-    parts.append(mark(look, axis.x(dot.ratio), y, 4.2, f"f-{number}", title))
+        parts.append(rect(low, axis_y - 4.5, max(high - low, 1.0), 9, f"ci f-{number}"))
+    parts.append(mark(look, axis.x(dot.ratio), axis_y, 4.2, f"f-{number}", title))
     parts.append(text(value, y + 4.5, _value(row), "num", "end"))
     parts.append(text(value + 8, y + 4.5, dot.word, f"wd {dot.word.replace(' ', '-')}"))
     return "".join(parts)

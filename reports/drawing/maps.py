@@ -1,104 +1,108 @@
-"""Draws maps of weights as SVG text: one square per head, all with one colour scale.
-
-All in one pair of axes in inches: axes for each map would take matplotlib ten times as long.
+"""Draws maps of weights: a square per head, all with one colour scale, which ends where few weights
+are larger, so that one bright spot leaves the others visible.
 """
 
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from math import ceil
-from typing import Any
+from math import ceil, isfinite
+from struct import pack
+from zlib import compress, crc32
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator
-
-from ...harness.files.printable import visible
 from ..elements import Map, Maps
-from .canvas import INK, inline, page_svg, styled
+from .chart_axes import plain_text
+from .marks import TEXT_EM, line, rect, svg, text, text_width, wrapped
 
-COLOURS = "viridis"  # perceptually even, on white and on black paper
-PER_LINE = 4
-SIDE_IN, BESIDE_IN, ABOVE_IN = 1.25, 0.3, 0.38  # of a map, and the room for its numbers and name
-LEFT_IN, BELOW_IN, RIGHT_IN = 0.25, 0.3, 0.8  # for labels, and for the scale
-APART_IN = 0.05  # of a number and its map
-BAR_IN, BAR_STEPS, BAR_TICKS = 0.1, 128, 5
-MOST_TICKS = 4
-SIZE = 8.5
-STYLE = {"axes.grid": False, "font.size": SIZE, "image.composite_image": False}
-Box = tuple[float, float, float, float]
-"""Left, top, width and height in inches, from the upper left corner."""
-
-
-def svg(maps: Maps, name: str) -> str:
-    """SVG for the page; the same maps give the same bytes."""
-    lines = ceil(len(maps.maps) / PER_LINE)
-    across = min(PER_LINE, len(maps.maps))
-    column, line = SIDE_IN + BESIDE_IN, SIDE_IN + ABOVE_IN
-    width, height = LEFT_IN + column * across + RIGHT_IN, line * lines + BELOW_IN
-    with styled(name, **STYLE):
-        canvas = Canvas(figsize=(width, height))
-        axes = canvas.add_axes((0, 0, 1, 1))
-        axes.set(xlim=(0, width), ylim=(height, 0))
-        axes.set_axis_off()
-        highest = max(max(row) for one in maps.maps for row in one.rows) or 1.0
-        for place, one in enumerate(maps.maps):
-            left = LEFT_IN + place % PER_LINE * column + BESIDE_IN
-            top = place // PER_LINE * line + ABOVE_IN / 2
-            _map(axes, one, (left, top, SIDE_IN, SIDE_IN), highest)
-            if place % PER_LINE == 0:
-                _upright(axes, maps.y_label, SIZE / 72, top + SIDE_IN / 2)
-            if place // PER_LINE == lines - 1:
-                _centred(axes, maps.x_label, left + SIDE_IN / 2, top + SIDE_IN + BELOW_IN)
-        box = (width - RIGHT_IN + 0.15, 0.1 * height, BAR_IN, 0.75 * height)
-        _scale(axes, box, highest, maps.value_label)
-        return inline(page_svg(canvas, name), maps, name)
+SHARE_BELOW = 0.99  # of the weights above 0 that the scale tells apart
+# Viridis at nine places: even to the eye, on white and on black.
+COLOURS = (
+    (68, 1, 84), (71, 44, 122), (59, 81, 139), (44, 113, 142), (33, 144, 141),
+    (39, 173, 129), (92, 200, 99), (170, 220, 50), (253, 231, 37),
+)  # fmt: skip
+SIDE, LEFT, RIGHT, TOP, BELOW = 190.0, 34.0, 8.0, 26.0, 40.0
+BAR_WIDE, BAR_HIGH, BAR_STEPS = 190.0, 12.0, 64
+MOST_TICKS = 5
+NAME_PX, TEXT_PX = 14.0, 13.0
 
 
-def _map(axes: Axes, one: Map, box: Box, highest: float) -> None:
-    left, top, width, height = box
-    _image(axes, one.rows, box, highest)
-    axes.text(left + width / 2, top - APART_IN, visible(one.label), ha="center", va="bottom")
-    for x, tick in _ticks(left, width, len(one.rows[0])):
-        axes.text(x, top + height + APART_IN, tick, ha="center", va="top")
-    for y, tick in _ticks(top, height, len(one.rows)):
-        axes.text(left - APART_IN, y, tick, ha="right", va="center")
-
-
-def _scale(axes: Axes, box: Box, highest: float, label: str) -> None:
-    left, top, width, height = box
-    _image(axes, [[1 - step / BAR_STEPS] for step in range(BAR_STEPS + 1)], box, 1.0)
-    for value in MaxNLocator(BAR_TICKS).tick_values(0.0, highest):
-        if 0 <= value <= highest:
-            y = top + height * (1 - value / highest)
-            axes.text(left + width + APART_IN, y, f"{value:g}", ha="left", va="center")
-    _upright(axes, label, left + width + 0.45, top + height / 2)
-
-
-def _image(axes: Axes, rows: Sequence[Sequence[float]], box: Box, highest: float) -> None:
-    left, top, width, height = box
-    axes.imshow(
-        rows,
-        cmap=COLOURS,
-        vmin=0,
-        vmax=highest,
-        interpolation="none",
-        origin="upper",
-        extent=(left, left + width, top + height, top),
-        aspect="auto",
+def draw(maps: Maps) -> list[str]:
+    """SVG of each map, and of the scale."""
+    weights = sorted(
+        w for one in maps.maps for row in one.rows for w in row if isfinite(w) and w > 0
     )
-    frame: dict[str, Any] = {"fill": False, "edgecolor": INK, "linewidth": 0.6}
-    axes.add_patch(Rectangle((left, top), width, height, **frame))
+    highest = weights[-1] if weights else 1.0
+    top = weights[int(SHARE_BELOW * (len(weights) - 1))] if weights else 1.0
+    return [*(_map(maps, one, top) for one in maps.maps), _scale(maps, top, clips=highest > top)]
 
 
-def _ticks(start: float, size: float, count: int) -> Iterator[tuple[float, str]]:
-    """The middle of some cells, and their number."""
-    for tick in range(0, count, ceil(count / MOST_TICKS)):
-        yield start + size * (tick + 0.5) / count, str(tick + 1)
+def _map(maps: Maps, one: Map, top: float) -> str:
+    rows, columns = len(one.rows), len(one.rows[0])
+    width, height = LEFT + SIDE + RIGHT, TOP + SIDE + BELOW
+    parts = [text(LEFT, 14, wrapped(one.label, SIDE, NAME_PX)[0], "pt")]
+    parts.append(_image(one.rows, (LEFT, TOP, SIDE, SIDE), top))
+    for x, words in _ticks(LEFT, columns):
+        parts.append(text(x, TOP + SIDE + 16, words, "tk", "middle"))
+    for y, words in _ticks(TOP, rows):
+        parts.append(text(LEFT - 6, y + 4.5, words, "tk", "end"))
+    axes = f"{maps.x_label} →, {maps.y_label} ↓"
+    parts.append(text(LEFT + SIDE, TOP + SIDE + 33, axes, "tk", "end"))
+    return svg(width, height, "map", f"{one.label}. {maps.description}", "".join(parts))
 
 
-def _upright(axes: Axes, text: str, x: float, y: float) -> None:
-    axes.text(x, y, visible(text), ha="center", va="center", rotation=90)
+def _scale(maps: Maps, top: float, *, clips: bool) -> str:
+    steps = [[step / BAR_STEPS for step in range(BAR_STEPS + 1)]]
+    parts = [text(0, 14, maps.value_label, "tk")]
+    parts.append(_image(steps, (0, 22, BAR_WIDE, BAR_HIGH), 1.0))
+    below = 22 + BAR_HIGH
+    for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
+        words = plain_text(float(f"{share * top:.2g}"))
+        words = f"{words} and more" if clips and share == 1 else words
+        parts.append(line(share * BAR_WIDE, below, share * BAR_WIDE, below + 4, "ax"))
+        parts.append(text(share * BAR_WIDE, below + 18, words, "tk", anchor))
+    return svg(
+        LEFT + SIDE + RIGHT,
+        below + 24,
+        "map scale",
+        f"Colours of {maps.value_label}",
+        "".join(parts),
+    )
 
 
-def _centred(axes: Axes, text: str, x: float, y: float) -> None:
-    axes.text(x, y, visible(text), ha="center", va="center")
+def _ticks(start: float, count: int) -> Iterator[tuple[float, str]]:
+    """The middle of some cells, and their number, as far as numbers have room."""
+    most = max(1, int(SIDE / (text_width(str(count), TEXT_PX, TEXT_EM) + 16)))
+    for tick in range(0, count, ceil(count / min(most, MOST_TICKS))):
+        yield start + SIDE * (tick + 0.5) / count, str(tick + 1)
+
+
+def _image(
+    rows: Sequence[Sequence[float]], box: tuple[float, float, float, float], top: float
+) -> str:
+    """A pixel per weight, in a frame."""
+    x, y, width, height = box
+    data = b64encode(
+        _png([bytes(c for w in row for c in _colour(w / top)) for row in rows])
+    ).decode()
+    place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
+    image = f'<image {place} preserveAspectRatio="none" href="data:image/png;base64,{data}"/>'
+    return image + rect(x, y, width, height, "frame")
+
+
+def _colour(share: float) -> tuple[int, ...]:
+    share = min(max(share, 0.0), 1.0) if isfinite(share) else 0.0
+    place = min(int(share * (len(COLOURS) - 1)), len(COLOURS) - 2)
+    within = share * (len(COLOURS) - 1) - place
+    pairs = zip(COLOURS[place], COLOURS[place + 1], strict=True)
+    return tuple(round(one + within * (other - one)) for one, other in pairs)
+
+
+def _png(lines: Sequence[bytes]) -> bytes:
+    """Of lines of red, green and blue bytes."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return pack(">I", len(data)) + kind + data + pack(">I", crc32(kind + data))
+
+    header = pack(">IIBBBBB", len(lines[0]) // 3, len(lines), 8, 2, 0, 0, 0)
+    pixels = compress(b"".join(b"\0" + one for one in lines), 9)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        [chunk(b"IHDR", header), chunk(b"IDAT", pixels), chunk(b"IEND", b"")]
+    )

@@ -1,20 +1,21 @@
-"""What hand-written drawings share: a backend's mark and class, text, and numbers of coordinates.
+"""What all drawings consist of: marks, lines and texts as SVG, and where texts find room."""
 
-Colours are classes of the page's style sheet, by the backend's place among all of the page: `s-2`
-strokes, `f-2` fills, `t-2` is the tone for words. What belongs to no backend has `x` for a place.
-"""
-
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from math import cos, pi, sin
 from typing import Literal
 
 from ...harness.files.printable import visible
+from .palette import Places
 
 Width = Literal["wide", "narrow"]
 WIDTHS: tuple[Width, ...] = ("wide", "narrow")
-COLOURS = 9  # classes s-0 to s-8, as many as the colours of canvas.py
 BOLD_EM, TEXT_EM = 0.66, 0.58  # width of a letter in the widest of common fonts (DejaVu Sans)
+MOST_LINES = 5  # of one name
+_BREAKS = re.compile(r"(?<=[:_/.,=\s-])|(?=[@\[])")
 CROSS_PX = 5.5
 # The outline of a cross.
 HOLLOW = (
@@ -27,18 +28,13 @@ def coordinate(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0").replace("-0", "0" if -0.05 < value < 0 else "-0", 1)
 
 
-def tone(backend: str, backends: Sequence[str]) -> str:
-    """The number in a backend's classes; x if it is none of the page's."""
-    return str(list(backends).index(backend) % COLOURS) if backend in backends else "x"
-
-
-def shape(backend: str, backends: Sequence[str]) -> int:
-    """The number of its marker, in the order of `plots.MARKERS`."""
-    return list(backends).index(backend) % len(_SHAPES) if backend in backends else 0
+def shape(name: str, places: Places) -> int:
+    """The number of its marker."""
+    return places.get(name, 0) % len(_SHAPES)
 
 
 def mark(number: int, x: float, y: float, radius: float, classes: str, title: str = "") -> str:
-    """A filled marker about as large as a circle of this radius."""
+    """A marker about as large as a circle of this radius."""
     inside = f"><title>{safe(title)}</title></" if title else ""
     if number == 0:
         tag, body = "circle", f'cx="{coordinate(x)}" cy="{coordinate(y)}" r="{coordinate(radius)}"'
@@ -78,6 +74,10 @@ def path(points: Sequence[tuple[float, float]], classes: str) -> str:
     return f'<path class="{classes}" d="M{"L".join(_point(*point) for point in points)}"/>'
 
 
+def area(points: Sequence[tuple[float, float]], classes: str) -> str:
+    return path(points, classes).replace('"/>', 'z"/>')
+
+
 def line(x: float, y: float, to_x: float, to_y: float, classes: str) -> str:
     way = f"H{coordinate(to_x)}" if y == to_y else f"V{coordinate(to_y)}" if x == to_x else ""
     way = way or f"L{_point(to_x, to_y)}"
@@ -103,26 +103,42 @@ def safe(content: str) -> str:
     return escape(visible(content))
 
 
-def shortened(content: str, width: float, size: float, em: float = BOLD_EM) -> str:
-    """The text, cut with an ellipsis if it is wider than that."""
-    most = max(2, int(width / (size * em)))
-    shown = visible(content)
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+def wrapped(name: str, room: float, size: float, em: float = BOLD_EM) -> list[str]:
+    """The name in lines that fit, broken at its own signs: `attend`, `@my_attention`.
+
+    A part without such a sign is broken where it must be. Only an absurd name is cut.
+    """
+    most = max(2, int(room / (size * em)))
+    lines = [""]
+    for part in _BREAKS.split(visible(name)):
+        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > most:
+            lines.append("")
+        lines[-1] += part
+        while len(lines[-1].rstrip()) > most:
+            lines[-1:] = [lines[-1][:most], lines[-1][most:]]
+    shown = [one.strip() for one in lines if one.strip()] or [""]
+    return shown if len(shown) <= MOST_LINES else [*shown[: MOST_LINES - 1], "…"]
+
+
+def name_room(names: Iterable[str], size: float, most: float, em: float = BOLD_EM) -> float:
+    """The width that these names need, the longest of them in lines of at most `most`."""
+    parts = (part for name in names for part in wrapped(name, most, size, em))
+    return max((text_width(part, size, em) for part in parts), default=0.0)
 
 
 def text_width(content: str, size: float, em: float = TEXT_EM) -> float:
     return len(visible(content)) * size * em
 
 
-def cross(x: float, y: float, number: str, title: str, *, hollow: bool) -> str:
+def cross(x: float, y: float, number: str, *, hollow: bool) -> str:
     """Out of memory; hollow: predicted."""
     if not hollow:
         a, b = coordinate(x - CROSS_PX), coordinate(y - CROSS_PX)
         arm = coordinate(2 * CROSS_PX)
         way = f"M{a} {b}l{arm} {arm}M{a} {coordinate(y + CROSS_PX)}l{arm} -{arm}"
-        return f'<path class="cross s-{number}" d="{way}"><title>{safe(title)}</title></path>'
+        return f'<path class="cross s-{number}" d="{way}"/>'
     way = "L".join(f"{coordinate(x + dx)} {coordinate(y + dy)}" for dx, dy in HOLLOW)
-    return f'<path class="hollow s-{number}" d="M{way}z"><title>{safe(title)}</title></path>'
+    return f'<path class="hollow s-{number}" d="M{way}z"/>'
 
 
 def triangle(left: float, up: float, wide: float, high: float, *, steep: bool) -> str:
@@ -131,6 +147,39 @@ def triangle(left: float, up: float, wide: float, high: float, *, steep: bool) -
     way = f"M{coordinate(left)} {coordinate(below)}L{coordinate(left + wide)} {coordinate(up)}"
     way += f"H{coordinate(left)}z" if steep else f"V{coordinate(below)}z"
     return f'<path class="guide" d="{way}"/>'
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a picture says at one x: a line of text, its tone, and the case's number on the page."""
+
+    words: str
+    y: float
+    tone: str = "x"
+    case: int | None = None
+
+
+def at_x(
+    box: tuple[float, float, float, float], x: float, head: str, values: Sequence[Value]
+) -> str:
+    """The strip around x that shows all values there when it is pointed at or has the focus.
+
+    `box`: left, top, width, height. Browsers show its title without a script.
+    """
+    title = "\n".join([safe(head), *(safe(one.words) for one in values)])
+    tones = " ".join(one.tone for one in values)
+    cases = " ".join("-" if one.case is None else str(one.case) for one in values)
+    ys = " ".join(coordinate(one.y) for one in values)
+    known = f' data-cases="{cases}" data-ys="{ys}"' if cases.strip("- ") else ""
+    return rect(*box, "at").removesuffix("/>") + (
+        f' data-x="{coordinate(x)}" data-tones="{tones}"{known}><title>{title}</title></rect>'
+    )
+
+
+def strips(xs: Sequence[float], left: float, right: float) -> list[tuple[float, float]]:
+    """For each place in order the ends of what is nearest to it."""
+    middles = [(one + other) / 2 for one, other in pairwise(xs)]
+    return list(pairwise([left, *middles, right]))
 
 
 def svg(width: float, height: float, classes: str, description: str, body: str) -> str:

@@ -1,4 +1,4 @@
-"""Every picture as SVG. Those of cards are drawn for wide and for narrow pages; CSS shows one.
+"""Every picture as SVG, of one design. Most are drawn for wide and for narrow pages; CSS shows one.
 
 `pages/pictures.css` has the styles. The wall is drawn on logarithmic and on linear axes too, with
 two radio buttons that switch between them without a script.
@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from ..elements import Bars, DotPlot, Drawable, Figure, Maps, Scale, WallChart
-from . import bars, dot_plot, maps, plots, wall_chart
+from . import bars, chart, dot_plot, maps, wall_chart
 from .marks import WIDTHS, Width
+from .palette import Places, places_of
 
 SCALES: tuple[Scale, ...] = ("log", "linear")
+FEW = 2  # panels that are larger on a wide page
 
 
 def drawn(picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[str, int]) -> str:
@@ -19,20 +21,35 @@ def drawn(picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[
 
     `name`: unique on the page, for ids. `cases`: the number of each case on the page.
     """
+    places = places_in(picture, backends)
     match picture:
-        case Figure():
-            return plots.svg(picture, backends, name, cases)
-        case Maps():
-            return maps.svg(picture, name)
-        case Bars():
-            return bars.svg(picture, name)
         case WallChart():
-            return "".join(_switched(picture, backends, name, width) for width in WIDTHS)
+            return "".join(_switched(picture, places, name, width, cases) for width in WIDTHS)
         case DotPlot():
-            return "".join(dot_plot.draw(picture, backends, width) for width in WIDTHS)
+            return "".join(dot_plot.draw(picture, places, width) for width in WIDTHS)
+        case Bars():
+            return "".join(bars.draw(picture, width) for width in WIDTHS)
+        case Maps():
+            return f'<div class="panels maps">{"".join(maps.draw(picture))}</div>'
+        case Figure():
+            count = len(picture.panels)
+            widths = WIDTHS if count <= FEW else WIDTHS[1:]
+            drawings = "".join(
+                one for width in widths for one in chart.draw(picture, places, width, cases)
+            )
+            return f'<div class="panels of-{min(count, FEW + 1)}">{drawings}</div>'
 
 
-def _switched(chart: WallChart, backends: Sequence[str], name: str, width: Width) -> str:
+def places_in(picture: Drawable, backends: Sequence[str]) -> Places:
+    """Of the page's backends; of a figure's own names where its lines are no backends."""
+    if isinstance(picture, Figure) and picture.names:
+        return {name: place for place, name in enumerate(picture.names)}
+    return places_of(backends)
+
+
+def _switched(
+    wall: WallChart, places: Places, name: str, width: Width, cases: Mapping[str, int]
+) -> str:
     """Both scales; the logarithmic one is shown first."""
     name = escape(f"{name}-{width}")
     switch = "".join(
@@ -40,5 +57,5 @@ def _switched(chart: WallChart, backends: Sequence[str], name: str, width: Width
         f'{" checked" if scale == "log" else ""}><label for="{name}-{scale}">{scale}</label>'
         for scale in SCALES
     )
-    drawings = "".join(wall_chart.draw(chart, backends, width, scale) for scale in SCALES)
+    drawings = "".join(wall_chart.draw(wall, places, width, scale, cases) for scale in SCALES)
     return f'<div class="scales {width}" role="group" aria-label="Axes">{switch}{drawings}</div>'

@@ -4,7 +4,7 @@ Names stand at the ends of lines, and two slopes in place of a legend: what twic
 A drawing that has no room for a text leaves it out; the card's sentence and table have it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
@@ -13,23 +13,28 @@ from ..formatting import bytes_text, count_text, length_text, size_text
 from .marks import (
     BOLD_EM,
     CROSS_PX,
+    Value,
     Width,
+    at_x,
     coordinate,
     cross,
     line,
     mark,
+    name_room,
     path,
     rect,
     shape,
     spread,
+    strips,
     svg,
     text,
     text_width,
-    tone,
     triangle,
+    wrapped,
 )
+from .palette import Places, tone
 from .wall_axes import LAYOUTS, Axes, Layout, axes_of, size_ticks
-from .wall_lines import NAME_PX, Drawn, bundles_of, coincide, name_lines, stop_words, stretches
+from .wall_lines import NAME_PX, Drawn, bundles_of, coincide, stop_words, stretches
 
 OUT_OF_MEMORY = ("oom", "predicted_oom")
 LINE_PX = 15  # from one line of text to the next
@@ -41,19 +46,26 @@ MOST_NAMES = 4  # of lines that end at one place
 LABEL_GAP, TICK_GAP = 12.0, 7.0
 CLEARANCE_PX = 3.0  # between a text and a line
 PIECES = 40  # in which a line is between two points, to find out what it crosses
+SCALES = {"log": "logarithmic", "linear": "linear"}
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-def draw(chart: WallChart, backends: Sequence[str], width: Width, scale: Scale) -> str:
-    """SVG text."""
+def draw(
+    chart: WallChart, places: Places, width: Width, scale: Scale, cases: Mapping[str, int]
+) -> str:
+    """SVG text. `cases`: the number of each case on the page."""
     layout = LAYOUTS[width]
     lines = [one for _, some in chart.panels for one in some]
-    names = max((text_width(one.backend, NAME_PX, BOLD_EM) for one in lines), default=0.0)
+    names = name_room((one.backend for one in lines), NAME_PX, layout.most_label)
     others = [*map(stop_words, lines), "999.9 MiB"]
     least = max(text_width(part, layout.text_px, BOLD_EM) for part in others)
-    label = min(max(least, names), layout.most_label) + LABEL_GAP + 2
-    most = max((len(some) for _, some in chart.panels), default=1)
-    axes = axes_of(chart, lines, scale, max(layout.plot_height, most * LABEL_LINES * LINE_PX))
+    label = max(least, names) + LABEL_GAP + 2
+    rows_of_names = [
+        sum(len(wrapped(one.backend, label - LABEL_GAP - 1, NAME_PX)) for one in some)
+        for _, some in chart.panels
+    ]
+    most = LABEL_LINES * max(rows_of_names, default=1) * LINE_PX
+    axes = axes_of(chart, lines, scale, max(layout.plot_height, most))
     across = 1 if layout.stacked else max(1, len(chart.panels))
     first = max(text_width(words, layout.text_px) for _, words in size_ticks(axes)) + TICK_GAP + 1
     plot = (layout.width - first - across * label - (across - 1) * layout.between) / across
@@ -66,7 +78,8 @@ def draw(chart: WallChart, backends: Sequence[str], width: Width, scale: Scale) 
             _Panel(
                 layout=layout,
                 axes=axes,
-                backends=backends,
+                places=places,
+                cases=cases,
                 left=left,
                 top=row * pitch + TOP,
                 width=plot,
@@ -76,7 +89,8 @@ def draw(chart: WallChart, backends: Sequence[str], width: Width, scale: Scale) 
         )
     rows = len(chart.panels) if layout.stacked else 1
     height = rows * pitch - (15 if layout.stacked else 0)
-    return svg(layout.width, height, f"wall {width} {scale}", chart.description, "".join(body))
+    described = f"{chart.description} Both axes are {SCALES[scale]}."
+    return svg(layout.width, height, f"wall {width} {scale}", described, "".join(body))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +99,8 @@ class _Panel:
 
     layout: Layout
     axes: Axes
-    backends: Sequence[str]
+    places: Places
+    cases: Mapping[str, int]
     left: float
     top: float
     width: float
@@ -115,7 +130,7 @@ class _Panel:
             parts += [self._guide(drawn, factor) for factor in (4, 2)]
         parts += [self._line(one) for one in sorted(drawn, key=lambda one: -one.covered)]
         parts += [self._stop(bundle[0].line) for bundle in bundles]
-        parts.append(self._labels(bundles))
+        parts += [self._labels(bundles), self._strips(lines)]
         return "".join(parts)
 
     # ---- axes ------------------------------------------------------------------------------------
@@ -248,13 +263,12 @@ class _Panel:
             parts.append(path(way, classes) if len(way) > 1 else "")
         radius = RADIUS * (1 + 0.7 * min(one.covered, 3))
         for x, y, point in one.places:
-            title = self._title(one.line.backend, point)
             if point.end == "ok" and one.covered <= MOST_MARKED:
                 classes = f"f-{number}{' big' if one.covered else ''}"
-                number_of = shape(one.line.backend, self.backends)
-                parts.append(mark(number_of, x, y, radius, classes, title))
+                number_of = shape(one.line.backend, self.places)
+                parts.append(mark(number_of, x, y, radius, classes))
             elif point.end in OUT_OF_MEMORY:
-                parts.append(cross(x, y, number, title, hollow=point.end != "oom"))
+                parts.append(cross(x, y, number, hollow=point.end != "oom"))
                 if point.need_bytes and self.y(point.need_bytes) < self.top:  # further up
                     tip = [(x - 4, self.top - 1), (x, self.top - 5), (x + 4, self.top - 1)]
                     parts.append(path(tip, f"tip-up s-{number}"))
@@ -280,10 +294,26 @@ class _Panel:
         share = (y - self.top) / (y - to_y)
         return [*inside, (x + share * (to_x - x), self.top)]
 
-    def _title(self, backend: str, point: WallPoint) -> str:
+    def _strips(self, lines: Sequence[WallLine]) -> str:
+        """What is needed at each N, the most first."""
         how = {"ok": "measured", "oom": "out of memory", "predicted_oom": "not tried"}
-        size = bytes_text(point.need_bytes) or "need not known"
-        return f"{backend} at N = {length_text(point.seq_len)}: {size}, {how.get(point.end, '')}"
+        found: dict[int, list[Value]] = {}
+        for one in lines:
+            for point in one.points:
+                size = bytes_text(point.need_bytes) or "need not known"
+                words = f"{one.backend} {size}, {how.get(point.end, 'by formula')}"
+                case = self.cases.get(point.case or "")
+                y = max(self.y(point.need_bytes or self.budget or 1), self.top)
+                value = Value(words, y, self._tone(one), case)
+                found.setdefault(point.seq_len, []).append(value)
+        lengths = sorted(found)
+        ends = strips([self.x(n) for n in lengths], self.left, self.right)
+        parts = []
+        for n, (start, end) in zip(lengths, ends, strict=True):
+            said = sorted(found[n], key=lambda one: one.y)
+            box = (start, self.top, end - start, self.axes.height)
+            parts.append(at_x(box, self.x(n), f"N = {length_text(n)}", said))
+        return "".join(parts)
 
     # ---- where lines end ------------------------------------------------------------------------
 
@@ -296,7 +326,7 @@ class _Panel:
         return f'<circle class="stop s-{self._tone(one)}" cx="{x}" cy="{y}" r="3.4"/>'
 
     def _tone(self, one: WallLine) -> str:
-        return tone(one.backend, self.backends)
+        return tone(one.backend, self.places)
 
     def _labels(self, bundles: Sequence[Sequence[Drawn]]) -> str:
         """Names at the ends of lines, one below the other."""
@@ -327,7 +357,7 @@ class _Panel:
         entries = [
             (part, f"lb t-{self._tone(one.line)}")
             for one in shown
-            for part in name_lines(one.line.backend, room)
+            for part in wrapped(one.line.backend, room + 1, NAME_PX)
         ]
         if len(shown) < len(bundle):
             entries.append((f"+ {len(bundle) - len(shown)} more", "lb"))

@@ -7,7 +7,6 @@ from math import log
 
 from ..elements import WallLine, WallPoint
 from ..formatting import count_text, length_text
-from .marks import BOLD_EM, shortened, text_width
 
 NAME_PX = 14.0
 SAME_PX = 2.0  # ends of lines nearer than that share a label
@@ -41,17 +40,6 @@ def bundles_of(drawn: Sequence[Drawn]) -> list[list[Drawn]]:
         else:
             bundles.append([one])
     return bundles
-
-
-def name_lines(name: str, room: float) -> list[str]:
-    """A name that is too long is broken before its variant, else before its mark of exactness, and
-    cut if that is not enough.
-    """
-    family, colon, variant = name.partition(":" if ":" in name else " ")
-    if text_width(name, NAME_PX, BOLD_EM) <= room or not variant:
-        return [shortened(name, room, NAME_PX)]
-    parts = (f"{family}{colon}".rstrip(), variant)
-    return [shortened(part, room, NAME_PX) for part in parts]
 
 
 def stretches(points: Sequence[WallPoint]) -> list[tuple[bool, list[WallPoint]]]:

@@ -14,8 +14,7 @@ from markupsafe import Markup, escape
 
 from ...harness.files.printable import visible
 from ..data.row_groups import case_key
-from ..drawing import plots
-from ..drawing.canvas import COLOURS
+from ..drawing.palette import places_of, tone
 from ..drawing.picture import drawn
 from ..elements import ASIDE, Card, DotPlot, Drawable, Figure, Maps, Table, Text, WallChart
 from ..subjects.rows import MOST_ROWS
@@ -60,7 +59,7 @@ def render(report: Report) -> str:
         badges=report.badges,
         links=list(_links(report)),
         groups=[
-            _answered(question, list(cards), report)
+            _answered(question, list(cards), report, numbers)
             for question, cards in groupby(report.cards, key=lambda card: card.question)
         ],
         sections=[_section(part, report, numbers) for part in report.answered],
@@ -68,7 +67,6 @@ def render(report: Report) -> str:
         later=Markup(LATER),  # noqa: S704 - ours
         css=Markup(css),  # noqa: S704 - our own file
         js=Markup(js),  # noqa: S704 - our own file
-        swatches=Markup(plots.swatches(report.backends)),  # noqa: S704 - contains no foreign text
     )  # fmt: skip
     # No name can contain DATA: it would be escaped. The data comes last, when its room is known.
     before, place, after = text.rpartition(DATA)
@@ -140,9 +138,9 @@ def coloured(text: str, backends: Sequence[str]) -> Markup:
     """The text as HTML, with names of backends in their colours."""
     if not backends:
         return escape(visible(text))
-    parts, end = [], 0
+    parts, end, places = [], 0, places_of(backends)
     for found in pattern_of(backends).finditer(text):
-        colour = backends.index(found.group()) % len(COLOURS)
+        colour = tone(found.group(), places)
         name = escape(visible(found.group()))
         parts += [escape(visible(text[end : found.start()]))]
         parts += [Markup('<b class="c-{}">{}</b>').format(colour, name)]
@@ -180,14 +178,16 @@ def _placed(cards: Sequence[Card]) -> Iterator[tuple[Card, str]]:
         yield card, "full" if card.wide else places.get(card.name, "")
 
 
-def _answered(question: str, cards: Sequence[Card], report: Report) -> dict[str, Any]:
+def _answered(
+    question: str, cards: Sequence[Card], report: Report, cases: Mapping[str, int]
+) -> dict[str, Any]:
     """The cards under a question; on a phone the sentences of the `first` two stand above both."""
-    made = [_card(card, report, place) for card, place in _placed(cards)]
+    made = [_card(card, report, place, cases) for card, place in _placed(cards)]
     pictured = [one for one in made if one["svg"]][:2]
     return {"question": question, "cards": made, "first": pictured if len(pictured) == 2 else []}
 
 
-def _card(card: Card, report: Report, place: str) -> dict[str, Any]:
+def _card(card: Card, report: Report, place: str, cases: Mapping[str, int]) -> dict[str, Any]:
     """A card with its drawing, or with its table where that is the picture."""
     picture, name = card.picture, f"card-{card.name}"
     found = {"is": card, "id": name, "place": place, "dots": isinstance(picture, DotPlot)}
@@ -200,16 +200,13 @@ def _card(card: Card, report: Report, place: str) -> dict[str, Any]:
         }
     if picture is None:
         return found
-    return found | {"numbers": picture.table, **_drawn(picture, report.backends, name, {})}
+    return found | {"numbers": picture.table, "svg": _drawn(picture, report.backends, name, cases)}
 
 
 def _drawn(
     picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[str, int]
-) -> dict[str, Any]:
-    """A picture, with its legend."""
-    svg = Markup(drawn(picture, backends, name, cases))  # noqa: S704 - all text in it is escaped
-    legend = plots.legend(picture, backends) if isinstance(picture, Figure) else []
-    return {"svg": svg, "legend": legend}
+) -> Markup:
+    return Markup(drawn(picture, backends, name, cases))  # noqa: S704 - all text in it is escaped
 
 
 def transposed(table: Table) -> Table:
@@ -232,6 +229,6 @@ def _section(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, 
                 isinstance(block, Figure) and len(block.panels) > 1
             )
             found["size"] = "wide" if wide else ""
-            found |= _drawn(block, report.backends, f"{part.name}-{number}", cases)
+            found["svg"] = _drawn(block, report.backends, f"{part.name}-{number}", cases)
         parts[-1]["blocks"].append(found)
     return {"name": part.name, "title": part.title, "parts": parts}

@@ -1,4 +1,4 @@
-// The page is complete where scripts are off or blocked. It adds sorting, a filter, tooltips, series on and off, copies and downloads, and the
+// The page is complete where scripts are off or blocked. It adds sorting, a filter, values at a point, copies and downloads, and the
 // samples of a case. The reader's choices are kept in the fragment of the address.
 (() => {
   const one = (selector, inside = document) => inside.querySelector(selector);
@@ -23,7 +23,7 @@
   };
 
   // ---- the state of the page, in its address ----
-  const state = { q: "", sort: "", hide: "", case: "", at: "" };
+  const state = { q: "", sort: "", case: "", at: "" };
   const remember = changes => {
     Object.assign(state, changes);
     const fragment = new URLSearchParams(Object.entries(state).filter(([, text]) => text)).toString();
@@ -47,7 +47,6 @@
     const [table, column, direction] = state.sort.split(".");
     if (document.getElementById(table)?.tHead) sort(document.getElementById(table), Number(column), direction);
     filter(state.q);
-    hide(state.hide.split("-").filter(Boolean));
     if (state.at) document.getElementById(state.at)?.scrollIntoView();
     if (state.case) show(state.case);
     else if (dialog.open) dialog.close();
@@ -162,91 +161,81 @@
     filter(state.q);
   };
 
-  // ---- figures: series on and off, and tooltips ----
-  const hide = looks => {
-    for (const mark of all("svg [data-b]")) mark.classList.toggle("off", looks.includes(mark.dataset.b));
-    for (const button of all(".legend button")) button.setAttribute("aria-pressed", String(!looks.includes(button.parentNode.dataset.look)));
-  };
-  const equipLegend = entry => {
-    if (isNaN(entry.dataset.look)) return;
-    const button = make("button", { type: "button", "aria-pressed": "true", title: "Show or hide in all figures" }, ...entry.childNodes);
-    button.addEventListener("click", () => {
-      const looks = new Set(state.hide.split("-").filter(Boolean));
-      if (!looks.delete(entry.dataset.look)) looks.add(entry.dataset.look);
-      remember({ hide: [...looks].sort().join("-") });
-      hide([...looks]);
-    });
-    entry.append(button);
-  };
+  // ---- pictures: all values at an x, and the case behind each ----
+  const SVG = "http://www.w3.org/2000/svg";
   const tip = make("div", { class: "tip", "aria-hidden": "true", hidden: "" });
   document.body.append(tip);
   const highlight = number => {
     for (const lit of all(".lit")) lit.classList.remove("lit");
-    if (number) for (const about of all(`[data-case="${number}"]`)) about.classList.add("lit");
+    if (number) for (const about of all(`tr[data-case="${number}"], td[data-case="${number}"]`)) about.classList.add("lit");
   };
-  const REACH = 14, SAME = 2; // in the drawing's points: how close the pointer must be, and which points coincide
-  const distance = (point, x, y) => Math.hypot(point.cx.baseVal.value - x, point.cy.baseVal.value - y);
-  const nearest = (drawing, points, event) => {
-    const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing.getScreenCTM().inverse());
-    const near = points.filter(point => distance(point, x, y) < REACH && !point.closest(".off"));
-    return near.sort((a, b) => distance(a, x, y) - distance(b, x, y))[0];
+  const cursor = document.createElementNS(SVG, "path");
+  cursor.setAttribute("class", "cursor");
+  const strip = { now: null, line: 0 }; // the strip that is shown, and which of its lines is chosen by keyboard
+  const caseOf = place => {
+    const number = strip.now?.dataset.cases?.split(" ")[place];
+    return number === "-" ? undefined : number;
   };
-  const showTip = (point, points) => {
-    const { cx, cy } = point;
-    const here = points.filter(other => distance(other, cx.baseVal.value, cy.baseVal.value) < SAME && !other.closest(".off"));
-    highlight(point.dataset.case);
-    point.classList.add("lit");
-    tip.textContent = here.map(other => other.getAttribute("aria-label")).join("\n");
+  const showStrip = (at, line = -1) => {
+    Object.assign(strip, { now: at, line });
+    const [head, ...values] = at.getAttribute("aria-label").split("\n");
+    const tones = at.dataset.tones.split(" ");
+    tip.replaceChildren(make("b", {}, head), ...values.map((text, place) => make("span", { class: `c-${tones[place]}${place === line ? " at-case" : ""}` }, text)));
+    const top = Number(at.getAttribute("y"));
+    cursor.setAttribute("d", `M${at.dataset.x} ${top}V${top + Number(at.getAttribute("height"))}`);
+    at.before(cursor);
+    highlight(caseOf(line));
     tip.hidden = false;
-    tipPoint = point;
     placeTip();
   };
-  let tipPoint;
   const placeTip = () => {
     if (tip.hidden) return;
-    const place = tipPoint.getBoundingClientRect();
-    tip.style.left = `${Math.max(4, Math.min(innerWidth - tip.offsetWidth - 4, place.left + place.width / 2 - tip.offsetWidth / 2))}px`;
-    tip.style.top = `${place.top > tip.offsetHeight + 12 ? place.top - tip.offsetHeight - 6 : place.bottom + 6}px`;
+    const place = cursor.getBoundingClientRect();
+    const beside = place.left + 12 + tip.offsetWidth < innerWidth ? place.left + 12 : place.left - tip.offsetWidth - 12;
+    tip.style.left = `${Math.max(4, beside)}px`;
+    tip.style.top = `${Math.max(4, Math.min(place.top, innerHeight - tip.offsetHeight - 4))}px`;
   };
   const hideTip = () => {
     tip.hidden = true;
+    strip.now = null;
+    cursor.remove();
     highlight();
   };
   const equipDrawing = drawing => {
-    const points = all(".points circle", drawing);
-    if (!points.length) return;
+    const strips = all(".at", drawing);
+    if (!strips.length) return;
     drawing.setAttribute("role", "group");
-    one('[id$="-figure"]', drawing).setAttribute("aria-hidden", "true");
-    points.forEach((point, place) => {
-      point.setAttribute("role", point.dataset.case ? "button" : "img");
-      point.setAttribute("tabindex", place ? "-1" : "0");
-      point.setAttribute("aria-label", point.textContent);
-      point.replaceChildren();
+    for (const part of drawing.children) if (!part.matches(".at")) part.setAttribute("aria-hidden", "true");
+    strips.forEach((at, place) => {
+      at.setAttribute("role", at.dataset.cases ? "button" : "img");
+      at.setAttribute("tabindex", place ? "-1" : "0");
+      at.setAttribute("aria-label", at.textContent);
+      at.replaceChildren();
     });
-    // Each figure is one tab stop; arrow keys move between its points.
+    // A picture is one tab stop: arrows across move along x, those up and down through the values there.
     drawing.addEventListener("keydown", event => {
-      const visible = points.filter(point => !point.closest(".off"));
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-      if (step) visible[(visible.indexOf(event.target) + step + visible.length) % visible.length]?.focus();
-      else if (event.key === "Escape") hideTip();
-      else if ((event.key === "Enter" || event.key === " ") && event.target.dataset.case) show(event.target.dataset.case);
+      const values = event.target.dataset.tones?.split(" ").length;
+      if (step && event.key.match(/Up|Down/)) showStrip(event.target, (Math.max(strip.line, step < 0 ? 0 : -1) + step + values) % values);
+      else if (step) strips[strips.indexOf(event.target) + step]?.focus();
+      else if ((event.key === "Enter" || event.key === " ") && caseOf(Math.max(strip.line, 0))) show(caseOf(Math.max(strip.line, 0)));
       else return;
       event.preventDefault();
     });
-    drawing.addEventListener("focusin", event => event.target.matches("circle") && showTip(event.target, points));
+    drawing.addEventListener("focusin", event => event.target.matches(".at") && showStrip(event.target));
     drawing.addEventListener("focusout", hideTip);
-    drawing.addEventListener("pointermove", event => {
-      const point = nearest(drawing, points, event);
-      drawing.style.cursor = point?.dataset.case ? "pointer" : "";
-      if (point) showTip(point, points);
-      else hideTip();
-    });
-    drawing.addEventListener("pointerleave", hideTip);
+    drawing.addEventListener("pointermove", event => event.target.matches(".at") && event.target !== strip.now && showStrip(event.target));
+    drawing.addEventListener("pointerleave", event => event.pointerType === "mouse" && hideTip());
+    // The case whose mark is nearest to where the reader clicks.
     drawing.addEventListener("click", event => {
-      const point = nearest(drawing, points, event);
-      if (point?.dataset.case) show(point.dataset.case);
+      if (!event.target.matches(".at") || event.pointerType === "touch") return;
+      const { y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing.getScreenCTM().inverse());
+      const heights = event.target.dataset.ys.split(" ").map((at, place) => [Math.abs(at - y), place]);
+      const known = heights.filter(([, place]) => caseOf(place)).sort(([a], [b]) => a - b);
+      if (known.length) show(caseOf(known[0][1]));
     });
   };
+  document.addEventListener("keydown", event => event.key === "Escape" && hideTip());
   addEventListener("scroll", placeTip, { passive: true, capture: true });
 
   // ---- one case: its cells, its command, its samples ----
@@ -286,15 +275,13 @@
   // ---- what the page has as the text of noscript: sections while the browser has nothing else to do, what is folded when it opens ----
   const equip = inside => {
     for (const table of all("table:not(.answer, [data-equipped])", inside)) equipTable(table);
-    for (const entry of all(".legend li:not(:has(button))", inside)) equipLegend(entry);
-    for (const drawing of all("figure svg[role=img]", inside)) equipDrawing(drawing);
+    for (const drawing of all(".pic[role=img]", inside)) equipDrawing(drawing);
   };
   const fill = text => {
     const parent = text.parentNode;
     // The page's own markup: names in it are escaped.
     text.outerHTML = text.textContent.replace(/<!--(\/?)folded-->/g, "<$1noscript>");
     equip(parent);
-    if (state.hide) hide(state.hide.split("-"));
     if (!rows && (rows = one("table.all"))) equipRows();
   };
   const fillAll = selector => {

@@ -58,7 +58,7 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta) -> Card | None:
                 (plural(heads, "head"), tuple(map(_line, some))) for heads, some in curves.items()
             ),
             budget_bytes=size,
-            description=f"Memory needed over sequence length N, both logarithmic. {sentence}",
+            description=f"Memory needed over sequence length N. {sentence}",
             table=needs_table(shown),
             title=sentence,
             caption=caption(group.problem, meta),

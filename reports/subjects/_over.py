@@ -18,11 +18,16 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Marked, Panel, Scale, Series, Table, note, table_of
 from ..formatting import STATUS_WORDS, capital, length_text, plural
+from ..growth_fit import slope
 from ..quantity import Cell, Quantity, Unit
+from ..ratio import disturbed
 
 N_LABEL = "sequence length N (1k = 1024)"
 SPARSE = "sparse_"  # backends whose names begin with this compute a sparse mask only
 MOST_PANELS = 3
+LATENCY = "latency_{}ms"
+LAST = 3  # lengths of which the growth stands at a line's end
+MOST_SPREAD = 0.5  # of the bounds of its exponent
 
 
 def is_sparse(row: Row) -> bool:
@@ -56,7 +61,7 @@ def joined(findings: Sequence[tuple[Group, str]]) -> str:
 def panel(
     group: Group,
     axis: str = "seq_len",
-    column: str = "latency_{}ms",
+    column: str = LATENCY,
     *,
     x_label: str = "",
     y_label: str = "latency",
@@ -101,7 +106,20 @@ def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
         low=low if "{}" in column else (),
         high=high if "{}" in column else (),
         cases=tuple(case_key(row) for row in mine if "case" in row),
+        busy=tuple(disturbed(row) for row in mine) if column == LATENCY else (),
+        ending=_growth(mine) if column == LATENCY and axis == "seq_len" else "",
     )
+
+
+def _growth(rows: Sequence[Row]) -> str:
+    """`grows as N^2.0`, between the longest two doublings; "" if that is not known well."""
+    timed = [row for row in rows if row.get("latency_ms") is not None][-LAST:]
+    if len(timed) < LAST or disturbed(*timed):
+        return ""
+    found = slope(timed[0], timed[-1], "seq_len")
+    if found is None or not found.high - found.low <= MOST_SPREAD:
+        return ""
+    return f"grows as N^{found.value:.1f}"
 
 
 def common_caption(shown: Sequence[Group], meta: Meta) -> str:

@@ -1,30 +1,36 @@
 """The memory wall: the longest N that fits, and memory over N, measured and by formula."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, groups, over_lengths
 from ..data.run_meta import Meta
 from ..elements import Card, Table, WallChart, table_of
-from ..formatting import STATUS_WORDS, bytes_text, length_text, more_below
-from ..quantity import Number, Quantity
+from ..formatting import STATUS_WORDS, capital, length_text, list_text, more_below, size_text
+from ..quantity import Number
 from . import Subject
 from ._memory_card import drawn, ends_text, memory_card, needs_table
 from ._memory_over_n import OUT_OF_MEMORY, families, memory_curves, need_bytes, wall_groups
-from ._over import n_text
 
 TITLE = "Memory wall"
 ORDER = 10
 NEEDS = ("peak_bytes", "predicted_peak_bytes", "input_bytes")
 MOST_CHARTS = 6
 MOST_LINES = 3
-LIMITS = {
-    "memory": "memory",
-    "time": "time limit",
-    "length": "largest supported N",
-    "backend": "backend itself",
-}
+BUDGETS_S = (60, 300, 1200, 3600)  # that are advised where one was used up
+
+How = Literal["tried", "formula", "at least"]
+
+
+class Longest(NamedTuple):
+    """The answer of one search. `n`: None if nothing is known to fit. `how`: tried on both sides,
+    by a formula that no call contradicts, or known to fit while more may.
+    """
+
+    backend: str
+    n: int | None
+    how: How
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -33,7 +39,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     shown = found[: MOST_CHARTS + 1] if asked_here else []
     cards = [card for at in range(len(shown)) if (card := memory_card(found[at:], meta))]
     if not found and searched:
-        cards = [_searched(searched)]
+        cards = [_searched(searched, meta)]
     lines = [group.prefixed(_found(group.rows)) for group in searched[0 if asked_here else 1 :]]
     if not asked_here:
         lines += [
@@ -78,15 +84,27 @@ def asked(family: dict[int, Group], meta: Meta) -> bool:
 # ---- a search for the longest N ------------------------------------------------------------------
 
 
-def _searched(found: Sequence[Group]) -> Card:
+def longest(row: Row) -> Longest:
+    low, high, predicted = (
+        row.get(name) for name in ("seq_len_low", "seq_len_high", "predicted_seq_len")
+    )
+    backend = row["backend"]
+    if low is None or row.get("limited_by") in ("memory", "backend"):
+        return Longest(backend, low, "tried")
+    possible = predicted is not None and low <= predicted and (high is None or predicted < high)
+    if possible and row.get("limited_by") != "length":
+        return Longest(backend, predicted, "at least" if _is_bound(row) else "formula")
+    return Longest(backend, low, "at least")
+
+
+def _searched(found: Sequence[Group], meta: Meta) -> Card:
     """The longest N that `attnbench wall` found, of the first problem."""
     group = found[0]
-    rows = sorted(group.rows, key=lambda row: -(row.get("seq_len_low") or 0))
     return Card(
         title="The wall",
         subtitle=f"longest N that fits{f', {group.label}' if group.label else ''}",
-        sentence=f"{_found(group.rows)}.",
-        picture=walls([replace(group, rows=rows)]),
+        sentence=f"{capital(_found(group.rows))}.{_time_used_up(found, meta)}",
+        picture=walls([group]),
         note=more_below(len(found) - 1),
         wide=True,
     )
@@ -94,45 +112,94 @@ def _searched(found: Sequence[Group]) -> Card:
 
 def walls(found: Sequence[Group]) -> Table:
     return table_of(
-        'The longest N that fits: every trial up to "fits up to" succeeded, none from "fails from"'
-        " on",
-        [(group.label, row) for group in found for row in group.rows],
+        "The longest N that fits",
+        [(group.label, row) for group in found for row in _longest_first(group.rows)],
         {
             "backend": lambda line: line[1]["backend"],
             "problem": lambda line: line[0],
-            "fits up to": lambda line: Quantity(line[1].get("seq_len_low"), "length"),
-            "fails from": lambda line: Quantity(line[1].get("seq_len_high"), "length"),
-            "predicted N": lambda line: Number(_predicted(line[1]) + _off(line[1])),
-            "ended by": lambda line: _ended_by(line[1]),
-            "note": lambda line: _note_of(line[1]),
+            "longest N": lambda line: _longest_text(longest(line[1])),
+            "how sure": lambda line: _how_sure(line[1]),
         },
-        optional=("problem", "predicted N", "note"),
+        optional=("problem",),
     )
+
+
+def _longest_first(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: -(longest(row).n or 0))
+
+
+def _longest_text(found: Longest) -> Number:
+    if found.n is None:
+        return Number("")
+    return Number(f"{'at least ' if found.how == 'at least' else ''}{length_text(found.n)}")
 
 
 def _found(rows: Sequence[Row]) -> str:
-    """One sentence on the walls of one problem, the longest N first."""
-    found = sorted(
-        (row for row in rows if row.get("seq_len_low")), key=lambda row: -row["seq_len_low"]
-    )
-    parts = [_found_text(row) for row in found]
-    parts += [
-        f"{row['backend']}: {STATUS_WORDS[row['status']]}" for row in rows if row not in found
+    """`in 4 GiB: sdpa 104 498, naive 20 779 and fused 4 048 tokens: by formula, checked by calls of
+    64 to 3 283`: the walls of one problem, the longest first.
+    """
+    ends = [(row, longest(row)) for row in _longest_first(rows)]
+    known = [(row, end) for row, end in ends if end.n is not None]
+    budgets = {row["memory_bytes"] for row, _ in known}
+    where = f"in {size_text(budgets.pop())}: " if len(budgets) == 1 else ""
+    hows = {end.how for _, end in known}
+    names = [f"{end.backend}\u00a0{_longest_text(end)}" for _, end in known]
+    if len(hows) > 1:
+        words = [
+            f"{name}{'' if place else ' tokens'} ({_together([row], end.how)})"
+            for place, (name, (row, end)) in enumerate(zip(names, known, strict=True))
+        ]
+        text = list_text(words)
+    else:
+        text = f"{list_text(names)} tokens: {_together([row for row, _ in known], *hows)}"
+    others = [
+        f"{row['backend']}: {STATUS_WORDS[row['status']]}" for row, end in ends if end.n is None
     ]
-    budgets = {row["memory_bytes"] for row in found}
-    return "; ".join(parts) + (f", under {bytes_text(budgets.pop())}" if len(budgets) == 1 else "")
+    return "; ".join([*([where + text] if known else []), *others])
 
 
-def _found_text(row: Row) -> str:
-    limit, predicted = row["limited_by"], _predicted(row).replace("≥", "at least")
-    remarks = [f"predicted {predicted}"] if predicted else []
-    if limit is None:  # the search did not come to its end
-        remarks.append(f"search ended early: {STATUS_WORDS.get(row['status'], row['status'])}")
-    elif limit != "memory":
-        remarks.append(f"ended by the {LIMITS.get(limit, limit)}")
-    verb = "was tried up to" if limit == "time" else "fits up to"
-    text = f"{row['backend']} {verb} {n_text(row['seq_len_low'])}"
-    return f"{text} ({', '.join(remarks)})" if remarks else text
+def _together(rows: Sequence[Row], how: How) -> str:
+    """How the longest N of these rows is known."""
+    if how == "tried":
+        return "found by calls"
+    lows = sorted({row["seq_len_low"] for row in rows})
+    ends = " to ".join(map(length_text, [lows[0], lows[-1]][: len(lows)]))
+    of = f"{'a call' if len(rows) == 1 else 'calls'} of {ends}"
+    return f"by formula, checked by {of}" if how == "formula" else f"known by {of}"
+
+
+def _how_sure(row: Row) -> str:
+    """What was tried, and what stands against it."""
+    low, high, predicted = (
+        row.get(name) for name in ("seq_len_low", "seq_len_high", "predicted_seq_len")
+    )
+    how, status = longest(row).how, row["status"]
+    if low is None:
+        return ": ".join(filter(None, [STATUS_WORDS[status], row["reason"]]))
+    parts = [f"{length_text(low)} fits"]
+    if high is not None:
+        parts = [f"{length_text(low)} fits, {length_text(high)} fails"]
+    parts = ["by formula"] * (how == "formula") + [f"tried: {parts[0]}"]
+    if how == "tried" and predicted is not None and not _is_bound(row):
+        parts.append(f"by formula {length_text(predicted)} ({100 * (predicted / low - 1):+.2f} %)")
+    if status != "ok":
+        parts.append(f"the search ended early: {STATUS_WORDS[status]}")
+    return "; ".join([*parts, *_remarks(row), *filter(None, [row.get("predicted_reason")])])
+
+
+def _remarks(row: Row) -> Iterator[str]:
+    fits = [trial["seq_len"] for trial in row["probes"] if trial["status"] == "ok"]
+    if max(fits, default=0) > (row.get("seq_len_low") or 0):
+        yield "some longer N fitted too: the boundary is not sharp"
+    limit = row.get("limited_by")
+    if limit == "length":
+        yield "no longer N is supported"
+    for trial in row["probes"]:
+        if limit == "backend" and trial["seq_len"] == row.get("seq_len_high"):
+            yield f"the backend itself ends it: {trial['reason']}"
+            break
+        if limit == "time" and trial["status"] == "timeout":
+            yield f"{length_text(trial['seq_len'])}: {trial['reason']}"
 
 
 def _is_bound(row: Row) -> bool:
@@ -140,37 +207,17 @@ def _is_bound(row: Row) -> bool:
     return row.get("predicted_source") == "nearest"
 
 
-def _predicted(row: Row) -> str:
-    n = row.get("predicted_seq_len")
-    return "" if n is None else Number(f"{'≥ ' if _is_bound(row) else ''}{length_text(n)}")
-
-
-def _off(row: Row) -> str:
-    """` (+0.25 %)`: by how much; "" unless memory ended the search, and for a bound."""
-    predicted, low = row.get("predicted_seq_len"), row.get("seq_len_low")
-    if row.get("limited_by") != "memory" or predicted is None or not low or _is_bound(row):
+def _time_used_up(found: Sequence[Group], meta: Meta) -> str:
+    """` Stopped after 45 s; more: attnbench wall --time-budget 300.`; "" if no search was."""
+    spent_s = [
+        limit_s
+        for group in found
+        for row in group.rows
+        if row.get("limited_by") == "time"
+        and not any(trial["status"] == "timeout" for trial in row["probes"])
+        if (limit_s := meta[row["run"]]["scenario"]["limits"].get("wall_budget_s"))
+    ]
+    if not spent_s:
         return ""
-    return f" ({100 * (predicted / low - 1):+.2f} %)"
-
-
-def _ended_by(row: Row) -> str:
-    limit = row.get("limited_by")
-    if limit is not None:
-        return str(LIMITS.get(limit, limit))
-    return "" if row["status"] == "ok" else STATUS_WORDS[row["status"]]
-
-
-def _note_of(row: Row) -> str:
-    """Why there are no numbers, what stopped the search, or whether the boundary is not sharp."""
-    if row["status"] != "ok":
-        return str(row["reason"])
-    notes = []
-    fits = [trial["seq_len"] for trial in row["probes"] if trial["status"] == "ok"]
-    if max(fits, default=0) > (row.get("seq_len_low") or 0):
-        notes.append("some longer N fitted too: the boundary is not sharp")
-    if row["limited_by"] == "backend":
-        at_end = (one for one in row["probes"] if one["seq_len"] == row.get("seq_len_high"))
-        notes += [one["reason"] for one in at_end][:1]
-    if row["limited_by"] == "time":
-        notes.append("more time: attnbench wall --budget, --timeout")
-    return "; ".join([*notes, *filter(None, [row.get("predicted_reason")])])
+    longer_s = next((one for one in BUDGETS_S if one > 3 * spent_s[0]), 4 * round(spent_s[0]))
+    return f" Stopped after {spent_s[0]:g} s; more: attnbench wall --time-budget {longer_s}."

@@ -69,13 +69,15 @@ def by_backend(run: Path) -> dict[str, dict]:
 def start_and_wait_for_rows(
     tmp_path: Path, args: Sequence[str], rows: int, env: Mapping[str, str] = {}
 ) -> tuple[subprocess.Popen[bytes], Path]:
-    process = subprocess.Popen(
-        command_line("run", *args),
-        cwd=tmp_path,
-        env=environment(env),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    """What it says goes to `tmp_path`/stderr."""
+    with (tmp_path / "stderr").open("wb") as said:
+        process = subprocess.Popen(
+            command_line("run", *args),
+            cwd=tmp_path,
+            env=environment(env),
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+        )
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         for file in tmp_path.glob("results/2*/rows.jsonl"):

@@ -8,7 +8,8 @@ import pytest
 
 from attnbench.harness.cases.case import Wall, wall_of
 from attnbench.harness.process.worker_process import Interrupted, WorkerFailure
-from attnbench.harness.rows.record import Status
+from attnbench.harness.rows.record import Record, Status
+from attnbench.harness.run import wall_runner
 from attnbench.harness.run.wall_runner import WallRunner
 from attnbench.harness.run.worker_pool import RunConfig, RunContext, WorkerPool
 from attnbench.harness.scenario import Plan
@@ -88,6 +89,11 @@ def runner(workers: Workers, **changes: Any) -> WallRunner:
     return WallRunner(context)
 
 
+def record_of(one: WallRunner, wall: Wall = WALL) -> Record:
+    (record,) = one.records([wall])
+    return record
+
+
 def test_all_walls_are_predicted_before_the_first_trial() -> None:
     workers = Workers(5000, oom(), 5010)
     walls = [WALL, replace(WALL, backend="naive")]
@@ -99,7 +105,7 @@ def test_all_walls_are_predicted_before_the_first_trial() -> None:
     ]
     assert workers.tried == [[]]
     asked = workers.predictions
-    assert [one.record(wall)["predicted_seq_len"] for wall in walls] == [5010, 5010]
+    assert [record["predicted_seq_len"] for record in one.records(walls)] == [5010, 5010]
     assert workers.predictions == asked
 
 
@@ -113,7 +119,7 @@ def test_a_wall_whose_prediction_loses_the_worker_is_searched_all_the_same() -> 
 
     one = runner(Loses(5000, oom(), 5010))
     assert one.predict([WALL]) == []
-    assert one.record(WALL).status is Status.OK
+    assert record_of(one).status is Status.OK
 
 
 @pytest.mark.parametrize("walls", [1, 3])
@@ -123,38 +129,84 @@ def test_a_budget_that_is_spent_leaves_every_wall_with_what_fits_and_its_predict
     sought = [replace(WALL, backend=f"b{number}") for number in range(walls)]
     one = runner(Workers(5000, oom(), 5010), wall_budget_s=1e-9)
     one.predict(sought)
-    for record in map(one.record, sought):
+    for record in one.records(sought):
         assert (record.status, record["limited_by"]) == (Status.OK, "time")
         assert [trial["seq_len"] for trial in record["probes"]] == [64]
         assert record["predicted_seq_len"] == 5010
 
 
-def test_a_budget_is_spent_on_what_costs_least_first() -> None:
+class Clock:
+    """Passes as trials take time: `cost_s` of a backend's N."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def hurried(
+    monkeypatch: pytest.MonkeyPatch,
+    predicted: Mapping[str, int | None],
+    cost_s: Mapping[str, float],
+) -> tuple[list[str], list[Any]]:
+    """Which backends were tried, in order, and their records, in 30 s. `cost_s`: of a trial at
+    N = 4096, by backend; it grows with the square of N.
+    """
+    clock, tries = Clock(), []
+
     class PerBackend(Workers):
         def ask(self, request: Mapping[str, Any], *others: Any) -> dict[str, Any]:
             if request["op"] == "predict":
-                self.predicted = {"far": 9000, "near": 90, "none": None}[request["wall"]["backend"]]
-            return super().ask(request, *others)
+                self.predicted = predicted[request["wall"]["backend"]]
+                return super().ask(request, *others)
+            (case,) = request["cases"]
+            tries.append(case["backend"])
+            spent_s = cost_s[case["backend"]] * (case["seq_len"] / 4096) ** 2
+            clock.now += spent_s
+            return super().ask(request, *others) | {"spent_s": spent_s}
 
-    sought = [replace(WALL, backend=name) for name in ("none", "far", "near")]
-    hurried = runner(PerBackend(5000, oom(), None), wall_budget_s=30)
-    hurried.predict(sought)
-    assert [wall.backend for wall in hurried.in_order(sought)] == ["near", "far", "none"]
-    shares_s = []
-    for wall in hurried.in_order(sought):
-        hurried.record(wall)
-        shares_s.append(hurried.until - hurried.started)
-    assert shares_s[0] > 2 * 30 / 3  # more than an equal share
-    assert shares_s == sorted(shares_s)  # what one leaves is for the next
-    at_leisure = runner(PerBackend(5000, oom(), None))
+    monkeypatch.setattr(wall_runner, "time", clock)
+    sought = [replace(WALL, backend=name) for name in predicted]
+    one = runner(PerBackend(20_000, oom(), None), wall_budget_s=30)
+    one.predict(sought)
+    return tries, list(one.records(sought))
+
+
+def test_a_backend_with_long_trials_leaves_the_others_their_share_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    predicted = {"unknown": None, "far": 20_000, "slow": 10_000}
+    tries, records = hurried(monkeypatch, predicted, {"unknown": 5.0, "far": 0.01, "slow": 8.0})
+    found = {record.planned.fields()["backend"]: record for record in records}
+    assert list(dict.fromkeys(tries)) == ["slow", "far", "unknown"]  # the least work first
+    assert found["far"]["limited_by"] == "memory"
+    assert [found[name]["limited_by"] for name in ("slow", "unknown")] == ["time", "time"]
+    assert all(record["seq_len_low"] > 2000 for record in records)
+
+
+def test_what_one_backend_leaves_of_its_time_serves_an_earlier_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    predicted = {"slow": 10_000, "far": 20_000}
+    tries, records = hurried(monkeypatch, predicted, {"slow": 20.0, "far": 0.01})
+    assert tries[0] == tries[-1] == "slow"
+    slow = next(one for one in records if one.planned.fields()["backend"] == "slow")
+    assert [trial["seq_len"] for trial in slow["probes"]][:2] == [64, 512]
+    assert slow["seq_len_low"] > 3000
+    assert slow["spent_s"] > 15  # more than an equal share
+
+
+def test_without_a_limit_walls_are_searched_as_given() -> None:
+    at_leisure = runner(Workers(5000, oom(), 5010))
+    sought = [replace(WALL, backend=name) for name in ("b", "a")]
     at_leisure.predict(sought)
-    assert at_leisure.in_order(sought) == sought
+    assert [one.planned.fields()["backend"] for one in at_leisure.records(sought)] == ["b", "a"]
 
 
 def test_a_wall_is_searched_in_its_own_environment() -> None:
     workers = Workers(5000, WorkerFailure(Status.CRASHED, "SIGKILL"), None)
     wall = replace(WALL, python="new")
-    row = runner(workers).record(wall).row()
+    row = record_of(runner(workers), wall).row()
     assert (row["case"], row["python"], row["status"]) == (
         "wall-fused-b1-d64-h2-fp32-forward-core-new",
         "new",
@@ -176,7 +228,7 @@ def test_a_wall_is_searched_in_its_own_environment() -> None:
 def test_a_lost_worker_is_a_failed_trial_and_the_search_goes_on(
     fault: WorkerFailure, predicted: int | None
 ) -> None:
-    record = runner(Workers(1000, fault, predicted)).record(WALL)
+    record = record_of(runner(Workers(1000, fault, predicted)))
     assert record.status is Status.OK
     assert record["limited_by"] == "backend"
     assert record["seq_len_low"] <= 1000 < record["seq_len_high"] <= 1004
@@ -187,7 +239,7 @@ def test_a_lost_worker_is_a_failed_trial_and_the_search_goes_on(
 
 def test_a_worker_is_used_again_only_for_a_much_longer_trial_and_never_after_a_failure() -> None:
     workers = Workers(5000, oom(), 5010)
-    runner(workers).record(WALL)
+    record_of(runner(workers))
     first, *others = workers.tried
     assert first == [64, 512, 4096]
     assert all(len(lengths) == 1 for lengths in others)
@@ -197,7 +249,7 @@ def test_a_worker_is_used_again_only_for_a_much_longer_trial_and_never_after_a_f
 def test_a_wall_that_a_signal_stops_is_one_row_with_its_trials() -> None:
     one = runner(Workers(600, Interrupted, 5000))
     with pytest.raises(Interrupted):
-        one.record(WALL)
+        record_of(one)
     (record,) = one.unfinished(Status.INTERRUPTED, "stopped")
     assert (record.status, record["limited_by"]) == (Status.INTERRUPTED, None)
     assert [trial["seq_len"] for trial in record["probes"]] == [64, 512]

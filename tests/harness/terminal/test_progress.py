@@ -8,8 +8,10 @@ import pytest
 from rich.console import Console
 
 from attnbench.harness.cases.case import Case, ShortNames
+from attnbench.harness.machine.load import Load, LoadMeter
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run.forecast import forecast
+from attnbench.harness.terminal.live_bar import BAR_FROM
 from attnbench.harness.terminal.progress import PHASES, LiveProgress
 from attnbench.impls.problem import Problem
 from tests.harness.run.test_forecast import PACE, config
@@ -69,8 +71,36 @@ def test_the_line_keeps_count_and_times_and_fits(width: int, phase: str) -> None
     line = live_line(progress, width)
     progress.end()
     assert len(line) <= width
-    assert re.search(r"\b1/12 +\d+:\d\d, \d+:\d\d left", line)
+    unit = " steps" if width >= BAR_FROM else ""
+    assert re.search(rf"\b13/156{unit} +\d+:\d\d, \d+:\d\d left", line)
     assert PHASES[phase][:6] in line
+
+
+def test_the_line_counts_blocks_and_says_once_that_and_why_it_takes_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    progress, out = begun(80)
+    monkeypatch.setattr(LoadMeter, "busy", lambda _: Load(1.62, 2))
+    progress.steps(CASES[0].id, 5)
+    progress.steps(CASES[1].id, 2)
+    assert "7/156 steps" in live_line(progress, 80)
+    assert "more than estimated" not in out.getvalue()
+    assert progress.time_left is not None
+    monkeypatch.setattr(type(progress.time_left), "over_s", 20.0)
+    progress.steps(CASES[0].id, 6)
+    progress.steps(CASES[0].id, 7)
+    progress.end()
+    text = " ".join(out.getvalue().split())
+    why = "other programs use 1.6 of its 2 cores"
+    assert text.count(f"20 s more than estimated so far: {why}") == 1
+
+
+def test_what_a_signal_left_out_is_not_listed() -> None:
+    progress, out = begun(80)
+    before = out.getvalue()
+    finish(progress, CASES[0], Status.INTERRUPTED, "stopped by SIGINT")
+    progress.end()
+    assert "SIGINT" not in out.getvalue()[len(before) :]
 
 
 @pytest.mark.parametrize("width", [40, 80])

@@ -86,6 +86,8 @@ def test_a_court_an_environment_and_what_was_interrupted_do_not_count(tmp_path: 
     court = measured(tmp_path / "court", ASKED, court=True)
     others = of(tmp_path / "python", python="old"), of(tmp_path / "cut", status="interrupted")
     assert not rows_of(ASKED, court, *others).of(PREFILL)
+    cut = of(tmp_path / "of now", status="interrupted", input_order=None)
+    assert not rows_of(ASKED, cut).notes, "nothing here is of an earlier version"
 
 
 def test_rows_of_inputs_in_another_order_are_left_out_and_said_to_be(tmp_path: Path):

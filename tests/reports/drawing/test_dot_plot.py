@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 from attnbench.reports.drawing.dot_plot import Width, draw
+from attnbench.reports.drawing.palette import places_of
 from attnbench.reports.elements import Dot, DotPlot, DotRow, Table
 from tests.reports.drawing.test_wall_chart import check_texts, classed
 
@@ -44,12 +45,24 @@ PLOT = dots(
 
 
 def svg(plot: DotPlot, width: Width = "wide") -> ElementTree.Element:
-    return ElementTree.fromstring(draw(plot, BACKENDS, width))
+    return ElementTree.fromstring(draw(plot, places_of(BACKENDS), width))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_text_covers_another_or_leaves_the_drawing(width: Width) -> None:
     check_texts(svg(PLOT, width))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_long_names_are_whole(width: Width) -> None:
+    names = ("attend@my_attention", "sdpa:flash", "hf:flex_attention", "linformer[rank=32]")
+    headings = ("prefill of 4k tokens, layers of a window of 1 024", "decode")
+    drawing = svg(dots(*(timed(name, 1.5, 1.2, 2) for name in names)), width)
+    check_texts(drawing)
+    said = "".join(one.text or "" for one in classed(drawing, "lb"))
+    assert all(name in said for name in names)
+    headed = dots(*(counted(heading, name, 2) for heading in headings for name in names))
+    check_texts(svg(headed, width))
 
 
 def test_ratios_further_from_one_lie_further_out() -> None:

@@ -1,11 +1,20 @@
-"""reports/drawing/maps.py: every map is drawn once, apart from the others, under its name."""
+"""reports/drawing/maps.py: every map is drawn under its name, with colours that tell apart."""
 
-from attnbench.reports.drawing.maps import svg
+from base64 import b64decode
+from io import BytesIO
+from xml.etree import ElementTree
+
+import matplotlib.image
+
+from attnbench.reports.drawing.maps import draw
 from attnbench.reports.elements import Map, Maps, Table
+from tests.reports.drawing.test_wall_chart import contents
 
 
-def maps_of(count: int, side: int = 24, weight: float = 0.9) -> Maps:
-    rows = tuple(tuple(weight if k <= q else 0.0 for k in range(side)) for q in range(side))
+def maps_of(count: int, side: int = 24, weight: float = 0.9, *, hot: float | None = None) -> Maps:
+    rows = [[weight if k <= q else 0.0 for k in range(side)] for q in range(side)]
+    if hot is not None:
+        rows[0][0] = hot
     return Maps(
         title="maps",
         caption="",
@@ -13,11 +22,27 @@ def maps_of(count: int, side: int = 24, weight: float = 0.9) -> Maps:
         x_label="key token",
         y_label="query token",
         value_label="weight",
-        maps=tuple(Map(label=f"head {head + 1}", rows=rows) for head in range(count)),
+        maps=tuple(
+            Map(label=f"head {head + 1}", rows=tuple(map(tuple, rows))) for head in range(count)
+        ),
         table=Table(title="", columns=(), rows=()),
     )
 
 
+def drawings(maps: Maps) -> list[ElementTree.Element]:
+    return [ElementTree.fromstring(one) for one in draw(maps)]
+
+
 def test_maps_of_zeros_and_of_one_token_are_drawn() -> None:
     for maps in (maps_of(2, weight=0.0), maps_of(2, side=1)):
-        assert svg(maps, "m1").count("<image") == 3
+        assert sum(len(one.findall("image")) for one in drawings(maps)) == 3
+
+
+def test_one_hot_weight_leaves_the_others_bright() -> None:
+    first, *_, scale = drawings(maps_of(2, weight=0.01, hot=1.0))
+    data = b64decode(first.findall("image")[0].get("href", "").partition(",")[2])
+    pixels = matplotlib.image.imread(BytesIO(data), format="png")
+    assert pixels.shape[:2] == (24, 24)
+    assert (pixels[5, 0] == pixels[0, 0]).all()
+    assert (pixels[5, 0] != pixels[5, 9]).any()
+    assert "0.01 and more" in contents(scale)

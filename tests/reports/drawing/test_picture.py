@@ -4,7 +4,9 @@ import re
 from importlib.resources import files
 
 from attnbench.reports.drawing.picture import drawn
+from tests.reports.drawing.test_chart import figure_of, line, times
 from tests.reports.drawing.test_dot_plot import PLOT
+from tests.reports.drawing.test_maps import maps_of
 from tests.reports.drawing.test_wall_chart import QUICKSTART
 
 BACKENDS = ("naive", "fused", "sdpa")
@@ -21,7 +23,21 @@ def test_ids_of_two_cards_differ() -> None:
 
 def test_every_class_of_a_drawing_is_in_the_style_sheet() -> None:
     css = files("attnbench.reports.pages").joinpath("pictures.css").read_text(encoding="utf-8")
-    every = [drawn(QUICKSTART, BACKENDS, "a", {}), drawn(PLOT, BACKENDS, "b", {})]
+    figure = figure_of(
+        times(line("sdpa", 1, 2, low=(1, 1), high=(2, 3), busy=(True, False)), line=(2, "a line")),
+        times(line("sdpa", 1, 2, kind="formula"), line("a", None, kind="failed"), unit="bytes"),
+        times(line("sdpa", 1, 2, kind="trace")),
+    )
+    pictures = (QUICKSTART, PLOT, figure, maps_of(2))
+    every = [drawn(one, BACKENDS, f"p{place}", {}) for place, one in enumerate(pictures)]
     used = set(" ".join(re.findall(r'class="([^"]*)"', " ".join(every))).split())
-    plain = {"wall", "dots", "num", "wd"}  # named for readers, drawn as text is
+    plain = {
+        "wall",
+        "dots",
+        "num",
+        "wd",
+        "chart",
+        "map",
+        "scale",
+    }  # named for readers, drawn as text is
     assert {name for name in used - plain if f".{name}" not in css} == set()

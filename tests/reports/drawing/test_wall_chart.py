@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from attnbench.reports.drawing.marks import BOLD_EM, TEXT_EM
+from attnbench.reports.drawing.palette import places_of
 from attnbench.reports.drawing.wall_chart import draw
 from attnbench.reports.elements import Scale, Table, WallChart, WallLine, WallPoint
 
@@ -61,7 +62,8 @@ QUICKSTART = chart(
 def svg(of: WallChart, version: str = "wide", scale: Scale = "log") -> ElementTree.Element:
     names = list(dict.fromkeys(one.backend for _, lines in of.panels for one in lines))
     assert version in ("wide", "narrow")
-    return ElementTree.fromstring(draw(of, names, version, scale))  # type: ignore[arg-type]
+    drawing = draw(of, places_of(names), version, scale, {})  # type: ignore[arg-type]
+    return ElementTree.fromstring(drawing)
 
 
 def texts(drawing: ElementTree.Element) -> list[Words]:
@@ -139,6 +141,15 @@ def starts(cross: ElementTree.Element) -> list[tuple[float, float]]:
     """Where the two strokes of a cross begin."""
     pairs = re.findall(r"M(-?[\d.]+) (-?[\d.]+)", cross.get("d", ""))
     return [(float(x), float(y)) for x, y in pairs]
+
+
+def test_readers_of_the_screen_hear_the_right_scale_and_all_values_at_an_n() -> None:
+    for scale, word in (("log", "logarithmic"), ("linear", "linear")):
+        drawing = svg(QUICKSTART, "wide", scale)  # type: ignore[arg-type]
+        assert (drawing.get("aria-label") or "").endswith(f"Both axes are {word}.")
+    titles = [one.findtext("title") or "" for one in classed(drawing, "at")]
+    assert len(titles) == 2 * len(LENGTHS)
+    assert re.match(r"N = 8\s192\nfused [\d.]+ GiB, not tried\nnaive", titles[len(LENGTHS) - 1])
 
 
 def test_crosses_lie_beyond_the_budget_line() -> None:

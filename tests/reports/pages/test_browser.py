@@ -49,13 +49,13 @@ def test_without_scripts_everything_is_there(opened: Open) -> None:
     plain, lively = opened(java_script_enabled=False), opened()
     lively.evaluate(OPEN_DETAILS)
     lively.locator("noscript").first.wait_for(state="detached")
-    lists = (".findings li", "#trust-list li", ".legend li")
-    for selector in ("figure svg", "table tbody tr", *lists, ".points circle"):
+    lists = (".findings li", "#trust-list li")
+    for selector in ("figure svg", "table tbody tr", *lists, ".at"):
         assert plain.locator(selector).count() == lively.locator(selector).count() > 0
     assert plain.locator(".tools").is_hidden()
     assert plain.locator("button").filter(visible=True).count() == 0
-    assert plain.locator(".points circle title").first.text_content() == lively.locator(
-        ".points circle"
+    assert plain.locator(".at title").first.text_content() == lively.locator(
+        ".at"
     ).first.get_attribute("aria-label")
     details = plain.locator("#rows details")
     details.locator("summary").click()

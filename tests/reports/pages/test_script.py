@@ -1,4 +1,4 @@
-"""reports/pages/report.js: sorting, filter, tooltips, series, samples, downloads, address."""
+"""reports/pages/report.js: sorting, filter, values at an N, samples, downloads, address."""
 
 import csv
 import io
@@ -63,31 +63,37 @@ def test_the_filter_wants_every_word_and_also_knows_what_all_rows_have_in_common
     assert page.locator("#count").inner_text() == f"0 of {total} rows"
 
 
-def test_a_point_shows_its_numbers_on_hover_and_on_focus_and_escape_hides_them(
+def test_all_values_at_an_n_show_on_hover_touch_and_focus_and_lead_to_their_cases(
     opened: Open,
 ) -> None:
-    page = opened()
-    point = page.locator("#fastest .points circle[data-case]").first
-    assert re.fullmatch(
-        r"naive at 512: \d+ μs \(\d+ μs to \d+ μs\)", point.get_attribute("aria-label")
-    )
-    point.scroll_into_view_if_needed()
+    page = opened(has_touch=True)
+    strips = page.locator("#fastest .chart.wide >> nth=0 >> .at")
+    first, last = strips.first, strips.last
+    said = first.get_attribute("aria-label")
+    assert said.startswith("sequence length N = 512\n")
+    assert re.search(r"^naive \d+ μs \(\d+ μs to \d+ μs\)$", said, flags=re.MULTILINE)
+    tip = page.locator(".tip")
+    first.scroll_into_view_if_needed()
     # Sections take their height when they come into view, and what is below moves.
-    for _ in range(20):
-        box = point.bounding_box()
-        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        if page.locator(".tip").is_visible():
-            break
-        page.wait_for_timeout(50)
-    assert point.get_attribute("aria-label") in page.locator(".tip").inner_text()
-    page.mouse.move(0, 0)
-    assert page.locator(".tip").is_hidden()
-    point.focus()
-    assert page.locator(".tip").is_visible()
-    page.keyboard.press("ArrowRight")
-    assert page.locator(".tip").inner_text().startswith("naive at 8k")
-    page.keyboard.press("Escape")
-    assert page.locator(".tip").is_hidden()
+    for act in (first.hover, first.tap):
+        page.wait_for_timeout(100)
+        act()
+        assert tip.inner_text() == said
+        page.keyboard.press("Escape")
+        assert tip.is_hidden()
+    page.evaluate("document.activeElement.blur()")
+    first.focus()
+    assert tip.inner_text() == said
+    for _ in range(strips.count() - 1):
+        page.keyboard.press("ArrowRight")
+    assert tip.inner_text() == last.get_attribute("aria-label")
+    assert page.locator(".cursor").count() == 1
+    page.keyboard.press("ArrowDown")
+    chosen = tip.locator(".at-case").inner_text()
+    page.keyboard.press("Enter")
+    case = page.locator("dialog h2").inner_text()
+    assert case.startswith(chosen.split()[0] + "-b1-n8192")
+    assert tip.is_hidden()
 
 
 def test_a_case_opens_with_its_command_and_samples_and_closes_by_escape(opened: Open) -> None:
@@ -113,7 +119,6 @@ def test_choices_are_in_the_address_and_restored_from_it(opened: Open) -> None:
     place = titles(page).index("latency")
     page.locator("#filter").fill("sdpa")
     page.locator("table.all thead button").nth(place).click()
-    page.locator(".legend button", has_text="fused").first.click()
     page.locator("table.all tbody tr:not([hidden]) a").first.click()
     state = page.url[page.url.index("#") :]
     again = opened(state=state)
@@ -121,8 +126,6 @@ def test_choices_are_in_the_address_and_restored_from_it(opened: Open) -> None:
     assert column(again, 0) == column(page, 0)
     assert column(again, place) == column(page, place)
     assert again.locator("table.all thead th").nth(place).get_attribute("aria-sort") == "ascending"
-    fused = again.locator(".legend button", has_text="fused").first
-    assert fused.get_attribute("aria-pressed") == "false"
     assert again.locator("dialog h2").inner_text() == page.locator("dialog h2").inner_text()
     again.keyboard.press("Escape")
     again.locator("nav a", has_text="Latency").click()

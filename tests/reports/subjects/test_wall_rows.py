@@ -1,6 +1,7 @@
 """reports/subjects/wall.py: the search for the longest N, and peak bytes over N."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.subjects import wall as subject
 from tests.made_runs import GIB, case, problem, row, write_run
-from tests.reports.rendering import page_of, subject_of, tables_of, text_of
+from tests.reports.rendering import card_of, page_of, subject_of, tables_of, text_of
 
 
 def wall(backend: str, **changes: Any) -> dict[str, Any]:
@@ -73,6 +74,47 @@ def test_the_last_row_of_a_wall_counts_and_what_has_none_was_not_reached(tmp_pat
     assert [one["backend"] for one in found.missing_walls] == ["hangs"]
     assert found.notes == []
     assert "hangs : not reached" in text_of(page_of(run))
+
+
+BY_TIME = {"limited_by": "time"}
+BOUND = {"predicted_source": "nearest"}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "changes", "n", "how"),
+    [
+        (4038, 4050, {}, 4038, "tried"),
+        (64, None, BY_TIME, 4048, "formula"),
+        (64, 4100, BY_TIME, 4048, "formula"),
+        (64, None, BY_TIME | BOUND, 4048, "at least"),
+        (64, 4000, BY_TIME, 64, "at least"),  # a call contradicts the formula
+        (4100, None, BY_TIME, 4100, "at least"),
+        (64, None, BY_TIME | {"predicted_seq_len": None}, 64, "at least"),
+        (64, None, {"limited_by": None, "status": "interrupted", "reason": "?"}, 4048, "formula"),
+        (64, 128, {"limited_by": "backend"}, 64, "tried"),
+        (None, None, {"limited_by": None, "status": "error", "reason": "?"}, None, "tried"),
+    ],
+)
+def test_the_answer_is_the_formula_s_unless_a_call_stands_against_it(
+    low: int | None, high: int | None, changes: dict[str, Any], n: int | None, how: str
+) -> None:
+    found = subject.longest(wall_row(wall("fused"), low, high, **changes))
+    assert (found.n, found.how) == (n, how)
+
+
+def test_time_that_was_used_up_is_said_once_with_what_gives_more(tmp_path: Path) -> None:
+    walls = [wall(name) for name in ("fused", "naive", "sdpa")]
+    rows = [
+        wall_row(one, low, None, limited_by="time")
+        for one, low in zip(walls, (64, 512, 64), strict=True)
+    ]
+    limits = {"timeout_s": 60.0, "wall_budget_s": 45.0}
+    run = write_run(tmp_path, [], rows, walls=planned(walls), scenario={"limits": limits})
+    sentence = re.sub("[\u00a0\u202f]", " ", card_of(subject, run).sentence)
+    assert sentence == (
+        "In 1 GiB: fused 4 048, naive 4 048 and sdpa 4 048 tokens: by formula, checked by calls of"
+        " 64 to 512. Stopped after 45 s; more: attnbench wall --time-budget 300."
+    )
 
 
 @pytest.mark.long

@@ -1,0 +1,56 @@
+"""`--wait-idle`: begin once other programs leave the cores alone."""
+
+import re
+import time
+
+from ..cases.expected_time import duration_text
+from ..files.errors import BadInput, shown
+from ..machine.load import LoadMeter
+from ..terminal.live_bar import Steps
+
+READ_S, IDLE_READINGS = 1.0, 3  # an idle machine has so many in a row
+UNITS_S = {"s": 1, "m": 60, "h": 3600, "": 1}
+
+
+def wait_until_idle(longest: str | None, *, quiet: bool = False) -> None:
+    """Say if it never was. Does nothing without a time. Raises BadInput."""
+    from ..terminal.progress import say
+
+    if longest is None:
+        return
+    begun_s, longest_s = time.monotonic(), seconds_of(longest)
+    load, idle, meter = None, 0, LoadMeter()
+    with Steps(quiet=quiet) as steps:
+        while idle < IDLE_READINGS and time.monotonic() - begun_s < longest_s:
+            time.sleep(READ_S)
+            load = meter.busy()
+            meter.restart()
+            idle = 0 if load else idle + 1
+            steps.step(f"waiting: {load.text}" if load else "waiting: the machine is idle")
+    if load and not quiet:
+        say(f"still busy after {duration_text(longest_s)}: {load.text}", stderr=True)
+
+
+def seconds_of(text: str) -> float:
+    """90, 90s, 10m or 1h. Raises BadInput."""
+    found = re.fullmatch(r"([0-9]{1,6})([smh]?)", text.strip())
+    if found is None:
+        raise BadInput(f"--wait-idle {shown(text)}: wanted a time, such as 90s or 10m")
+    return int(found[1]) * UNITS_S[found[2]]
+
+
+def await_idle(longest: str | None, *, quiet: bool) -> None:
+    """The same, then a warning if the machine is busy: the runs of a gate say nothing themselves.
+
+    Raises BadInput.
+    """
+    from ..run.forecast import busy_text
+    from ..terminal.progress import say
+
+    wait_until_idle(longest, quiet=quiet)
+    if quiet:
+        return
+    meter = LoadMeter()
+    time.sleep(READ_S)
+    if text := busy_text(meter.busy(), processes=2):
+        say(f"note: {text}", stderr=True)

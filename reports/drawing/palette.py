@@ -1,0 +1,50 @@
+"""The colour and the marker of each backend: bound to its name, so the same on every page.
+
+Colours are classes of the page's style sheet by a backend's place: `s-2` strokes, `f-2` fills,
+`t-2` is the tone for words. What has no place, such as a formula that no backend has, is `x`.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import count
+from zlib import crc32
+
+COLOURS = 9  # classes s-0 to s-8
+KNOWN = {
+    "naive": 0,
+    "fused": 1,
+    "sdpa": 2,
+    "triton": 3,
+    "torch_mha": 4,
+    "sdpa:flash": 5,
+    "sdpa:efficient": 6,
+    "flex": 7,
+    "sdpa:math": 8,
+    "hf:eager": 0,
+    "hf:sdpa": 2,
+    "hf:flash_attention_2": 5,
+    "hf:flex_attention": 7,
+}
+OTHERS = range(3, COLOURS)  # the three that most pages have keep theirs for themselves
+
+Places = Mapping[str, int]
+"""By name; more than COLOURS repeat the colours with other markers."""
+
+
+def places_of(names: Iterable[str]) -> Places:
+    """A name has the place that KNOWN or its letters give it, or the next one that is free here."""
+    found: dict[str, int] = {}
+    ordered = sorted(set(names), key=lambda name: (name not in KNOWN, name.startswith("hf:"), name))
+    for name in ordered:
+        plain = name.partition(" ")[0]  # without a mark of exactness
+        first = crc32(plain.encode()) % len(OTHERS)
+        wanted = KNOWN.get(plain, OTHERS[first])
+        others = (*OTHERS[first:], *OTHERS[:first], *range(OTHERS.start))
+        steps = (COLOURS * times + place for times in count() for place in (wanted, *others))
+        taken = set(found.values())
+        found[name] = next(place for place in steps if place not in taken)
+    return found
+
+
+def tone(name: str, places: Places) -> str:
+    """The number in a backend's classes; x if it has no place."""
+    return str(places[name] % COLOURS) if name in places else "x"

@@ -1,0 +1,43 @@
+"""harness/cli/idle.py: waiting ends once the machine is idle, or once the time is up."""
+
+import pytest
+
+from attnbench.harness.cli import idle
+from attnbench.harness.files.errors import BadInput
+from attnbench.harness.machine.load import Load, LoadMeter
+
+
+class Clock:
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def waited_s(monkeypatch: pytest.MonkeyPatch, longest: str, busy_s: float) -> float:
+    """On a machine that is busy for so long."""
+    clock = Clock()
+    monkeypatch.setattr(idle, "time", clock)
+    busy = Load(1.6, 2)
+    monkeypatch.setattr(LoadMeter, "busy", lambda _: busy if clock.now <= busy_s else None)
+    idle.wait_until_idle(longest)
+    return clock.now
+
+
+def test_it_waits_until_the_machine_is_idle_and_no_longer_than_was_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert waited_s(monkeypatch, "10m", busy_s=0.0) == idle.IDLE_READINGS
+    assert waited_s(monkeypatch, "10m", busy_s=60.0) == 60 + idle.IDLE_READINGS
+    assert capsys.readouterr().err == ""
+    assert waited_s(monkeypatch, "90s", busy_s=600.0) == 90
+    assert "still busy after 2 min: other programs use 1.6" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "10 minutes", "1.5m"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="--wait-idle"):
+        idle.wait_until_idle(text)

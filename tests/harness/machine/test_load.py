@@ -1,0 +1,44 @@
+"""harness/machine/load.py: what others use, by the kernel's count of it, and nothing of our own."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from attnbench.harness.machine import load
+from attnbench.harness.machine.load import Load, LoadMeter, busy_ticks
+
+STAT = """cpu  900 9 90 9000 90 9 9 9 9 9
+cpu0 100 2 30 5000 40 5 6 7 50 1
+cpu1 200 0 10 4000 50 0 0 0 0 0
+cpu2 600 7 50 9 0 4 3 2 9 8
+intr 12345 0
+"""
+
+
+def test_idle_time_and_other_cores_do_not_count_and_what_a_hypervisor_took_does() -> None:
+    assert busy_ticks(STAT.splitlines(), {0}) == 100 + 2 + 30 + 5 + 6 + 7
+    assert busy_ticks(STAT.splitlines(), {0, 1}) == 150 + 210
+
+
+@pytest.mark.parametrize(
+    ("others", "cores", "busy"),
+    [(0.1, 2, False), (0.9, 2, True), (0.9, 16, True), (0.9, 64, False), (8.0, 64, True)],
+)
+def test_one_program_that_computes_disturbs_a_small_machine(
+    others: float, cores: int, busy: bool
+) -> None:
+    assert Load(others, cores).is_busy == busy
+
+
+def test_our_own_processes_are_no_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that the machine did, but for what a child of ours used."""
+    monkeypatch.setattr(load, "busy_ticks", lambda *_: 0)
+    meter = LoadMeter()
+    code = "import time\nwhile time.process_time() < 0.3: pass"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    time.sleep(load.LEAST_S)
+    counted = (meter._before or 0.0) - (load._seconds() or 0.0)
+    assert 0.3 <= counted <= 5.0
+    assert meter.read() == Load(0.0, meter.read().cores)
