@@ -123,6 +123,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(typer, "launch", lambda page: 0)  # no browser
     yield
     gc.enable()  # `compare` turns it off for the rest of its process
 

@@ -155,8 +155,7 @@ def gate(
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     out = out or DEFAULT_ROOT / f"gate-{stamp}-{secrets.token_hex(4)}"  # no two starts share one
     if step != JUDGE:
-        await_idle(wait_idle, quiet=settings.quiet)
-        measure(scenario, checkouts, settings, out)
+        measure(scenario, checkouts, settings, out, wait_idle)
     if step != MEASURE:
         raise typer.Exit(judge(settings, out))
 
@@ -164,7 +163,13 @@ def gate(
 # ---- measure -------------------------------------------------------------------------------------
 
 
-def measure(scenario: str | None, checkouts: Checkouts, settings: Settings, out: Path) -> None:
+def measure(
+    scenario: str | None,
+    checkouts: Checkouts,
+    settings: Settings,
+    out: Path,
+    wait_idle: str | None = None,
+) -> None:
     """Into out/head and out/base: base, head, head, base, base, head, ...
 
     A turn is one run of each, directly after each other, so that slow drift of the machine affects
@@ -183,6 +188,7 @@ def measure(scenario: str | None, checkouts: Checkouts, settings: Settings, out:
     given = {"--device": settings.device, "--plan": settings.plan}
     device, plan = ([name, value] if value else [] for name, value in given.items())
     with _ended_by_signals(), _only_writer(out), base_folder(checkouts, out) as base:
+        await_idle(wait_idle, quiet=settings.quiet)
         sides = {"head": (head, checkouts.python)}
         if base is not None:
             sides = {"base": (base, checkouts.base_python or checkouts.python), **sides}
