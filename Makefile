@@ -22,7 +22,7 @@ PYTHON312 ?= python3.12
 TORCH ?= torch==2.11.*
 TRITON ?= triton==3.6.*
 
-.PHONY: lock demo test test-all test-lowest nightly check approve bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures dist report format clean
+.PHONY: lock demo test test-all test-lowest nightly check approve bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures site dist report format clean
 
 demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write the page
 	@run=$$($(BIN)/attnbench run quickstart --runs $(OUT)); code=$$?; \
@@ -69,6 +69,9 @@ faults: $(STAMP)  ## attack attnbench: kills, full disks, broken files, hostile 
 pictures: $(STAMP)  ## the README's pictures, from the committed reference run; needs chromium
 	$(BIN)/python docs/pictures.py
 
+site: $(STAMP)  ## the site, into .site-pages: docs/, and a page of every run under results/reference; seconds, no network
+	PYTHONPATH="$(SEARCHED)" $(BIN)/python -m mkdocs build --strict
+
 dist: $(STAMP)  ## wheel and sdist of the last commit, checked, installed elsewhere and used; five minutes
 	$(BIN)/python .ci/dist.py  # TAG=v0.2.0: is it that version, and has it notes?
 
@@ -103,7 +106,7 @@ lock:  ## .ci/locked.txt from constraints.txt; needs uv
 	sed -i '1i # What CI installs: `make lock` writes it from pyproject.toml and constraints.txt.' .ci/locked.txt
 
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-rehearsal .rehearsal .whl .site .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist build
+	rm -rf $(VENV) .venv-lowest .venv-rehearsal .rehearsal .whl .site .site-pages .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist build
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "attnbench needs Python 3.11 or newer; choose one with make PYTHON=...")'

@@ -1,8 +1,11 @@
 """A backend of the reader's own: the first card, with each of its cases and their ratios."""
 
+import re
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import pytest
 
 from attnbench.reports.elements import Table
 from attnbench.reports.pages.markdown import render
@@ -43,7 +46,37 @@ def test_a_failed_one_names_the_line_of_its_own_file(tmp_path: Path) -> None:
     lines = [f'  File "{file}", line {line}, in f' for file, line in frames]
     tail = "\n".join(["Traceback (most recent call last):", *lines, "RuntimeError: no match."])
     (text,) = said(run_of(tmp_path, {256: {"status": "error", "reason": "?", "log_tail": tail}}))
-    assert text == f"{MINE} failed in 1 of 1 case: RuntimeError: no match. ({module}.py:9)."
+    why = f"RuntimeError: no match. ({module}.py:9)"
+    assert text == f"Your function failed in its only case: {why}."
+
+
+@pytest.mark.parametrize(
+    ("ms", "sure"), [(20.0, "confirmed"), (5.2, "not confirmed"), (2.0, "confirmed")]
+)
+def test_one_sentence_says_whether_it_is_right_then_its_time_and_memory_beside_the_best(
+    tmp_path: Path, ms: float, sure: str
+) -> None:
+    (text,) = said(run_of(tmp_path, {512: {"ms": ms}}))
+    right, cost = text.split(". It takes ")
+    assert right == "Your function is right: its largest error is 1.02 times the textbook's"
+    found = re.fullmatch(r"([\d.]+) times sdpa's time \(([\d.]+) to ([\d.]+): (.+?)\), (.+)", cost)
+    assert found is not None
+    times, low, high = map(float, found.groups()[:3])
+    assert low < times < high
+    assert ms / 5 / 1.1 < times < ms / 5 * 1.1
+    assert found[4] == sure
+    assert found[5] == "1.00 times its memory (2 MiB against 2 MiB)."
+
+
+def test_the_largest_error_stands_beside_its_own_limit(tmp_path: Path) -> None:
+    cases = [case(MINE, problem(n)) for n in (256, 512)]
+    errors = [
+        {"error_ratio": 0.4, "error_limit_ratio": 2.0},
+        {"error_ratio": 2.1, "error_limit_ratio": 3.29},
+    ]
+    rows = [row(one, **some) for one, some in zip(cases, errors, strict=True)]
+    (text,) = said(write_run(tmp_path, cases, rows))
+    assert "is right: its largest error is 2.10 times the textbook's (limit 3.29)" in text
 
 
 def test_a_run_names_its_own_backends_and_shipped_ones_are_none(tmp_path: Path) -> None:
@@ -66,7 +99,8 @@ def test_it_stands_first_with_each_case_and_its_ratio(tmp_path: Path) -> None:
     run = run_of(tmp_path, {256: wrong, 512: {"ms": 20.0}})
     card = open_report([run]).cards[0]
     assert (card.name, card.title) == ("own", "Your backend")
-    assert card.sentence.startswith(f"{MINE} is wrong in 1 of 2 cases: 12 times as far")
+    assert card.sentence.startswith("Your function is wrong in 1 of 2 cases: 12 times as far")
+    assert "; in 1 of 2 cases right: its largest error is" in card.sentence
     assert isinstance(card.picture, Table)
     first, second = card.picture.texts
     assert first == ("N\xa0=\xa0256", "wrong result", "")

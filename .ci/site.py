@@ -1,0 +1,169 @@
+"""What the site has beside the files of docs/: example pages, the command line, and the files
+elsewhere in the checkout that a page links to. Hooks of mkdocs.yml.
+"""
+
+import html
+import json
+import posixpath
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(Path(__file__).parent))
+from gallery import Example, examples  # noqa: E402
+
+from attnbench.harness.cli.app import app  # noqa: E402
+
+LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)#\s]+)(#[^)\s]*)?(?=\))")
+IN_NAVIGATION = ("README.md", "CHANGELOG.md", "scenarios/README.md")
+shown: list[Example] = []
+
+
+def on_files(files: Files, config: Any) -> Files:
+    shown[:] = examples(ROOT / config.extra["runs"])
+    seen, waiting = set(), [*map(checkout_path, files.src_uris), *IN_NAVIGATION]
+    while waiting:  # a page that a page links to may link to others
+        path = waiting.pop()
+        if path in seen or not (ROOT / path).is_file():
+            continue  # what leads to no file is found by --strict
+        seen.add(path)
+        uri, is_picture = site_path(path), path.endswith(".png")
+        if uri not in files.src_uris:
+            held = {"abs_src_path": str(ROOT / path)} if is_picture else {"content": as_page(path)}
+            files.append(File.generated(config, uri, **held))
+        if path.endswith(".md"):
+            waiting += (target(path, link) for link, _ in LINK.findall(as_page(path)))
+    for one in shown:
+        files.append(File.generated(config, f"gallery/{one.name}.html", content=one.html))
+    files.append(File.generated(config, "cli.md", content=command_line()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links as they are in the checkout lead to where the files are in the site."""
+    uri = page.file.src_uri
+    origin, folder = checkout_path(uri), posixpath.dirname(uri)
+
+    def moved(link: re.Match[str]) -> str:
+        return posixpath.relpath(site_path(target(origin, link[1])), folder) + (link[2] or "")
+
+    text = LINK.sub(moved, markdown).replace("<!-- examples -->", "".join(map(entry, shown)))
+    for one in shown:
+        text = text.replace(f"<!-- answer: {one.name} -->", html.escape(one.answer))
+    return text
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """The empty corner of a table is no heading."""
+    return re.sub(r"<th([^>]*)></th>", r"<td\1></td>", content)
+
+
+# ---- files of the checkout in the site -----------------------------------------------------------
+
+
+def site_path(path: str) -> str:
+    """docs/ is the site's top; all else of the checkout is under files/, text as a page."""
+    inside = path.removeprefix("docs/")
+    if inside != path and not path.endswith((".ipynb", ".py")):
+        return inside
+    return f"files/{path}" if path.endswith((".md", ".png")) else f"files/{path}.md"
+
+
+def checkout_path(uri: str) -> str:
+    return uri.removeprefix("files/") if uri.startswith("files/") else f"docs/{uri}"
+
+
+def target(origin: str, link: str) -> str:
+    """What a link in a file leads to; of a folder its README.md."""
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(origin), link))
+    return f"{path}/README.md" if (ROOT / path).is_dir() else path
+
+
+def as_page(path: str) -> str:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    if path.endswith(".md"):
+        return text
+    if path.endswith(".ipynb"):
+        return "\n\n".join(cell_text(cell) for cell in json.loads(text)["cells"])
+    kind = {".yaml": "yaml", ".py": "python", ".json": "json"}.get(Path(path).suffix, "text")
+    return f"# {path}\n\n````{kind}\n{text}\n````\n"
+
+
+def cell_text(cell: dict[str, Any]) -> str:
+    """A cell of a notebook as Markdown, with what it printed and drew."""
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        return source
+    found = [f"```python\n{source}\n```"]
+    for output in cell["outputs"]:
+        kinds = output.get("data", {})
+        if "image/png" in kinds:
+            found.append(
+                f"![What the cell draws](data:image/png;base64,{kinds['image/png'].strip()})"
+            )
+        elif "text/html" in kinds:
+            found.append("".join(kinds["text/html"]))
+        else:
+            printed = "".join(output.get("text") or kinds["text/plain"])
+            found.append(f"```text\n{printed}\n```")
+    return "\n\n".join(found)
+
+
+def entry(example: Example) -> str:
+    """An example in the gallery: its page, small, and what it says."""
+    page, title = f"gallery/{example.name}.html", html.escape(example.title)
+    small = f'src="{page}" title="{title}, small" loading="lazy" tabindex="-1"'
+    lines = (
+        f"## {title}",
+        html.escape(example.question),
+        example.answer and f"**{html.escape(example.answer)}**",
+        f'<div class="preview" inert><iframe {small}></iframe></div>',
+        f"[Open the page of {title}]({page}) · {example.device} · `{example.command}`",
+    )
+    return "\n\n".join(filter(None, lines)) + "\n\n"
+
+
+# ---- the command line ----------------------------------------------------------------------------
+
+
+def command_line() -> str:
+    """Every command with its options, as its help has them."""
+    main = typer.main.get_command(app)
+    return "\n".join(["# Command line\n", f"{main.help}\n", *commands(main, "attnbench")])
+
+
+def commands(group: Any, name: str) -> Iterator[str]:
+    for word, one in group.commands.items():
+        if one.hidden:
+            continue
+        yield f"## {name} {word}\n\n{plain(one.help or '')}\n"
+        if hasattr(one, "commands"):
+            yield from commands(one, f"{name} {word}")
+        else:
+            yield from options(one)
+            shown = re.findall(r"attnbench .*", (one.epilog or "").replace("\\[", "["))
+            yield "".join(f"    {line}\n" for line in shown)
+
+
+def options(command: Any) -> Iterator[str]:
+    rows = [one for one in command.params if not getattr(one, "hidden", False)]
+    if rows:
+        yield "| option | meaning |\n|---|---|"
+    for one in rows:
+        names = ", ".join([*one.opts, *one.secondary_opts])
+        if one.param_type_name == "argument":
+            names = one.metavar or one.name.upper()
+        elif one.metavar:
+            names += f" {one.metavar}"
+        yield f"| `{names}` | {plain(getattr(one, 'help', '') or '').replace('|', '&#124;')} |"
+    yield ""
+
+
+def plain(text: str) -> str:
+    return html.escape(re.sub(r"\s*\n(?!\n)\s*", " ", text).replace("\\[", "["), quote=False)
