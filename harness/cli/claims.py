@@ -46,7 +46,6 @@ def claims(
     """
     from ...reports.pages import html, ledger
     from ...reports.pages.report import open_report, page_path
-    from ..files.safe_files import write_whole
     from ..store.names import find_run
     from ..terminal.progress import echo
     from .report import written_to
@@ -69,7 +68,7 @@ def claims(
     if not runs and folders:
         page = page_path(folders)
         with written_to(page, "--runs DIR"):
-            write_whole(page, html.render(opened))
+            html.write_pages(opened, page)
         typer.echo(f"page: {page}", err=True)
     raise typer.Exit(worst)
 

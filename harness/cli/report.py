@@ -66,13 +66,16 @@ def report(
     """Write a page; now also `attnbench show --open` or `-o FILE`. One self-contained file of one
     run or of several; its path is printed.
     """
-    from ...reports.pages.report import open_report, page_path
-    from ..files.safe_files import write_output, write_whole
+    from ..files.safe_files import write_output
     from ..store.names import find
     from ..store.suites import is_suite
+    from ..terminal.live_bar import busy
 
     paths = _run_paths(runs, out)
-    opened = open_report(paths, salvage=salvage)
+    with busy("reading the results"):
+        from ...reports.pages.report import open_report, page_path
+
+        opened = open_report(paths, salvage=salvage)
     say_notes(opened)
     if figures is not None:
         from ...reports.pages.figures import write_figures
@@ -82,22 +85,29 @@ def report(
                 typer.echo(path, err=True)
     if format_ is Pages.MD:
         from ...reports.pages.markdown import render
-    else:
-        from ...reports.pages.html import render
-    text = render(opened)
-    if output is None and format_ is Pages.MD:
-        typer.echo(text, nl=False)
+
+        text = render(opened)
+        if output is None:
+            typer.echo(text, nl=False)
+        else:
+            with written_to(output, "--output FILE"):
+                if write_output(output, text):
+                    typer.echo(output)
         return
     suite = find(runs[0], out) if len(runs) == 1 else None
     beside = suite / "report.html" if suite and is_suite(suite) else page_path(paths)
     page = output or beside
-    with written_to(page, "--output FILE"):
-        if output is None:
-            write_whole(page, text)  # a link that a run's folder came with is not followed
-        elif not write_output(page, text):
+    with written_to(page, "--output FILE"), busy("drawing the page"):
+        from ...reports.pages import html
+
+        if output is None or not (
+            output.is_symlink() or (output.exists() and not output.is_file())
+        ):
+            html.write_pages(opened, page)  # a link that a run's folder came with is not followed
+        elif not write_output(output, html.render(opened)):  # a pipe takes one page
             return
     typer.echo(page)
-    if open_it and format_ is Pages.HTML:
+    if open_it:
         typer.launch(page.resolve().as_uri())
 
 

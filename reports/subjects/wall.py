@@ -14,6 +14,7 @@ from ._memory_card import drawn, ends_text, memory_card, needs_table
 from ._memory_over_n import OUT_OF_MEMORY, families, memory_curves, need_bytes, wall_groups
 
 TITLE = "Memory wall"
+SECTION = "memory"
 ORDER = 10
 NEEDS = ("peak_bytes", "predicted_peak_bytes", "input_bytes")
 MOST_CHARTS = 6
