@@ -86,10 +86,9 @@ class Settings:
         "--fail-on-undecided", "Exit 3 also if a case is not decided.", JUDGING
     )
     baseline: str | None = own_option(
-        "--baseline RUN",
-        "Instead of BASE: an earlier run on this machine.",
-        JUDGING,
+        "--baseline RUN", "Instead of BASE: an earlier run on this machine.", JUDGING
     )
+    wait_idle: WaitIdle = None
     quiet: Quiet = False
 
 
@@ -128,16 +127,13 @@ def gate(
     *,
     settings: Settings,
     threads: Threads = None,
-    wait_idle: WaitIdle = None,
     step: str | None = own_option(
         "--step " + "|".join(STEPS),
         "Only this step: measure into --output, or judge what is there. Both if not given.",
         JUDGING,
     ),
     out: Path | None = own_option(
-        "--output -o --out DIR",
-        "Folder for runs, page and summary; results/gate-TIME if not given.",
-        OUTPUT,
+        "--output -o --out DIR", "For runs, page, summary; results/gate-TIME if not given.", OUTPUT
     ),
 ) -> None:
     """Measure two checkouts in turns: did the code become slower? Base, head, head, base, ..., then
@@ -155,7 +151,7 @@ def gate(
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     out = out or DEFAULT_ROOT / f"gate-{stamp}-{secrets.token_hex(4)}"  # no two starts share one
     if step != JUDGE:
-        measure(scenario, checkouts, settings, out, wait_idle)
+        measure(scenario, checkouts, settings, out)
     if step != MEASURE:
         raise typer.Exit(judge(settings, out))
 
@@ -163,13 +159,7 @@ def gate(
 # ---- measure -------------------------------------------------------------------------------------
 
 
-def measure(
-    scenario: str | None,
-    checkouts: Checkouts,
-    settings: Settings,
-    out: Path,
-    wait_idle: str | None = None,
-) -> None:
+def measure(scenario: str | None, checkouts: Checkouts, settings: Settings, out: Path) -> None:
     """Into out/head and out/base: base, head, head, base, base, head, ...
 
     A turn is one run of each, directly after each other, so that slow drift of the machine affects
@@ -188,7 +178,7 @@ def measure(
     given = {"--device": settings.device, "--plan": settings.plan}
     device, plan = ([name, value] if value else [] for name, value in given.items())
     with _ended_by_signals(), _only_writer(out), base_folder(checkouts, out) as base:
-        await_idle(wait_idle, quiet=settings.quiet)
+        await_idle(settings.wait_idle, quiet=settings.quiet)
         sides = {"head": (head, checkouts.python)}
         if base is not None:
             sides = {"base": (base, checkouts.base_python or checkouts.python), **sides}
