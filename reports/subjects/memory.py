@@ -29,6 +29,7 @@ from ._over import by_backend
 from .wall import asked
 
 TITLE = "Memory of a call"
+SECTION = "memory"
 ORDER = 31
 NEEDS = ("peak_bytes", "output_bytes", "predicted_peak_bytes")
 MOST_ROWS = 200
