@@ -67,19 +67,15 @@ class Run:
         return load(self.path)
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Write the page, whole or not at all, and give its path: unless told report.html in the
-        run's folder, where a link is replaced. Raises BadRun, OSError.
+        """Write the page and those beside it, each whole or not at all, and give its path: unless
+        told report.html in the run's folder, where a link is replaced. Raises BadRun, OSError.
         """
-        from ..reports.pages.html import render
+        from ..reports.pages.html import write_pages
         from ..reports.pages.report import open_report, page_path
-        from .files.safe_files import write_output, write_whole
 
-        page = render(open_report([self.path]))
-        if path is not None:
-            write_output(Path(path), page)
-            return Path(path)
-        write_whole(beside := page_path([self.path]), page)
-        return beside
+        target = Path(path) if path is not None else page_path([self.path])
+        write_pages(open_report([self.path]), target)
+        return target
 
     def compare(
         self, base: "Run | str | Path", *, allow_different_devices: bool = False

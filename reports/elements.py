@@ -1,7 +1,4 @@
-"""What sections and cards consist of: sentences, tables and figures, as plain values.
-
-Renderers (`pages/`) decide how they look.
-"""
+"""What sections and cards consist of: sentences, tables and figures, as plain values."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -377,18 +374,21 @@ Picture = WallChart | DotPlot | Figure | Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """One answer of a page's first screen: a sentence and the picture that shows it.
+    """One answer: a sentence and the picture that shows it.
 
-    `name`: its subject's, the word for it in the navigation; its anchor is `card-NAME`.
-    `subtitle`: what the picture shows. `note`: how to read the picture. `wide`: over the whole
-    width of the page. `question`: what it answers, if runs with several questions are on the page.
+    `name`, `section`: of its subject. `subtitle`: what the picture shows. `decisions`: a table
+    beside it. `sure`: how sure it is, and how to be surer. `note`: how to read the picture.
+    `wide`: it needs the whole width. `question`: of runs, if a page has several.
     """
 
     title: str
     sentence: str
     picture: Picture | None
     name: str = ""
+    section: str = ""
     subtitle: str = ""
+    decisions: Table | None = None
+    sure: str = ""
     note: str = ""
     wide: bool = False
     question: str = ""

@@ -41,7 +41,18 @@ from .formatting import (
     rough_percent_text,
     times_text,
 )
-from .words import BY_PROCESSOR_TIME, DISTURBED, NOT_DECIDED, Word, word_of
+from .words import (
+    BY_PROCESSOR_TIME,
+    CONFIRMED,
+    DISTURBED,
+    NOISY,
+    NOT_DECIDED,
+    SAME,
+    SEEN,
+    Mark,
+    Word,
+    word_of,
+)
 
 PROCESSOR_TIME, OF_SHORT_CALLS = assumed_spread(0.21), assumed_spread(0.31)
 """How far the ratio of two processor times may be from that of the latencies on a quiet machine: 95
@@ -60,6 +71,7 @@ class Ratio:
     `tested`: the bounds of two one-sided tests, within those of the interval; None: the same.
     `by_processor_time`: of calls, because other work disturbed their time by the clock.
     `process`: how far the ratio of one process may be off; None if that is not known, or not all.
+    `here`: the bounds by these samples alone, without what the interval allows for.
     """
 
     value: float
@@ -73,6 +85,7 @@ class Ratio:
     tested: tuple[float, float] | None = None
     by_processor_time: bool = False
     process: Spread | None = None
+    here: tuple[float, float] = (nan, nan)
 
     @property
     def word(self) -> Word:
@@ -88,9 +101,34 @@ class Ratio:
         return isfinite(self.low) and isfinite(self.high) and not self.low <= 1 <= self.high
 
     @property
+    def mark(self) -> Mark:
+        """How sure it is that the ratio is not 1, or that it is."""
+        if self.word == "same":
+            return SAME
+        if self.disturbed and not self.noise:
+            return NOISY
+        if self.clear:
+            return CONFIRMED
+        low, high = self.here
+        is_seen = not self.disturbed and isfinite(low) and isfinite(high) and not low <= 1 <= high
+        return SEEN if is_seen else NOISY
+
+    @property
+    def said(self) -> str:
+        """In a sentence: more, less or the same, else how sure it is."""
+        if self.mark == CONFIRMED:
+            return "more" if self.value > 1 else "less"
+        return self.mark.words
+
+    @property
     def is_busy(self) -> bool:
         """Other work disturbed the times, so that a quiet machine would tell more."""
         return self.disturbed or self.by_processor_time
+
+    @property
+    def is_unjudged(self) -> bool:
+        """Nothing but the clock tells, which other work disturbed."""
+        return self.disturbed and not self.by_processor_time
 
     @property
     def text(self) -> str:
@@ -107,6 +145,11 @@ class Ratio:
         """For cells: `×1.37 (1.10 to 1.70)`."""
         how = f" {BY_PROCESSOR_TIME}" if self.by_processor_time else ""
         return f"×{number_text(self.value)}{ratio_range_text(self.low, self.high)}{how}"
+
+    @property
+    def marked(self) -> str:
+        """The same and how sure: `◐ ×1.37 (1.10 to 1.70)`."""
+        return f"{self.mark.sign}\u00a0{self.short}"
 
     @property
     def explained(self) -> str:
@@ -258,6 +301,7 @@ def _ratio_of(
     )
     if contrast is None:
         return found
+    here = contrast.interval()
     assumed = noise.between_runs or assumed_spread(ASSUMED_RATIO)
     contrast = replace(noise, between_runs=assumed).in_contrast(
         contrast, one_process=one_process, other_run=other_run, disturbed=is_disturbed
@@ -275,6 +319,7 @@ def _ratio_of(
         high=interval.high,
         tested=tested,
         process=None if other_run or processor_time else contrast.process,
+        here=(here.low, here.high),
     )
 
 

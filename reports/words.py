@@ -1,13 +1,28 @@
 """The words of verdicts: what the interval of a ratio lets one say."""
 
+from collections.abc import Collection
 from math import isfinite
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Word = Literal["same", "more", "less", "not decided"]
 NOT_DECIDED: Word = "not decided"
 """The one word for what no interval and no test decides, on pages, in tables and in files. A "tie"
 is what was shown to be the same.
 """
+
+
+class Mark(NamedTuple):
+    """How sure a ratio is, as a reader sees it: a sign for cells, the words for sentences."""
+
+    sign: str
+    words: str
+
+
+CONFIRMED = Mark("●", "confirmed")  # holds also across processes
+SEEN = Mark("◐", "seen here, not confirmed")  # in these processes, but others could undo it
+SAME = Mark("=", "same")  # shown to be equal within the margin
+NOISY = Mark("–", "too noisy")
+MARKS = (CONFIRMED, SEEN, SAME, NOISY)
 SAME_RATIO = 0.05  # costs within this margin count as the same
 DISTURBED = ", while other work disturbed most blocks"
 """After numbers that decide nothing for that reason."""
@@ -25,3 +40,9 @@ def word_of(low: float, high: float, margin_ratio: float = SAME_RATIO) -> Word:
     if low >= 1 / edge and high <= edge:
         return "same"
     return "more" if low > edge else "less" if high < 1 / edge else NOT_DECIDED
+
+
+def meaning_of(marks: Collection[Mark]) -> str:
+    """Of the signs in a table: `● confirmed, also across processes. ◐ seen here, not confirmed.`"""
+    more = {CONFIRMED: ", also across processes", SAME: f" within {100 * SAME_RATIO:g} %"}
+    return " ".join(f"{one.sign} {one.words}{more.get(one, '')}." for one in MARKS if one in marks)

@@ -49,7 +49,7 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
     if why := state.why_not_counted:
         raise BadInput(
             f"{run.name}: {why}; a baseline is a run that measures backends and has finished; see"
-            f" `attnbench list runs --out {root}`"
+            f" `attnbench list runs --runs {root}`"
         )
     if not state.statuses[Status.OK]:
         ended = ", ".join(f"{count} {status}" for status, count in state.statuses.items())
@@ -75,7 +75,7 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
         write_whole(path, json.dumps(document, indent=1) + "\n")
     except OSError as error:
         raise BadInput(
-            f"{path}: cannot be written ({error.strerror}); choose another folder with --out DIR"
+            f"{path}: cannot be written ({error.strerror}); choose another folder with --runs DIR"
         ) from None
     return path, state
 
@@ -97,7 +97,8 @@ def run_of(name: str, root: Path) -> Path | None:
         if name.startswith(PREFIX):
             hint = suggestion(bare, baseline_names(root))
             raise BadInput(
-                f"{shown(bare)}: no such baseline; {hint}see `attnbench baseline list --out {root}`"
+                f"{shown(bare)}: no such baseline; {hint}see `attnbench list baselines --runs"
+                f" {root}`"
             )
         return None
     return root / read(path).run
@@ -141,7 +142,7 @@ def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
         raise BadInput(f"{name}: {no_runs(root)}")
     hint = suggestion(name, run_names(root))
     raise BadInput(
-        f"{name}: no such run, and no baseline of this name; {hint}see `attnbench list runs --out"
+        f"{name}: no such run, and no baseline of this name; {hint}see `attnbench list runs --runs"
         f" {root}`"
     )
 
@@ -186,7 +187,7 @@ def _latest(root: Path, *, unfinished: bool) -> Path:
         raise BadInput(f"{LATEST}: {no_runs(root)}")
     hint = f"; continue {newest} with `attnbench run --resume latest`" if newest else ""
     what = "no finished run" if newest else "no such run"
-    raise BadInput(f"latest: {what} in {root}{hint}; see `attnbench list runs --out {root}`")
+    raise BadInput(f"latest: {what} in {root}{hint}; see `attnbench list runs --runs {root}`")
 
 
 def _in_suite(name: str, root: Path, *, unfinished: bool) -> Path | None:
@@ -211,7 +212,7 @@ def no_runs(root: Path) -> str:
     """What is said where runs are looked for and there are none."""
     return (
         f"no runs in {root.absolute()}; make one with `attnbench run quickstart`, or name their"
-        " folder with --out DIR"
+        " folder with --runs DIR"
     )
 
 

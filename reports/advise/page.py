@@ -1,7 +1,7 @@
 """Advice as one offline page: the answer, memory over the context, layers, commands, rows."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..comparison.verdict import DEFAULT_MARGIN
@@ -23,7 +23,8 @@ from ..elements import (
 from ..formatting import bytes_text, list_text, size_text
 from ..pages.exactness_marks import marked_names
 from ..pages.html import render as page_of
-from ..pages.report import Part, Report
+from ..pages.report import MORE, TRUST, Part, Report, Section
+from ..subjects import SECTIONS, name_of
 from ..words import Word
 from .answer import Advice
 from .asked import Phase
@@ -61,8 +62,8 @@ class AdviceReport(Report):
         return f"Attention for {self.advice.inquiry.model}"
 
     @property
-    def questions(self) -> list[str]:
-        return [about(self.advice)]
+    def headers(self) -> Mapping[str, tuple[str, str]]:
+        return {"": ("", about(self.advice))}
 
     @cached_property
     def cards(self) -> Sequence[Card]:
@@ -70,9 +71,38 @@ class AdviceReport(Report):
         return [_which(self.advice), _fits(self.advice)]
 
     @property
-    def answered(self) -> list[Part]:
-        kept = [part for part in super().answered if part.name in KEPT] if self.meta else []
-        return [*_own_parts(self.advice), *kept]
+    def questions(self) -> list[str]:
+        return []
+
+    @cached_property
+    def lead(self) -> Card | None:
+        return None
+
+    @cached_property
+    def answer(self) -> str:
+        return headline(self.advice)
+
+    @cached_property
+    def certainty(self) -> str:
+        return ""
+
+    @cached_property
+    def regret(self) -> Table | None:
+        return None
+
+    @cached_property
+    def sections(self) -> Sequence[Section]:
+        """What fits, how fast each is, and the rest."""
+        fast, fits = self.cards
+        kept = [one for one in self.subjects if name_of(one) in KEPT] if self.meta else []
+        trusted = [one for one in super().sections if one.name == TRUST] if self.meta else []
+        rest = [*_own_parts(self.advice), *map(self.part, kept)]
+        return [
+            Section(name="memory", title=SECTIONS["memory"], cards=[fits]),
+            Section(name="time", title=SECTIONS["time"], cards=[self._unsaid(fast)]),
+            *(replace(one, parts=()) for one in trusted),
+            Section(name=MORE, title=SECTIONS[MORE], parts=rest),
+        ]
 
 
 def _own_parts(advice: Advice) -> Iterator[Part]:

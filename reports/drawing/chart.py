@@ -4,7 +4,7 @@ Names stand at the ends of lines, with what the figure says there. Panels that a
 same axes. A strip around each x says all values there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from math import isfinite
@@ -12,7 +12,18 @@ from math import isfinite
 from ..elements import CROSSES, Figure, Panel, Series
 from ..formatting import beyond_text, count_text, number_text
 from ..quantity import Quantity
-from .chart_axes import Axis, Tick, every_x, x_limits, x_ticks, y_limits, y_ticks
+from .chart_axes import Axis, every_x, x_ticks
+from .chart_frame import (
+    LABEL_GAP,
+    LAYOUTS,
+    LINE_PX,
+    NAME_PX,
+    TICK_GAP,
+    Frame,
+    Layout,
+    block_of,
+    by_name,
+)
 from .marks import (
     CROSS_PX,
     TEXT_EM,
@@ -36,41 +47,23 @@ from .marks import (
 )
 from .palette import Places, tone
 
-NAME_PX, LINE_PX = 14.0, 15
-LABEL_GAP, TICK_GAP, INSET = 12.0, 7.0, 8.0  # INSET: of the first and last x from the plot's edges
+INSET = 8.0  # of the first and last x from the plot's edges
 RADIUS = 3.6
 SAME_PX = 1.5  # lines nearer than that look like one
 MOST_STRIPS = 80
+MOST_MARKS = 32  # of a line; more would cover it
 COVERED = 3  # classes u-1 to u-3: the more lines cover a line, the wider it is
 WAY = {"formula": "fm", "trace": "tr"}
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Measures of a panel, in units of its view box. `name`: most of a name's line."""
-
-    width: float
-    height: float
-    name: float
-    text_px: float
-
-
-LAYOUTS: Mapping[tuple[Width, int], Layout] = {
-    ("wide", 1): Layout(632, 250, 150, 13),
-    ("wide", 2): Layout(540, 230, 130, 13),
-    ("narrow", 0): Layout(326, 190, 96, 14),
-}
-LOW_SHARE = 0.7  # of the height, of figures beside a low card
 
 
 def draw(figure: Figure, places: Places, width: Width, cases: Mapping[str, int]) -> list[str]:
     """SVG of each panel. `cases`: the number of each case on the page."""
     layout = LAYOUTS.get((width, len(figure.panels))) or LAYOUTS["narrow", 0]
-    plain = {one.backend for panel in figure.panels for one in panel.series}
-    names = name_room(plain, NAME_PX, layout.name)
-    endings = [one.ending for panel in figure.panels for one in panel.series]
-    label = max(names, name_room(endings, layout.text_px, layout.name, TEXT_EM)) + LABEL_GAP
-    frames = [_Frame.of(figure, panel, layout, label) for panel in figure.panels]
+    every = [one for panel in figure.panels for one in panel.series]
+    names = name_room((one.backend for one in every), NAME_PX, layout.name)
+    endings = name_room((one.ending for one in every), layout.text_px, layout.name, TEXT_EM)
+    label = max(names, endings) + LABEL_GAP if _are_named(figure, places) else 2 * INSET
+    frames = [Frame.of(figure, panel, layout, label) for panel in figure.panels]
     left = max(one.tick_room for one in frames) if figure.same_y else 0.0
     return [
         _Drawn(
@@ -87,58 +80,10 @@ def draw(figure: Figure, places: Places, width: Width, cases: Mapping[str, int])
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """What is known of a panel before its width: limits of both axes, height, labels of y."""
-
-    y: Axis
-    ticks: Sequence[Tick]
-    x_limits: tuple[float, float]
-    tick_room: float
-
-    @classmethod
-    def of(cls, figure: Figure, panel: Panel, layout: Layout, label: float) -> "_Frame":
-        """`label`: the room for names."""
-        compared = figure.panels if figure.same_y else (panel,)
-        alike = [one for one in compared if one.unit == panel.unit and one.y_scale == panel.y_scale]
-        shared = [one for one in figure.panels if one.x_label == panel.x_label]
-        height = layout.height * (LOW_SHARE if figure.low else 1)
-        height = max(height, *(_label_px(one, layout, label) for one in compared))
-        above = 2.3 * CROSS_PX * max(map(_floating, compared))
-        y = Axis(panel.y_scale, *y_limits(alike), height + above, above)
-        ticks = y_ticks(y, panel.unit)
-        room = max((text_width(words, layout.text_px) for _, words in ticks), default=0.0)
-        return cls(y, ticks, x_limits(every_x(shared), panel.x_scale), room + TICK_GAP + 2)
-
-
-def _floating(panel: Panel) -> int:
-    """The most points at one x that are drawn above all values, as they have none."""
-    failed = [one for one in panel.series if one.kind == "failed"]
-    xs = [x for one in failed for x, y in zip(one.x, one.y, strict=True) if y is None]
-    return max((xs.count(x) for x in xs), default=0)
-
-
-def _label_px(panel: Panel, layout: Layout, label: float) -> float:
-    """The height of all names, one below the other."""
-    blocks = [_block(mine, label, layout) for _, mine in _by_name(panel)]
-    return float(sum(len(block) * LINE_PX + 3 for block in blocks))
-
-
-def _by_name(panel: Panel) -> Iterator[tuple[str, list[Series]]]:
-    """The series of each name, in the order of their first ones."""
-    order = {one.backend: place for place, one in reversed(list(enumerate(panel.series)))}
-    ordered = sorted(panel.series, key=lambda one: order[one.backend])
-    for name, mine in groupby(ordered, key=lambda one: one.backend):
-        yield name, list(mine)
-
-
-def _block(mine: Sequence[Series], room: float, layout: Layout) -> list[tuple[str, bool]]:
-    """Lines of text at the end of a line, and whether they are of its name."""
-    ending = next((one.ending for one in mine if one.ending), "")
-    room -= LABEL_GAP
-    names = wrapped(mine[0].backend, room + 1, NAME_PX)
-    said = wrapped(ending, room + 1, layout.text_px, TEXT_EM) if ending else []
-    return [*((one, True) for one in names), *((one, False) for one in said)]
+def _are_named(figure: Figure, places: Places) -> bool:
+    """Not if each panel has one line, which is no backend's: the axis or the title names it."""
+    names = [{one.backend for one in panel.series} for panel in figure.panels]
+    return any(len(some) > 1 or some & places.keys() for some in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +92,7 @@ class _Drawn:
 
     figure: Figure
     panel: Panel
-    frame: _Frame
+    frame: Frame
     layout: Layout
     places: Places
     cases: Mapping[str, int]
@@ -179,8 +124,9 @@ class _Drawn:
         body = [self._grid(), self._line(), *map(self._band, self.panel.series)]
         body += [self._way(place, one) for place, one in enumerate(self.panel.series)]
         body += [self._marks(place, one) for place, one in enumerate(self.panel.series)]
-        body += [keys, self._labels(), self._strips()]
-        height = self.bottom + 40 + (20 if keys else 0)
+        labels = self._labels() if _are_named(self.figure, self.places) else ""
+        body += [keys, labels, self._strips()]
+        height = self._below + 4 + (20 if keys else 0)
         described = self.figure.description(self.panel)
         return svg(self.layout.width, height, f"chart {width}", described, "".join(body))
 
@@ -200,11 +146,18 @@ class _Drawn:
             parts.append(line(x, self.bottom, x, self.bottom + 4, "ax"))
             parts.append(text(x, self.bottom + 18, words, "tk", "middle"))
         parts.append(line(self.left, self.bottom, self.right, self.bottom, "ax"))
-        most = int(self.right / (self.layout.text_px * TEXT_EM))
-        label = self.panel.x_label
-        label = label if len(label) <= most else label.partition(" (")[0][:most]
-        parts.append(text(self.right, self.bottom + 36, label, "tk", "end"))
+        for place, words in enumerate(self._x_label):
+            parts.append(text(self.right, self.bottom + 36 + 16 * place, words, "tk", "end"))
         return "".join(parts)
+
+    @property
+    def _x_label(self) -> list[str]:
+        return wrapped(self.panel.x_label, self.right, self.layout.text_px, TEXT_EM)
+
+    @property
+    def _below(self) -> float:
+        """Where the last line of the label of x ends."""
+        return self.bottom + 20 + 16 * len(self._x_label)
 
     def _line(self) -> str:
         """A line across; of bytes it is a limit, and what is above does not fit."""
@@ -221,7 +174,7 @@ class _Drawn:
 
     def _keys(self) -> str:
         """What marks mean that are no backend's."""
-        y, x, parts = self.bottom + 52, 0.0, []
+        y, x, parts = self._below + 14, 0.0, []
         kinds = {one.kind for one in self.panel.series}
         keys = []
         if "failed" in kinds:
@@ -298,8 +251,8 @@ class _Drawn:
             return "".join(cross(x, y, number, hollow=False) for _, x, y in self._failed(one))
         if one.kind != "measured":
             return ""
-        parts = []
-        for at, x, y in self._points(one):
+        points, parts = self._points(one), []
+        for at, x, y in points if len(points) <= MOST_MARKS else ():
             busy = at < len(one.busy) and one.busy[at]
             classes = f"busy s-{number}" if busy else f"f-{number}"
             parts.append(mark(shape(one.backend, self.places), x, y, RADIUS, classes))
@@ -325,14 +278,14 @@ class _Drawn:
         """Names at the ends of lines, one below the other."""
         room = self.layout.width - self.right
         ends, blocks, tones = [], [], []
-        for name, mine in _by_name(self.panel):
+        for name, mine in by_name(self.panel):
             solid = [one for one in mine if one.kind != "failed"]
             points = [found for one in solid for found in self._points(one)]
             points = points or [found for one in mine for found in self._failed(one)]
             if points:
                 _, x, y = max(points, key=lambda found: found[1])
                 ends.append((x, y))
-                blocks.append(_block(mine, room, self.layout))
+                blocks.append(block_of(mine, room, self.layout))
                 tones.append(tone(name, self.places))
         sizes = [len(block) * float(LINE_PX) + 3 for block in blocks]
         wanted = [y + size / 2 - 10 for (_, y), size in zip(ends, sizes, strict=True)]

@@ -60,20 +60,19 @@ def draw(plot: DotPlot, places: Places, width: Width) -> str:
     groups = [(heading, list(rows)) for heading, rows in groupby(plot.rows, lambda row: row.group)]
     label = max(40.0, name_room((row.label for row in plot.rows), NAME_PX, layout.label))
     headings = max((text_width(heading, NAME_PX, BOLD_EM) for heading, _ in groups), default=0.0)
-    headed = layout.headed or headings > MOST_HEADING
     remarks = max((text_width(heads[0].remark, NAME_PX) for _, heads in groups), default=0.0)
-    start = 0.0 if headed else max(headings, remarks, 80.0) + 14
-    words = max(
-        (text_width(row.dot.word, layout.text_px) for row in plot.rows if row.dot), default=0.0
-    )
+    timed = [row for row in plot.rows if row.dot]
+    words = max((text_width(row.dot.word, layout.text_px) for row in timed if row.dot), default=0.0)
     value = layout.width - words - 8
-    numbers = max(
-        (text_width(_value(row), layout.text_px) for row in plot.rows if row.dot), default=0.0
-    )
-    left, right = start + label + 12, value - min(max(numbers, 36.0), 64.0) - 8
+    numbers = max((text_width(_value(row), layout.text_px) for row in timed), default=0.0)
+    right = value - min(max(numbers, 36.0), 64.0) - 8
+    start = max(headings, remarks, 80.0) + 14
+    headed = layout.headed or headings > MOST_HEADING or right - start - label - 12 < LEAST_AXIS
+    start = 0.0 if headed else start
+    left = start + label + 12
     below = right - left < LEAST_AXIS  # then it lies below names and numbers
     if below:
-        left, right, label = start + 12, layout.width - 12, max(label, right - start - 12)
+        left, right, label = start + 12, layout.width - 12, max(label, right - start)
     axis = _Axis(rows=plot.rows, band=plot.band_ratio, left=left, right=right)
     y, parts = TOP, []
     for place, (heading, rows) in enumerate(groups):

@@ -55,7 +55,7 @@ def _scale(maps: Maps, top: float, *, clips: bool) -> str:
     below = 22 + BAR_HIGH
     for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
         words = plain_text(float(f"{share * top:.2g}"))
-        words = f"{words} and more" if clips and share == 1 else words
+        words = f"≥ {words}" if clips and share == 1 else words
         parts.append(line(share * BAR_WIDE, below, share * BAR_WIDE, below + 4, "ax"))
         parts.append(text(share * BAR_WIDE, below + 18, words, "tk", anchor))
     return svg(

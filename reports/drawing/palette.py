@@ -30,7 +30,7 @@ Places = Mapping[str, int]
 """By name; more than COLOURS repeat the colours with other markers."""
 
 
-def places_of(names: Iterable[str]) -> Places:
+def places_of(names: Iterable[str]) -> dict[str, int]:
     """A name has the place that KNOWN or its letters give it, or the next one that is free here."""
     found: dict[str, int] = {}
     ordered = sorted(set(names), key=lambda name: (name not in KNOWN, name.startswith("hf:"), name))

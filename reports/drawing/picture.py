@@ -10,7 +10,7 @@ from html import escape
 from ..elements import Bars, DotPlot, Drawable, Figure, Maps, Scale, WallChart
 from . import bars, chart, dot_plot, maps, wall_chart
 from .marks import WIDTHS, Width
-from .palette import Places, places_of
+from .palette import KNOWN, Places, places_of
 
 SCALES: tuple[Scale, ...] = ("log", "linear")
 FEW = 2  # panels that are larger on a wide page
@@ -41,10 +41,15 @@ def drawn(picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[
 
 
 def places_in(picture: Drawable, backends: Sequence[str]) -> Places:
-    """Of the page's backends; of a figure's own names where its lines are no backends."""
-    if isinstance(picture, Figure) and picture.names:
+    """Of the page's backends, and of others that are known. Lines that are no backends have those
+    of their figure.
+    """
+    if not isinstance(picture, Figure):
+        return places_of(backends)
+    if picture.names:
         return {name: place for place, name in enumerate(picture.names)}
-    return places_of(backends)
+    drawn = (one.backend for panel in picture.panels for one in panel.series)
+    return {name: KNOWN[name] for name in drawn if name in KNOWN} | places_of(backends)
 
 
 def _switched(

@@ -36,7 +36,7 @@ LAYOUTS: dict[Width, Layout] = {
     "narrow": Layout(
         width=326,
         between=0,
-        most_label=84,
+        most_label=96,
         text_px=14,
         plot_height=216,  # the first panel of a phone is to be seen beside both answers
         stacked=True,

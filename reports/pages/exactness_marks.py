@@ -25,6 +25,8 @@ FIELDS = (
         "text",
         "sentence",
         "note",
+        "sure",
+        "decisions",
         "picture",
     ),
     *("table", "columns", "rows", "cell", "panels", "series", "lines", "backend", "group", "label"),

@@ -5,7 +5,6 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,17 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ...harness.files.printable import visible
+from ...harness.files.safe_files import write_whole
 from ..data.row_groups import case_key
 from ..drawing.palette import places_of, tone
 from ..drawing.picture import drawn
-from ..elements import ASIDE, Card, DotPlot, Drawable, Figure, Maps, Table, Text, WallChart
+from ..elements import ASIDE, Card, DotPlot, Drawable, Table, Text
+from ..formatting import capital
+from ..subjects import PAGES, SECTIONS
 from ..subjects.rows import MOST_ROWS
 from .exactness_marks import pattern_of
 from .page_data import page_data
-from .report import Part, Report
+from .report import MORE, OwnPage, Part, Report, Section, own_pages, per_question
 from .run_titles import MOST_NAMED, questions
 
 HERE = Path(__file__).parent
@@ -29,40 +31,41 @@ LATER = 'document.write("<noscript>")'  # page.html says why
 MOST_BYTES = 1_450_000  # above it the samples are thinned; a page of 500 cases may have 1.5 MB
 SHORT = 32  # characters of a cell that stays on one line
 MOST_COLUMNS = 48  # with a rule of their own in the style sheet
-LINKS = 6  # in the navigation: so many short words fit on one line of a phone
-WIDEST_NAME_EM = 14  # of the first column of a table on a card
 
 
-def render(report: Report) -> str:
-    """The page as text; the same runs give the same bytes."""
+def render(report: Report, stem: str = "") -> str:
+    """The page as text; the same runs give the same bytes. `stem`: of the file names of the pages
+    beside it; without one it has all of them, closed.
+    """
     known = report.rows[:MOST_ROWS]
     numbers = {case_key(row): number for number, row in enumerate(known)}
     css = _text_of(*sorted(HERE.glob("*.css"))) + "".join(_right_aligned())
     js = _text_of(HERE / "samples.js", HERE / "report.js")
-    asked = {card.question for card in report.cards}  # those stand above their answers
     notes = (
         f"{report.titles[name]}: {note}"
         for name, run in zip(report.meta, report.runs, strict=True)
         for note in run.notes
     )
+    asked_by = {name: questions({name: run}) for name, run in report.meta.items()}
+    scenario = report.heading if report.asks != report.heading else ""
     text = _environment(numbers, report.backends).get_template("page.html").render(
-        title=report.heading,
+        title=report.asks,
         runs=[
-            {"title": title, "about": about, "questions": questions({name: report.meta[name]})}
+            {"title": title or scenario, "about": about, "questions": asked_by.get(name, ())}
             for name, (title, about) in report.headers.items()
         ],
-        few=len(report.meta) <= MOST_NAMED,
-        questions=[one for one in report.questions if one not in asked],
-        take=report.answer,
+        most_named=MOST_NAMED,
+        answers=[_answer(one) for one in per_question(report)],
+        stopped=report.stopped,
         notes=list(notes),
         trust=report.trust,
-        badges=report.badges,
-        links=list(_links(report)),
-        groups=[
-            _answered(question, list(cards), report, numbers)
-            for question, cards in groupby(report.cards, key=lambda card: card.question)
+        links=list(_links(report, stem)),
+        sections=[_section(one, report, numbers) for one in _sections(report, stem)],
+        beside=[
+            (name, f"{stem}-{name}.html", ", ".join(one.TITLE for one in some), PAGES[name])
+            for name, some in report.beside.items()
+            if stem
         ],
-        sections=[_section(part, report, numbers) for part in report.answered],
         policy=policy(css, LATER, js),
         later=Markup(LATER),  # noqa: S704 - ours
         css=Markup(css),  # noqa: S704 - our own file
@@ -71,6 +74,16 @@ def render(report: Report) -> str:
     # No name can contain DATA: it would be escaped. The data comes last, when its room is known.
     before, place, after = text.rpartition(DATA)
     return before + place + page_data(known, MOST_BYTES - len(text.encode())) + after
+
+
+def write_pages(report: Report, path: Path) -> None:
+    """The page at this path and those beside it, each whole or not at all; links are replaced.
+
+    Raises OSError.
+    """
+    write_whole(path, render(report, path.stem))
+    for page in own_pages(report):
+        write_whole(path.with_name(f"{path.stem}-{page.page}.html"), render(page, path.stem))
 
 
 def policy(css: str, *scripts: str) -> str:
@@ -117,7 +130,6 @@ def _environment(cases: Mapping[str, int], backends: Sequence[str]) -> Environme
     environment.filters["number"] = cases.get
     environment.filters["aligned"] = aligned
     environment.filters["coloured"] = lambda text: coloured(text, backends)
-    environment.filters["names_em"] = names_em
     environment.filters["aside"] = lambda cell: cell.partition(ASIDE)
     return environment
 
@@ -126,12 +138,6 @@ def aligned(table: Table) -> str:
     """The classes that align columns of numbers right: `r2 r5`."""
     places = sorted(place + 1 for place in table.numbers)
     return " ".join(f"r{place}" for place in places if place <= MOST_COLUMNS)
-
-
-def names_em(table: Table) -> float:
-    """A width for the first column: the others then share the rest evenly."""
-    longest = max((len(row[0]) for row in (*table.texts, table.columns) if row), default=0)
-    return min(0.7 * longest + 1.5, WIDEST_NAME_EM)
 
 
 def coloured(text: str, backends: Sequence[str]) -> Markup:
@@ -148,59 +154,58 @@ def coloured(text: str, backends: Sequence[str]) -> Markup:
     return Markup("").join([*parts, escape(visible(text[end:]))])
 
 
-def _links(report: Report) -> Iterator[tuple[str, str]]:
-    """The navigation: the answers, then how far to trust them and where the rest is."""
-    names = {part.name for part in report.answered}
-    others = [("trust-list", "Checks")] if report.badges else []
-    others += [("sections", "Details")]
-    others += [(name, name.capitalize()) for name in ("method", "rows") if name in names]
-    room = max(LINKS - len(others), LINKS // 2)
-    answers = [
-        (f"card-{card.name}", re.sub("[-_]", " ", card.name).capitalize())
-        for card in report.cards[:room]
-    ]
-    if len(answers) + len(others) > LINKS:
-        others = [link for link in others if link[0] != "method"]
-    yield from answers + others
+def _links(report: Report, stem: str) -> Iterator[tuple[str, str]]:
+    """The navigation: the sections by short names."""
+    if isinstance(report, OwnPage):
+        yield f"{stem}.html", "Report"
+    else:
+        yield "#answers", "Answer"
+    for section in report.sections:
+        names = [re.sub("[-_]", " ", re.sub(r"-\d+$", "", card.name)) for card in section.cards]
+        short = list(dict.fromkeys(names))
+        asked = section.name == "asked" and len(short) == 1
+        yield f"#{section.name}", capital(short[0]) if asked else section.title
 
 
-def _placed(cards: Sequence[Card]) -> Iterator[tuple[Card, str]]:
-    """Each card with its column: full, or "" for the next free one, left or right.
-
-    Of two cards side by side, the one with a chart of memory is in the wider column.
-    """
-    narrow = [card for card in cards if not card.wide]
-    places: dict[str, str] = {}
-    for one, other in zip(narrow[::2], narrow[1::2], strict=False):
-        if isinstance(other.picture, WallChart) and not isinstance(one.picture, WallChart):
-            places |= {one.name: "right", other.name: "left"}
-    for card in cards:
-        yield card, "full" if card.wide else places.get(card.name, "")
+def _sections(report: Report, stem: str) -> Sequence[Section]:
+    """Of one page alone, also what would stand on pages beside it."""
+    beside = [one for some in report.beside.values() for one in some]
+    if stem or not beside:
+        return report.sections
+    parts = [report.part(one, alone=True) for one in beside]
+    found = {one.name: one for one in report.sections}
+    more = found.get(MORE) or Section(name=MORE, title=SECTIONS[MORE])
+    return list((found | {MORE: replace(more, parts=[*more.parts, *parts])}).values())
 
 
-def _answered(
-    question: str, cards: Sequence[Card], report: Report, cases: Mapping[str, int]
-) -> dict[str, Any]:
-    """The cards under a question; on a phone the sentences of the `first` two stand above both."""
-    made = [_card(card, report, place, cases) for card, place in _placed(cards)]
-    pictured = [one for one in made if one["svg"]][:2]
-    return {"question": question, "cards": made, "first": pictured if len(pictured) == 2 else []}
+def _answer(report: Report) -> dict[str, Any]:
+    """Of one question."""
+    return {
+        "question": "",
+        "answer": report.answer,
+        "certainty": report.certainty,
+        "regret": report.regret if report.lead is None else None,
+    }
 
 
-def _card(card: Card, report: Report, place: str, cases: Mapping[str, int]) -> dict[str, Any]:
+def _card(card: Card, section: Section, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
     """A card with its drawing, or with its table where that is the picture."""
     picture, name = card.picture, f"card-{card.name}"
-    found = {"is": card, "id": name, "place": place, "dots": isinstance(picture, DotPlot)}
-    found |= {"svg": "", "table": None, "narrow_table": None, "numbers": None}
+    title = f"{card.title}: " if card.title != section.title else ""
+    found = {"is": card, "id": name, "dots": isinstance(picture, DotPlot)}
+    found |= {"about": (title + card.subtitle).removesuffix(": ")}
+    found |= {"svg": "", "tables": [], "narrow_table": None, "numbers": None}
+    tables = [card.decisions] if card.decisions is not None else []
     if isinstance(picture, Table):
         turned = 1 < len(picture.rows) + 1 < len(picture.columns)
         return found | {
-            "table": picture,
+            "tables": [picture],
             "narrow_table": transposed(picture) if turned else None,
         }
     if picture is None:
         return found
-    return found | {"numbers": picture.table, "svg": _drawn(picture, report.backends, name, cases)}
+    svg = _drawn(picture, report.backends, name, cases)
+    return found | {"tables": tables, "numbers": picture.table, "svg": svg}
 
 
 def _drawn(
@@ -216,7 +221,20 @@ def transposed(table: Table) -> Table:
     return replace(table, columns=names, rows=tuple(rows))
 
 
-def _section(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
+def _section(section: Section, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
+    in_time = section.name == "time" and report.lead is not None
+    return {
+        "name": section.name,
+        "title": section.title,
+        "cards": [_card(card, section, report, cases) for card in section.cards],
+        "lines": section.lines,
+        "regret": report.regret if in_time else None,
+        "parts": [_part(part, report, cases) for part in section.parts],
+        "is_open": section.is_open,
+    }
+
+
+def _part(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
     """Consecutive blocks of one kind form a part: sentences a list, figures a grid."""
     parts: list[dict[str, Any]] = []
     for number, block in enumerate(part.blocks):
@@ -225,10 +243,6 @@ def _section(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, 
             parts.append({"kind": kind, "blocks": []})
         found: dict[str, Any] = {"is": block}
         if not isinstance(block, Text | Table):
-            wide = isinstance(block, Maps | WallChart) or (
-                isinstance(block, Figure) and len(block.panels) > 1
-            )
-            found["size"] = "wide" if wide else ""
             found["svg"] = _drawn(block, report.backends, f"{part.name}-{number}", cases)
         parts[-1]["blocks"].append(found)
     return {"name": part.name, "title": part.title, "parts": parts}

@@ -1,16 +1,16 @@
 """A report as Markdown, for pull requests and job summaries: sentences and tables, no drawings.
 
-The answers and the summary are open; every other section is one folded line with its finding.
+The answer and the cards of each section are open; every other part is one folded line with its
+finding.
 """
 
 import re
 from collections.abc import Iterator
-from itertools import groupby
 
 from ..elements import Block, Card, Marked, Table, Text
 from ..formatting import markdown_cell, markdown_grid
-from .report import SUMMARY, Part, Report
-from .run_titles import page_title, questions
+from .report import TRUST, Part, Report, own_pages, per_question
+from .run_titles import page_title
 
 MOST_BYTES = 900_000  # GitHub drops a job summary of more than 1024 KiB
 CLOSING_BYTES = 2_000  # of these, for the names of sections that are not there
@@ -19,19 +19,15 @@ ON_PAGE = ("method", "environment", "rows")  # for looking things up; the page h
 
 
 def render(report: Report) -> str:
-    """Never longer than MOST_BYTES: sections that do not fit are left out and named."""
+    """Never longer than MOST_BYTES: parts that do not fit are left out and named."""
     parts = list(_head(report))
-    if report.cards:
-        parts += ["## Answers", *_answers(report)]
     size = sum(len(part.encode()) + 2 for part in parts)
-    in_cards = set(report.answers)
     on_page, left_out = [], []
-    for part in report.answered:
-        text = _section(part, with_numbers=part.name not in in_cards)
-        if part.name in ON_PAGE or not text:
-            on_page.append(part.title)
+    for title, text in _sections(report):
+        if not text:
+            on_page.append(title)
         elif size + len(text.encode()) > MOST_BYTES - CLOSING_BYTES:
-            left_out.append(part.title)
+            left_out.append(title)
         else:
             size += len(text.encode()) + 2
             parts.append(text)
@@ -46,31 +42,52 @@ def _head(report: Report) -> Iterator[str]:
     yield f"# attnbench: {markdown_cell(page_title(report.meta))}"
     headers = (": ".join(filter(None, header)) for header in report.headers.values())
     yield "\\\n".join(map(markdown_cell, headers))
-    asked = {card.question for card in report.cards}  # those stand above their answers
-    yield from (f"_{markdown_cell(one)}_" for one in questions(report.meta) if one not in asked)
+    yield from (f"**{markdown_cell(one)}**" for one in report.stopped)
+    for one in per_question(report):
+        yield from (f"_{markdown_cell(asked)}_" for asked in one.questions)
+        yield from answer(one)
+
+
+def answer(report: Report) -> Iterator[str]:
+    """Of one question: the answer, how sure it is, and what another choice would have cost."""
     if report.answer:
         yield f"**{markdown_cell(report.answer)}**"
-    if report.badges:
-        checks = "\n".join(
-            f"- {one.state}: {markdown_cell(one.label)}. {markdown_cell(one.text)}"
-            for one in report.badges
-        )
-        yield f"<details><summary>Trust: {report.trust}</summary>\n\n{checks}\n\n</details>"
+    if report.certainty:
+        yield f"How sure: {markdown_cell(report.certainty)}"
+    if report.regret is not None and report.lead is None:
+        yield _table(report.regret)
 
 
-def _answers(report: Report) -> Iterator[str]:
-    """The cards, under their questions if there are several."""
-    for question, some in groupby(report.cards, key=lambda card: card.question):
-        if question:
-            yield f"### {markdown_cell(question)}"
-        for card in some:
-            yield from _card(card)
+def _sections(report: Report) -> Iterator[tuple[str, str]]:
+    """Titles and texts: the cards of each section, then its parts, folded."""
+    for section in report.sections:
+        shown = [text for card in section.cards for text in _card(card)]
+        shown += [f"- {markdown_cell(line)}" for line in section.lines]
+        if section.name == "time" and report.regret is not None and report.lead is not None:
+            shown.append(_table(report.regret))
+        if section.name == TRUST:
+            shown += [f"- {one.label}: {markdown_cell(one.text)}" for one in report.trust]
+        if shown:
+            yield section.title, _joined([f"## {markdown_cell(section.title)}", *shown])
+        for part in section.parts:
+            with_numbers = part.name not in {card.name for card in section.cards}
+            text = "" if part.name in ON_PAGE else _section(part, with_numbers=with_numbers)
+            yield part.title, text
+    for page in own_pages(report):
+        for section in page.sections:
+            yield section.title, _section(section.parts[0], with_numbers=True)
 
 
 def _card(card: Card) -> Iterator[str]:
     """The sentence, and the table of its picture."""
-    yield f"**{markdown_cell(card.title)}**: {markdown_cell(card.sentence)}"
+    yield ": ".join(
+        filter(None, (f"**{markdown_cell(card.title)}**", markdown_cell(card.sentence)))
+    )
+    if card.sure:
+        yield f"How sure: {markdown_cell(card.sure)}"
     picture = card.picture
+    if card.decisions is not None:
+        yield _table(card.decisions)
     if isinstance(picture, Table):
         yield _table(picture, _title(card.subtitle))
     elif picture is not None:
@@ -83,14 +100,12 @@ def _title(text: str) -> str:
 
 
 def _section(part: Part, *, with_numbers: bool) -> str:
-    """The summary, or a folded section, or its findings alone where it has no other numbers.
+    """A folded section, or its findings alone where it has no other numbers.
 
     Empty if it has nothing but notes and folded tables. `with_numbers`: with those of figures.
     """
     blocks = [block for block in part.blocks if not (isinstance(block, Table) and block.folded)]
     texts = [text for block in blocks for text in _block(block, with_numbers=with_numbers)]
-    if part.name == SUMMARY:
-        return _joined([f"## {markdown_cell(part.title)}", *texts])
     tables = [block for block in blocks if not isinstance(block, Text)]
     if not tables or not (with_numbers or any(isinstance(one, Table) for one in tables)):
         said = [text for block in blocks if (text := _finding(block) or _caution(block))]

@@ -29,25 +29,34 @@
     const fragment = new URLSearchParams(Object.entries(state).filter(([, text]) => text)).toString();
     history.replaceState(null, "", fragment ? `#${fragment}` : location.href.split("#")[0]);
   };
+  const OLDER = { sections: "more", summary: "trust", fastest: "time", numerics: "studies", attention_maps: "maps", trained_heads: "learning", checkpoint_heads: "learning" }; // fragments of earlier pages
+  const reveal = id => {
+    if (!document.getElementById(id)) fillAll("noscript");
+    const target = document.getElementById(id) ?? document.getElementById(OLDER[id]);
+    if (target) unfold(target);
+    target?.scrollIntoView();
+  };
+  const unfold = inside => {
+    for (let outer = inside.closest("details"); outer; outer = outer.parentElement.closest("details")) outer.open = true;
+  };
   const restore = () => {
     const text = location.hash.slice(1);
     if (text && !text.includes("=")) {
       // A plain anchor: the browser goes there, and the choices are kept.
       if (Object.entries(state).some(([name, chosen]) => name !== "at" && chosen)) remember({ at: text });
       else state.at = text;
-      if (text) {
-        fillAll(document.getElementById(text) ? UNFOLDED : "noscript");
-        document.getElementById(text)?.scrollIntoView();
-      }
+      reveal(text);
       return;
     }
     if (text) fillAll("noscript");
     const chosen = new URLSearchParams(text);
     for (const name of Object.keys(state)) state[name] = chosen.get(name) ?? "";
     const [table, column, direction] = state.sort.split(".");
-    if (document.getElementById(table)?.tHead) sort(document.getElementById(table), Number(column), direction);
+    const sorted = document.getElementById(table);
+    if (sorted?.tHead) sort(sorted, Number(column), direction);
+    for (const folded of [sorted, state.q && rows]) if (folded) unfold(folded);
     filter(state.q);
-    if (state.at) document.getElementById(state.at)?.scrollIntoView();
+    if (state.at) reveal(state.at);
     if (state.case) show(state.case);
     else if (dialog.open) dialog.close();
   };
@@ -272,7 +281,7 @@
     show(link.hash.slice(5));
   });
 
-  // ---- what the page has as the text of noscript: sections while the browser has nothing else to do, what is folded when it opens ----
+  // ---- what the page has as the text of noscript, which is there when it opens ----
   const equip = inside => {
     for (const table of all("table:not(.answer, [data-equipped])", inside)) equipTable(table);
     for (const drawing of all(".pic[role=img]", inside)) equipDrawing(drawing);
@@ -287,18 +296,11 @@
   const fillAll = selector => {
     for (let text; (text = one(selector)); ) fill(text);
   };
-  const UNFOLDED = "main > section > noscript";
-  const idle = window.requestIdleCallback ?? (act => setTimeout(act, 50));
-  const fillNext = () => {
-    const text = one(UNFOLDED);
-    if (!text) return;
-    fill(text);
-    idle(fillNext);
+  const fillOpened = details => {
+    for (let text; (text = one(":scope > noscript", details)); ) fill(text);
   };
-  document.addEventListener("toggle", event => event.target.open && all("noscript", event.target).forEach(fill), true);
-  addEventListener("beforeprint", () => fillAll(UNFOLDED));
+  document.addEventListener("toggle", event => event.target.open && fillOpened(event.target), true);
   addEventListener("hashchange", restore);
   equip(document);
   restore();
-  addEventListener("load", () => idle(fillNext));
 })();

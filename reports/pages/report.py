@@ -1,7 +1,5 @@
-"""Runs opened for rendering: cards, sections with data, and reasons to trust."""
+"""Runs opened for rendering: the answer, how sure it is, sections, and reasons to trust them."""
 
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,21 +9,31 @@ from ..data.load import rows_of
 from ..data.read import Run, read_runs
 from ..data.row_groups import Row, first_copies
 from ..data.run_meta import Meta, by_question, run_meta
-from ..elements import Badge, Block, Card, Text
-from ..subjects import Rows, Teller, cards, name_of, tellers_of, testing_claims
-from ..subjects._race import take
-from ..subjects.summary import badges
+from ..elements import Badge, Block, Card, Table, Text
+from ..subjects import (
+    PAGES,
+    SECTIONS,
+    Rows,
+    Teller,
+    cards,
+    name_of,
+    tellers_of,
+    testing_claims,
+    trust,
+)
+from ..subjects._choice import Choices, certainty, choices, regret, take
 from .exactness_marks import marked, marked_names
 from .run_titles import page_title, questions, run_titles, subtitle
 
 WITH_RUN_NAMES = ("environment",)  # sections that say in which folder a run is
-SUMMARY = "summary"  # the first subject: how the run went
-STATES = ("good", "caution", "unknown")
+TRUST, MORE = "trust", "more"
+COSTS = ("heads", "contrasts")
+"""What a setting costs: where some backends do not fit, which one to take comes first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What stands below the first screen, subject by subject."""
+    """What one subject shows on demand."""
 
     name: str
     title: str
@@ -33,9 +41,20 @@ class Part:
 
     @property
     def has_data(self) -> bool:
-        """Whether it has more than notes, which are all that a summary may need."""
-        some = (not isinstance(block, Text) or block.kind != "note" for block in self.blocks)
-        return any(some) or (self.name == SUMMARY and len(self.blocks) > 0)
+        """Whether it has more than notes."""
+        return any(not isinstance(block, Text) or block.kind != "note" for block in self.blocks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """`cards` and `lines` are open, `parts` are closed unless the section is `open`."""
+
+    name: str
+    title: str
+    cards: Sequence[Card] = ()
+    lines: Sequence[str] = ()
+    parts: Sequence[Part] = ()
+    is_open: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,15 +78,63 @@ class Report:
         return page_title(self.meta)
 
     @property
+    def asks(self) -> str:
+        """The question, if there is one; else the heading."""
+        return self.questions[0] if len(self.questions) == 1 else self.heading
+
+    @property
     def questions(self) -> list[str]:
         """What the runs ask, each question once."""
         return questions(self.meta)
 
+    @property
+    def is_one_question(self) -> bool:
+        return len(by_question(self.meta)) < 2 and not testing_claims(self.meta)
+
+    @cached_property
+    def _choices(self) -> Choices | None:
+        return choices(first_copies(self.rows)) if self.is_one_question else None
+
+    @cached_property
+    def lead(self) -> Card | None:
+        """The card that answers the question; None if that is which backend to take, or if there
+        are several questions.
+        """
+        asked = [card for card in self.cards if card.section == "asked"]
+        if len(by_question(self.meta)) > 1 and not testing_claims(self.meta):
+            return None
+        is_cost = bool(asked) and asked[0].name in COSTS
+        is_wall = any(card.name == "wall" for card in self.cards)
+        if self._choices is not None and (not asked or (is_cost and is_wall)):
+            return None
+        return next(iter([*asked, *self.cards]), None)
+
     @cached_property
     def answer(self) -> str:
-        """Which backend to take, where one question is asked and several backends answer it."""
-        several = len(by_question(self.meta)) > 1 or testing_claims(self.meta)
-        return "" if several else marked(take(first_copies(self.rows)), self.names)
+        """One sentence: which backend to take, or what was asked; "" with several questions."""
+        if self.lead is not None:
+            return self.lead.sentence
+        return marked(take(self._choices), self.names) if self._choices else ""
+
+    @cached_property
+    def certainty(self) -> str:
+        """How sure that is, and what would make it surer."""
+        if self.lead is not None:
+            return self.lead.sure
+        if self._choices is None:
+            return ""
+        found = certainty(self._choices, first_copies(self.rows), self.meta)
+        return marked(found, {**self.names, **self.titles})
+
+    @cached_property
+    def regret(self) -> Table | None:
+        """What taking each backend would have cost; None with nothing to choose from."""
+        return marked(regret(self._choices), self.names) if self._choices else None
+
+    @cached_property
+    def stopped(self) -> Sequence[str]:
+        """Of each run that ended early: how much was measured, and how to go on."""
+        return trust.stopped(self.rows, self.meta)
 
     @property
     def backends(self) -> list[str]:
@@ -96,22 +163,11 @@ class Report:
         names = {**self.names, **self.titles}
         return marked(tuple(cards(self._rows)), names)
 
-    @property
-    def answers(self) -> list[str]:
-        """The names of the cards, as those of the sections; a second question numbers them."""
-        return list(dict.fromkeys(re.sub(r"-\d+$", "", card.name) for card in self.cards))
-
     @cached_property
-    def badges(self) -> Sequence[Badge]:
-        """Reasons to trust the latencies or not, good ones first; none without cases."""
-        found = badges(self.rows, self.meta) if self.rows else ()
-        return sorted(found, key=lambda badge: STATES.index(badge.state))
-
-    @cached_property
-    def trust(self) -> str:
-        """`2 good, 4 caution, 2 unknown`; empty without cases."""
-        counts = Counter[str](badge.state for badge in self.badges)
-        return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+    def trust(self) -> Sequence[Badge]:
+        """Right, undisturbed, repeated, complete: a sentence each; none without cases."""
+        found = tuple(trust.trust(self.rows, self.meta))
+        return marked(found, {**self.names, **self.titles})
 
     @cached_property
     def _rows(self) -> Rows:
@@ -119,23 +175,59 @@ class Report:
 
     @property
     def subjects(self) -> list[Teller]:
-        """All that are about something in these runs, in the order of the question: the summary,
-        what the cards are about, the others.
-        """
-        asked = [SUMMARY, *self.answers]
-        found = tellers_of(self.meta)
-        place = {name_of(one): at for at, one in enumerate(found, start=len(asked))}
-        place |= {name: at for at, name in enumerate(asked) if name in place}
-        return sorted(found, key=lambda one: place[name_of(one)])
-
-    @cached_property
-    def parts(self) -> Sequence[Part]:
-        """Every subject's details, in order."""
-        return [self.part(one) for one in self.subjects]
+        """All that are about something in these runs, in the order of their sections."""
+        return tellers_of(self.meta)
 
     @property
-    def answered(self) -> list[Part]:
-        return [part for part in self.parts if part.has_data]
+    def _carded(self) -> set[str]:
+        return {card.name for card in self.cards}
+
+    @cached_property
+    def beside(self) -> Mapping[str, Sequence[Teller]]:
+        """Pages of their own, by name: what these runs measured beside what they ask."""
+        return self._apart()
+
+    def _apart(self) -> Mapping[str, Sequence[Teller]]:
+        found: dict[str, list[Teller]] = {}
+        for one in self.subjects:
+            page = str(getattr(one, "PAGE", ""))
+            if page and name_of(one) not in self._carded and self.part(one, alone=True).has_data:
+                found.setdefault(page, []).append(one)
+        return {name: found[name] for name in PAGES if name in found}
+
+    @cached_property
+    def sections(self) -> Sequence[Section]:
+        """All below the answer, which is not said again."""
+        apart = [one for some in self.beside.values() for one in some]
+        found = {name: Section(name=name, title=title) for name, title in SECTIONS.items()}
+        for card in self.cards:
+            at = card.section or "asked"
+            found[at] = replace(found[at], cards=[*found[at].cards, self._unsaid(card)])
+        for one in self.subjects:
+            if one not in apart and (lines := self._lines(one)):
+                at = one.SECTION
+                found[at] = replace(found[at], lines=[*found[at].lines, *lines])
+        for one in self.subjects:
+            part = self.part(one)
+            if one not in apart and part.has_data and name_of(one) != TRUST:
+                at = one.SECTION if found[one.SECTION].cards or found[one.SECTION].lines else MORE
+                at = TRUST if one.SECTION == TRUST else at
+                found[at] = replace(found[at], parts=[*found[at].parts, part])
+        asked = found["asked"]
+        if len(asked.cards) == 1:
+            found["asked"] = replace(asked, title=asked.cards[0].title)
+        first = ["asked"] if self.lead is not None and self.lead.section == "asked" else []
+        return [
+            one
+            for one in (found[name] for name in dict.fromkeys([*first, *found]))
+            if one.cards or one.lines or one.parts or (one.name == TRUST and self.trust)
+        ]
+
+    def _unsaid(self, card: Card) -> Card:
+        """Without what the answer says."""
+        sentence = "" if card.sentence == self.answer else card.sentence
+        sure = "" if card.sure == self.certainty else card.sure
+        return replace(card, sentence=sentence, sure=sure)
 
     def part(self, one: Teller, *, alone: bool = False) -> Part:
         """The details, as they are shown: names of backends with exactness marks, runs by their
@@ -143,14 +235,75 @@ class Report:
         """
         name = name_of(one)
         names = {**self.names, **(self.titles if name not in WITH_RUN_NAMES else {})}
-        blocks = self._rows.tell(one).details(with_card=alone or name not in self.answers)
+        blocks = self._rows.tell(one).details(alone=alone)
         return Part(name=name, title=one.TITLE, blocks=marked(tuple(blocks), names))
+
+    def _lines(self, one: Teller) -> Sequence[str]:
+        """Findings that no card says, a sentence each."""
+        return marked(self._rows.tell(one).lines, {**self.names, **self.titles})
 
     @property
     def lines(self) -> list[str]:
-        """Findings that no card says, a sentence each."""
-        every = (line for one in tellers_of(self.meta) for line in self._rows.tell(one).lines)
-        return list(marked(tuple(every), {**self.names, **self.titles}))
+        return [line for one in tellers_of(self.meta) for line in self._lines(one)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnPage(Report):
+    """A page beside a report: some subjects of its runs, open. `page`: a name in PAGES."""
+
+    page: str
+
+    @property
+    def heading(self) -> str:
+        return PAGES[self.page]
+
+    @property
+    def questions(self) -> list[str]:
+        return []
+
+    @cached_property
+    def cards(self) -> Sequence[Card]:
+        return ()
+
+    @cached_property
+    def answer(self) -> str:
+        """The first finding."""
+        texts = (block for one in self.sections for part in one.parts for block in part.blocks)
+        return next(
+            (one.text for one in texts if isinstance(one, Text) and one.kind == "finding"), ""
+        )
+
+    @cached_property
+    def certainty(self) -> str:
+        return ""
+
+    @cached_property
+    def regret(self) -> Table | None:
+        return None
+
+    @cached_property
+    def trust(self) -> Sequence[Badge]:
+        return ()
+
+    @cached_property
+    def beside(self) -> Mapping[str, Sequence[Teller]]:
+        return {}
+
+    @cached_property
+    def sections(self) -> Sequence[Section]:
+        apart = self._apart()[self.page]
+        return [
+            Section(name=part.name, title=part.title, parts=[part], is_open=True)
+            for part in (self.part(one, alone=True) for one in apart)
+        ]
+
+
+def own_pages(report: Report) -> list[OwnPage]:
+    """Those that stand beside a report."""
+    return [
+        OwnPage(page=name, runs=report.runs, rows=report.rows, meta=report.meta, names=report.names)
+        for name in report.beside
+    ]
 
 
 def per_question(report: Report) -> list[Report]:

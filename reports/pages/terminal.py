@@ -10,11 +10,11 @@ from ..subjects import name_of, tellers
 from ..subjects._memory_over_n import wall_groups
 from ..subjects.wall import walls
 from .exactness_marks import marked
-from .report import SUMMARY, Part, Report
+from .report import Part, Report
 from .run_titles import page_title, questions
 from .terminal_blocks import MOST_ROWS, grid, render_block, safe
 
-USUAL = (SUMMARY,)
+USUAL = ("trust",)
 
 
 def section_names() -> list[str]:
@@ -24,7 +24,7 @@ def section_names() -> list[str]:
 def render(report: Report, names: Iterable[str] = USUAL) -> Iterator[RenderableType]:
     """The named subjects, in the page's order. With the summary come the answers."""
     requested = set(names)
-    with_answers = SUMMARY in requested
+    with_answers = "trust" in requested
     if with_answers:
         yield from head(report)
         yield from cards(report)
@@ -53,26 +53,28 @@ def head(report: Report) -> Iterator[RenderableType]:
     for header in report.headers.values():
         yield f"[dim]{safe(': '.join(filter(None, header)))}[/]"
     yield from map(safe, questions(report.meta))
+    yield from (f"[yellow]{safe(one)}[/]" for one in report.stopped)
     if report.answer:
         yield f"[bold]{safe(report.answer)}[/]"
-    if report.badges:
-        cautions = (f"{one.label}" for one in report.badges if one.state == "caution")
-        named = ", ".join(cautions)
-        yield f"[dim]Trust: {report.trust}{f' ({safe(named)})' if named else ''}[/]"
+    if report.certainty:
+        yield safe(report.certainty)
+    if report.regret is not None:
+        yield grid(report.regret)
 
 
 def cards(report: Report) -> Iterator[RenderableType]:
     """The answers: a sentence each, and the table of its picture."""
-    for card in report.cards:
-        yield ""
-        yield from render_card(card)
+    for section in report.sections:
+        for card in section.cards:
+            yield ""
+            yield from render_card(card)
 
 
 def render_card(card: Card) -> Iterator[RenderableType]:
     subtitle = f" [dim]{safe(card.subtitle)}[/]" if card.subtitle else ""
     yield f"[bold]{safe(card.title)}[/]{subtitle}"
-    yield safe(card.sentence)
-    picture = card.picture
+    yield from map(safe, filter(None, (card.sentence, card.sure)))
+    picture = card.decisions or card.picture
     if picture is not None:
         yield grid(picture if isinstance(picture, Table) else picture.table)
 
@@ -85,11 +87,11 @@ def searched_walls(report: Report) -> Iterator[RenderableType]:
 
 def terminal_summary(report: Report) -> list[str]:
     """The sentences of the cards and of the summary, for the end of a run."""
-    parts = [report.part(one) for one in report.subjects if name_of(one) == SUMMARY]
+    parts = [report.part(one) for one in report.subjects if name_of(one) == "trust"]
     texts = [one for part in parts for one in part.blocks if isinstance(one, Text)]
     sentences = (
-        *([report.answer] if report.answer else []),
-        *(card.sentence for card in report.cards),
+        *filter(None, (report.answer, report.certainty)),
+        *(card.sentence for section in report.sections for card in section.cards if card.sentence),
         *report.lines,
         *(text.text for text in texts if text.kind != "note"),
     )

@@ -19,6 +19,23 @@ from ..elements import Block, Card, Figure, Table, Text, note
 
 REPORTS = Path(__file__).parent.parent
 PACKAGE = __name__.rpartition(".")[0]
+SECTIONS = {
+    "memory": "Memory",
+    "time": "Time",
+    "asked": "What was asked",
+    "trust": "Can I trust it?",
+    "more": "Everything else",
+}
+"""The sections of a page below its answer, in order."""
+PAGES = {
+    "claims": "Which textbook claims about attention hold here?",
+    "studies": "What do the studies of this run show?",
+    "growth": "How do time and bytes grow?",
+    "roofline": "Which limit of the device does each call meet?",
+    "maps": "What do the heads look at?",
+    "learning": "What do heads learn?",
+}
+"""Pages beside a report, with the question that each answers."""
 CLAIMS = "claims"  # scenarios whose names begin with this test the claims
 
 
@@ -26,10 +43,9 @@ CLAIMS = "claims"  # scenarios whose names begin with this test the claims
 class Subject:
     """What one subject has to say about some runs.
 
-    `card`: the answer of the first screen. Its picture is the first figure of the subject and its
-    sentence the finding: neither is said again in `blocks`. `lines`: findings that no card says, a
-    sentence each. `blocks`: the rest, shown below. `lacking`: why there is nothing, if there is
-    nothing else.
+    `card`: its answer. Its picture is the first figure of the subject and its sentence the finding:
+    neither is said again in `blocks`. `lines`: findings that no card says, a sentence each.
+    `blocks`: the rest, shown on demand. `lacking`: why there is nothing, if there is nothing else.
     """
 
     card: Card | None = None
@@ -37,12 +53,14 @@ class Subject:
     blocks: tuple[Block, ...] = ()
     lacking: str = ""
 
-    def details(self, *, with_card: bool) -> tuple[Block, ...]:
-        """All that stands below the first screen. `with_card`: also what the card says and shows,
-        because the page has no such card.
+    def details(self, *, alone: bool) -> tuple[Block, ...]:
+        """All that is shown on demand. `alone`: also what the card and the lines say and show,
+        because they do not stand above.
         """
-        said: list[Block] = [Text(text=line) for line in self.lines]
-        if self.card is not None and with_card:
+        said: list[Block] = []
+        if alone:
+            said = [Text(text=line) for line in self.lines]
+        if alone and self.card is not None:
             said.insert(0, Text(text=self.card.sentence))
             picture = self.card.picture
             said += [picture] if isinstance(picture, Table | Figure) else []
@@ -54,9 +72,11 @@ class Subject:
 
 
 class Teller(Protocol):
-    """A module of a subject. Cards and details stand in the order of `ORDER`; details of a subject
-    with a card come first.
+    """A module of a subject.
 
+    `SECTION`: where on the page it stands, one of SECTIONS: its card open, its details closed. What
+    has neither card nor line is in the last one. `ORDER`: its place there. Optional `PAGE`: without
+    a card it is on a page of this name, beside the report.
     `NEEDS`: columns of rows without which it has nothing to say. Optional `ABOUT`: of "cases" (the
     default; includes walls and studies), "kernels" and "court": runs without any have no such
     subject. Optional `ALL_COPIES`: it gets the further copies of a case (`--replicate`) too.
@@ -68,6 +88,7 @@ class Teller(Protocol):
 
     __name__: str
     TITLE: str
+    SECTION: str
     ORDER: int
     NEEDS: tuple[str, ...]
 
@@ -75,7 +96,7 @@ class Teller(Protocol):
 
 
 def tellers() -> list[Teller]:
-    """Every subject, in the order of the page."""
+    """Every subject, in the order of their sections."""
     folders = {PACKAGE: REPORTS} | {
         f"{PACKAGE}.{folder.parent.name}": folder.parent for folder in REPORTS.glob("*/subjects")
     }
@@ -85,7 +106,8 @@ def tellers() -> list[Teller]:
         for module in iter_modules([str(folder / "subjects")])
         if not module.name.startswith("_")
     ]
-    return sorted(found, key=lambda one: (one.ORDER, one.__name__))
+    order = list(SECTIONS)
+    return sorted(found, key=lambda one: (order.index(one.SECTION), one.ORDER, one.__name__))
 
 
 def tellers_of(meta: Meta) -> list[Teller]:
@@ -139,7 +161,8 @@ def tell(one: Teller, rows: Sequence[Row], meta: Meta) -> Subject:
     if (card := told.card) is None:
         return told
     wide = card.wide or (isinstance(card.picture, Figure) and len(card.picture.panels) > 2)
-    return replace(told, card=replace(card, name=name_of(one), wide=wide))
+    named = replace(card, name=name_of(one), section=one.SECTION, wide=wide)
+    return replace(told, card=named)
 
 
 def cards(rows: Rows) -> list[Card]:

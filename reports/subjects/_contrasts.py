@@ -18,9 +18,9 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..deciding import what_decides_ratios
 from ..elements import Card, Dot, DotPlot, DotRow, Table, table_of
-from ..formatting import STATUS_WORDS, capital, list_text, number_text, plural
+from ..formatting import STATUS_WORDS, capital, list_text, number_text, paragraph, plural
 from ..quantity import Cell, Number, Quantity
-from ..words import NOT_DECIDED, SAME_RATIO, Word, word_of
+from ..words import MARKS, NOISY, NOT_DECIDED, SAME, SAME_RATIO, SEEN, word_of
 
 MOST_NAMES = 4
 MOST_PLACES = 2  # of a sentence
@@ -142,8 +142,6 @@ def card(title: str, picked: Picked, problems: Problems, meta: Meta) -> Card:
     notes = (
         "Times are paired block by block." if paired else "Some times are unpaired.",
         f"Grey: ±\u00a0{100 * SAME_RATIO:g}\u00a0%, “same”.",
-        why_not_decided(every),
-        what_decides_ratios(filter(None, (one.time for one in every)), rows, {run: meta[run]}),
         f"{is_more} below." if left else "",
     )
     return Card(
@@ -151,8 +149,27 @@ def card(title: str, picked: Picked, problems: Problems, meta: Meta) -> Card:
         sentence=picked.answer if title else picked.finding,
         picture=_dot_plot(picked),
         subtitle=f"ratios{to}{picked.at}{f', {run}' if len(meta) > 1 else ''}",
+        sure=paragraph(
+            _how_sure(every),
+            what_decides_ratios(filter(None, (one.time for one in every)), rows, {run: meta[run]}),
+        ),
         note=" ".join(filter(None, notes)),
     )
+
+
+def _how_sure(every: Sequence[Contrast]) -> str:
+    """`Time: confirmed for naive and sdpa; too noisy for fused. Bytes and FLOPs are exact.`"""
+    by_mark = {
+        mark: [one.backend for one in every if one.time is not None and one.time.mark == mark]
+        for mark in MARKS
+    }
+    texts = [
+        f"{mark.words} for {list_text(list(dict.fromkeys(names)), MOST_NAMES)}"
+        for mark, names in by_mark.items()
+        if names
+    ]
+    time = f"Time: {'; '.join(texts)}{_allowed(every)}." if texts else ""
+    return paragraph(time, "Bytes and FLOPs are exact.")
 
 
 # ---- in a sentence -------------------------------------------------------------------------------
@@ -177,11 +194,11 @@ def sentence(some: Sequence[Contrast]) -> str:
     if by_size:
         texts = [f"×{size} in {list_text(names, MOST_NAMES)}" for size, names in by_size.items()]
         parts.append(f"Peak memory: {list_text(texts, MOST_NAMES + 1)}.")
-    by_word: dict[Word, list[tuple[float, str]]] = {}
+    by_word: dict[str, list[tuple[float, str]]] = {}
     for one in some:
         if one.time is not None:
-            by_word.setdefault(one.time.word, []).append((one.time.value, one.backend))
-    order: tuple[Word, ...] = ("more", "less", "same", NOT_DECIDED)
+            by_word.setdefault(one.time.said, []).append((one.time.value, one.backend))
+    order = ("more", "less", SAME.words, SEEN.words, NOISY.words)
     clauses = [_clause(word, by_word[word], len(some)) for word in order if word in by_word]
     parts += [f"Time: {', '.join(clauses)}."] if clauses else []
     missing = dict.fromkeys(one.missing for one in some if one.missing)
@@ -189,7 +206,7 @@ def sentence(some: Sequence[Contrast]) -> str:
     return " ".join(parts)
 
 
-def _clause(word: Word, found: list[tuple[float, str]], every: int) -> str:
+def _clause(word: str, found: list[tuple[float, str]], every: int) -> str:
     ratios = dict.fromkeys(f"×{_times(ratio)}" for ratio, _ in (min(found), max(found)))
     names = [name for _, name in found]
     who = "all" if len(names) == every > 1 else list_text(names, MOST_NAMES)
@@ -202,14 +219,11 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 10 else number_text(ratio)
 
 
-def why_not_decided(some: Sequence[Contrast]) -> str:
-    """`Not decided: the interval allows for ...`; "" if all is."""
-    ratios = [one.time for one in some if one.time and one.time.word == NOT_DECIDED]
-    noises = sorted({ratio.noise for ratio in ratios if ratio.noise})
-    parts = [f"Not decided: the interval allows for {list_text(noises)}."] if noises else []
-    if any(ratio.disturbed and not ratio.noise for ratio in ratios):
-        parts.append("Not decided: other work disturbed most blocks.")
-    return " ".join(parts)
+def _allowed(some: Sequence[Contrast]) -> str:
+    """`, which allows for ...`: what keeps ratios from being confirmed; "" if all are."""
+    open_ones = [one.time for one in some if one.time and one.time.mark in (SEEN, NOISY)]
+    noises = sorted({ratio.noise for ratio in open_ones if ratio.noise})
+    return f", which allows for {list_text(noises)}" if noises else ""
 
 
 # ---- in a picture --------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ MOST_PANELS = 3
 LATENCY = "latency_{}ms"
 LAST = 3  # lengths of which the growth stands at a line's end
 MOST_SPREAD = 0.5  # of the bounds of its exponent
+LEAST_POWER = 0.1
 
 
 def is_sparse(row: Row) -> bool:
@@ -117,7 +118,7 @@ def _growth(rows: Sequence[Row]) -> str:
     if len(timed) < LAST or disturbed(*timed):
         return ""
     found = slope(timed[0], timed[-1], "seq_len")
-    if found is None or not found.high - found.low <= MOST_SPREAD:
+    if found is None or not found.high - found.low <= MOST_SPREAD or found.value < LEAST_POWER:
         return ""
     return f"grows as N^{found.value:.1f}"
 

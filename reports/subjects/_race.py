@@ -1,28 +1,18 @@
 """Which exact backend is fastest on one problem, and whether that is decided."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 from operator import itemgetter
 from typing import NamedTuple
 
 from ..data.exactness import exactness_note, is_exact
 from ..data.row_groups import Group, Row, groups
-from ..formatting import (
-    capital,
-    length_text,
-    list_text,
-    number_text,
-    time_text,
-)
+from ..formatting import capital, number_text, time_text
 from ..ratio import Ratio, time_ratio
-from ..words import NOT_DECIDED, SAME_RATIO
+from ..words import CONFIRMED, NOISY, NOT_DECIDED, SAME, SEEN, Mark
 from ._over import n_text
 
-NEAR_RATIO = 0.15  # to the fastest: more is said as a ratio
 FAILED_TO_FIT = ("oom", "predicted_oom")
-MOST_LENGTHS, MOST_NAMES = 3, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +48,14 @@ class Race:
         """The first and those that were shown to take as long, if all that are close were."""
         is_tie = bool(self.close) and all(margin.word == "same" for _, margin in self.close)
         return [self.ranking[0], *(row for row, _ in self.close)] if is_tie else []
+
+    @property
+    def mark(self) -> Mark:
+        """How sure it is who is fastest, or that those that are close are the same."""
+        if self.clear:
+            return CONFIRMED
+        marks = {margin.mark for _, margin in self.close}
+        return next(mark for mark in (NOISY, SEEN, SAME, CONFIRMED) if mark in marks)
 
     @property
     def rival(self) -> tuple[Row, Ratio]:
@@ -139,8 +137,8 @@ def verdict(found: Race, where: str, rows: Sequence[Row]) -> str:
     other, margin = found.rival
     text += f", {other['backend']} {number_text(margin.value)} times as long ({margin.bounds}"
     if found.clear:
-        return f"{text}){margin.beside}"
-    return f"{text}{margin.why_not_decided}): {'a tie' if found.tied else NOT_DECIDED}"
+        return f"{text}): {CONFIRMED.words}{margin.beside}"
+    return f"{text}{margin.why_not_decided}): {found.mark.words}"
 
 
 def alone(rows: Sequence[Row], found: Race) -> str:
@@ -163,82 +161,3 @@ def _faster_inexact(found: Race) -> str:
             text = f"; {row['backend']} ({exactness_note(row)}) takes {times}"
             kinds.setdefault(row["exactness"], text)
     return "".join(kinds.values())
-
-
-def tally(races: Sequence[Race]) -> str:
-    """`sdpa is fastest in 2 of 10, 1 is a tie and 7 are not decided`, of races with somebody to
-    beat.
-    """
-    many = len(races)
-    won = Counter(one.ranking[0]["backend"] for one in races if one.clear)
-    ties = sum(bool(one.tied) for one in races)
-    left = many - won.total() - ties
-    if many in (ties, left):
-        return f"{'Both' if many == 2 else f'All {many}'} are {'ties' if ties else NOT_DECIDED}"
-    texts = [f"{name} is fastest in {count} of {many}" for name, count in won.most_common()]
-    texts += [f"{ties} {'are ties' if ties > 1 else 'is a tie'}"] if ties else []
-    texts += [f"{left} {'are' if left > 1 else 'is'} {NOT_DECIDED}"] if left else []
-    return list_text(texts)
-
-
-# ---- which one to take ---------------------------------------------------------------------------
-
-
-def take(rows: Sequence[Row]) -> str:
-    """`Take sdpa: the fastest, or within 4 % of it, in all 12 problems as measured (decided in 3 of
-    10), and the only one that fits at N = 8 192.`
-
-    What runs in most problems, and of these what is never far from the fastest: that needs no
-    significance, and how much is decided is said. "" with nothing to choose from.
-    """
-    found = [one for one in races(rows) if one.race.ranking]
-    contested = [one.race for one in found if one.race.margins]
-    times: dict[str, list[float]] = {}
-    for one in found:
-        for row, ratio in [(one.race.ranking[0], 1.0), *_ratios(one.race)]:
-            times.setdefault(row["backend"], []).append(max(1.0, ratio))
-    if not contested or max(map(len, times.values())) > len(found):  # copies of one backend
-        return ""
-    name = min(times, key=lambda backend: (-len(times[backend]), max(times[backend])))
-    as_good = [
-        other
-        for other, some in times.items()
-        if len(some) == len(times[name]) and max(some) <= 1 + SAME_RATIO
-    ]
-    chosen = " or ".join(as_good) if 1 < len(as_good) <= MOST_NAMES else name
-    each = "each " if chosen != name else ""
-    decided = sum(bool(one.tied) or one.clear for one in contested)
-    busy = sum(any(margin.is_busy for margin in one.margins) for one in contested)
-    shows = ", as far as a busy machine shows" if 2 * busy > len(contested) else ""
-    several = [value for other in as_good for value in times[other]] if each else []
-    fast = _how_fast(several or times[name], len(times[name]), len(found))
-    alone = [
-        one for one in found if not one.race.margins and one.race.ranking[0]["backend"] == name
-    ]
-    only = ""
-    if alone and not several:
-        lengths = list_text(
-            [length_text(n) for n in sorted({one.n for one in alone})], MOST_LENGTHS
-        )
-        failed = {row["status"] for one in alone for row in one.rows} - {"ok"}
-        fits = "fits" if failed <= {*FAILED_TO_FIT} else "ran"
-        only = f", and the only one that {fits} at N\u00a0=\u00a0{lengths}"
-    known = f"as measured ({decided} of {len(contested)} decided)"
-    return f"Take {chosen}{shows}: {each}{fast} {known}{only}."
-
-
-def _ratios(found: Race) -> list[tuple[Row, float]]:
-    return [(row, margin.value) for row, margin in found.pairs]
-
-
-def _how_fast(times: Sequence[float], ran: int, many: int) -> str:
-    """`the fastest, or within 4 % of it, in all 12 problems`."""
-    worst = max(times)
-    of = f"{ran} of {many}" if ran < many else "both" if many == 2 else f"all {many}"
-    where = "" if many == 1 else f" in {of} problems"
-    if worst <= 1 + NEAR_RATIO:
-        near = f", or within {ceil(100 * (worst - 1) - 1e-6)} % of it" if worst > 1 else ""
-        return f"the fastest{near}{',' if near and where else ''}{where}"
-    first = times.count(1.0)
-    others = f"at most {number_text(worst)} times as long in the other {ran - first},"
-    return f"the fastest in {first} of {many} problems and {others}"

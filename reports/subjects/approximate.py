@@ -19,6 +19,7 @@ from ._race import race
 from ._studies import studied
 
 TITLE = "Approximate attention"
+SECTION = "asked"
 ORDER = 18
 NEEDS = ("exactness", "error_l2_ratio", "latency_ms")
 STUDIES = (LinformerProjection.STUDY,)

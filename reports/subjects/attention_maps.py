@@ -17,6 +17,8 @@ from . import Subject
 from ._studies import failed, studied
 
 TITLE = "Attention maps"
+SECTION = "asked"
+PAGE = "maps"
 ORDER = 12
 NEEDS = ()
 STUDIES = (AttentionMap.STUDY,)

@@ -22,6 +22,7 @@ from ._crossovers import Crossover, about_text
 from ._over import MOST_PANELS, joined, panel
 
 TITLE = "Attention in a block"
+SECTION = "asked"
 ORDER = 16
 NEEDS = ("scope", "work_flops", "latency_ms")
 BELOW_CLAIMS = True

@@ -12,6 +12,7 @@ from . import Subject
 from ._contrasts import Problems, card, how_compared, lines, pick, table
 
 TITLE = "Contrasts"
+SECTION = "asked"
 ORDER = 15
 NEEDS = ("latency_ms", "peak_bytes", "work_flops")
 AXES = {

@@ -20,6 +20,7 @@ from ..formatting import STATUS_WORDS, kernel_text, list_text, number_text, plur
 from . import Subject
 
 TITLE = "Correctness"
+SECTION = "more"
 ORDER = 55
 NEEDS = ("error_ratio", "status")
 ABOUT = ("cases", "court")

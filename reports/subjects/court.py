@@ -14,6 +14,7 @@ from ..quantity import Quantity
 from . import Subject
 
 TITLE = "Backends of the court"
+SECTION = "asked"
 ORDER = 5
 NEEDS = ("status", "reason")
 ABOUT = ("court",)

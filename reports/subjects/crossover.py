@@ -16,6 +16,7 @@ from .approximate import informative, method
 from .recurrence import even_by_flops
 
 TITLE = "From which N on"
+SECTION = "asked"
 ORDER = 17
 NEEDS = ("latency_ms",)
 BELOW_CLAIMS = True

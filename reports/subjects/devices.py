@@ -24,6 +24,7 @@ from ..words import Word, word_of
 from . import Subject
 
 TITLE = "Between devices"
+SECTION = "asked"
 ORDER = 6
 NEEDS = ("replica", "block_ms")
 ALL_COPIES = True

@@ -15,6 +15,7 @@ from . import Subject
 from .utilization import missing, observed, windows
 
 TITLE = "Energy"
+SECTION = "more"
 ORDER = 47
 NEEDS = ("windows",)
 MOST_TABLES = 8

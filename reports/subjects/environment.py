@@ -12,6 +12,7 @@ from ..formatting import bytes_text
 from . import Subject
 
 TITLE = "Environment"
+SECTION = "more"
 ORDER = 60
 NEEDS = ()
 ALL_COPIES = True

@@ -30,6 +30,7 @@ from ..words import NOT_DECIDED
 from . import Subject
 
 TITLE = "Between environments"
+SECTION = "asked"
 ORDER = 5
 NEEDS = ("python", "session", "block_ms")
 MOST_NAMED = 3

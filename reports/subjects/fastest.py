@@ -1,6 +1,6 @@
-"""Which exact backend is fastest on each problem, where that is decided; every latency over N."""
+"""Which exact backend is fastest on each problem, and how sure that is; every latency over N."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +17,7 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta
 from ..deciding import what_decides_ratios
-from ..elements import ASIDE, Block, Card, Figure, Marked, Table, note, table_of
+from ..elements import ASIDE, Card, Figure, Marked, Table, table_of
 from ..formatting import (
     STATUS_WORDS,
     capital,
@@ -29,94 +29,92 @@ from ..formatting import (
     time_text,
 )
 from ..ratio import time_ratio
-from ..words import NOT_DECIDED, SAME_RATIO
+from ..words import meaning_of
 from . import Subject
-from ._over import MOST_PANELS, Line, by_backend, latencies, n_text, not_drawn
-from ._race import Race, Raced, alone, finding, longest_race, race, races, tally, verdict
+from ._choice import SIZES, how_sure
+from ._over import MOST_PANELS, Line, by_backend, latencies, n_text
+from ._race import Race, Raced, alone, finding, longest_race, race, races, verdict
 
 TITLE = "Latency"
+SECTION = "time"
 ORDER = 30
 NEEDS = ("latency_ms", "latency_low_ms", "latency_high_ms")
-MOST_DRAWN = 8
 MOST_NAMES = 4
 MOST_PROBLEMS = 40  # of the table of all
 MOST_LINES = 3
-_SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
 MOST_ROWS, MOST_COLUMNS = 8, 8
 BY_TIME = "The fastest backend, its time, and the next one's as a multiple of it"
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    """The card names who is fastest; below are the latencies over N, and those of every problem."""
+    """The card has the latencies over N, and who is fastest where."""
     rows = list(rows)
     timed = [row for row in rows if row["latency_ms"] is not None]
+    if not timed:
+        return Subject(lacking="No case has a latency.")
     over_n = [group for group in over_lengths(rows) if any(row in timed for row in group.rows)]
-    card = _card(rows, meta)
-    raced = [] if card else [group for group in groups(rows, "seq_len") if longest_race(group)]
+    raced = [group for group in groups(rows, "seq_len") if longest_race(group)]
+    card = _card(rows, over_n, raced, meta)
     return Subject(
         card=card,
-        lines=tuple(f"{finding(group)}." for group in raced[:MOST_LINES]),
-        blocks=(
-            *([_figure(over_n[:MOST_DRAWN], meta)] if over_n else []),
-            *not_drawn(over_n[MOST_DRAWN:]),
-            *(_every_latency(rows) if timed else ()),
-        ),
-        lacking="No case has a latency.",
+        lines=tuple(f"{finding(group)}." for group in raced[1:MOST_LINES] if not _contested(rows)),
+        # of a single problem the card has all of them
+        blocks=()
+        if isinstance(card.picture, Figure) or len(raced) < 2
+        else (_every_latency(rows),),
     )
 
 
 # ---- the card ------------------------------------------------------------------------------------
 
 
-def _card(rows: list[Row], meta: Meta) -> Card | None:
-    raced = races(rows)
-    contested = [one for one in raced if one.race.margins]
-    if not contested:
-        return None
-    labels = list(dict.fromkeys(one.group.label for one in contested))
-    lengths = sorted({one.n for one in raced})[-MOST_COLUMNS:]
+def _contested(rows: Sequence[Row]) -> list[Raced]:
+    return [one for one in races(rows) if one.race.margins]
+
+
+def _card(rows: list[Row], over_n: list[Group], raced: Sequence[Group], meta: Meta) -> Card:
+    contested = _contested(rows)
+    sentence, decisions = f"{finding(raced[0])}." if raced else "", None
+    if contested:
+        sentence, decisions = _sentence(contested), _decisions(races(rows), contested)
+    open_ones = [one.race.rival[1] for one in contested if one.race.close]
+    sure = [f"{how_sure(contested)}.", what_decides_ratios(open_ones, rows, meta)]
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
+    labels = len({one.group.label for one in contested})
+    shown = _drawn(over_n)
+    picture = _figure(shown, rows, meta) if shown else decisions or _every_latency(rows)
     return Card(
-        title="Who is fastest",
-        subtitle="time of a call",
-        sentence=paragraph(
-            _sentence(contested),
-            what_decides_ratios(
-                (one.race.rival[1] for one in contested if one.race.close), rows, meta
-            ),
-        ),
-        picture=_table(raced, labels[:MOST_ROWS], lengths),
+        title="Time",
+        subtitle="of a call",
+        sentence=sentence,
+        picture=picture,
+        decisions=decisions if shown else None,
+        sure=paragraph(*sure) if contested else "",
         note=paragraph(
-            "Beside each the next one's time as a multiple, with its interval.",
-            _meaning([one.race for one in contested]),
+            meaning_of({margin.mark for one in contested for _, margin in one.race.pairs}),
             f"Not ranked: {'; '.join(meanings(inexact))}." if inexact else "",
             _disturbed([one.race for one in contested]),
-            more_below(len(labels) - MOST_ROWS),
+            more_below(labels - MOST_ROWS) if decisions is not None else "",
         ),
-        wide=len(labels) > 1 and len(lengths) > 2,
+        wide=not shown and labels > 1,
     )
 
 
+def _drawn(over_n: Sequence[Group]) -> list[Group]:
+    """Of many problems the first and the last ones, which differ most."""
+    few = len(over_n) <= MOST_PANELS
+    return list(over_n) if few else [over_n[0], over_n[-1]]
+
+
 def _sentence(contested: Sequence[Raced]) -> str:
-    """The tally, and who wins the largest problem that two backends ran, by how much."""
-    largest = max(contested, key=lambda one: [one.rows[0].get(axis) or 0 for axis in _SIZES])
+    """Who is fastest on the largest problem that two backends ran, by how much."""
+    largest = max(contested, key=lambda one: [one.rows[0].get(axis) or 0 for axis in SIZES])
     others = largest.group.label if len({one.group.label for one in contested}) > 1 else ""
     # a length of 1 is as it is when tokens come one by one
     shown = n_text(largest.n) if largest.n != 1 or not others else ""
-    longest = verdict(largest.race, ", ".join(filter(None, [shown, others])), largest.rows)
-    won = f"{tally([one.race for one in contested])}. " if len(contested) > 1 else ""
-    return f"{won}{capital(longest)}."
-
-
-def _meaning(some: Iterable[Race]) -> str:
-    """Of the words for races that nobody won; "" without one."""
-    some = list(some)
-    texts = []
-    if any(one.tied for one in some):
-        texts.append(f"Tie: shown to be the same within {100 * SAME_RATIO:g} %.")
-    if any(one.close and not one.tied for one in some):
-        texts.append("Not decided: neither who is faster nor that the two are the same.")
-    return " ".join(texts)
+    return (
+        f"{capital(verdict(largest.race, ', '.join(filter(None, [shown, others])), largest.rows))}."
+    )
 
 
 def _disturbed(some: Sequence[Race]) -> str:
@@ -124,27 +122,25 @@ def _disturbed(some: Sequence[Race]) -> str:
     count = sum(any(margin.is_busy for margin in found.margins) for found in some)
     if not count:
         return ""
-    return (
-        f"Other work disturbed most blocks in {count} of {plural(len(some), 'problem')}: measure"
-        " again when the machine is idle."
-    )
+    return f"Other work disturbed most blocks in {count} of {plural(len(some), 'problem')}."
 
 
-def _table(raced: Sequence[Raced], labels: Sequence[str], lengths: Sequence[int]) -> Table:
-    """Problems downwards and lengths across; of a single problem the lengths, of a single race its
-    backends.
+def _decisions(raced: Sequence[Raced], contested: Sequence[Raced]) -> Table:
+    """Lengths downwards and problems across, or problems downwards if there are many; of a single
+    race its backends.
     """
     if len(raced) == 1:
         return _ranking(raced[0])
+    labels = list(dict.fromkeys(one.group.label for one in contested))[:MOST_ROWS]
+    lengths = sorted({one.n for one in raced})[-MOST_COLUMNS:]
     places = {(one.group.label, one.n): one for one in raced}
 
     def cell(n: int, label: str) -> Marked | str:
         return _cell(places[label, n]) if (label, n) in places else ""
 
-    if len(labels) == 1:
-        return table_of(
-            BY_TIME, lengths, {"N": length_text, "fastest": partial(cell, label=labels[0])}
-        )
+    if len(labels) <= 2:
+        by_label = {label or "fastest": partial(cell, label=label) for label in labels}
+        return table_of(BY_TIME, lengths, {"N": length_text, **by_label})
     by_n = {n_text(n) if len(lengths) > 1 else "fastest": partial(cell, n) for n in lengths}
     return replace(table_of(BY_TIME, labels, {"problem": str, **by_n}), of_two_axes=True)
 
@@ -161,7 +157,7 @@ def _ranking(of: Raced) -> Table:
 
 
 def _cell(of: Raced) -> Marked | str:
-    """`sdpa 8 ms · fused ×1.34 (1.30 to 1.38)`, `not decided · sdpa 8 ms, fused ×1.02 (...)`."""
+    """`sdpa 8 ms · fused ×1.34 (1.30 to 1.38) ●`, `same: sdpa, fused · 8 ms, ×1.02 (...) =`."""
     found = of.race
     if not found.ranking:
         statuses = {row["status"] for row in of.rows}
@@ -172,41 +168,31 @@ def _cell(of: Raced) -> Marked | str:
         parts = [f"{name} {time}", alone(of.rows, found)]
     else:
         other, margin = found.rival
-        against = f"{other['backend']} {margin.short}"
-        if found.clear:
-            parts = [f"{name} {time}", against]
-        elif found.tied:
+        against = f"{other['backend']} {margin.marked}"
+        if found.tied:
             tied = list_text([row["backend"] for row in found.tied], MOST_NAMES)
-            parts = [f"tie: {tied}", f"{time}, {against}"]
+            parts = [f"same: {tied}", f"{time}, {against}"]
         else:
-            parts = [NOT_DECIDED, f"{name} {time}, {against}"]
+            parts = [f"{name} {time}", against]
     return Marked(cell=ASIDE.join(filter(None, parts)), case=case_key(first))
 
 
 # ---- every latency -------------------------------------------------------------------------------
 
 
-def _figure(over_n: Sequence[Group], meta: Meta) -> Figure:
+def _figure(over_n: Sequence[Group], rows: list[Row], meta: Meta) -> Figure:
     """A panel for each problem."""
-    title = ". ".join(map(finding, over_n))
-    if len(over_n) > MOST_PANELS:
-        raced = [found[1] for group in over_n if (found := longest_race(group))]
-        contested = [one for one in raced if one.margins]
-        known = tally(contested) if contested else "none"
-        title = f"At the longest N of each problem that two exact backends finished: {known}"
-    return latencies(over_n, title, meta)
+    return latencies(over_n, ". ".join(map(finding, over_n)), meta, table=_every_latency(rows))
 
 
 def _no_time(row: Row) -> str:
     return STATUS_WORDS[row["status"]] if row["status"] != "ok" else "not timed"
 
 
-def _every_latency(rows: list[Row]) -> Iterator[Block]:
-    """The winner map: every latency as a multiple of the fastest, or why there is none."""
+def _every_latency(rows: list[Row]) -> Table:
+    """Every latency with its multiple of the fastest, or why there is none."""
     problems = groups(rows, None)
     axes = distinguishing_axes(rows)
-    inexact = [row for row in rows if not is_exact(row)]
-
     lines: list[Line] = [
         (tuple(value_text(axis, group.problem[axis]) for axis in axes), group.rows)
         for group in problems[:MOST_PROBLEMS]
@@ -222,23 +208,18 @@ def _every_latency(rows: list[Row]) -> Iterator[Block]:
             case=case_key(row),
         )
 
-    yield by_backend(
-        "Who wins where: latency, and its ratio to the fastest; bold: faster by more than"
-        f" noise{' than every other exact backend' if inexact else ''}",
+    left = len(problems) - MOST_PROBLEMS
+    more = f" ({left} more problems are in the table of all rows)" if left > 0 else ""
+    return by_backend(
+        f"Every latency, with its ratio to the fastest; bold: that is confirmed{more}",
         [axis_title(axis) for axis in axes],
         lines,
         cell,
     )
-    if meaning := _meaning(by_rows.values()):
-        yield note(meaning)
-    if inexact:
-        yield note(f"Not ranked: {'; '.join(meanings(inexact))}.")
-    if len(problems) > MOST_PROBLEMS:
-        yield note(f"{len(problems) - MOST_PROBLEMS} more problems are in the table of all rows.")
 
 
 def beside(row: Row, found: Race) -> str:
-    """`58.7 ms · fastest`, `63.1 ms · ×1.08 (0.9 to 1.2) · not decided`, `out of memory`."""
+    """`58.7 ms · fastest`, `63.1 ms · ×1.08 (0.9 to 1.2) –`, `out of memory`."""
     if row["latency_ms"] is None:
         return _no_time(row)
     text, ranked = time_text(row["latency_ms"]), found.ranking
@@ -248,8 +229,7 @@ def beside(row: Row, found: Race) -> str:
     if not found.margins:
         return f"{text} · the only {'exact ' if found.inexact else ''}one"
     if row is ranked[0]:
-        word = "fastest" if found.clear else "tie" if found.tied else NOT_DECIDED
-        return f"{text}{ASIDE}{word}"
+        return f"{text}{ASIDE}fastest {found.mark.sign}"
     # the paired ratio, as the card and the verdict have it; that of the medians may be far off it
     margin = next(margin for other, margin in found.pairs if other["case"] == row["case"])
-    return ASIDE.join([text, margin.short, *([] if margin.clear else [margin.word])])
+    return ASIDE.join([text, margin.marked])

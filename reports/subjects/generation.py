@@ -14,6 +14,7 @@ from ._over import panel
 from ._studies import failed, studied
 
 TITLE = "Generation"
+SECTION = "asked"
 ORDER = 45
 NEEDS = ()
 STUDIES = (Generated.STUDY,)

@@ -51,6 +51,8 @@ from ._over import (
 )
 
 TITLE = "Growth"
+SECTION = "asked"
+PAGE = "growth"
 ORDER = 14
 NEEDS = ("latency_ms", "peak_bytes", "predicted_peak_bytes")
 LONG = (10_000, 32 << 10, 128 << 10)

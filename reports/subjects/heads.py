@@ -15,6 +15,7 @@ from ._contrasts import Problems, card, how_compared, lines, pick, sentence, tab
 from ._over import not_drawn, panel
 
 TITLE = "Cost of heads"
+SECTION = "asked"
 ORDER = 20
 NEEDS = ("heads", "work_flops", "peak_bytes", "latency_ms")
 MOST_FIGURES = 2

@@ -29,9 +29,11 @@ from ._over import by_backend
 from .wall import asked
 
 TITLE = "Memory of a call"
+SECTION = "memory"
 ORDER = 31
 NEEDS = ("peak_bytes", "output_bytes", "predicted_peak_bytes")
 MOST_ROWS = 200
+MOST_NARROW = 5  # columns of a card that is not as wide as the page
 MOST_LINES = 8  # of the card
 KEPT_RATIO = 0.05  # of the peak: less that is kept between calls is not worth a sentence
 MISSING = {
@@ -103,22 +105,24 @@ def _card(rows: Sequence[Row], meta: Meta) -> Card | None:
         for row in known
         if base["backend"] == winner
     )
+    table = by_backend(
+        "Peak bytes of a call; bold: the fewest",
+        ("problem",),
+        [((name,), known) for name, known in list(by_problem.items())[:MOST_LINES]],
+        lambda row, known: Marked(
+            cell=Quantity(row["peak_bytes"], "bytes"),
+            strong=_is_least(row, known),
+            case=case_key(row),
+        ),
+    )
     return Card(
         title="Who needs the least memory",
         sentence=(
             f"Of exact backends, {list_text(texts)} {'need' if len(texts) > 1 else 'needs'} the"
             f" fewest peak bytes; others need up to {number_text(most)} times those of {winner}."
         ),
-        picture=by_backend(
-            "Peak bytes of a call; bold: the fewest",
-            ("problem",),
-            [((name,), known) for name, known in list(by_problem.items())[:MOST_LINES]],
-            lambda row, known: Marked(
-                cell=Quantity(row["peak_bytes"], "bytes"),
-                strong=_is_least(row, known),
-                case=case_key(row),
-            ),
-        ),
+        picture=table,
+        wide=len(table.columns) > MOST_NARROW,
         subtitle="peak bytes of a call",
         note="Bytes are counted, so there is no interval; equal ones share the first place.",
     )

@@ -10,6 +10,7 @@ from ..formatting import bytes_text, plural
 from . import Subject
 
 TITLE = "Method"
+SECTION = "more"
 ORDER = 65
 NEEDS = ()
 ABOUT = ("cases", "court")

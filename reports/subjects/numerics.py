@@ -14,6 +14,8 @@ from ._over import panel
 from ._probe_tables import entry_cell
 
 TITLE = "Studies"
+SECTION = "more"
+PAGE = "studies"
 ORDER = 51
 NEEDS = ()
 SCALE, PRECISION = ScoreScale.STUDY, Precision.STUDY

@@ -22,6 +22,7 @@ from ..words import BY_PROCESSOR_TIME
 from . import Subject, _race
 
 TITLE = "Your backends"
+SECTION = "asked"
 ORDER = 1
 NEEDS = ("status", "reason")
 MOST_ROWS = 8

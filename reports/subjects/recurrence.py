@@ -14,6 +14,7 @@ from . import Subject
 from ._race import race
 
 TITLE = "Recurrence"
+SECTION = "asked"
 ORDER = 46
 NEEDS = ("exactness", "latency_ms")
 CELL_FLOPS = {"GRU": 12, "LSTM": 16}

@@ -9,6 +9,7 @@ from ..formatting import STATUS_WORDS, count_text, list_text, plural
 from . import Subject
 
 TITLE = "Failed and skipped cases"
+SECTION = "trust"
 ORDER = 50
 NEEDS = ("status", "reason")
 ABOUT = ("cases", "court")

@@ -31,6 +31,8 @@ from . import Subject
 from ._over import MOST_PANELS, common_caption, joined, not_drawn, panel
 
 TITLE = "Roofline"
+SECTION = "more"
+PAGE = "roofline"
 ORDER = 46
 NEEDS = ("achieved_flops_per_s", "minimal_bytes", "work_flops")
 MOST_ROWS = 200

@@ -20,6 +20,7 @@ from . import Subject
 from ._reproduce import command
 
 TITLE = "All rows"
+SECTION = "more"
 ORDER = 70
 NEEDS = ("case", "status")
 ABOUT = ("cases", "court")

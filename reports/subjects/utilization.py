@@ -14,6 +14,7 @@ from . import Subject, _probe_tables, _timeline
 from ._probe_tables import column_title, mean_text, reading_text
 
 TITLE = "Utilization"
+SECTION = "more"
 ORDER = 45
 NEEDS = ("windows", "utilization_tier")
 Window = Mapping[str, Any]

@@ -11,6 +11,8 @@ from . import Subject
 from ._studies import failed, studied
 
 TITLE = "Worked example"
+SECTION = "more"
+PAGE = "studies"
 ORDER = 50
 NEEDS = ()
 STUDIES = (WorkedExample.STUDY,)

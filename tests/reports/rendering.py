@@ -31,7 +31,7 @@ def rows_with_statuses(parent: Path, *cases: tuple[dict[str, Any], str]) -> list
 
 def blocks_of(one: Any, *runs: Path) -> list[Block]:
     """Of a subject, with what its card says."""
-    return list(subject_of(one, *runs).details(with_card=True))
+    return list(subject_of(one, *runs).details(alone=True))
 
 
 def rows_and_meta(*runs: Path) -> tuple[list[Row], Meta]:

@@ -13,6 +13,7 @@ from .. import cells
 from ..kernels import by_gpu, first, gpu_text, kernel_name, kernels, short_name, versions
 
 TITLE = "GPU anatomy"
+SECTION = "asked"
 ORDER = 47
 NEEDS = ()
 ABOUT = ("kernels",)

@@ -18,6 +18,7 @@ from ..cells import configuration, head_text, limit_text
 from ..kernels import by_gpu, first, kernels, short_name
 
 TITLE = "What limits the kernels"
+SECTION = "asked"
 ORDER = 48
 NEEDS = ()
 ABOUT = ("kernels",)

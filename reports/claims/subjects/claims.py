@@ -16,6 +16,8 @@ from ..ledger import Claim, ledgers, merged
 from ..verdict import LOOKS, tally
 
 TITLE = "Claims"
+SECTION = "asked"
+PAGE = "claims"
 ORDER = 22
 NEEDS = ("work_flops", "peak_bytes", "latency_ms")
 OVER_QUESTIONS = "Which textbook claims about attention hold here?"

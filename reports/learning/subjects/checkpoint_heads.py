@@ -23,6 +23,8 @@ from ..trained import LOCAL_SHARE
 from ._disturbed import LOSS
 
 TITLE = "Heads of given models"
+SECTION = "asked"
+PAGE = "learning"
 ORDER = 12
 NEEDS = ()
 STUDIES = (CheckpointHeads.STUDY,)

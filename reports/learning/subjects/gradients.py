@@ -16,6 +16,8 @@ from ..figures import Axes, Points, bounded, figure, percents
 from ..trained import TrainedModel, trained_models
 
 TITLE = "Gradients over distance"
+SECTION = "asked"
+PAGE = "learning"
 ORDER = 50
 NEEDS = ()
 STUDIES = (GradientDistance.STUDY,)

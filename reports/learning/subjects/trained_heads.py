@@ -22,6 +22,8 @@ from ..trained import ASKS, LOCAL_SHARE, MARGIN_RATIO, HeadCount, TaskResult, re
 from ._disturbed import fewer, noisy
 
 TITLE = "What heads learn"
+SECTION = "asked"
+PAGE = "learning"
 ORDER = 11
 NEEDS = ()
 STUDIES = (TrainedHeads.STUDY,)

@@ -21,6 +21,8 @@ from ..figures import bounded, figure, percents, right_answers
 from ..trained import Trainings
 
 TITLE = "Linformer in trained models"
+SECTION = "asked"
+PAGE = "learning"
 ORDER = 46
 NEEDS = ()
 STUDIES = (TrainedProjections.STUDY,)

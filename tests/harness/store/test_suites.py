@@ -27,7 +27,7 @@ def run(
     measured: bool = True,
     **meta: object,
 ) -> Path:
-    """A run of the cases a and b, started in the second `number`. `measured`: bytes of what is ok."""
+    """A run of the cases a and b, started in the second `number`; `measured`: with bytes."""
     path = root / f"20260101T0000{number:02}Z-{scenario}-{number:08x}"
     path.mkdir(parents=True)
     document = plan([A, B], scenario) | meta

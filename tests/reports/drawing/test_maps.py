@@ -45,4 +45,4 @@ def test_one_hot_weight_leaves_the_others_bright() -> None:
     assert pixels.shape[:2] == (24, 24)
     assert (pixels[5, 0] == pixels[0, 0]).all()
     assert (pixels[5, 0] != pixels[5, 9]).any()
-    assert "0.01 and more" in contents(scale)
+    assert "≥ 0.01" in contents(scale)

@@ -16,7 +16,7 @@ def test_every_figure_of_the_page_is_a_file(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     first = write_figures(open_report([run]), tmp_path / "figures")
     assert {path.suffix for path in first} == {".svg", ".png"}
-    assert len(first) == 2 * (page_of(run).count("<figure") + 2)  # and the wall and heads of cards
+    assert len(first) == 2 * (page_of(run).count("<figure") + 3)  # and those of cards
     for path in first:
         assert path.read_bytes().startswith(b"\x89PNG" if path.suffix == ".png" else b"<?xml")
     before = {path: path.read_bytes() for path in first}

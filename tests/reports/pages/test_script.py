@@ -18,6 +18,13 @@ Open = Callable[..., Any]
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>[red]x|`a`\x1b[31m\u202e"
 
 
+def with_rows(page: Any) -> Any:
+    """With the table of all rows unfolded."""
+    page.locator("#rows > summary").click()
+    page.locator("table.all tbody tr").first.wait_for()
+    return page
+
+
 def column(page: Any, place: int, table: str = "table.all") -> list[str]:
     return page.locator(
         f"{table} tbody tr:not([hidden]) > :nth-child({place + 1})"
@@ -30,7 +37,7 @@ def titles(page: Any, table: str = "table.all") -> list[str]:
 
 @pytest.mark.long
 def test_a_column_sorts_by_size_and_not_by_letters(opened: Open) -> None:
-    page = opened()
+    page = with_rows(opened())
     place = titles(page).index("latency")
     head = page.locator("table.all thead th").nth(place)
     head.locator("button").click()
@@ -52,7 +59,7 @@ def test_a_column_sorts_by_size_and_not_by_letters(opened: Open) -> None:
 def test_the_filter_wants_every_word_and_also_knows_what_all_rows_have_in_common(
     opened: Open,
 ) -> None:
-    page = opened()
+    page = with_rows(opened())
     total = page.locator("table.all tbody tr").count()
     page.locator("#filter").fill("FUSED  8k")
     assert page.locator("#count").inner_text() == f"2 of {total} rows"
@@ -67,7 +74,7 @@ def test_all_values_at_an_n_show_on_hover_touch_and_focus_and_lead_to_their_case
     opened: Open,
 ) -> None:
     page = opened(has_touch=True)
-    strips = page.locator("#fastest .chart.wide >> nth=0 >> .at")
+    strips = page.locator("#card-fastest .chart.narrow >> nth=0 >> .at")
     first, last = strips.first, strips.last
     said = first.get_attribute("aria-label")
     assert said.startswith("sequence length N = 512\n")
@@ -98,24 +105,25 @@ def test_all_values_at_an_n_show_on_hover_touch_and_focus_and_lead_to_their_case
 
 def test_a_case_opens_with_its_command_and_samples_and_closes_by_escape(opened: Open) -> None:
     page = opened()
-    page.locator("#fastest table a").first.click()
+    page.locator("#card-fastest table a").first.click()
     dialog = page.locator("dialog")
-    assert dialog.locator("h2").inner_text() == "naive-b1-n512-d512-h1-fp32-forward-core"
-    command = "attnbench run --backends naive --batch 1 --seq-len 512 --d-model 512 --heads 1"
+    assert dialog.locator("h2").inner_text() == "sdpa-b1-n512-d512-h1-fp32-forward-core"
+    command = "attnbench run --backends sdpa --batch 1 --seq-len 512 --d-model 512 --heads 1"
     assert dialog.locator("pre").inner_text().startswith(command)
     assert "24 calls in 8 blocks of 1 process" in dialog.inner_text()
     assert dialog.locator("svg.samples").count() == 2
     assert dialog.locator("svg.samples").first.locator("circle").count() == 24
     page.keyboard.press("Escape")
     assert dialog.is_hidden()
-    page.locator('#fastest td.x a[href^="#row-"]').first.click()
+    page.locator("#card-wall .numbers > summary").click()
+    page.locator("#card-wall-numbers a", has_text="out of memory").first.click()
     assert "This case has no samples" in dialog.inner_text()
     dialog.get_by_role("button", name="Close").click()
     assert dialog.is_hidden()
 
 
 def test_choices_are_in_the_address_and_restored_from_it(opened: Open) -> None:
-    page = opened()
+    page = with_rows(opened())
     place = titles(page).index("latency")
     page.locator("#filter").fill("sdpa")
     page.locator("table.all thead button").nth(place).click()
@@ -128,13 +136,13 @@ def test_choices_are_in_the_address_and_restored_from_it(opened: Open) -> None:
     assert again.locator("table.all thead th").nth(place).get_attribute("aria-sort") == "ascending"
     assert again.locator("dialog h2").inner_text() == page.locator("dialog h2").inner_text()
     again.keyboard.press("Escape")
-    again.locator("nav a", has_text="Latency").click()
+    again.locator("nav a", has_text="Time").click()
     # the page adds its choices once the browser has told it of the new fragment
-    again.wait_for_url(lambda url: "q=sdpa" in url and "at=fastest" in url)
+    again.wait_for_url(lambda url: "q=sdpa" in url and "at=time" in url)
 
 
 def test_downloads_have_the_rows_shown_in_their_order(opened: Open, tmp_path: Path) -> None:
-    page = opened(accept_downloads=True)
+    page = with_rows(opened(accept_downloads=True))
     page.locator("#filter").fill("sdpa 2k")
     with page.expect_download() as download:
         page.get_by_role("button", name="Download CSV").click()
@@ -165,7 +173,7 @@ def test_hostile_names_stay_inert_in_downloads_in_markdown_and_in_the_dialog_of_
         accept_downloads=True,
         permissions=["clipboard-read"],
     )
-    page.locator("table.all tbody a").first.click()
+    with_rows(page).locator("table.all tbody a").first.click()
     page.keyboard.press("Escape")
     with page.expect_download() as download:
         page.get_by_role("button", name="Download CSV").click()
@@ -192,6 +200,6 @@ def test_medians_stand_for_calls_where_the_page_would_be_too_large(
     file = write_page(write_run(tmp_path, cases, rows), out=tmp_path / "page.html")
     assert file.stat().st_size < 1_500_000
     page = visit(file)
-    page.locator("table.all tbody a").first.click()
+    with_rows(page).locator("table.all tbody a").first.click()
     assert "8 block medians in 8 blocks" in page.locator("dialog").inner_text()
     assert "would make this page too large" in page.locator("dialog").inner_text()

@@ -5,14 +5,13 @@ from pathlib import Path
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.data.run_meta import Meta
 from attnbench.reports.subjects import correctness
-from attnbench.reports.subjects.summary import badges
+from attnbench.reports.subjects.trust import checks
 from tests.made_runs import inexact
 from tests.reports.rendering import blocks_of, rows_and_meta, tables_of
 
 
 def badge_of(rows: list[Row], meta: Meta) -> tuple[str, str]:
-    (found,) = (one for one in badges(rows, meta) if one.label == "correctness")
-    return found.state, found.text
+    return checks(rows, meta)["correctness"]
 
 
 def test_the_badge_and_section_speak_of_exact_cases(tmp_path: Path) -> None:

@@ -5,15 +5,18 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.elements import Block, Table, Text
+from attnbench.reports.elements import Block, Figure, Text
 from attnbench.reports.pages.report import open_report
+from attnbench.reports.subjects import devices, name_of
+from attnbench.reports.subjects.trust import checks
 from tests.reports.comparison.test_devices import LENGTHS, copies_run, gpu
+from tests.reports.rendering import blocks_of, rows_and_meta, subject_of, tables_of
 
 TWO = (gpu(1), gpu(2, "node2"))
 
 
 def blocks(run: Path) -> list[Block]:
-    return list(next(one.blocks for one in open_report([run]).parts if one.name == "devices"))
+    return blocks_of(devices, run)
 
 
 def findings(run: Path) -> list[str]:
@@ -26,20 +29,18 @@ def test_copies_on_one_device_are_never_called_a_spread_between_devices(tmp_path
     assert not any("spread" in one for one in said)
     assert "how much devices differ is not known" in said[0]
     assert said[1].startswith("Measured again on GPU 00000001 on node1, cases took 0.995 times")
-    assert not [one for one in open_report([run]).cards if one.name == "devices"]
+    assert subject_of(devices, run).card is None
 
 
 def test_other_sections_have_one_row_of_each_case_and_the_table_of_all_rows_has_all(
     tmp_path: Path,
 ) -> None:
     report = open_report([copies_run(tmp_path, TWO, (1.0, 1.06))])
-    parts = {part.name: part for part in report.parts}
-
-    def rows_of(name: str) -> list[Any]:
-        return [one for one in parts[name].blocks if isinstance(one, Table)]
-
-    assert len(rows_of("rows")[0].rows) == 6 * len(LENGTHS)
-    winners = next(one for one in rows_of("fastest") if one.title.startswith("Who wins where"))
+    (every,) = (one for one in report.subjects if name_of(one) == "rows")
+    assert len(tables_of(list(report.part(every).blocks))[0].rows) == 6 * len(LENGTHS)
+    (time,) = (one for one in report.cards if one.name == "fastest")
+    assert isinstance(time.picture, Figure)
+    winners = time.picture.table
     assert len(winners.rows) == len(LENGTHS)
     assert all("GPU" not in cell for row in winners.texts for cell in row)
 
@@ -55,7 +56,7 @@ def test_other_sections_have_one_row_of_each_case_and_the_table_of_all_rows_has_
 def test_the_badge_is_good_only_if_two_devices_agree(
     tmp_path: Path, where: tuple[dict[str, Any], ...], ratio: float, state: str, text: str
 ) -> None:
-    report = open_report([copies_run(tmp_path, where, (1.0, ratio))])
-    (badge,) = (one for one in report.badges if one.label == "devices")
-    assert badge.state == state
-    assert text in badge.text
+    run = copies_run(tmp_path, where, (1.0, ratio))
+    found, said = checks(*rows_and_meta(run))["devices"]
+    assert found == state
+    assert text in said

@@ -18,6 +18,7 @@ from attnbench.reports.data.row_groups import groups
 from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.exports import export
 from attnbench.reports.pages.report import open_report
+from attnbench.reports.subjects import name_of
 from attnbench.reports.subjects.correctness import errors_by_backend
 from tests.made_runs import case, problem, read_rows, two_environments
 from tests.reports.pages.test_hostile import HOSTILE, Tags
@@ -37,7 +38,9 @@ def run(tmp_path: Path) -> Path:
 
 
 def rendered(run: Path, name: str) -> list[Block]:
-    return list(next(one.blocks for one in open_report([run]).parts if one.name == name))
+    report = open_report([run])
+    (of,) = (one for one in report.subjects if name_of(one) == name)
+    return list(report.part(of).blocks)
 
 
 def tables(run: Path, name: str) -> list[Table]:

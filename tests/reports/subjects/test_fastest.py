@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from attnbench.reports.data.row_groups import Row, groups
+from attnbench.reports.elements import Table
 from attnbench.reports.subjects import fastest
-from attnbench.reports.subjects._race import finding, race, take, tally
+from attnbench.reports.subjects._choice import choices, how_sure, regret, take
+from attnbench.reports.subjects._race import finding, race, races
 from tests import made_runs
 from tests.made_runs import case, grid, inexact, problem, row, write_run
-from tests.reports.rendering import card_of, rows_of, subject_of, tables_of
+from tests.reports.rendering import card_of, rows_of
 
 THREE = {  # c was slower in one block, and faster in another
     "a": [[[1.0], [1.01], [1.0]]],
@@ -37,7 +39,7 @@ def test_the_fastest_must_beat_every_other_backend_and_not_only_the_second(tmp_p
     assert not found.clear
     assert [row["backend"] for row, _ in found.close] == ["c"]
     assert found.tied == []
-    assert re.search(r", c 2\.07 times as long \([^)]*\): not decided$", finding_of(rows))
+    assert re.search(r", c 2\.07 times as long \([^)]*\): too noisy$", finding_of(rows))
 
 
 def test_an_inexact_backend_wins_no_race_and_is_mentioned_beside_it(tmp_path: Path) -> None:
@@ -65,7 +67,7 @@ def test_a_winner_beside_other_work_is_named_with_it(tmp_path: Path) -> None:
         row(one, contended_blocks=9, blocks=9, block_ms=blocks[one["backend"]]) for one in cases
     ]
     found = card_of(fastest, write_run(tmp_path, cases, rows))
-    assert found.sentence.endswith(", while other work disturbed most blocks.")
+    assert found.sentence.endswith(": confirmed, while other work disturbed most blocks.")
     assert "Other work disturbed most blocks in 2 of 2 problems" in found.note
     calm = [{**one, "contended_blocks": 0} for one in rows]
     quiet = card_of(fastest, write_run(tmp_path / "calm", cases, calm))
@@ -73,12 +75,13 @@ def test_a_winner_beside_other_work_is_named_with_it(tmp_path: Path) -> None:
 
 
 def test_what_is_not_decided_is_no_tie(tmp_path: Path) -> None:
-    (found,) = tables_of(list(subject_of(fastest, run_with(tmp_path, THREE)).blocks))
-    (cells,) = (line[1:] for line in found.texts)
-    assert [re.sub(r"[\d.]+", "#", cell) for cell in cells] == [
-        "# ms · not decided",
-        "# ms · ×# (# to #)",
-        "# ms · ×# (uncertain by more than # times) · not decided",
+    found = card_of(fastest, run_with(tmp_path, THREE)).picture
+    assert isinstance(found, Table)
+    cells = [line[1] for line in found.texts]
+    assert [re.sub(r"[\d.]+", "#", cell.replace("\u00a0", " ")) for cell in cells] == [
+        "# ms · fastest –",
+        "# ms · ● ×# (# to #)",
+        "# ms · – ×# (uncertain by more than # times)",
     ]
     assert not any(cell.strong for row in found.cells for cell in row)
 
@@ -109,11 +112,16 @@ def test_a_tie_is_what_was_shown_to_be_the_same(tmp_path: Path) -> None:
     rows = rows_of(run_with(tmp_path, blocks))
     found = race(rows)
     assert [row["backend"] for row in found.tied] == ["a", "b"]
-    assert finding_of(rows).endswith("): a tie")
-    (table,) = tables_of(list(subject_of(fastest, run_with(tmp_path / "table", blocks)).blocks))
-    assert [cell.split(" · ")[-1] for cell in table.texts[0][1:3]] == ["tie", "same"]
-    open_race = race(rows_of(run_with(tmp_path / "open", THREE)))
-    assert tally([found, found, open_race]) == "2 are ties and 1 is not decided"
+    assert finding_of(rows).endswith("): same")
+    table = card_of(fastest, run_with(tmp_path / "table", blocks)).picture
+    assert isinstance(table, Table)
+    signs = [cell.split(" · ")[-1].replace("\u00a0", " ")[:9] for _, cell in table.texts[:2]]
+    assert signs == ["fastest =", "= ×1.00 ("]
+    (tie,) = races(rows)
+    (too_noisy,) = races(rows_of(run_with(tmp_path / "open", THREE)))
+    assert how_sure([tie, tie, too_noisy]) == (
+        "Who is fastest is same in 2 of 3 problems; too noisy in 1"
+    )
 
 
 # ---- which one to take ---------------------------------------------------------------------------
@@ -130,7 +138,8 @@ def taken(parent: Path, times_ms: dict[tuple[str, int], float | None], **changes
         )
         for one, time_ms in zip(cases, times_ms.values(), strict=True)
     ]
-    return re.sub("[\u00a0\u202f]", " ", take(rows_of(write_run(parent, cases, rows))))
+    found = choices(rows_of(write_run(parent, cases, rows)))
+    return re.sub("[\u00a0\u202f]", " ", take(found)) if found else ""
 
 
 def test_the_answer_is_what_runs_in_most_problems_and_is_never_far_from_the_fastest(
@@ -142,20 +151,37 @@ def test_the_answer_is_what_runs_in_most_problems_and_is_never_far_from_the_fast
         | {("b", 512): None},
     )
     assert found == (
-        "Take a: the fastest, or within 10 % of it, in all 3 problems as measured (2 of 2 decided),"
-        " and the only one that fits at N = 512."
+        "Take a: the fastest, or within 10 % of it, in all 3 problems, and the"
+        " only one that fits at N = 512."
     )
 
 
 def test_what_is_as_good_is_named_too_and_what_is_far_off_has_its_ratio(tmp_path: Path) -> None:
     alike = {(name, n): n / 100 for n in (128, 256) for name in ("a", "b")}
-    assert taken(tmp_path / "alike", alike) == (
-        "Take a or b: each the fastest in both problems as measured (2 of 2 decided)."
-    )
+    assert taken(tmp_path / "alike", alike) == ("Take a or b: each the fastest in both problems.")
     far = {("a", 128): 3.0, ("b", 128): 1.0, ("a", 256): 1.0, ("b", 256): 4.0}
     assert taken(tmp_path / "far", far).startswith(
-        "Take a: the fastest in 1 of 2 problems and at most 3.00 times as long in the other 1,"
+        "Take a: the fastest in 1 of 2 problems and at most 3.00 times as long in the other 1."
     )
     busy = taken(tmp_path / "busy", far, contended_blocks=8)
-    assert busy.startswith("Take a, as far as a busy machine shows: the fastest in 1 of 2")
+    assert busy.startswith("By memory take ")
+    assert busy.endswith("Times were not judged: other work disturbed most blocks.")
     assert taken(tmp_path / "alone", {("a", 128): 1.0}) == ""
+
+
+def test_the_regret_of_each_is_true_of_what_was_measured(tmp_path: Path) -> None:
+    times_ms = {("a", 128): 1.1, ("b", 128): 1.0, ("a", 256): 2.0, ("b", 256): 5.0}
+    times_ms |= {("a", 512): 9.0}
+    cases = [case(backend, problem(n)) for backend, n in [*times_ms, ("b", 512)]]
+    rows = [
+        row(one, block_ms=in_processes(*[time_ms * (1 + x / 500) for x in range(8)]))
+        for one, time_ms in zip(cases, times_ms.values(), strict=False)
+    ]
+    run = write_run(tmp_path, cases, [*rows, row(cases[-1], "oom")])
+    found = choices(rows_of(run))
+    assert found is not None
+    table = regret(found)
+    shown = [re.sub("[\u00a0\u202f]", " ", " | ".join(line[:3])) for line in table.texts]
+    assert re.fullmatch(r"a \| ● ×1\.10 \(1\.\d+ to 1\.\d+\) at N = 128 \| never", shown[0])
+    assert re.fullmatch(r"b \| ● ×2\.50 \(2\.\d+ to 2\.\d+\) at N = 256 \| 1 of 3", shown[1])
+    assert table.columns[3].replace("\u00a0", " ") == "memory at N = 256"

@@ -97,7 +97,8 @@ def test_what_a_traceback_says_stays_text(tmp_path: Path) -> None:
 def test_it_stands_first_with_each_case_and_its_ratio(tmp_path: Path) -> None:
     wrong = {"status": "incorrect", "reason": "12 times as far from the exact result"}
     run = run_of(tmp_path, {256: wrong, 512: {"ms": 20.0}})
-    card = open_report([run]).cards[0]
+    card = open_report([run]).lead
+    assert card is not None
     assert (card.name, card.title) == ("own", "Your backend")
     assert card.sentence.startswith("Your function is wrong in 1 of 2 cases: 12 times as far")
     assert "; in 1 of 2 cases right: its largest error is" in card.sentence

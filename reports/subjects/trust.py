@@ -1,8 +1,9 @@
-"""How the run went: cases by how they ended, and badges: reasons to trust their times, or not.
+"""Can I trust it: are results right, were times undisturbed and repeated, is the run complete?
 
 What was not observed is unknown, never good.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import expm1
@@ -15,8 +16,8 @@ from ..data.noise_floor import DISTURBED_RATIO, share_text
 from ..data.peaks import places
 from ..data.processor_time import in_most
 from ..data.row_groups import COPY, Row, distinguishing_axes, is_timed, label, problem
-from ..data.run_meta import Meta, plan_of
-from ..elements import Badge, caution, note
+from ..data.run_meta import NOT_REACHED, Meta, plan_of
+from ..elements import Badge, Text
 from ..formatting import (
     STATUS_WORDS,
     beyond_whole,
@@ -30,7 +31,8 @@ from ..ratio import disturbed, of_one_process
 from . import Subject
 from .correctness import WRONG
 
-TITLE = "Summary"
+TITLE = "Can I trust it?"
+SECTION = "trust"
 ORDER = 0
 NEEDS = ("status", "latency_ms")
 ALL_COPIES = True
@@ -44,6 +46,13 @@ DISTURBANCES = {  # column: its badge, and what happened
     "throttled_blocks": ("throttling", "the processor was throttled by a quota, power or heat"),
     "contended_blocks": ("contention", "other work competed for the same cores"),
 }
+DISTURBED = ("clocks", "throttling", "contention", "other processes")
+PARTS = (
+    ("Right", ("correctness", "peak", "interpreter")),
+    ("Undisturbed", (*DISTURBED, "GPU timing", "launching")),
+    ("Repeated", ("repeats", "warm-up", "precision", "devices")),
+)
+UNFINISHED = {"interrupted", NOT_REACHED}
 GPU_DOUBTS: dict[str, str] = {
     "unseen_work": (
         "the wall clock saw much more than launching and the time between the events, so that the"
@@ -58,38 +67,75 @@ GPU_DOUBTS: dict[str, str] = {
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    if not rows:
-        return Subject(lacking="The plan has no case.")
-    first = [row for row in rows if (row.get(COPY) or 1) == 1]
-    doubts = (*_warnings(first), *_interpreted(first, meta))
-    more = plural(len(rows), "case")
-    copies = [note(f"With all copies, {more}; other sections show the first.")]
+    """Other sections show the first copy of each case; here all count."""
     return Subject(
-        blocks=(
-            *map(caution, doubts),
-            note(_tally(first)),
-            *map(note, _process_notes(first)),
-            *(copies if len(first) < len(rows) else ()),
-        )
+        blocks=tuple(
+            Text(
+                text=f"{one.label}: {one.text}",
+                kind="caution" if one.state == "caution" else "finding",
+            )
+            for one in trust(rows, meta)
+        ),
+        lacking="The plan has no case.",
     )
 
 
-def _tally(rows: Sequence[Row]) -> str:
-    counts = Counter(row["status"] for row in rows)
+def trust(rows: Sequence[Row], meta: Meta) -> list[Badge]:
+    """Four sentences: right, undisturbed, repeated, complete. None without cases."""
+    if not rows:
+        return []
+    found = checks(list(rows), meta)
+    if found["repeats"][0] == "caution":  # what one process misses needs no second word
+        found.pop("precision")
+    return [
+        *(_sentence(label, [found[name] for name in of if name in found]) for label, of in PARTS),
+        _complete(rows, meta),
+    ]
+
+
+def _sentence(label: str, found: Sequence[State]) -> Badge:
+    """What is amiss, else what is fine; what is not known only if nothing is."""
+    states = [state for state, _ in found]
+    order: tuple[Literal["good", "caution", "unknown"], ...] = ("caution", "good", "unknown")
+    state = next(one for one in order if one in states)
+    texts = dict.fromkeys(text for one, text in found if one == state)
+    return Badge(label=label, state=state, text=" ".join(texts))
+
+
+def _complete(rows: Sequence[Row], meta: Meta) -> Badge:
+    first = [row for row in rows if (row.get(COPY) or 1) == 1]
+    counts = Counter(row["status"] for row in first)
     texts = [f"{count} {STATUS_WORDS[status]}" for status, count in counts.most_common()]
-    # A note may have several parts; each is shown once.
-    notes = sorted(
-        {note for row in rows for note in (row.get("latency_note") or "").split("; ") if note},
-        reverse=True,
+    copies = len(rows) - len(first)
+    more = f" {plural(copies, 'further copy', 'further copies')} of them." if copies else ""
+    return Badge(
+        label="Complete",
+        state="good" if not UNFINISHED & {*counts} else "caution",
+        text=f"{plural(len(first), 'case')}: {'; '.join(texts)}.{more}",
     )
-    limits = f" ({'; '.join(notes)})" if notes else ""
-    return f"{plural(len(rows), 'case')}: {'; '.join(texts)}. Intervals are at 95 %{limits}."
 
 
-# ---- badges --------------------------------------------------------------------------------------
+def stopped(rows: Sequence[Row], meta: Meta) -> list[str]:
+    """Of each run that ended early: how much of it was measured, and how to go on."""
+    found = []
+    for name, run in meta.items():
+        mine = [row["status"] for row in rows if row["run"] == name]
+        mine += [wall["status"] for wall in run.get("walls") or ()]
+        mine += [one["status"] for one in run.get("unanswered") or ()]
+        left = sum(status in UNFINISHED for status in mine)
+        if left:
+            planned = len(mine) + len({one["study"] for one in run.get("studies") or ()})
+            found.append(
+                f"Stopped early: {planned - left} of {planned} parts were measured. Continue:"
+                f" attnbench run --resume {shlex.quote(str(run['run']))}"
+            )
+    return found
 
 
-def badges(rows: list[Row], meta: Meta) -> tuple[Badge, ...]:
+# ---- checks --------------------------------------------------------------------------------------
+
+
+def checks(rows: list[Row], meta: Meta) -> dict[str, State]:
     timed = list(filter(is_timed, rows))
     states: dict[str, State] = {
         "clocks": _clocks(timed),
@@ -117,20 +163,14 @@ def badges(rows: list[Row], meta: Meta) -> tuple[Badge, ...]:
         )
     if copies := copies_of(rows, meta):
         states["devices"] = _devices(copies)
-    return tuple(
-        Badge(label=label, state=state, text=text) for label, (state, text) in states.items()
-    )
+    if notes := _interpreted(rows, meta):
+        states["interpreter"] = ("caution", " ".join(notes))
+    return states
 
 
-def _warnings(rows: list[Row]) -> list[str]:
-    """What disturbed most blocks of some case, which should be measured again."""
-    timed = list(filter(is_timed, rows))
-    return [_blocks(timed, field)[1] for field in DISTURBANCES if _mostly(timed, field)]
-
-
-def _process_notes(rows: list[Row]) -> list[str]:
-    """What verdicts on cases of one process allow for, which their rows cannot show."""
-    single = [row for row in rows if is_timed(row) and of_one_process(row)]
+def _allowances(rows: list[Row]) -> list[str]:
+    """What ratios of cases of one process allow for, which their rows cannot show."""
+    single = [row for row in rows if of_one_process(row)]
     known = {
         (ratio, str(row.get("process_noise_source")))
         for row in single
@@ -142,9 +182,8 @@ def _process_notes(rows: list[Row]) -> list[str]:
         "assumed": "which is assumed: attnbench selfcheck measures it",
     }
     return [
-        f"One process cannot show how much processes differ: verdicts on ratios of such cases allow"
-        f" for {share_text(ratio, source)}, {how.get(source, source)}"
-        f"{_more_if_disturbed(ratio, single)}."
+        f"ratios allow for {share_text(ratio, source)}, {how.get(source, source)}"
+        f"{_more_if_disturbed(ratio, single)}"
         for ratio, source in sorted(known)
     ]
 
@@ -298,7 +337,8 @@ def _processes(timed: list[Row]) -> State:
     if not counts:
         return "unknown", "The number of processes per case is not known."
     if min(counts) == 1:
-        return "caution", "One process per case: no interval includes run-to-run variation."
+        allowed = "; ".join(_allowances(timed)) or "no interval includes run-to-run variation"
+        return "caution", f"One process per case: {allowed}."
     return "good", f"At least {min(counts)} processes measured each case."
 
 

@@ -1,4 +1,4 @@
-"""reports/subjects/summary.py: neither a lack of information nor a disturbance is ever good."""
+"""reports/subjects/trust.py: neither a lack of information nor a disturbance is ever good."""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +7,8 @@ import pytest
 
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.elements import Badge
-from attnbench.reports.subjects import summary as trust
-from attnbench.reports.subjects.summary import badges
+from attnbench.reports.subjects import trust
+from attnbench.reports.subjects.trust import checks
 from tests.made_runs import case, problem, row, write_run
 from tests.reports.rendering import rows_and_meta
 
@@ -39,7 +39,10 @@ def made(
     rows = [row(one, status, **change) for one, change in zip(cases, changes, strict=True)]
     plan = {"plan": {"precision_ratio": 0.05}}
     run = write_run(folder, cases, rows, scenario=plan, **meta)
-    return {badge.label: badge for badge in badges(*rows_and_meta(run))}
+    found = checks(*rows_and_meta(run))
+    return {
+        label: Badge(label=label, state=state, text=text) for label, (state, text) in found.items()
+    }
 
 
 def on_gpu(*clocks: float) -> dict[str, Any]:
@@ -174,3 +177,20 @@ def test_kernels_that_were_interpreted_have_no_speed() -> None:
         "TRITON_INTERPRET=1 was set: Triton kernels ran in Python's interpreter"
     )
     assert trust._interpreted([timed(latency_ms=None)], meta(TRITON_INTERPRET="1")) == []
+
+
+def test_each_sentence_says_what_is_amiss_and_else_what_is_fine(tmp_path: Path) -> None:
+    cases = [case("fused", problem(n)) for n in (128, 256, 512)]
+    blocks = [[[1.0]]] * 8
+    rows = [row(one, block_ms=blocks) for one in cases[:2]] + [row(cases[2], "interrupted")]
+    rows[0] |= {"contended_blocks": 3}
+    run = write_run(tmp_path, cases, rows)
+    found = {one.label: one for one in trust.trust(*rows_and_meta(run))}
+    assert list(found) == ["Right", "Undisturbed", "Repeated", "Complete"]
+    assert [one.state for one in found.values()] == ["good", "caution", "caution", "caution"]
+    assert "competed" in found["Undisturbed"].text
+    assert "throttled" not in found["Undisturbed"].text
+    assert found["Complete"].text == "3 cases: 2 measured; 1 interrupted."
+    (text,) = trust.stopped(*rows_and_meta(run))
+    assert text.startswith("Stopped early: 2 of 3 parts were measured. Continue: attnbench run")
+    assert trust.stopped([], {}) == []

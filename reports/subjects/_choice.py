@@ -1,0 +1,274 @@
+"""Which backend to take: what is never far from the fastest, how sure that is, and the regret of
+taking another one. All of it is true of what was measured, so that it needs no significance.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from ..data.row_groups import Row, backends, case_key
+from ..data.run_meta import Meta
+from ..deciding import what_decides_ratios
+from ..elements import Marked, Table, table_of
+from ..formatting import bytes_text, length_text, list_text, number_text, paragraph, plural
+from ..quantity import Cell, Number
+from ..ratio import Ratio
+from ..words import CONFIRMED, MARKS, SAME_RATIO
+from ._memory_over_n import need_bytes
+from ._over import n_text
+from ._race import FAILED_TO_FIT, Raced, races
+
+NEAR_RATIO = 0.15  # to the fastest: more is said as a ratio
+MOST_LENGTHS, MOST_NAMES = 3, 4
+MOST_CHOICES = 8  # of a table
+SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
+NOT_JUDGED = "Times were not judged: other work disturbed most blocks."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slowest:
+    """Where a backend took longest relative to the fastest; no ratio if it was the fastest."""
+
+    of: Raced
+    ratio: Ratio | None
+
+    @property
+    def value(self) -> float:
+        return 1.0 if self.ratio is None else max(1.0, self.ratio.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What it means to take a backend, over the problems that some exact backend finished.
+
+    `times`: its time as a multiple of the fastest's, a problem each. `unfit`, `failed`: problems
+    that do not fit, or that ended otherwise.
+    """
+
+    backend: str
+    times: Sequence[Slowest]
+    unfit: int
+    failed: int
+    only: Sequence[Raced]
+
+    @property
+    def slowest(self) -> Slowest:
+        return max(self.times, key=lambda one: one.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """Every backend that finished a problem, the one to take first.
+
+    `judged`: whether times may name it; else other work disturbed most of them, and memory does.
+    """
+
+    problems: Sequence[Raced]
+    every: Sequence[Choice]
+    judged: bool
+
+    @property
+    def contested(self) -> list[Raced]:
+        return [one for one in self.problems if one.race.margins]
+
+
+def choices(rows: Sequence[Row]) -> Choices | None:
+    """None with nothing to choose from."""
+    found = [one for one in races(rows) if one.race.ranking]
+    contested = [one.race for one in found if one.race.margins]
+    names = backends(row for one in found for row in one.race.ranking)
+    every = [_choice(name, found) for name in names]
+    if not contested or max(len(one.times) for one in every) > len(found):  # copies of one backend
+        return None
+    busy = sum(any(margin.is_unjudged for margin in one.margins) for one in contested)
+    judged = 2 * busy <= len(contested)
+    needs = [
+        {row["backend"]: need for row in one.race.ranking if (need := need_bytes(row)) is not None}
+        for one in found
+    ]
+    most = {
+        name: max((one[name] / min(one.values()) for one in needs if name in one), default=1.0)
+        for name in names
+    }
+
+    def rank(one: Choice) -> tuple[float, ...]:
+        return -len(one.times), one.slowest.value if judged else most[one.backend]
+
+    return Choices(problems=found, every=sorted(every, key=rank), judged=judged)
+
+
+def _choice(name: str, found: Sequence[Raced]) -> Choice:
+    times: list[Slowest] = []
+    for one in found:
+        first, others = one.race.ranking[0], one.race.pairs
+        ratios: list[Ratio | None] = [None] * (first["backend"] == name)
+        ratios += [ratio for row, ratio in others if row["backend"] == name]
+        times += [Slowest(of=one, ratio=ratio) for ratio in ratios]
+    ended = Counter(
+        row["status"] in FAILED_TO_FIT
+        for one in found
+        for row in one.rows
+        if row["backend"] == name and row["status"] != "ok"
+    )
+    only = [one for one in found if {row["backend"] for row in one.race.ranking} == {name}]
+    return Choice(backend=name, times=times, unfit=ended[True], failed=ended[False], only=only)
+
+
+# ---- in a sentence -------------------------------------------------------------------------------
+
+
+def take(of: Choices) -> str:
+    """`Take sdpa: the fastest, or within 4 % of it, in all 12 problems, and the only one that fits
+    at N = 8 192.`
+    """
+    best, most = of.every[0], len(of.every[0].times)
+    if not of.judged:
+        return f"{_take_by_memory(of)} {NOT_JUDGED}"
+    as_good = [
+        one for one in of.every if len(one.times) == most and one.slowest.value <= 1 + SAME_RATIO
+    ]
+    several = 1 < len(as_good) <= MOST_NAMES
+    chosen = as_good if several else [best]
+    values = [one.value for choice in chosen for one in choice.times]
+    names = " or ".join(one.backend for one in chosen)
+    fast = _how_fast(values, most, len(of.problems))
+    return f"Take {names}: {'each ' if several else ''}{fast}{'' if several else _only(of)}."
+
+
+def _only(of: Choices) -> str:
+    """`, and the only one that fits at N = 8 192`."""
+    only = of.every[0].only
+    if not only or len(of.every) < 2:
+        return ""
+    lengths = list_text([length_text(n) for n in sorted({one.n for one in only})], MOST_LENGTHS)
+    failed = {row["status"] for one in only for row in one.rows} - {"ok"}
+    fits = "fits" if failed <= {*FAILED_TO_FIT} else "ran"
+    return f", and the only one that {fits} at N\u00a0=\u00a0{lengths}"
+
+
+def _take_by_memory(of: Choices) -> str:
+    best = of.every[0]
+    least = sum(
+        need_bytes(row) == min(need_bytes(other) or 0 for other in one.race.ranking)
+        for one in of.problems
+        for row in one.race.ranking
+        if row["backend"] == best.backend and all(map(need_bytes, one.race.ranking))
+    )
+    return (
+        f"By memory take {best.backend}: the least in {_count(least, len(of.problems))}{_only(of)}."
+    )
+
+
+def _count(some: int, of: int) -> str:
+    if some < of:
+        return f"{some} of {of} problems"
+    return "this problem" if of == 1 else f"{'both' if of == 2 else f'all {of}'} problems"
+
+
+def _how_fast(times: Sequence[float], ran: int, many: int) -> str:
+    """`the fastest, or within 4 % of it, in all 12 problems`."""
+    worst = max(times)
+    where = "" if many == 1 else f" in {_count(ran, many)}"
+    if worst <= 1 + NEAR_RATIO:
+        near = f", or within {ceil(100 * (worst - 1) - 1e-6)} % of it" if worst > 1 else ""
+        return f"the fastest{near}{',' if near and where else ''}{where}"
+    first = times.count(1.0)
+    others = f"at most {number_text(worst)} times as long in the other {ran - first}"
+    return f"the fastest in {first} of {many} problems and {others}"
+
+
+def certainty(of: Choices, rows: Sequence[Row], meta: Meta) -> str:
+    """`Who is fastest is confirmed in 3 of 10 problems (h = 8: N = 1 024), seen here, not confirmed
+    in 6 and too noisy in 1.` And what would make it surer, with its time and command.
+    """
+    contested = of.contested
+    open_ones = [one.race.rival[1] for one in contested if one.race.close]
+    surer = what_decides_ratios(open_ones, rows, meta)
+    return paragraph(f"{how_sure(contested)}." if of.judged else "Memory is exact.", surer)
+
+
+def how_sure(contested: Sequence[Raced]) -> str:
+    """Of every problem with somebody to beat: how many have which mark."""
+    of = len(contested)
+    by_mark = {mark: [one for one in contested if one.race.mark == mark] for mark in MARKS}
+    texts: list[str] = []
+    for mark, some in by_mark.items():
+        if some:
+            where = f" ({_places(some)})" if mark == CONFIRMED and len(some) < of else ""
+            count = f"in {len(some)} of {plural(of, 'problem')}" if not texts else f"in {len(some)}"
+            texts.append(f"{mark.words} {count}{where}")
+    if len(texts) == 1:
+        mark = next(mark for mark, some in by_mark.items() if some)
+        return f"Who is fastest is {mark.words}{'' if of == 1 else f' in {_count(of, of)}'}"
+    return f"Who is fastest is {'; '.join(texts)}"
+
+
+def _places(some: Sequence[Raced]) -> str:
+    """`h = 8: N = 512 and 1 024; h = 1: N = 1 024`."""
+    by_label: dict[str, list[str]] = {}
+    for one in some:
+        by_label.setdefault(one.group.label, []).append(length_text(one.n))
+    texts = [
+        f"{f'{label}: ' if label else ''}N\u00a0=\u00a0{list_text(lengths, MOST_LENGTHS)}"
+        for label, lengths in by_label.items()
+    ]
+    more = [f"{len(texts) - MOST_LENGTHS} more"] if len(texts) > MOST_LENGTHS else []
+    return "; ".join([*texts[:MOST_LENGTHS], *more])
+
+
+# ---- the table of regret -------------------------------------------------------------------------
+
+
+def regret(of: Choices) -> Table:
+    """What taking each of them costs: how far from the fastest at most, what it does not run, and
+    its memory at the largest problem that all of them finished.
+    """
+    many = len(of.problems)
+    shared = [one for one in of.problems if len(one.race.ranking) == len(of.every)]
+    largest = max(shared, key=_size, default=None)
+    where = "" if largest is None else ", ".join(filter(None, (n_text(largest.n), _label(largest))))
+
+    def slowest(one: Choice) -> Cell | Marked:
+        if not of.judged:
+            return "not judged"
+        at = one.slowest
+        if at.ratio is None or at.value == 1.0:
+            return "the fastest wherever it ran" if one.unfit or one.failed else "the fastest"
+        place = ", ".join(filter(None, (n_text(at.of.n), _label(at.of))))
+        row = next(row for row in at.of.rows if row["backend"] == one.backend)
+        return Marked(cell=f"{at.ratio.marked} at {place}", case=case_key(row))
+
+    def unfit(one: Choice) -> str:
+        texts = [f"{one.unfit} of {many}"] if one.unfit else []
+        texts += [f"{one.failed} failed"] if one.failed else []
+        return ", ".join(texts) or "never"
+
+    def memory(one: Choice) -> Cell:
+        rows = [] if largest is None else largest.race.ranking
+        return next(
+            (Number(bytes_text(need_bytes(row))) for row in rows if row["backend"] == one.backend),
+            "",
+        )
+
+    best = of.every[0].backend
+    return table_of(
+        "What taking each of them would have cost in what was measured",
+        of.every,
+        {
+            "if you take": lambda one: Marked(cell=one.backend, strong=one.backend == best),
+            f"slowest relative to the best, in {plural(many, 'problem')}": slowest,
+            "does not fit": unfit,
+            f"memory at {where}": memory,
+        },
+        optional=(f"memory at {where}",),
+        most=MOST_CHOICES,
+    )
+
+
+def _label(of: Raced) -> str:
+    return of.group.label
+
+
+def _size(of: Raced) -> list[int]:
+    return [of.rows[0].get(axis) or 0 for axis in SIZES]
