@@ -25,7 +25,7 @@ TRITON ?= triton==3.6.*
 .PHONY: lock demo test test-all test-lowest nightly check approve bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures site dist report format clean
 
 demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write the page
-	@run=$$($(BIN)/attnbench run quickstart --out $(OUT)); code=$$?; \
+	@run=$$($(BIN)/attnbench run quickstart --runs $(OUT)); code=$$?; \
 	if [ -n "$$run" ]; then echo "open this page:" >&2; $(BIN)/attnbench report "$$run"; fi; exit $$code
 
 test: $(STAMP)  ## before each commit: the short tests of the core, which need no GPU; two minutes on two cores
@@ -76,7 +76,7 @@ dist: $(STAMP)  ## wheel and sdist of the last commit, checked, installed elsewh
 	$(BIN)/python .ci/dist.py  # TAG=v0.2.0: is it that version, and has it notes?
 
 report: $(STAMP)  ## the page of the newest run
-	@$(BIN)/attnbench report latest --out $(OUT)
+	@$(BIN)/attnbench show --format html --runs $(OUT)
 
 gpu:  ## on a machine with a GPU and its own torch: the three below, in half an hour; installs nothing, needs no network
 	$(PYTHON) -m tests.gpu_day first sweep rest --out "$(GPU_OUT)" $(ARGS)

@@ -224,7 +224,7 @@ class Figure:
             capital(panel.axes),
             *(f"Lines: {of_kind[kind]}" for kind in ("measured", "trace") if of_kind[kind]),
             "Bands are 95 % intervals" if any(any(one.low) for one in panel.series) else "",
-            f"Dashed lines, by formula: {of_kind['formula']}" if of_kind["formula"] else "",
+            f"Lines by formula: {of_kind['formula']}" if of_kind["formula"] else "",
             failed if of_kind["failed"] else "",
             f"A horizontal line: {panel.line[1]}" if panel.line and panel.line[1] else "",
             self.about,

@@ -58,7 +58,7 @@ def test_functions_are_backends(attnbench, tmp_path, flags):
         code = re.search(rf"```python\n(# {name}.py\n.*?)```", README + BACKENDS, re.DOTALL)
         assert code is not None
         (tmp_path / f"{name}.py").write_text(code[1])
-    command = re.search(r"`attnbench (run --backend my_attention:attend .*?)`", README)
+    command = re.search(r"`attnbench (run --backends my_attention:attend,.*?)`", README)
     assert command is not None
     asked = command[1].replace("1k", "64").replace("512", "32").split()
     done = attnbench(*asked, "--backend", "my_flash:attend", *flags, *QUICK)

@@ -1,6 +1,6 @@
 """What the advise pack adds to the command line: `attnbench advise`."""
 
-from ..cli.verbs import MEASURE
+from ..cli.verbs import FIRST_SCREEN
 from ..run.packs import Pack, PackVerb
 from .verb import advise
 
@@ -9,7 +9,7 @@ PACK = Pack(
         PackVerb(
             name="advise",
             command=advise,
-            panel=MEASURE,
+            panel=FIRST_SCREEN,
             examples=(
                 "attnbench advise llama-3-8b --context 8k --memory-gib 24",
                 "attnbench advise ./my-model --context 32k,128k --measure -o advice.html",

@@ -37,7 +37,8 @@ class Asked:
         str,
         argument(
             "CONFIG",
-            "A name from attnbench list models, a config.json of Hugging Face, or its folder.",
+            "A name from attnbench list models, or a config.json; that of Hugging Face, or its"
+            " folder.",
             completion.models,
         ),
     ]
@@ -76,8 +77,7 @@ class Asked:
         float | None,
         option(
             "--memory-gib G",
-            "Memory for weights, keys and values, and attention, in GiB; the device's if not"
-            " given.",
+            "Memory for weights, keys, values and attention; in GiB, the device's if not given.",
             LIMITS,
         ),
     ] = None
@@ -85,7 +85,7 @@ class Asked:
         str | None,
         option(
             "--max-seconds SECONDS",
-            "How long attention of all layers may take at the longest context: 10, or for each"
+            "How long attention of all layers may take; at the longest context: 10, or for each"
             " phase: prefill=10,decode=0.05.",
             LIMITS,
         ),
@@ -112,8 +112,7 @@ def advise(
     quiet: options.Quiet = False,
     as_json: Annotated[bool, option("--json", "The answer as JSON.", OUTPUT)] = False,
 ) -> None:
-    """Advise on a model: which attn_implementation to use here, how long a context fits, and what
-    attention costs.
+    """Say which attention a model should use here, and what context fits. Also what it costs.
 
     Answers from the rows of earlier runs on this device, and says which are missing; --measure
     measures those.

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from ..cli.options import DEFAULT_ROOT, AsJson, Quiet, Root, argument, own_option
-from ..cli.verbs import Verbs, command
+from ..cli.verbs import command, verbs
 from ..files.errors import BadInput
 
 if TYPE_CHECKING:
     from ...impls._triton.tuned import Choice, Kind
 
 kernels_app = typer.Typer(
-    cls=Verbs,
+    cls=verbs("attnbench kernels audit", "attnbench kernels keep latest"),
     help="Look at our Triton kernels without a GPU.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
 )
 
 
@@ -28,10 +28,10 @@ def kernels() -> None:
 @command(kernels_app)
 def audit(
     arch: str = own_option(
-        "--arch", "Compute capabilities, as 80,90,100 or 8.6.", default="80,90,100"
+        "--arch A,B", "Compute capabilities, as 80,90,100 or 8.6.", default="80,90,100"
     ),
-    dtype: str | None = own_option("--dtype", "fp32, bf16, fp16; all by default."),
-    kernel: str | None = own_option("--kernel", "forward, grad_q, grad_kv; all by default."),
+    dtype: str | None = own_option("--dtype A,B", "fp32, bf16, fp16; all by default."),
+    kernel: str | None = own_option("--kernel A,B", "forward, grad_q, grad_kv; all by default."),
     out: Root = DEFAULT_ROOT,
     quiet: Quiet = False,
     as_json: AsJson = False,

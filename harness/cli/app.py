@@ -7,42 +7,48 @@ import json
 import os
 import sys
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ... import __version__
-from ..files.errors import BadInput
+from ..files.errors import BadInput, shown, suggestion
 from ..run.packs import packs
 from . import completion
 from .claims import claims
 from .compare import baseline_app, compare
 from .gate import gate
+from .help import SHORT, of_program
 from .lists import list_app
 from .machine import doctor, selfcheck
 from .options import argument, option, switch
 from .output import lasting_output, make_streams_safe
 from .report import export, report, show
 from .run import run
-from .verbs import FILES, MACHINE, MEASURE, READ, Verbs, command, examples, exit_code
+from .verbs import CHANGES, FILES, FIRST_SCREEN, MORE, PAGES, Verb, Verbs, command, exit_code
 from .wall import wall
 
 FILES_OR_NAMES = "YAML files of scenarios or suites, or shipped names."
+FIRST = (("run", "advise", "wall"), ("show", "compare"), ("list", "doctor"))
+"""The commands of the first screen."""
+
+
+class Program(Verbs):
+    """The commands, of which the first screen has a few."""
+
+    examples = ("attnbench run quickstart",)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(of_program(self, FIRST, short=ctx.meta.get(SHORT, False)))
+
+
 app = typer.Typer(
-    cls=Verbs,
-    help=(
-        "Benchmark multi-head attention: latency, exact memory and GPU utilization, with intervals"
-        " and an offline report."
-    ),
+    cls=Program,
+    help="Measure multi-head attention: time, exact memory and GPU utilization, with intervals.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=examples(
-        "attnbench run quickstart",
-        "attnbench report latest --open",
-        "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
-    ),
 )
 
 
@@ -63,74 +69,98 @@ def top(
 
 VERBS = (
     (
-        MEASURE,
+        FIRST_SCREEN,
         run,
         "attnbench run quickstart",
-        "attnbench run memory_wall --memory-gib 2 --plan quick",
-        "attnbench run --backends fused,sdpa --seq-len 512,2k --heads 32 --kv-heads 8"
-        " --head-dim 128 --dtype bf16 --causal",
+        "attnbench run --backends fused,sdpa --seq-len 512,2k --heads 8 --head-dim 64",
         "attnbench run my.yaml --set grid.seq_len=[512,1k] --dry-run",
+        "attnbench run --resume latest",
+        "attnbench run memory_wall --memory-gib 2 --plan quick",
+        "attnbench run --backends my_attention:attend,sdpa --seq-len 512 --heads 8 --head-dim 64",
         "attnbench run --model llama-3-8b --seq-len 512,2k --backends fused,sdpa",
         "attnbench run --checkpoint my_model/",
-        "attnbench run --resume latest",
         "attnbench run quickstart --on ray --devices 8",
     ),
     (
-        MEASURE,
+        FIRST_SCREEN,
         wall,
         "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
         "attnbench wall --backends naive,fused --heads 8 --d-model 512 --memory-gib 1"
-        " --tolerance 0.1% --budget 600",
+        " --tolerance 0.1% --time-budget 600",
         "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16 --dry-run",
     ),
-    (MEASURE, claims, "attnbench claims", "attnbench claims --run latest"),
     (
-        MEASURE,
+        FIRST_SCREEN,
+        show,
+        "attnbench show",
+        "attnbench show --open",
+        "attnbench show quickstart --format csv -o cases.csv",
+        "attnbench show quickstart memory_wall -o page.html",
+    ),
+    (
+        FIRST_SCREEN,
+        compare,
+        "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",
+        "attnbench compare latest --against fused --only sdpa",
+        "attnbench compare latest@old latest@new",
+        "attnbench compare base/ head/ --turns --format md",
+    ),
+    (FIRST_SCREEN, list_app, "list"),
+    (FIRST_SCREEN, doctor, "attnbench doctor", "attnbench doctor --deep"),
+    (MORE, claims, "attnbench claims", "attnbench claims --run latest"),
+    (MORE, selfcheck, "attnbench selfcheck", "attnbench selfcheck --court --device cpu"),
+    (
+        CHANGES,
         gate,
         "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
         "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
     ),
-    (READ, show, "attnbench show", "attnbench show quickstart --sections memory,heads"),
+    (CHANGES, baseline_app, "baseline"),
     (
-        READ,
+        PAGES,
         report,
         "attnbench report latest --open",
         "attnbench report quickstart memory_wall -o page.html",
         "attnbench report latest --format md --figures plots",
     ),
     (
-        READ,
-        compare,
-        "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",
-        "attnbench compare latest --baseline fused --only sdpa",
-        "attnbench compare latest@old latest@new",
-        "attnbench compare base/ head/ --turns --format md",
-    ),
-    (READ, baseline_app, "baseline"),
-    (
-        READ,
+        PAGES,
         export,
         "attnbench export latest -o cases.csv",
         "attnbench export latest --format parquet -o cases.parquet",
     ),
-    (READ, list_app, "list"),
-    (MACHINE, doctor, "attnbench doctor", "attnbench doctor --calibrate --device cuda"),
-    (MACHINE, selfcheck, "attnbench selfcheck", "attnbench selfcheck --court --device cpu"),
 )
-"""In the order of the help: group, verb and examples; or group, verbs and their common name."""
-MORE = [(one.panel, one.command, *(one.examples or [one.name])) for p in packs() for one in p.verbs]
-for panel, verb, *words in (*VERBS, *MORE):
+"""Group, verb and examples, the verb's name first; or group, verbs and their common name."""
+USUAL = {
+    "run": "--backends --seq-len --heads --head-dim --model --device --plan --memory-gib --set"
+    " --dry-run --resume",
+    "wall": "--backends --heads --kv-heads --head-dim --dtype --causal --memory-gib --tolerance"
+    " --time-budget --device --dry-run --runs",
+    "gate": "--scenario --backend-dir --code --turns --plan --device --gate --fail-on-undecided"
+    " --baseline --base-python --output",
+    "advise": "--context --batch --dtype --phase --memory-gib --max-seconds --measure --device"
+    " --output --json --runs",
+    "doctor": "--deep --device --runs --wait --json",
+}
+"""The options of -h, of commands that have many more."""
+OF_PACKS = [
+    (one.panel, one.command, *(one.examples or [one.name])) for p in packs() for one in p.verbs
+]
+for panel, verb, *words in (*VERBS, *OF_PACKS):
     if isinstance(verb, typer.Typer):
         app.add_typer(verb, name=words[0], rich_help_panel=panel)
     else:
-        command(app, *words, panel=panel)(verb)
+        usual = USUAL.get(verb.__name__, "").split()
+        command(app, *words, panel=panel, usual=usual)(verb)
 
 
 @command(app, "attnbench validate my.yaml", panel=FILES)
 def validate(
     scenarios: Annotated[list[str], argument("SCENARIO", FILES_OR_NAMES, completion.scenarios)],
 ) -> None:
-    """Check scenario and suite files; every mistake is named with its place."""
+    """Check scenario files, as `attnbench run FILE --dry-run` does too. Every mistake is named with
+    its place.
+    """
     from ..scenario import load_entries
 
     problems: list[str] = []
@@ -147,6 +177,26 @@ def validate(
             typer.echo(f"{name}: ok, {suite}{cpu} {cases} on a CPU, {gpu} on a GPU")
     if problems:
         raise BadInput(*problems)
+
+
+@app.command("help", cls=Verb, hidden=True)
+def help_(
+    context: typer.Context,
+    words: Annotated[list[str] | None, argument("COMMAND", "A command's name, or all.")] = None,
+) -> None:
+    """Say what a command does, with all its options; without a name: the first screen."""
+    names = words or []
+    context.meta[SHORT] = not names
+    of: Any = context.parent
+    found: Any = of.command
+    for name in names if names != ["all"] else ():
+        known = getattr(found, "commands", {})
+        if name not in known:
+            hint = suggestion(name, known) or f"there are: {', '.join(['all', *known])}"
+            raise BadInput(f"help: no command {shown(name)}; {hint.strip(' ;')}")
+        found = known[name]
+        of = type(of)(found, info_name=name, parent=of)
+    typer.echo(found.get_help(of))
 
 
 @command(

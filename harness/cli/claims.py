@@ -38,10 +38,11 @@ def claims(
     quiet: Quiet = False,
     as_json: bool = switch("--json", "The ledger as one JSON object."),
 ) -> None:
-    """Test what textbooks say about attention: measure the scenarios claims_*, print every
-    claim with its verdict, and write one page of all.
+    """Test what textbooks say about attention, claim by claim. Measures the scenarios claims_*,
+    prints every claim with its verdict, and writes one page of all.
 
-    Progress, run folders and the page's path go to stderr. Exit codes as those of attnbench run.
+    With --run no page is written. Progress, run folders and the page's path go to stderr. Exit
+    codes as those of attnbench run.
     """
     from ...reports.pages import html, ledger
     from ...reports.pages.report import open_report, page_path
@@ -66,7 +67,7 @@ def claims(
             echo(part)
     if not runs and folders:
         page = page_path(folders)
-        with written_to(page, "--out DIR"):
+        with written_to(page, "--runs DIR"):
             html.write_pages(opened, page)
         typer.echo(f"page: {page}", err=True)
     raise typer.Exit(worst)

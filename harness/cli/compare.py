@@ -13,7 +13,7 @@ from ..files.errors import BadInput
 from . import completion
 from .lists import print_table
 from .options import DEFAULT_ROOT, OUTPUT, Root, Salvage, Texts, argument, own, own_option, switch
-from .verbs import Verbs, command
+from .verbs import command, verbs
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 REGRESSION, NOTHING_DECIDED = 3, 6
 EXIT_CODES = {"passed": 0, "failed": REGRESSION, "nothing decided": NOTHING_DECIDED}
 baseline_app = typer.Typer(
-    cls=Verbs,
+    cls=verbs("attnbench baseline save main latest", "attnbench baseline list"),
     help="Name runs, to compare others with.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
 )
 
 
@@ -47,10 +47,10 @@ class Asked:
 
     base: Annotated[str, argument("BASE", BASE, completion.runs)]
     new: str | None = own(
-        argument("NEW", "Run that is judged. Without it: --baseline.", completion.runs)
+        argument("NEW", "Run that is judged. Without it: --against.", completion.runs)
     )
     baseline: str | None = own_option(
-        "--baseline BACKEND",
+        "--against --baseline BACKEND",
         "Within one run: the other backends against this one.",
         COMPARED,
         completion.one_backend,
@@ -71,7 +71,7 @@ class Asked:
     def __post_init__(self) -> None:
         if self.new is not None and self.baseline is not None:
             raise BadInput(
-                "compare: both NEW and --baseline; name two runs, or one run and --baseline BACKEND"
+                "compare: both NEW and --against; name two runs, or one run and --against BACKEND"
             )
         if self.turns and self.new is None:
             raise BadInput("--turns: one folder of runs; name two, those of BASE and those of NEW")
@@ -93,11 +93,13 @@ class GateOptions:
 def compare(
     asked: Asked,
     gate: GateOptions,
-    format_: Shape = own_option("--format", "table, md or json.", OUTPUT, default=Shape.TABLE),
+    format_: Shape = own_option(
+        "--format table|md|json", "How it is printed.", OUTPUT, default=Shape.TABLE
+    ),
     out: Root = DEFAULT_ROOT,
 ) -> None:
-    """Compare two runs, two environments of a run (RUN@old RUN@new), or its backends: faster,
-    slower, same or not decided, per case.
+    """Compare two runs, two environments, or the backends of one run. Each case is faster, slower,
+    the same or not decided.
 
     Exit code 3 where --gate finds a regression, 6 where it decided nothing, 4 where the devices
     differ.
@@ -142,7 +144,7 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
         return found
     if asked.baseline is None:
         raise BadInput(
-            "compare: one run and nothing to hold it against; name a second run, or --baseline"
+            "compare: one run and nothing to hold it against; name a second run, or --against"
             " BACKEND"
         )
     if python is not None:
@@ -159,7 +161,7 @@ def runs_in(folder: str) -> list[Path]:
     found = runs(Path(folder))
     if not found:
         raise BadInput(
-            f"{folder}: no runs in this folder; wanted what --out named when the runs of one side"
+            f"{folder}: no runs in this folder; wanted what --runs named when the runs of one side"
             " were measured in turns"
         )
     return found
@@ -198,20 +200,23 @@ def print_comparison(found: "Comparison", shape: Shape) -> None:
 def save(
     name: Annotated[str, argument("NAME", "Letters, digits, ., _ and -.")],
     run: Annotated[
-        str, argument("RUN", "Run folder, or its name under --out; 'latest' finished last.")
+        str, argument("RUN", "Run folder, or its name under --runs; 'latest' finished last.")
     ] = "latest",
     force: bool = switch("--force", "Replace a baseline of this name."),
     out: Root = DEFAULT_ROOT,
 ) -> None:
-    """Name a run; `attnbench compare NAME latest` then compares with it. Prints the file that keeps
+    """Name a run. `attnbench compare NAME latest` then compares with it. Prints the file that keeps
     the name.
     """
     from ..rows.record import Status
     from ..store import names
     from ..terminal.progress import counts, say
+    from .baseline import what_it_shows
 
-    path, state = names.save(name, names.find_run(run, out), out, force=force)
+    found = names.find_run(run, out)
+    path, state = names.save(name, found, out, force=force)
     typer.echo(path)
+    say(what_it_shows(found), stderr=True)
     others = Counter({one: count for one, count in state.statuses.items() if one != Status.OK})
     if others:
         count = others.total()

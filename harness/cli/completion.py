@@ -59,7 +59,7 @@ def one_backend(incomplete: str) -> list[str]:
 
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Under --out, if that was given before."""
+    """Under --runs, if that was given before."""
     from ..store.names import run_names
 
     return matching(run_names(Path(ctx.params.get("out") or "results")), incomplete)
@@ -77,6 +77,10 @@ def export_formats(incomplete: str) -> list[str]:
     from ...reports.exports import names
 
     return matching(names(), incomplete)
+
+
+def show_formats(incomplete: str) -> list[str]:
+    return matching(["html", *export_formats("")], incomplete)
 
 
 def values_of(axis: str) -> Callable[[str], list[str]] | None:

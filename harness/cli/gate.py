@@ -52,8 +52,8 @@ USUAL_SCENARIOS = ("gate.yaml", "bench.yaml", ".ci/gate.yaml")
 JUDGING = "Judging"
 STEPS = MEASURE, JUDGE = "measure", "judge"
 BASE = (
-    "Checkout to compare with: a folder, or a commit, branch or tag of HEAD's repository. Empty:"
-    " HEAD alone."
+    "Checkout to compare with, a folder or a commit; a commit, branch or tag is one of HEAD's"
+    " repository. Empty: HEAD alone."
 )
 
 
@@ -62,7 +62,7 @@ class Settings:
     """How both are measured and judged. `baseline`: an earlier run, if no base was measured."""
 
     turns: int = own_option(
-        "--turns",
+        "--turns COUNT",
         "How often each is measured; fewer than 3 can hardly decide anything.",
         HOW,
         default=5,
@@ -86,10 +86,9 @@ class Settings:
         "--fail-on-undecided", "Exit 3 also if a case is not decided.", JUDGING
     )
     baseline: str | None = own_option(
-        "--baseline RUN",
-        "Instead of BASE: a run that was measured earlier on this machine.",
-        JUDGING,
+        "--baseline RUN", "Instead of BASE: an earlier run on this machine.", JUDGING
     )
+    wait_idle: WaitIdle = None
     quiet: Quiet = False
 
 
@@ -101,19 +100,19 @@ class Checkouts:
     head: Path = own(argument("HEAD", "Checkout that is judged."), Path())
     code: str | None = own_option(
         "--code DIR",
-        "Folder below each checkout for PYTHONPATH, if the code is not installed.",
+        "Folder of each for PYTHONPATH; needed if the code is not installed.",
         WHAT,
     )
     backend_dir: str | None = own_option(
         "--backend-dir DIR",
-        "Folder below each checkout with your own backends (ATTNBENCH_BACKENDS).",
+        "Folder of each with your own backends; sets ATTNBENCH_BACKENDS.",
         WHAT,
     )
     python: str = own_option(
         "--python PATH", "Interpreter that measures.", HOW, default=sys.executable
     )
     base_python: str | None = own_option(
-        "--base-python PATH", "Another one for BASE, to compare versions of packages.", HOW
+        "--base-python PATH", "Another one for BASE; so versions of packages are compared.", HOW
     )
 
 
@@ -121,25 +120,24 @@ def gate(
     checkouts: Checkouts,
     scenario: str | None = own_option(
         "--scenario SCENARIO",
-        "A file, or the name of a shipped scenario. HEAD's gate.yaml or bench.yaml if not given.",
+        "A file or a shipped scenario. HEAD's gate.yaml or bench.yaml if not given.",
         WHAT,
         completion.scenarios,
     ),
     *,
     settings: Settings,
     threads: Threads = None,
-    wait_idle: WaitIdle = None,
     step: str | None = own_option(
         "--step " + "|".join(STEPS),
-        "Only this step: measure into --out, or judge what is there. Both if not given.",
+        "Only this step: measure into --output, or judge what is there. Both if not given.",
         JUDGING,
     ),
     out: Path | None = own_option(
-        "--out DIR", "Folder for runs, page and summary; results/gate-TIME if not given.", OUTPUT
+        "--output -o --out DIR", "For runs, page, summary; results/gate-TIME if not given.", OUTPUT
     ),
 ) -> None:
-    """Measure two checkouts in turns (base, head, head, base, ...) and say whether HEAD is slower,
-    or needs more memory.
+    """Measure two checkouts in turns: did the code become slower? Base, head, head, base, ..., then
+    time and memory of HEAD are judged.
 
     Exit code 0 if it passed, 3 if a case is worse, 6 if nothing was decided, 1 if a case failed and
     nothing was compared.
@@ -147,13 +145,12 @@ def gate(
     if step is not None and step not in STEPS:
         raise BadInput(f"--step: found {step!r}; wanted {' or '.join(STEPS)}")
     if out is not None and not str(out).isprintable():  # it becomes a line of GITHUB_OUTPUT
-        raise BadInput(f"--out: found {shown(str(out))}; wanted a path without line breaks")
+        raise BadInput(f"--output: found {shown(str(out))}; wanted a path without line breaks")
     if step == JUDGE and out is None:
-        raise BadInput("--step judge: wanted --out DIR, the folder that was measured into")
+        raise BadInput("--step judge: wanted --output DIR, the folder that was measured into")
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     out = out or DEFAULT_ROOT / f"gate-{stamp}-{secrets.token_hex(4)}"  # no two starts share one
     if step != JUDGE:
-        await_idle(wait_idle, quiet=settings.quiet)
         measure(scenario, checkouts, settings, out)
     if step != MEASURE:
         raise typer.Exit(judge(settings, out))
@@ -181,6 +178,7 @@ def measure(scenario: str | None, checkouts: Checkouts, settings: Settings, out:
     given = {"--device": settings.device, "--plan": settings.plan}
     device, plan = ([name, value] if value else [] for name, value in given.items())
     with _ended_by_signals(), _only_writer(out), base_folder(checkouts, out) as base:
+        await_idle(settings.wait_idle, quiet=settings.quiet)
         sides = {"head": (head, checkouts.python)}
         if base is not None:
             sides = {"base": (base, checkouts.base_python or checkouts.python), **sides}
@@ -221,14 +219,14 @@ def _only_writer(out: Path) -> Iterator[None]:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(
-            f"{out}: cannot be made ({error.strerror}); choose another with --out DIR"
+            f"{out}: cannot be made ({error.strerror}); choose another with --output DIR"
         ) from None
     lock = writer_lock(out)
     try:
         if (out / "head").exists() or (out / "base").exists():
             raise BadInput(
                 f"{out}: has runs already, which would count as turns; remove it, or choose another"
-                " with --out DIR"
+                " with --output DIR"
             )
         yield
     finally:

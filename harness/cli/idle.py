@@ -6,7 +6,6 @@ import time
 from ..cases.expected_time import duration_text
 from ..files.errors import BadInput, shown
 from ..machine.load import LoadMeter
-from ..terminal.live_bar import Steps
 
 READ_S, IDLE_READINGS = 1.0, 3  # an idle machine has so many in a row
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "": 1}
@@ -14,10 +13,11 @@ UNITS_S = {"s": 1, "m": 60, "h": 3600, "": 1}
 
 def wait_until_idle(longest: str | None, *, quiet: bool = False) -> None:
     """Say if it never was. Does nothing without a time. Raises BadInput."""
-    from ..terminal.progress import say
-
     if longest is None:
         return
+    from ..terminal.live_bar import Steps
+    from ..terminal.progress import say
+
     begun_s, longest_s = time.monotonic(), seconds_of(longest)
     load, idle, meter = None, 0, LoadMeter()
     with Steps(quiet=quiet) as steps:

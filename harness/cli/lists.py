@@ -9,7 +9,7 @@ import typer
 
 from ..files.errors import BadInput
 from .options import DEFAULT_ROOT, Device, PickedDevice, Root, switch
-from .verbs import Verbs, command, examples
+from .verbs import command, verbs
 
 if TYPE_CHECKING:
     from ..store.suites import RunState
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 MOST_RUNS = 5  # of the overview
 ENDS = ("finished", "interrupted", "broken", "refused", "not started")
 list_app = typer.Typer(
-    cls=Verbs,
-    help="List backends, scenarios, models, studies, probes or runs; without a word: all of them in"
-    " short.",
+    cls=verbs("attnbench list", "attnbench list backends", "attnbench list runs"),
+    help="List scenarios, backends, models, runs and more. Without a word: scenarios.",
     invoke_without_command=True,
-    rich_markup_mode="rich",
-    epilog=examples("attnbench list", "attnbench list backends", "attnbench list runs"),
+    rich_markup_mode=None,
 )
 
 
@@ -104,7 +102,7 @@ def list_studies() -> None:
 
 @command(list_app, name="probes")
 def list_probes() -> None:
-    """Probes: the columns that each reads while a backend runs, and its names in `measure`."""
+    """Probes, and the columns that each reads. With their names in a scenario's `measure`."""
     from ..probes import load, names
 
     rows = []
@@ -119,9 +117,7 @@ def list_probes() -> None:
 
 @command(list_app, name="runs")
 def list_runs(out: Root = DEFAULT_ROOT) -> None:
-    """Runs and suites in a folder: name, device, and how the cases ended; of a broken one, why it
-    cannot be read.
-    """
+    """Runs and suites in a folder, and how they ended. Of a broken one, why it cannot be read."""
     from ..store.names import no_runs
     from ..store.run_store import runs_and_suites
 

@@ -1,9 +1,11 @@
-"""`attnbench doctor`, also with --calibrate, and `attnbench selfcheck`, also with --court: what
-this machine can measure, and how far to believe it.
+"""`attnbench doctor` with --deep or --calibrate, `attnbench selfcheck` with --court: what this
+machine can measure, and how far to believe it.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -14,45 +16,114 @@ from .options import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait
 
 if TYPE_CHECKING:
     from ...reports.elements import Block
+    from ..selfcheck.noise import NoiseFloor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """As text, and for --json."""
+
+    exit_code: int
+    blocks: "Sequence[Block]"
+    document: Mapping[str, Any]
 
 
 def doctor(
+    deep: bool = switch(
+        "--deep",
+        "Also measure what runs are judged by; counters and peaks, and in 3 starts how much equal"
+        " runs differ. Once, about 2 minutes.",
+    ),
     calibrate: bool = switch(
         "--calibrate",
-        "Check counters against known work, measure this device's peaks, and keep both in --out.",
+        "Check counters against known work, measure this device's peaks, and keep both in --runs.",
     ),
     device: PickedDevice = Device.AUTO,
     out: Root = DEFAULT_ROOT,
     wait: Wait = False,
+    wait_idle: WaitIdle = None,
     as_json: bool = switch("--json", "As JSON."),
 ) -> None:
-    """Say what this machine can measure, and what stands in the way. Exit code 4 where a GPU is
+    """Say what this machine can measure; --deep: how far to believe it. Exit code 4 where a GPU is
     there but no run on it could be trusted.
 
-    With --calibrate exit code 1 where a check is off.
+    With --deep or --calibrate exit code 1 where a check is off.
     """
-    from ..terminal.live_bar import Steps, busy
+    from ..terminal.live_bar import busy
 
-    if calibrate:
-        with Steps(quiet=as_json) as steps:
-            steps.step("starting")
-            from ..doctor.calibrate import calibrate as measured
-            from .machine_text import of_calibration
-
-            found = measured(device.value, out, wait=wait, step=steps.step)
-        _end(
-            found.exit_code,
-            of_calibration(found, out),
-            found.as_line() if as_json else None,
-            indent=2,
-        )
+    if calibrate or deep:
+        wait_until_idle(wait_idle, quiet=as_json)
+    if calibrate and not deep:
+        _end(_calibrated(device, out, wait=wait, quiet=as_json), as_json=as_json, indent=2)
     with busy("looking at this machine", quiet=as_json):
         from ..doctor import examine
         from .machine_text import of_machine
 
-        findings = examine(out)
-    document = findings.as_dict() if as_json else None
-    _end(findings.exit_code, of_machine(findings), document, indent=2)
+        seen = examine(out)
+    found = Found(
+        exit_code=seen.exit_code, blocks=[*of_machine(seen)], document=dict(seen.as_dict())
+    )
+    if deep and not found.exit_code:
+        found = _and(found, "calibration", _calibrated(device, out, wait=wait, quiet=as_json))
+        found = _and(found, "selfcheck", _noise_known(device, out, wait=wait, quiet=as_json))
+    _end(found, as_json=as_json, indent=2)
+
+
+def _and(found: Found, name: str, more: Found) -> Found:
+    from ...reports.elements import Text
+
+    return Found(
+        exit_code=max(found.exit_code, more.exit_code),
+        blocks=[*found.blocks, Text(text=""), *more.blocks],
+        document={**found.document, name: more.document},
+    )
+
+
+def _calibrated(device: Device, out: Path, *, wait: bool, quiet: bool) -> Found:
+    """Raises Refusal."""
+    from ..terminal.live_bar import Steps
+
+    with Steps(quiet=quiet) as steps:
+        steps.step("starting")
+        from ..doctor.calibrate import calibrate
+        from .machine_text import of_calibration
+
+        found = calibrate(device.value, out, wait=wait, step=steps.step)
+    blocks = [*of_calibration(found, out)]
+    return Found(exit_code=found.exit_code, blocks=blocks, document=found.as_line())
+
+
+def _noise_known(device: Device, out: Path, *, wait: bool, quiet: bool) -> Found:
+    """After as many starts of the self-check as comparing two runs needs; one if they are there.
+    Raises Refusal.
+    """
+    from ...reports.data.noise_floor import FEWEST_STARTS
+    from .machine_text import newest
+
+    for start in range(FEWEST_STARTS):
+        floor = _noise(device, out, start, wait=wait, quiet=quiet)
+        known = newest(floor, out)
+        if known is None or known.starts >= FEWEST_STARTS:
+            break
+    return _of_noise(floor, out)
+
+
+def _noise(device: Device, out: Path, seed: int, *, wait: bool, quiet: bool) -> "NoiseFloor":
+    """Raises Refusal."""
+    from ..selfcheck.noise import selfcheck as check
+    from ..terminal.progress import progress, started
+
+    listener = progress(quiet=quiet)
+    with started(listener):
+        return check(device.value, out, seed, run_options(listener, wait=wait))
+
+
+def _of_noise(floor: "NoiseFloor", out: Path) -> Found:
+    from .machine_text import of_noise
+
+    return Found(
+        exit_code=floor.exit_code, blocks=[*of_noise(floor, out)], document=floor.as_dict()
+    )
 
 
 def selfcheck(
@@ -67,8 +138,8 @@ def selfcheck(
         "--court", "Measure backends that cheat, beside honest ones: who is caught?"
     ),
 ) -> None:
-    """Measure backends against themselves and print this machine's noise floor. Exit code 1 where
-    equals are told apart.
+    """Measure backends against themselves: this machine's noise. Exit code 1 where equals are told
+    apart. `attnbench doctor --deep` does it as often as compare needs.
 
     With --court exit code 1 where a cheat escapes or an honest backend is convicted.
     """
@@ -76,31 +147,25 @@ def selfcheck(
 
     quiet = quiet or as_json
     wait_until_idle(wait_idle, quiet=quiet)
-    if court:
-        from ..selfcheck.court import court as tried
-        from .machine_text import CourtProgress, of_court
+    if not court:
+        floor = _noise(device, out, seed, wait=wait, quiet=quiet)
+        _end(_of_noise(floor, out), as_json=as_json)
+    from ..selfcheck.court import court as tried
+    from .machine_text import CourtProgress, of_court
 
-        listener = progress(quiet=True) if quiet else CourtProgress()
-        with started(listener):
-            result = tried(device.value, out, seed, run_options(listener, wait=wait))
-        _end(result.exit_code, of_court(result), result.as_dict() if as_json else None)
-    from ..selfcheck.noise import selfcheck as check
-    from .machine_text import of_noise
-
-    listener = progress(quiet=quiet)
+    listener = progress(quiet=True) if quiet else CourtProgress()
     with started(listener):
-        floor = check(device.value, out, seed, run_options(listener, wait=wait))
-    _end(floor.exit_code, of_noise(floor, out), floor.as_dict() if as_json else None)
+        result = tried(device.value, out, seed, run_options(listener, wait=wait))
+    found = Found(exit_code=result.exit_code, blocks=[*of_court(result)], document=result.as_dict())
+    _end(found, as_json=as_json)
 
 
-def _end(
-    code: int, blocks: "Iterable[Block]", document: Mapping[str, Any] | None, **how: Any
-) -> NoReturn:
-    """Print what was found: the document as JSON, if there is one, else the blocks."""
+def _end(found: Found, *, as_json: bool, **how: Any) -> NoReturn:
+    """Print it, and end."""
     from .tables import show
 
-    if document is not None:
-        typer.echo(json.dumps(document, **how))
+    if as_json:
+        typer.echo(json.dumps(found.document, **how))
     else:
-        show(blocks)
-    raise typer.Exit(code)
+        show(found.blocks)
+    raise typer.Exit(found.exit_code)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...reports.data.noise_floor import FEWEST_STARTS, newest_noise_floor
+from ...reports.data.noise_floor import NoiseFloor as KnownNoise
 from ...reports.data.run_meta import device_identity
 from ...reports.elements import Block, Table, Text, table_of
 from ...reports.formatting import plural, ratio_bounds_text, rough_percent_text, share_text
@@ -160,19 +161,24 @@ def noise_sentences(floor: NoiseFloor, root: Path) -> Iterator[str]:
         )
     else:
         yield "No equals were told apart."
-    identity = device_identity({"device": floor.device, "environment": floor.environment})
-    newest = newest_noise_floor([root], identity)  # with what earlier starts have shown
-    if newest is not None and newest.between_runs is None:
+    known = newest(floor, root)
+    if known is not None and known.between_runs is None:
         yield (
-            f"Start {newest.starts} of {FEWEST_STARTS} that tell how much runs differ, which"
+            f"Start {known.starts} of {FEWEST_STARTS} that tell how much runs differ, which"
             " attnbench compare of two runs must know: repeat it, as far apart as such runs are."
         )
-    elif newest is not None and newest.between_runs is not None:
+    elif known is not None and known.between_runs is not None:
         yield (
-            f"Over {newest.starts} starts of this check, runs differ by up to"
-            f" {rough_percent_text(newest.between_runs.ratio)} (95 % of pairs)."
+            f"Over {known.starts} starts of this check, runs differ by up to"
+            f" {rough_percent_text(known.between_runs.ratio)} (95 % of pairs)."
         )
     yield f"Appended to {root / SELFCHECKS}."
+
+
+def newest(floor: NoiseFloor, root: Path) -> KnownNoise | None:
+    """With what earlier starts on this device have shown."""
+    identity = device_identity({"device": floor.device, "environment": floor.environment})
+    return newest_noise_floor([root], identity)
 
 
 # ---- selfcheck --court ---------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..run.run_rows import RunResult
     from ..run.start import RunOptions
     from ..run.suite import Suite, SuiteEntry
-    from ..scenario import Entry
+    from ..scenario import Entry, Scenario
     from ..scenario.selection import Selection
     from ..store.suites import SuiteState
 
@@ -57,11 +57,12 @@ class Grid:
     backends: Backends = None
     backend: Texts = own_option(
         "--backend MODULE:ATTRIBUTE",
-        "Also this callable or module of yours; needs --allow-import. Repeatable.",
+        "Earlier name of a module in --backends; repeatable.",
         WHAT,
+        hidden=True,
     )
     allow_import: bool = switch(
-        "--allow-import", "Let workers import and run the modules that --backend names.", WHAT
+        "--allow-import", "Let workers import and run the modules that a scenario names.", WHAT
     )
     axes: Axes = field(default_factory=dict)
     head_dim: str | None = own_option(
@@ -75,7 +76,28 @@ class Grid:
     def values(self) -> dict[str, Any]:
         """What was given, by the names of a scenario's fields."""
         own = {name: getattr(self, name, None) for name in GIVEN}
+        if self.backends is not None:
+            own["backends"], _ = self._backends
         return {**{name: str(one) for name, one in own.items() if one is not None}, **self.axes}
+
+    @property
+    def _backends(self) -> tuple[str, set[str]]:
+        """Those of --backends, and which of them are functions of the user. Raises BadInput."""
+        from ..scenario.selection import backends_of_option
+
+        return backends_of_option(self.backends or "")
+
+    def may_import(self, scenarios: "Iterable[Scenario]") -> bool:
+        """Whether workers may import modules: those that the command line names, or also those of
+        scenarios if that is allowed. Raises BadInput if a scenario names others.
+        """
+        from ..scenario.selection import backends_of, refuse_imports
+
+        named = {*self._backends[1], *backends_of(self.backend or ())}
+        for one in scenarios:
+            others = [name for name in one.backends if name not in named]
+            refuse_imports(others, allowed=self.allow_import)
+        return self.allow_import or bool(named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

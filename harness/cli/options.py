@@ -26,6 +26,7 @@ WHAT, SHAPE, HOW, LIMITS, EARLIER, OUTPUT = (
     "An earlier run",
     "Output",
 )
+DEVICES, MODELS = "More than one device", "Trained models"
 FILES = (".csv", ".htm", ".html", ".json", ".md", ".parquet", ".pdf", ".png", ".svg", ".txt")
 MOST_THREADS = 4096
 OWN = "declared"
@@ -40,7 +41,8 @@ def option(
     **settings: Any,
 ) -> Any:
     """`names`: as in the help, `--output -o FILE`; what it takes is left out where nothing is, or
-    where the type says it. `settings`: typer's.
+    where the type says it. The help shows the first long name; others are those of an earlier
+    release. `settings`: typer's.
     """
     words = names.split()
     flags = [word for word in words if word.startswith("-")]
@@ -69,9 +71,9 @@ def own_option(names: str, *about: Any, default: Any = None, **settings: Any) ->
     return own(option(names, *about, **settings), default)
 
 
-def switch(names: str, text: str, panel: str | None = None) -> Any:
+def switch(names: str, text: str, panel: str | None = None, **settings: Any) -> Any:
     """An option without a value."""
-    return own(option(names, text, panel), False)
+    return own(option(names, text, panel, **settings), False)
 
 
 # ---- what options are parsed into ----------------------------------------------------------------
@@ -95,7 +97,7 @@ def results_folder(path: Path) -> Path:
     """Refuses a file."""
     if path.is_file() or (path.suffix.lower() in FILES and not path.is_dir()):
         raise BadInput(
-            f"--out {path}: a file; wanted the folder that holds the runs, {DEFAULT_ROOT} if not"
+            f"--runs {path}: a file; wanted the folder that holds the runs, {DEFAULT_ROOT} if not"
             " given; a page or an export is named with -o FILE"
         )
     return path
@@ -117,14 +119,14 @@ def device_option(text: str, panel: str | None = HOW) -> Any:
 Root = Annotated[
     Path,
     option(
-        "--out DIR",
+        "--runs --out DIR",
         "Folder that holds the run folders.",
         OUTPUT,
         callback=results_folder,
         is_eager=True,
     ),
 ]
-RUNS = "Folders of runs or suites, or names under --out; 'latest' finished last."
+RUNS = "Folders of runs or suites, or names under --runs; 'latest' finished last."
 RunNames = Annotated[list[str], argument("RUN", RUNS, completion.runs)]
 Salvage = Annotated[
     bool, option("--salvage", "Leave out rows that cannot be read, and say which on stderr.")
@@ -134,7 +136,13 @@ Salvage = Annotated[
 
 Backends = Annotated[
     str | None,
-    option("--backends A,B", "Backends, as naive,fused,sdpa.", WHAT, completion.backends),
+    option(
+        "--backends A,B",
+        "Backends, as naive,fused,sdpa; my_module:attend is a function of yours, which workers"
+        " import.",
+        WHAT,
+        completion.backends,
+    ),
 ]
 
 
@@ -177,7 +185,7 @@ WaitIdle = Annotated[
     str | None,
     option("--wait-idle TIME", "First wait until the cores are idle, so long at most: 10m.", HOW),
 ]
-Seed = Annotated[int, option("--seed", "Of the inputs and of the order of measuring.", HOW)]
+Seed = Annotated[int, option("--seed N", "Of the inputs and of the order of measuring.", HOW)]
 Timeout = Annotated[
     float | None,
     option(
@@ -197,7 +205,7 @@ MemoryGib = Annotated[
 
 # ---- output --------------------------------------------------------------------------------------
 
-AsJson = Annotated[bool, option("--json", "Progress as JSON lines on stdout.", OUTPUT)]
+AsJson = Annotated[bool, option("--json-lines --json", "Progress as JSON lines on stdout.", OUTPUT)]
 Quiet = Annotated[bool, option("--quiet -q", "No progress and no summary.", OUTPUT)]
 
 # ---- groups --------------------------------------------------------------------------------------

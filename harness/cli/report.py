@@ -1,5 +1,5 @@
-"""`attnbench report`, `show` and `export`: what a run found, as a page, in the terminal, and for
-other programs.
+"""`attnbench show`: what a run found, in the terminal, as a page, and for other programs; the last
+two are `report` and `export` as well.
 """
 
 import shlex
@@ -8,22 +8,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
-from ..files.errors import BadInput
+from ..files.errors import BadInput, shown
 from . import completion
-from .options import DEFAULT_ROOT, Root, RunNames, Salvage, argument, own_option, switch
+from .options import DEFAULT_ROOT, Root, RunNames, Salvage, Texts, argument, own, own_option, switch
 
 if TYPE_CHECKING:
     from ...reports.pages.report import Report
 
-STDOUT = "-"
+STDOUT, LATEST = "-", "latest"
+ROWS = [name for name in names() if name != "md"]  # of `show`, where md is a page
 RUN = (
-    "Folder of a run or a suite, or its name under --out; 'latest' finished last, a scenario's name"
-    " is its newest run."
+    "Folder of a run or a suite, or its name under --runs; 'latest' finished last, a scenario's"
+    " name is its newest run."
 )
 FORMATS = f"{', '.join(names())}. Without it: what FILE ends in, else csv."
 
@@ -54,7 +55,7 @@ def report(
         "Default: report.html in the run folder or beside several runs; md goes to stdout.",
     ),
     format_: Pages = own_option(
-        "--format", "html, or md for pull requests and job summaries.", default=Pages.HTML
+        "--format html|md", "html, or md for pull requests and job summaries.", default=Pages.HTML
     ),
     figures: Path | None = own_option(
         "--figures DIR", "Also write every figure into this folder, as SVG and PNG."
@@ -62,7 +63,9 @@ def report(
     open_it: bool = switch("--open", "Open it in a browser."),
     salvage: Salvage = False,
 ) -> None:
-    """Write the report of one run or of several, one self-contained file, and print its path."""
+    """Write a page; now also `attnbench show --open` or `-o FILE`. One self-contained file of one
+    run or of several; its path is printed.
+    """
     from ..files.safe_files import write_output
     from ..store.names import find
     from ..store.suites import is_suite
@@ -120,7 +123,6 @@ def say_notes(opened: "Report") -> None:
 def _run_paths(names: list[str], out: Path) -> list[Path]:
     """The folders of all runs that are named, each once; a suite stands for its runs."""
     from ..store.names import find_runs
-    from ..store.run_store import LATEST
     from ..store.suites import unfinished_after
 
     paths = [path for name in names for path in find_runs(name, out)]
@@ -134,15 +136,52 @@ def _run_paths(names: list[str], out: Path) -> list[Path]:
 
 
 def show(
-    run: Annotated[str, argument("RUN", RUN, completion.runs)] = "latest",
-    sections: str = own_option(
-        "--sections NAME[,NAME]", "Which; by default the answers.", default=""
-    ),
+    runs: Texts = own(argument("RUN", f"{RUN} The latest if not given.", completion.runs)),
     everything: bool = switch("--all", "All sections, with the tables behind the answers."),
+    sections: str = own_option(
+        "--sections NAME[,NAME]", "Which, in place of the answers.", default=""
+    ),
+    open_it: bool = switch("--open", "The page, in a browser; report.html in the run's folder."),
+    format_: str | None = own_option(
+        "--format FORMAT",
+        f"As a page, html or md, or as rows for other programs: {', '.join(ROWS)}. Without it: what"
+        " FILE ends in.",
+        None,
+        completion.show_formats,
+    ),
+    output: str | None = own_option("--output -o FILE|-", "Where to; - is stdout."),
+    figures: Path | None = own_option(
+        "--figures DIR", "With a page: every figure too, as SVG and PNG."
+    ),
     salvage: Salvage = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
-    """Print what a run or a suite found: its answers. --all adds the tables behind them."""
+    """Print a run's answers; --open shows its page, --format csv its rows."""
+    named = runs or [LATEST]
+    form = _format_of(format_, output, is_page=open_it or figures is not None)
+    if form is None:
+        return _print(named, sections, out, everything=everything, salvage=salvage)
+    if sections or everything:
+        raise BadInput(f"{'--sections' if sections else '--all'}: for the terminal; a page has all")
+    if form not in [*Pages]:
+        return export(named, form, output or STDOUT, salvage, out)
+    page = None if output in (None, STDOUT) else Path(output)
+    return report(named, out, page, Pages(form), figures, open_it, salvage)
+
+
+def _format_of(given: str | None, output: str | None, *, is_page: bool) -> str | None:
+    """None for the terminal. Raises BadInput."""
+    known = [*Pages, *ROWS]
+    ending = Path(output or "").suffix.lower().removeprefix(".")
+    form = given or (ending if ending in known else "html" if is_page else None)
+    if (given and given not in known) or (output and not form):
+        what = f"--format {shown(given)}" if given else f"--output {shown(output or '')}"
+        raise BadInput(f"{what}: names no format; there are: {', '.join(known)}")
+    return form
+
+
+def _print(runs: list[str], sections: str, out: Path, *, everything: bool, salvage: bool) -> None:
+    """In the terminal. Raises BadInput."""
     from ..terminal.live_bar import busy
     from ..terminal.progress import echo
 
@@ -157,7 +196,7 @@ def show(
     for name in requested:
         if name not in known:
             raise BadInput(f"--sections: no section {name!r}; there are: {', '.join(known)}")
-    opened = open_report(_run_paths([run], out), salvage=salvage)
+    opened = open_report(_run_paths(runs, out), salvage=salvage)
     say_notes(opened)
     for number, one in enumerate(per_question(opened)):
         typer.echo("" if number else None, nl=bool(number))
@@ -176,8 +215,8 @@ def export(
     salvage: Salvage = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
-    """Hand runs to other programs: as a tidy table with one row per case, or in a format of theirs.
-    docs/exports.md has the formats.
+    """Write rows for other programs; now also `attnbench show --format`. A tidy table with one row
+    per case, or a format of theirs: docs/exports.md has them.
     """
     from ...reports.exports import export as exported
     from ...reports.exports import load

@@ -1,7 +1,7 @@
 """`attnbench run`: a scenario, several as a suite, a grid given by options, or what a run lacks."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +19,7 @@ from .measuring import (
     read_scenarios,
 )
 from .options import (
+    DEVICES,
     EARLIER,
     HOW,
     SHAPE,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 MOST_COPIES = 64
 SCENARIOS = argument(
     "SCENARIO",
-    "Names of shipped scenarios, YAML files, or a suite file, which lists scenarios.",
+    "Shipped scenarios or YAML files; a suite file lists several.",
     completion.scenarios,
 )
 OfPacks = Annotated[Mapping[str, Any], Several(run_options())]
@@ -56,8 +57,8 @@ class ModelGrid(Grid):
 
     model: str | None = own_option(
         "--model MODEL",
-        "The attention of a model: a name from attnbench list models, a config.json of Hugging"
-        " Face, or its folder. In place of heads and widths.",
+        "A model's attention, by name or config.json; a name is one of attnbench list models, a"
+        " config.json Hugging Face's, or its folder. In place of heads and widths.",
         SHAPE,
         completion.models,
     )
@@ -73,7 +74,7 @@ class ModelGrid(Grid):
         min=1,
     )
     baseline: str | None = own_option(
-        "--baseline BACKEND",
+        "--against --baseline BACKEND",
         "Backend that ratios are taken against; the first if not given.",
         WHAT,
         completion.one_backend,
@@ -94,13 +95,13 @@ class Part:
         "--shard I/N",
         "Measure only the I-th of N parts of the plan, for N devices or jobs; attnbench merge makes"
         " one run of them.",
-        WHAT,
+        DEVICES,
     )
     replicate: int | None = own_option(
         "--replicate COUNT",
         "Measure every group of cases so many times, to see how much devices of one kind differ:"
         " with --shard or --on ray on different ones, else on this one.",
-        WHAT,
+        DEVICES,
         min=2,
         max=MOST_COPIES,
     )
@@ -164,7 +165,7 @@ def run(
     earlier: Earlier,
     session: Session,
 ) -> None:
-    """Measure a scenario, several of them as a suite, or a grid given by options.
+    """Measure a scenario, or shapes and backends of your own. Several scenarios are a suite.
 
     Prints the folder of the run or the suite; progress goes to stderr.
     """
@@ -173,7 +174,7 @@ def run(
     if earlier.resume is not None and (planned or session.dry_run):
         raise BadInput(
             "--resume: the run is measured as it was planned; leave out scenarios, axes,"
-            " --backend, --set, --only, --skip, --shard, --replicate, --plan, --device, --timeout,"
+            " --backends, --set, --only, --skip, --shard, --replicate, --plan, --device, --timeout,"
             " --memory-gib and --dry-run"
         )
     if earlier.resume is None and (earlier.retry_failed or earlier.force):
@@ -186,6 +187,8 @@ def run(
     entries, is_suite = _planned(scenarios or [], grid, changed.changes, selection)
     if session.dry_run:
         return print_dry_run(entries, session.out, of_packs)
+    may_import = grid.may_import(entry.scenario for entry in entries)
+    options = replace(options, allow_import=may_import)
     return _measure(entries, scenarios or [], session, options, is_suite=is_suite)
 
 
@@ -237,10 +240,7 @@ def _measure(
 ) -> None:
     from ..run.start import start_run
     from ..run.suite import Suite
-    from ..scenario.selection import refuse_imports
 
-    for entry in planned:
-        refuse_imports(entry.scenario.backends, allowed=options.allow_import)
     out, seed = session.out, session.seed
     if is_suite:
         name = Path(scenarios[0]).stem if len(scenarios) == 1 else ""  # of the one suite file

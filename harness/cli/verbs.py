@@ -5,7 +5,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,20 +14,20 @@ from typer.core import TyperCommand, TyperGroup
 
 from ..files.errors import BadInput, EnvironmentUnmet, Refusal, StoreError
 from ..files.printable import visible
+from .help import SHORT, of_command, of_group
 from .options import expanded
 
-MEASURE, READ, MACHINE, FILES = "Measure", "Read and compare", "This machine", "Files"
+FIRST_SCREEN, MORE, CHANGES, PAGES, FILES, DEVELOP = (
+    "First",
+    "More to measure",
+    "Versions of code",
+    "Pages and data",
+    "Scenario files, shards",
+    "To develop attnbench",
+)
 """The groups of verbs in the help."""
 # Its classes are not in typer's own names, and their module differs between versions.
 UsageError: Any = typer.BadParameter.__base__
-
-
-def without_type(parameters: list[Any]) -> list[Any]:
-    """Flags take no value, so their help has no type."""
-    for one in parameters:
-        if getattr(one, "is_flag", False):
-            one.metavar = ""
-    return parameters
 
 
 @contextmanager
@@ -41,60 +41,61 @@ def mistakes_of(context: Any) -> Iterator[None]:
 
 
 class Verb(TyperCommand):
-    """A command in whose help flags have no type, and paragraphs are lines."""
+    """A command with a help of our own. `usual`: the options of -h, all if empty."""
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self.help = folded(self.help or "")
-
-    def get_params(self, ctx: typer.Context) -> list[Any]:  # type: ignore[override]
-        return without_type(super().get_params(ctx))
+    examples: Sequence[str] = ()
+    usual: Sequence[str] = ()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[SHORT] = "--help" not in args
         with mistakes_of(ctx):
             return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(of_command(self, ctx, short=ctx.meta.get(SHORT, False)))
 
 
 class Verbs(TyperGroup):
-    """A group of commands in whose help flags have no type."""
+    """A group of commands likewise."""
 
-    def get_params(self, ctx: typer.Context) -> list[Any]:  # type: ignore[override]
-        return without_type(super().get_params(ctx))
+    examples: Sequence[str] = ()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[SHORT] = "--help" not in args
         with mistakes_of(ctx):
             return super().parse_args(ctx, args)
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(of_group(self, ctx))
 
-def examples(*lines: str) -> str:
-    """The end of a verb's help; a line per example."""
-    return "\n\n".join(["Examples:", *(line.replace("[", r"\[") for line in lines)])
+
+def verbs(*examples: str) -> type[Verbs]:
+    """A group with these examples."""
+    return type("Group", (Verbs,), {"examples": examples})
 
 
 def command(
-    app: typer.Typer, *lines: str, panel: str | None = None, name: str | None = None
+    app: typer.Typer,
+    *lines: str,
+    panel: str | None = None,
+    name: str | None = None,
+    usual: Sequence[str] = (),
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A decorator: a function as a verb, with groups of options as parameters (options.expanded).
 
-    `lines`: examples. `panel`: its group in the help.
+    `lines`: examples. `panel`: its group in the help. `usual`: see Verb.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         app.command(
             name,
-            cls=Verb,
+            cls=type("Command", (Verb,), {"examples": lines, "usual": usual}),
             rich_help_panel=panel,
             help=inspect.getdoc(function) or "",
-            epilog=examples(*lines) if lines else None,
         )(expanded(function))
         return function
 
     return decorate
-
-
-def folded(text: str) -> str:
-    """With paragraphs of one line each."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 # ---- the end -------------------------------------------------------------------------------------

@@ -43,19 +43,19 @@ def wall(
     session: Session,
     tolerance: str = own_option(
         "--tolerance PERCENT",
-        "How close to the wall is close enough: between what fits and what fails.",
+        "How close to the wall is close enough; between what fits and what fails.",
         LIMITS,
         default="2%",
     ),
     budget: float = own_option(
-        "--budget SECONDS",
+        "--time-budget --budget SECONDS",
         "For the trials of all walls; what is not tried by then stays as predicted.",
         LIMITS,
         default=WALL_BUDGET_S,
     ),
     timeout: Timeout = None,
 ) -> None:
-    """Find the longest sequence that fits into memory: by formula at once, then tried.
+    """Find the longest sequence that fits into memory. By formula at once, then tried.
 
     Prints the run folder; predictions and progress go to stderr.
     """
@@ -84,7 +84,7 @@ def wall(
         return print_dry_run([SuiteEntry(scenario=scenario, selection=Selection())], session.out)
     return measure(
         lambda how: start_run(scenario, session.out, session.seed, Selection(), how),
-        session.options(allow_import=grid.allow_import),
+        session.options(allow_import=grid.may_import([scenario])),
         session,
         _answers,
     )

@@ -23,18 +23,18 @@ def merge(
         list[str],
         argument(
             "RUN...",
-            "Folders of shards, or their names under --out; also runs merged before.",
+            "Folders of shards, or their names under --runs; also runs merged before.",
             completion.runs,
         ),
     ],
     output: Annotated[
         Path | None,
-        option("-o --output RUN", "Folder of the merged run; if not given, one under --out."),
+        option("--output -o RUN", "Folder of the merged run; if not given, one under --runs."),
     ] = None,
     out: Root = DEFAULT_ROOT,
     as_json: Annotated[bool, option("--json", "As JSON on stdout.")] = False,
 ) -> None:
-    """Make one run of the shards of a run, or one suite of those of a suite.
+    """Make one run of shards that were measured apart, or one suite of those of a suite.
 
     Prints its folder. Exit code 1 if cases are missing, and says which.
     """

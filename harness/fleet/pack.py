@@ -5,8 +5,8 @@ from enum import StrEnum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
-from ..cli.options import HOW, option
-from ..cli.verbs import MEASURE
+from ..cli.options import DEVICES, option
+from ..cli.verbs import FILES
 from ..files.errors import BadInput, EnvironmentUnmet
 from ..run.packs import Pack, PackVerb
 from .merge_verb import merge
@@ -31,7 +31,7 @@ On = Annotated[
         "--on ray",
         "Measure on the devices of a Ray cluster, several at a time; this machine is one of"
         " its nodes.",
-        HOW,
+        DEVICES,
     ),
 ]
 Address = Annotated[
@@ -39,7 +39,7 @@ Address = Annotated[
     option(
         "--address auto|HOST:PORT",
         "With --on ray: the cluster; that of this machine if not given.",
-        HOW,
+        DEVICES,
     ),
 ]
 Devices = Annotated[
@@ -48,7 +48,7 @@ Devices = Annotated[
         "--devices COUNT",
         "With --on ray: how many to measure on, all if not given. With --dry-run: how long a"
         " run on so many takes.",
-        HOW,
+        DEVICES,
         min=1,
         max=100_000,
     ),
@@ -58,7 +58,7 @@ DeviceKind = Annotated[
     option(
         "--device-kind NAME",
         "With --on ray: devices whose name has this, such as H100; a run measures one kind.",
-        HOW,
+        DEVICES,
     ),
 ]
 
@@ -117,7 +117,7 @@ PACK = Pack(
         PackVerb(
             name="merge",
             command=merge,
-            panel=MEASURE,
+            panel=FILES,
             examples=(
                 "attnbench merge shard-1 shard-2 shard-3",
                 "attnbench merge shards/*/* -o whole",

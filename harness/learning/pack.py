@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from ..cli.options import WHAT, option
+from ..cli.options import MODELS, option
 from ..run.packs import Pack
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ Checkpoints = Annotated[
         "--checkpoint [NAME=]PATH",
         "A trained model whose heads to look at: a safetensors file that attnbench saved, or"
         " the folder of a Hugging Face model. Alone, or beside scenarios; repeatable.",
-        WHAT,
+        MODELS,
     ),
 ]
 Tokens = Annotated[
@@ -25,7 +25,7 @@ Tokens = Annotated[
         "--tokens FILE",
         "With --checkpoint: a JSON list of token ids, or text for a model with a"
         " tokenizer.json; built-in tokens if not given.",
-        WHAT,
+        MODELS,
     ),
 ]
 

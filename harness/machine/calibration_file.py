@@ -35,7 +35,7 @@ def _append(root: Path, text: str) -> None:
         append_lines(path, text)
     except OSError as error:
         raise BadInput(
-            f"{root}: cannot write {FILE} here ({error.strerror}); choose another with --out DIR"
+            f"{root}: cannot write {FILE} here ({error.strerror}); choose another with --runs DIR"
         ) from None
 
 

@@ -1,5 +1,6 @@
 """Which cases of a scenario are measured, and whether user modules may be imported."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -9,7 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ... import impls
-from ...impls.discovery.names import attribute_from_flag, attribute_from_name, real_name
+from ...impls.discovery.names import (
+    Attribute,
+    attribute_from_flag,
+    attribute_from_name,
+    real_name,
+)
 from ...impls.discovery.registry import unknown
 from ...impls.problem import Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall
@@ -21,6 +27,7 @@ from . import Scenario
 from .shards import Shard, Unit, Units, split, units_of
 
 MOST_NAMED = 6
+ALIKE = 0.8  # of two names, such as sdap:flash and sdpa:flash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,22 +297,43 @@ def refuse_too_many(scenarios: Iterable[Scenario], selection: Selection) -> None
 
 def backends_of(flags: Iterable[str]) -> dict[str, str]:
     """The backends that `--backend` flags name, each with its flag. Raises BadInput."""
-    found: dict[str, str] = {}
-    for text in flags:
-        attribute = attribute_from_flag(text)
-        file, _, name = text.rpartition(":")
-        if file.endswith(".py"):
-            raise BadInput(
-                f"--backend {text!r}: a file; wanted its module, {Path(file).stem}:{name}, in the"
-                " folder where attnbench is started or on PYTHONPATH"
-            )
-        if attribute is None:
-            raise BadInput(
-                f"--backend {text!r}: wanted module:attribute, such as my_package.attention:attend;"
-                " --backends takes other names"
-            )
-        found[attribute.name] = f"--backend {text}"
-    return found
+    return {_attribute(text, "--backend").name: f"--backend {text}" for text in flags}
+
+
+WITH_COLON = re.compile(r"[^\s,=\[\]]+:[^\s,=\[\]]+")
+
+
+def backends_of_option(text: str) -> tuple[str, set[str]]:
+    """`--backends` with `my_module:attend` as the backend attend@my_module, and these names.
+
+    Variants of backends, as sdpa:flash, and what looks like one, stay. Raises BadInput.
+    """
+    own: set[str] = set()
+    known = impls.names()
+
+    def name_of(found: re.Match[str]) -> str:
+        family = found[0].partition(":")[0]
+        if family in {one.partition(":")[0] for one in known} or get_close_matches(
+            found[0], known, 1, ALIKE
+        ):
+            return found[0]
+        own.add(name := _attribute(found[0], "--backends").name)
+        return name
+
+    return WITH_COLON.sub(name_of, text), own
+
+
+def _attribute(text: str, option: str) -> Attribute:
+    attribute = attribute_from_flag(text)
+    file, _, name = text.rpartition(":")
+    if file.endswith(".py"):
+        raise BadInput(
+            f"{option} {text!r}: a file; wanted its module, {Path(file).stem}:{name}, in the"
+            " folder where attnbench is started or on PYTHONPATH"
+        )
+    if attribute is None:
+        raise BadInput(f"{option} {text!r}: wanted module:attribute, such as my_attention:attend")
+    return attribute
 
 
 def refuse_unknown(backends: Iterable[str]) -> None:

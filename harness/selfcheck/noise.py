@@ -199,5 +199,5 @@ def append(root: Path, floor: NoiseFloor, records: Sequence[Record]) -> None:
         append_lines(root / FILE, json.dumps(line, allow_nan=False) + "\n")
     except OSError as error:
         raise BadInput(
-            f"{root}: cannot write {FILE} here ({error.strerror}); choose another with --out DIR"
+            f"{root}: cannot write {FILE} here ({error.strerror}); choose another with --runs DIR"
         ) from None

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..files.errors import BadInput, shown, suggestion
 from ..files.safe_files import write_whole
 from ..rows.record import Status
-from ..rows.run_files import META, SCHEMA, read_document, read_meta
+from ..rows.run_files import META, SCHEMA, read_document, read_meta, read_rows
 from .run_store import LATEST, runs, runs_and_suites
 from .suites import RunState, is_suite, newest_finished, newest_started, run_state, runs_by_entry
 
@@ -31,7 +31,7 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
     """Name a finished run; returns the baseline's file, and how the run's cases ended.
 
     Raises BadInput, also if the name is taken and `force` is not set, and if the run is an audit, a
-    court, empty or interrupted, or nothing in it is ok.
+    court, empty or interrupted, or nothing in it is ok or can be compared.
     """
     if not NAME.fullmatch(name):
         raise BadInput(
@@ -49,13 +49,19 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
     if why := state.why_not_counted:
         raise BadInput(
             f"{run.name}: {why}; a baseline is a run that measures backends and has finished; see"
-            f" `attnbench list runs --out {root}`"
+            f" `attnbench list runs --runs {root}`"
         )
     if not state.statuses[Status.OK]:
         ended = ", ".join(f"{count} {status}" for status, count in state.statuses.items())
         raise BadInput(
             f"{run.name}: no case is ok ({ended}); wanted a run with at least one, to compare with;"
             f" see the reasons with `attnbench show {shlex.quote(str(run))}`"
+        )
+    compared = (row.get("block_ms") or row.get("peak_bytes") is not None for row in read_rows(run))
+    if not any(compared):
+        raise BadInput(
+            f"{run.name}: no case has a time or bytes, and walls and studies are not compared;"
+            " wanted a run that measures cases"
         )
     base = root.resolve()
     document = {
@@ -69,7 +75,7 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
         write_whole(path, json.dumps(document, indent=1) + "\n")
     except OSError as error:
         raise BadInput(
-            f"{path}: cannot be written ({error.strerror}); choose another folder with --out DIR"
+            f"{path}: cannot be written ({error.strerror}); choose another folder with --runs DIR"
         ) from None
     return path, state
 
@@ -91,7 +97,8 @@ def run_of(name: str, root: Path) -> Path | None:
         if name.startswith(PREFIX):
             hint = suggestion(bare, baseline_names(root))
             raise BadInput(
-                f"{shown(bare)}: no such baseline; {hint}see `attnbench baseline list --out {root}`"
+                f"{shown(bare)}: no such baseline; {hint}see `attnbench list baselines --runs"
+                f" {root}`"
             )
         return None
     return root / read(path).run
@@ -135,7 +142,7 @@ def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
         raise BadInput(f"{name}: {no_runs(root)}")
     hint = suggestion(name, run_names(root))
     raise BadInput(
-        f"{name}: no such run, and no baseline of this name; {hint}see `attnbench list runs --out"
+        f"{name}: no such run, and no baseline of this name; {hint}see `attnbench list runs --runs"
         f" {root}`"
     )
 
@@ -180,7 +187,7 @@ def _latest(root: Path, *, unfinished: bool) -> Path:
         raise BadInput(f"{LATEST}: {no_runs(root)}")
     hint = f"; continue {newest} with `attnbench run --resume latest`" if newest else ""
     what = "no finished run" if newest else "no such run"
-    raise BadInput(f"latest: {what} in {root}{hint}; see `attnbench list runs --out {root}`")
+    raise BadInput(f"latest: {what} in {root}{hint}; see `attnbench list runs --runs {root}`")
 
 
 def _in_suite(name: str, root: Path, *, unfinished: bool) -> Path | None:
@@ -205,7 +212,7 @@ def no_runs(root: Path) -> str:
     """What is said where runs are looked for and there are none."""
     return (
         f"no runs in {root.absolute()}; make one with `attnbench run quickstart`, or name their"
-        " folder with --out DIR"
+        " folder with --runs DIR"
     )
 
 

@@ -225,7 +225,7 @@ def _making(root: Path, name: str) -> Iterator[tuple[str, Path, FileLock]]:
     except OSError as error:
         raise BadInput(
             f"{root}: cannot make a run folder here ({error.strerror}); choose another with"
-            " --out DIR"
+            " --runs DIR"
         ) from None
 
 

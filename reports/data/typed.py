@@ -1,16 +1,23 @@
 """Commands for a shell, from the files of a run.
 
 Who wrote the files is not known. So a command starts `attnbench` and nothing else, names no other
-program, permits no import, and is quoted.
+program, permits no import, which naming a module does too, and is quoted.
 """
 
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 PROGRAMS = ("--python", "--base-python")
 PERMISSION = "--allow-import"
-LEFT_OUT = "  # its programs and --allow-import are left out: give them again if you trust them"
+BACKENDS = ("--backends", "--backend")
+MODULE = re.compile(r"(?<![^,\s])([^\s,:\[\]]+):[^\s,]+,?")
+"""In `--backends`: a variant of a backend, or a module; naming that permits to import it."""
+SHIPPED = {file.stem for file in (Path(__file__).parents[2] / "impls").glob("*.py")}
+LEFT_OUT = (
+    "  # its programs, modules and --allow-import are left out: give them again if you trust them"
+)
 UNPRINTABLE = "(not shown: it has characters that cannot be printed)"
 FROM_PYTHON = re.compile(r"attnbench\.(run|open_run)\('[\w.:-]*'\)(\.resume\(\))?", re.ASCII)
 
@@ -32,11 +39,20 @@ def typed(words: object) -> str | None:
 def _without_programs(words: Sequence[str]) -> Iterator[str]:
     rest = iter(words)
     for word in rest:
-        option, equals, _ = word.partition("=")
-        if option in PROGRAMS and not equals:
+        option, equals, value = word.partition("=")
+        if option in BACKENDS:
+            value = value if equals else next(rest, "")
+            if kept := _without_modules(value):
+                yield from ([f"{option}={kept}"] if equals else [option, kept])
+        elif option in PROGRAMS and not equals:
             next(rest, None)
         elif option not in (*PROGRAMS, PERMISSION):
             yield word
+
+
+def _without_modules(backends: str) -> str:
+    kept = MODULE.sub(lambda found: found[0] if found[1] in SHIPPED else "", backends)
+    return kept if kept == backends else kept.rstrip(", ")
 
 
 def joined(words: Sequence[str]) -> str:

@@ -209,7 +209,7 @@ def _is_bound(row: Row) -> bool:
 
 
 def _time_used_up(found: Sequence[Group], meta: Meta) -> str:
-    """` Stopped after 45 s; more: attnbench wall --budget 300.`; "" if no search was."""
+    """` Stopped after 45 s; more: attnbench wall --time-budget 300.`; "" if no search was."""
     spent_s = [
         limit_s
         for group in found
@@ -221,4 +221,4 @@ def _time_used_up(found: Sequence[Group], meta: Meta) -> str:
     if not spent_s:
         return ""
     longer_s = next((one for one in BUDGETS_S if one > 3 * spent_s[0]), 4 * round(spent_s[0]))
-    return f" Stopped after {spent_s[0]:g} s; more: attnbench wall --budget {longer_s}."
+    return f" Stopped after {spent_s[0]:g} s; more: attnbench wall --time-budget {longer_s}."

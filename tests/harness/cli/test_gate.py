@@ -53,7 +53,7 @@ def test_a_branch_is_measured_against_the_commit_before_it(attnbench, tmp_path):
     ("words", "said"),
     [
         ("nowhere .", "neither a folder nor a commit"),
-        ("--step judge .", "--step judge: wanted --out DIR"),
+        ("--step judge .", "--step judge: wanted --output DIR"),
         ("--step think . .", "--step: found 'think'; wanted measure or judge"),
         (". nowhere --scenario quickstart", "nowhere: no such folder"),
         (". .", "--scenario: not given"),

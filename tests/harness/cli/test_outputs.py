@@ -95,6 +95,23 @@ def test_figures_are_whole_files_and_leave_nothing_else(here, tmp_path: Path, go
     assert not [path for path in (tmp_path / "plots").iterdir() if path.name.startswith(".")]
 
 
+def test_show_writes_what_is_asked_for_by_format_or_by_the_name_of_the_file(
+    here, good: Path
+) -> None:
+    for name in ("cases.csv", "cases.json"):
+        assert here("show", good, "-o", name).stdout == f"{name}\n"
+        here("export", good, "-o", f"old-{name}")
+        assert Path(name).read_bytes() == Path(f"old-{name}").read_bytes()
+    assert here("show", good, "--format", "csv").stdout == Path("cases.csv").read_text()
+    assert (
+        here("show", good, "--format", "md").stdout == here("report", good, "--format", "md").stdout
+    )
+    page = here("show", good, "--format", "html").stdout.strip()
+    assert page == str(good / "report.html")
+    assert here("show", good, "-o", "page.html").stdout == "page.html\n"
+    assert Path("page.html").read_bytes() == Path(page).read_bytes()
+
+
 def test_an_export_has_the_format_that_its_file_ends_in(here, good: Path) -> None:
     for name in ("a.json", "a.csv", "a.txt"):
         assert here("export", good, "-o", name).returncode == 0

@@ -64,16 +64,16 @@ def test_without_permission_nothing_is_imported_and_one_line_says_what_to_add(at
         " 2}\n"
     )
     for arguments in (
-        ("run", "--backend", "mine:attend", *SMALL),
         ("run", "--backends", "fused,attend@mine", *SMALL),
         ("run", "quickstart", "with_mine.yaml"),
-        ("wall", "--backend", "mine:attend", "--d-model", "32", "--heads", "2"),
+        ("run", "with_mine.yaml", "--backend", "other:attend"),
+        ("wall", "--backends", "attend@mine", "--d-model", "32", "--heads", "2"),
     ):
         done = attnbench(*arguments)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", REFUSAL)
     # reading a scenario runs nothing
     assert attnbench("validate", "with_mine.yaml").returncode == 0
-    dry = attnbench("run", "--backend", "mine:attend", *SMALL, "--dry-run")
+    dry = attnbench("run", "--backends", "mine:attend", *SMALL, "--dry-run")
     assert dry.returncode == 0
     assert "from the module mine, which is imported in workers only" in dry.stdout
     assert not mine.exists()
@@ -83,8 +83,8 @@ def test_without_permission_nothing_is_imported_and_one_line_says_what_to_add(at
 def test_with_permission_it_is_judged_measured_and_reported_from_the_folder_where_the_run_starts(
     attnbench, mine
 ):
-    named = " ".join(f"--backend mine:{name}" for name in ("attend", "Layered", "wrong"))
-    more = f"--backends fused {named} --allow-import --causal --scope layer".split()
+    named = ",".join(f"mine:{name}" for name in ("attend", "Layered", "wrong"))
+    more = f"--backends fused,{named} --causal --scope layer".split()
     done = attnbench("run", *more, *SMALL, *QUICK)
     assert done.returncode == 1, done.stderr
     rows = rows_of(done.stdout.strip())

@@ -113,7 +113,7 @@ def test_time_that_was_used_up_is_said_once_with_what_gives_more(tmp_path: Path)
     sentence = re.sub("[\u00a0\u202f]", " ", card_of(subject, run).sentence)
     assert sentence == (
         "In 1 GiB: fused 4 048, naive 4 048 and sdpa 4 048 tokens: by formula, checked by calls of"
-        " 64 to 512. Stopped after 45 s; more: attnbench wall --budget 300."
+        " 64 to 512. Stopped after 45 s; more: attnbench wall --time-budget 300."
     )
 
 
