@@ -1,6 +1,5 @@
 """Example pages of the site, from the runs under results/reference."""
 
-import gc
 import json
 import shlex
 import shutil
@@ -93,7 +92,6 @@ def advice(name: str, runs: list[tuple[Path, dict[str, Any]]]) -> Example:
         given = ["advise", *words, "--device", device.kind, "--out", str(kept)]
         sys.argv = ["attnbench", "advise", *words]  # the page repeats what was asked
         done = CliRunner().invoke(app, [*given, "--json", "--output", str(page)])
-        gc.enable()
         if done.exit_code:
             raise RuntimeError(f"{shlex.join(given)}: {done.output}{done.exception or ''}")
         return Example(
