@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 from .formatting import capital, list_text, plural
 from .quantity import Cell, Unit, cell_text, is_number
-from .words import Word
+from .words import CONFIRMED, SEEN, Mark, Word
 
 Scale = Literal["log", "linear"]
 CROSSES = ("did not run", "out of memory")  # what they say, and where the axis has bytes
@@ -280,18 +280,33 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
-    """A ratio with its interval (none if it is counted), and what the interval lets one say."""
+    """A ratio with its interval (none if it is counted), and what the interval lets one say.
+
+    `mark`: how sure that is, where it is known.
+    """
 
     ratio: float
     low: float | None = None
     high: float | None = None
     word: Word
+    mark: Mark | None = None
 
     @classmethod
-    def of(cls, ratio: float, low: float, high: float, word: Word) -> "Dot":
+    def of(
+        cls, ratio: float, low: float, high: float, word: Word, mark: Mark | None = None
+    ) -> "Dot":
         """With bounds unless they are not finite."""
         known = isfinite(low) and isfinite(high)
-        return cls(ratio=ratio, low=low if known else None, high=high if known else None, word=word)
+        bounds = (low, high) if known else (None, None)
+        return cls(ratio=ratio, low=bounds[0], high=bounds[1], word=word, mark=mark)
+
+    @property
+    def said(self) -> str:
+        """`more`, `● more`, `◐ not confirmed`, `– too noisy`."""
+        if self.mark is None:
+            return self.word
+        words = {CONFIRMED: self.word, SEEN: "not confirmed"}.get(self.mark, self.mark.words)
+        return f"{self.mark.sign} {words}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
