@@ -211,9 +211,12 @@ def save(
     from ..rows.record import Status
     from ..store import names
     from ..terminal.progress import counts, say
+    from .baseline import what_it_shows
 
-    path, state = names.save(name, names.find_run(run, out), out, force=force)
+    found = names.find_run(run, out)
+    path, state = names.save(name, found, out, force=force)
     typer.echo(path)
+    say(what_it_shows(found), stderr=True)
     others = Counter({one: count for one, count in state.statuses.items() if one != Status.OK})
     if others:
         count = others.total()

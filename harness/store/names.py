@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..files.errors import BadInput, shown, suggestion
 from ..files.safe_files import write_whole
 from ..rows.record import Status
-from ..rows.run_files import META, SCHEMA, read_document, read_meta
+from ..rows.run_files import META, SCHEMA, read_document, read_meta, read_rows
 from .run_store import LATEST, runs, runs_and_suites
 from .suites import RunState, is_suite, newest_finished, newest_started, run_state, runs_by_entry
 
@@ -31,7 +31,7 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
     """Name a finished run; returns the baseline's file, and how the run's cases ended.
 
     Raises BadInput, also if the name is taken and `force` is not set, and if the run is an audit, a
-    court, empty or interrupted, or nothing in it is ok.
+    court, empty or interrupted, or nothing in it is ok or can be compared.
     """
     if not NAME.fullmatch(name):
         raise BadInput(
@@ -56,6 +56,12 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
         raise BadInput(
             f"{run.name}: no case is ok ({ended}); wanted a run with at least one, to compare with;"
             f" see the reasons with `attnbench show {shlex.quote(str(run))}`"
+        )
+    compared = (row.get("block_ms") or row.get("peak_bytes") is not None for row in read_rows(run))
+    if not any(compared):
+        raise BadInput(
+            f"{run.name}: no case has a time or bytes, and walls and studies are not compared;"
+            " wanted a run that measures cases"
         )
     base = root.resolve()
     document = {

@@ -17,6 +17,9 @@ from .terminal_blocks import MOST_ROWS, grid, render_block, safe
 SHORT_SENTENCE = 30  # characters
 
 
+OLDER = {"summary": "trust"}  # names of earlier versions
+
+
 def section_names() -> list[str]:
     return [name_of(one) for one in tellers()]
 
@@ -111,6 +114,6 @@ def terminal_summary(report: Report) -> list[str]:
         *filter(None, (report.answer, report.certainty)),
         *(card.sentence for section in report.sections for card in section.cards if card.sentence),
         *report.lines,
-        *(text.text for text in texts if text.kind != "note"),
+        *(text.text for text in texts if text.kind == "caution"),
     )
     return list(dict.fromkeys(sentences))

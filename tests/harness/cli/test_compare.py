@@ -21,6 +21,7 @@ from tests.made_runs import (
     retold,
     row,
     slower,
+    starts,
     two_environments,
 )
 from tests.reports.pages.test_hostile import HOSTILE
@@ -115,6 +116,27 @@ def test_a_baseline_is_saved_listed_and_compared_with(here, run):
     assert again.returncode == 2
     assert "already a baseline; replace it with --force" in again.stderr
     assert here("baseline", "save", "main", run.name, "--force").returncode == 0
+
+
+def test_saving_says_what_a_baseline_can_show(here, run):
+    unknown = here("baseline", "save", "main", run.name).stderr
+    assert "changes of bytes, and none of times yet" in unknown
+    assert "(0 of 3 self-checks). Find out once, in about 2 min: attnbench doctor --deep" in unknown
+    starts(run.parent, 0.01, count=2)
+    assert "(2 of 3 self-checks)" in here("baseline", "save", "two", run.name).stderr
+    starts(run.parent, 0.01, count=2, first=3)
+    known = here("baseline", "save", "four", run.name).stderr
+    assert re.search(r"of times by more than the [\d.]+ % that runs differ by here \(4 self", known)
+    bytes_only = changed(run, "bytes", lambda one: one | {"block_ms": None, "session": None})
+    assert "no case was timed" in here("baseline", "save", "five", bytes_only).stderr
+
+
+def test_what_a_baseline_can_show_compare_decides(here, run):
+    starts(run.parent, 0.01)
+    assert here("baseline", "save", "main", run.name).returncode == 0
+    for seed, ratio, code in ((2, 1.0, 0), (3, 1.5, 3)):
+        other = fake_run(run.parent, seed, ratio)
+        assert here("compare", "main", other, "--gate", "latency: noise").returncode == code
 
 
 def test_hostile_names_stay_inert_in_every_format(tmp_path, here):

@@ -19,14 +19,24 @@ KERNELS = [kernel("a"), kernel("b")]
 
 
 def run(
-    root: Path, number: int, rows: dict[str, str], scenario: str = "one", **meta: object
+    root: Path,
+    number: int,
+    rows: dict[str, str],
+    scenario: str = "one",
+    *,
+    measured: bool = True,
+    **meta: object,
 ) -> Path:
-    """A run of the cases a and b, started in the second `number`."""
+    """A run of the cases a and b, started in the second `number`; `measured`: with bytes."""
     path = root / f"20260101T0000{number:02}Z-{scenario}-{number:08x}"
     path.mkdir(parents=True)
     document = plan([A, B], scenario) | meta
     (path / "run.json").write_text(json.dumps({"schema": 1, "run": path.name, **document}))
-    records = [record({"a": A, "b": B}[name], status) for name, status in rows.items()]
+    known: dict[str, object] = {"peak_bytes": 64} if measured else {}
+    records = [
+        record({"a": A, "b": B}[name], status, **(known if status == "ok" else {}))
+        for name, status in rows.items()
+    ]
     (path / "rows.jsonl").write_text("".join(json.dumps(one.row()) + "\n" for one in records))
     return path
 
@@ -80,6 +90,15 @@ def test_a_baseline_is_a_finished_measuring_run(
     good = run(tmp_path, 2, DONE)
     names.save("main", good, tmp_path, force=False)
     assert find_run("main", tmp_path) == good
+
+
+def test_a_run_without_times_and_bytes_is_no_baseline(tmp_path: Path) -> None:
+    path = run(tmp_path, 1, DONE, measured=False)
+    with pytest.raises(
+        BadInput, match="no case has a time or bytes, and walls and studies are not"
+    ):
+        names.save("main", path, tmp_path, force=False)
+    assert not (tmp_path / names.FOLDER).exists()
 
 
 # ---- suites --------------------------------------------------------------------------------------
