@@ -378,7 +378,8 @@ class Card:
 
     `name`, `section`: of its subject. `subtitle`: what the picture shows. `decisions`: a table
     beside it. `sure`: how sure it is, and how to be surer. `note`: how to read the picture.
-    `wide`: it needs the whole width. `question`: of runs, if a page has several.
+    `wide`: it needs the whole width. `question`: of runs, if a page has several. `about`: what the
+    sentence is about, where that stands in the title only.
     """
 
     title: str
@@ -392,6 +393,12 @@ class Card:
     note: str = ""
     wide: bool = False
     question: str = ""
+    about: str = ""
+
+    @property
+    def told(self) -> str:
+        """The sentence where no title stands above it."""
+        return f"{self.about}: {self.sentence}" if self.about and self.sentence else self.sentence
 
 
 Drawable = Figure | Maps | Bars | WallChart | DotPlot

@@ -113,7 +113,7 @@ class Report:
     def answer(self) -> str:
         """One sentence: which backend to take, or what was asked; "" with several questions."""
         if self.lead is not None:
-            return self.lead.sentence
+            return self.lead.told
         return marked(take(self._choices), self.names) if self._choices else ""
 
     @cached_property
@@ -225,7 +225,7 @@ class Report:
 
     def _unsaid(self, card: Card) -> Card:
         """Without what the answer says."""
-        sentence = "" if card.sentence == self.answer else card.sentence
+        sentence = "" if card.told == self.answer else card.sentence
         sure = "" if card.sure == self.certainty else card.sure
         return replace(card, sentence=sentence, sure=sure)
 

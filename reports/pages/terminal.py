@@ -91,7 +91,7 @@ def terminal_summary(report: Report) -> list[str]:
     texts = [one for part in parts for one in part.blocks if isinstance(one, Text)]
     sentences = (
         *filter(None, (report.answer, report.certainty)),
-        *(card.sentence for section in report.sections for card in section.cards if card.sentence),
+        *(card.told for section in report.sections for card in section.cards if card.sentence),
         *report.lines,
         *(text.text for text in texts if text.kind != "note"),
     )
