@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from math import inf, log, log1p, sqrt
+from math import inf, isfinite, log, log1p, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,8 +144,8 @@ def _too_small(some: Sequence[Seen], *, several: bool, claims: int) -> str:
     )
     it = "this" if len(some) == 1 else "these"
     return (
-        f"No plan likely decides {it}: as much as processes differed here, --plan {plan} tells"
-        f" {number_text(least) or 'no ratio'} from 1."
+        f"No plan likely decides {it}: as processes differed here, even --plan {plan} tells"
+        f" {f'only ratios of {number_text(least)} or more' if isfinite(least) else 'none'}."
     )
 
 

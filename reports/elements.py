@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 from .formatting import capital, list_text, plural
 from .quantity import Cell, Unit, cell_text, is_number
-from .words import Word
+from .words import NOT_DECIDED, SEEN, Mark, Word
 
 Scale = Literal["log", "linear"]
 CROSSES = ("did not run", "out of memory")  # what they say, and where the axis has bytes
@@ -200,9 +200,8 @@ class Figure:
     """Panels with a title that states the finding, and a table of their numbers.
 
     `caption` names device, scenario and problem. `about`: what screen readers should say beside
-    axes and lines. `same_y`: all panels share the limits of y. `low`: two thirds as high on a page,
-    beside a low card. `names`: of its series, where they are not backends; they get colours of this
-    figure alone.
+    axes and lines. `same_y`: all panels share the limits of y. `names`: of its series, where they
+    are not backends; they get colours of this figure alone.
     """
 
     title: str
@@ -211,7 +210,6 @@ class Figure:
     table: Table
     about: str = ""
     same_y: bool = True
-    low: bool = False
     names: tuple[str, ...] = ()
 
     def description(self, panel: Panel) -> str:
@@ -226,7 +224,7 @@ class Figure:
             capital(panel.axes),
             *(f"Lines: {of_kind[kind]}" for kind in ("measured", "trace") if of_kind[kind]),
             "Bands are 95 % intervals" if any(any(one.low) for one in panel.series) else "",
-            f"Dashed lines, by formula: {of_kind['formula']}" if of_kind["formula"] else "",
+            f"Lines by formula: {of_kind['formula']}" if of_kind["formula"] else "",
             failed if of_kind["failed"] else "",
             f"A horizontal line: {panel.line[1]}" if panel.line and panel.line[1] else "",
             self.about,
@@ -286,12 +284,17 @@ class Dot:
     low: float | None = None
     high: float | None = None
     word: Word
+    sure: Mark = SEEN
+
+    @property
+    def said(self) -> str:
+        return self.sure.short if self.word == NOT_DECIDED else self.word
 
     @classmethod
-    def of(cls, ratio: float, low: float, high: float, word: Word) -> "Dot":
+    def of(cls, ratio: float, low: float, high: float, word: Word, sure: Mark = SEEN) -> "Dot":
         """With bounds unless they are not finite."""
-        known = isfinite(low) and isfinite(high)
-        return cls(ratio=ratio, low=low if known else None, high=high if known else None, word=word)
+        bounds = (low, high) if isfinite(low) and isfinite(high) else (None, None)
+        return cls(ratio=ratio, low=bounds[0], high=bounds[1], word=word, sure=sure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,10 +314,7 @@ class DotRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DotPlot:
-    """Ratios on one log axis, with the line of 1 and the band that counts as the same.
-
-    `table`: the numbers.
-    """
+    """Ratios on one log axis, with the line of 1 and the band that counts as the same."""
 
     rows: tuple[DotRow, ...]
     x_label: str

@@ -46,6 +46,7 @@ from .words import (
     CONFIRMED,
     DISTURBED,
     NOISY,
+    NOISY_RATIO,
     NOT_DECIDED,
     SAME,
     SEEN,
@@ -71,7 +72,6 @@ class Ratio:
     `tested`: the bounds of two one-sided tests, within those of the interval; None: the same.
     `by_processor_time`: of calls, because other work disturbed their time by the clock.
     `process`: how far the ratio of one process may be off; None if that is not known, or not all.
-    `here`: the bounds by these samples alone, without what the interval allows for.
     """
 
     value: float
@@ -85,7 +85,6 @@ class Ratio:
     tested: tuple[float, float] | None = None
     by_processor_time: bool = False
     process: Spread | None = None
-    here: tuple[float, float] = (nan, nan)
 
     @property
     def word(self) -> Word:
@@ -109,9 +108,8 @@ class Ratio:
             return NOISY
         if self.clear:
             return CONFIRMED
-        low, high = self.here
-        is_seen = not self.disturbed and isfinite(low) and isfinite(high) and not low <= 1 <= high
-        return SEEN if is_seen else NOISY
+        # Without an interval, both are NaN and no bound holds.
+        return SEEN if self.low >= 1 / NOISY_RATIO and self.high <= NOISY_RATIO else NOISY
 
     @property
     def said(self) -> str:
@@ -301,7 +299,6 @@ def _ratio_of(
     )
     if contrast is None:
         return found
-    here = contrast.interval()
     assumed = noise.between_runs or assumed_spread(ASSUMED_RATIO)
     contrast = replace(noise, between_runs=assumed).in_contrast(
         contrast, one_process=one_process, other_run=other_run, disturbed=is_disturbed
@@ -319,7 +316,6 @@ def _ratio_of(
         high=interval.high,
         tested=tested,
         process=None if other_run or processor_time else contrast.process,
-        here=(here.low, here.high),
     )
 
 

@@ -17,11 +17,17 @@ class Mark(NamedTuple):
     sign: str
     words: str
 
+    @property
+    def short(self) -> str:
+        """Beside a picture: `◐ not confirmed`."""
+        return f"{self.sign} {self.words.rpartition(', ')[2]}"
+
 
 CONFIRMED = Mark("●", "confirmed")  # holds also across processes
-SEEN = Mark("◐", "seen here, not confirmed")  # in these processes, but others could undo it
+SEEN = Mark("◐", "seen here, not confirmed")  # the interval has 1, or other processes could undo it
 SAME = Mark("=", "same")  # shown to be equal within the margin
-NOISY = Mark("–", "too noisy")
+NOISY = Mark("–", "too noisy")  # the interval reaches beyond this ratio, up or down
+NOISY_RATIO = 2.0
 MARKS = (CONFIRMED, SEEN, SAME, NOISY)
 SAME_RATIO = 0.05  # costs within this margin count as the same
 DISTURBED = ", while other work disturbed most blocks"

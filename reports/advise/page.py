@@ -210,7 +210,7 @@ def _memory(advice: Advice) -> Figure | None:
         panels=(
             Panel(
                 x_label="context, tokens",
-                y_label="bytes",
+                y_label="memory",
                 unit="bytes",
                 series=tuple(series),
                 line=None if budget is None else (float(budget), size_text(budget)),
@@ -225,5 +225,4 @@ def _memory(advice: Advice) -> Figure | None:
             ),
             folded=True,
         ),
-        low=True,
     )

@@ -53,7 +53,6 @@ SAME_PX = 1.5  # lines nearer than that look like one
 MOST_STRIPS = 80
 MOST_MARKS = 32  # of a line; more would cover it
 COVERED = 3  # classes u-1 to u-3: the more lines cover a line, the wider it is
-WAY = {"formula": "fm", "trace": "tr"}
 
 
 def draw(figure: Figure, places: Places, width: Width, cases: Mapping[str, int]) -> list[str]:
@@ -175,11 +174,10 @@ class _Drawn:
     def _keys(self) -> str:
         """What marks mean that are no backend's."""
         y, x, parts = self._below + 14, 0.0, []
-        kinds = {one.kind for one in self.panel.series}
         keys = []
-        if "failed" in kinds:
+        if self._has("failed"):
             keys.append((cross(6, y, "x", hollow=False), CROSSES[self.panel.unit == "bytes"]))
-        if {"formula", "measured"} <= kinds:
+        if self._has("formula") and self._has("measured"):
             keys.append((line(0, y, 14, y, "ln fm s-x"), "by formula"))
         if any(any(one.busy) for one in self.panel.series):
             keys.append((mark(0, 6, y, RADIUS, "busy s-x"), "while other work ran"))
@@ -188,6 +186,9 @@ class _Drawn:
             parts.append(moved + text(x + 18, y + 4.5, words, "tk"))
             x += 18 + text_width(words, self.layout.text_px) + 14
         return "".join(parts)
+
+    def _has(self, kind: str) -> bool:
+        return any(one.kind == kind for one in self.panel.series)
 
     # ---- lines -----------------------------------------------------------------------------------
 
@@ -240,10 +241,11 @@ class _Drawn:
         if one.kind == "failed":
             return ""
         covered = self._covered(place) if one.kind == "measured" else 0
-        classes = f"ln {WAY.get(one.kind, '')} s-{tone(one.backend, self.places)}"
-        classes += f" u-{covered}" if covered else ""
+        classes = f"ln s-{tone(one.backend, self.places)}"
+        classes += f" u-{covered}" if covered else " tr" if one.kind == "trace" else ""
+        classes += " fm" if one.kind == "formula" and self._has("measured") else ""
         ways = ([(x, y) for _, x, y in run] for run in self._runs(one))
-        return "".join(path(way, " ".join(classes.split())) for way in ways if len(way) > 1)
+        return "".join(path(way, classes) for way in ways if len(way) > 1)
 
     def _marks(self, place: int, one: Series) -> str:
         number = tone(one.backend, self.places)

@@ -10,6 +10,7 @@ from ..quantity import PREFIXED, Quantity, Unit
 
 TENS = (*PREFIXED, "plain", "share")  # units with powers of ten on logarithmic axes
 LEAST, MOST = 1e-300, 1e300  # of axes: beyond, absurd values are outside the picture
+BEYOND = 2.0  # the axis reaches to so many limits of memory
 TICK_PX, LEAST_TICKS = 30, 3  # apart along the y axis
 FRACTIONS = {0.75: "¾", 0.5: "½", 0.25: "¼", 0.125: "⅛"}
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -38,10 +39,11 @@ class Axis:
 def y_limits(panels: Sequence[Panel]) -> tuple[float, float]:
     """Of all values, with some room around them."""
     first = panels[0]
+    above = BEYOND if first.unit == "bytes" else 1.0  # room for what does not fit
     is_linear = first.y_scale == "linear"
     every = [
         *(y for panel in panels for one in panel.series for y in (*one.y, *one.low, *one.high)),
-        *(panel.line[0] for panel in panels if panel.line is not None),
+        *(above * panel.line[0] for panel in panels if panel.line is not None),
         *([0.6, 1.8] if first.unit in ("times", "ratio") else []),
     ]
     ys = [

@@ -62,7 +62,7 @@ def draw(plot: DotPlot, places: Places, width: Width) -> str:
     headings = max((text_width(heading, NAME_PX, BOLD_EM) for heading, _ in groups), default=0.0)
     remarks = max((text_width(heads[0].remark, NAME_PX) for _, heads in groups), default=0.0)
     timed = [row for row in plot.rows if row.dot]
-    words = max((text_width(row.dot.word, layout.text_px) for row in timed if row.dot), default=0.0)
+    words = max((text_width(row.dot.said, layout.text_px) for row in timed if row.dot), default=0.0)
     value = layout.width - words - 8
     numbers = max((text_width(_value(row), layout.text_px) for row in timed), default=0.0)
     right = value - min(max(numbers, 36.0), 64.0) - 8
@@ -173,7 +173,7 @@ def _row(
         parts.append(rect(low, axis_y - 4.5, max(high - low, 1.0), 9, f"ci f-{number}"))
     parts.append(mark(look, axis.x(dot.ratio), axis_y, 4.2, f"f-{number}", title))
     parts.append(text(value, y + 4.5, _value(row), "num", "end"))
-    parts.append(text(value + 8, y + 4.5, dot.word, f"wd {dot.word.replace(' ', '-')}"))
+    parts.append(text(value + 8, y + 4.5, dot.said, f"wd {dot.word.replace(' ', '-')}"))
     return "".join(parts)
 
 

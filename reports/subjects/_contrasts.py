@@ -264,7 +264,11 @@ def _counted(ratio: float) -> Dot | None:
 
 def _timed(one: Contrast) -> Dot | None:
     found = one.time
-    return None if found is None else Dot.of(found.value, found.low, found.high, found.word)
+    return (
+        None
+        if found is None
+        else Dot.of(found.value, found.low, found.high, found.word, found.mark)
+    )
 
 
 def _dot_plot(picked: Picked) -> DotPlot:
@@ -290,7 +294,7 @@ def _dot_plot(picked: Picked) -> DotPlot:
                 "backend": lambda row: row.label,
                 "ratio": lambda row: Quantity(row.dot.ratio if row.dot else None, "ratio"),
                 "95 % interval": bounds,
-                "in words": lambda row: row.dot.word if row.dot else row.missing,
+                "in words": lambda row: row.dot.said if row.dot else row.missing,
             },
         ),
     )

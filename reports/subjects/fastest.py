@@ -43,7 +43,6 @@ ORDER = 30
 NEEDS = ("latency_ms", "latency_low_ms", "latency_high_ms")
 MOST_NAMES = 4
 MOST_PROBLEMS = 40  # of the table of all
-MOST_LINES = 3
 MOST_ROWS, MOST_COLUMNS = 8, 8
 BY_TIME = "The fastest backend, its time, and the next one's as a multiple of it"
 
@@ -59,7 +58,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     card = _card(rows, over_n, raced, meta)
     return Subject(
         card=card,
-        lines=tuple(f"{finding(group)}." for group in raced[1:MOST_LINES] if not _contested(rows)),
         # of a single problem the card has all of them
         blocks=()
         if isinstance(card.picture, Figure) or len(raced) < 2

@@ -86,7 +86,7 @@ def test_a_comparison_says_that_it_is_uncertain_and_its_json_keeps_the_numbers(
 
 def test_so_does_the_page(run: Path) -> None:
     page = html.render(open_report([run]))
-    titles = " ".join(re.findall(r"<title>(.*?)</title>", page))
+    titles = " ".join(re.findall(r"<title>(.*?)</title>", page, flags=re.DOTALL))
     shown = re.sub(r"<(script|style)\b.*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
     for written in (titles, shown):
         assert UNCERTAIN in written

@@ -39,7 +39,7 @@ def test_every_figure_has_a_name_a_description_and_its_numbers(page: str) -> Non
         assert re.search(r"<details><summary>.*<table.*</details>", figure, flags=re.DOTALL)
         assert "scenario quickstart" in figure
     # cards: memory, time and heads
-    assert page.count('<details class="numbers">') == 3
+    assert page.count('<details class="part numbers">') == 3
 
 
 @pytest.mark.long
