@@ -395,11 +395,6 @@ class Card:
     question: str = ""
     about: str = ""
 
-    @property
-    def told(self) -> str:
-        """The sentence where no title stands above it."""
-        return f"{self.about}: {self.sentence}" if self.about and self.sentence else self.sentence
-
 
 Drawable = Figure | Maps | Bars | WallChart | DotPlot
 Block = Text | Table | Figure | Maps | Bars | WallChart
