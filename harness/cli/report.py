@@ -193,6 +193,7 @@ def _print(runs: list[str], sections: str, out: Path, *, everything: bool, salva
     if sections and everything:
         raise BadInput("--sections: cannot be combined with --all; leave out one of them")
     requested = sections.split(",") if sections else known if everything else terminal.USUAL
+    requested = [terminal.OLDER.get(name, name) for name in requested]
     for name in requested:
         if name not in known:
             raise BadInput(f"--sections: no section {name!r}; there are: {', '.join(known)}")

@@ -268,10 +268,14 @@ class OwnPage(Report):
     @cached_property
     def answer(self) -> str:
         """The first finding."""
-        texts = (block for one in self.sections for part in one.parts for block in part.blocks)
+        texts = (block for part in self._parts for block in part.blocks)
         return next(
             (one.text for one in texts if isinstance(one, Text) and one.kind == "finding"), ""
         )
+
+    @cached_property
+    def _parts(self) -> Sequence[Part]:
+        return [self.part(one, alone=True) for one in self._apart()[self.page]]
 
     @cached_property
     def certainty(self) -> str:
@@ -291,10 +295,13 @@ class OwnPage(Report):
 
     @cached_property
     def sections(self) -> Sequence[Section]:
-        apart = self._apart()[self.page]
+        said = Text(text=self.answer)
+        shown = [
+            replace(part, blocks=[one for one in part.blocks if one != said])
+            for part in self._parts
+        ]
         return [
-            Section(name=part.name, title=part.title, parts=[part], is_open=True)
-            for part in (self.part(one, alone=True) for one in apart)
+            Section(name=part.name, title=part.title, parts=[part], is_open=True) for part in shown
         ]
 
 

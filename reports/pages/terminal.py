@@ -17,6 +17,9 @@ from .terminal_blocks import MOST_ROWS, grid, render_block, safe
 USUAL = ("trust",)
 
 
+OLDER = {"summary": "trust"}  # names of earlier versions
+
+
 def section_names() -> list[str]:
     return [name_of(one) for one in tellers()]
 
@@ -93,6 +96,6 @@ def terminal_summary(report: Report) -> list[str]:
         *filter(None, (report.answer, report.certainty)),
         *(told(card) for section in report.sections for card in section.cards if card.sentence),
         *report.lines,
-        *(text.text for text in texts if text.kind != "note"),
+        *(text.text for text in texts if text.kind == "caution"),
     )
     return list(dict.fromkeys(sentences))
