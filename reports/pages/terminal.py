@@ -10,7 +10,7 @@ from ..subjects import name_of, tellers
 from ..subjects._memory_over_n import wall_groups
 from ..subjects.wall import walls
 from .exactness_marks import marked
-from .report import Part, Report
+from .report import Part, Report, told
 from .run_titles import page_title, questions
 from .terminal_blocks import MOST_ROWS, grid, render_block, safe
 
@@ -112,7 +112,7 @@ def terminal_summary(report: Report) -> list[str]:
     texts = [one for part in parts for one in part.blocks if isinstance(one, Text)]
     sentences = (
         *filter(None, (report.answer, report.certainty)),
-        *(card.sentence for section in report.sections for card in section.cards if card.sentence),
+        *(told(card) for section in report.sections for card in section.cards if card.sentence),
         *report.lines,
         *(text.text for text in texts if text.kind == "caution"),
     )
