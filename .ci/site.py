@@ -147,8 +147,7 @@ def commands(group: Any, name: str) -> Iterator[str]:
             yield from commands(one, f"{name} {word}")
         else:
             yield from options(one)
-            shown = re.findall(r"attnbench .*", (one.epilog or "").replace("\\[", "["))
-            yield "".join(f"    {line}\n" for line in shown)
+            yield "".join(f"    {line}\n" for line in one.examples)
 
 
 def options(command: Any) -> Iterator[str]:

@@ -1,10 +1,16 @@
-"""Draw the README's pictures anew from a stored run: `make pictures`, or `pictures.py RUN`.
+"""Draw the README's pictures anew from a stored run, and its answer: `make pictures`, or
+`pictures.py RUN`.
 
-They are photographs of the page's own cards, so they cannot show what a page no longer has. Needs
-Debian's chromium, and attnbench with its test tools.
+They are photographs of the page's own cards, so they cannot show what a page no longer has. Beside
+them, pictures.json has a digest of the cards that they show: it tells when they are not current, on
+every machine, whatever its fonts. Needs Debian's chromium, and attnbench with its test tools.
 """
 
+import hashlib
+import json
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
@@ -15,33 +21,65 @@ from attnbench.reports.pages import html
 from attnbench.reports.pages.report import open_report
 
 DOCS = Path(__file__).parent
-RUN = DOCS.parent / "results" / "reference" / "cpu-20261121-quickstart"
+DRAWN = "pictures.json"
 CARDS = {"wall": "wall.png", "heads": "heads.png"}
+ANSWER = re.compile(r"(?<=<!-- answer: make pictures -->\n)```text\n.*?```", re.DOTALL)
 WINDOW = {"width": 1280, "height": 900}
 PIXELS_PER_POINT = 1.5
 
 
-def pictures(run: Path, folder: Path) -> list[Path]:
-    """Write each card of CARDS that the run's page has; the paths. Raises BadRun."""
+def newest_quickstart() -> Path:
+    """Of the runs that are kept."""
+    runs = (DOCS.parent / "results" / "reference").glob("*-quickstart")
+    return max(runs, key=lambda run: json.loads((run / "run.json").read_text())["started_utc"])
+
+
+def digests(page: str) -> dict[str, str]:
+    """Of what each picture shows, as the page has it before a browser draws it."""
+    found = {
+        file: re.search(rf'<(\w+)[^>]*\bid="card-{name}".*?</\1>', page, re.DOTALL)
+        for name, file in CARDS.items()
+    }
+    return {
+        file: hashlib.sha256(card[0].encode()).hexdigest()
+        for file, card in found.items()
+        if card is not None
+    }
+
+
+def with_answer(readme: str, run: Path) -> str:
+    """The README with what `attnbench show` begins with for this run."""
+    report = open_report([run])
+    lines = [report.heading, *(text for _, text in report.headers.values()), *report.questions]
+    shown = "\n".join([*lines, report.answer])
+    return ANSWER.sub(lambda _: f"```text\n{shown}\n```", readme)
+
+
+def pictures(page: str, folder: Path) -> Mapping[str, str]:
+    """Write each card of CARDS; the digests."""
     program = which("chromium")
     if program is None:
         sys.exit("pictures: no chromium; install it with `apt install chromium`")
-    written = []
+    drawn = digests(page)
+    if len(drawn) < len(CARDS):
+        sys.exit(f"pictures: the page lacks a card of {', '.join(CARDS)}")
     with TemporaryDirectory() as place, sync_playwright() as player:
-        page_path = Path(place) / "page.html"
-        page_path.write_text(html.render(open_report([run])), encoding="utf-8")
+        file = Path(place) / "page.html"
+        file.write_text(page, encoding="utf-8")
         browser = player.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        page = browser.new_page(viewport=WINDOW, device_scale_factor=PIXELS_PER_POINT)
-        page.goto(page_path.as_uri())
-        for name, file in CARDS.items():
-            card = page.locator(f"section#card-{name}")
-            if card.count():
-                card.screenshot(path=folder / file)
-                written.append(folder / file)
+        shown = browser.new_page(viewport=WINDOW, device_scale_factor=PIXELS_PER_POINT)
+        shown.goto(file.as_uri())
+        for name, picture in CARDS.items():
+            shown.locator(f"#card-{name}").screenshot(path=folder / picture)
         browser.close()
-    return written
+    return drawn
 
 
 if __name__ == "__main__":
-    for path in pictures(Path(sys.argv[1]) if len(sys.argv) > 1 else RUN, DOCS):
-        sys.stdout.write(f"{path}\n")
+    run = Path(sys.argv[1]) if len(sys.argv) > 1 else newest_quickstart()
+    drawn = pictures(html.render(open_report([run])), DOCS)
+    (DOCS / DRAWN).write_text(json.dumps(drawn, indent=2) + "\n", encoding="utf-8")
+    readme = DOCS.parent / "README.md"
+    readme.write_text(with_answer(readme.read_text(encoding="utf-8"), run), encoding="utf-8")
+    for name in drawn:
+        sys.stdout.write(f"{DOCS / name}\n")

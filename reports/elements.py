@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 from .formatting import capital, list_text, plural
 from .quantity import Cell, Unit, cell_text, is_number
-from .words import CONFIRMED, SEEN, Mark, Word
+from .words import NOT_DECIDED, SEEN, Mark, Word
 
 Scale = Literal["log", "linear"]
 CROSSES = ("did not run", "out of memory")  # what they say, and where the axis has bytes
@@ -200,9 +200,8 @@ class Figure:
     """Panels with a title that states the finding, and a table of their numbers.
 
     `caption` names device, scenario and problem. `about`: what screen readers should say beside
-    axes and lines. `same_y`: all panels share the limits of y. `low`: two thirds as high on a page,
-    beside a low card. `names`: of its series, where they are not backends; they get colours of this
-    figure alone.
+    axes and lines. `same_y`: all panels share the limits of y. `names`: of its series, where they
+    are not backends; they get colours of this figure alone.
     """
 
     title: str
@@ -211,7 +210,6 @@ class Figure:
     table: Table
     about: str = ""
     same_y: bool = True
-    low: bool = False
     names: tuple[str, ...] = ()
 
     def description(self, panel: Panel) -> str:
@@ -280,33 +278,23 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
-    """A ratio with its interval (none if it is counted), and what the interval lets one say.
-
-    `mark`: how sure that is, where it is known.
-    """
+    """A ratio with its interval (none if it is counted), and what the interval lets one say."""
 
     ratio: float
     low: float | None = None
     high: float | None = None
     word: Word
-    mark: Mark | None = None
-
-    @classmethod
-    def of(
-        cls, ratio: float, low: float, high: float, word: Word, mark: Mark | None = None
-    ) -> "Dot":
-        """With bounds unless they are not finite."""
-        known = isfinite(low) and isfinite(high)
-        bounds = (low, high) if known else (None, None)
-        return cls(ratio=ratio, low=bounds[0], high=bounds[1], word=word, mark=mark)
+    sure: Mark = SEEN
 
     @property
     def said(self) -> str:
-        """`more`, `● more`, `◐ not confirmed`, `– too noisy`."""
-        if self.mark is None:
-            return self.word
-        words = {CONFIRMED: self.word, SEEN: "not confirmed"}.get(self.mark, self.mark.words)
-        return f"{self.mark.sign} {words}"
+        return self.sure.short if self.word == NOT_DECIDED else self.word
+
+    @classmethod
+    def of(cls, ratio: float, low: float, high: float, word: Word, sure: Mark = SEEN) -> "Dot":
+        """With bounds unless they are not finite."""
+        bounds = (low, high) if isfinite(low) and isfinite(high) else (None, None)
+        return cls(ratio=ratio, low=bounds[0], high=bounds[1], word=word, sure=sure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,10 +314,7 @@ class DotRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DotPlot:
-    """Ratios on one log axis, with the line of 1 and the band that counts as the same.
-
-    `table`: the numbers.
-    """
+    """Ratios on one log axis, with the line of 1 and the band that counts as the same."""
 
     rows: tuple[DotRow, ...]
     x_label: str
@@ -393,7 +378,8 @@ class Card:
 
     `name`, `section`: of its subject. `subtitle`: what the picture shows. `decisions`: a table
     beside it. `sure`: how sure it is, and how to be surer. `note`: how to read the picture.
-    `wide`: it needs the whole width. `question`: of runs, if a page has several.
+    `wide`: it needs the whole width. `question`: of runs, if a page has several. `about`: what the
+    sentence is about, where that stands in the title only.
     """
 
     title: str
@@ -407,6 +393,7 @@ class Card:
     note: str = ""
     wide: bool = False
     question: str = ""
+    about: str = ""
 
 
 Drawable = Figure | Maps | Bars | WallChart | DotPlot

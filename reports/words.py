@@ -17,6 +17,11 @@ class Mark(NamedTuple):
     sign: str
     words: str
 
+    @property
+    def short(self) -> str:
+        """Beside a picture: `◐ not confirmed`."""
+        return f"{self.sign} {self.words.rpartition(', ')[2]}"
+
 
 CONFIRMED = Mark("●", "confirmed")  # holds also across processes
 SEEN = Mark("◐", "seen here, not confirmed")  # the interval has 1, or other processes could undo it

@@ -19,7 +19,7 @@ from tests.made_runs import read_rows
 from tests.search_path import searched
 
 FOLDERS = (".package", "harness", "impls", "reports", "scenarios", "tests", "docs")
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CITATION.cff")
 FILES = ("Makefile", "pyproject.toml", *PAGES)
 
 ADDED = {

@@ -225,5 +225,4 @@ def _memory(advice: Advice) -> Figure | None:
             ),
             folded=True,
         ),
-        low=True,
     )

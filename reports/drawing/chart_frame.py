@@ -27,7 +27,6 @@ LAYOUTS: Mapping[tuple[Width, int], Layout] = {
     ("wide", 2): Layout(540, 230, 130, 13),
     ("narrow", 0): Layout(326, 190, 104, 14),
 }
-LOW_SHARE = 0.7  # of the height, of figures beside a low card
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class Frame:
         compared = figure.panels if figure.same_y else (panel,)
         alike = [one for one in compared if one.unit == panel.unit and one.y_scale == panel.y_scale]
         shared = [one for one in figure.panels if one.x_label == panel.x_label]
-        height = layout.height * (LOW_SHARE if figure.low else 1)
+        height = layout.height
         height = max(height, *(_label_px(one, layout, label) for one in compared))
         above = 2.3 * CROSS_PX * max(map(_floating, compared))
         y = Axis(panel.y_scale, *y_limits(alike), height + above, above)

@@ -200,7 +200,7 @@ def _card(card: Card, section: Section, report: Report, cases: Mapping[str, int]
         turned = 1 < len(picture.rows) + 1 < len(picture.columns)
         return found | {
             "tables": [picture],
-            "narrow_table": transposed(picture) if turned else None,
+            "narrow_table": picture.turned if turned else None,
         }
     if picture is None:
         return found
@@ -212,13 +212,6 @@ def _drawn(
     picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[str, int]
 ) -> Markup:
     return Markup(drawn(picture, backends, name, cases))  # noqa: S704 - all text in it is escaped
-
-
-def transposed(table: Table) -> Table:
-    """The same cells with rows for columns, for narrow pages."""
-    rows = zip(table.columns[1:], *(row[1:] for row in table.rows), strict=True)
-    names = (table.columns[0], *(row[0] for row in table.texts))
-    return replace(table, columns=names, rows=tuple(rows))
 
 
 def _section(section: Section, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:

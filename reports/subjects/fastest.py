@@ -9,6 +9,7 @@ from ..data.row_groups import (
     Group,
     Row,
     axis_title,
+    backends,
     case_key,
     distinguishing_axes,
     groups,
@@ -34,6 +35,7 @@ from . import Subject
 from ._choice import SIZES, how_sure
 from ._over import MOST_PANELS, Line, by_backend, latencies, n_text
 from ._race import Race, Raced, alone, finding, longest_race, race, races, verdict
+from .own import own_backends
 
 TITLE = "Latency"
 SECTION = "time"
@@ -41,7 +43,6 @@ ORDER = 30
 NEEDS = ("latency_ms", "latency_low_ms", "latency_high_ms")
 MOST_NAMES = 4
 MOST_PROBLEMS = 40  # of the table of all
-MOST_LINES = 3
 MOST_ROWS, MOST_COLUMNS = 8, 8
 BY_TIME = "The fastest backend, its time, and the next one's as a multiple of it"
 
@@ -57,7 +58,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     card = _card(rows, over_n, raced, meta)
     return Subject(
         card=card,
-        lines=tuple(f"{finding(group)}." for group in raced[1:MOST_LINES] if not _contested(rows)),
         # of a single problem the card has all of them
         blocks=()
         if isinstance(card.picture, Figure) or len(raced) < 2
@@ -76,7 +76,9 @@ def _card(rows: list[Row], over_n: list[Group], raced: Sequence[Group], meta: Me
     contested = _contested(rows)
     sentence, decisions = f"{finding(raced[0])}." if raced else "", None
     if contested:
-        sentence, decisions = _sentence(contested), _decisions(races(rows), contested)
+        decisions = _decisions(races(rows), contested)
+        beside_own = own_backends(rows, meta) and len(backends(rows)) == 2  # its card says it
+        sentence = "" if beside_own else _sentence(contested)
     open_ones = [one.race.rival[1] for one in contested if one.race.close]
     sure = [f"{how_sure(contested)}.", what_decides_ratios(open_ones, rows, meta)]
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]

@@ -61,6 +61,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         return Subject(
             lacking=BY_BANDWIDTH if timed else "No timed case has its minimal traffic in bytes."
         )
+    if all(place.peaks is None for place in found):
+        return Subject(lacking=NO_PEAKS)
     left = (note(BY_BANDWIDTH),) if len(found) < len(timed) else ()
     return Subject(blocks=(*left, *_blocks(found, meta)))
 
@@ -83,9 +85,7 @@ def _blocks(found: list[Place], meta: Meta) -> Iterator[Block]:
         if by_case[case_key(group.rows[0])].peaks is not None
     ]
     axes = varying_axes([problem(place.row) for place in found]) or ["seq_len"]
-    title = "Every timed case and its roof" if drawn else "What every timed case achieved"
-    table = _table(found, axes, title)
-    yield _figure(drawn[:MOST_PANELS], table, meta) if drawn else table
+    yield _figure(drawn[:MOST_PANELS], _table(found, axes), meta)
     yield from not_drawn([group for group, _ in drawn[MOST_PANELS:]], "; the table has them")
 
 
@@ -179,9 +179,9 @@ def _is_beyond(share: Interval) -> bool:
     return any(beyond_whole(value) for value in (share.value, share.low, share.high))
 
 
-def _table(points: list[Place], axes: list[str], title: str) -> Table:
+def _table(points: list[Place], axes: list[str]) -> Table:
     return table_of(
-        title,
+        "Every timed case and its roof",
         points,
         {
             "problem": lambda place: label(problem(place.row), axes),

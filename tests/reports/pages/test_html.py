@@ -36,7 +36,7 @@ def test_every_picture_has_a_name_that_says_its_axes_and_its_numbers(page: str) 
     assert all("sequence length N" in one for one in charts)
     assert all('role="img" aria-label="' in one for one in pictures)
     # cards: memory, time and heads
-    assert page.count('<details class="numbers">') == 3
+    assert page.count('<details class="part numbers">') == 3
 
 
 @pytest.mark.long

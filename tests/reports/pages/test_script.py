@@ -115,7 +115,7 @@ def test_a_case_opens_with_its_command_and_samples_and_closes_by_escape(opened: 
     assert dialog.locator("svg.samples").first.locator("circle").count() == 24
     page.keyboard.press("Escape")
     assert dialog.is_hidden()
-    page.locator("#card-wall .numbers > summary").click()
+    page.locator("#card-wall + .numbers > summary").click()
     page.locator("#card-wall-numbers a", has_text="out of memory").first.click()
     assert "This case has no samples" in dialog.inner_text()
     dialog.get_by_role("button", name="Close").click()

@@ -64,14 +64,13 @@ def rendered(parent: Path, **changes: Any) -> list[Block]:
         {"peaks": {"gemm_fp32_flops_per_s": "fast", "copy_bytes_per_s": 1}},
     ],
 )
-def test_without_peaks_there_is_no_share_and_a_note_on_how_to_measure_them(
+def test_without_peaks_there_is_nothing_but_how_to_measure_them(
     tmp_path: Path, calibration: Any
 ) -> None:
     found = rendered(tmp_path, calibration=calibration)
-    assert not figures_of(found)
-    assert any("attnbench doctor --calibrate" in text for text in sentences(found))
-    (table,) = tables_of(found)
-    assert table.columns == ("problem", "backend", "achieved", "FLOP per byte, at most")
+    (text,) = sentences(found)
+    assert "attnbench doctor --calibrate" in text
+    assert len(found) == 1
 
 
 SHARE = re.compile(r"([\d.]+)\s%")
