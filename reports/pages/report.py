@@ -113,7 +113,7 @@ class Report:
     def answer(self) -> str:
         """One sentence: which backend to take, or what was asked; "" with several questions."""
         if self.lead is not None:
-            return self.lead.sentence
+            return told(self.lead)
         return marked(take(self._choices), self.names) if self._choices else ""
 
     @cached_property
@@ -225,7 +225,7 @@ class Report:
 
     def _unsaid(self, card: Card) -> Card:
         """Without what the answer says."""
-        sentence = "" if card.sentence == self.answer else card.sentence
+        sentence = "" if told(card) == self.answer else card.sentence
         sure = "" if card.sure == self.certainty else card.sure
         return replace(card, sentence=sentence, sure=sure)
 
@@ -268,10 +268,14 @@ class OwnPage(Report):
     @cached_property
     def answer(self) -> str:
         """The first finding."""
-        texts = (block for one in self.sections for part in one.parts for block in part.blocks)
+        texts = (block for part in self._parts for block in part.blocks)
         return next(
             (one.text for one in texts if isinstance(one, Text) and one.kind == "finding"), ""
         )
+
+    @cached_property
+    def _parts(self) -> Sequence[Part]:
+        return [self.part(one, alone=True) for one in self._apart()[self.page]]
 
     @cached_property
     def certainty(self) -> str:
@@ -291,11 +295,19 @@ class OwnPage(Report):
 
     @cached_property
     def sections(self) -> Sequence[Section]:
-        apart = self._apart()[self.page]
-        return [
-            Section(name=part.name, title=part.title, parts=[part], is_open=True)
-            for part in (self.part(one, alone=True) for one in apart)
+        said = Text(text=self.answer)
+        shown = [
+            replace(part, blocks=[one for one in part.blocks if one != said])
+            for part in self._parts
         ]
+        return [
+            Section(name=part.name, title=part.title, parts=[part], is_open=True) for part in shown
+        ]
+
+
+def told(card: Card) -> str:
+    """Its sentence, where no title stands above it."""
+    return f"{card.about}: {card.sentence}" if card.about and card.sentence else card.sentence
 
 
 def own_pages(report: Report) -> list[OwnPage]:

@@ -217,6 +217,8 @@ def _count(count: int, timed: list[Row]) -> str:
 def _of(found: list[Row], timed: Iterable[Row]) -> str:
     """`2 of 30 timed cases (fused at N = 256 and sdpa at N = 256)`."""
     every = list(timed)
+    if len(found) == len(every) > 1:
+        return f"all {plural(len(every), 'timed case')}"
     return f"{_count(len(found), every)} ({_named(found, every)})"
 
 
