@@ -378,7 +378,8 @@ class Card:
 
     `name`, `section`: of its subject. `subtitle`: what the picture shows. `decisions`: a table
     beside it. `sure`: how sure it is, and how to be surer. `note`: how to read the picture.
-    `wide`: it needs the whole width. `question`: of runs, if a page has several.
+    `wide`: it needs the whole width. `question`: of runs, if a page has several. `about`: what the
+    sentence is about, where that stands in the title only.
     """
 
     title: str
@@ -392,6 +393,7 @@ class Card:
     note: str = ""
     wide: bool = False
     question: str = ""
+    about: str = ""
 
 
 Drawable = Figure | Maps | Bars | WallChart | DotPlot

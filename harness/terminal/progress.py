@@ -356,9 +356,10 @@ def counts(statuses: Counter[str]) -> str:
 
 
 def kept(statuses: Counter[str]) -> str:
-    """Of a run that was stopped: 'Stopped: 21 of 42 are kept.'"""
+    """Of a run that was stopped: 'Stopped: 21 of 42 cases are kept.'"""
     total = statuses.total()
-    return f"Stopped: {total - statuses[Status.INTERRUPTED]} of {total} are kept."
+    done = total - statuses[Status.INTERRUPTED]
+    return f"Stopped: {done or 'none'} of {total} cases {'is' if done < 2 else 'are'} kept."
 
 
 def echo(part: RenderableType, *, stderr: bool = False) -> None:

@@ -6,7 +6,8 @@ from time import monotonic
 from ..cases.expected_time import END_S, Forecast, shared_s
 
 CHECKED_SHARE = 0.25  # of a case's time: its first step
-DOUBT_S = 5.0  # of predicted time that must have passed before the run's own pace counts half
+DOUBT_S, DOUBT_SHARE = 5.0, 0.1
+"""Of predicted time, at least, that must have passed before the run's own pace counts half."""
 OVERDUE_SHARE = 0.1  # of what is left: never nothing, however long a step takes
 
 
@@ -45,7 +46,8 @@ class TimeLeft:
         left_s = self._shared()
         spent_s, done_s = self._since_s - self._begun_s, self._whole_s - left_s
         done_s, left_s = (done_s + start_s, left_s) if done_s else (0.0, left_s + start_s)
-        pace = (spent_s + DOUBT_S) / (done_s + DOUBT_S)
+        doubt_s = max(DOUBT_S, DOUBT_SHARE * self._whole_s)
+        pace = (spent_s + doubt_s) / (done_s + doubt_s)
         left_s = pace * left_s + END_S
         return max(OVERDUE_SHARE * left_s, left_s - (now - self._since_s))
 

@@ -115,7 +115,7 @@ class Report:
     def answer(self) -> str:
         """One sentence: which backend to take, or what was asked; "" with several questions."""
         if self.lead is not None:
-            return self.lead.sentence
+            return told(self.lead)
         return marked(take(self._choices), self.names) if self._choices else ""
 
     @cached_property
@@ -231,7 +231,7 @@ class Report:
 
     def _unsaid(self, card: Card) -> Card:
         """Without what the answer says."""
-        sentence = "" if card.sentence in self._said else card.sentence
+        sentence = "" if told(card) in self._said else card.sentence
         sure = "" if card.sure in self._said else card.sure
         return replace(card, sentence=sentence, sure=sure)
 
@@ -309,6 +309,11 @@ class OwnPage(Report):
         return [
             Section(name=part.name, title=part.title, parts=[part], is_open=True) for part in shown
         ]
+
+
+def told(card: Card) -> str:
+    """Its sentence, where no title stands above it."""
+    return f"{card.about}: {card.sentence}" if card.about and card.sentence else card.sentence
 
 
 def own_pages(report: Report) -> list[OwnPage]:

@@ -147,6 +147,7 @@ def card(title: str, picked: Picked, problems: Problems, meta: Meta) -> Card:
     return Card(
         title=title or capital(first.against),
         sentence=picked.answer if title else picked.finding,
+        about="" if title else f"{capital(first.against)}{picked.at}",
         picture=_dot_plot(picked),
         subtitle=f"ratios{to}{picked.at}{f', {run}' if len(meta) > 1 else ''}",
         sure=paragraph(

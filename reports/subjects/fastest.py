@@ -9,6 +9,7 @@ from ..data.row_groups import (
     Group,
     Row,
     axis_title,
+    backends,
     case_key,
     distinguishing_axes,
     groups,
@@ -34,6 +35,7 @@ from . import Subject
 from ._choice import SIZES, how_sure
 from ._over import MOST_PANELS, Line, by_backend, latencies, n_text
 from ._race import Race, Raced, alone, finding, longest_race, race, races, verdict
+from .own import own_backends
 
 TITLE = "Latency"
 SECTION = "time"
@@ -74,7 +76,9 @@ def _card(rows: list[Row], over_n: list[Group], raced: Sequence[Group], meta: Me
     contested = _contested(rows)
     sentence, decisions = f"{finding(raced[0])}." if raced else "", None
     if contested:
-        sentence, decisions = _sentence(contested), _decisions(races(rows), contested)
+        decisions = _decisions(races(rows), contested)
+        beside_own = own_backends(rows, meta) and len(backends(rows)) == 2  # its card says it
+        sentence = "" if beside_own else _sentence(contested)
     open_ones = [one.race.rival[1] for one in contested if one.race.close]
     sure = [f"{how_sure(contested)}.", what_decides_ratios(open_ones, rows, meta)]
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]

@@ -18,7 +18,7 @@ from ..formatting import (
 )
 from ..quantity import Quantity
 from ..ratio import Ratio, time_ratio
-from ..words import BY_PROCESSOR_TIME
+from ..words import BY_PROCESSOR_TIME, NOISY
 from . import Subject, _race
 
 TITLE = "Your backends"
@@ -95,7 +95,7 @@ def own_backends(rows: Sequence[Row], meta: Meta) -> list[str]:
 
 def finding(name: str, rows: Sequence[Row], raced: Sequence[Race], *, alone: bool = True) -> str:
     """`Your function is right: its largest error is 1.02 times the textbook's (limit 2). It takes
-    4.2 times sdpa's time (0.8 to 23: not confirmed), 20 times its memory`.
+    4.2 times sdpa's time (0.8 to 23: too noisy), 20 times its memory`.
 
     `alone`: it is the only one of the reader's, so that it needs no name.
     """
@@ -201,12 +201,11 @@ def _compared(raced: Sequence[Race]) -> str:
 
 
 def _times(best: str, ratio: Ratio) -> str:
-    """`4.2 times sdpa's time (0.8 to 23: not confirmed)`."""
+    """`4.2 times sdpa's time (0.8 to 23: too noisy)`."""
     bounds = ratio_bounds_text(ratio.low, ratio.high)
-    sure = "the same" if ratio.word == "same" else "confirmed" if ratio.clear else "not confirmed"
     how = ", the machine was busy" if ratio.disturbed else ""
     how = f", {BY_PROCESSOR_TIME}" if ratio.by_processor_time else how
-    range_text = f"{bounds}: {sure}{how}" if bounds else f"not confirmed{how}"
+    range_text = f"{bounds}: {ratio.mark.words}{how}" if bounds else f"{NOISY.words}{how}"
     return f"{number_text(ratio.value)} times {visible(best)}'s time ({range_text})"
 
 

@@ -66,7 +66,9 @@ def test_a_signal_ends_the_run_in_order_and_resume_finishes_it(tmp_path, attnben
     process.send_signal(signal.SIGTERM)
     assert process.wait(120) == 143
     last = (tmp_path / "stderr").read_text().splitlines()[-1]
-    assert re.fullmatch(r"Stopped: \d of 6 are kept. Go on: attnbench run --resume (\S+)", last)
+    assert re.fullmatch(
+        r"Stopped: \d of 6 cases (is|are) kept. Go on: attnbench run --resume (\S+)", last
+    )
     assert last.endswith(run.name)
     wait_for_end(workers)
     rows = read_rows(run)
