@@ -215,15 +215,15 @@ def _unknown(advice: Advice) -> Iterator[str]:
             "The bytes of the weights are not counted and come on top: give the folder that has the"
             " safetensors files beside config.json."
         )
-    asked = advice.inquiry
-    if asked.parameters is not None and asked.weight_bytes is not None:
-        left = (asked.memory_bytes or 0) - asked.weight_bytes
+    inquiry = advice.inquiry
+    if inquiry.parameters is not None and inquiry.weight_bytes is not None:
+        left = (inquiry.memory_bytes or 0) - inquiry.weight_bytes
         room = f"; {size_text(left)} are left for the rest" if left > 0 else ""
-        if asked.memory_bytes is not None and left <= 0:
+        if inquiry.memory_bytes is not None and left <= 0:
             room = ", more than there is"
         yield (
-            f"Weights: {size_text(asked.weight_bytes)}, counted by the model's shapes"
-            f" ({asked.parameters / 1e9:.2f} billion parameters in {asked.dtype}){room}."
+            f"Weights: {size_text(inquiry.weight_bytes)}, counted by the model's shapes"
+            f" ({inquiry.parameters / 1e9:.2f} billion parameters in {inquiry.dtype}){room}."
         )
     if advice.missing:
         yield f"To measure what is missing: {measure_command(advice)}"
