@@ -55,7 +55,7 @@ def render(report: Report, stem: str = "") -> str:
             for name, (title, about) in report.headers.items()
         ],
         most_named=MOST_NAMED,
-        answers=[_answer(one) for one in per_question(report)],
+        answers=[_answer(one, report) for one in per_question(report)],
         stopped=report.stopped,
         notes=list(notes),
         trust=report.trust,
@@ -178,10 +178,10 @@ def _sections(report: Report, stem: str) -> Sequence[Section]:
     return list((found | {MORE: replace(more, parts=[*more.parts, *parts])}).values())
 
 
-def _answer(report: Report) -> dict[str, Any]:
-    """Of one question."""
+def _answer(report: Report, page: Report) -> dict[str, Any]:
+    """Of one question, which stands above it if the page has several."""
     return {
-        "question": "",
+        "question": "" if report is page else " ".join(report.questions),
         "answer": report.answer,
         "certainty": report.certainty,
         "regret": report.regret if report.lead is None else None,
