@@ -6,7 +6,7 @@ What was not observed is unknown, never good.
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from math import expm1
+from math import expm1, log
 from statistics import median
 from typing import Any, Literal
 
@@ -292,21 +292,31 @@ def _warm_up(timed: list[Row]) -> State:
 
 
 def _intervals(timed: list[Row], meta: Meta) -> State:
+    """How precise latencies are. What a plan had no time for is no fault of the run."""
     if not timed:
         return NOTHING_TIMED
+    if not all(row.get("stop") for row in timed):
+        return "unknown", "The rows do not say why measuring ended."
     requested = {ratio for run in meta.values() if (ratio := precision_ratio(run)) is not None}
     percents = " and ".join(f"{100 * ratio:g} %" for ratio in sorted(requested))
     goal = f" of ± {percents}" if percents else ""
-    if short := [row for row in timed if missed(row, precision_ratio(meta[row["run"]]))]:
-        text = f"{_count(len(short), timed)} missed the requested interval{goal}"
-        if known := [row for row in short if _widths(row)]:
-            widest = max(known, key=lambda row: max(_widths(row)))
-            percent = number_text(100 * expm1(max(_widths(widest))))
-            text += f"; the widest is ± {percent} % ({_named([widest], timed)})"
-        return "caution", f"{text}."
-    if not all(row.get("stop") for row in timed):
-        return "unknown", "The rows do not say why measuring ended."
-    return "good", f"Every timed case reached the requested interval{goal}."
+    if not any(missed(row, precision_ratio(meta[row["run"]])) for row in timed):
+        return "good", f"Every timed case reached the requested interval{goal}."
+    known = [row for row in timed if row.get("latency_low_ms") and row.get("latency_high_ms")]
+    if not known:
+        return "unknown", f"No latency has an interval{f'; ± {percents} was wanted' * bool(goal)}."
+    widest = max(known, key=_width_percent)
+    middle, most = map(number_text, (median(map(_width_percent, known)), _width_percent(widest)))
+    return (
+        "good",
+        f"Latencies are known to ± {middle} % in the middle, ± {most} % at most"
+        f" ({_named([widest], timed)}).",
+    )
+
+
+def _width_percent(row: Row) -> float:
+    """Half the width of the latency's interval, on the log scale."""
+    return 100 * expm1(log(row["latency_high_ms"] / row["latency_low_ms"]) / 2)
 
 
 def missed(row: Row, precision_ratio: float | None) -> bool:

@@ -80,8 +80,8 @@ def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_te
         (
             "precision",
             {"stop": "budget", "half_width_ratio": 0.2},
-            "caution",
-            "1 of 2 timed cases missed",
+            "good",
+            "% in the middle",
         ),
         ("precision", {"stop": None}, "unknown", "do not say"),
         ("correctness", {"error_ratio": None}, "unknown", "1 of 2 timed cases"),
