@@ -1,6 +1,5 @@
 """Example pages of the site, from the runs under results/reference."""
 
-import gc
 import json
 import shlex
 import shutil
@@ -17,7 +16,7 @@ from typer.testing import CliRunner
 from attnbench.harness.cli.app import app
 from attnbench.harness.machine import this_device
 from attnbench.harness.machine.this_device import ThisDevice
-from attnbench.reports.pages.html import render
+from attnbench.reports.pages.html import write_pages
 from attnbench.reports.pages.report import open_report
 
 FIRST = ("quickstart", "memory_wall", "head_cost", "advise", "what_heads_learn")
@@ -27,7 +26,9 @@ ONLY_WHEN_MEASURING = ("--measure", "--quiet", "--wait")
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """`answer`: its first sentence; may be empty. `command`: what was run."""
+    """`answer`: its first sentence; may be empty. `command`: what was run. `pages`: its page and
+    those beside it, by file name.
+    """
 
     name: str
     title: str
@@ -35,7 +36,7 @@ class Example:
     answer: str
     device: str
     command: str
-    html: str
+    pages: dict[str, str]
 
 
 def examples(folder: Path) -> list[Example]:
@@ -71,6 +72,9 @@ def place(name: str) -> int:
 
 def measured(name: str, run: Path, meta: dict[str, Any]) -> Example:
     report = open_report([run])
+    with tempfile.TemporaryDirectory() as temporary:
+        write_pages(report, Path(temporary) / f"{name}.html")
+        pages = pages_in(Path(temporary))
     return Example(
         name=name,
         title=report.heading,
@@ -78,7 +82,7 @@ def measured(name: str, run: Path, meta: dict[str, Any]) -> Example:
         answer=report.answer,
         device=" ".join(text for _, text in report.headers.values()),
         command=shlex.join(meta["command"]),
-        html=render(report),
+        pages=pages,
     )
 
 
@@ -87,13 +91,12 @@ def advice(name: str, runs: list[tuple[Path, dict[str, Any]]]) -> Example:
     meta = runs[-1][1]
     words = [word for word in meta["command"][2:] if word not in ONLY_WHEN_MEASURING]
     with tempfile.TemporaryDirectory() as temporary, device_of(meta) as device:
-        kept, page = Path(temporary) / "results", Path(temporary) / "page.html"
+        kept, page = Path(temporary) / "results", Path(temporary) / f"{name}.html"
         for run, of in runs:
             shutil.copytree(run, kept / of["run"])
         given = ["advise", *words, "--device", device.kind, "--out", str(kept)]
         sys.argv = ["attnbench", "advise", *words]  # the page repeats what was asked
         done = CliRunner().invoke(app, [*given, "--json", "--output", str(page)])
-        gc.enable()
         if done.exit_code:
             raise RuntimeError(f"{shlex.join(given)}: {done.output}{done.exception or ''}")
         return Example(
@@ -103,8 +106,12 @@ def advice(name: str, runs: list[tuple[Path, dict[str, Any]]]) -> Example:
             answer=json.loads(done.stdout)["answer"],
             device=f"{device.name} ({device.kind})",
             command=shlex.join(meta["command"]),
-            html=page.read_text(encoding="utf-8"),
+            pages=pages_in(Path(temporary)),
         )
+
+
+def pages_in(folder: Path) -> dict[str, str]:
+    return {one.name: one.read_text(encoding="utf-8") for one in sorted(folder.glob("*.html"))}
 
 
 @contextmanager

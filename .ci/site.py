@@ -39,8 +39,8 @@ def on_files(files: Files, config: Any) -> Files:
             files.append(File.generated(config, uri, **held))
         if path.endswith(".md"):
             waiting += (target(path, link) for link, _ in LINK.findall(as_page(path)))
-    for one in shown:
-        files.append(File.generated(config, f"gallery/{one.name}.html", content=one.html))
+    for name, page in (page for one in shown for page in one.pages.items()):
+        files.append(File.generated(config, f"gallery/{name}", content=page))
     files.append(File.generated(config, "cli.md", content=command_line()))
     return files
 

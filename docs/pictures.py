@@ -16,7 +16,9 @@ from shutil import which
 from tempfile import TemporaryDirectory
 
 from playwright.sync_api import sync_playwright
+from typer.testing import CliRunner
 
+from attnbench.harness.cli.app import app
 from attnbench.reports.pages import html
 from attnbench.reports.pages.report import open_report
 
@@ -49,9 +51,8 @@ def digests(page: str) -> dict[str, str]:
 
 def with_answer(readme: str, run: Path) -> str:
     """The README with what `attnbench show` begins with for this run."""
-    report = open_report([run])
-    lines = [report.heading, *(text for _, text in report.headers.values()), *report.questions]
-    shown = "\n".join([*lines, report.answer])
+    done = CliRunner().invoke(app, ["show", str(run)], env={"COLUMNS": "100"})
+    shown = done.stdout.split("\n\n")[0]
     return ANSWER.sub(lambda _: f"```text\n{shown}\n```", readme)
 
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .discovery.registry import (
+    about,
     broken,
     exactness,
     ignored,
@@ -38,6 +39,7 @@ __all__ = [
     "MultiHeadAttention",
     "Problem",
     "Weights",
+    "about",
     "broken",
     "exactness",
     "generate",

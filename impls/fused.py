@@ -1,5 +1,6 @@
-"""Attention as most PyTorch code writes it: one projection for all heads, view and transpose,
-batched matmul, plain softmax.
+"""All heads in one product by view and transpose, then plain softmax: keeps all heads' N² scores.
+
+It is what most PyTorch code writes; a flash kernel, which is called fused elsewhere, is `sdpa`.
 """
 
 from torch import Tensor

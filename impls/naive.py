@@ -1,7 +1,4 @@
-"""Attention as textbooks present it: a Python loop over heads, each with its own projections.
-
-The scores of one head are alive at a time.
-"""
+"""The textbook: a loop over heads, each with its own projections; keeps one head's N² scores."""
 
 from collections.abc import Iterator
 

@@ -9,9 +9,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from hatchling.metadata.core import ProjectMetadata
+from hatchling.plugin.manager import PluginManager
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+import attnbench
 from tests.conftest import ROOT, ran
 
 LOCKED = (ROOT / ".ci" / "locked.txt").read_text()
@@ -105,6 +108,27 @@ def test_the_last_commit_builds_what_is_in_it(
     made = dist.distribute(tmp_path, "")
     assert used == [".whl", ".gz"]
     assert len(list(made.iterdir())) == 2
+
+
+def test_a_release_names_the_repository_that_it_is_built_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def urls() -> dict[str, str]:
+        return ProjectMetadata(str(ROOT), PluginManager()).core.urls
+
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://git.example")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "some/fork")
+    assert urls()["Source"] == "https://git.example/some/fork"
+    monkeypatch.delenv("GITHUB_REPOSITORY")
+    assert urls() == {}
+
+
+def test_the_citation_is_of_this_version() -> None:
+    text = (ROOT / "CITATION.cff").read_text()
+    found = re.search(r"^version: (.*)\ndate-released: \"(.*)\"$", text, re.M)
+    assert found is not None
+    assert f"## {found[1]} - {found[2]}\n" in (ROOT / "CHANGELOG.md").read_text()
+    assert found[1] == attnbench.__version__
 
 
 # ---- versions ------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ..files.errors import BadInput, shown, suggestion
 from ..run.packs import packs
 from . import completion
 from .claims import claims
-from .compare import baseline_app, compare
+from .compare import baseline_app, compare, listed
 from .gate import gate
 from .help import SHORT, of_program
 from .lists import list_app
@@ -177,6 +177,9 @@ def validate(
             typer.echo(f"{name}: ok, {suite}{cpu} {cases} on a CPU, {gpu} on a GPU")
     if problems:
         raise BadInput(*problems)
+
+
+command(list_app, name="baselines")(listed)
 
 
 @app.command("help", cls=Verb, hidden=True)

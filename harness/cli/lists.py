@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ..store.suites import RunState
 
 MOST_RUNS = 5  # of the overview
+BEGIN = ("quickstart", "head_cost", "memory_wall", "backends")  # what a newcomer runs first
+CLAIMS = "claims_"
 ENDS = ("finished", "interrupted", "broken", "refused", "not started")
 list_app = typer.Typer(
     cls=verbs("attnbench list", "attnbench list backends", "attnbench list runs"),
@@ -29,24 +31,20 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
     if context.invoked_subcommand is not None:
         return
     from ... import impls
-    from ..probes import names as probe_names
     from ..store.names import no_runs
     from ..store.run_store import runs_and_suites
-    from ..studies import names as study_names
     from ..terminal.progress import say
 
     list_scenarios()
     newest = [path.name for path in reversed(runs_and_suites(out))][:MOST_RUNS]
     lines = {
-        "backends": ", ".join(impls.names()),
-        "studies": ", ".join(study_names()),
-        "probes": ", ".join(probe_names()),
+        "backends": ", ".join(dict.fromkeys(one.partition(":")[0] for one in impls.names())),
         "newest runs": ", ".join(newest) or no_runs(out),
     }
     typer.echo("")
     for what, line in lines.items():
         say(f"{what}: {line}")
-    typer.echo("\nmore: attnbench list backends, models, studies, probes or runs")
+    typer.echo("\nmore: attnbench list backends, models, runs, baselines, studies or probes")
 
 
 @command(list_app, name="backends")
@@ -61,18 +59,50 @@ def list_backends(
 
     with busy("asking backends"):
         found = listing(device.value, refresh=refresh)
-    columns = ("backend", "or", "result", f"runs on {found.device}", "remark")
-    print_table(columns, found.rows)
+    columns = ("backend", "what it is", "result", f"runs on {found.device}", "remark")
+    print_table(columns, folded(found.rows))
     for sentence in impls.ignored():
         typer.echo(sentence, err=True)
 
 
+def folded(rows: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Variants of a backend of which the same holds as one row: `sdpa, :flash, :math`."""
+    from ... import impls
+
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, also, result, runs, why in rows:
+        known = [one for one in also.split(", ") if one and not one.startswith("_")]
+        remark = "; ".join(filter(None, (why, f"also named {', '.join(known)}" if known else "")))
+        names.setdefault((name.partition(":")[0], result, runs, remark), []).append(name)
+    found, described = [], set()
+    for (file, *rest), some in names.items():
+        first, *others = some
+        shown = ", ".join([first, *(f":{one.partition(':')[2]}" for one in others)])
+        found.append((shown, "" if file in described else impls.about(file), *rest))
+        described.add(file)
+    return found
+
+
 @command(list_app, name="scenarios")
 def list_scenarios() -> None:
-    """Shipped scenarios, and the question that each answers."""
+    """Shipped scenarios: how long each takes, and the question that it answers."""
+    from ..cases.expected_time import duration_text
     from ..scenario import summaries
 
-    print_table(("scenario", "question"), [(name, question) for name, _, question in summaries()])
+    def order(name: str, takes_min: float | None) -> tuple[object, ...]:
+        begin = BEGIN.index(name) if name in BEGIN else len(BEGIN)
+        return takes_min is None, name.startswith(CLAIMS), begin, takes_min or 0.0, name
+
+    every = sorted(summaries(), key=lambda one: order(one.name, one.takes_min))
+    rows = [
+        (
+            one.name,
+            "needs a GPU" if one.takes_min is None else duration_text(60 * one.takes_min),
+            one.question,
+        )
+        for one in every
+    ]
+    print_table(("scenario", "2 CPU cores", "question"), rows)
 
 
 @command(list_app, name="models")
@@ -122,7 +152,8 @@ def list_runs(out: Root = DEFAULT_ROOT) -> None:
     from ..store.run_store import runs_and_suites
 
     rows = [row for path in runs_and_suites(out) for row in _rows_of(path)]
-    print_table(("run", "device", "cases"), rows, none=no_runs(out))
+    columns = ("run", "started (UTC)", "device", "cases", "question")
+    print_table(columns, rows, none=no_runs(out))
 
 
 def _rows_of(path: Path) -> list[tuple[str, ...]]:
@@ -134,27 +165,32 @@ def _rows_of(path: Path) -> list[tuple[str, ...]]:
             return [_run_row(run_state(path))]
         state = suite_state(path)
     except BadInput as error:
-        return [(path.name, "", f"broken: {error}")]
+        return [(path.name, "", "", f"broken: {error}", "")]
     ended = Counter(entry.ended for entry in state.entries)
     known = (f"{ended[word]} {word}" for word in ENDS if ended[word])
     rows: list[tuple[str, ...]] = [
-        (path.name, "", f"suite of {len(state.entries)}: {', '.join(known)}")
+        (path.name, "", "", f"suite of {len(state.entries)}: {', '.join(known)}", "")
     ]
     for entry in state.entries:
         if entry.state is not None:
             rows.append(_run_row(entry.state, indent="  "))
         else:
             why = ": ".join(filter(None, (entry.ended, entry.broken or entry.refused)))
-            rows.append((f"  {entry.scenario}", "", why))
-    return rows + [("  ", "", f"broken: {why}") for why in state.broken]
+            rows.append((f"  {entry.scenario}", "", "", why, ""))
+    return rows + [("  ", "", "", f"broken: {why}", "") for why in state.broken]
 
 
 def _run_row(state: "RunState", indent: str = "") -> tuple[str, ...]:
+    from ..store.run_store import is_being_written
     from ..terminal.progress import counts
 
-    missing = f"{state.missing} not reached" if state.missing else ""
-    ended = ", ".join(filter(None, [counts(state.statuses), missing]))
-    return f"{indent}{state.path.name}", state.device, ended
+    ended = counts(state.statuses)
+    if is_being_written(state.path):
+        ended = f"in progress: {state.statuses.total()} of {state.planned}"
+    elif state.missing:
+        ended = ", ".join(filter(None, [ended, f"{state.missing} not reached"]))
+    started = state.started_utc[:16].replace("T", " ")
+    return f"{indent}{state.path.name}", started, state.device, ended, state.question
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, none: str = "") -> None:

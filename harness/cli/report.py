@@ -192,7 +192,7 @@ def _print(runs: list[str], sections: str, out: Path, *, everything: bool, salva
     known = terminal.section_names()
     if sections and everything:
         raise BadInput("--sections: cannot be combined with --all; leave out one of them")
-    requested = sections.split(",") if sections else known if everything else terminal.USUAL
+    requested = sections.split(",") if sections else known if everything else []
     requested = [terminal.OLDER.get(name, name) for name in requested]
     for name in requested:
         if name not in known:
@@ -201,8 +201,13 @@ def _print(runs: list[str], sections: str, out: Path, *, everything: bool, salva
     say_notes(opened)
     for number, one in enumerate(per_question(opened)):
         typer.echo("" if number else None, nl=bool(number))
-        for part in terminal.render(one, requested):
+        brief = terminal.render_briefly(one)
+        for part in terminal.render(one, requested) if requested else brief:
             echo(part)
+    if not requested:
+        named = shlex.join(runs) if runs != [LATEST] else ""
+        words = " ".join(filter(None, ("attnbench show", named)))
+        typer.echo(f"\nall of it: {words} --all\nthe page: {words} --open")
 
 
 def export(

@@ -155,6 +155,8 @@ class Scenario(Strict):
     """The question that the report answers, in plain words."""
     description: Text = Field(default="", max_length=5000)
     """Background, for readers of the report."""
+    takes_min: float | None = Field(default=None, gt=0, le=10_000)
+    """Minutes that it takes on two CPU cores, for `attnbench list`; without it: it needs a GPU."""
     backends: Backends
     """Names of backends, such as naive, fused and sdpa; see `attnbench list backends`."""
     baseline: Annotated[str, AfterValidator(real_name)] | None = None

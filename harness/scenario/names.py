@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from ..files.errors import BadInput, shown, suggestion
 from .document import read_yaml
@@ -45,14 +46,25 @@ def find(path_or_name: str) -> Path:
     )
 
 
-def summaries() -> list[tuple[str, Path, str]]:
-    """Name, file and question of every shipped scenario; of an unreadable file, the reason."""
-    found: list[tuple[str, Path, str]] = []
+class Summary(NamedTuple):
+    """Of a shipped scenario; of an unreadable file the reason as its question."""
+
+    name: str
+    path: Path
+    question: str
+    takes_min: float | None
+
+
+def summaries() -> list[Summary]:
+    """Of every shipped scenario, by name."""
+    found: list[Summary] = []
     for name, path in shipped().items():
+        takes_min = None
         try:
             data = read_yaml(path).data
             question = str(data.get("question", "")).strip() if isinstance(data, dict) else ""
+            takes_min = data.get("takes_min") if isinstance(data, dict) else None
         except BadInput as error:
             question = "; ".join(error.problems)
-        found.append((name, path, question))
+        found.append(Summary(name, path, question, takes_min))
     return found

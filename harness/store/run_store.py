@@ -189,6 +189,15 @@ def writer_lock(path: Path) -> FileLock:
             ) from None
 
 
+def is_being_written(path: Path) -> bool:
+    """By the process that its lock names, which would have removed its name at its end."""
+    try:
+        pid = (path / LOCK).read_text()
+    except (OSError, ValueError):
+        return False
+    return pid.isdigit() and Path(f"/proc/{pid}").exists()
+
+
 @contextmanager
 def _refused(path: Path) -> Iterator[None]:
     """Raises BadInput where a file of a run cannot be written."""

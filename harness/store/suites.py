@@ -29,6 +29,8 @@ class RunState:
     scenario: str
     statuses: Counter[str]
     missing: int
+    question: str = ""
+    started_utc: str = ""
     not_measured: str = ""
 
     @property
@@ -118,6 +120,8 @@ def run_state(path: Path) -> RunState:
         scenario=str(meta["scenario"].get("name")),
         statuses=Counter(last.values()),
         missing=len(planned - set(last)),
+        question=str(meta["scenario"].get("question") or ""),
+        started_utc=str(meta.get("started_utc") or ""),
         not_measured="an audit of kernels" if kernels else "a court of backends" if court else "",
     )
 

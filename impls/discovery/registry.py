@@ -83,6 +83,11 @@ def exactness(name: str) -> str:
     return find(name).declared.exactness
 
 
+def about(name: str) -> str:
+    """What it is, in its file's words; "" without a docstring."""
+    return find(name).declared.about
+
+
 def input_order(name: str, problem: Problem) -> str:
     """How the tensors that the backend gets lie in memory, one of source.INPUT_ORDERS; they differ
     in scope "core" only (backend.make_inputs).

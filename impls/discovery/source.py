@@ -23,7 +23,7 @@ class BadBackend(ValueError):
 class Declared:
     """The top level of a file: the functions it defines, and some of its values.
 
-    `parameters`: each with the name of its type.
+    `parameters`: each with the name of its type. `about`: the first sentence of its docstring.
     """
 
     functions: frozenset[str] = frozenset()
@@ -32,6 +32,7 @@ class Declared:
     parameters: tuple[tuple[str, str], ...] = ()
     exactness: str = "exact"
     input_order: str = "heads"
+    about: str = ""
 
 
 NOTHING = Declared()
@@ -69,6 +70,7 @@ def _declared(path: Path, mtime_ns: int, size: int) -> Declared:
         parameters=_typed(tree, "PARAMETERS", path),
         exactness=_one_of(EXACTNESS, tree, "EXACTNESS", path) if is_backend else "exact",
         input_order=_one_of(INPUT_ORDERS, tree, "INPUT_ORDER", path) if is_backend else "heads",
+        about=" ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split()).rstrip("."),
     )
 
 

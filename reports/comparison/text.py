@@ -55,7 +55,7 @@ UNITS = {"latency": "ms", "peak_bytes": "bytes", "energy_per_call": "J"}
 
 
 def table(comparison: Comparison) -> Table:
-    """Worst first, at most MOST_ROWS: every latency, and other metrics that changed."""
+    """What is decided first, at most MOST_ROWS: every latency, and other metrics that changed."""
     verdicts = comparison.verdicts
     shown = sorted(filter(worth_a_line, verdicts), key=severity)[:MOST_ROWS]
     axes = varying_axes([problem(one.shown.problem) for one in verdicts])
@@ -76,7 +76,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     if left_out := comparison.left_out:
         yield f"{plural(left_out, 'case')} left out by --only."
     if (more := sum(map(worth_a_line, verdicts)) - MOST_ROWS) > 0:
-        yield f"{more} more lines are left out, the least bad ones; --format json has all."
+        yield f"{more} more lines are left out, the last ones; --format json has all."
     yield from _heading(comparison)
     for metric in ("latency", "peak_bytes", "energy_per_call"):
         some = [one for one in verdicts if one.metric == metric]

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf, isfinite, log
+from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from ...harness.files.printable import visible
@@ -57,8 +58,8 @@ class Reason(NamedTuple):
 REASONS = {  # of a gate that decided nothing, the first that holds counts
     "between_runs": Reason(
         "two runs at different times, and how much runs differ here is not known",
-        "compare versions in one run (--python), in turns (--turns), or run attnbench selfcheck"
-        " here in three or more separate starts",
+        "compare versions in one run (--python), in turns (--turns), or run attnbench doctor"
+        " --deep here once",
         "two runs at different times",
         "measure them in turns: attnbench gate BASE HEAD, or compare --turns",
     ),
@@ -110,6 +111,10 @@ REASONS = {  # of a gate that decided nothing, the first that holds counts
 }
 
 
+LETTERS = dict(zip(REASONS, ascii_lowercase, strict=False))
+"""Of a reason, in a table and before its sentence."""
+
+
 def nothing_decided_text(metric: str, cases: int, reasons: Mapping[str, int]) -> str:
     """`latency: nothing decided (0 of 6: one process each); use --plan standard or --turns`."""
     known = [reason for code, reason in REASONS.items() if code in reasons and reason.idle]
@@ -125,17 +130,15 @@ def worth_a_line(found: CaseVerdict) -> bool:
 
 
 def severity(found: CaseVerdict) -> tuple[int, float]:
-    """A sort key: worse, not decided, better, same; within each the largest change first."""
-    rank = 0 if found.worse else 1 if found.verdict == NOT_DECIDED else 2 if found.better else 3
+    """A sort key: worse, better, the same, not decided; within each the largest change first."""
+    rank = 0 if found.worse else 1 if found.better else 3 if found.verdict == NOT_DECIDED else 2
     return rank, -abs(log(found.ratio)) if isfinite(found.ratio) and found.ratio > 0 else -inf
 
 
 def verdict_text(found: CaseVerdict) -> str:
-    """With the reasons if it is not decided; reasons of other verdicts go into sentences."""
-    reasons = (
-        f": {', '.join(found.reasons)}" if found.verdict == NOT_DECIDED and found.reasons else ""
-    )
-    return found.verdict + reasons
+    """With the letters of the sentences that say why it is not decided."""
+    why = [LETTERS[one] for one in found.reasons if one in LETTERS]
+    return found.verdict + (f" ({', '.join(why)})" if found.verdict == NOT_DECIDED and why else "")
 
 
 def ratio_text(found: CaseVerdict) -> str:
@@ -238,7 +241,8 @@ def doubt_lines(verdicts: Iterable[CaseVerdict], rules: Rules) -> Iterator[str]:
                 if reason == "one_process":
                     text = f"one process: the interval allows for {rules.noise.process.text}"
                 hint = f"; {hint}" if hint and what == "Not decided" else ""
-                yield f"{what} in {count}, {reason}: {text}{hint}."
+                letter = f" ({LETTERS[reason]})" if what == "Not decided" else ""
+                yield f"{what}{letter} in {count}: {text}{hint}."
 
 
 def margin_lines(verdicts: Iterable[CaseVerdict], rules: Rules) -> Iterator[str]:

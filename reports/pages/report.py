@@ -80,6 +80,8 @@ class Report:
     @property
     def asks(self) -> str:
         """The question, if there is one; else the heading."""
+        if len(self.questions) > 1 and testing_claims(self.meta):
+            return PAGES["claims"]
         return self.questions[0] if len(self.questions) == 1 else self.heading
 
     @property
@@ -202,7 +204,9 @@ class Report:
         found = {name: Section(name=name, title=title) for name, title in SECTIONS.items()}
         for card in self.cards:
             at = card.section or "asked"
-            found[at] = replace(found[at], cards=[*found[at].cards, self._unsaid(card)])
+            shown = self._unsaid(card)
+            if shown.sentence or shown.picture or shown.sure or shown.note:
+                found[at] = replace(found[at], cards=[*found[at].cards, shown])
         for one in self.subjects:
             if one not in apart and (lines := self._lines(one)):
                 at = one.SECTION
@@ -223,10 +227,14 @@ class Report:
             if one.cards or one.lines or one.parts or (one.name == TRUST and self.trust)
         ]
 
+    @cached_property
+    def _said(self) -> set[str]:
+        return {text for one in per_question(self) for text in (one.answer, one.certainty)}
+
     def _unsaid(self, card: Card) -> Card:
         """Without what the answer says."""
-        sentence = "" if told(card) == self.answer else card.sentence
-        sure = "" if card.sure == self.certainty else card.sure
+        sentence = "" if told(card) in self._said else card.sentence
+        sure = "" if card.sure in self._said else card.sure
         return replace(card, sentence=sentence, sure=sure)
 
     def part(self, one: Teller, *, alone: bool = False) -> Part:
@@ -267,11 +275,11 @@ class OwnPage(Report):
 
     @cached_property
     def answer(self) -> str:
-        """The first finding."""
-        texts = (block for part in self._parts for block in part.blocks)
-        return next(
-            (one.text for one in texts if isinstance(one, Text) and one.kind == "finding"), ""
-        )
+        """The first finding, else what the first picture or table shows."""
+        blocks = [block for part in self._parts for block in part.blocks]
+        found = (one.text for one in blocks if isinstance(one, Text) and one.kind == "finding")
+        titles = (one.title for one in blocks if not isinstance(one, Text))
+        return next(found, "") or f"{next(titles, '').removesuffix('.')}."
 
     @cached_property
     def _parts(self) -> Sequence[Part]:
@@ -319,7 +327,13 @@ def own_pages(report: Report) -> list[OwnPage]:
 
 
 def per_question(report: Report) -> list[Report]:
-    """One report per question, in the order of the runs; backends look alike in all of them."""
+    """One report per question, in the order of the runs; backends look alike in all of them.
+
+    What is no plain report has one answer to all.
+    """
+    one_answer = type(report) is not Report or testing_claims(report.meta)
+    if one_answer or len(by_question(report.meta)) < 2:
+        return [report]
     runs = dict(zip(report.meta, report.runs, strict=True))
     return [
         replace(

@@ -14,7 +14,7 @@ from .report import Part, Report, told
 from .run_titles import page_title, questions
 from .terminal_blocks import MOST_ROWS, grid, render_block, safe
 
-USUAL = ("trust",)
+SHORT_SENTENCE = 30  # characters
 
 
 OLDER = {"summary": "trust"}  # names of earlier versions
@@ -24,7 +24,7 @@ def section_names() -> list[str]:
     return [name_of(one) for one in tellers()]
 
 
-def render(report: Report, names: Iterable[str] = USUAL) -> Iterator[RenderableType]:
+def render(report: Report, names: Iterable[str]) -> Iterator[RenderableType]:
     """The named subjects, in the page's order. With the summary come the answers."""
     requested = set(names)
     with_answers = "trust" in requested
@@ -39,6 +39,24 @@ def render(report: Report, names: Iterable[str] = USUAL) -> Iterator[RenderableT
             part = report.part(one, alone=not with_answers)
             if part.blocks and (part.has_data or not with_answers):
                 yield from _section(part)
+
+
+def render_briefly(report: Report) -> Iterator[RenderableType]:
+    """The answer, then the first sentence of each card and of each doubt."""
+    yield from head(report)
+    cards = [card for section in report.sections for card in section.cards]
+    found = [f"{card.title}: {first_sentence(card.sentence)}" for card in cards if card.sentence]
+    found += [first_sentence(line) for line in report.lines]
+    yield from ("" for _ in found[:1])
+    yield from map(safe, found)
+    doubts = [one for one in report.trust if one.state == "caution"]
+    yield from (f"[yellow]{safe(f'{one.label}: {first_sentence(one.text)}')}[/]" for one in doubts)
+
+
+def first_sentence(text: str) -> str:
+    """With the next if it is a short one, as `Same FLOPs.`"""
+    end = text.find(". ", SHORT_SENTENCE)
+    return text if end < 0 else text[: end + 1]
 
 
 def _section(part: Part) -> Iterator[RenderableType]:

@@ -62,7 +62,7 @@ class Picked:
     def answer(self) -> str:
         """`forward+backward against forward at N = 1k. In the core: Same FLOPs. ...`"""
         end = "." if self.places[0][0] else ":"
-        return f"{self.every[0].against}{self.at}{end} {self.finding}"
+        return capital(f"{self.every[0].against}{self.at}{end} {self.finding}")
 
     @property
     def finding(self) -> str:

@@ -18,7 +18,7 @@ from ..data.row_groups import (
     value_text,
 )
 from ..data.run_meta import Meta
-from ..elements import Block, Card, Figure, Panel, Series, note, table_of
+from ..elements import Block, Card, Text, note, table_of
 from ..formatting import (
     bytes_text,
     capital,
@@ -40,15 +40,7 @@ from ..growth_fit import (
 from ..quantity import Cell, Number, Quantity
 from . import Subject, testing_claims
 from ._growth_along import SIZES, Along, growth_along, joint_finding, main_axis
-from ._over import (
-    MOST_PANELS,
-    N_LABEL,
-    challenges,
-    common_caption,
-    joined,
-    latencies,
-    not_drawn,
-)
+from ._over import MOST_PANELS, challenges, joined, latencies
 
 TITLE = "Growth"
 SECTION = "asked"
@@ -59,7 +51,6 @@ LONG = (10_000, 32 << 10, 128 << 10)
 NOT_PREDICTED = "not predicted"
 MOST_PROBLEMS = 40
 MOST_NAMED = 4
-WIDEST = 1.0  # slopes with a wider interval are not drawn
 Fitted = Sequence[tuple[Group, list[Growth]]]
 
 
@@ -67,9 +58,9 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the size that a scenario varies, if that is what it asks."""
     rows = list(rows)
     over_n = groups(rows, "seq_len")
-    blocks = [*_growth_of_time(list(islice(growths(rows), MOST_PROBLEMS)), meta)]
+    blocks = [*_growth_of_time(list(islice(growths(rows), MOST_PROBLEMS)))]
     for other in SIZES[1:]:
-        blocks += _along(rows, other, meta)
+        blocks += _along(rows, other)
     blocks += _needs(over_n[:MOST_PROBLEMS])
     if blocks and len(over_n) > MOST_PROBLEMS:
         blocks.append(
@@ -115,13 +106,13 @@ def _of_axis(found: Sequence[tuple[Group, list[Along]]], axis: str, text: str, m
     )
 
 
-def _along(rows: list[Row], axis: str, meta: Meta) -> Iterator[Block]:
-    """From the smallest to the largest cache, width or batch; a figure where there is a fit."""
+def _along(rows: list[Row], axis: str) -> Iterator[Block]:
+    """From the smallest to the largest cache, width or batch; each step where there is a fit."""
     found = growth_along(rows, axis)[:MOST_PROBLEMS]
     if not found:
         return
     if fitted := _fitted(list(islice(growths(rows, axis), MOST_PANELS))):
-        yield _figure(fitted, meta, axis)
+        yield from _exponents(fitted, axis)
     x = axis_title(axis)
     yield table_of(
         f"Growth along {x}, from the smallest to the largest timed value",
@@ -149,14 +140,14 @@ def _fitted(found: Fitted) -> Fitted:
     return [(group, some) for group, some in fits if some]
 
 
-def _growth_of_time(found: Fitted, meta: Meta) -> Iterator[Block]:
+def _growth_of_time(found: Fitted) -> Iterator[Block]:
     fitted = _fitted(found)
     if not fitted:
         return
     yield note(
         "The exponent at N is that of a power N^x that grows as fast as the time there: 1 is"
-        " linear, 2 quadratic. Points are measured, between the lengths before and after; dotted"
-        " lines are of a + b N + c N², fitted to relative errors. Times are predicted up to"
+        " linear, 2 quadratic. It is measured between the lengths before and after; the formula is"
+        " a + b N + c N², fitted to relative errors. Times are predicted up to"
         f" {FURTHEST} times the longest measured N."
     )
     short = dict.fromkeys(
@@ -165,8 +156,7 @@ def _growth_of_time(found: Fitted, meta: Meta) -> Iterator[Block]:
     if short:
         names = list_text([f"{name} ({plural(count, 'length')})" for name, count in short])
         yield note(f"Not fitted, as {FEWEST_LENGTHS} timed lengths are needed: {names}.")
-    yield _figure(fitted[:MOST_PANELS], meta)
-    yield from not_drawn([group for group, _ in fitted[MOST_PANELS:]], "; the tables have them")
+    yield from _exponents(fitted)
     lines = [(group.label or "all", one) for group, fits in fitted for one in fits]
     yield table_of(
         "Time by formula: constant + b N + c N²; a term of 0 is not needed (its bound in brackets)",
@@ -223,61 +213,28 @@ def _predicted(one: Growth, n: int) -> str:
     return Number(f"{time_text(found.value)}{between}")
 
 
-def _figure(fitted: Fitted, meta: Meta, axis: str = "seq_len") -> Figure:
-    return Figure(
-        title=joined([(group, _finding(fits, axis)) for group, fits in fitted]),
-        caption=common_caption([group for group, _ in fitted], meta),
-        panels=tuple(
-            Panel(
-                title=group.label,
-                x_label=N_LABEL if axis == "seq_len" else axis_title(axis),
-                y_label="local exponent of time",
-                unit="plain",
-                series=tuple(series for one in fits for series in _series(one)),
-                line=(2, "quadratic"),
-                y_scale="linear",
-            )
+def _exponents(fitted: Fitted, axis: str = "seq_len") -> Iterator[Block]:
+    """What the end of a line in the chart of times says, at each size; by formula too."""
+    yield Text(text=f"{joined([(group, _finding(fits, axis)) for group, fits in fitted])}.")
+    yield table_of(
+        f"Exponents of time at each {axis_title(axis)}",
+        [
+            (group.label, one, *of)
             for group, fits in fitted
-        ),
-        table=table_of(
-            "Local exponents",
-            [
-                (group.label, one, *of)
-                for group, fits in fitted
-                for one in fits
-                for of in zip(one.lengths, one.time_ms, one.exponents, one.slopes, strict=True)
-            ],
-            {
-                "problem": lambda line: line[0],
-                axis_title(axis): lambda line: value_text(axis, line[2]),
-                "backend": lambda line: line[1].backend,
-                "time": lambda line: Quantity(line[3], "ms"),
-                "by formula": lambda line: Number(interval_text(line[4])),
-                "measured": lambda line: interval_text(line[5]) if line[5] else "",
-            },
-            optional=("problem",),
-        ),
+            for one in fits
+            for of in zip(one.lengths, one.time_ms, one.exponents, one.slopes, strict=True)
+        ],
+        {
+            "problem": lambda line: line[0],
+            axis_title(axis): lambda line: value_text(axis, line[2]),
+            "backend": lambda line: line[1].backend,
+            "time": lambda line: Quantity(line[3], "ms"),
+            "by formula": lambda line: Number(interval_text(line[4])),
+            "measured": lambda line: interval_text(line[5]) if line[5] else "",
+        },
+        optional=("problem",),
+        folded=True,
     )
-
-
-def _series(one: Growth) -> Iterator[Series]:
-    """By formula, and as measured."""
-    exponents = tuple(found.value for found in one.exponents)
-    yield Series(backend=one.backend, kind="formula", x=one.lengths, y=exponents)
-    points = [
-        (n, found)
-        for n, found in zip(one.lengths, one.slopes, strict=True)
-        if found is not None and isfinite(found.low) and found.high - found.low <= WIDEST
-    ]
-    if points:
-        yield Series(
-            backend=one.backend,
-            kind="measured",
-            x=tuple(n for n, _ in points),
-            y=tuple(found.value for _, found in points),
-            low=tuple(found.low for _, found in points),
-            high=tuple(found.high for _, found in points),
-        )
 
 
 def _finding(fits: list[Growth], axis: str) -> str:

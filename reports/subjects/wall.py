@@ -101,10 +101,11 @@ def longest(row: Row) -> Longest:
 def _searched(found: Sequence[Group], meta: Meta) -> Card:
     """The longest N that `attnbench wall` found, of the first problem."""
     group, text = found[0], _found(found[0].rows)
+    text = capital(text) if text.startswith("in ") else text
     return Card(
         title="The wall",
         subtitle=f"longest N that fits{f', {group.label}' if group.label else ''}",
-        sentence=f"{capital(text) if text.startswith('in ') else text}.{_time_used_up(found, meta)}",
+        sentence=f"{text}.{_time_used_up(found, meta)}",
         picture=walls([group]),
         note=more_below(len(found) - 1),
         wide=True,

@@ -36,6 +36,7 @@ DEVICE = ThisDevice(
 COMMANDS = {
     **{f"{run}.md": f"report {run} --format md" for run in PAGES},
     **{f"{run}.txt": f"show {run}" for run in PAGES},
+    "cards.txt": f"show {QUICKSTART} --sections trust",
     "two_runs.md": "report before after --format md",
     "compare_runs.txt": "compare before after",
     "compare_runs.md": "compare before after --format md",

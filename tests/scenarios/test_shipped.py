@@ -121,9 +121,14 @@ def test_the_examples_of_the_readme_are_scenarios(tmp_path: Path) -> None:
 
 
 def test_summaries_name_every_scenario_with_its_question() -> None:
-    assert [(name, question) for name, _, question in summaries()] == [
+    assert [(name, question) for name, _, question, _ in summaries()] == [
         (name, load(name).question) for name in shipped()
     ]
+
+
+def test_every_scenario_says_how_long_it_takes_on_two_cores_unless_it_needs_a_gpu() -> None:
+    untold = [one.name for one in summaries() if one.takes_min is None]
+    assert untold == [name for name in shipped() if "triton" in load(name).backends]
 
 
 def test_reading_scenarios_imports_no_heavy_package(tmp_path: Path) -> None:

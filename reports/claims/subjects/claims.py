@@ -18,7 +18,7 @@ from ..verdict import LOOKS, tally
 TITLE = "Claims"
 SECTION = "asked"
 PAGE = "claims"
-ORDER = 22
+ORDER = 2
 NEEDS = ("work_flops", "peak_bytes", "latency_ms")
 OVER_QUESTIONS = "Which textbook claims about attention hold here?"
 MOST_SPELLED_OUT = 2  # claims whose evidence fits into a sentence

@@ -1,6 +1,7 @@
 """The command line as a user meets it: what goes where, and with which exit code."""
 
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -112,20 +113,30 @@ def test_listing_and_help_import_no_heavy_package(arguments, heavy, finished_run
 
 
 def test_lists_show_what_there_is(here, finished_run):
-    assert "quickstart" in here("list", "scenarios").stdout
+    _, *scenarios = here("list", "scenarios").stdout.splitlines()
+    assert scenarios[0].startswith("quickstart ")
+    assert scenarios[-1].split("  ")[0] == "kernel_sweep"
+    assert "needs a GPU" in scenarios[-1]
     backends = here("list", "backends", "--device", "cpu").stdout
-    assert "sdpa:cudnn" in backends
+    assert "keeps all heads' N² scores" in backends
+    assert "_native" not in backends
     assert "torch has the cudnn kernel for CUDA only" in backends
     assert "no_such_package_for_attnbench" in backends
     results = {
-        line.split()[0]: next(word for word in line.split() if word in EXACTNESS)
+        line.split()[0].rstrip(","): next(word for word in line.split() if word in EXACTNESS)
         for line in backends.splitlines()[1:]
     }
-    known = {"fused": "exact", "linformer:64": "approximate", "rnn": "other"}
+    known = {"fused": "exact", "linformer": "approximate", "rnn": "other"}
     assert results.items() >= {**known, "needs_package": "exact"}.items()
     runs = here("list", "runs", "--out", finished_run.parent).stdout
     assert finished_run.name in runs
     assert "8 ok" in runs
+    meta = json.loads((finished_run / "run.json").read_text())
+    assert meta["started_utc"][:16].replace("T", " ") in runs
+    assert meta["scenario"]["question"] in runs
+    (finished_run / ".lock").write_text(str(os.getpid()))  # as while it is written
+    assert "in progress: 8 of 8" in here("list", "runs", "--out", finished_run.parent).stdout
+    (finished_run / ".lock").write_text("")
 
 
 def test_schema_prints_the_schema(here):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from attnbench.reports.pages.html import write_pages
+from attnbench.reports.pages.report import open_report
 from tests.conftest import environment, ran
 from tests.made_runs import grid, quickstart, row, write_run
 from tests.reports.rendering import page_of, text_of
@@ -49,3 +51,23 @@ def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     )
     assert one.stdout == other.stdout
     assert len(one.stdout) > 100_000
+
+
+def test_pages_beside_a_report_are_complete_and_linked_both_ways(tmp_path: Path) -> None:
+    """Also where runs ask several questions."""
+    runs = Path(__file__).parents[2] / "approved" / "runs"
+    for number, names in enumerate((["studies"], ["growth", "block", "learning"])):
+        page = tmp_path / str(number) / "found.html"
+        page.parent.mkdir()
+        write_pages(open_report([runs / name for name in names]), page)
+        links = set(re.findall(r'href="(found[^"#]*)"', page.read_text()))
+        others = {path.name for path in page.parent.iterdir()} - {page.name}
+        assert links == others
+        assert others
+        for name in others:
+            text = (page.parent / name).read_text()
+            assert 'href="found.html"' in text
+            assert "default-src 'none'" in unescape(text)
+            assert '<p class="answer">' in text
+        question = open_report([runs / names[0]]).questions[0]
+        assert question in unescape(page.read_text())

@@ -11,7 +11,7 @@ from tests.made_runs import quickstart
 from tests.reports.pages.test_hostile import run as run  # noqa: PLC0414 - a fixture
 
 
-def printed(path: Path, names: tuple[str, ...] = terminal.USUAL) -> str:
+def printed(path: Path, names: tuple[str, ...] = ("trust",)) -> str:
     out = StringIO()
     console = Console(file=out, width=200, highlight=False)
     for part in terminal.render(open_report([path]), names):

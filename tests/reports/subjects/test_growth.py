@@ -9,7 +9,7 @@ import pytest
 from attnbench.reports.subjects import growth as section
 from attnbench.reports.subjects._growth_along import growth_along, joint_finding
 from tests.made_runs import case, made, problem, row, run_of, write_run
-from tests.reports.rendering import blocks_of, figures_of, rows_of, tables_of
+from tests.reports.rendering import blocks_of, rows_of, tables_of
 
 SIZES: dict[str, list[dict[str, Any]]] = {
     "kv_seq_len": [{"kv_seq_len": 4096}, {"kv_seq_len": 8192}],
@@ -69,11 +69,12 @@ def test_bytes_that_are_not_known_have_no_exponent(tmp_path: Path) -> None:
     assert isnan(one.bytes_exponent)
 
 
-def test_five_batches_have_a_figure_of_exponents(tmp_path: Path) -> None:
+def test_five_batches_have_an_exponent_at_each(tmp_path: Path) -> None:
     pairs = [made("fused", problem(1024, batch=one), float(one)) for one in (1, 2, 4, 8, 16)]
-    _, figure = figures_of(blocks_of(section, run_of(tmp_path, *pairs)))  # the card's is first
-    assert figure.table.title == "Local exponents"
-    assert figure.panels[0].series[0].x == (1, 2, 4, 8, 16)
+    tables = tables_of(blocks_of(section, run_of(tmp_path, *pairs)))
+    table = next(one for one in tables if one.title == "Exponents of time at each B")
+    assert [row[0] for row in table.texts] == ["1", "2", "4", "8", "16"]
+    assert table.texts[2][4].startswith("1.00")
 
 
 def test_predicted_bytes_of_a_case_win_over_the_solution(tmp_path: Path) -> None:
