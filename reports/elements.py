@@ -158,6 +158,7 @@ class Series:
     thin line of many points without markers. Names that are not backends of the page are grey.
     `cases`: the case of each point (row_groups.case_key), if points are cases. `busy`: which points
     other work disturbed; they are hollow. `ending`: what stands below the name at the line's end.
+    `why`: of failed points, if it is not what the axis suggests.
     """
 
     backend: str
@@ -169,6 +170,7 @@ class Series:
     cases: tuple[str, ...] = ()
     busy: tuple[bool, ...] = ()
     ending: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +188,13 @@ class Panel:
     x_scale: Scale = "log"
     y_scale: Scale = "log"
     title: str = ""
+
+    @property
+    def crosses(self) -> str:
+        """What its crosses say."""
+        whys = {one.why for one in self.series if one.kind == "failed"}
+        own = whys.pop() if len(whys) == 1 else ""
+        return own or CROSSES[self.unit == "bytes"]
 
     @property
     def axes(self) -> str:
@@ -218,7 +227,7 @@ class Figure:
             kind: list_text([one.backend for one in panel.series if one.kind == kind])
             for kind in ("measured", "trace", "formula", "failed")
         }
-        failed = f"Crosses, {CROSSES[panel.unit == 'bytes']}: {of_kind['failed']}"
+        failed = f"Crosses, {panel.crosses}: {of_kind['failed']}"
         parts = [
             panel.title or self.title,
             capital(panel.axes),
