@@ -81,6 +81,9 @@ class Asked:
             LIMITS,
         ),
     ] = None
+    beside_weights: Annotated[
+        bool, option("--beside-weights", "--memory-gib is without the weights.", LIMITS)
+    ] = False
     max_seconds: Annotated[
         str | None,
         option(
@@ -173,6 +176,7 @@ def _write(path: Path, advice: "Advice") -> None:
 
 def _inquiry(asked: Asked, here: "ThisDevice") -> "Inquiry":
     """Raises BadInput."""
+    from ...impls.problem import ITEM_BYTES
     from ...reports.advise.asked import Inquiry
     from ..models.resolve import model_of
     from .shapes import ModelShapes, implementations
@@ -180,7 +184,10 @@ def _inquiry(asked: Asked, here: "ThisDevice") -> "Inquiry":
     model = model_of(asked.config).divided(asked.tp)
     phases, dtype = _phases(asked.phase, model), _dtype(asked.dtype, model)
     memory_gib = asked.memory_gib
-    weights = model.weight_bytes
+    counted = model.parameters if model.weight_bytes is None else None
+    weights = counted * ITEM_BYTES[dtype] if counted else model.weight_bytes
+    if asked.beside_weights:
+        counted = weights = None
     return Inquiry(
         config=asked.config,
         arguments=_of_the_question(sys.argv[2:]),
@@ -195,6 +202,7 @@ def _inquiry(asked: Asked, here: "ThisDevice") -> "Inquiry":
         contexts=_contexts(asked.context, model),
         most_context=model.max_context,
         weight_bytes=None if weights is None else weights // asked.tp,
+        parameters=counted,
         memory_bytes=here.memory_bytes if memory_gib is None else int(memory_gib * GIB),
         memory_from=here.memory_from if memory_gib is None else f"{memory_gib:g} GiB, as given",
         implementations=implementations(),

@@ -95,8 +95,8 @@ class Model:
     """A model's layers, each distinct one with how many there are, in the order of the first.
 
     `max_context`: the longest context that the model itself takes, in tokens. `dtype`: that of its
-    weights, as torch names it. `weight_bytes`: of all files beside the configuration. `read_by`:
-    what resolved the layers. None: not known.
+    weights, as torch names it. `weight_bytes`: of all files beside the configuration; `parameters`:
+    how many weights its shapes give. `read_by`: what resolved the layers. None: not known.
     """
 
     name: str
@@ -107,6 +107,7 @@ class Model:
     dtype: str | None
     read_by: str
     weight_bytes: int | None = None
+    parameters: int | None = None
 
     def as_json(self) -> str:
         return RootModel[Model](self).model_dump_json()

@@ -127,7 +127,8 @@ class Inquiry:
 
     `config`: what names the model on the command line; `arguments`: all that was asked there.
     `contexts`: in tokens, shortest first. `most_context`: what the model itself takes.
-    `weight_bytes`, `memory_bytes`: None if not known. `others`: layers that are not attention, with
+    `weight_bytes`, `memory_bytes`: None if not known. `parameters`: if the weights were counted by
+    the model's shapes, how many there are. `others`: layers that are not attention, with
     their number. `max_seconds`: that attention of all layers may take at the longest context, in
     phases with such a limit.
     """
@@ -150,4 +151,5 @@ class Inquiry:
     implementations: Sequence[Implementation]
     others: Mapping[str, int]
     shapes: Shapes
+    parameters: int | None = None
     max_seconds: Mapping[Phase, float] = field(default_factory=dict)

@@ -94,12 +94,13 @@ class AdviceReport(Report):
     def sections(self) -> Sequence[Section]:
         """What fits, how fast each is, and the rest."""
         fast, fits = self.cards
+        shown = [self._unsaid(fast)] if fast.picture is not None else []
         kept = [one for one in self.subjects if name_of(one) in KEPT] if self.meta else []
         trusted = [one for one in super().sections if one.name == TRUST] if self.meta else []
         rest = [*_own_parts(self.advice), *map(self.part, kept)]
         return [
             Section(name="memory", title=SECTIONS["memory"], cards=[fits]),
-            Section(name="time", title=SECTIONS["time"], cards=[self._unsaid(fast)]),
+            *([Section(name="time", title=SECTIONS["time"], cards=shown)] if shown else []),
             *(replace(one, parts=()) for one in trusted),
             Section(name=MORE, title=SECTIONS[MORE], parts=rest),
         ]

@@ -212,8 +212,18 @@ def _unknown(advice: Advice) -> Iterator[str]:
         )
     if advice.inquiry.weight_bytes is None:
         yield (
-            "The bytes of the weights are not known and come on top: give the folder that has the"
+            "The bytes of the weights are not counted and come on top: give the folder that has the"
             " safetensors files beside config.json."
+        )
+    inquiry = advice.inquiry
+    if inquiry.parameters is not None and inquiry.weight_bytes is not None:
+        left = (inquiry.memory_bytes or 0) - inquiry.weight_bytes
+        room = f"; {size_text(left)} are left for the rest" if left > 0 else ""
+        if inquiry.memory_bytes is not None and left <= 0:
+            room = ", more than there is"
+        yield (
+            f"Weights: {size_text(inquiry.weight_bytes)}, counted by the model's shapes"
+            f" ({inquiry.parameters / 1e9:.2f} billion parameters in {inquiry.dtype}){room}."
         )
     if advice.missing:
         yield f"To measure what is missing: {measure_command(advice)}"

@@ -4,11 +4,12 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from ...harness.files.printable import visible
@@ -48,7 +49,9 @@ def render(report: Report, stem: str = "") -> str:
     )
     asked_by = {name: questions({name: run}) for name, run in report.meta.items()}
     scenario = report.heading if report.asks != report.heading else ""
-    text = _environment(numbers, report.backends).get_template("page.html").render(
+    text = _template().render(
+        number=numbers.get,
+        coloured=partial(coloured, backends=report.backends),
         title=report.asks,
         runs=[
             {"title": title or scenario, "about": about, "questions": asked_by.get(name, ())}
@@ -113,7 +116,10 @@ def _right_aligned() -> Iterator[str]:
         yield f".r{column} tr>:nth-child({column}){{text-align:right}}"
 
 
-def _environment(cases: Mapping[str, int], backends: Sequence[str]) -> Environment:
+@cache
+def _template() -> Template:
+    """Compiled once for a page and those beside it."""
+
     def safe(value: Any) -> Any:
         is_plain = isinstance(value, str) and not isinstance(value, Markup)
         return visible(value, lines=True) if is_plain else value
@@ -127,11 +133,9 @@ def _environment(cases: Mapping[str, int], backends: Sequence[str]) -> Environme
         lstrip_blocks=True,
     )
     environment.filters["is_long"] = lambda cell: len(cell) > SHORT
-    environment.filters["number"] = cases.get
     environment.filters["aligned"] = aligned
-    environment.filters["coloured"] = lambda text: coloured(text, backends)
     environment.filters["aside"] = lambda cell: cell.partition(ASIDE)
-    return environment
+    return environment.get_template("page.html")
 
 
 def aligned(table: Table) -> str:

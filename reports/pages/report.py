@@ -204,7 +204,9 @@ class Report:
         found = {name: Section(name=name, title=title) for name, title in SECTIONS.items()}
         for card in self.cards:
             at = card.section or "asked"
-            found[at] = replace(found[at], cards=[*found[at].cards, self._unsaid(card)])
+            shown = self._unsaid(card)
+            if shown.sentence or shown.picture or shown.sure or shown.note:
+                found[at] = replace(found[at], cards=[*found[at].cards, shown])
         for one in self.subjects:
             if one not in apart and (lines := self._lines(one)):
                 at = one.SECTION

@@ -37,7 +37,7 @@ def test_without_rows_it_says_so_and_gives_bytes(here, tmp_path):
     assert found["answer"].startswith("Nothing is measured yet for gpt2")
     assert found["memory"][0]["cache_bytes"] == 12 * 2 * 768 * 1024 * 4
     assert found["measure"].startswith("attnbench advise gpt2")
-    assert found["weight_bytes"] is None
+    assert found["weight_bytes"] == 124_439_808 * 4
 
 
 def test_a_config_file_gives_the_shapes_of_its_model(here, tmp_path):
