@@ -158,7 +158,7 @@ class Series:
     A y of None breaks a line; a `failed` point without y is drawn at the upper edge. A `trace` is a
     thin line of many points without markers. Names that are not backends of the page are grey.
     `cases`: the case of each point (row_groups.case_key), if points are cases. `busy`: which points
-    other work disturbed. `ending`: what stands below the name at the line's end. `why`: of failed ones.
+    other work disturbed. `ending`: what stands below the name at its end. `why`: of failed points.
     """
 
     backend: str
@@ -213,19 +213,16 @@ class Figure:
 
     def description(self, panel: Panel) -> str:
         """Of a panel, for screen readers."""
-        kinds = {
-            "Lines": ("measured", "trace"),
-            "Lines by formula": ("formula",),
-            f"Crosses, {panel.crosses}": ("failed",),
-        }
+        kinds = {"Lines": "measured trace", "Lines by formula": "formula"}
+        kinds[f"Crosses, {panel.crosses}"] = "failed"
         names = {
-            words: list_text([one.backend for one in panel.series if one.kind in of])
+            words: list_text([one.backend for one in panel.series if one.kind in of.split()])
             for words, of in kinds.items()
         }
+        y, x = SCALES[panel.y_scale], SCALES[panel.x_scale]
         parts = [
             panel.title or self.title,
-            f"{capital(panel.y_label)}, {SCALES[panel.y_scale]}, over {panel.x_label},"
-            f" {SCALES[panel.x_scale]}",
+            f"{capital(panel.y_label)}, {y}, over {panel.x_label}, {x}",
             *(f"{words}: {some}" for words, some in names.items() if some),
             "Bands are 95 % intervals" if any(any(one.low) for one in panel.series) else "",
             f"A horizontal line: {panel.line[1]}" if panel.line and panel.line[1] else "",
