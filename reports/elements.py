@@ -10,6 +10,7 @@ from .quantity import Cell, Unit, cell_text, is_number
 from .words import NOT_DECIDED, SEEN, Mark, Word
 
 Scale = Literal["log", "linear"]
+SCALES: dict[Scale, str] = {"log": "logarithmic", "linear": "linear"}
 CROSSES = ("did not run", "out of memory")  # what they say, and where the axis has bytes
 
 
@@ -157,7 +158,7 @@ class Series:
     A y of None breaks a line; a `failed` point without y is drawn at the upper edge. A `trace` is a
     thin line of many points without markers. Names that are not backends of the page are grey.
     `cases`: the case of each point (row_groups.case_key), if points are cases. `busy`: which points
-    other work disturbed; they are hollow. `ending`: what stands below the name at the line's end.
+    other work disturbed. `ending`: what stands below the name at its end. `why`: of failed points.
     """
 
     backend: str
@@ -169,13 +170,13 @@ class Series:
     cases: tuple[str, ...] = ()
     busy: tuple[bool, ...] = ()
     ending: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One pair of axes. `unit` is that of y; `line` is a horizontal line with its label.
-
-    `title`: what tells a panel of small multiples from the others.
+    """One pair of axes. `unit` is that of y; `line` is a horizontal line with its label; `title`
+    tells it from other panels.
     """
 
     x_label: str
@@ -188,20 +189,18 @@ class Panel:
     title: str = ""
 
     @property
-    def axes(self) -> str:
-        """`latency, logarithmic, over N, logarithmic`."""
-        words = {"log": "logarithmic", "linear": "linear"}
-        x, y = words[self.x_scale], words[self.y_scale]
-        return f"{self.y_label}, {y}, over {self.x_label}, {x}"
+    def crosses(self) -> str:
+        """What its crosses say."""
+        whys = {one.why for one in self.series if one.kind == "failed"}
+        return (whys.pop() if len(whys) == 1 else "") or CROSSES[self.unit == "bytes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """Panels with a title that states the finding, and a table of their numbers.
 
-    `caption` names device, scenario and problem. `about`: what screen readers should say beside
-    axes and lines. `same_y`: all panels share the limits of y. `names`: of its series, where they
-    are not backends; they get colours of this figure alone.
+    `about`: what screen readers should say beside axes and lines. `same_y`: panels share the limits
+    of y. `names`: of series that are no backends; they get colours of this figure alone.
     """
 
     title: str
@@ -214,18 +213,18 @@ class Figure:
 
     def description(self, panel: Panel) -> str:
         """Of a panel, for screen readers."""
-        of_kind = {
-            kind: list_text([one.backend for one in panel.series if one.kind == kind])
-            for kind in ("measured", "trace", "formula", "failed")
+        kinds = {"Lines": "measured trace", "Lines by formula": "formula"}
+        kinds[f"Crosses, {panel.crosses}"] = "failed"
+        names = {
+            words: list_text([one.backend for one in panel.series if one.kind in of.split()])
+            for words, of in kinds.items()
         }
-        failed = f"Crosses, {CROSSES[panel.unit == 'bytes']}: {of_kind['failed']}"
+        y, x = SCALES[panel.y_scale], SCALES[panel.x_scale]
         parts = [
             panel.title or self.title,
-            capital(panel.axes),
-            *(f"Lines: {of_kind[kind]}" for kind in ("measured", "trace") if of_kind[kind]),
+            f"{capital(panel.y_label)}, {y}, over {panel.x_label}, {x}",
+            *(f"{words}: {some}" for words, some in names.items() if some),
             "Bands are 95 % intervals" if any(any(one.low) for one in panel.series) else "",
-            f"Lines by formula: {of_kind['formula']}" if of_kind["formula"] else "",
-            failed if of_kind["failed"] else "",
             f"A horizontal line: {panel.line[1]}" if panel.line and panel.line[1] else "",
             self.about,
             "The table has every number.",

@@ -176,7 +176,7 @@ class _Drawn:
         y, x, parts = self._below + 14, 0.0, []
         keys = []
         if self._has("failed"):
-            keys.append((cross(6, y, "x", hollow=False), CROSSES[self.panel.unit == "bytes"]))
+            keys.append((cross(6, y, "x", hollow=False), self.panel.crosses))
         if self._has("formula") and self._has("measured"):
             keys.append((line(0, y, 14, y, "ln fm s-x"), "by formula"))
         if any(any(one.busy) for one in self.panel.series):
@@ -337,7 +337,7 @@ class _Drawn:
         beyond = beyond_text(y) if y is not None and unit == "share" else ""
         value = Quantity(y, unit, low, high, note=beyond)
         if one.kind == "failed":
-            why = CROSSES[unit == "bytes"]
+            why = one.why or CROSSES[unit == "bytes"]
             return f"{one.backend} {why}" + (f", drawn at {value}" if y is not None else "")
         busy = ", while other work ran" if place < len(one.busy) and one.busy[place] else ""
         how = ", by formula" if one.kind == "formula" else ""

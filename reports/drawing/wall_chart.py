@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
-from ..elements import Scale, WallChart, WallLine, WallPoint
+from ..elements import SCALES, Scale, WallChart, WallLine, WallPoint
 from ..formatting import bytes_text, count_text, length_text, size_text
 from .marks import (
     BOLD_EM,
@@ -46,7 +46,6 @@ MOST_NAMES = 4  # of lines that end at one place
 LABEL_GAP, TICK_GAP = 12.0, 7.0
 CLEARANCE_PX = 3.0  # between a text and a line
 PIECES = 40  # in which a line is between two points, to find out what it crosses
-SCALES = {"log": "logarithmic", "linear": "linear"}
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 

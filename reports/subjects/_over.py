@@ -26,6 +26,7 @@ N_LABEL = "sequence length N (1k = 1024)"
 SPARSE = "sparse_"  # backends whose names begin with this compute a sparse mask only
 MOST_PANELS = 3
 LATENCY = "latency_{}ms"
+OUT_OF_MEMORY = ("oom", "predicted_oom")
 LAST = 3  # lengths of which the growth stands at a line's end
 MOST_SPREAD = 0.5  # of the bounds of its exponent
 LEAST_POWER = 0.1
@@ -108,8 +109,13 @@ def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
         high=high if "{}" in column else (),
         cases=tuple(case_key(row) for row in mine if "case" in row),
         busy=tuple(disturbed(row) for row in mine) if column == LATENCY else (),
+        why="" if column or not all(map(_is_oom, mine)) else "out of memory",
         ending=_growth(mine) if column == LATENCY and axis == "seq_len" else "",
     )
+
+
+def _is_oom(row: Row) -> bool:
+    return row.get("status") in OUT_OF_MEMORY
 
 
 def _growth(rows: Sequence[Row]) -> str:

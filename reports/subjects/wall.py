@@ -100,11 +100,12 @@ def longest(row: Row) -> Longest:
 
 def _searched(found: Sequence[Group], meta: Meta) -> Card:
     """The longest N that `attnbench wall` found, of the first problem."""
-    group = found[0]
+    group, text = found[0], _found(found[0].rows)
+    text = capital(text) if text.startswith("in ") else text
     return Card(
         title="The wall",
         subtitle=f"longest N that fits{f', {group.label}' if group.label else ''}",
-        sentence=f"{capital(_found(group.rows))}.{_time_used_up(found, meta)}",
+        sentence=f"{text}.{_time_used_up(found, meta)}",
         picture=walls([group]),
         note=more_below(len(found) - 1),
         wide=True,
@@ -143,7 +144,7 @@ def _found(rows: Sequence[Row]) -> str:
     known = [(row, end) for row, end in ends if end.n is not None]
     budgets = {row["memory_bytes"] for row, _ in known}
     where = f"in {size_text(budgets.pop())}: " if len(budgets) == 1 else ""
-    hows = {end.how for _, end in known}
+    hows = {end.how for _, end in known} or {"tried"}
     names = [f"{end.backend}\u00a0{_longest_text(end)}" for _, end in known]
     if len(hows) > 1:
         words = [
@@ -161,7 +162,7 @@ def _found(rows: Sequence[Row]) -> str:
 
 def _together(rows: Sequence[Row], how: How) -> str:
     """How the longest N of these rows is known."""
-    if how == "tried":
+    if how == "tried" or not rows:
         return "found by calls"
     lows = sorted({row["seq_len_low"] for row in rows})
     ends = " to ".join(map(length_text, [lows[0], lows[-1]][: len(lows)]))

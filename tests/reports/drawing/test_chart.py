@@ -62,7 +62,7 @@ def test_a_strip_has_all_values_there_from_the_uppermost_down() -> None:
     panel = times(
         line("sdpa", 1, 2, low=(0.5, 1.5), high=(1.5, 2.5), cases=("c1", "c2"), busy=(False, True)),
         line("fused", 4, 8),
-        line("fused", None, None, None, kind="failed"),
+        line("fused", None, None, None, kind="failed", why="out of memory"),
     )
     (drawing,) = drawn(figure_of(panel), cases={"c2": 7})
     strips = classed(drawing, "at")
@@ -73,7 +73,7 @@ def test_a_strip_has_all_values_there_from_the_uppermost_down() -> None:
     assert second.splitlines()[2] == "fused 8.00 ms"
     assert second.splitlines()[3].startswith("sdpa 2.00 ms (1.50 ms to 2.50 ms), while other work")
     assert strips[1].get("data-cases") == "- - 7"
-    assert strips[2].findtext("title") == "sequence length N = 512\nfused did not run"
+    assert strips[2].findtext("title") == "sequence length N = 512\nfused out of memory"
 
 
 def test_what_other_work_disturbed_is_hollow_and_says_so() -> None:

@@ -102,6 +102,13 @@ def test_the_answer_is_the_formula_s_unless_a_call_stands_against_it(
     assert (found.n, found.how) == (n, how)
 
 
+def test_where_nothing_could_be_searched_only_the_reasons_are_said(tmp_path: Path) -> None:
+    refused = {"status": "unsupported", "reason": "for CUDA only", "limited_by": None}
+    one = wall("sdpa:cudnn")
+    run = write_run(tmp_path, [], [wall_row(one, None, None, **refused)], walls=planned([one]))
+    assert card_of(subject, run).sentence == "sdpa:cudnn: unsupported."
+
+
 def test_time_that_was_used_up_is_said_once_with_what_gives_more(tmp_path: Path) -> None:
     walls = [wall(name) for name in ("fused", "naive", "sdpa")]
     rows = [
