@@ -7,11 +7,10 @@ from typing import Any
 
 from ...harness.rows.run_files import BadRun, read_meta
 from ..data.read import Run, read_run
-from ..data.run_meta import device_identity
+from ..data.run_meta import UNFINISHED, device_identity
 from ..formatting import plural
 from .asked import Fields, Implementation, key, key_of_wall, key_over
 
-UNFINISHED = ("interrupted", "not reached")
 WITHOUT_CALL = ("unavailable", "unsupported")  # statuses that say nothing about inputs
 
 

@@ -13,7 +13,6 @@ from ..data.processor_time import in_most
 from ..data.row_groups import AXES, Row
 from ..data.run_meta import NOT_REACHED, not_reached
 
-UNFINISHED = (NOT_REACHED, "interrupted")
 # Of a call in ms or J: from less than any clock or counter resolves to 30 years.
 PLAUSIBLE = (1e-9, 1e12)
 TURNS = "turns"  # the session of both sides that were measured in turns, so that they are paired

@@ -9,7 +9,7 @@ from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval, latency_interval
 from ..data.decode import Rate
 from ..data.row_groups import AXES, label, problem, varying_axes
-from ..data.run_meta import device_name
+from ..data.run_meta import UNFINISHED, device_name
 from ..deciding import Seen, what_decides
 from ..elements import Table
 from ..formatting import (
@@ -22,7 +22,7 @@ from ..formatting import (
     rough_percent_text,
 )
 from ..words import NOT_DECIDED
-from .case_samples import UNFINISHED, CaseSamples
+from .case_samples import CaseSamples
 from .compare import Comparison
 from .gate import GateResult
 from .verdict import SAME, CaseVerdict

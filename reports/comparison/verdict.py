@@ -20,9 +20,10 @@ from ...harness.stats.contrasts import (
 from ...harness.stats.intervals import CONFIDENCE, Interval
 from ..data.noise_floor import ASSUMED, NoiseFloor, ProcessNoise
 from ..data.processor_time import in_most
+from ..data.run_meta import UNFINISHED
 from ..ratio import Noise, in_same_blocks
 from ..words import NOT_DECIDED, Word, word_of
-from .case_samples import UNFINISHED, CaseSamples
+from .case_samples import CaseSamples
 
 Metric = Literal["latency", "peak_bytes", "energy_per_call"]
 BETTER_WORSE: dict[str, tuple[str, str]] = {

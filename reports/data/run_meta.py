@@ -1,14 +1,16 @@
 """What run.json says about a run: device, scenario, budget, walls, studies and kernels."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
 from .read import Run
-from .row_groups import label, unusual
+from .row_groups import Row, label, unusual
 
 Meta = Mapping[str, Mapping[str, Any]]  # run -> its entry of run_meta
 NOT_REACHED = "not reached"
+UNFINISHED = (NOT_REACHED, "interrupted")  # statuses of what a run lacks
 FACTS = (
     *("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores"),
     *("allocator", "attnbench", "git"),
@@ -175,3 +177,20 @@ def finite_number(document: Mapping[str, Any], name: str) -> float | None:
     """A number of a JSON object; None if it is missing or not a finite number."""
     value: Any = document.get(name)
     return float(value) if type(value) in (int, float) and isfinite(value) else None
+
+
+def stopped(rows: Sequence[Row], meta: Meta) -> list[str]:
+    """Of each run that ended early: how much of it was measured, and how to go on."""
+    found = []
+    for name, run in meta.items():
+        mine = [row["status"] for row in rows if row["run"] == name]
+        mine += [wall["status"] for wall in run.get("walls") or ()]
+        mine += [one["status"] for one in run.get("unanswered") or ()]
+        left = sum(status in UNFINISHED for status in mine)
+        if left:
+            planned = len(mine) + len({one["study"] for one in run.get("studies") or ()})
+            found.append(
+                f"Stopped early: {planned - left} of {planned} parts were measured. Continue:"
+                f" attnbench run --resume {shlex.quote(str(run['run']))}"
+            )
+    return found

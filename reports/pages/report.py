@@ -8,7 +8,7 @@ from pathlib import Path
 from ..data.load import rows_of
 from ..data.read import Run, read_runs
 from ..data.row_groups import Row, first_copies
-from ..data.run_meta import Meta, by_question, run_meta
+from ..data.run_meta import Meta, by_question, run_meta, stopped
 from ..elements import Badge, Block, Card, Table, Text
 from ..subjects import (
     PAGES,
@@ -136,7 +136,7 @@ class Report:
     @cached_property
     def stopped(self) -> Sequence[str]:
         """Of each run that ended early: how much was measured, and how to go on."""
-        return trust.stopped(self.rows, self.meta)
+        return stopped(self.rows, self.meta)
 
     @property
     def backends(self) -> list[str]:

@@ -3,7 +3,6 @@
 What was not observed is unknown, never good.
 """
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import expm1, log
@@ -16,7 +15,7 @@ from ..data.noise_floor import DISTURBED_RATIO, share_text
 from ..data.peaks import places
 from ..data.processor_time import in_most
 from ..data.row_groups import COPY, Row, distinguishing_axes, is_timed, label, problem
-from ..data.run_meta import NOT_REACHED, Meta, plan_of
+from ..data.run_meta import UNFINISHED, Meta, plan_of
 from ..elements import Badge, Text
 from ..formatting import (
     STATUS_WORDS,
@@ -52,7 +51,6 @@ PARTS = (
     ("Undisturbed", (*DISTURBED, "GPU timing", "launching")),
     ("Repeated", ("repeats", "warm-up", "precision", "devices")),
 )
-UNFINISHED = {"interrupted", NOT_REACHED}
 GPU_DOUBTS: dict[str, str] = {
     "unseen_work": (
         "the wall clock saw much more than launching and the time between the events, so that the"
@@ -110,26 +108,9 @@ def _complete(rows: Sequence[Row], meta: Meta) -> Badge:
     more = f" {plural(copies, 'further copy', 'further copies')} of them." if copies else ""
     return Badge(
         label="Complete",
-        state="good" if not UNFINISHED & {*counts} else "caution",
+        state="good" if not {*UNFINISHED} & {*counts} else "caution",
         text=f"{plural(len(first), 'case')}: {'; '.join(texts)}.{more}",
     )
-
-
-def stopped(rows: Sequence[Row], meta: Meta) -> list[str]:
-    """Of each run that ended early: how much of it was measured, and how to go on."""
-    found = []
-    for name, run in meta.items():
-        mine = [row["status"] for row in rows if row["run"] == name]
-        mine += [wall["status"] for wall in run.get("walls") or ()]
-        mine += [one["status"] for one in run.get("unanswered") or ()]
-        left = sum(status in UNFINISHED for status in mine)
-        if left:
-            planned = len(mine) + len({one["study"] for one in run.get("studies") or ()})
-            found.append(
-                f"Stopped early: {planned - left} of {planned} parts were measured. Continue:"
-                f" attnbench run --resume {shlex.quote(str(run['run']))}"
-            )
-    return found
 
 
 # ---- checks --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from attnbench.reports.data.row_groups import Row
+from attnbench.reports.data.run_meta import stopped
 from attnbench.reports.elements import Badge
 from attnbench.reports.subjects import trust
 from attnbench.reports.subjects.trust import checks
@@ -191,6 +192,6 @@ def test_each_sentence_says_what_is_amiss_and_else_what_is_fine(tmp_path: Path) 
     assert "competed" in found["Undisturbed"].text
     assert "throttled" not in found["Undisturbed"].text
     assert found["Complete"].text == "3 cases: 2 measured; 1 interrupted."
-    (text,) = trust.stopped(*rows_and_meta(run))
+    (text,) = stopped(*rows_and_meta(run))
     assert text.startswith("Stopped early: 2 of 3 parts were measured. Continue: attnbench run")
-    assert trust.stopped([], {}) == []
+    assert stopped([], {}) == []
