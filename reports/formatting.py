@@ -7,7 +7,7 @@ from typing import Any
 
 import humanize
 
-from ..harness.files.printable import visible
+from ..harness.files.printable import spaced, visible
 from ..harness.rows.record import Status
 from ..harness.stats.wide_intervals import MOST_TIMES, ratio_says_nothing, says_nothing
 
@@ -54,7 +54,7 @@ def count_text(count: float) -> Number:
 
 def length_text(count: int) -> Number:
     """2848 as 2 848, with a thin space."""
-    return Number(f"{count:,}".replace(",", "\u202f"))
+    return Number(spaced(count))
 
 
 def bytes_text(size_bytes: float | None) -> Number:

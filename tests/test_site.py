@@ -66,7 +66,7 @@ def test_every_run_has_its_page_and_its_answer_in_the_gallery(site: Path) -> Non
     advice = (site / "gallery" / "advise-gpt2.html").read_text()
     assert "Imaginary CPU 9000" in advice
     assert re.search(
-        r"Use attn_implementation=.* for prefill of 1,024 tokens", html.unescape(gallery)
+        r"Use attn_implementation=.* for prefill of 1.024 tokens", html.unescape(gallery)
     )
 
 

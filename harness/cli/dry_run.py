@@ -9,6 +9,7 @@ from rich.text import Text
 from ..cases.case import Case, Wall
 from ..cases.expected_time import Forecast
 from ..files.errors import EnvironmentUnmet
+from ..files.printable import spaced
 from ..machine.environment import fix_threads, pick_device
 from ..machine.free_memory import available_bytes
 from ..machine.pace import pace
@@ -59,7 +60,7 @@ def preflight_tables(
 
 def bytes_said(count: int) -> str:
     """`15.1 GiB (16,211,355,238 bytes)`: cases are held against the exact number."""
-    return f"{count / 2**30:.3g} GiB ({count:,} bytes)"
+    return f"{count / 2**30:.3g} GiB ({spaced(count)} bytes)"
 
 
 class DryRun:
@@ -147,11 +148,11 @@ class DryRun:
             result = view.fields["predicted_reason"]
         else:
             result = "fits" if peak + inputs <= self.budget else "beyond the budget"
-        peak_text = "-" if peak is None else f"{peak:,}"
-        return case, f"{inputs:,}", peak_text, f"{view.fields['work_flops']:,}", result
+        peak_text = "-" if peak is None else spaced(peak)
+        return case, spaced(inputs), peak_text, spaced(view.fields["work_flops"]), result
 
 
 def _longest(known: Mapping[str, Any]) -> str:
     """Beside the formula of another dtype or backend, at least that."""
     n, bound = known["predicted_seq_len"], known.get("predicted_source") == "nearest"
-    return "-" if n is None else f"{'>= ' if bound else ''}{n:,}"
+    return "-" if n is None else f"{'>= ' if bound else ''}{spaced(n)}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..files.errors import BadInput
+from ..files.printable import spaced
 from .options import DEFAULT_ROOT, Device, PickedDevice, Root, switch
 from .verbs import command, verbs
 
@@ -115,7 +116,7 @@ def list_models() -> None:
     for name in shipped():
         model, first = model_of(name), name
         for layer, count in model.attention():
-            rows.append((first, f"{count} x {layer.text()}", f"{model.max_context:,}"))
+            rows.append((first, f"{count} x {layer.text()}", spaced(model.max_context)))
             first = ""
     print_table(("model", "attention", "longest context"), rows)
 

@@ -237,7 +237,7 @@ def measure(
         _print_answers(found)
         if any(result.statuses[status] for status in FAILURES):
             say(f"why it failed: attnbench show {where} --sections refusals", stderr=True)
-        say(f"next: attnbench report {where}", stderr=True)
+        say(f"the page: attnbench show {where} --open", stderr=True)
     raise typer.Exit(result.exit_code)
 
 

@@ -26,6 +26,11 @@ def visible(text: str, *, lines: bool = False) -> str:
     return (_CONTROL_IN_LINES if lines else _CONTROL).sub(escaped, text)
 
 
+def spaced(count: float) -> str:
+    """4093 as 4 093, with a narrow space that does not break."""
+    return f"{round(count):,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
 class SafeStream:
     """A text stream, of which what is written is made `visible` in lines; otherwise as `stream`.
 

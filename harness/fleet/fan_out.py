@@ -11,6 +11,7 @@ from rich.text import Text
 from ..cases.expected_time import Forecast, duration_text
 from ..cli.dry_run import DryRun
 from ..cli.tables import table
+from ..files.printable import spaced
 from ..scenario import Plan
 from ..scenario.shards import Units, split, units_of
 
@@ -53,7 +54,7 @@ def on_devices(dry_run: DryRun, count: int, expected: Forecast) -> Iterator[Rend
     )
     rows = [
         (
-            f"{spread.devices:,}",
+            spaced(spread.devices),
             duration_text(spread.wall_s),
             f"{found.spreads[0].wall_s / spread.wall_s:.1f}x",
             "the longest group" if spread.is_floor else "",

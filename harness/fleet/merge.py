@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files.errors import BadInput
+from ..files.printable import spaced
 from ..files.safe_files import (
     NotPlain,
     make_folder,
@@ -110,8 +111,9 @@ def merge(
     budgets = {part["memory_bytes"] for part in parts}
     if len(budgets) > 1:
         notes.append(
-            f"the shards had different memory budgets, {min(budgets):,} to {max(budgets):,} bytes,"
-            " a share of what was free; give all the same with --memory-gib"
+            f"the shards had different memory budgets, {spaced(min(budgets))} to"
+            f" {spaced(max(budgets))} bytes, a share of what was free; give all the same with"
+            " --memory-gib"
         )
     if not missing and target.parent == root and not more:
         notes += filter(None, [point_latest(root, target.name)])

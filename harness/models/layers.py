@@ -10,6 +10,7 @@ from pydantic import RootModel
 
 from ...impls.problem import ITEM_BYTES, Dtype, Problem
 from ..files.errors import BadInput
+from ..files.printable import spaced
 
 Stack = Literal["decoder", "encoder", "cross"]
 """Cross-attention belongs to the decoder: its keys are the encoder's outputs."""
@@ -47,9 +48,9 @@ class AttentionLayer:
             parts.append(f"{self.kv_heads} for keys and values")
         reaches = {"sliding": "the last", "chunked": "chunks of"}
         if self.reach in reaches:
-            parts.append(f"{reaches[self.reach]} {self.window:,} tokens")
+            parts.append(f"{reaches[self.reach]} {spaced(self.window)} tokens")
         lengths = {"of": self.seq_len, "to": self.kv_seq_len}
-        parts += [f"{word} {length:,} tokens" for word, length in lengths.items() if length]
+        parts += [f"{word} {spaced(length)} tokens" for word, length in lengths.items() if length]
         if self.stack == "decoder" and not self.stores_cache:
             parts.append("with the keys of an earlier layer")
         return ", ".join((*parts, *self.also))

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from ..cases.case import ShortNames
 from ..cases.expected_time import Forecast, duration_text
-from ..files.printable import file_of
+from ..files.printable import file_of, spaced
 from ..machine.load import Load, LoadMeter
 from ..rows.counted_pages import BELOW
 from ..rows.record import Record, Status
@@ -226,11 +226,6 @@ def prediction_text(fields: Mapping[str, Any]) -> str:
     if seq_len is None:
         return f"no prediction: {reason}"
     return f"at least {spaced(seq_len)}: {reason}" if reason else spaced(seq_len)
-
-
-def spaced(count: int) -> str:
-    """4093 as 4 093, with a thin space."""
-    return f"{count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 class JsonProgress(Listener):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...harness.files.printable import spaced
 from ..data.polynomial import FEWEST, Polynomial, through
 from ..formatting import size_text
 from .asked import Bytes, Fields, Implementation, Shapes, growing, key_over, length
@@ -92,7 +93,8 @@ class CallBytes:
         ]
         if longer:
             least, n = min(longer)
-            return Bytes(value=least + inputs, words=f"as measured at N = {n:,}", at_most=True)
+            words = f"as measured at N = {spaced(n)}"
+            return Bytes(value=least + inputs, words=words, at_most=True)
         why = self._refused(implementation, problem)
         return Bytes(value=None, words=why or NOT_KEPT)
 
@@ -131,7 +133,7 @@ class CallBytes:
         if curve is None or n < curve.holds_from:
             return None
         lengths = sorted((*curve.solved, *curve.agrees))
-        measured = ", ".join(f"{one:,}" for one in lengths)
+        measured = ", ".join(spaced(one) for one in lengths)
         return Bytes(value=int(curve.at(n)), words=f"by the exact bytes measured at N = {measured}")
 
     def _why_none(self, implementation: Implementation, problem: Fields) -> str:
@@ -141,7 +143,7 @@ class CallBytes:
         rows = [one.row for one in self.rows.over_lengths(problem, implementation.backend)]
         lengths = sorted({length(row) for row in rows if _peak(row)})
         if implementation.compiles and lengths:
-            return f"its bytes were measured at N = {', '.join(f'{n:,}' for n in lengths)} only"
+            return f"its bytes were measured at N = {', '.join(map(spaced, lengths))} only"
         return ""
 
     def _refused(self, implementation: Implementation, problem: Fields) -> str:
@@ -173,11 +175,11 @@ class CallBytes:
             n = length(one.row)
             if one.row["status"] == "ok" and (peak := _peak(one.row)):
                 needed = peak + int(one.row.get("input_bytes") or 0)
-                words = f"no more than was measured at N = {n:,}"
+                words = f"no more than was measured at N = {spaced(n)}"
                 fits.append(Edge(length=n, needed=needed, words=words, wall=False))
             if one.row["status"] == "oom":
                 needed = int(one.run.meta["memory_bytes"])
-                words = f"N = {n:,} ran out of {size_text(needed)}"
+                words = f"N = {spaced(n)} ran out of {size_text(needed)}"
                 fails.append(Edge(length=n, needed=needed, words=words, wall=True))
         searched = tuple(self.rows.walls_of(problem, backend))
         for wall in (one.row for one in searched):
@@ -186,7 +188,9 @@ class CallBytes:
                 words = fitting(wall)
                 fits.append(Edge(length=low, needed=needed, words=words, wall=True))
             if high and wall["limited_by"] == "memory":
-                words = f"a search found that N = {high:,} does not fit into {size_text(needed)}"
+                words = (
+                    f"a search found that N = {spaced(high)} does not fit into {size_text(needed)}"
+                )
                 fails.append(Edge(length=high, needed=needed, words=words, wall=True))
         stops = min(_stops(searched), key=lambda edge: edge.length, default=None)
         return Edges(fits=tuple(fits), fails=tuple(fails), stops=stops, searched=searched)
@@ -194,9 +198,9 @@ class CallBytes:
 
 def fitting(wall: Fields) -> str:
     """What a search found to fit: `a search found that N = 9 fits into 1 GiB and 10 does not`."""
-    words = f"a search found that N = {wall['seq_len_low']:,} fits into"
+    words = f"a search found that N = {spaced(wall['seq_len_low'])} fits into"
     ends = wall["seq_len_high"] and wall["limited_by"] == "memory"
-    beyond = f" and {wall['seq_len_high']:,} does not" if ends else ""
+    beyond = f" and {spaced(wall['seq_len_high'])} does not" if ends else ""
     return f"{words} {size_text(wall['memory_bytes'])}{beyond}"
 
 
@@ -207,7 +211,8 @@ def _stops(searched: tuple[Stored, ...]) -> Iterator[Edge]:
         if high and wall["limited_by"] == "backend":
             trials = (trial["reason"] for trial in wall["probes"] if trial["seq_len"] == high)
             why = next(trials, "")
-            words = f"a search found that it fails from N = {high:,} on{f': {why}' if why else ''}"
+            words = f"a search found that it fails from N = {spaced(high)} on"
+            words += f": {why}" if why else ""
             yield Edge(length=high, needed=wall["memory_bytes"], words=words, wall=True)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
+from ...harness.files.printable import spaced
 from ...harness.stats.intervals import Interval
 from ..formatting import list_text, size_text
 from .asked import Asked, Bytes, Implementation, Inquiry, Phase, length
@@ -251,13 +252,13 @@ class MemoryOver:
                 counted = self.calls.longest_by_bytes(
                     implementation, asked.problem, wall["memory_bytes"], most
                 )
-                ours = "" if counted is None else f"; by these bytes {counted:,} is the last"
+                ours = "" if counted is None else f"; by these bytes {spaced(counted)} is the last"
                 if not ours and fitting(wall) in known:
                     continue
                 room, low, high = (
                     size_text(wall["memory_bytes"]),
-                    f"{wall['seq_len_low']:,}",
-                    f"{wall['seq_len_high']:,}",
+                    spaced(wall["seq_len_low"]),
+                    spaced(wall["seq_len_high"]),
                 )
                 words = f"a search found that one layer's call fits into {room} at N = {low}"
                 said[f"{words} and not at {high}{ours}"] = None

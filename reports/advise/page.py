@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ...harness.files.printable import spaced
 from ..comparison.verdict import DEFAULT_MARGIN
 from ..data.load import rows_of
 from ..data.run_meta import run_meta
@@ -221,7 +222,7 @@ def _memory(advice: Advice) -> Figure | None:
             title="Memory over the context",
             columns=("context", *columns),
             rows=tuple(
-                (f"{n:,}", *map(bytes_text, line))
+                (spaced(n), *map(bytes_text, line))
                 for n, *line in zip(contexts, *columns.values(), strict=True)
             ),
             folded=True,

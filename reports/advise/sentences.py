@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
+from ...harness.files.printable import spaced
 from ...harness.stats.intervals import Interval
 from ..formatting import (
     in_brackets,
@@ -100,7 +101,7 @@ def _common(decided: Sequence[Decision]) -> str | None:
 
 def named(decision: Decision) -> str:
     """`prefill of 8,192 tokens`."""
-    return f"{VERBS[decision.phase]} {decision.context:,} tokens"
+    return f"{VERBS[decision.phase]} {spaced(decision.context)} tokens"
 
 
 def about(advice: Advice) -> str:
@@ -166,7 +167,7 @@ def longest_sentence(found: Sequence[Longest]) -> str:
             same = together.setdefault((one.context, limit_text(one), least), [])
             same.append(one.implementation.name)
     parts = [
-        f"{least}{tokens:,} tokens with {list_text(names)} ({limit})"
+        f"{least}{spaced(tokens)} tokens with {list_text(names)} ({limit})"
         for (tokens, limit, least), names in sorted(together.items(), reverse=True)
     ]
     parts += [f"not known for {list_text(unknown)}"] if unknown else []

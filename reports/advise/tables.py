@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
+from ...harness.files.printable import spaced
 from ...harness.stats.intervals import Interval
 from ..elements import Block, Marked, Table, Text, table_of
 from ..formatting import Number, bytes_text, ratio_range_text, size_text
@@ -38,7 +39,7 @@ def blocks(advice: Advice) -> Iterator[Block]:
 
 def question(decision: Decision) -> str:
     """`prefill 8,192`."""
-    return f"{decision.phase} {decision.context:,}"
+    return f"{decision.phase} {spaced(decision.context)}"
 
 
 # ---- implementations -----------------------------------------------------------------------------
@@ -109,7 +110,7 @@ def _memory(advice: Advice) -> Table:
         "Memory",
         advice.needs,
         {
-            "question": lambda of: f"{of[0]} {of[2].context:,}",
+            "question": lambda of: f"{of[0]} {spaced(of[2].context)}",
             "weights": lambda of: size_text(of[2].weight_bytes) or NOT_KNOWN,
             "keys and values": lambda of: _unless(of[0] == "training", of[2].cache_bytes),
             "in one pool of pages": lambda of: _unless(
@@ -134,7 +135,7 @@ def _longest(advice: Advice) -> Table:
 
     def tokens(one: Longest) -> str:
         least = "at least " if one.at_least else ""
-        return NOT_KNOWN if one.context is None else Number(f"{least}{one.context:,}")
+        return NOT_KNOWN if one.context is None else Number(f"{least}{spaced(one.context)}")
 
     def phase(one: Longest) -> str:
         seconds = seconds_text(advice, one.phase)

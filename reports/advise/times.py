@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from ...harness.files.printable import spaced
 from ...harness.stats.intervals import Interval, latency_interval
 from ..comparison.case_samples import case_samples
 from ..data.decode import Rate, traffic
@@ -106,7 +107,7 @@ class Times:
             return replace(cell, reason=f"{MISSING}, and {time_ms.reason}")
         if not growth.describes:
             return replace(cell, reason=f"{MISSING}, and no formula describes the other lengths")
-        words = f"fitted through N = {', '.join(f'{one:,}' for one in growth.lengths)}"
+        words = f"fitted through N = {', '.join(map(spaced, growth.lengths))}"
         beyond = ", beyond them" if n > growth.lengths[-1] else ""
         return replace(
             cell,

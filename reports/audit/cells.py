@@ -5,6 +5,7 @@ from typing import Any
 
 from ...harness.audit.tensor_bound import LIMITS
 from ...harness.audit.verdict import is_serialized, spills
+from ...harness.files.printable import spaced
 from ..data.row_groups import Row
 from ..elements import Marked, Table
 from ..formatting import STATUS_WORDS, bytes_text, list_text, percent_text
@@ -83,7 +84,7 @@ def _in_code(row: Row, *names: str) -> list[str]:
 
 
 def _count(value: int | None) -> Cell:
-    return "" if value is None else Number(f"{value:,}")
+    return "" if value is None else Number(spaced(value))
 
 
 NAMES: dict[str, Callable[[Row], Cell]] = {
@@ -163,4 +164,4 @@ def resources(row: Row) -> Iterator[tuple[str, int, int]]:
 
 
 def amount_text(name: str, count: int) -> str:
-    return bytes_text(count) if name == "shared_memory" else f"{count:,}"
+    return bytes_text(count) if name == "shared_memory" else spaced(count)

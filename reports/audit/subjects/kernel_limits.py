@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ....harness.audit import tensor_bound
 from ....harness.audit.tensor_bound import LIMITS, most_busy
+from ....harness.files.printable import spaced
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
 from ...elements import Block, Card, Text, note, table_of
@@ -116,8 +117,8 @@ def finding(row: Row, one: Bound) -> str:
     who = "warp-specialized, " if _is_specialized(row) else ""
     return (
         f"{short_name(row)}, {kernel}{who}heads {row['d_k']} wide: the tensor cores are busy for at"
-        f" most {percent_text(one.busy_ratio)} of the time. A step takes {one.tensor:,.0f} cycles"
-        f" of matrix products and {one.exponentials:,.0f} of exponentials{_why(row, one)}"
+        f" most {percent_text(one.busy_ratio)} of the time. A step takes {spaced(one.tensor)}"
+        f" cycles of matrix products and {spaced(one.exponentials)} of exponentials{_why(row, one)}"
     )
 
 
@@ -125,7 +126,7 @@ def _why(row: Row, one: Bound) -> str:
     if one.limit == "tensor":
         return ", which fit beside the products"
     if one.limit != "turns":
-        beyond = f", {one.issue:,.0f} in all" if one.limit == "issue" else ""
+        beyond = f", {spaced(one.issue)} in all" if one.limit == "issue" else ""
         return f"; what takes longest, the {LIMITS[one.limit]}{beyond}, sets the pace"
     limited = row.get("limited_by") or []
     room = ""
@@ -188,7 +189,7 @@ def _held(row: Row) -> str:
 
 
 def _cycles(count: float) -> Number:
-    return Number(f"{count:,.0f}")
+    return Number(spaced(count))
 
 
 COLUMNS: dict[str, Callable[[tuple[Row, Bound | None]], Cell]] = {

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
+from ....harness.files.printable import spaced
 from ....harness.learning.findings import CheckpointHeads
 from ....harness.stats.intervals import Interval, mean_interval
 from ...data.row_groups import Row
@@ -268,7 +269,7 @@ def _metrics(found: Sequence[Model]) -> Table:
         {
             "model": lambda one: one.name,
             "parameters": lambda one: Number(
-                "" if (count := one.found.parameter_count) is None else f"{count:,}"
+                "" if (count := one.found.parameter_count) is None else spaced(count)
             ),
             **{TITLES[name]: over_heads(name) for name in TITLES},
         },

@@ -37,7 +37,7 @@ def test_run_prints_its_folder_on_stdout_and_everything_else_on_stderr(attnbench
     assert "2 cases" in done.stderr
     assert "fused-b1-n64-d32-h2-fp32-forward-core" in done.stderr
     assert "2 ok" in done.stderr
-    assert f"next: attnbench report {line}" in done.stderr
+    assert f"the page: attnbench show {line} --open" in done.stderr
     assert "\x1b" not in done.stderr
 
 
@@ -64,7 +64,7 @@ def test_dry_run_shows_predicted_bytes_and_writes_nothing(here, tmp_path):
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     (fused,) = [line for line in lines if line.startswith("fused-")]
-    assert str(2 * 2 * 64 * 64 * 4).replace("65536", "65,536") in fused
+    assert "65\u202f536" in fused  # 2 * 2 * 64 * 64 * 4 bytes
     (cudnn,) = [line for line in lines if line.startswith("sdpa:cudnn-")]
     assert "unsupported" in cudnn
     assert list(tmp_path.iterdir()) == []

@@ -24,7 +24,7 @@ def test_sdpa_on_the_kernel_math_is_a_trap_with_its_likely_reasons(tmp_path: Pat
 
 def test_a_tie_is_no_victory_and_worth_a_longer_run(tmp_path: Path):
     advice = answered(tmp_path, {})
-    end = "for prefill of 1,024 tokens (not decided: sdpa may be as fast or faster)."
+    end = "for prefill of 1\u202f024 tokens (not decided: sdpa may be as fast or faster)."
     assert headline(advice).endswith(end)
     table = next(blocks(advice))
     assert [row[3] for row in table.rows] == ["fastest seen", "not decided"]
@@ -50,6 +50,6 @@ def test_one_that_was_seen_to_take_longer_is_not_advised_for_both_phases(tmp_pat
         measured(tmp_path / "b", decode, changes={"hf:sdpa": {"speed": 8.0}}),
     )
     assert headline(advise(both, rows_of(both, *folders))) == (
-        'Use attn_implementation="sdpa" for prefill of 1,024 tokens (faster than eager);'
-        ' "eager" for decode after 1,024 tokens (faster than sdpa).'
+        'Use attn_implementation="sdpa" for prefill of 1\u202f024 tokens (faster than eager);'
+        ' "eager" for decode after 1\u202f024 tokens (faster than sdpa).'
     )

@@ -35,15 +35,15 @@ def test_what_runs_at_a_length_needs_no_more_at_shorter_ones(tmp_path: Path):
     found = CallBytes(asked.shapes, rows).needed(FLEX, problem_of("prefill", 512, 8))
     assert found.at_most
     assert not found.wall
-    assert found.words == "no more than was measured at N = 1,024"
+    assert found.words == "no more than was measured at N = 1\u202f024"
     end = longest(asked, rows, FLEX)
     assert (end.context, end.limit, end.found_by, end.at_least) == (1024, "unknown", "bytes", True)
 
 
-FITS = "a search found that N = 2,000 fits into 2 MiB and 2,010 does not"
+FITS = "a search found that N = 2\u202f000 fits into 2 MiB and 2\u202f010 does not"
 CHECKED = (
-    "a search found that one layer's call fits into 983 KiB at N = 995 and not at 1,003; by these"
-    " bytes 1,000 is the last"
+    "a search found that one layer's call fits into 983 KiB at N = 995 and not at 1\u202f003; by"
+    " these bytes 1\u202f000 is the last"
 )
 
 
@@ -82,7 +82,7 @@ def test_a_case_that_ran_out_of_memory_is_a_wall_too(tmp_path: Path):
     oom = measured(tmp_path, asked, changes={SDPA.backend: {"status": "oom"}})
     found = CallBytes(FORMULA, rows_of(asked, oom)).needed(SDPA, problem_of("prefill", 2048, 8))
     assert found.value == (2 << 30) + 1
-    assert found.words == "N = 1,024 ran out of 2 GiB"
+    assert found.words == "N = 1\u202f024 ran out of 2 GiB"
 
 
 class Cross(FakeShapes):
@@ -116,7 +116,7 @@ def test_bytes_of_cross_attention_follow_from_shorter_contexts(tmp_path: Path):
         SDPA, asked.shapes.asked("prefill", 2048)[0].problem
     )
     assert found.value == (1000 + 50) * 2048
-    assert found.words == "by the exact bytes measured at N = 128, 256, 512, 1,024"
+    assert found.words == "by the exact bytes measured at N = 128, 256, 512, 1\u202f024"
 
 
 class Local(FakeShapes):

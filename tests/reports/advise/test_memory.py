@@ -61,7 +61,7 @@ def test_other_lengths_follow_exactly_from_four_measured_ones(tmp_path: Path):
     need = memory_of(rows).need(EAGER, "prefill", 2048)
     # the made-up rows: two outputs of 512 numbers a token and 16 bytes
     assert need.attention_bytes == 1000 * 2048 + 2 * 2048 * 512 * 4 + 16
-    assert need.words == "by the exact bytes measured at N = 128, 256, 512, 1,024"
+    assert need.words == "by the exact bytes measured at N = 128, 256, 512, 1\u202f024"
 
 
 def test_without_enough_lengths_a_formula_counts_and_without_one_nothing_is_known():
@@ -159,6 +159,8 @@ def test_a_fit_ends_the_context_where_time_does(tmp_path: Path):
     found = timed(tmp_path, LENGTHS, true_s(1500))
     assert 1200 < found.context < 1900
     assert (found.limit, found.found_by, found.at_least) == ("time", "time", False)
-    assert found.words.startswith("time fitted through N = 128, 256, 512, 1,024, 2,048; bytes ")
+    assert found.words.startswith(
+        "time fitted through N = 128, 256, 512, 1\u202f024, 2\u202f048; bytes "
+    )
     assert found.time.total_ms.value <= 1e3 * true_s(1500)
     assert found.need.context == found.context

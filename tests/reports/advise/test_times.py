@@ -8,7 +8,7 @@ from attnbench.reports.advise.choices import decide
 from tests.reports.fake_advice import SDPA, inquiry, measured, rows_of
 
 LENGTHS = (128, 256, 512, 1024, 2048)
-ALL = "128, 256, 512, 1,024, 2,048"
+ALL = "128, 256, 512, 1\u202f024, 2\u202f048"
 
 
 @pytest.mark.parametrize(
