@@ -14,7 +14,8 @@ for each of PARAMETERS. It may assign these constants, written out:
     PINS_KERNEL = True            a variant is the name of the kernel that must run: running any
                                   other kernel is an error
     COMPILES = True               `prepare` compiles or imports large packages: it gets more time,
-                                  and memory beyond the budget
+                                  and memory beyond the budget. Names of variants: these compile,
+                                  the others only import
     EXACTNESS = "approximate"     the result is only close to attention by design, or "other": not
                                   attention at all. Neither is held to the error limit of an exact
                                   backend. The default is "exact"
@@ -115,7 +116,11 @@ class Backend(Protocol):
 
     @property
     def compiles(self) -> bool:
-        """The file's COMPILES."""
+        """The file has COMPILES."""
+
+    @property
+    def generates_code(self) -> bool:
+        """`prepare` compiles a kernel, which takes many seconds."""
 
     @property
     def exactness(self) -> str:

@@ -116,7 +116,8 @@ def list_models() -> None:
     for name in shipped():
         model, first = model_of(name), name
         for layer, count in model.attention():
-            rows.append((first, f"{count} x {layer.text()}", spaced(model.max_context)))
+            longest = "not known" if model.max_context is None else spaced(model.max_context)
+            rows.append((first, f"{count} x {layer.text()}", longest))
             first = ""
     print_table(("model", "attention", "longest context"), rows)
 

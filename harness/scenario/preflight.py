@@ -43,7 +43,7 @@ class Preflight:
         return Foreseen(
             refused=self.status is not None,
             peak_bytes=self.fields["predicted_peak_bytes"],
-            compiles=self.backend is not None and self.backend.compiles,
+            compiles=self.backend is not None and self.backend.generates_code,
         )
 
 

@@ -89,6 +89,11 @@ class LoadedBackend:
         return bool(getattr(self.module, "COMPILES", False))
 
     @property
+    def generates_code(self) -> bool:
+        compiles = getattr(self.module, "COMPILES", False)
+        return self.variant in compiles if isinstance(compiles, tuple) else bool(compiles)
+
+    @property
     def exactness(self) -> str:
         found = getattr(self.module, "EXACTNESS", "exact")
         if found not in EXACTNESS:
