@@ -35,7 +35,7 @@ PAGES = (
     "tests/*/README.md",
     "tests/fakes/*/README.md",
 )
-REFERENCE = ROOT / "results" / "reference" / "cpu-20261121-quickstart"
+REFERENCE = ROOT / "results" / "reference" / "cpu-20261124-quickstart"
 SUITE_FILE = "- quickstart\n- {scenario: head_cost, plan: quick}\n"
 STANDS_FOR = {
     **dict.fromkeys(("RUN", "RUN...", "SUITE"), "latest"),

@@ -21,6 +21,7 @@ SCORE_FLOPS = 40  # of a product in fp32, which take as long as a score in softm
 SCORE_MOVES = 6  # written, scaled, put through softmax and read again, through memory
 RANK = 256  # keys that an approximate backend sees of N
 CASE_S = 0.15  # making inputs, preparing, digests
+CASE_AGAIN_S = 0.07  # the same in each further process, and a check of its last call
 CHECK_CALLS = 3.0  # one is checked, one is measured in memory; both get fresh memory
 COMPILE_S, COMPILE_AGAIN_S = 20.0, 5.0  # the second from a cache of what was compiled
 
@@ -84,7 +85,7 @@ def case_s(
             min_blocks=plan.min_blocks,
             max_blocks=plan.max_blocks,
             budget_s=plan.budget_s,
-            start_s=COMPILE_AGAIN_S if compiles else 0.0,
+            start_s=CASE_AGAIN_S + (COMPILE_AGAIN_S if compiles else 0.0),
         )
     if modes:
         window_s = modes * (plan.window_s + call_s)

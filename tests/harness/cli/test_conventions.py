@@ -99,7 +99,7 @@ def test_a_run_that_is_not_there_is_answered_with_one_that_is(here, results, nam
 
 # ---- a run that is finished ----------------------------------------------------------------------
 
-REFERENCE = Path(__file__).parents[3] / "results" / "reference" / "cpu-20261121-quickstart"
+REFERENCE = Path(__file__).parents[3] / "results" / "reference" / "cpu-20261124-quickstart"
 
 
 @pytest.fixture
