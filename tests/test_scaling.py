@@ -48,7 +48,7 @@ def task(tmp_path: Path):
 
 @pytest.mark.long
 def test_a_task_of_the_array_measures_its_shard(task) -> None:
-    assert task() == ["run quickstart --shard 2/8 --out shards/2 --quiet"]
+    assert task() == ["run quickstart --shard 2/8 --runs shards/2 --quiet"]
     assert "#SBATCH --array=1-8" in block("bash")
 
 
@@ -57,7 +57,7 @@ def test_a_task_that_was_requeued_goes_on(task, tmp_path: Path) -> None:
     run = tmp_path / "shards" / "2" / "20261121T093000Z-quickstart-1a2b3c4d"
     run.mkdir(parents=True)
     (run / "run.json").write_text("{}")
-    assert task() == ["run --resume latest --out shards/2 --quiet"]
+    assert task() == ["run --resume latest --runs shards/2 --quiet"]
 
 
 def test_the_jobs_of_the_matrix_are_the_shards_that_are_merged() -> None:
@@ -72,7 +72,7 @@ def test_the_jobs_of_the_matrix_are_the_shards_that_are_merged() -> None:
     lines = jobs["merge"]["steps"][-1]["run"].splitlines()
     assert [shlex.split(line)[:2] for line in lines] == [
         ["attnbench", "merge"],
-        ["attnbench", "report"],
+        ["attnbench", "show"],
     ]
 
 

@@ -216,7 +216,7 @@ def _of_the_question(arguments: Sequence[str]) -> list[str]:
     """Without those that only say how it is measured or told."""
     return [
         one
-        for one, before in zip(arguments, ["", *arguments[:-1]], strict=True)
+        for one, before in zip(arguments, ["", *arguments], strict=False)
         if one.partition("=")[0] not in MEASURED_ELSEWHERE and before != "--wait-idle"
     ]
 
