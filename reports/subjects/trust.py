@@ -40,6 +40,7 @@ MOST_NAMED = 4
 # Of the median clock: latency follows the clock, and 5 % is the resolution of a quick run.
 CLOCK_SPREAD_RATIO = 0.05
 State = tuple[Literal["good", "caution", "unknown"], str]  # and a sentence
+FEW_RATIO = 0.05  # of all blocks: a few of them move no median
 NOTHING_TIMED: State = ("unknown", "No case was timed.")
 DISTURBANCES = {  # column: its badge, and what happened
     "throttled_blocks": ("throttling", "the processor was throttled by a quota, power or heat"),
@@ -245,7 +246,9 @@ def _blocks(timed: list[Row], field: str) -> State:
         text += f" In {_of(mostly, timed)} it was more than half of the blocks: measure again."
     silent = len(timed) - len(known)
     text += f" {plural(silent, 'case')} of {len(timed)} do not say." if silent else ""
-    return "caution" if some else "unknown" if silent else "good", text
+    if mostly or some > FEW_RATIO * blocks:
+        return "caution", text
+    return "unknown" if silent else "good", text
 
 
 def _other_processes(timed: list[Row]) -> State:
