@@ -203,3 +203,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not torch.cuda.is_available():
             for item in marked:
                 item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+@pytest.fixture(scope="session")
+def chromium(require: Callable[[str], str]) -> Iterator[Any]:
+    program = require("chromium")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="needs playwright: pip install playwright"
+    )
+    with playwright.sync_playwright() as player:
+        browser = player.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,7 +43,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built as `make site` does, from the kept runs and some made-up ones."""
     folder = tmp_path_factory.mktemp("site")
     runs, pages = folder / "runs", folder / "pages"
-    shutil.copytree(ROOT / "results" / "reference", runs)
+    (kept,) = (ROOT / "results" / "reference").glob("*-quickstart")
+    shutil.copytree(kept, runs / kept.name)
     for name, run in MADE_UP.items():
         shutil.copytree(next((MADE / run).rglob("run.json")).parent, runs / name)
         meta = json.loads((runs / name / "run.json").read_text())
@@ -117,22 +118,12 @@ def address(site: Path) -> Iterator[str]:
     server.server_close()
 
 
-@pytest.fixture(scope="module")
-def browser(require: Callable[[str], str]) -> Iterator[Any]:
-    player = pytest.importorskip("playwright.sync_api", reason="needs playwright: make")
-    with player.sync_playwright() as started:
-        program = require("chromium")
-        opened = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
 PAGES = sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
 OTHERS = ["cli", "files/index", "files/scenarios/index"]
 
 
-def test_no_page_asks_another_host_for_anything(browser: Any, address: str, site: Path) -> None:
-    with browser.new_page() as page:
+def test_no_page_asks_another_host_for_anything(chromium: Any, address: str, site: Path) -> None:
+    with chromium.new_page() as page:
         asked: list[str] = []
 
         def only_ours(route: Any) -> None:
@@ -154,9 +145,9 @@ def test_no_page_asks_another_host_for_anything(browser: Any, address: str, site
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 375)])
-def test_axe_finds_no_violation(browser: Any, address: str, scheme: str, width: int) -> None:
+def test_axe_finds_no_violation(chromium: Any, address: str, scheme: str, width: int) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe: make")
-    with browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900}) as page:
+    with chromium.new_page(color_scheme=scheme, viewport={"width": width, "height": 900}) as page:
         found = {}
         for name in [*PAGES, *OTHERS]:
             page.goto(f"{address}{name}.html")

@@ -188,7 +188,7 @@ def stopped(rows: Sequence[Row], meta: Meta) -> list[str]:
         mine += [one["status"] for one in run.get("unanswered") or ()]
         left = sum(status in UNFINISHED for status in mine)
         if left:
-            planned = len(mine) + len({one["study"] for one in run.get("studies") or ()})
+            planned = len(mine) + len({str(one["study"]) for one in run.get("studies") or ()})
             found.append(
                 f"Stopped early: {planned - left} of {planned} parts were measured. Continue:"
                 f" attnbench run --resume {shlex.quote(str(run['run']))}"

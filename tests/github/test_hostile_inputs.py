@@ -73,7 +73,7 @@ def test_code_and_head_become_a_path_whatever_they_are_called(script: str, tmp_p
     assert words[-1] == head.name
 
 
-TWO_LINES = r"--out: found 'out\nverdict=passed'; wanted a path without line breaks"
+TWO_LINES = r"--output: found 'out\nverdict=passed'; wanted a path without line breaks"
 
 
 @pytest.mark.parametrize(

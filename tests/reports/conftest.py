@@ -25,18 +25,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return page_of(quickstart(tmp_path_factory.mktemp("page")))
 
 
-@pytest.fixture(scope="session")
-def chromium(require: Callable[[str], str]) -> Iterator[Any]:
-    program = require("chromium")
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="needs playwright: pip install playwright"
-    )
-    with playwright.sync_playwright() as player:
-        browser = player.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def visit(chromium: Any) -> Iterator[Callable[..., Any]]:
     """Opens a page; fails at the end after any other request or any message on the console."""

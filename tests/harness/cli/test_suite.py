@@ -53,7 +53,7 @@ def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite
 
     listed = attnbench("list", "runs").stdout
     assert re.search(rf"{path.name} +suite of 3: 3 finished", listed)
-    assert re.search(rf"^  {first.name} +cpu +2 ok *$", listed, re.MULTILINE)
+    assert re.search(rf"^  {first.name} +\S+ \S+ +cpu +2 ok +What is one", listed, re.MULTILINE)
 
     shown = attnbench("show").stdout
     assert shown.index("What is one?") < shown.index("What is two?")
