@@ -99,7 +99,7 @@ def test_a_scenario_looks_for_walls_beside_its_cases_or_alone(attnbench, tmp_pat
     assert "mine.yaml: ok, 18 cases on a CPU" in attnbench("validate", "mine.yaml").stdout
     shown = attnbench("run", "alone.yaml", "--device", "cpu", "--dry-run").stdout
     (line,) = [line for line in shown.splitlines() if line.startswith("wall-fused")]
-    assert 2000 < int(line.split(" ", 1)[1].split("  ")[0].replace("\u202f", "")) < 3000
+    assert 2000 < int(re.findall(r" ([\d\u202f]+)", line)[0].replace("\u202f", "")) < 3000
     only = ("--only", "wall-*-h2-", "--only", "fused-b1-n64-d64-h2", "--skip", "wall-fused")
     done = attnbench("run", "mine.yaml", "--device", "cpu", *only)
     assert done.returncode == 0, done.stderr
