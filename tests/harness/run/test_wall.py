@@ -45,19 +45,13 @@ def test_the_wall_is_an_interval_of_trials_beside_its_prediction(attnbench, tmp_
         {probe["seq_len"] for probe in row["probes"] if probe["status"] == status}
         for status in ("ok", "oom")
     )
-    assert low < min(fails)
-    assert max(fits) < high
+    # Beside other work trials may contradict each other: the interval ends at the nearest ones that
+    # none contradicts, if there are any.
+    assert low == max((n for n in fits if n < min(fails)), default=None)
+    assert high == min((n for n in fails if n > max(fits)), default=None)
     if max(fits) < min(fails):
         assert 0 < high - low <= 0.02 * high
-    # trials contradict each other: the interval ends at the nearest ones that none contradicts
-    else:
-        assert (low, high) == (
-            max(n for n in fits if n < min(fails)),
-            min(n for n in fails if n > max(fits)),
-        )
-    assert low == pytest.approx(row["predicted_seq_len"], rel=0.1)
-    outcomes = {(probe["seq_len"], probe["status"]) for probe in row["probes"]}
-    assert {(low, "ok"), (high, "oom")} <= outcomes
+        assert low == pytest.approx(row["predicted_seq_len"], rel=0.1)
     assert all(
         "did not fit into the budget" in probe["reason"]
         for probe in row["probes"]
