@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from ...impls.discovery.names import separated
 from ...impls.problem import AXES
 from ..cases.case import ALIASES, VALUE_ALIASES
 from ..files.errors import BadInput, shown
 from .document import Document, Fields, Items, Keys, parse_yaml, value_at
+from .fields import DeviceKind
 
 SEPARATOR = r"\s*,\s*|\s+"
 GRID, WALL = "grid", "wall"
@@ -248,3 +249,14 @@ def apply_one(document: Document, change: Change) -> None:
                 f" {option}{name}=..."
             )
     document.replace(keys, change.value, place)
+    if keys[:-1] == ("grid",):
+        _drop_special(document.data["grid"], str(keys[-1]))
+
+
+def _drop_special(grid: dict[str, Any], axis: str) -> None:
+    """A changed axis holds on every kind of device, also where the file has values of its own."""
+    for device in get_args(DeviceKind):
+        special = grid.get(device)
+        if isinstance(special, dict):
+            for name in [name for name in special if ALIASES.get(name, name) == axis]:
+                del special[name]

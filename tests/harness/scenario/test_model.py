@@ -25,6 +25,18 @@ def problems(scenario: Scenario, device: str = "cpu") -> list[tuple[Problem, ...
     return scenario.problem_groups(device)[0]
 
 
+def test_a_changed_axis_holds_on_every_device() -> None:
+    text = "grid: {seq_len: 8, d_model: 8, heads: 1, cpu: {N: 64}}"
+
+    def lengths(*changes: str) -> list[tuple[int, ...]]:
+        return [made(text, *changes).axes(device)["seq_len"] for device in ("cpu", "cuda")]
+
+    assert lengths() == [(64,), (8,)]
+    assert lengths("grid.seq_len=16") == [(16,), (16,)]
+    assert lengths("grid.cpu.seq_len=32") == [(32,), (8,)]
+    assert lengths("grid.cpu.seq_len=32", "grid.N=16") == [(32,), (16,)]
+
+
 def test_sizes_may_be_written_with_k_and_m() -> None:
     scenario = made("grid: {seq_len: [512, 1k, 2K, 1m], d_model: 512, heads: 8}")
     assert scenario.grid.seq_len == (512, 1024, 2048, 1 << 20)
