@@ -11,13 +11,13 @@ from ..data.row_groups import Row, backends, case_key
 from ..data.run_meta import Meta
 from ..deciding import what_decides_ratios
 from ..elements import Marked, Table, table_of
-from ..formatting import bytes_text, length_text, list_text, number_text, paragraph, plural
+from ..formatting import bytes_text, capital, length_text, list_text, number_text, paragraph, plural
 from ..quantity import Cell, Number
-from ..ratio import Ratio
-from ..words import CONFIRMED, MARKS, SAME_RATIO
+from ..ratio import Ratio, time_ratio
+from ..words import CONFIRMED, MARKS, SAME, SAME_RATIO
 from ._memory_over_n import need_bytes
 from ._over import n_text
-from ._race import FAILED_TO_FIT, Raced, races
+from ._race import FAILED_TO_FIT, Race, Raced, races
 
 NEAR_RATIO = 0.15  # to the fastest: more is said as a ratio
 MOST_LENGTHS, MOST_NAMES = 3, 4
@@ -99,12 +99,12 @@ def choices(rows: Sequence[Row]) -> Choices | None:
 
 
 def _choice(name: str, found: Sequence[Raced]) -> Choice:
-    times: list[Slowest] = []
-    for one in found:
-        first, others = one.race.ranking[0], one.race.pairs
-        ratios: list[Ratio | None] = [None] * (first["backend"] == name)
-        ratios += [ratio for row, ratio in others if row["backend"] == name]
-        times += [Slowest(of=one, ratio=ratio) for ratio in ratios]
+    times = [
+        Slowest(of=one, ratio=ratio)
+        for one in found
+        for row, ratio in _from_fastest(one.race)
+        if row["backend"] == name
+    ]
     ended = Counter(
         row["status"] in FAILED_TO_FIT
         for one in found
@@ -113,6 +113,18 @@ def _choice(name: str, found: Sequence[Raced]) -> Choice:
     )
     only = [one for one in found if {row["backend"] for row in one.race.ranking} == {name}]
     return Choice(backend=name, times=times, unfit=ended[True], failed=ended[False], only=only)
+
+
+def _from_fastest(found: Race) -> list[tuple[Row, Ratio | None]]:
+    """Every time over that of the fastest, which has none. In pairs of blocks it may be another one
+    than by its latency.
+    """
+    first, pairs = found.ranking[0], found.pairs
+    fastest, least = min(pairs, key=lambda pair: pair[1].value, default=(first, None))
+    if least is None or least.value >= 1:
+        return [(first, None), *pairs]
+    others = [row for row in found.ranking if row is not fastest]
+    return [(fastest, None), *((row, time_ratio(row, fastest)) for row in others)]
 
 
 # ---- in a sentence -------------------------------------------------------------------------------
@@ -191,17 +203,21 @@ def certainty(of: Choices, rows: Sequence[Row], meta: Meta) -> str:
 def how_sure(contested: Sequence[Raced]) -> str:
     """Of every problem with somebody to beat: how many have which mark."""
     of = len(contested)
-    by_mark = {mark: [one for one in contested if one.race.mark == mark] for mark in MARKS}
+    said = {mark: f"who is fastest is {mark.words}" for mark in MARKS}
+    said[SAME] = "the first two are the same"
+    order = sorted(MARKS, key=lambda mark: mark == SAME)
+    by_mark = {mark: [one for one in contested if one.race.mark == mark] for mark in order}
     texts: list[str] = []
     for mark, some in by_mark.items():
         if some:
             where = f" ({_places(some)})" if mark == CONFIRMED and len(some) < of else ""
             count = f"in {len(some)} of {plural(of, 'problem')}" if not texts else f"in {len(some)}"
-            texts.append(f"{mark.words} {count}{where}")
+            words = mark.words if texts and mark != SAME else said[mark]
+            texts.append(f"{words} {count}{where}")
     if len(texts) == 1:
         mark = next(mark for mark, some in by_mark.items() if some)
-        return f"Who is fastest is {mark.words}{'' if of == 1 else f' in {_count(of, of)}'}"
-    return f"Who is fastest is {'; '.join(texts)}"
+        return capital(said[mark] + ("" if of == 1 else f" in {_count(of, of)}"))
+    return capital("; ".join(texts))
 
 
 def _places(some: Sequence[Raced]) -> str:

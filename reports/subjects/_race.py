@@ -34,8 +34,10 @@ class Race:
 
     @property
     def close(self) -> list[tuple[Row, Ratio]]:
-        """Those that are not clearly slower; first what keeps the race open."""
-        found = [pair for pair in self.pairs if not pair[1].low > 1]
+        """Those that are not clearly slower, or whose times other work disturbed too much to tell;
+        first what keeps the race open.
+        """
+        found = [pair for pair in self.pairs if not pair[1].low > 1 or pair[1].mark == NOISY]
         return sorted(found, key=lambda pair: pair[1].word != NOT_DECIDED)
 
     @property

@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from attnbench.reports.data.row_groups import Row, groups
 from attnbench.reports.elements import Table
 from attnbench.reports.subjects import fastest
@@ -120,7 +122,7 @@ def test_a_tie_is_what_was_shown_to_be_the_same(tmp_path: Path) -> None:
     (tie,) = races(rows)
     (too_noisy,) = races(rows_of(run_with(tmp_path / "open", THREE)))
     assert how_sure([tie, tie, too_noisy]) == (
-        "Who is fastest is same in 2 of 3 problems; too noisy in 1"
+        "Who is fastest is too noisy in 1 of 3 problems; the first two are the same in 2"
     )
 
 
@@ -185,3 +187,18 @@ def test_the_regret_of_each_is_true_of_what_was_measured(tmp_path: Path) -> None
     assert re.fullmatch(r"a \| ● ×1\.10 \(1\.\d+ to 1\.\d+\) at N = 128 \| never", shown[0])
     assert re.fullmatch(r"b \| ● ×2\.50 \(2\.\d+ to 2\.\d+\) at N = 256 \| 1 of 3", shown[1])
     assert table.columns[3].replace("\u00a0", " ") == "memory at N = 256"
+
+
+def test_the_regret_counts_from_what_is_fastest_in_pairs_of_blocks(tmp_path: Path) -> None:
+    """By its latency a is first; beside b it is slower in four of five processes."""
+    blocks = {"a": in_processes(1, 2, 3, 10, 11), "b": in_processes(0.9, 1.8, 3.1, 9, 10)}
+    rows = rows_of(run_with(tmp_path, blocks))
+    (raced,) = races(rows)
+    assert [row["backend"] for row in raced.race.ranking] == ["a", "b"]
+    found = choices(rows)
+    assert found is not None
+    assert [(one.backend, one.slowest.ratio is None) for one in found.every] == [
+        ("b", True),
+        ("a", False),
+    ]
+    assert found.every[1].slowest.value == pytest.approx(10 / 9)  # the median pair
