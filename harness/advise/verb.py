@@ -274,7 +274,9 @@ def _dtype(text: str | None, model: "Model") -> "tuple[Dtype, str]":
     if text is None:
         if known := DTYPES.get(model.dtype or ""):
             return known, ""
-        found = f"config.json has dtype {model.dtype}" if model.dtype else "config.json has no dtype"
+        found = (
+            f"config.json has dtype {model.dtype}" if model.dtype else "config.json has no dtype"
+        )
         return "fp32", f"{found}; --dtype says which it is"
     name = VALUE_ALIASES.get("dtype", {}).get(text, text)
     for one in ITEM_BYTES:

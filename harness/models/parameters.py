@@ -157,7 +157,7 @@ def _experts(tally: Tally, config: Fields, width: int, depth: int, *, biased: bo
     tally.rest += sparse * experts * (1 + 2 * inner + width) if biased else 0
 
 
-# ---- layers with a bias in every product, and layer norms ------------------------------------------
+# ---- layers with biases and layer norms ----------------------------------------------------------
 
 
 def _stack(tally: Tally, width: int, inner: int, count: int) -> None:
@@ -272,7 +272,9 @@ def _bits(quantization: Fields) -> tuple[str, float]:
         return method, 4 + 8 / 32
     if method == "compressed-tensors":
         groups = quantization.get("config_groups")
-        found = [one.get("weights") for one in groups.values()] if isinstance(groups, Mapping) else []
+        found = (
+            [one.get("weights") for one in groups.values()] if isinstance(groups, Mapping) else []
+        )
         if len(found) == 1 and isinstance(found[0], Mapping):
             return method, size(found[0], "num_bits") + _shared(found[0], 16)
     raise NotCounted(f"quantization_config: how many bits {shown(method)} takes is not known")

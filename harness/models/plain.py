@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..files.errors import BadInput, shown
 from . import parameters
-from .layers import AttentionLayer, Counted, Layer, Model, Reach, counted
+from .layers import AttentionLayer, Counted, Model, Reach, counted
 
 READ_BY = "attnbench"
 INSTALL = "install transformers, which knows more: pip install 'attnbench[hf]'"

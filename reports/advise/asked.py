@@ -127,11 +127,11 @@ class Inquiry:
 
     `config`: what names the model on the command line; `arguments`: all that was asked there.
     `contexts`: in tokens, shortest first. `most_context`: what the model itself takes.
-    `weight_bytes`: of one device's share, `memory_bytes`: None if not known. `weights_in`: their
-    dtype, or how else they are stored. `weights_words`: how they are known, or why not. `beside_weights`: the memory is without them. `dtype_guess`: why
-    the dtype is a guess; "" if it is none. `others`: layers that are not attention, with their
-    number. `max_seconds`: that attention of all layers may take at the longest context, in phases
-    with such a limit.
+    `weight_bytes`: of one device's share, `memory_bytes`: None if not known. `weights_in`: the
+    dtype of the weights, or how else they are stored. `weights_words`: how they are known, or why
+    not. `beside_weights`: the memory is without them. `dtype_guess`: why the dtype is a guess; ""
+    if it is none. `others`: layers that are not attention, with their number. `max_seconds`: that
+    attention of all layers may take at the longest context, in phases with such a limit.
     """
 
     config: str

@@ -16,8 +16,9 @@ MOST_CONTEXT = 1 << 27  # tokens, where a model names no limit of its own
 APPENDING = "copied into the cache"
 """In place of where the bytes of the call are from, where appending k and v needs more."""
 Limit = Literal["weights", "memory", "model", "time", "backend", "unknown", "none"]
-"""What ends the longest context. "weights": they alone need more memory than there is. "backend": the implementation fails beyond it. "unknown": what is
-beyond it needs bytes, or takes a time, that nothing says.
+"""What ends the longest context. "weights": they alone need more memory than there is. "backend":
+the implementation fails beyond it. "unknown": what is beyond it needs bytes, or takes a time, that
+nothing says.
 """
 FoundBy = Literal["bytes", "wall", "time"]
 

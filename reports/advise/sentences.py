@@ -260,16 +260,16 @@ def _unknown(advice: Advice) -> Iterator[str]:
             f"transformers is not installed: attnbench's own backends stand for its functions"
             f" ({pairs}); flash_attention_2 is left out."
         )
-    asked = advice.inquiry
-    if asked.weight_bytes is not None:
-        yield f"Weights: {size_text(asked.weight_bytes)}; {asked.weights_words}."
-    elif not asked.beside_weights:
+    inquiry = advice.inquiry
+    if inquiry.weight_bytes is not None:
+        yield f"Weights: {size_text(inquiry.weight_bytes)}; {inquiry.weights_words}."
+    elif not inquiry.beside_weights:
         yield (
-            f"The bytes of the weights are not known and come on top: {asked.weights_words}. The"
+            f"The bytes of the weights are not known and come on top: {inquiry.weights_words}. The"
             " folder that has the safetensors files beside config.json tells them."
         )
-    if asked.dtype_guess:
-        yield f"The dtype {asked.dtype} is a guess: {asked.dtype_guess}."
+    if inquiry.dtype_guess:
+        yield f"The dtype {inquiry.dtype} is a guess: {inquiry.dtype_guess}."
     if advice.missing:
         yield f"To measure what is missing: {measure_command(advice)}"
 

@@ -22,7 +22,14 @@ def gpt2(width: int, layers: int, heads: int) -> dict[str, Any]:
 
 
 def decoder(
-    kind: str, vocabulary: int, width: int, layers: int, heads: int, kv: int, inner: int, **more: Any
+    kind: str,
+    vocabulary: int,
+    width: int,
+    layers: int,
+    heads: int,
+    kv: int,
+    inner: int,
+    **more: Any,
 ) -> dict[str, Any]:
     return {
         "model_type": kind, "vocab_size": vocabulary, "hidden_size": width,
@@ -41,9 +48,7 @@ def gemma3(*sizes: int, **more: Any) -> dict[str, Any]:
     return {"model_type": "gemma3", "text_config": text, "vision_config": images}
 
 
-GPT_OSS_20B = decoder(
-    "gpt_oss", 201088, 2880, 24, 64, 8, 2880, head_dim=64, num_local_experts=32
-)
+GPT_OSS_20B = decoder("gpt_oss", 201088, 2880, 24, 64, 8, 2880, head_dim=64, num_local_experts=32)
 LLAMA_2_7B = decoder("llama", 32000, 4096, 32, 32, 32, 11008)
 TIED = {"tie_word_embeddings": True}
 PUBLISHED = {
