@@ -1,5 +1,5 @@
-"""A recurrent layer of the model's width instead of attention, O(N d^2) in N sequential steps: `rnn`
-is a GRU, `rnn:lstm` an LSTM, `rnn:tanh` the plain recurrent layer, torch.nn's all three.
+"""A recurrent layer of the model's width instead of attention, O(N d^2) in N sequential steps:
+`rnn` is a GRU, `rnn:lstm` an LSTM, `rnn:tanh` the plain recurrent layer, torch.nn's all three.
 
 They compute something else, so no reference checks them: they are here for their latency, bytes and
 utilization. Their own weights are drawn with a fixed seed from U(-1/sqrt(d), 1/sqrt(d)), as torch

@@ -125,7 +125,7 @@ def _pruned(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
 @claim(
     "C20",
     "Cost grows in proportion to the batch: a larger one saves nothing per token.",
-    tested="time and bytes of a batch over those of the smallest one, over its sequences, within 5 %",
+    tested="time and bytes of a batch over those of the smallest, over their sizes, within 5 %",
     needs="batch: [1, ...] with contrast: [batch]",
 )
 def of_batch(run: Measured) -> Iterator[Evidence]:
