@@ -32,8 +32,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     how = note(
         "A recurrent layer does O(N d²) work in N sequential steps; attention does O(N² d) in"
         " parallel. By FLOPs, 12 N d² of a GRU, 16 N d² of an LSTM and 4 N d² of a plain RNN"
-        " against 8 N d² + 4 N² d, attention is cheaper for N < d, for N < 2 d and nowhere; the overhead of"
-        " a step moves these points."
+        " against 8 N d² + 4 N² d, attention is cheaper for N < d, for N < 2 d and nowhere;"
+        " the overhead of a step moves these points."
     )
     table = table_of(
         "The time of a step, and how fast the work is done",
