@@ -32,17 +32,16 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def _figures(meta: Meta) -> Iterator[Block]:
     for _, caption, found in studied(GradientDistance, meta):
-        if kept := [one for one in found if one.gradient_norms and not one.spectral_radius]:
+        if kept := [one for one in found if one.gradient_norms]:
             yield _at_first_weights(kept, caption)
-        if scaled := [one for one in found if one.spectral_radius and one.fade]:
-            yield _over_radius(scaled, caption)
     for _, caption, trained in studied(TrainedGradients, meta):
         yield _after_training(trained_models(trained), caption)
 
 
 def _at_first_weights(found: Sequence[GradientDistance], caption: str) -> Figure:
-    """The longest sequence of each model."""
-    longest = {one.model: one for one in sorted(found, key=lambda one: one.seq_len)}
+    """The longest sequence of each model; weights scaled to a radius are in the table only."""
+    drawn = [one for one in found if one.spectral_radius is None]
+    longest = {one.model: one for one in sorted(drawn, key=lambda one: one.seq_len)}
     return _norms(
         "At first weights the gradient",
         f"{caption} · random first weights, nothing trained; geometric means over draws",
@@ -69,37 +68,6 @@ def _at_first_weights(found: Sequence[GradientDistance], caption: str) -> Figure
             },
         ),
     )
-
-
-def _over_radius(found: Sequence[GradientDistance], caption: str) -> Figure:
-    """Where a plain recurrent layer's gradient fades, and where it grows."""
-    points = {
-        radius: Interval(value=one.fade[0], low=one.fade[1], high=one.fade[2], units=1)
-        for one in found
-        if (radius := one.spectral_radius) and one.fade
-    }
-    grows = [radius for radius, one in points.items() if one.low > 0]
-    where = f"grows from {number_text(min(grows))} on" if grows else "grows nowhere"
-    return figure(
-        "Over the spectral radius of its recurrent weights the gradient of a plain RNN"
-        f" {where}, and fades {_up_to(points)}",
-        f"{caption} · random first weights, scaled; tanh; bars are 95 % intervals over draws",
-        {"rnn": {"rnn": points}},
-        Axes("spectral radius", "change of ln per token"),
-        table_of(
-            "Change of ln of the gradient per token over the spectral radius",
-            [*points.items()],
-            {
-                "spectral radius": lambda pair: pair[0],
-                "change per token": lambda pair: bounded(pair[1]),
-            },
-        ),
-    )
-
-
-def _up_to(points: Mapping[float, Interval]) -> str:
-    fading = [radius for radius, one in points.items() if one.high < 0]
-    return f"up to {number_text(max(fading))}" if fading else "nowhere"
 
 
 def _after_training(found: Sequence[TrainedModel], caption: str) -> Figure:
