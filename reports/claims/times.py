@@ -32,6 +32,7 @@ from .verdict import (
 )
 
 LOOP, FUSED = "naive", "fused"
+COSTS = ("time", "bytes")
 HALF = 0.5  # a part of a layer that takes more of its time is a bottleneck
 SAME_TIME: dict[Word, ClaimVerdict] = {"same": "supported", "not decided": "not decided"}
 
@@ -100,6 +101,7 @@ def one_projection(run: Measured) -> Iterator[Evidence]:
     " for half of them.)",
     tested="time and bytes of a layer with k of h heads left, over k/h, within 5 %",
     needs="scope: [layer], d_k and d_v fixed, several heads with contrast: [heads]",
+    halves=COSTS,
 )
 def head_pruning(run: Measured) -> Iterator[Evidence]:
     """Layers of k heads of one width against the layer of all h; the share is 1 in proportion."""
@@ -127,6 +129,7 @@ def _pruned(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
     "Cost grows in proportion to the batch: a larger one saves nothing per token.",
     tested="time and bytes of a batch over those of the smallest, over their sizes, within 5 %",
     needs="batch: [1, ...] with contrast: [batch]",
+    halves=COSTS,
 )
 def of_batch(run: Measured) -> Iterator[Evidence]:
     for group, costs in contrasts(run.rows, "batch"):
@@ -143,12 +146,12 @@ def _in_proportion(row: Row, base: Row, share: float, what: str) -> Iterator[Evi
     if ratio := time_ratio(row, base):
         verdict = by_interval(ratio.low / share, ratio.high / share, EQUAL)
         text = f"{what}: {ratio.text} the time{claimed}"
-        yield of_ratio(f"{row['backend']}, time", ratio, verdict, text)
+        yield of_ratio(row["backend"], ratio, verdict, text)._replace(half=COSTS[0])
     if (ours := _bytes(row)) and (theirs := _bytes(base)):
         size = ours / theirs
         verdict = by_interval(size / share, size / share, EQUAL)
         text = f"{what}: {number_text(size)} times the bytes{claimed}"
-        yield Evidence(f"{row['backend']}, bytes", verdict, text)
+        yield Evidence(row["backend"], verdict, text, COSTS[1])
 
 
 def _bytes(row: Row) -> int | None:
