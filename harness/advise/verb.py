@@ -179,12 +179,12 @@ def _inquiry(asked: Asked, here: "ThisDevice") -> "Inquiry":
     """Raises BadInput."""
     from ...reports.advise.asked import Inquiry
     from ..models.resolve import model_of
-    from .shapes import ModelShapes, implementations
+    from .shapes import ModelShapes, implementations, weights_of
 
     model = model_of(asked.config).divided(asked.tp)
     phases, (dtype, guess) = _phases(asked.phase, model), _dtype(asked.dtype, model)
     memory_gib = asked.memory_gib
-    weights, stored, words = _weights(model, dtype, given=asked.dtype is not None)
+    weights, stored, words = weights_of(model, dtype, given=asked.dtype is not None)
     return Inquiry(
         config=asked.config,
         arguments=_of_the_question(sys.argv[2:]),
@@ -246,23 +246,6 @@ def _tokens(text: str) -> int:
     raise BadInput(
         f"--context {shown(text)}: wanted a number of tokens from 1 to {MOST_TOKENS}, as 8192 or 8k"
     )
-
-
-def _weights(model: "Model", dtype: "Dtype", *, given: bool) -> tuple[int | None, str, str]:
-    """Bytes of all weights, in what they are stored, and how they are known; None, and why not.
-
-    As the files have them, unless another dtype is `given` and the configuration tells how many.
-    """
-    from ...impls.problem import ITEM_BYTES
-
-    counted = model.weights
-    if model.weight_bytes is not None and (counted is None or not given):
-        return model.weight_bytes, "in safetensors files", "those of the files beside config.json"
-    if counted is None:
-        return None, "", model.uncounted
-    words = f"{counted.parameters / 1e9:,.3g} billion parameters, {counted.words}"
-    stored = f"in {counted.method}" if counted.method else f"in {dtype}"
-    return counted.size_bytes(ITEM_BYTES[dtype]), stored, words
 
 
 def _dtype(text: str | None, model: "Model") -> "tuple[Dtype, str]":
