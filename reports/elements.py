@@ -277,10 +277,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
-    """A ratio with its interval (none if it is counted), and what the interval lets one say.
-
-    `called`: a word for what it is the ratio of, in place of `word`.
-    """
+    """A ratio, its interval (none if counted), the `word` for that, and how it is `called` here."""
 
     ratio: float
     low: float | None = None
