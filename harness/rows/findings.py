@@ -284,6 +284,26 @@ class OutputShare(Timed):
     join_high_ratio: Maybe = None
 
 
+class ThreadGain(Timed):
+    """Time of a layer with one thread over that with `threads`, its gain; and `behind`, the gain of
+    all heads at once over that.
+    """
+
+    STUDY = "threads"
+    backend: str
+    seq_len: int
+    d_model: int
+    heads: int | None = None
+    dtype: str | None = None
+    threads: Count
+    gain_ratio: float
+    gain_low_ratio: float
+    gain_high_ratio: float
+    behind_ratio: float
+    behind_low_ratio: float
+    behind_high_ratio: float
+
+
 class ScoreScale(Finding):
     """Scores and softmax of random queries and keys, `scaled` by 1/sqrt(d_k) or not.
 
