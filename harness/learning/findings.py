@@ -3,6 +3,7 @@
 Fields with a default may be missing: earlier versions did not have them, or only some findings do.
 """
 
+from math import inf
 from statistics import fmean
 from typing import Annotated, Literal
 
@@ -56,14 +57,43 @@ class Trained(Finding):
 
 
 class OnTask(Trained):
-    """Of a small decoder (training.py)."""
+    """Of a small decoder (training.py).
+
+    `learnt_steps`: until `goal_ratio` of the answers were right; null if they were not within
+    `limit_steps`, or without a goal. Rows of earlier versions lack all of them: every model was
+    trained for the same `steps`.
+    """
 
     task: str
     heads: Count
+    d_k: int | None = None
+    goal_ratio: Maybe = None
+    limit_steps: int | None = None
+    learnt_steps: int | None = None
+    looked_steps: list[int] | None = None
+    looked_accuracy_ratio: list[Ratio] | None = None
     d_model: int | None = None
     depth: int | None = None
     tokens: int | None = None
     vocabulary: int | None = None
+
+    @property
+    def steps_until_learnt(self) -> float | None:
+        """Infinite if it took more than the limit; None if nothing was to be reached."""
+        if self.goal_ratio is None or self.limit_steps is None:
+            return None
+        return inf if self.learnt_steps is None else self.learnt_steps
+
+    def accuracy_at(self, steps: float) -> float | None:
+        """At the last look by then, which a training that ended earlier has at its end."""
+        looks = zip(self.looked_steps or (), self.looked_accuracy_ratio or (), strict=False)
+        return next((right for step, right in [*looks][::-1] if step <= steps), None)
+
+
+class TrainedHeadWidth(OnTask):
+    """A task with so many heads of one width, whatever the width of the model."""
+
+    STUDY = "trained_head_width"
 
 
 class TrainedHeads(OnTask):
