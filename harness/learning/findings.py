@@ -204,6 +204,42 @@ class TrainedHeads(OnTask):
         return self.accuracy_points - 100 * fmean(noisy.values()) if noisy else None
 
 
+class TrainedRoles(OnTask):
+    """What heads look at in a text (roles.py), and the model without half of its heads.
+
+    `_weight_`: of a role's queries on its keys; `_even_weight`: if all keys had the same. Losses
+    and the share of right endings of verbs, `far_` of those whose subject is not the nearest noun:
+    of the whole model; with heads removed after and during training; with half as many from the
+    start.
+    """
+
+    STUDY = "trained_roles"
+    subject_weight_before: Numbers = None
+    subject_weight_after: Numbers = None
+    subject_even_weight: float
+    rare_weight_before: Numbers = None
+    rare_weight_after: Numbers = None
+    rare_even_weight: float
+    local_weight_before: Numbers = None
+    local_weight_after: Numbers = None
+    local_even_weight: float
+    verb_count: int
+    far_verb_count: int
+    removed_heads: Count
+    whole_nats: float
+    whole_endings_ratio: float
+    whole_far_endings_ratio: Maybe = None
+    pruned_after_nats: float
+    pruned_after_endings_ratio: float
+    pruned_after_far_endings_ratio: Maybe = None
+    pruned_during_nats: float
+    pruned_during_endings_ratio: float
+    pruned_during_far_endings_ratio: Maybe = None
+    half_from_start_nats: float
+    half_from_start_endings_ratio: float
+    half_from_start_far_endings_ratio: Maybe = None
+
+
 class TrainedProjections(OnTask):
     """A task with one `attention`: exact, or Linformer's with projections of one kind."""
 

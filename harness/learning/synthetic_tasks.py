@@ -32,6 +32,7 @@ PERIODS = (4, 8)
 WINDOW = 5
 SHORT, SHORT_BACK = 8, (1, 5)
 BACK = (1, 2, 4, 7, 11, 16)
+LEARNT, HELD_OUT, SHORT_LEARNT = 16_000, 4_000, 1_200  # characters of text
 
 
 class Batch(NamedTuple):
@@ -149,7 +150,6 @@ TASKS: dict[str, Callable[[int], Task]] = {
 # ---- text ----------------------------------------------------------------------------------------
 
 TEXT_SEED = 20  # the text is the same in every run
-LEARNT, HELD_OUT, SHORT_LEARNT = 16_000, 4_000, 1_200  # characters
 NOUNS = ("cat", "dog", "cow", "pig", "hen")
 VERBS = ("see", "like", "hear", "lead")
 CLAUSE_SHARE = 0.4
