@@ -123,8 +123,8 @@ def test_beside_other_runs_the_card_is_about_those_that_test_claims(tmp_path: Pa
 
 # ---- halves --------------------------------------------------------------------------------------
 
-GROWS = Evidence("gru", "supported", "", "recurrent")
-STAYS = Evidence("attention", "supported", "", "attention")
+GROWS = Evidence("gru", "supported", "falls", "recurrent")
+STAYS = Evidence("attention", "supported", "stays", "attention")
 FAILS = GROWS._replace(verdict="refuted")
 
 
