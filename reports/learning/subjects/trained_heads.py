@@ -7,7 +7,7 @@ numbers of heads learn faster, not which can learn, and are shown as quality at 
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from math import isinf, isnan
+from math import isinf
 from statistics import fmean
 from typing import Any
 
@@ -285,17 +285,19 @@ def _equal_steps(found: Sequence[TaskResult], caption: str) -> Figure:
 
 
 def _at_equal_steps(found: Sequence[TaskResult]) -> Table:
+    after = ", those after which the fastest number of heads has learnt the task"
     return table_of(
-        "Quality at equal steps, those after which the fastest number of heads has learnt the task",
+        f"Quality at equal steps{after if any(one.is_to_be_learnt for one in found) else ''}",
         [(one, count) for one in found for count in one.counts],
         {
             "task, heads": lambda of: of[1].label,
-            "steps": lambda of: Quantity(None if isnan(of[0].equal_steps) else of[0].equal_steps),
+            "steps": lambda of: number_text(of[0].equal_steps),
             "right answers": lambda of: percents(_at_equal_steps_of(*of)),
             "loss in the end, nats": lambda of: bounded(of[1].loss, least=0.0),
             "time per step": lambda of: bounded(of[1].step, "ms"),
             "memory of a step": lambda of: Quantity(of[1].peak_bytes, "bytes"),
         },
+        optional=("steps",),
     )
 
 
