@@ -59,6 +59,21 @@ def product(ratio: float, **more: Any) -> Found:
     )
 
 
+def threads(loop: float, at_once: float, **more: Any) -> list[Found]:
+    """What both gain by two threads."""
+    gains = {"naive": loop, "fused": at_once}
+    of = {"study": "threads", "seq_len": 512, "d_model": 256, "threads": 2, **more}
+    return [
+        {
+            **of,
+            "backend": name,
+            **{f"gain_{end}ratio": gain for end in ("", "low_", "high_")},
+            **{f"behind_{end}ratio": at_once / gain for end in ("", "low_", "high_")},
+        }
+        for name, gain in gains.items()
+    ]
+
+
 FIRST, BOTH = held("rows_sum_to_one"), held("outputs_between_values")
 EITHER = (False, True)
 NARROW = [gradient(8, 2.0, 2.0, scaled=False), gradient(8, 3.0, 3.0, scaled=True)]
@@ -88,6 +103,13 @@ STUDIES: list[tuple[str, list[Found], str]] = [
     ("C16", [share(0.6)], "not decided"),  # a study has one process: another may be 30 % off
     ("C16", [share(0.1, **LOUD)], "not decided"),
     ("C16", [share(0.1, **CALM)], "refuted"),
+    ("C21", threads(1.0, 1.9), "supported"),
+    ("C21", threads(1.9, 1.9), "not decided"),  # as far as processes differ
+    ("C21", threads(3.0, 1.5), "refuted"),
+    ("C21", threads(0.3, 0.6), "refuted"),  # nobody gains, so there is nothing to lose
+    ("C21", threads(1.0, 1.9, **LOUD), "not decided"),
+    ("C21", threads(1.0, 1.9)[:1], "not run"),
+    ("C12", [one | {"backend": "rnn"} for one in threads(3.0, 1.5)[:1]], "not run"),
     ("Q8", [*NARROW, WIDE, gradient(512, 3.0, 3.0, scaled=True)], "supported"),
     ("Q8", [*NARROW, WIDE, gradient(512, 1.0, 1.0, scaled=True)], "refuted"),  # it falls
     ("Q8", NARROW, "not run"),
