@@ -11,6 +11,7 @@ from typing import Any
 from .read import Run
 
 HOME = re.compile(r"(?:/home|/Users)/[^/\s'\",:;=<>]+|/root(?![\w-])")
+SERIAL = re.compile(r"(?:GPU|MIG)-[0-9a-fA-F-]{8,}")
 FOLDERS = re.compile(r"(?<![\w.\-/])~?/(?:[^/\s'\",:;=<>]+/)*")
 LEFT_OUT = {"log_tail"}
 """What backends printed, which may be anything."""
@@ -60,4 +61,4 @@ def _hidden(text: str, name: str, numbers: dict[str, str]) -> str:
         return numbers.get(text, text)
     for own, number in numbers.items() if name in TEXTS else ():
         text = re.sub(rf"(?<!\w){re.escape(own)}(?!\w)", number, text)
-    return FOLDERS.sub("", HOME.sub("~", text)) if "/" in text else text
+    return FOLDERS.sub("", HOME.sub("~", SERIAL.sub("GPU", text)))

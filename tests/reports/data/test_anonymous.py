@@ -14,8 +14,9 @@ from attnbench.reports.pages import html, markdown
 from attnbench.reports.pages.report import open_report
 from tests.made_runs import case, problem, row, write_run
 
-HOST, USER, UUID, LOG = "build-host-7", "mallory", "GPU-5d1c1f0e-0c0d", "secret token"
-PRIVATE = (HOST, USER, UUID, LOG, "/home", "/srv/tenant", "/root")
+HOST, USER, LOG = "build-host-7", "mallory", "secret token"
+UUID, OTHER = "GPU-5d1c1f0e-0c0d", "GPU-1f0e5d1c-0c0e"
+PRIVATE = (HOST, USER, UUID, OTHER, LOG, "/home", "/srv/tenant", "/root")
 
 
 @pytest.fixture
@@ -33,6 +34,7 @@ def run(tmp_path: Path) -> Path:
         "cudnn_path": f"/home/{USER}/venv/lib/libcudnn.so.9",
         "allocator": {"LD_PRELOAD": "/srv/tenant/lib/libjemalloc.so:/root/other.so"},
         "device_uuid": UUID,
+        "visible": f"{OTHER},1",
     }
     command = ["attnbench", "run", f"/home/{USER}/my.yaml", "--runs", "/srv/tenant/results"]
     interpreter = f"/home/{USER}/venv/bin/python"
