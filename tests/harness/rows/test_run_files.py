@@ -96,9 +96,7 @@ MISTAKES = 300_000
         ("judged", [0] * MISTAKES, "judged[0]: found 0, wanted a valid dictionary"),
     ],
 )
-def test_of_many_mistakes_in_a_row_the_first_is_looked_for(
-    name: str, value: Any, said: str
-) -> None:
+def test_of_many_mistakes_the_first_is_told(name: str, value: Any, said: str) -> None:
     """Each costs hundreds of bytes of memory: 8 million in a line took minutes to be told."""
     line = json.dumps(row(case("naive", problem(64))) | {name: value}).encode()
     with pytest.raises(ValueError, match="found") as caught:
