@@ -83,7 +83,7 @@ class Settings:
         default="latency: 5%, peak_bytes: 0%",
     )
     fail_on_undecided: bool = switch(
-        "--fail-on-undecided", "Exit 3 also if a case is not decided.", JUDGING
+        "--fail-on-undecided", "Exit 3 also if a case is not confirmed.", JUDGING
     )
     baseline: str | None = own_option(
         "--baseline RUN", "Instead of BASE: an earlier run on this machine.", JUDGING

@@ -76,6 +76,12 @@ def suggestion(value: object, known: Iterable[str]) -> str:
     return f"did you mean {close[0]}? " if close else ""
 
 
+def instead_of(value: object, known: Iterable[str]) -> str:
+    """What to say of a name that is not known: the one that it is close to, else all."""
+    known = [*known]
+    return suggestion(value, known).strip() or f"there are: {', '.join(known)}"
+
+
 def first_line(error: BaseException) -> str:
     """Type and first line of an exception, as the reason in a row."""
     text = str(error).strip().split("\n")[0][:500]

@@ -158,10 +158,14 @@ def _strides_are_roots(rows: Iterable[Row]) -> bool:
 
 
 def varying_axes(problems: list[dict[str, Any]]) -> list[str]:
+    """Those that tell problems apart. The corner of causal masks does only where N_kv is not N."""
+    corners = {one.get("causal_align") for one in problems if one.get("kv_seq_len") != "N"}
+    one_corner = len(corners - {None, ""}) < 2
     return [
         axis
         for axis in AXES
         if any(other.get(axis) != problems[0].get(axis) for other in problems[1:])
+        and not (axis == "causal_align" and one_corner)
     ]
 
 

@@ -26,7 +26,6 @@ from ..formatting import (
     list_text,
     more_below,
     paragraph,
-    plural,
     time_text,
 )
 from ..ratio import time_ratio
@@ -34,7 +33,7 @@ from ..words import meaning_of
 from . import Subject
 from ._choice import SIZES, how_sure
 from ._over import MOST_PANELS, Line, by_backend, latencies, n_text
-from ._race import Race, Raced, alone, finding, longest_race, race, races, verdict
+from ._race import Race, Raced, alone, disturbed_text, finding, longest_race, race, races, verdict
 from .own import own_backends
 
 TITLE = "Latency"
@@ -95,7 +94,7 @@ def _card(rows: list[Row], over_n: list[Group], raced: Sequence[Group], meta: Me
         note=paragraph(
             meaning_of({margin.mark for one in contested for _, margin in one.race.pairs}),
             f"Not ranked: {'; '.join(meanings(inexact))}." if inexact else "",
-            _disturbed([one.race for one in contested]),
+            disturbed_text([one.race for one in contested]),
             more_below(labels - MOST_ROWS) if decisions is not None else "",
         ),
         wide=not shown and labels > 1,
@@ -117,14 +116,6 @@ def _sentence(contested: Sequence[Raced]) -> str:
     return (
         f"{capital(verdict(largest.race, ', '.join(filter(None, [shown, others])), largest.rows))}."
     )
-
-
-def _disturbed(some: Sequence[Race]) -> str:
-    """How many races other work disturbed."""
-    count = sum(any(margin.is_busy for margin in found.margins) for found in some)
-    if not count:
-        return ""
-    return f"Other work disturbed most blocks in {count} of {plural(len(some), 'problem')}."
 
 
 def _decisions(raced: Sequence[Raced], contested: Sequence[Raced]) -> Table:

@@ -29,9 +29,9 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def _blocks(failed: Sequence[Row], of: int) -> Iterator[Block]:
-    same: dict[tuple[str, str, str, str], list[Row]] = {}
+    same: dict[tuple[str, str, str], list[Row]] = {}
     for row in failed:
-        fields = (row.get(name) or "" for name in ("reason", "phase", "python"))
+        fields = (row.get(name) or "" for name in ("reason", "python"))
         same.setdefault((row["status"], *fields), []).append(row)
     order = list(STATUS_WORDS)
     ranked = sorted(same.values(), key=lambda rows: order.index(rows[0]["status"]))
@@ -41,7 +41,6 @@ def _blocks(failed: Sequence[Row], of: int) -> Iterator[Block]:
         {
             "status": lambda rows: STATUS_WORDS[rows[0]["status"]],
             "reason": lambda rows: rows[0].get("reason") or "",
-            "phase": lambda rows: rows[0].get("phase") or "",
             "python": lambda rows: rows[0].get("python") or "",
             "cases": len,
             "backends": lambda rows: list_text(backends(rows)),
