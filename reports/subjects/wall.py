@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, groups, over_lengths
 from ..data.run_meta import Meta
-from ..elements import Card, Table, WallChart, table_of
+from ..elements import Card, Figure, Table, table_of
 from ..formatting import STATUS_WORDS, capital, length_text, list_text, more_below, size_text
 from ..quantity import Number
 from . import Subject
@@ -58,7 +58,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         card=cards[0] if cards else None,
         lines=tuple(f"{line}." for line in lines[:MOST_LINES]),
         blocks=(
-            *(one.picture for one in cards[1:] if isinstance(one.picture, WallChart)),
+            *(one.picture for one in cards[1:] if isinstance(one.picture, Figure)),
             *([walls(searched)] if searched and (found or len(searched) > 1) else []),
             *([needs_table(left, folded=bool(found))] if left else []),
         ),
