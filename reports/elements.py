@@ -334,7 +334,7 @@ class DotPlot:
         )
 
 
-Picture = DotPlot | Figure | Table
+Picture = DotPlot | Figure | Maps | Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

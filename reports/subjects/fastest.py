@@ -26,7 +26,6 @@ from ..formatting import (
     list_text,
     more_below,
     paragraph,
-    plural,
     time_text,
 )
 from ..ratio import time_ratio
@@ -95,7 +94,6 @@ def _card(rows: list[Row], over_n: list[Group], raced: Sequence[Group], meta: Me
         note=paragraph(
             meaning_of({margin.mark for one in contested for _, margin in one.race.pairs}),
             f"Not ranked: {'; '.join(meanings(inexact))}." if inexact else "",
-            _disturbed([one.race for one in contested]),
             more_below(labels - MOST_ROWS) if decisions is not None else "",
         ),
         wide=not shown and labels > 1,
@@ -119,14 +117,6 @@ def _sentence(contested: Sequence[Raced]) -> str:
     )
 
 
-def _disturbed(some: Sequence[Race]) -> str:
-    """How many races other work disturbed."""
-    count = sum(any(margin.is_busy for margin in found.margins) for found in some)
-    if not count:
-        return ""
-    return f"Other work disturbed most blocks in {count} of {plural(len(some), 'problem')}."
-
-
 def _decisions(raced: Sequence[Raced], contested: Sequence[Raced]) -> Table:
     """Lengths downwards and problems across, or problems downwards if there are many; of a single
     race its backends.
@@ -140,6 +130,12 @@ def _decisions(raced: Sequence[Raced], contested: Sequence[Raced]) -> Table:
     def cell(n: int, label: str) -> Marked | str:
         return _cell(places[label, n]) if (label, n) in places else ""
 
+    if len(raced) == len({one.group.label for one in raced}):
+        by_name = {", ".join([n_text(one.n), one.group.label]): one for one in contested}
+        shown = list(by_name)[:MOST_ROWS]
+        return table_of(
+            BY_TIME, shown, {"problem": str, "fastest": lambda name: _cell(by_name[name])}
+        )
     if len(labels) <= 2:
         by_label = {label or "fastest": partial(cell, label=label) for label in labels}
         return table_of(BY_TIME, lengths, {"N": length_text, **by_label})
@@ -176,6 +172,8 @@ def _cell(of: Raced) -> Marked | str:
             parts = [f"same: {tied}", f"{time}, {against}"]
         else:
             parts = [f"{name} {time}", against]
+        if any(one.is_unjudged for one in found.margins):
+            parts = ["not judged", f"{name} {time}, {against}"]
     return Marked(cell=ASIDE.join(filter(None, parts)), case=case_key(first))
 
 
@@ -231,7 +229,8 @@ def beside(row: Row, found: Race) -> str:
     if not found.margins:
         return f"{text} · the only {'exact ' if found.inexact else ''}one"
     if row is ranked[0]:
-        return f"{text}{ASIDE}fastest {found.mark.sign}"
+        unjudged = any(one.is_unjudged for one in found.margins)
+        return f"{text}{ASIDE}{'not judged' if unjudged else f'fastest {found.mark.sign}'}"
     # the paired ratio, as the card and the verdict have it; that of the medians may be far off it
     margin = next(margin for other, margin in found.pairs if other["case"] == row["case"])
     return ASIDE.join([text, margin.marked])
