@@ -13,6 +13,7 @@ from ..formatting import in_brackets, ratio_bounds_text
 from .chart_axes import ratio_text
 from .marks import (
     BOLD_EM,
+    TEXT_EM,
     Width,
     line,
     mark,
@@ -27,6 +28,7 @@ from .marks import (
 from .palette import Places, tone
 
 NAME_PX, LINE_PX = 14.0, 15.0
+TEXT_PX = 13.0  # of what there is in place of a ratio
 MOST_HEADING = 112.0  # beside the rows; longer ones are above them
 MOST_TICKS = 6
 TICK_PX, LEAST_AXIS = 34.0, 90.0
@@ -165,7 +167,10 @@ def _row(
         for place, name in enumerate(names)
     ]
     if row.dot is None:
-        parts.append(text(value, y + 4.5, row.missing or "no pair", "src", "end"))
+        missing = row.missing or "no pair"
+        lines = wrapped(missing, value - start - label, TEXT_PX, TEXT_EM)
+        at, down = (value, y + 4.5) if len(lines) == 1 else (axis.right, axis_y + 4.5)
+        parts.append(text(at, down, missing, "src", "end"))
         return "".join(parts)
     dot, title = row.dot, f"{row.group}, {row.label}: {_value(row)}{_bounds(row.dot)}"
     if dot.low is not None and dot.high is not None:

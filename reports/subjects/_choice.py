@@ -260,7 +260,7 @@ def regret(of: Choices) -> Table:
 
     def unfit(one: Choice) -> str:
         texts = [f"{one.unfit} of {many}"] if one.unfit else []
-        texts += [f"{one.failed} failed"] if one.failed else []
+        texts += [f"{one.failed} did not run"] if one.failed else []
         return ", ".join(texts) or "never"
 
     def memory(one: Choice) -> Cell:

@@ -13,6 +13,7 @@ from ..data.row_groups import (
     case_key,
     distinguishing_axes,
     groups,
+    is_timed,
     over_lengths,
     value_text,
 )
@@ -30,9 +31,9 @@ from ..formatting import (
 )
 from ..ratio import time_ratio
 from ..words import meaning_of
-from . import Subject
+from . import Subject, testing_claims
 from ._choice import SIZES, how_sure
-from ._over import MOST_PANELS, Line, by_backend, latencies, n_text
+from ._over import MOST_PANELS, Line, by_backend, challenges, latencies, n_text
 from ._race import Race, Raced, alone, finding, longest_race, race, races, verdict
 from .own import own_backends
 
@@ -57,9 +58,9 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     card = _card(rows, over_n, raced, meta)
     return Subject(
         card=card,
-        # of a single problem the card has all of them
+        # of a single problem at one length the card has all of them
         blocks=()
-        if isinstance(card.picture, Figure) or len(raced) < 2
+        if isinstance(card.picture, Figure) or (len(raced) < 2 and not over_n)
         else (_every_latency(rows),),
     )
 
@@ -82,7 +83,10 @@ def _card(rows: list[Row], over_n: list[Group], raced: Sequence[Group], meta: Me
     sure = [f"{how_sure(contested)}.", what_decides_ratios(open_ones, rows, meta)]
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
     labels = len({one.group.label for one in contested})
-    shown = _drawn(over_n)
+    # where something else is compared with dense attention, that card draws them
+    others = [challenges(row) for row in rows if is_timed(row)]
+    drawn_there = any(others) and not all(others) and not testing_claims(meta)
+    shown = [] if drawn_there else _drawn(over_n)
     picture = _figure(shown, rows, meta) if shown else decisions or _every_latency(rows)
     return Card(
         title="Time",
@@ -130,7 +134,7 @@ def _decisions(raced: Sequence[Raced], contested: Sequence[Raced]) -> Table:
     def cell(n: int, label: str) -> Marked | str:
         return _cell(places[label, n]) if (label, n) in places else ""
 
-    if len(raced) == len({one.group.label for one in raced}):
+    if len(raced) == len({one.group.label for one in raced}) and len(lengths) > 1:
         by_name = {", ".join([n_text(one.n), one.group.label]): one for one in contested}
         shown = list(by_name)[:MOST_ROWS]
         return table_of(
@@ -172,7 +176,7 @@ def _cell(of: Raced) -> Marked | str:
             parts = [f"same: {tied}", f"{time}, {against}"]
         else:
             parts = [f"{name} {time}", against]
-        if any(one.is_unjudged for one in found.margins):
+        if margin.is_unjudged:
             parts = ["not judged", f"{name} {time}, {against}"]
     return Marked(cell=ASIDE.join(filter(None, parts)), case=case_key(first))
 
@@ -229,7 +233,7 @@ def beside(row: Row, found: Race) -> str:
     if not found.margins:
         return f"{text} · the only {'exact ' if found.inexact else ''}one"
     if row is ranked[0]:
-        unjudged = any(one.is_unjudged for one in found.margins)
+        unjudged = found.rival[1].is_unjudged
         return f"{text}{ASIDE}{'not judged' if unjudged else f'fastest {found.mark.sign}'}"
     # the paired ratio, as the card and the verdict have it; that of the medians may be far off it
     margin = next(margin for other, margin in found.pairs if other["case"] == row["case"])

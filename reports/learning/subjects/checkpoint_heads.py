@@ -216,9 +216,9 @@ def _of_run(found: Sequence[Model], caption: str) -> Iterator[Block]:
             yield note(f"{one.name}: {one.found.tokenizer_reason}.")
     yield note(
         "These models were given with --checkpoint and not trained here; all of it holds for the"
-        " tokens that they were looked at with. Intervals are over sequences. A head is missed if"
+        " tokens that they were looked at with. Intervals are over sequences. A head is needed if"
         " the loss is surely higher without it, sequence by sequence; of 100 heads that nothing"
-        " depends on, 2 or 3 would seem missed by chance. Nothing is trained again after a removal."
+        " depends on, 2 or 3 would seem needed by chance. Nothing is trained again after a removal."
     )
     if any(one.maps for one in found):
         yield note(READING)
@@ -306,7 +306,7 @@ def _heads(one: Model) -> Table:
         {
             "head": lambda head: head.label,
             "loss without it rises by, nats": lambda head: bounded(head.rise),
-            "missed": lambda head: (
+            "needed": lambda head: (
                 ("yes" if head.is_missed else "not surely") if head.rise.units else ""
             ),
             **{TITLES[name]: metric(name) for name in [*TITLES][:4]},
