@@ -89,7 +89,7 @@ def y_ticks(axis: Axis, unit: Unit) -> list[Tick]:
     if axis.scale == "linear":
         found = _steps(axis.low, axis.high, most, binary=unit == "bytes")
     else:
-        found = _powers(axis.low, axis.high, most, 10 if unit in TENS else 2)
+        found = powers(axis.low, axis.high, most, 10 if unit in TENS else 2)
         if len(found) < LEAST_TICKS:
             found = _steps(axis.low, axis.high, most - 1, binary=unit == "bytes")
     texts = [tick_text(tick, unit) for tick in found]
@@ -109,7 +109,7 @@ def x_ticks(axis: Axis, xs: Sequence[float], text_px: float) -> list[Tick]:
         places = _steps(axis.low, axis.high, int(wide / 50), binary=False)
         return [(x, plain_text(x)) for x in places]
     whole = all(x == int(x) for x in xs if isfinite(x))
-    places = list(xs) if whole else _powers(axis.low, axis.high, int(wide / 45), 2)
+    places = list(xs) if whole else powers(axis.low, axis.high, int(wide / 45), 2)
     found: list[Tick] = []
     for x in reversed(places):
         words = str(count_text(x)) if whole else ratio_text(x)[1:]
@@ -121,7 +121,7 @@ def x_ticks(axis: Axis, xs: Sequence[float], text_px: float) -> list[Tick]:
     return found[::-1]
 
 
-def _powers(low: float, high: float, most: int, base: int) -> list[float]:
+def powers(low: float, high: float, most: int, base: int) -> list[float]:
     if base == 2:
         every = range(ceil(log2(low) - 1e-9), floor(log2(high) + 1e-9) + 1)
         step = ceil(len(every) / most) or 1

@@ -242,21 +242,6 @@ def _goes_on(free: Sequence[MemoryCurve], others_stop: bool) -> list[str]:
     return sentences
 
 
-def ends_text(curves: Sequence[MemoryCurve]) -> str:
-    """Where each line ends: `fused stops at N = 2 848; sdpa needs 65 MiB at N = 8 192`."""
-    ends = []
-    for curve in curves:
-        if curve.stops:
-            out = [row for row in curve.rows if row["seq_len"] == curve.first_out]
-            tried = curve.stop_n is not None or any(row["status"] == "oom" for row in out)
-            predicted = "" if tried else " (predicted)"
-            ends.append(f"{curve.backend} stops {_where(curve, first=True)}{predicted}")
-        elif curve.longest_need:
-            n, size = curve.longest_need
-            ends.append(f"{curve.backend} needs {bytes_text(size)} at {n_text(n)}")
-    return "; ".join(ends)
-
-
 def _note(every: Sequence[MemoryCurve], heads_between: int, problems: int) -> str:
     computed = any(curve.stop_n is not None and not curve.searched for curve in every)
     parts = {
