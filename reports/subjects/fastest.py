@@ -32,7 +32,7 @@ from ..formatting import (
 from ..ratio import time_ratio
 from ..words import meaning_of
 from . import Subject, testing_claims
-from ._choice import SIZES, how_sure
+from ._choice import NOT_JUDGED, SIZES, how_sure
 from ._over import MOST_PANELS, Line, by_backend, challenges, latencies, n_text
 from ._race import Race, Raced, alone, finding, longest_race, race, races, verdict
 from .own import own_backends
@@ -74,13 +74,15 @@ def _contested(rows: Sequence[Row]) -> list[Raced]:
 
 def _card(rows: list[Row], over_n: list[Group], raced: Sequence[Group], meta: Meta) -> Card:
     contested = _contested(rows)
+    judged = [one for one in contested if not one.race.rival[1].is_unjudged]
+    judged = judged if 2 * len(judged) >= len(contested) else []  # as the answer does
     sentence, decisions = f"{finding(raced[0])}." if raced else "", None
     if contested:
         decisions = _decisions(races(rows), contested)
         beside_own = own_backends(rows, meta) and len(backends(rows)) == 2  # its card says it
-        sentence = "" if beside_own else _sentence(contested)
+        sentence = "" if beside_own else _sentence(judged) if judged else NOT_JUDGED
     open_ones = [one.race.rival[1] for one in contested if one.race.close]
-    sure = [f"{how_sure(contested)}.", what_decides_ratios(open_ones, rows, meta)]
+    sure = [f"{how_sure(judged)}." if judged else "", what_decides_ratios(open_ones, rows, meta)]
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
     labels = len({one.group.label for one in contested})
     # where something else is compared with dense attention, that card draws them
