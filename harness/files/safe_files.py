@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from .errors import BadInput
 
@@ -22,6 +23,7 @@ TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.attnbench-tmp")
 MOST_LINKS = 40  # as the kernel: more are a loop
 PID_BYTES = 20
 NEW_FILE = 0o666  # less what the user's mask takes away
+MOST_JUNK_BYTES = 256 << 20  # of a file, that are no text or beyond the length of a line
 
 
 class NotPlain(OSError):
@@ -82,6 +84,21 @@ def read_text(path: Path, name: str, most_bytes: int, wanted: str) -> str:
         raise BadInput(
             f"{where}: byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
         ) from None
+
+
+def lines_of(file: BinaryIO, most_bytes: int) -> Iterator[bytes]:
+    """The lines of a file; of one that is longer, the first `most_bytes` and one more.
+
+    A sparse file of a terabyte is zeros, and takes no room on the disk but minutes to read: after
+    MOST_JUNK_BYTES of lines with zeros or beyond their length, what follows is not read.
+    """
+    junk = 0
+    while junk <= MOST_JUNK_BYTES and (line := file.readline(most_bytes + 1)):
+        yield line
+        junk += len(line) if b"\0" in line else 0
+        while len(line) > most_bytes and not line.endswith(b"\n") and junk <= MOST_JUNK_BYTES:
+            line = file.readline(most_bytes + 1) or b"\n"
+            junk += len(line)
 
 
 def text_place(before: str) -> str:

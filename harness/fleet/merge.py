@@ -47,6 +47,7 @@ from .merge_sources import (
 
 TELEMETRY = re.compile(r"telemetry((-\d+){0,2})\.jsonl", re.ASCII)
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-(?P<name>[a-z0-9_-]+)-[0-9a-f]{8}", re.ASCII)
+MOST_COPIED_BYTES = 1 << 30  # of a log or of telemetry, which has 260 MiB a day
 STAMP = "%Y%m%dT%H%M%SZ"
 
 
@@ -314,6 +315,9 @@ def _copy(source: Path, target: Path) -> str:
     """
     try:
         with os.fdopen(open_plain(source), "rb") as file:
+            if os.fstat(file.fileno()).st_size > MOST_COPIED_BYTES:
+                most = f"{MOST_COPIED_BYTES >> 20} MiB"
+                return f"{shown_path(source)}: larger than {most}; it was left out"
             content = file.read()
     except NotPlain:
         return ""

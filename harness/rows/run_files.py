@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from ..files.errors import BadInput
 from ..files.printable import visible
-from ..files.safe_files import open_plain
+from ..files.safe_files import lines_of, open_plain
 
 Document = dict[str, Any]
 META, ROWS, SUITE = "run.json", "rows.jsonl", "suite.json"
@@ -90,8 +90,7 @@ def read_lines(
     left_out = 0
     with file:
         number = 0
-        while line := file.readline(LINE_CAP_BYTES + 1):
-            number += 1
+        for number, line in enumerate(lines_of(file, LINE_CAP_BYTES), 1):
             if not line.endswith(b"\n") and len(line) <= LINE_CAP_BYTES:
                 notes.append(
                     f"the last line of rows.jsonl (line {number}) was torn off in the middle and"
@@ -108,7 +107,12 @@ def read_lines(
                 left_out += 1
                 if left_out <= MOST_NOTES:
                     notes.append(f"line {number} of rows.jsonl was left out: {error}")
-                _skip_line(file, line)
+        else:
+            if file.read(1):
+                notes.append(
+                    f"all that follows line {number} of rows.jsonl was left out: too much before"
+                    " it was no row"
+                )
     if left_out > MOST_NOTES:
         notes.append(f"{left_out} lines of rows.jsonl were left out, of which these are the first")
 
@@ -140,12 +144,6 @@ def open_file(path: Path) -> BinaryIO | None:
 def shown_path(path: Path) -> str:
     """For a message."""
     return visible(str(path))
-
-
-def _skip_line(file: BinaryIO, begun: bytes) -> None:
-    """Read on to the end of a line of which only the beginning was read."""
-    while begun and not begun.endswith(b"\n"):
-        begun = file.readline(LINE_CAP_BYTES)
 
 
 @contextmanager

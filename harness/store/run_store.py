@@ -12,6 +12,7 @@ from typing import Any
 
 from ..files.errors import BadInput, EnvironmentUnmet, StoreError
 from ..files.safe_files import (
+    PID_BYTES,
     FileLock,
     Held,
     make_folder,
@@ -192,10 +193,11 @@ def writer_lock(path: Path) -> FileLock:
 def is_being_written(path: Path) -> bool:
     """By the process that its lock names, which would have removed its name at its end."""
     try:
-        pid = (path / LOCK).read_text()
-    except (OSError, ValueError):
+        with os.fdopen(open_plain(path / LOCK), "rb") as file:
+            pid = file.read(PID_BYTES)
+    except OSError:
         return False
-    return pid.isdigit() and Path(f"/proc/{pid}").exists()
+    return pid.isdigit() and Path(f"/proc/{int(pid)}").exists()
 
 
 @contextmanager

@@ -145,12 +145,12 @@ def _in_proportion(row: Row, base: Row, share: float, what: str) -> Iterator[Evi
     claimed = f" ({number_text(share)} would be in proportion)"
     if ratio := time_ratio(row, base):
         verdict = by_interval(ratio.low / share, ratio.high / share, EQUAL)
-        text = f"{what}: {ratio.text} the time{claimed}"
+        text = f"{what}: time {ratio.text}{claimed}"
         yield of_ratio(row["backend"], ratio, verdict, text)._replace(half=COSTS[0])
     if (ours := _bytes(row)) and (theirs := _bytes(base)):
         size = ours / theirs
         verdict = by_interval(size / share, size / share, EQUAL)
-        text = f"{what}: {number_text(size)} times the bytes{claimed}"
+        text = f"{what}: bytes {number_text(size)} times{claimed}"
         yield Evidence(row["backend"], verdict, text, COSTS[1])
 
 

@@ -50,10 +50,9 @@ BY_TIME = "The fastest backend, its time, and the next one's as a multiple of it
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card has the latencies over N, and who is fastest where."""
     rows = list(rows)
-    timed = [row for row in rows if row["latency_ms"] is not None]
-    if not timed:
+    if not any(map(is_timed, rows)):
         return Subject(lacking="No case has a latency.")
-    over_n = [group for group in over_lengths(rows) if any(row in timed for row in group.rows)]
+    over_n = [group for group in over_lengths(rows) if any(map(is_timed, group.rows))]
     raced = [group for group in groups(rows, "seq_len") if longest_race(group)]
     card = _card(rows, over_n, raced, meta)
     return Subject(
