@@ -14,10 +14,10 @@ from ..elements import Marked, Table, table_of
 from ..formatting import bytes_text, capital, length_text, list_text, number_text, paragraph, plural
 from ..quantity import Cell, Number
 from ..ratio import Ratio, time_ratio
-from ..words import CONFIRMED, MARKS, SAME, SAME_RATIO
+from ..words import BY_PROCESSOR_TIME, CONFIRMED, MARKS, SAME, SAME_RATIO
 from ._memory_over_n import need_bytes
 from ._over import n_text
-from ._race import FAILED_TO_FIT, Race, Raced, disturbed_text, races
+from ._race import FAILED_TO_FIT, Race, Raced, races
 
 NEAR_RATIO = 0.15  # to the fastest: more is said as a ratio
 MOST_LENGTHS, MOST_NAMES = 3, 4
@@ -197,17 +197,16 @@ def certainty(of: Choices, rows: Sequence[Row], meta: Meta, *, brief: bool = Fal
     contested = of.contested
     open_ones = [one.race.rival[1] for one in contested if one.race.close]
     surer = what_decides_ratios(open_ones, rows, meta)
-    if not of.judged:
-        return paragraph("Memory is exact.", surer)
-    disturbed = disturbed_text([one.race for one in contested])
-    return paragraph(f"{how_sure(contested, brief=brief)}.", disturbed, surer)
+    sure = how_sure(contested, brief=brief) if of.judged else "Memory is exact"
+    return paragraph(f"{sure}.", surer)
 
 
 def how_sure(contested: Sequence[Raced], *, brief: bool = False) -> str:
     """Of every problem with somebody to beat: how many have which mark, and which those are that
-    are confirmed; `brief`: only how many.
+    are confirmed (`brief`: only how many); and once for all if processor times were compared.
     """
-    of = len(contested)
+    of, ratios = len(contested), [margin for one in contested for margin in one.race.margins]
+    how = f", {BY_PROCESSOR_TIME}" if any(one.by_processor_time for one in ratios) else ""
     said = {mark: mark.words if brief else f"who is fastest is {mark.words}" for mark in MARKS}
     said[SAME] = SAME.words if brief else "the first two are the same"
     order = sorted(MARKS, key=lambda mark: mark == SAME)
@@ -222,8 +221,8 @@ def how_sure(contested: Sequence[Raced], *, brief: bool = False) -> str:
             texts.append(f"{words} {count}{where}")
     if len(texts) == 1:
         mark = next(mark for mark, some in by_mark.items() if some)
-        return capital(said[mark] + ("" if of == 1 else f" in {_count(of, of)}"))
-    return capital("; ".join(texts))
+        return capital(said[mark] + ("" if of == 1 else f" in {_count(of, of)}") + how)
+    return capital("; ".join(texts) + how)
 
 
 def _places(some: Sequence[Raced]) -> str:
@@ -264,7 +263,7 @@ def regret(of: Choices, *, brief: bool = False) -> Table:
 
     def unfit(one: Choice) -> str:
         texts = [f"{one.unfit} of {many}"] if one.unfit else []
-        texts += [f"{one.failed} failed"] if one.failed else []
+        texts += [f"{one.failed} did not run"] if one.failed else []
         return ", ".join(texts) or "never"
 
     def memory(one: Choice) -> Cell:

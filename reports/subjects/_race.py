@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from ..data.exactness import exactness_note, is_exact
 from ..data.row_groups import Group, Row, groups, once
-from ..formatting import capital, number_text, plural, time_text
+from ..formatting import capital, number_text, time_text
 from ..ratio import Ratio, time_ratio
-from ..words import BY_PROCESSOR_TIME, CONFIRMED, NOISY, NOT_DECIDED, SAME, SEEN, Mark
+from ..words import CONFIRMED, NOISY, NOT_DECIDED, SAME, SEEN, Mark
 from ._over import n_text
 
 FAILED_TO_FIT = ("oom", "predicted_oom")
@@ -153,16 +153,6 @@ def alone(rows: Sequence[Row], found: Race) -> str:
     if not others:
         return ""
     return f"only {exact}one that {'fits' if others <= {*FAILED_TO_FIT} else 'ran'}"
-
-
-def disturbed_text(some: Sequence[Race]) -> str:
-    """In how many races other work disturbed times, and what they are judged by then."""
-    count = sum(any(margin.is_busy for margin in found.margins) for found in some)
-    if not count:
-        return ""
-    by_processor = any(margin.by_processor_time for found in some for margin in found.margins)
-    how = f", which are compared {BY_PROCESSOR_TIME}" if by_processor else ""
-    return f"Other work disturbed most blocks in {count} of {plural(len(some), 'problem')}{how}."
 
 
 def _faster_inexact(found: Race) -> str:
