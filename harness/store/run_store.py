@@ -12,10 +12,12 @@ from typing import Any
 
 from ..files.errors import BadInput, EnvironmentUnmet, StoreError
 from ..files.safe_files import (
+    PID_BYTES,
     FileLock,
     Held,
     make_folder,
     open_plain,
+    opened,
     remove_folder,
     sweep,
     sync_folder,
@@ -192,10 +194,11 @@ def writer_lock(path: Path) -> FileLock:
 def is_being_written(path: Path) -> bool:
     """By the process that its lock names, which would have removed its name at its end."""
     try:
-        pid = (path / LOCK).read_text()
-    except (OSError, ValueError):
+        with opened(path / LOCK) as file:
+            pid = file.read(PID_BYTES)
+    except OSError:
         return False
-    return pid.isdigit() and Path(f"/proc/{pid}").exists()
+    return pid.isdigit() and Path(f"/proc/{int(pid)}").exists()
 
 
 @contextmanager

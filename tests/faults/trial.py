@@ -61,7 +61,7 @@ class Trial:
         """Locks and caches of its own: tries run side by side."""
         ours = {
             "PYTHONPATH": searched(ROOT / ".package"),
-            "XDG_RUNTIME_DIR": str(self.folder / "locks"),
+            "ATTNBENCH_LOCKS": str(self.folder / "locks"),
             "ATTNBENCH_CACHE": str(self.folder / "locks"),
             "OMP_NUM_THREADS": "1",
         }

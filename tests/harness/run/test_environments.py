@@ -135,7 +135,7 @@ def test_in_a_run_of_one_environment_its_python_may_change(workers: Any) -> None
 def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("ATTNBENCH_LOCKS", str(tmp_path))
     on_cpu: Any = SimpleNamespace(ready={"device": "cpu", "environment": {"device_uuid": None}})
     on_gpu: Any = SimpleNamespace(ready={"device": "cuda", "environment": {"device_uuid": "GPU-1"}})
     with (
