@@ -51,7 +51,6 @@ VERDICTS = {0: "passed", 3: "failed", 6: "undecided"}
 SUMMARY_BYTES = 1_000_000  # GitHub discards a summary of more than 1024 KiB
 USUAL_SCENARIOS = ("gate.yaml", "bench.yaml", ".ci/gate.yaml")
 JUDGING = "Judging"
-WORKTREE = ("--quiet", "--detach", "--force")  # one may be registered that a killed gate left
 STEPS = MEASURE, JUDGE = "measure", "judge"
 BASE = (
     "Checkout to compare with, a folder or a commit; a commit, branch or tag is one of HEAD's"
@@ -287,12 +286,14 @@ def base_folder(checkouts: Checkouts, out: Path) -> Iterator[Path | None]:
         )
     below = _git(head, "rev-parse", "--show-prefix") or ""
     tree = (out / "base-checkout").absolute()
-    if _git(head, "worktree", "add", *WORKTREE, str(tree), base) is None:
+    remove = ("worktree", "remove", "--force", str(tree))
+    _git(head, *remove)  # one that a killed gate left
+    if _git(head, "worktree", "add", "--quiet", "--detach", str(tree), base) is None:
         raise EnvironmentUnmet(f"{tree}: git cannot make a worktree of {shown(base)} there")
     try:
         yield tree / below
     finally:
-        _git(head, "worktree", "remove", "--force", str(tree))
+        _git(head, *remove)
 
 
 def _git(folder: Path, *words: str) -> str | None:
