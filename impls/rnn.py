@@ -1,9 +1,9 @@
-"""A recurrent layer of the model's width instead of attention: torch.nn.GRU, O(N d^2) in N
-sequential steps.
+"""A recurrent layer of the model's width instead of attention, O(N d^2) in N sequential steps:
+`rnn` is a GRU, `rnn:lstm` an LSTM, `rnn:tanh` the plain recurrent layer, torch.nn's all three.
 
-It computes something else, so no reference checks it: it is here for its latency, bytes and
-utilization. Its own weights are drawn with a fixed seed from U(-1/sqrt(d), 1/sqrt(d)), as torch
-does. It sees the past only, whether the problem is causal or not.
+They compute something else, so no reference checks them: they are here for their latency, bytes and
+utilization. Their own weights are drawn with a fixed seed from U(-1/sqrt(d), 1/sqrt(d)), as torch
+does. They see the past only, whether the problem is causal or not.
 """
 
 from collections.abc import Iterator
@@ -16,10 +16,12 @@ from .backend import TORCH_DTYPE, Call, Inputs, Weights
 from .problem import Problem
 
 EXACTNESS = "other"
+VARIANTS = ("lstm", "tanh")
+CELLS = {"": "GRU", "lstm": "LSTM", "tanh": "RNN"}  # by variant, as torch.nn names them
 SEED = 20140903  # of the weights, independent of the inputs' seed
 
 
-def why_not(problem: Problem, device: torch.device) -> str | None:
+def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
     p = problem
     if p.scope == "core":
         return "a recurrent layer has no queries, keys and values; set scope: layer"
@@ -35,32 +37,33 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
     return None
 
 
-def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
-    gru, x = make_gru(problem, inputs.query.device), inputs.query
+def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
+    layer, x = make_layer(problem, inputs.query.device, variant), inputs.query
 
     def call() -> Tensor:
-        output: Tensor = gru(x)[0]  # [batch, seq_len, d_model]
+        output: Tensor = layer(x)[0]  # [batch, seq_len, d_model]
         return output
 
-    call.parameters = tuple(gru.parameters())  # type: ignore[attr-defined]
-    call.facts = {"cell": "GRU"}  # type: ignore[attr-defined]
+    call.parameters = tuple(layer.parameters())  # type: ignore[attr-defined]
+    call.facts = {"cell": CELLS[variant]}  # type: ignore[attr-defined]
     return call
 
 
-def make_gru(problem: Problem, device: torch.device) -> torch.nn.GRU:
+def make_layer(problem: Problem, device: torch.device, variant: str = "") -> torch.nn.RNNBase:
     """[batch, n, d_model] to the same shape. Drawn on the CPU in fp32: equal on every device."""
     d, dtype = problem.d_model, TORCH_DTYPE[problem.dtype]
-    gru = torch.nn.GRU(d, d, batch_first=True, device=device, dtype=dtype)
+    cell = getattr(torch.nn, CELLS[variant])
+    layer: torch.nn.RNNBase = cell(d, d, batch_first=True, device=device, dtype=dtype)
     generator, bound = torch.Generator().manual_seed(SEED), d**-0.5
     with torch.no_grad():
-        for parameter in gru.parameters():
+        for parameter in layer.parameters():
             drawn = torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator)
             parameter.copy_(drawn)
-    return gru.requires_grad_(problem.backward)
+    return layer.requires_grad_(problem.backward)
 
 
 @contextmanager
-def context(problem: Problem) -> Iterator[None]:
+def context(problem: Problem, *, variant: str) -> Iterator[None]:
     """Make cuDNN round fp32 products as torch's matmul does; by default cuDNN alone uses TF32."""
     before = torch.backends.cudnn.allow_tf32
     torch.backends.cudnn.allow_tf32 = torch.get_float32_matmul_precision() != "highest"

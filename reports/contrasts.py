@@ -6,7 +6,7 @@ d_model it is one head.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite, log, nan
 from typing import Any
@@ -44,6 +44,16 @@ class Contrast:
     def time(self) -> Ratio | None:
         """Its word is that of an equivalence test; None if either has no latency."""
         return time_ratio(self.row, self.base)
+
+    @property
+    def throughput(self) -> Ratio | None:
+        """Tokens per second of a batch over those of its base; None along other axes."""
+        if self.axis != "batch" or (time := self.time) is None:
+            return None
+        more = self.row["batch"] / self.base["batch"]
+        tested = time.tested and (more / time.tested[1], more / time.tested[0])
+        value, low, high = (more / end for end in (time.value, time.high, time.low))
+        return replace(time, value=value, low=low, high=high, tested=tested)
 
     @property
     def peak_bytes(self) -> float:

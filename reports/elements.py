@@ -277,17 +277,18 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
-    """A ratio with its interval (none if it is counted), and what the interval lets one say."""
+    """A ratio, its interval (none if counted), the `word` for that, and how it is `called` here."""
 
     ratio: float
     low: float | None = None
     high: float | None = None
     word: Word
     sure: Mark = SEEN
+    called: str = ""
 
     @property
     def said(self) -> str:
-        return self.sure.short if self.word == NOT_DECIDED else self.word
+        return self.sure.short if self.word == NOT_DECIDED else self.called or self.word
 
     @classmethod
     def of(cls, ratio: float, low: float, high: float, word: Word, sure: Mark = SEEN) -> "Dot":

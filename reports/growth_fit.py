@@ -144,10 +144,12 @@ def predict(found: Growth, n: int) -> Interval:
     )[0]
 
 
-def growths_of(rows: Sequence[Row], backend: str) -> list[tuple[Group, Growth]]:
+def growths_of(
+    rows: Sequence[Row], backend: str, over: str = "seq_len"
+) -> list[tuple[Group, Growth]]:
     """The fits of one backend, on every problem that has one."""
-    mine = groups([row for row in rows if row["backend"] == backend], "seq_len")
-    found = [(group, growth(group.rows, backend)) for group in mine]
+    mine = groups([row for row in rows if row["backend"] == backend], over)
+    found = [(group, growth(group.rows, backend, over)) for group in mine]
     return [(group, one) for group, one in found if not one.reason]
 
 

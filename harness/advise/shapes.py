@@ -6,7 +6,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
-from ...impls.problem import Dtype, Problem
+from ...impls.problem import ITEM_BYTES, Dtype, Problem
 from ...reports.advise.asked import Asked, Bytes, Implementation, Phase
 from ..cases.case import Case, problem_of
 from ..cases.costs import input_bytes
@@ -38,6 +38,21 @@ def implementations(*, by_transformers: bool | None = None) -> list[Implementati
         Implementation(name=name, backend=backend, own=True, compiles=name == COMPILES)
         for name, backend in OWN.items()
     ]
+
+
+def weights_of(model: Model, dtype: Dtype, *, given: bool) -> tuple[int | None, str, str]:
+    """Bytes of all weights, in what they are stored, and how they are known; None, and why not.
+
+    As the files have them, unless another dtype is `given` and the configuration tells how many.
+    """
+    counted = model.weights
+    if model.weight_bytes is not None and (counted is None or not given):
+        return model.weight_bytes, "in safetensors files", "those of the files beside config.json"
+    if counted is None:
+        return None, "", model.uncounted
+    words = f"{counted.parameters / 1e9:,.3g} billion parameters, {counted.words}"
+    stored = f"in {counted.method}" if counted.method else f"in {dtype}"
+    return counted.size_bytes(ITEM_BYTES[dtype]), stored, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,12 +146,13 @@ def advise(
 
 
 def _print(advice: "Advice") -> None:
-    from ...reports.advise.sentences import about, headline, run_commands
+    from ...reports.advise.sentences import about, room, run_commands, use
     from ...reports.advise.tables import blocks
     from ..cli.tables import show
     from ..terminal.progress import say
 
-    say(headline(advice))
+    say(room(advice))
+    say(use(advice))
     say(about(advice))
     typer.echo("")
     show(blocks(advice))
@@ -176,18 +177,14 @@ def _write(path: Path, advice: "Advice") -> None:
 
 def _inquiry(asked: Asked, here: "ThisDevice") -> "Inquiry":
     """Raises BadInput."""
-    from ...impls.problem import ITEM_BYTES
     from ...reports.advise.asked import Inquiry
     from ..models.resolve import model_of
-    from .shapes import ModelShapes, implementations
+    from .shapes import ModelShapes, implementations, weights_of
 
     model = model_of(asked.config).divided(asked.tp)
-    phases, dtype = _phases(asked.phase, model), _dtype(asked.dtype, model)
+    phases, (dtype, guess) = _phases(asked.phase, model), _dtype(asked.dtype, model)
     memory_gib = asked.memory_gib
-    counted = model.parameters if model.weight_bytes is None else None
-    weights = counted * ITEM_BYTES[dtype] if counted else model.weight_bytes
-    if asked.beside_weights:
-        counted = weights = None
+    weights, stored, words = weights_of(model, dtype, given=asked.dtype is not None)
     return Inquiry(
         config=asked.config,
         arguments=_of_the_question(sys.argv[2:]),
@@ -201,8 +198,11 @@ def _inquiry(asked: Asked, here: "ThisDevice") -> "Inquiry":
         phases=phases,
         contexts=_contexts(asked.context, model),
         most_context=model.max_context,
-        weight_bytes=None if weights is None else weights // asked.tp,
-        parameters=counted,
+        weight_bytes=None if weights is None or asked.beside_weights else weights // asked.tp,
+        weights_in=f"{stored}, which is a guess" if guess and stored == f"in {dtype}" else stored,
+        weights_words=words,
+        beside_weights=asked.beside_weights,
+        dtype_guess=guess,
         memory_bytes=here.memory_bytes if memory_gib is None else int(memory_gib * GIB),
         memory_from=here.memory_from if memory_gib is None else f"{memory_gib:g} GiB, as given",
         implementations=implementations(),
@@ -248,18 +248,23 @@ def _tokens(text: str) -> int:
     )
 
 
-def _dtype(text: str | None, model: "Model") -> "Dtype":
-    """The weights' own, unless another is given; fp32 where theirs is none of ours."""
+def _dtype(text: str | None, model: "Model") -> "tuple[Dtype, str]":
+    """The weights' own, unless another is given; fp32 where theirs is none of ours, and why."""
     from ...impls.problem import ITEM_BYTES
     from ..cases.case import VALUE_ALIASES
     from ..models.layers import DTYPES
 
     if text is None:
-        return DTYPES.get(model.dtype or "", "fp32")
+        if known := DTYPES.get(model.dtype or ""):
+            return known, ""
+        found = (
+            f"config.json has dtype {model.dtype}" if model.dtype else "config.json has no dtype"
+        )
+        return "fp32", f"{found}; --dtype says which it is"
     name = VALUE_ALIASES.get("dtype", {}).get(text, text)
-    for known in ITEM_BYTES:
-        if name == known:
-            return known
+    for one in ITEM_BYTES:
+        if name == one:
+            return one, ""
     raise BadInput(f"--dtype {text!r}: wanted one of {', '.join(ITEM_BYTES)}")
 
 

@@ -197,12 +197,16 @@ class TrainedGradients(Trained):
 
 
 class GradientDistance(Finding):
-    """Norms at first weights, at distances 0, 1, ...; operations of autograd between the ends."""
+    """Norms at first weights, at distances 0, 1, ...; operations of autograd between the ends.
+
+    `spectral_radius`: of the recurrent weights, where they were scaled to one.
+    """
 
     STUDY = "gradient_distance"
     model: str
     seq_len: Count
     width: int | None = None
+    spectral_radius: Maybe = None
     reach_tokens: int | None = None
     shortest_path_steps: int | None = None
     longest_path_steps: int | None = None

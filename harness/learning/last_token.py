@@ -6,6 +6,7 @@ A layer gets the tokens one by one, [batch, WIDTH] each, so that autograd's grap
 from collections.abc import Callable, Sequence
 from math import ceil, log, log2
 from statistics import linear_regression
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,15 +31,26 @@ class Attention(nn.Module):
 
 
 class Recurrent(nn.Module):
-    def __init__(self) -> None:
+    """Of a cell that torch.nn has. `radius`: the spectral radius that the recurrent weights, which
+    are one matrix, are scaled to; None: as torch draws them.
+    """
+
+    def __init__(
+        self, cell: type[nn.GRUCell | nn.LSTMCell | nn.RNNCell], radius: float | None = None
+    ) -> None:
         super().__init__()
-        self.cell = nn.GRUCell(WIDTH, WIDTH)
+        self.cell = cell(WIDTH, WIDTH)
+        if radius is not None:
+            with torch.no_grad():
+                drawn = self.cell.weight_hh
+                drawn *= radius / torch.linalg.eigvals(drawn).abs().max()
 
     def forward(self, tokens: Sequence[Tensor]) -> Tensor:
-        state = torch.zeros_like(tokens[0])
+        state: Any = None
         for token in tokens:
             state = self.cell(token, state)
-        return state
+        output: Tensor = state[0] if isinstance(state, tuple) else state  # an LSTM has two
+        return output
 
 
 class Convolutions(nn.Module):
@@ -60,7 +72,9 @@ class Convolutions(nn.Module):
 
 LAYERS: dict[str, Callable[[int], nn.Module]] = {
     "attention": Attention,
-    "gru": lambda length: Recurrent(),
+    "gru": lambda length: Recurrent(nn.GRUCell),
+    "lstm": lambda length: Recurrent(nn.LSTMCell),
+    "rnn": lambda length: Recurrent(nn.RNNCell),
     "convolutions": lambda length: Convolutions([1] * ceil((length - 1) / (KERNEL - 1))),
     "dilated convolutions": lambda length: Convolutions(
         [KERNEL**layer for layer in range(ceil(log2(length) / log2(KERNEL)))]

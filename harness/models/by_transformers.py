@@ -5,16 +5,20 @@ of the model's own code is run: `auto_map` is refused before.
 """
 
 import json
+import re
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from ..files.errors import BadInput, shown
-from . import plain
-from .layers import AttentionLayer, Layer, Model, OtherLayer, counted
+from . import parameters, plain
+from .layers import AttentionLayer, Counted, Layer, Model, OtherLayer, Weights, counted
 
 SINKS, ALIBI = "attention sinks", "a bias by distance (ALiBi)"
 OF_TYPES = {"gpt_oss": SINKS, "bloom": ALIBI, "mpt": ALIBI}
 """What scores have by their model type alone; no field says it."""
+COUNTS = re.compile(r"(layers?|experts|blocks|depth)$")
+MOST_COUNT = 4096  # of layers and experts: transformers makes an object for each
 LATENT_FIELDS = ("kv_lora_rank", "qk_nope_head_dim")
 SOFTCAPS = ("attn_logit_softcapping", "attn_logit_softcap")
 WINDOWS = {"full": "", "sliding": "sliding_window", "chunked": "attention_chunk_size"}
@@ -23,6 +27,7 @@ READ = {
     *("num_attention_heads", "num_key_value_heads", "head_dim", "layer_types", "alibi"),
     *("sliding_window", "use_sliding_window", "max_window_layers", "sliding_window_pattern"),
     *("attention_chunk_size", "no_rope_layers", "per_layer_config", "num_kv_shared_layers"),
+    *("multi_query", "num_kv_heads", "new_decoder_architecture", "parallel_attn"),
     *("attention_k_eq_v", "global_head_dim", "num_global_key_value_heads"),
     *("linear_key_head_dim", "linear_value_head_dim", "linear_num_key_heads"),
     *("linear_num_value_heads", "qk_rope_head_dim", "v_head_dim", "qk_head_dim", "q_lora_rank"),
@@ -45,6 +50,8 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
             f"{place}: model_type: {shown(kind)}; wanted one that transformers {__version__} knows;"
             " a newer version may know it"
         )
+    if many := _too_many(data):
+        raise BadInput(f"{place}: {many}; wanted at most {MOST_COUNT}")
     try:
         config = CONFIG_MAPPING[kind].from_dict(data)
         text = config.get_text_config(decoder=True)
@@ -76,6 +83,8 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
                 text.per_layer_config, kinds, given, shared, strict=True
             )
         ]
+        distinct = counted((one, 1) for one in layers)
+        weights, uncounted = _weights(kind, config, text, distinct, data)
     except ValueError as error:
         raise BadInput(
             f"{place}: {kind}: {error}; attnbench cannot tell this model's attention"
@@ -85,11 +94,67 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
         name=name,
         model_type=kind,
         d_model=d_model,
-        layers=counted(layers),
+        layers=distinct,
         max_context=getattr(text, "max_position_embeddings", None),
         dtype=None if dtype is None else str(dtype).removeprefix("torch."),
         read_by=f"transformers {__version__}",
+        weights=weights,
+        uncounted=uncounted,
     )
+
+
+def _too_many(data: Mapping[str, Any]) -> str:
+    """A number of layers or experts of which no model has so many; "" if there is none."""
+    for name, value in data.items():
+        if isinstance(value, Mapping) and (found := _too_many(value)):
+            return found
+        if isinstance(value, int) and value > MOST_COUNT and COUNTS.search(name):
+            return f"{shown(name)}: {shown(value)}"
+    return ""
+
+
+def _weights(
+    kind: str, config: Any, text: Any, layers: Counted, data: dict[str, Any]
+) -> tuple[Weights | None, str]:
+    """By our formulas, else by transformers' own classes. Raises ValueError."""
+    fields = text.to_dict()
+    fields |= {usual: fields.get(own) for usual, own in text.attribute_map.items()}
+    known = kind in parameters.DECODERS and not fields.get("per_layer_config")
+    if known or kind in parameters.OTHERS:
+        return parameters.weights_or_why(kind, fields, layers, config.to_dict())
+    try:
+        tally = built(config)
+        words = "counted by transformers in the model without memory"
+        return parameters.stored(tally, data.get("quantization_config"), words), ""
+    except parameters.NotCounted as why:
+        return None, str(why)
+    except Exception as error:  # noqa: BLE001 - whatever making a model raises
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        return None, f"transformers cannot make this model without memory: {shown(reason)}"
+
+
+def built(config: Any) -> parameters.Tally:
+    """Of transformers' own model of the configuration, with tensors that have no memory."""
+    import torch
+    from transformers import AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText
+    from transformers.models.auto import modeling_auto
+
+    maker = AutoModel
+    if type(config) in modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+        maker = AutoModelForImageTextToText
+    elif type(config) in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING:
+        maker = AutoModelForCausalLM
+    config.quantization_config = None
+    with torch.device("meta"):
+        made = maker.from_config(config)
+    ends = [made.get_input_embeddings(), made.get_output_embeddings()]
+    outside = {id(weight) for one in ends if one is not None for weight in one.parameters()}
+    every = {id(weight): weight for weight in made.parameters()}
+    matrices = sum(
+        weight.numel() for key, weight in every.items() if weight.ndim > 1 and key not in outside
+    )
+    everything = sum(weight.numel() for weight in every.values())
+    return parameters.Tally(matrices=matrices, rest=everything - matrices)
 
 
 def _number(config: Any, name: str) -> int:
@@ -97,6 +162,16 @@ def _number(config: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"{name}: {shown(value)}; wanted a whole number from 1 on")
     return value
+
+
+def _kv_heads(config: Any, of: str, heads: int) -> int:
+    """Raises ValueError."""
+    if of == "falcon":  # has its own names for them
+        if config.new_decoder_architecture:
+            return _number(config, "num_kv_heads")
+        return 1 if config.multi_query else heads
+    given = getattr(config, "num_key_value_heads", None) is not None
+    return _number(config, "num_key_value_heads") if given else heads
 
 
 def _layer(config: Any, kind: str, of: str, *, reuses: bool) -> Layer:
@@ -112,7 +187,7 @@ def _layer(config: Any, kind: str, of: str, *, reuses: bool) -> Layer:
         width = _number(config, "hidden_size") // heads
     else:
         width = _number(config, "head_dim")
-    has_kv = getattr(config, "num_key_value_heads", None) is not None
+    kv_heads = _kv_heads(config, of, heads)
     reach = plain.REACHES[kind]
     window = WINDOWS[reach]
     also = [OF_TYPES[of]] if of in OF_TYPES else [ALIBI] if getattr(config, "alibi", False) else []
@@ -120,7 +195,7 @@ def _layer(config: Any, kind: str, of: str, *, reuses: bool) -> Layer:
     return AttentionLayer(
         stack="decoder",
         heads=heads,
-        kv_heads=_number(config, "num_key_value_heads") if has_kv else heads,
+        kv_heads=kv_heads,
         d_k=width,
         d_v=width,
         causal=getattr(config, "is_causal", True) is not False,

@@ -92,12 +92,32 @@ Layer = AttentionLayer | OtherLayer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """How many weights a model has; `words`: how they were counted.
+
+    `quantized`: those of them that `method` stores in `bits` each, with their share of scales; ""
+    for none. The others have the dtype of the model.
+    """
+
+    parameters: int
+    words: str
+    method: str = ""
+    quantized: int = 0
+    bits: float = 0.0
+
+    def size_bytes(self, item_bytes: int) -> int:
+        """Of all of them; `item_bytes`: of a number that is not quantized."""
+        return (self.parameters - self.quantized) * item_bytes + int(self.quantized * self.bits / 8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """A model's layers, each distinct one with how many there are, in the order of the first.
 
     `max_context`: the longest context that the model itself takes, in tokens. `dtype`: that of its
-    weights, as torch names it. `weight_bytes`: of all files beside the configuration; `parameters`:
-    how many weights its shapes give. `read_by`: what resolved the layers. None: not known.
+    weights, as torch names it. `weight_bytes`: of all files beside the configuration; `weights`:
+    by its configuration, or `uncounted` says why not. `read_by`: what resolved the layers. None:
+    not known.
     """
 
     name: str
@@ -108,7 +128,8 @@ class Model:
     dtype: str | None
     read_by: str
     weight_bytes: int | None = None
-    parameters: int | None = None
+    weights: Weights | None = None
+    uncounted: str = ""
 
     def as_json(self) -> str:
         return RootModel[Model](self).model_dump_json()
@@ -142,11 +163,16 @@ class Model:
         return replace(self, layers=tuple(layers))
 
 
-def counted(layers: Iterable[Layer]) -> tuple[tuple[Layer, int], ...]:
-    """Each distinct layer with how often it occurs, in the order of first occurrence."""
+Counted = tuple[tuple[Layer, int], ...]
+"""Each distinct layer with how often it occurs, in the order of first occurrence."""
+
+
+def counted(layers: Iterable[tuple[Layer, int]]) -> Counted:
+    """Layers with how many there are of each, equal ones together."""
     counts: dict[Layer, int] = {}
-    for layer in layers:
-        counts[layer] = counts.get(layer, 0) + 1
+    for layer, count in layers:
+        if count > 0:
+            counts[layer] = counts.get(layer, 0) + count
     return tuple(counts.items())
 
 

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..files.errors import BadInput, shown
-from .layers import AttentionLayer, Layer, Model, Reach, counted
+from . import parameters
+from .layers import AttentionLayer, Counted, Model, Reach, counted
 
 READ_BY = "attnbench"
 INSTALL = "install transformers, which knows more: pip install 'attnbench[hf]'"
@@ -63,15 +64,15 @@ class Config(BaseModel):
         """The longest context that it takes, in tokens."""
         return self.max_position_embeddings
 
-    def layers(self) -> list[Layer]:
+    def layers(self) -> Counted:
         """As an encoder's: every token sees every other. Raises ValueError."""
         return self.alike(stack="encoder", causal=False, stores_cache=False)
 
-    def alike(self, **layer: Any) -> list[Layer]:
+    def alike(self, **layer: Any) -> Counted:
         """Every layer with as many heads of keys and values as of queries."""
         heads, width = self.num_attention_heads, self.width
         one = AttentionLayer(heads=heads, kv_heads=heads, d_k=width, d_v=width, **layer)
-        return [one] * self.num_hidden_layers
+        return ((one, self.num_hidden_layers),)
 
 
 def divided(columns: int, heads: int) -> int:
@@ -100,7 +101,7 @@ class Decoder(Config):
     def width(self) -> int:
         return self.head_dim or super().width
 
-    def layers(self) -> list[Layer]:
+    def layers(self) -> Counted:
         heads, count = self.num_attention_heads, self.num_hidden_layers
         kv_heads = self.num_key_value_heads or heads
         if heads % kv_heads:
@@ -117,11 +118,13 @@ class Decoder(Config):
                     f"layer_types: {shown(self.layer_types)}; wanted {' or '.join(made)} for each"
                     f" of {count} layers; for others {INSTALL}"
                 )
-            return [made[kind] for kind in self.layer_types]
+            return counted((made[kind], 1) for kind in self.layer_types)
         if window and (every := self.sliding_window_pattern):
-            return [local if (index + 1) % every else full for index in range(count)]
-        first = self.max_window_layers if window else count
-        return [local if index >= first else full for index in range(count)]
+            each = count // every
+            ordered = [(local, count - each), (full, each)]
+            return counted(ordered)
+        first = min(self.max_window_layers, count) if window else count
+        return counted([(full, first), (local, count - first)])
 
 
 class Gpt2(Decoder):
@@ -143,7 +146,7 @@ class Vit(Config):
     image_size: Sides = 224
     patch_size: Sides = 16
 
-    def layers(self) -> list[Layer]:
+    def layers(self) -> Counted:
         return self.alike(stack="encoder", causal=False, stores_cache=False, seq_len=self.longest)
 
     @property
@@ -166,7 +169,7 @@ class Whisper(Config):
     max_source_positions: Size = 1500
     max_position_embeddings: Size = Field(448, alias="max_target_positions")
 
-    def layers(self) -> list[Layer]:
+    def layers(self) -> Counted:
         heard = self.max_source_positions
         encoder = self.alike(stack="encoder", causal=False, stores_cache=False, seq_len=heard)
         heads = self.decoder_attention_heads
@@ -175,7 +178,7 @@ class Whisper(Config):
             stack="decoder", heads=heads, kv_heads=heads, d_k=width, d_v=width, causal=True
         )
         cross = replace(own, stack="cross", causal=False, kv_seq_len=heard)
-        return [*encoder, *[own] * self.decoder_layers, *[cross] * self.decoder_layers]
+        return (*encoder, (own, self.decoder_layers), (cross, self.decoder_layers))
 
 
 QWEN = {
@@ -231,6 +234,7 @@ def model(data: Mapping[str, Any], name: str, place: str) -> Model:
     try:
         config = family.model_validate({**defaults, **given})
         layers = config.layers()
+        weights, uncounted = parameters.weights_or_why(kind, config.model_dump(), layers, data)
     except ValidationError as error:
         first = error.errors()[0]
         found = "not given" if first["type"] == "missing" else shown(first["input"])
@@ -254,10 +258,12 @@ def model(data: Mapping[str, Any], name: str, place: str) -> Model:
         name=name,
         model_type=kind,
         d_model=config.hidden_size,
-        layers=counted(layers),
+        layers=layers,
         max_context=config.longest,
         dtype=None if dtype is None else dtype.removeprefix("torch."),
         read_by=READ_BY,
+        weights=weights,
+        uncounted=uncounted,
     )
 
 

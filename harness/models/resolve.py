@@ -35,8 +35,7 @@ def model_of(path_or_name: str) -> Model:
     data = config_file.read(path)
     place = visible(str(path))
     if path in config_file.shipped().values():
-        known = plain.model(data, path.stem, place)
-        return replace(known, parameters=weights.parameters(data))
+        return plain.model(data, path.stem, place)
     name = path.resolve().parent.name if path.name == config_file.FILE else path.stem
     name = name if name.isprintable() and name else "model"
     installed = find_spec("transformers") is not None
@@ -48,8 +47,7 @@ def model_of(path_or_name: str) -> Model:
                 f"{place}: num_attention_heads {layer.heads}, num_key_value_heads"
                 f" {layer.kv_heads}; wanted a multiple of it"
             )
-    of_files = weights.weight_bytes(path.parent)
-    return replace(model, weight_bytes=of_files, parameters=weights.parameters(data))
+    return replace(model, weight_bytes=weights.weight_bytes(path.parent))
 
 
 def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:

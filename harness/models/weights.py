@@ -1,4 +1,4 @@
-"""A model's weights: bytes by the headers of its safetensors files, or how many its shapes give.
+"""A model's weights: bytes by the headers of its safetensors files.
 
 The format (huggingface.co/docs/safetensors): 8 bytes with the length of a JSON header, the header
 with each tensor's dtype, shape and place, then the tensors.
@@ -7,16 +7,14 @@ with each tensor's dtype, shape and place, then the tensors.
 import json
 import os
 import struct
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, Field, TypeAdapter
 
 from ..files.errors import BadInput
 from ..files.safe_files import opened
 
-GATED = ("llama", "mistral", "qwen2", "qwen3")
 INDEX = "model.safetensors.index.json"
 MAX_HEADER_BYTES = 8 << 20  # 60 000 tensors; files of several GiB have some hundreds
 Count = Annotated[int, Field(strict=True, ge=0)]
@@ -40,39 +38,6 @@ def weight_bytes(folder: Path) -> int | None:
     """
     files = weight_files(folder)
     return sum(map(_tensor_bytes, files)) if files else None
-
-
-def parameters(data: Mapping[str, Any]) -> int | None:
-    """How many weights the shapes in a configuration give; None where they do not tell.
-
-    Of decoders whose layers are of one kind. A quantized model's weights are not counted.
-    """
-    known = {name: value for name, value in data.items() if type(value) is int and value > 0}
-    count = {"gpt2": _of_gpt2, **dict.fromkeys(GATED, _of_gated)}.get(str(data.get("model_type")))
-    try:
-        return count(known, data) if count and not data.get("quantization_config") else None
-    except KeyError:
-        return None
-
-
-def _of_gpt2(known: Mapping[str, int], data: Mapping[str, Any]) -> int:
-    width, inner = known["n_embd"], known.get("n_inner", 4 * known["n_embd"])
-    attention = 4 * width * width + 4 * width
-    mlp = 2 * width * inner + inner + width
-    embeddings = (known["vocab_size"] + known["n_positions"]) * width
-    return embeddings + known["n_layer"] * (attention + mlp + 4 * width) + 2 * width
-
-
-def _of_gated(known: Mapping[str, int], data: Mapping[str, Any]) -> int:
-    """Three products in the feed-forward layer; qwen2 has biases, qwen3 norms of q and k."""
-    width, heads = known["hidden_size"], known["num_attention_heads"]
-    kv_heads = known.get("num_key_value_heads", heads)
-    head = known.get("head_dim", width // heads)
-    attention = 2 * width * heads * head + 2 * width * kv_heads * head
-    more = {"qwen2": (heads + 2 * kv_heads) * head, "qwen3": 2 * head}.get(data["model_type"], 0)
-    layer = attention + 3 * width * known["intermediate_size"] + 2 * width + more
-    embeddings = (1 if data.get("tie_word_embeddings") else 2) * known["vocab_size"] * width
-    return embeddings + known["num_hidden_layers"] * layer + width
 
 
 def weight_files(folder: Path) -> list[Path]:

@@ -387,6 +387,6 @@ class Studied(Part):
     null"""
     findings: list[Object]
     """what was found: flat objects of numbers, text and lists, numbers with their unit in the name;
-    empty unless `status` is `ok`. Those of `generation`, `joined_projections` and `output_share`,
-    whose times claims judge, have `blocks` and `contended_blocks` as a row of a case has them (of
-    `generation`: timed sequences); absent in earlier versions"""
+    empty unless `status` is `ok`. Those of `generation`, `joined_projections`, `output_share` and
+    `threads`, whose times claims judge, have `blocks` and `contended_blocks` as a row of a case has
+    them (of `generation`: timed sequences); absent in earlier versions"""

@@ -254,6 +254,28 @@ class OutputShare(Finding):
     blocks: int | None = None
 
 
+class ThreadGain(Finding):
+    """Time of a layer with one thread over that with `threads`, its gain; and `behind`, the gain of
+    all heads at once over that.
+    """
+
+    STUDY = "threads"
+    backend: str
+    seq_len: int
+    d_model: int
+    heads: int | None = None
+    dtype: str | None = None
+    threads: Count
+    gain_ratio: float
+    gain_low_ratio: float
+    gain_high_ratio: float
+    behind_ratio: float
+    behind_low_ratio: float
+    behind_high_ratio: float
+    contended_blocks: int | None = None
+    blocks: int | None = None
+
+
 class ScoreScale(Finding):
     """Scores and softmax of random queries and keys, `scaled` by 1/sqrt(d_k) or not.
 
@@ -329,7 +351,7 @@ class LinformerProjection(Finding):
     error_l2_ratio_high: float
 
 
-Timed = Generated | JoinedProjections | OutputShare
+Timed = Generated | JoinedProjections | OutputShare | ThreadGain
 """Whose times claims judge. `contended_blocks`: of `blocks` (of `generation`: timed sequences),
 those that other work disturbed; absent in rows of earlier versions.
 """

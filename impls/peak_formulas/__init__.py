@@ -44,15 +44,15 @@ def nearest(backend: str, problem: Problem) -> Iterator[Near]:
             # torch's math kernel computes in fp32, from copies of q, k and v
             z = Sizes(in_fp32)
             more_bytes = z.q + z.k + z.v if backend == "sdpa:math" else 0
-            words = "by its formula in fp32, which needs no less"
+            words = "at most what its formula says of fp32"
             yield Near(backend=backend, problem=in_fp32, more_bytes=more_bytes, words=words)
         return
     more_bytes = _more_than_family(backend, problem)
-    alike = f"by that of {family}, which allocates alike"
+    alike = f"at most what {family} needs"
     if not (half and family == "fused"):  # hf:eager has its softmax in fp32
         yield Near(backend=family, problem=problem, more_bytes=more_bytes, words=alike)
     if half:
-        words = f"by that of {family} in fp32, which needs no less"
+        words = f"at most what {family} needs in fp32"
         yield Near(backend=family, problem=in_fp32, more_bytes=more_bytes, words=words)
 
 

@@ -127,10 +127,11 @@ class Inquiry:
 
     `config`: what names the model on the command line; `arguments`: all that was asked there.
     `contexts`: in tokens, shortest first. `most_context`: what the model itself takes.
-    `weight_bytes`, `memory_bytes`: None if not known. `parameters`: if the weights were counted by
-    the model's shapes, how many there are. `others`: layers that are not attention, with
-    their number. `max_seconds`: that attention of all layers may take at the longest context, in
-    phases with such a limit.
+    `weight_bytes`: of one device's share, `memory_bytes`: None if not known. `weights_in`: the
+    dtype of the weights, or how else they are stored. `weights_words`: how they are known, or why
+    not. `beside_weights`: the memory is without them. `dtype_guess`: why the dtype is a guess; ""
+    if it is none. `others`: layers that are not attention, with their number. `max_seconds`: that
+    attention of all layers may take at the longest context, in phases with such a limit.
     """
 
     config: str
@@ -151,5 +152,22 @@ class Inquiry:
     implementations: Sequence[Implementation]
     others: Mapping[str, int]
     shapes: Shapes
-    parameters: int | None = None
+    weights_in: str = ""
+    weights_words: str = ""
+    beside_weights: bool = False
+    dtype_guess: str = ""
     max_seconds: Mapping[Phase, float] = field(default_factory=dict)
+
+    @property
+    def left_bytes(self) -> int | None:
+        """Of the memory, what the weights leave; below 0 if they do not fit."""
+        if self.weight_bytes is None or self.memory_bytes is None:
+            return None
+        return self.memory_bytes - self.weight_bytes
+
+    @property
+    def devices_for_weights(self) -> int | None:
+        """With this memory, for the weights alone."""
+        if self.weight_bytes is None or not self.memory_bytes:
+            return None
+        return -(-self.weight_bytes * self.tp // self.memory_bytes)

@@ -93,7 +93,7 @@ class CallBytes:
         ]
         if longer:
             least, n = min(longer)
-            words = f"as measured at N = {spaced(n)}"
+            words = f"at most what was measured at N = {spaced(n)}"
             return Bytes(value=least + inputs, words=words, at_most=True)
         why = self._refused(implementation, problem)
         return Bytes(value=None, words=why or NOT_KEPT)
@@ -175,7 +175,7 @@ class CallBytes:
             n = length(one.row)
             if one.row["status"] == "ok" and (peak := _peak(one.row)):
                 needed = peak + int(one.row.get("input_bytes") or 0)
-                words = f"no more than was measured at N = {spaced(n)}"
+                words = f"at most what was measured at N = {spaced(n)}"
                 fits.append(Edge(length=n, needed=needed, words=words, wall=False))
             if one.row["status"] == "oom":
                 needed = int(one.run.meta["memory_bytes"])

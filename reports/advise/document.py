@@ -24,7 +24,9 @@ def as_json(advice: Advice) -> str:
         "schema": SCHEMA,
         "answer": headline(advice),
         "sentences": list(beside_tables(advice)),
-        **json_fields(asked, *names, "memory_bytes", "weight_bytes"),
+        **json_fields(asked, *names, "memory_bytes", "weight_bytes", "devices_for_weights"),
+        "weights_source": asked.weights_words or None,
+        "dtype_guess": asked.dtype_guess or None,
         "max_seconds": dict(asked.max_seconds),
         "decisions": [
             {

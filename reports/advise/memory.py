@@ -15,9 +15,10 @@ from .times import Times, last_within, total
 MOST_CONTEXT = 1 << 27  # tokens, where a model names no limit of its own
 APPENDING = "copied into the cache"
 """In place of where the bytes of the call are from, where appending k and v needs more."""
-Limit = Literal["memory", "model", "time", "backend", "unknown", "none"]
-"""What ends the longest context. "backend": the implementation fails beyond it. "unknown": what is
-beyond it needs bytes, or takes a time, that nothing says.
+Limit = Literal["weights", "memory", "model", "time", "backend", "unknown", "none"]
+"""What ends the longest context. "weights": they alone need more memory than there is. "backend":
+the implementation fails beyond it. "unknown": what is beyond it needs bytes, or takes a time, that
+nothing says.
 """
 FoundBy = Literal["bytes", "wall", "time"]
 
@@ -106,7 +107,6 @@ class MemoryOver:
         parts = [self._of_layer(implementation, one) for one in shapes.asked(phase, context)]
         found, kept = [call for call, _ in parts], [one for _, one in parts if one is not None]
         everything = [*found, *(one for one, _ in kept)]
-        words = [f"at most, {one.words}" if one.at_most else one.words for one in everything]
         known = all(one.value is not None for one in everything)
         deciding = max(found, key=lambda one: one.value or 0, default=None) if known else None
         unknown = [one for one in everything if one.value is None]
@@ -117,7 +117,7 @@ class MemoryOver:
             cache_bytes=0 if training else shapes.cache_bytes(context),
             paged_cache_bytes=0 if training else shapes.paged_cache_bytes(context),
             attention_bytes=(deciding.value if deciding else 0) if known else None,
-            words="; ".join(dict.fromkeys(words)),
+            words="; ".join(dict.fromkeys(one.words for one in everything)),
             kept_bytes=kept_bytes if kept and known else None,
             at_most=any(one.at_most for one in everything),
             wall=any(one.wall for one in ([deciding] if deciding else unknown)),
@@ -128,7 +128,7 @@ class MemoryOver:
         """In memory, and in the time that was given for this phase."""
         found = self._in_memory(implementation, phase)
         seconds = self.inquiry.max_seconds.get(phase)
-        if seconds is None or found.context is None:
+        if seconds is None or not found.context:
             return found
         most = max(1, found.context)
 
@@ -189,6 +189,8 @@ class MemoryOver:
         if budget is None:
             why = "how much memory there is is not known: give --memory-gib"
             return replace(found, words=why)
+        if (self.inquiry.left_bytes or 0) < 0:
+            return replace(found, context=0, limit="weights")
 
         def fits(context: int) -> bool:
             needed = self.need(implementation, phase, context).total_bytes
@@ -197,7 +199,7 @@ class MemoryOver:
         top = most or MOST_CONTEXT
         low = last_within(top, fits)
         need = self.need(implementation, phase, max(low, 1))
-        if not low and need.total_bytes is None:
+        if not low and (need.total_bytes is None or need.at_most):
             return replace(found, words=need.words)
         limit: Limit = "model" if most else "none"
         beyond = self.need(implementation, phase, low + 1) if low < top else None

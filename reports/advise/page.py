@@ -31,7 +31,7 @@ from .answer import Advice
 from .asked import Phase
 from .choices import Choice
 from .memory import contexts_to_draw
-from .sentences import about, headline, longest_sentence, room_text, run_commands
+from .sentences import about, headline, longest_sentence, room_text, run_commands, use
 from .tables import CHOICE, blocks, layer_table, question
 
 KEPT = ("method", "environment", "rows")  # sections of an ordinary report that stay on this page
@@ -40,6 +40,7 @@ NOTE = (
     "Bands are 95 % intervals of the ratio over all layers; not decided: neither beyond nor within"
     " the grey band."
 )
+TIMES: Mapping[Word, str] = {"more": "slower", "less": "faster"}
 SHOWN_PHASE: Phase = "prefill"  # the picture's: it needs most
 
 
@@ -125,7 +126,7 @@ def _which(advice: Advice) -> Card:
     return Card(
         name="answer",
         title="Which attention",
-        sentence=headline(advice),
+        sentence=use(advice),
         picture=picture,
         wide=picture is None,
         subtitle="time in all layers",
@@ -172,6 +173,7 @@ def _dot_row(group: str, one: Choice, best: str) -> DotRow:
         return DotRow(group=group, label=backend, dot=None, missing=missing)
     word: Word = "not decided" if against.better else against.word
     dot = Dot.of(against.ratio, against.low, against.high, word)
+    dot = replace(dot, called=TIMES.get(word, ""))
     return DotRow(group=group, label=backend, dot=dot)
 
 

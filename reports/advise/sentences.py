@@ -20,8 +20,9 @@ from .choices import Decision
 from .memory import Longest
 
 LIMITS = {
+    "weights": "the weights do not fit",
     "memory": "memory is the limit",
-    "model": "the model takes no more",
+    "model": "the model's own limit",
     "time": "time is the limit",
     "backend": "the implementation fails beyond",
     "unknown": "nothing is known beyond",
@@ -37,6 +38,53 @@ AS_GOOD_RATIO = 1.1  # to the fastest, of one that is not clearly slower
 
 
 def headline(advice: Advice) -> str:
+    """Whether the model fits, and what to use."""
+    return f"{room(advice)} {use(advice)}"
+
+
+def room(advice: Advice) -> str:
+    """`48 GiB - 15 GiB of weights in bf16 = 33 GiB -> 8,192 tokens of prefill with sdpa (...).`"""
+    asked = advice.inquiry
+    memory = size_text(asked.memory_bytes)
+    weights, left = size_text(asked.weight_bytes), asked.left_bytes
+    stored = asked.weights_in + (f", on each of {asked.tp} devices" if asked.tp > 1 else "")
+    if left is not None and left < 0:
+        return (
+            f"The weights, {weights} {stored}, do not fit in {memory}: they alone take"
+            f" {spaced(asked.devices_for_weights or 0)} devices of {memory}."
+        )
+    if not memory:
+        return "How much memory there is is not known: give --memory-gib."
+    if asked.beside_weights:
+        begin = f"{memory} beside the weights"
+    elif left is None:
+        begin = f"{memory} - weights of unknown size; without them"
+    else:
+        begin = f"{memory} - {weights} of weights {stored} = {size_text(left)}"
+    phase = asked.phases[0]
+    best = max(
+        (one for one in advice.longest if one.phase == phase and one.context is not None),
+        key=lambda one: _preferred(advice, one),
+        default=None,
+    )
+    if best is None:
+        return f"{begin} -> no longest context is known for {phase}."
+    least = "at least " if best.at_least else ""
+    return (
+        f"{begin} -> {least}{spaced(best.context or 0)} tokens of {phase} with"
+        f" {best.implementation.name} ({limit_text(best)})."
+    )
+
+
+def _preferred(advice: Advice, one: Longest) -> tuple[bool, int, int]:
+    """More for what is advised in its phase, then for the longest, then for what needs least."""
+    decided = (of for of in advice.decisions if of.phase == one.phase)
+    used = any(_name(of) == one.implementation.name for of in decided)
+    needed = (one.need and one.need.total_bytes) or 0
+    return used, one.context or 0, -needed
+
+
+def use(advice: Advice) -> str:
     """One sentence: what to use, and whether that is clear."""
     model = advice.inquiry.model
     decided = [decision for decision in advice.decisions if decision.best is not None]
@@ -111,8 +159,9 @@ def about(advice: Advice) -> str:
     rows = f"rows of {plural(len(advice.runs), 'run')}" if advice.runs else "no rows yet"
     if advice.rows.runs and not advice.runs:
         rows = f"rows of {plural(len(advice.rows.runs), 'run')}, without a time"
+    guess = " (a guess)" if asked.dtype_guess else ""
     return (
-        f"{asked.model} ({asked.model_type}), {asked.dtype}, batch {asked.batch}{tp}, on"
+        f"{asked.model} ({asked.model_type}), {asked.dtype}{guess}, batch {asked.batch}{tp}, on"
         f" {asked.device_name}; {rows}; memory: {asked.memory_from}"
     )
 
@@ -211,21 +260,16 @@ def _unknown(advice: Advice) -> Iterator[str]:
             f"transformers is not installed: attnbench's own backends stand for its functions"
             f" ({pairs}); flash_attention_2 is left out."
         )
-    if advice.inquiry.weight_bytes is None:
-        yield (
-            "The bytes of the weights are not counted and come on top: give the folder that has the"
-            " safetensors files beside config.json."
-        )
     inquiry = advice.inquiry
-    if inquiry.parameters is not None and inquiry.weight_bytes is not None:
-        left = (inquiry.memory_bytes or 0) - inquiry.weight_bytes
-        room = f"; {size_text(left)} are left for the rest" if left > 0 else ""
-        if inquiry.memory_bytes is not None and left <= 0:
-            room = ", more than there is"
+    if inquiry.weight_bytes is not None:
+        yield f"Weights: {size_text(inquiry.weight_bytes)}; {inquiry.weights_words}."
+    elif not inquiry.beside_weights:
         yield (
-            f"Weights: {size_text(inquiry.weight_bytes)}, counted by the model's shapes"
-            f" ({inquiry.parameters / 1e9:.2f} billion parameters in {inquiry.dtype}){room}."
+            f"The bytes of the weights are not known and come on top: {inquiry.weights_words}. The"
+            " folder that has the safetensors files beside config.json tells them."
         )
+    if inquiry.dtype_guess:
+        yield f"The dtype {inquiry.dtype} is a guess: {inquiry.dtype_guess}."
     if advice.missing:
         yield f"To measure what is missing: {measure_command(advice)}"
 

@@ -1,21 +1,32 @@
-"""The claims on how time grows over N, by the exponents and crossovers of fits: C2, C11, C12."""
+"""The claims on how time grows over N and d, by the exponents and crossovers of fits: C2, C11, C12
+and C17 to C19.
+"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import log
+from typing import Any
 
+from ...harness.rows.findings import ThreadGain, by
 from ...harness.stats.intervals import Interval
 from ..data.exactness import RECURRENT
 from ..data.polynomial import bytes_over_n, through
-from ..data.row_groups import backends, family
+from ..data.row_groups import Group, Row, backends, family, groups
 from ..formatting import count_text, number_text
 from ..growth_fit import EXPONENT_MARGIN, Growth, growths_of, interval_text
+from ..ratio import ratio_of_intervals
 from ..words import DISTURBED
 from .statement import LINEAR, STRIDED, Measured, claim
-from .times import fewer_active
-from .verdict import ClaimVerdict, Evidence, agreed, by_interval, exactly, jointly
+from .times import fewer_active, less_gain
+from .verdict import ClaimVerdict, Evidence, by_interval, exactly, jointly
 
 EXPONENTS = dict.fromkeys(LINEAR, 1.0) | {STRIDED: 1.5}
 SAME_CROSSING = 2  # at twice or half the N of a crossing the smaller part is still a third
 PAST_CROSSING = 4  # times the N at which FLOPs cross: there their exponent is 1.8
+FEWEST_WIDTHS = 3
+MOVES = (0.5, 1.5)  # exponents over d of what is in proportion to it, but for the time of a softmax
+LONG, BELOW, WHERE = "N² for long sequences", "N below", "where FLOPs cross"
+COSTS = ("FLOPs", "time")
+RECURRENCE = ("growth with N", "growth with d", "parallelism")
 
 
 @claim(
@@ -27,36 +38,141 @@ PAST_CROSSING = 4  # times the N at which FLOPs cross: there their exponent is 1
         " within 2 times that of the FLOPs"
     ),
     needs="scope: [layer], five lengths or more",
+    halves=(LONG, BELOW, WHERE),
 )
 def two_regimes(run: Measured) -> Iterator[Evidence]:
+    for backend, _, found, crossing in _layers(run):
+        verdicts = _regimes(found, crossing)
+        if not found.describes or found.disturbed:
+            verdicts = dict.fromkeys(verdicts, "not decided")
+        text = f"N^{interval_text(found.exponents[-1])} at N = {count_text(found.lengths[-1])}"
+        texts = {LONG: text, BELOW: f"{interval_text(found.per_token_ms)} ms per N"}
+        texts[WHERE] = f"{_overtakes(found)}; by FLOPs at N = {number_text(crossing)}"
+        if not found.describes:
+            n, times = found.worst
+            why = f"; the formula is off by {number_text(times)} times at N = {count_text(n)}"
+        else:
+            why = DISTURBED if found.disturbed else ""
+        for half, verdict in verdicts.items():
+            yield Evidence(backend, verdict, texts[half] + why, half)
+
+
+def _layers(run: Measured) -> Iterator[tuple[str, Group, Growth, float]]:
+    """Each fit of a layer's time over N, with the N at which its FLOPs cross."""
     layers = [row for row in run.quadratic if row["scope"] == "layer"]
     for backend in backends(layers):
         for group, found in growths_of(layers, backend):
             counts = through({row["seq_len"]: row["work_flops"] for row in group.rows})
-            if not counts or counts.quadratic <= 0:
-                continue  # a mask leaves no N² to be taken over by
-            crossing = float(counts.linear / counts.quadratic)  # 2 d for a plain layer
-            text = "no crossover found"
-            if found.crossover is not None:
-                text = f"N² takes over at N = {interval_text(found.crossover)}"
-            text += f"; by FLOPs at N = {number_text(crossing)}"
-            if not found.describes:
-                n, times = found.worst
-                text += f"; the formula is off by {number_text(times)} times at N = {count_text(n)}"
-            text += DISTURBED if found.disturbed else ""
-            yield Evidence(backend, _regimes(found, crossing), text)
+            # a mask may leave no N² to be taken over by
+            if counts and counts.quadratic > 0:
+                yield backend, group, found, float(counts.linear / counts.quadratic)
 
 
-def _regimes(found: Growth, crossing: float) -> ClaimVerdict:
-    """Refuted also if N^2 does not show although it should."""
-    if not found.describes or found.disturbed:
-        return "not decided"
-    if found.lengths[-1] >= PAST_CROSSING * crossing and found.exponents[-1].high < 1.5:
-        return "refuted"
-    if min(found.per_token_ms.low, found.per_pair_ms.low) <= 0 or found.crossover is None:
-        return "not decided"
+def _overtakes(found: Growth) -> str:
+    if found.crossover is None:
+        return "no crossover found"
+    return f"N² takes over at N = {interval_text(found.crossover)}"
+
+
+def _regimes(found: Growth, crossing: float) -> dict[str, ClaimVerdict]:
+    """By half. Refuted also if N² does not show although it should."""
+    over = found.crossover
+    is_past = found.lengths[-1] >= PAST_CROSSING * crossing
     where = (crossing / SAME_CROSSING, crossing * SAME_CROSSING)
-    return by_interval(found.crossover.low, found.crossover.high, where)
+    square: ClaimVerdict = "supported" if found.per_pair_ms.low > 0 else "not decided"
+    return {
+        LONG: "refuted" if is_past and found.exponents[-1].high < 1.5 else square,
+        BELOW: "supported" if found.per_token_ms.low > 0 else "not decided",
+        WHERE: by_interval(over.low, over.high, where) if over else "not decided",
+    }
+
+
+@claim(
+    "C17",
+    "The quadratic part, N² d, is linear in d.",
+    tested=(
+        "exponent over d_model at the widest one, of a core with one number of heads, within 0.1 of"
+        " 1: of FLOPs, an exact count, and of time"
+    ),
+    needs="scope: [core], five d_model or more",
+    halves=COSTS,
+)
+def quadratic_part(run: Measured) -> Iterator[Evidence]:
+    cores = [row for row in run.quadratic if row["scope"] == "core"]
+    yield from _flops_over_width(cores, 1.0)
+    yield from _over_width(cores, 1.0, COSTS[1])
+
+
+@claim(
+    "C18",
+    "The projections, N d², are quadratic in d.",
+    tested="the same of a layer at N of at most an eighth of the widest d_model, within 0.1 of 2",
+    needs="scope: [layer], five d_model or more, the widest at least 8 N",
+    halves=COSTS,
+)
+def projections(run: Measured) -> Iterator[Evidence]:
+    layers = [row for row in run.quadratic if row["scope"] == "layer"]
+    widest = max((row["d_model"] for row in layers), default=0)
+    short = [row for row in layers if 8 * row["seq_len"] <= widest]
+    yield from _flops_over_width(short, 2.0)
+    yield from _over_width(short, 2.0, COSTS[1])
+
+
+def _flops_over_width(rows: Sequence[Row], claimed: float) -> Iterator[Evidence]:
+    for group in groups(rows, "d_model"):
+        known = {row["d_model"]: row["work_flops"] for row in group.rows if row.get("work_flops")}
+        if counts := through(known):
+            d = counts.solved[-1]
+            exponent = float((counts.linear * d + 2 * counts.quadratic * d * d) / counts.at(d))
+            near = abs(exponent - claimed) <= EXPONENT_MARGIN
+            text = f"d^{number_text(exponent)} at d = {d}, {group.at}"
+            yield Evidence("FLOPs", exactly(near), text, COSTS[0])
+
+
+def _over_width(rows: Sequence[Row], claimed: float, half: str) -> Iterator[Evidence]:
+    """By time."""
+    for backend in backends(rows):
+        for group, found in growths_of(rows, backend, "d_model"):
+            exponent = _exponent(found, by_slope=False)
+            text = f"d^{interval_text(exponent)} in time at d = {found.lengths[-1]}, {group.at}"
+            text += DISTURBED * found.disturbed
+            yield Evidence(backend, _grows(found, exponent, claimed), text, half)
+
+
+@claim(
+    "C19",
+    "The N from which the quadratic half dominates grows in proportion to d.",
+    tested=(
+        "crossovers of C2 at three d_model or more: their exponent over d_model, from the narrowest"
+        " to the widest, within 0.5 of 1"
+    ),
+    needs="scope: [layer], three d_model or more, five lengths or more of each",
+)
+def moving_crossover(run: Measured) -> Iterator[Evidence]:
+    def same(one: tuple[str, Group, Growth, float]) -> tuple[Any, ...]:
+        return one[0], *(value for axis, value in one[1].problem.items() if axis != "d_model")
+
+    for (backend, *_), some in by(_layers(run), same).items():
+        found = {group.problem["d_model"]: (fit, flops) for _, group, fit, flops in some}
+        if len(found) < FEWEST_WIDTHS:
+            continue
+        fits = [fit for fit, _ in found.values()]
+        texts = [
+            f"{_overtakes(fit)}, by FLOPs at {number_text(flops)}, for d = {d}"
+            for d, (fit, flops) in sorted(found.items())
+        ]
+        narrow, wide = min(found), max(found)
+        first, last = (found[d][0].crossover for d in (narrow, wide))
+        verdict: ClaimVerdict = "not decided"
+        if first and last:
+            ratio = ratio_of_intervals(last, first, ())
+            value, low, high = (log(end) / log(wide / narrow) for end in ratio)
+            moved = Interval(value=value, low=low, high=high, units=2)
+            texts.insert(0, f"as d^{interval_text(moved)}")
+            if all(fit.describes and not fit.disturbed for fit in fits):
+                verdict = by_interval(low, high, MOVES)
+        text = "; ".join(texts) + DISTURBED * any(fit.disturbed for fit in fits)
+        yield Evidence(backend, verdict, text)
 
 
 @claim(
@@ -88,26 +204,29 @@ def linear_growth(run: Measured) -> Iterator[Evidence]:
     "C12",
     "A recurrent layer costs O(N d²) and cannot use the parallelism.",
     tested=(
-        "exponent of time at the longest N within 0.1 of 1 (growth with d is not tested); fewer"
-        " active SMs than attention"
+        "exponents of time at the longest N within 0.1 of 1 and at the widest d_model within 0.1 of"
+        " 2; fewer active SMs than attention, or less gained by threads"
     ),
     needs=(
-        "backend rnn, five lengths or more, measure: [latency, utilization], on a GPU with"
-        " performance counters"
+        "backend rnn, five lengths or more, five d_model or more, and measure: [latency,"
+        " utilization] on a GPU with performance counters, or on a CPU studies: [threads]"
     ),
+    study=ThreadGain,
+    halves=RECURRENCE,
 )
 def recurrent(run: Measured) -> Iterator[Evidence]:
-    for backend in backends(row for row in run.every if family(row["backend"]) in RECURRENT):
-        fits = [
-            (found, _exponent(found, by_slope=False)) for _, found in growths_of(run.every, backend)
-        ]
-        used = [one for of in ("fused", "sdpa") for one in fewer_active(run.every, backend, of)]
-        if fits or used:
-            grows = agreed(_grows(found, exponent, 1.0) for found, exponent in fits)
-            active = agreed(one.verdict for one in used)
-            time = f"N^{interval_text(fits[-1][1])} in time" if fits else "fewer than five lengths"
-            use = used[-1].numbers if used else "no counters of a GPU"
-            yield Evidence(backend, jointly([grows, active]), f"{time}, {use}")
+    rows = [row for row in run.every if family(row["backend"]) in RECURRENT]
+    for backend in backends(rows):
+        for _, found in growths_of(rows, backend):
+            exponent = _exponent(found, by_slope=False)
+            text = f"N^{interval_text(exponent)} in time{DISTURBED * found.disturbed}"
+            yield Evidence(backend, _grows(found, exponent, 1.0), text, RECURRENCE[0])
+        for of in ("fused", "sdpa"):
+            for one in fewer_active(run.every, backend, of):
+                yield one._replace(of=backend, half=RECURRENCE[2])
+        for one in less_gain(run, backend):
+            yield one._replace(of=backend, half=RECURRENCE[2])
+    yield from _over_width(rows, 2.0, RECURRENCE[1])
 
 
 def _exponent(found: Growth, *, by_slope: bool) -> Interval:

@@ -5,30 +5,40 @@ A verdict comes from an interval, or from exact bytes or FLOPs. A claim that the
 is `not run`, with what it needs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..data.row_groups import Row, by_environment
 from ..data.run_meta import Meta, device_name
+from ..formatting import in_brackets
 from .statement import Measured, Statement, statements
-from .verdict import ClaimVerdict, Evidence, agreed
+from .verdict import ClaimVerdict, Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """One line of the ledger.
 
-    `parts`: its verdicts by backend; `unanswered`: why its study has no findings.
+    `parts`: its verdicts by backend; `unanswered`: why studies that it reads found nothing, or
+    parts of them.
     """
 
     of: Statement
     parts: tuple[Evidence, ...]
-    unanswered: str
+    unanswered: tuple[str, ...]
 
     @property
     def verdict(self) -> ClaimVerdict:
-        return agreed(part.verdict for part in self.parts)
+        return self.of.verdict(self.parts)
+
+    @property
+    def lacking(self) -> str:
+        """`not tested: a recurrent layer (study-x-gru found nothing: timeout)`, or ""."""
+        missing = self.of.missing(self.parts)
+        named = f"not tested: {', '.join(missing)}" if missing else ""
+        reasons = "; ".join(self.unanswered)
+        return named + in_brackets(reasons) if named else reasons
 
 
 STATEMENTS = statements()
@@ -39,18 +49,17 @@ def ledger(rows: Sequence[Row], run: Mapping[str, Any]) -> list[Claim]:
     measured = Measured(every=rows, studies=run.get("studies"))
     found = []
     for one in STATEMENTS.values():
-        parts = one.parts(measured)
-        why = "" if parts or not one.study else _unanswered(run, one.study)
-        found.append(Claim(of=one, parts=parts, unanswered=why))
+        why = tuple(_unanswered(run, one))
+        found.append(Claim(of=one, parts=one.parts(measured), unanswered=why))
     return found
 
 
-def _unanswered(run: Mapping[str, Any], study: str) -> str:
-    """Why a requested study has no findings; "" if it has, or was not requested."""
+def _unanswered(run: Mapping[str, Any], of: Statement) -> Iterator[str]:
+    """Each study, or part of one, that was requested, is read by a statement and found nothing."""
     for one in run.get("unanswered") or []:
-        if one.get("study") == study:
-            return f"the study found nothing: {one.get('reason') or one.get('status')}"
-    return ""
+        if one.get("study") in of.studies:
+            name, why = one.get("case") or one["study"], one.get("reason") or one.get("status")
+            yield f"{name} found nothing: {why}"
 
 
 def ledgers(rows: Sequence[Row], meta: Meta) -> dict[str, list[Claim]]:
@@ -77,7 +86,6 @@ def merged(ledgers: Sequence[Sequence[Claim]]) -> list[Claim]:
     claims = []
     for same in zip(*ledgers, strict=True):
         parts = tuple(part for claim in same for part in claim.parts)
-        reasons = dict.fromkeys(claim.unanswered for claim in same if claim.unanswered)
-        why = "" if parts else "; ".join(reasons)
-        claims.append(Claim(of=same[0].of, parts=parts, unanswered=why))
+        why = dict.fromkeys(reason for claim in same for reason in claim.unanswered)
+        claims.append(Claim(of=same[0].of, parts=parts, unanswered=tuple(why)))
     return claims

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +10,7 @@ from typing import Any, TypeVar
 from ...harness.rows.findings import Finding, by, findings_of
 from ..data.exactness import RECURRENT, is_exact
 from ..data.row_groups import Row, family
-from .verdict import Evidence, agreed, shown
+from .verdict import ClaimVerdict, Evidence, agreed, jointly, shown
 
 F = TypeVar("F", bound=Finding)
 NAME = re.compile(r"([A-Z])(\d+)([a-z]?)")
@@ -49,26 +48,45 @@ class Measured:
 Test = Callable[[Measured], Iterable[Evidence]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """`tested`: how. `needs`: what a run needs for it. `study`: the one that it reads, if any.
+    """`tested`: how. `needs`: what a run needs for it. `studies`: those that it reads.
 
-    `test`: the evidence, none if the run does not test it.
+    `halves`: what must hold together, as evidence names it; a statement that is tested as a whole
+    has one, "". `test`: the evidence, none if the run does not test it.
     """
 
     name: str
     statement: str
     tested: str
     needs: str
-    study: str
+    studies: tuple[str, ...]
+    halves: tuple[str, ...]
     test: Test
 
     def parts(self, run: Measured) -> tuple[Evidence, ...]:
-        """All evidence for one backend, or whatever it is of, together."""
+        """All evidence for one backend, or whatever it is of, together.
+
+        Raises ValueError for evidence of a half that the statement does not have.
+        """
+        found = by(self.test(run), lambda one: (one.of, one.half))
+        if unknown := {half for _, half in found} - set(self.halves):
+            raise ValueError(f"{self.name}: evidence of {unknown}; wanted one of {self.halves}")
         return tuple(
-            Evidence(of, agreed(one.verdict for one in some), shown(some))
-            for of, some in by(self.test(run), lambda one: one.of).items()
+            Evidence(of, agreed(one.verdict for one in some), shown(some), half)
+            for (of, half), some in found.items()
         )
+
+    def verdict(self, parts: Sequence[Evidence]) -> ClaimVerdict:
+        """Supported only if every half is; one without evidence leaves it not decided."""
+        return jointly(
+            agreed(one.verdict for one in parts if one.half == half) for half in self.halves
+        )
+
+    def missing(self, parts: Sequence[Evidence]) -> tuple[str, ...]:
+        """The halves without evidence, beside others that have some."""
+        tested = {one.half for one in parts if one.verdict != "not run"}
+        return tuple(half for half in self.halves if tested and half not in tested)
 
 
 def claim(
@@ -77,11 +95,24 @@ def claim(
     *,
     tested: str,
     needs: str = "",
-    study: type[Finding] | None = None,
+    study: type[Finding] | Sequence[type[Finding]] = (),
+    halves: Sequence[str] = ("",),
 ) -> Callable[[Test], Statement]:
-    """The statement that a test decides, to write above it; `needs` is the study by default."""
-    read = study.STUDY if study else ""
-    return partial(Statement, name, statement, tested, needs or f"studies: [{read}]", read)
+    """The statement that a test decides, to write above it; `needs` is the studies by default."""
+    read = tuple(one.STUDY for one in ((study,) if isinstance(study, type) else study))
+
+    def of(test: Test) -> Statement:
+        return Statement(
+            name=name,
+            statement=statement,
+            tested=tested,
+            needs=needs or f"studies: [{', '.join(read)}]",
+            studies=read,
+            halves=tuple(halves),
+            test=test,
+        )
+
+    return of
 
 
 def statements() -> dict[str, Statement]:

@@ -167,6 +167,7 @@ WELL_SCALED = (0.1, 10.0)  # a variance that a layer changes by less than ten ti
     "Without 1/sqrt(d_k) the variance of the scores is d_k, with it 1.",
     tested="interval of the variance over the expected one within 5 %, for every d_k",
     study=ScoreScale,
+    halves=("without 1/sqrt(d_k)", "with 1/sqrt(d_k)"),
 )
 def score_scale(run: Measured) -> Iterator[Evidence]:
     for scaled, of in ((False, "without 1/sqrt(d_k)"), (True, "with 1/sqrt(d_k)")):
@@ -175,7 +176,7 @@ def score_scale(run: Measured) -> Iterator[Evidence]:
             value, low, high = (end / wanted for end in (one.value, one.low, one.high))
             text = f"variance {number_text(value)} times {'1' if scaled else 'd_k'}"
             text += f"{range_text(low, high)} at d_k = {d_k:g}"
-            yield Evidence(of, by_interval(low, high, EQUAL), text)
+            yield Evidence(of, by_interval(low, high, EQUAL), text, half=of)
 
 
 @claim(
@@ -235,6 +236,7 @@ def _over_width(run: Measured, name: str, *, scaled: bool) -> list[tuple[float, 
         " of its inputs or not"
     ),
     study=Initialisation,
+    halves=("Xavier", "other rules"),
 )
 def initial_scale(run: Measured) -> Iterator[Evidence]:
     names = ("output_variance", "gradient_variance")
@@ -245,7 +247,8 @@ def initial_scale(run: Measured) -> Iterator[Evidence]:
         # The statement is that the other rules do worse.
         verdict = scaled if rule == "xavier" else OPPOSITE.get(scaled, scaled)
         text = f"variances of outputs and gradients {number_text(low)} to {number_text(high)}"
-        yield Evidence(rule, verdict, text)
+        half = "Xavier" if rule == "xavier" else "other rules"
+        yield Evidence(rule, verdict, text, half)
 
 
 # ---- times of a study, which are of one process --------------------------------------------------
@@ -300,6 +303,7 @@ def share_of_output(run: Measured, bound: float) -> Iterator[Evidence]:
     ),
     needs="studies: [generation], kv_seq_len of some hundred",
     study=Generated,
+    halves=("FLOPs", "time"),
 )
 def cache_saves(run: Measured) -> Iterator[Evidence]:
     """A backend whose cached steps are not the full pass saves nothing that can be compared."""
@@ -309,7 +313,7 @@ def cache_saves(run: Measured) -> Iterator[Evidence]:
     for backend, some in timed(found).items():
         yield _time(backend, some)
     for backend, why in complaints(found).items():
-        yield Evidence(backend, "not decided", why)
+        yield Evidence(backend, "not decided", why, half="time")
 
 
 def _flops(some: Sequence[Generated]) -> Evidence:
@@ -323,7 +327,7 @@ def _flops(some: Sequence[Generated]) -> Evidence:
     if full is not None and cached is not None:
         verdicts.append(exactly(full > cached))
         text += f"; they grow as T^{full:.1f}, with it as T^{cached:.1f}"
-    return Evidence("FLOPs", jointly(verdicts), text)
+    return Evidence("FLOPs", jointly(verdicts), text, half="FLOPs")
 
 
 def _time(backend: str, some: Sequence[Generated]) -> Evidence:
@@ -334,4 +338,4 @@ def _time(backend: str, some: Sequence[Generated]) -> Evidence:
     times = times_text(last.full_over_cached_total_ratio, low, high)
     text = f"{count_text(last.tokens)} tokens without a cache take {times} the time of those with"
     text += f" it{allows if isfinite(low) else ''}"
-    return Evidence(f"time, {backend}", above(low, high, 1.0), text)
+    return Evidence(f"time, {backend}", above(low, high, 1.0), text, half="time")

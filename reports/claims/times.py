@@ -1,23 +1,24 @@
-"""The claims that ratios of times answer, C3c, C4, C10, C14, C16 and Q11, and shares of active SMs:
-C13.
+"""The claims that ratios of times answer, C3c, C4, C10, C14, C16, C20, C21 and Q11, and shares of
+active SMs: C13.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from typing import Any
 
-from ...harness.rows.findings import ProjectionEquality, by
-from ..contrasts import against_one_head, share_width
-from ..data.exactness import is_exact
-from ..data.row_groups import AXES, Row, backends, groups
-from ..formatting import beyond_text, count_text, number_text
+from ...harness.rows.findings import ProjectionEquality, ThreadGain, by
+from ..contrasts import against_one_head, contrasts, share_width
+from ..data.exactness import RECURRENT, is_exact
+from ..data.row_groups import AXES, Row, backends, family, groups
+from ..formatting import beyond_text, count_text, number_text, times_text
 from ..ratio import Ratio, disturbed, time_ratio
 from ..subjects.correctness import ALLOWED_RATIO
+from ..subjects.recurrence import cell, flops
 from ..subjects.utilization import observed
 from ..words import DISTURBED, Word
 from .counts import HEADS
 from .statement import Measured, claim
-from .studies import share_of_output
+from .studies import extended, share_of_output
 from .verdict import (
     EQUAL,
     ClaimVerdict,
@@ -31,8 +32,8 @@ from .verdict import (
 )
 
 LOOP, FUSED = "naive", "fused"
+COSTS = ("time", "bytes")
 HALF = 0.5  # a part of a layer that takes more of its time is a bottleneck
-GRU_FLOPS = 12  # per token and d²: three gates of two matrices
 SAME_TIME: dict[Word, ClaimVerdict] = {"same": "supported", "not decided": "not decided"}
 
 
@@ -100,22 +101,14 @@ def one_projection(run: Measured) -> Iterator[Evidence]:
     " for half of them.)",
     tested="time and bytes of a layer with k of h heads left, over k/h, within 5 %",
     needs="scope: [layer], d_k and d_v fixed, several heads with contrast: [heads]",
+    halves=COSTS,
 )
 def head_pruning(run: Measured) -> Iterator[Evidence]:
     """Layers of k heads of one width against the layer of all h; the share is 1 in proportion."""
     for whole, pruned in _pruned(run.rows):
-        backend, share = whole["backend"], pruned["heads"] / whole["heads"]
+        share = pruned["heads"] / whole["heads"]
         left = f"{pruned['heads']} of {whole['heads']} heads at N = {count_text(whole['seq_len'])}"
-        claimed = f" ({number_text(share)} would be in proportion)"
-        if ratio := time_ratio(pruned, whole):
-            verdict = by_interval(ratio.low / share, ratio.high / share, EQUAL)
-            text = f"{left}: {ratio.text} the time{claimed}"
-            yield of_ratio(f"{backend}, time", ratio, verdict, text)
-        if (left_bytes := _bytes(pruned)) and (all_bytes := _bytes(whole)):
-            size = left_bytes / all_bytes
-            verdict = by_interval(size / share, size / share, EQUAL)
-            text = f"{left}: {number_text(size)} times the bytes{claimed}"
-            yield Evidence(f"{backend}, bytes", verdict, text)
+        yield from _in_proportion(pruned, whole, share, left)
 
 
 def _pruned(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
@@ -129,6 +122,36 @@ def _pruned(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
     for same in by(own, lambda row: (row["backend"], *map(row.get, rest))).values():
         whole = max(same, key=lambda row: row["heads"])
         yield from ((whole, row) for row in same if row["heads"] < whole["heads"])
+
+
+@claim(
+    "C20",
+    "Cost grows in proportion to the batch: a larger one saves nothing per token.",
+    tested="time and bytes of a batch over those of the smallest, over their sizes, within 5 %",
+    needs="batch: [1, ...] with contrast: [batch]",
+    halves=COSTS,
+)
+def of_batch(run: Measured) -> Iterator[Evidence]:
+    for group, costs in contrasts(run.rows, "batch"):
+        for cost in costs:
+            share = cost.row["batch"] / cost.base["batch"]
+            if share > 1:
+                text = f"batch {cost.row['batch']} over {cost.base['batch']} at {group.at}"
+                yield from _in_proportion(cost.row, cost.base, share, text)
+
+
+def _in_proportion(row: Row, base: Row, share: float, what: str) -> Iterator[Evidence]:
+    """Time and bytes against a base, of which this is such a share or multiple."""
+    claimed = f" ({number_text(share)} would be in proportion)"
+    if ratio := time_ratio(row, base):
+        verdict = by_interval(ratio.low / share, ratio.high / share, EQUAL)
+        text = f"{what}: {ratio.text} the time{claimed}"
+        yield of_ratio(row["backend"], ratio, verdict, text)._replace(half=COSTS[0])
+    if (ours := _bytes(row)) and (theirs := _bytes(base)):
+        size = ours / theirs
+        verdict = by_interval(size / share, size / share, EQUAL)
+        text = f"{what}: {number_text(size)} times the bytes{claimed}"
+        yield Evidence(row["backend"], verdict, text, COSTS[1])
 
 
 def _bytes(row: Row) -> int | None:
@@ -204,34 +227,78 @@ def _share_text(share: Ratio, at: str) -> str:
 # ---- other layers --------------------------------------------------------------------------------
 
 
-@claim(
-    "Q11",
-    "A recurrent layer is cheaper than attention for N < d.",
-    tested=(
-        "FLOPs of a GRU, 12 B N d², and its time, against an attention layer of the same width at"
-        " N < d"
-    ),
-    needs="backend rnn and an exact one, scope: [layer], seq_len below d_model",
+def _for_short(
+    judge: Callable[[float, float, float], ClaimVerdict],
+) -> Callable[[Measured], Iterator[Evidence]]:
+    """FLOPs and time of a recurrent layer over those of attention at N < d, by each cell."""
+
+    def test(run: Measured) -> Iterator[Evidence]:
+        for group in groups([row for row in run.every if row["scope"] == "layer"], None):
+            d, n = group.problem["d_model"], group.problem["seq_len"]
+            at = f"at N = {n:.0f}, d = {d:.0f}"
+            for ours in (row for row in group.rows if family(row["backend"]) in RECURRENT):
+                if not n or n >= d:
+                    continue
+                if (needed := flops(ours)) and ours.get("work_flops"):
+                    times = needed / ours["work_flops"]
+                    text = f"{number_text(times)} times the FLOPs of attention {at}"
+                    yield Evidence(f"FLOPs, {cell(ours)}", judge(times, times, 1.0), text)
+                for row in filter(is_exact, group.rows):
+                    if (taken := time_ratio(ours, row)) is not None:
+                        verdict = judge(taken.low, taken.high, 1.0)
+                        text = f"{taken.text} the time of {row['backend']} {at}"
+                        of = f"time, {cell(ours)} against {row['backend']}"
+                        yield of_ratio(of, taken, verdict, text)
+
+    return test
+
+
+Q11A, Q11B = (
+    claim(
+        name,
+        statement,
+        tested=(
+            "FLOPs of the recurrent layer, 4 B N d² per gate, and its time, against an attention"
+            " layer of the same width, with its projections, at N < d"
+        ),
+        needs="backend rnn and an exact one, scope: [layer], seq_len below d_model",
+    )(_for_short(judge))
+    for name, statement, judge in (
+        ("Q11a", "Attention is cheaper than a recurrent layer for N < d.", above),
+        ("Q11b", "... the reverse: the recurrent layer is the cheaper one for N < d.", below),
+    )
 )
-def recurrent_for_short(run: Measured) -> Iterator[Evidence]:
-    for group in groups([row for row in run.every if row["scope"] == "layer"], None):
-        of, n = group.problem, group.problem["seq_len"]
-        gru = next((row for row in group.rows if row["backend"] == "rnn"), None)
-        if gru is None or not n or n >= of["d_model"]:
-            continue
-        at = f"at N = {n:.0f}, d = {of['d_model']:.0f}"
-        if of["passes"] == "forward" and gru.get("work_flops"):
-            needed = GRU_FLOPS * of["batch"] * n * of["d_model"] ** 2 / gru["work_flops"]
-            text = f"{number_text(needed)} times the FLOPs of attention {at}"
-            yield Evidence("FLOPs of a GRU", exactly(needed < 1), text)
-        for row in group.rows:
-            if row is not gru and is_exact(row) and (taken := time_ratio(gru, row)) is not None:
-                name = f"time of a GRU against {row['backend']}"
-                text = f"{taken.text} the time of {row['backend']} {at}"
-                yield of_ratio(name, taken, below(taken.low, taken.high, 1.0), text)
 
 
-# ---- use of a GPU --------------------------------------------------------------------------------
+# ---- use of the device ---------------------------------------------------------------------------
+
+
+@claim(
+    "C21",
+    "A loop over heads cannot use the parallelism that all heads at once use.",
+    tested=(
+        "fused and naive with 1 thread and with all, in the same blocks: fused gains by threads,"
+        " and gains more than naive"
+    ),
+    study=ThreadGain,
+)
+def loop_with_threads(run: Measured) -> Iterator[Evidence]:
+    yield from less_gain(run, LOOP)
+
+
+def less_gain(run: Measured, backend: str) -> Iterator[Evidence]:
+    """Whether all heads at once gain by threads, and more than this backend."""
+    found = run.of(ThreadGain)
+    at_once = {one.seq_len: one for one in found if one.backend == FUSED}
+    for one in found:
+        if one.backend == backend and (fused := at_once.get(one.seq_len)):
+            gains = above(*extended(fused, fused.gain_low_ratio, fused.gain_high_ratio)[:2], 1.0)
+            low, high, allows = extended(one, one.behind_low_ratio, one.behind_high_ratio)
+            text = f"{one.threads} threads make {FUSED} {number_text(fused.gain_ratio)} times as"
+            text += f" fast, {backend} {number_text(one.gain_ratio)} times, at N = {one.seq_len}:"
+            text += f" {times_text(one.behind_ratio, low, high)}{allows}"
+            verdict = jointly([gains, above(low, high, 1.0)])
+            yield Evidence(f"{FUSED} against {backend}", verdict, text)
 
 
 @claim(

@@ -20,11 +20,15 @@ EQUAL = (1 / (1 + SAME_RATIO), 1 + SAME_RATIO)  # ratios that count as equal
 
 
 class Evidence(NamedTuple):
-    """Verdict and numbers for one backend, or for whatever else the claim is tested on (`of`)."""
+    """Verdict and numbers for one backend, or for whatever else the claim is tested on (`of`).
+
+    `half`: of a statement that has several, the one that was tested.
+    """
 
     of: str
     verdict: ClaimVerdict
     numbers: str
+    half: str = ""
 
 
 def exactly(holds: bool) -> ClaimVerdict:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
+from ..formatting import list_text, plural
 from .read import Run
 from .row_groups import Row, label, unusual
 
@@ -17,6 +18,7 @@ FACTS = (
 )
 """The facts that a resumed run must share with the run it continues (FINGERPRINT in harness/)."""
 ALLOCATOR = "plan.allocator"
+MOST_NAMED = 3  # studies that found nothing
 
 
 def not_reached(what: str = "it started") -> dict[str, str]:
@@ -193,4 +195,17 @@ def stopped(rows: Sequence[Row], meta: Meta) -> list[str]:
                 f"Stopped early: {planned - left} of {planned} parts were measured. Continue:"
                 f" attnbench run --resume {shlex.quote(str(run['run']))}"
             )
+    return found
+
+
+def unanswered_texts(meta: Meta) -> list[str]:
+    """Of each run with studies that found nothing: which, and why."""
+    found = []
+    for run in meta.values():
+        every = [one for one in run.get("unanswered") or () if one["status"] not in UNFINISHED]
+        named = [f"{one['case']} ({one['reason'] or one['status']})" for one in every[:MOST_NAMED]]
+        named += [f"{len(every) - MOST_NAMED} more"] if len(every) > MOST_NAMED else []
+        if every:
+            studies = plural(len(every), "study", "studies")
+            found.append(f"{studies} found nothing: {list_text(named)}.")
     return found

@@ -1,4 +1,4 @@
-"""The claims on gradients over distance, Q9 and Q10: of one layer, and of trained models.
+"""The claims on gradients over distance, Q9, Q10 and Q20: of one layer, and of trained models.
 
 Findings of the study gradient_distance have model, seq_len, shortest_path_steps, and fade_per_token
 with its bounds.
@@ -12,18 +12,21 @@ from ...harness.learning.findings import GradientDistance, TrainedGradients
 from ...harness.rows.findings import by
 from ...harness.stats.intervals import Interval
 from ..claims.statement import Measured, claim
-from ..claims.verdict import Evidence, by_interval, exactly
-from ..formatting import list_text, percent_text
+from ..claims.verdict import Evidence, above, below, by_interval, exactly
+from ..formatting import list_text, number_text, percent_text
 from .figures import bounded
 from .trained import trained_models
 
 FADES_BY = 0.01  # of its logarithm per token: 1 % per token is a fade
 LEARNT_SHARE = 0.9  # of the answers, from which a model has learnt what a gradient is asked for
 OPEN = "of a kind that these lengths leave open"
-FADES = {"attention": (-FADES_BY, FADES_BY), "gru": (-inf, -FADES_BY)}
+ATTENTION, RECURRENT = "attention", "a recurrent layer"
+CELLS = ("gru", "lstm", "rnn")
+FADES = {ATTENTION: (-FADES_BY, FADES_BY), **dict.fromkeys(CELLS, (-inf, -FADES_BY))}
+RADII = ("radius below 1", "radius above 1")
 GROWTHS = {
-    "attention": "constant",
-    "gru": "linear",
+    ATTENTION: "constant",
+    **dict.fromkeys(CELLS, "linear"),
     "convolutions": "linear",
     "dilated convolutions": "logarithmic",
 }
@@ -34,11 +37,11 @@ GROWTHS = {
     "Gradients are stable through attention and fade exponentially through a recurrent layer.",
     tested=(
         "ln of the norm of d loss / d x_t over the distance, fitted per draw of the weights: within"
-        " 1 % per token for attention, falling by more for a GRU; at first weights, and trained to"
-        " find one marked token"
+        " 1 % per token for attention, falling by more for a GRU, an LSTM and a plain RNN; at first"
+        " weights, and trained to find one marked token"
     ),
-    needs=f"studies: [{GradientDistance.STUDY}, {TrainedGradients.STUDY}]",
-    study=GradientDistance,
+    study=(GradientDistance, TrainedGradients),
+    halves=(ATTENTION, RECURRENT),
 )
 def gradient_over_distance(run: Measured) -> Iterator[Evidence]:
     """After training, of models that learnt the task: others have no gradient to speak of."""
@@ -47,11 +50,8 @@ def gradient_over_distance(run: Measured) -> Iterator[Evidence]:
         faded = [one for one in by_model.get(model, ()) if one.fade]
         if faded:
             one = max(faded, key=lambda one: one.seq_len)
-            assert one.fade is not None
-            value, low, high = one.fade
-            most = f" up to {one.fitted_tokens}" if one.fitted_tokens else ""
-            text = f"of distance{most} in {one.seq_len} tokens, at first weights"
-            yield _faded(model, model, Interval(value=value, low=low, high=high, units=1), text)
+            text = f"in {one.seq_len} tokens, at first weights"
+            yield _faded(model, model, _untrained(one), f"of distance{_most(one)} {text}")
     for trained in trained_models(run.of(TrainedGradients)):
         after, right = trained.fade("after"), trained.accuracy
         if trained.model in FADES and after.units:
@@ -62,9 +62,41 @@ def gradient_over_distance(run: Measured) -> Iterator[Evidence]:
             yield found if learnt else found._replace(verdict="not decided")
 
 
+def _untrained(one: GradientDistance) -> Interval:
+    assert one.fade is not None
+    value, low, high = one.fade
+    return Interval(value=value, low=low, high=high, units=1)
+
+
+def _most(one: GradientDistance) -> str:
+    return f" up to {one.fitted_tokens}" if one.fitted_tokens else ""
+
+
 def _faded(of: str, model: str, fade: Interval, where: str) -> Evidence:
     text = f"ln of the gradient changes by {bounded(fade)} per token {where}"
-    return Evidence(of, by_interval(fade.low, fade.high, FADES[model]), text)
+    half = ATTENTION if model == ATTENTION else RECURRENT
+    return Evidence(of, by_interval(fade.low, fade.high, FADES[model]), text, half)
+
+
+@claim(
+    "Q20",
+    "Gradients fade through a plain RNN whose recurrent weights have a spectral radius below 1, and"
+    " grow where it is above.",
+    tested="slope of Q9 at first weights that are scaled to radii from 0.5 to 3: below 0, above 0",
+    study=GradientDistance,
+    halves=RADII,
+)
+def gradient_over_radius(run: Measured) -> Iterator[Evidence]:
+    """tanh flattens what large weights make large, so that a radius above 1 need not be enough."""
+    for one in run.of(GradientDistance):
+        radius = one.spectral_radius
+        if radius is not None and radius != 1 and one.fade:
+            fade = _untrained(one)
+            half, judge = (RADII[0], below) if radius < 1 else (RADII[1], above)
+            text = (
+                f"ln of the gradient changes by {bounded(fade)} per token at {number_text(radius)}"
+            )
+            yield Evidence(half, judge(fade.low, fade.high, 0.0), text, half)
 
 
 @claim(

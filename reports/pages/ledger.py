@@ -7,8 +7,9 @@ from rich.console import RenderableType
 
 from ..claims.ledger import Claim, ledgers, merged
 from ..claims.subjects.claims import statements_text, tables
+from ..formatting import capital
 from .report import Report
-from .terminal_blocks import render_block
+from .terminal_blocks import render_block, safe
 
 SCHEMA = 1
 
@@ -19,9 +20,11 @@ def claims_of(report: Report) -> list[Claim]:
 
 
 def render(claims: Sequence[Claim]) -> Iterator[RenderableType]:
-    """Tables and the tally, for the terminal."""
+    """Tables, studies that found nothing and the tally, for the terminal."""
     for table in tables(claims):
         yield from render_block(table)
+    reasons = dict.fromkeys(reason for claim in claims for reason in claim.unanswered)
+    yield from (f"[yellow]{safe(capital(reason))}.[/]" for reason in reasons)
     yield f"{statements_text(claims)}."
 
 
@@ -35,7 +38,8 @@ def as_json(claims: Sequence[Claim]) -> str:
             "verdict": claim.verdict,
             "parts": [part._asdict() for part in claim.parts],
             "needs": claim.of.needs if claim.verdict == "not run" else None,
-            "reason": claim.unanswered or None,
+            "missing": list(claim.of.missing(claim.parts)),
+            "reason": "; ".join(claim.unanswered) or None,
         }
         for claim in claims
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..data.load import rows_of
 from ..data.read import Run, read_runs
 from ..data.row_groups import Row, first_copies
-from ..data.run_meta import Meta, by_question, run_meta, stopped
+from ..data.run_meta import Meta, by_question, run_meta, stopped, unanswered_texts
 from ..elements import Badge, Block, Card, Table, Text
 from ..subjects import (
     PAGES,
@@ -135,8 +135,10 @@ class Report:
 
     @cached_property
     def stopped(self) -> Sequence[str]:
-        """Of each run that ended early: how much was measured, and how to go on."""
-        return stopped(self.rows, self.meta)
+        """Of each run that ended early: how much was measured, and how to go on; of studies that
+        found nothing: which, and why.
+        """
+        return [*stopped(self.rows, self.meta), *unanswered_texts(self.meta)]
 
     @property
     def backends(self) -> list[str]:

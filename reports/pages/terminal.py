@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from rich.console import RenderableType
 from rich.markup import escape
 
+from ..data.run_meta import unanswered_texts
 from ..elements import Card, Table, Text
 from ..subjects import name_of, tellers
 from ..subjects._memory_over_n import wall_groups
@@ -111,6 +112,7 @@ def terminal_summary(report: Report) -> list[str]:
     parts = [report.part(one) for one in report.subjects if name_of(one) == "trust"]
     texts = [one for part in parts for one in part.blocks if isinstance(one, Text)]
     sentences = (
+        *unanswered_texts(report.meta),
         *filter(None, (report.answer, report.certainty)),
         *(told(card) for section in report.sections for card in section.cards if card.sentence),
         *report.lines,

@@ -20,12 +20,14 @@ from ..deciding import what_decides_ratios
 from ..elements import Card, Dot, DotPlot, DotRow, Table, table_of
 from ..formatting import STATUS_WORDS, capital, list_text, number_text, paragraph, plural
 from ..quantity import Cell, Number, Quantity
+from ..ratio import Ratio
 from ..words import MARKS, NOISY, NOT_DECIDED, SAME, SAME_RATIO, SEEN, word_of
 
 MOST_NAMES = 4
 MOST_PLACES = 2  # of a sentence
 SIZES = ("seq_len", "kv_seq_len", "batch", "d_model")  # sentences are about the largest
 Problems = Sequence[tuple[Group, Sequence[Contrast]]]
+THROUGHPUT = "Tokens per second"
 COUNTED = {"FLOPs": "work_flops", "softmax exponentials": "work_exps"}
 SHARED = {"bytes of q, k and v": "input_bytes"}  # what shared keys and values save
 
@@ -195,16 +197,23 @@ def sentence(some: Sequence[Contrast]) -> str:
     if by_size:
         texts = [f"×{size} in {list_text(names, MOST_NAMES)}" for size, names in by_size.items()]
         parts.append(f"Peak memory: {list_text(texts, MOST_NAMES + 1)}.")
-    by_word: dict[str, list[tuple[float, str]]] = {}
-    for one in some:
-        if one.time is not None:
-            by_word.setdefault(one.time.said, []).append((one.time.value, one.backend))
-    order = ("more", "less", SAME.words, SEEN.words, NOISY.words)
-    clauses = [_clause(word, by_word[word], len(some)) for word in order if word in by_word]
-    parts += [f"Time: {', '.join(clauses)}."] if clauses else []
+    parts += _said("Time", [(one.backend, one.time) for one in some])
+    parts += _said(THROUGHPUT, [(one.backend, one.throughput) for one in some])
     missing = dict.fromkeys(one.missing for one in some if one.missing)
-    parts += [f"No time to compare: {list_text(list(missing))}."] if not clauses else []
+    timed = any(one.time for one in some)
+    parts += [] if timed else [f"No time to compare: {list_text(list(missing))}."]
     return " ".join(parts)
+
+
+def _said(what: str, found: Sequence[tuple[str, Ratio | None]]) -> list[str]:
+    """`Time: more for all (×2.99 to ×3.03).`, by backend; [] without a ratio."""
+    by_word: dict[str, list[tuple[float, str]]] = {}
+    for backend, ratio in found:
+        if ratio is not None:
+            by_word.setdefault(ratio.said, []).append((ratio.value, backend))
+    order = ("more", "less", SAME.words, SEEN.words, NOISY.words)
+    clauses = [_clause(word, by_word[word], len(found)) for word in order if word in by_word]
+    return [f"{what}: {', '.join(clauses)}."] if clauses else []
 
 
 def _clause(word: str, found: list[tuple[float, str]], every: int) -> str:
@@ -243,7 +252,8 @@ def _dot_rows(some: Sequence[Contrast], names: Sequence[str], place: str) -> Ite
     by_name = {one.backend: one for one in some}
     dots = {
         ("Peak memory", "measured"): {one.backend: _counted(one.peak_bytes) for one in some},
-        ("Time", "95 % interval"): {one.backend: _timed(one) for one in some},
+        ("Time", "95 % interval"): {one.backend: _timed(one.time) for one in some},
+        (THROUGHPUT, "95 % interval"): {one.backend: _timed(one.throughput) for one in some},
     }
     for (what, remark), dot in dots.items():
         for name in names if any(dot.values()) else ():
@@ -262,8 +272,7 @@ def _counted(ratio: float) -> Dot | None:
     return Dot(ratio=ratio, word=word_of(ratio, ratio)) if known else None
 
 
-def _timed(one: Contrast) -> Dot | None:
-    found = one.time
+def _timed(found: Ratio | None) -> Dot | None:
     return (
         None
         if found is None
@@ -329,6 +338,16 @@ def table(title: str, axis: str, shown: Sequence[Line], *, folded: bool) -> Tabl
         found = line[2].time if line[2] else None
         return found.word if found else line[2].missing if line[2] else ""
 
+    def tokens(line: Line) -> Cell:
+        row = line[1]
+        known = axis == "batch" and row.get("latency_ms") is not None
+        per_s = row["batch"] * row["seq_len"] / row["latency_ms"] * 1e3 if known else None
+        return Quantity(per_s) if known else ""
+
+    def throughput(line: Line) -> Cell:
+        found = line[2].throughput if line[2] else None
+        return Number(found.text) if found else ""
+
     def counted(line: Line, column: str) -> Cell:
         return line[2].counted(column) if line[2] else ""
 
@@ -344,6 +363,8 @@ def table(title: str, axis: str, shown: Sequence[Line], *, folded: bool) -> Tabl
             "time": time,
             "time ratio": ratio,
             "in words": word,
+            "tokens per second": tokens,
+            "tokens ratio": throughput,
             "peak bytes": lambda line: Quantity(line[1].get("peak_bytes"), "bytes"),
             "bytes ratio": lambda line: line[2].peak_bytes if line[2] else "",
             "inputs ratio": lambda line: counted(line, "input_bytes"),
@@ -352,5 +373,6 @@ def table(title: str, axis: str, shown: Sequence[Line], *, folded: bool) -> Tabl
             "exponentials ratio": lambda line: counted(line, "work_exps"),
         },
         case=lambda line: case_key(line[1]),
+        optional=("tokens per second", "tokens ratio"),
         folded=folded,
     )

@@ -108,16 +108,18 @@ def _figure(shown: Found, meta: Meta) -> Figure:
             "backend": lambda line: line[0].backend,
             "than": lambda line: line[1],
             "faster": lambda line: line[2].text("slower", "even"),
-            "fewer FLOPs above": lambda line: _flops_text(line[0].even_by_flops),
+            "fewer FLOPs": lambda line: _flops_text(line[0].even_by_flops),
         },
-        optional=("fewer FLOPs above",),
+        optional=("fewer FLOPs",),
     )
     title = joined([(group, finding(every)) for group, every in shown])
     return latencies([group for group, _ in shown], title, meta, table=table)
 
 
 def _flops_text(even: float | None) -> str:
-    return "" if even is None else f"N = {count_text(round(even))}"
+    if even is None:
+        return ""
+    return f"above N = {count_text(round(even))}" if even else "at every N"
 
 
 def finding(every: Sequence[Challenger]) -> str:
@@ -155,7 +157,7 @@ def _finding(of: Challenger) -> str:
         if not is_exact(row) and _error(of)
         else ""
     )
-    fewer = "" if even is None else f"; it does fewer FLOPs above {_flops_text(even)}"
+    fewer = "" if even is None else f"; it does fewer FLOPs {_flops_text(even)}"
     return f"{of.backend} is {text}{error}{fewer}"
 
 

@@ -17,10 +17,10 @@ TITLE = "Recurrence"
 SECTION = "asked"
 ORDER = 46
 NEEDS = ("exactness", "latency_ms")
-CELL_FLOPS = {"GRU": 12, "LSTM": 16}
-"""Times N d^2, of a layer from width d to width d: 2 FLOPs per multiply-add, 3 or 4 gates, each
-with a product for the input and one for the state (Cho et al. 2014; Hochreiter and Schmidhuber
-1997)."""
+CELL_FLOPS = {"RNN": 4, "GRU": 12, "LSTM": 16}
+"""Times N d^2, of a layer from width d to width d: 2 FLOPs per multiply-add, 1, 3 or 4 gates, each
+with a product for the input and one for the state (Elman 1990; Cho et al. 2014; Hochreiter and
+Schmidhuber 1997)."""
 # each product has two in the backward pass
 PASSES_FLOPS = {"forward": 1, "backward": 2, "forward+backward": 3}
 
@@ -31,8 +31,9 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         return Subject(lacking="No recurrent layer was timed.")
     how = note(
         "A recurrent layer does O(N d²) work in N sequential steps; attention does O(N² d) in"
-        " parallel. By FLOPs alone attention is cheaper while N is below about d; the overhead of a"
-        " step moves that point."
+        " parallel. By FLOPs, 12 N d² of a GRU, 16 N d² of an LSTM and 4 N d² of a plain RNN"
+        " against 8 N d² + 4 N² d, attention is cheaper for N < d, for N < 2 d and nowhere;"
+        " the overhead of a step moves these points."
     )
     table = table_of(
         "The time of a step, and how fast the work is done",
@@ -40,7 +41,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         {
             "problem": lambda one: one.problem or "all",
             "N": lambda one: axis_text("seq_len", one.row["seq_len"]),
-            "recurrent": lambda one: str(one.row["backend"]),
+            "recurrent": lambda one: f"{one.row['backend']}, {cell(one.row)}",
             "time of a step": lambda one: Quantity(one.step_ms, "ms"),
             "its rate": lambda one: Quantity(one.flops_per_s, "flops_per_s"),
             "fastest attention, per token": lambda one: one.fastest,
@@ -91,15 +92,20 @@ def flops(row: Row) -> int | None:
 
     The row's work_flops count attention.
     """
-    cell = (row.get("configuration") or {}).get("cell")
-    if cell not in CELL_FLOPS or row["passes"] not in PASSES_FLOPS:
+    per_token = CELL_FLOPS.get(cell(row))
+    if per_token is None or row["passes"] not in PASSES_FLOPS:
         return None
     tokens = row["batch"] * row["seq_len"]
-    return int(CELL_FLOPS[cell] * PASSES_FLOPS[row["passes"]] * tokens * row["d_model"] ** 2)
+    return int(per_token * PASSES_FLOPS[row["passes"]] * tokens * row["d_model"] ** 2)
+
+
+def cell(row: Row) -> str:
+    """`GRU`; of rows that do not name their cell, the backend."""
+    return str((row.get("configuration") or {}).get("cell") or row["backend"])
 
 
 def even_by_flops(group: Group, backend: str) -> float | None:
-    """The N above which attention does more FLOPs than this recurrent layer.
+    """The N above which attention does more FLOPs than this recurrent layer; 0 if it always does.
 
     d_model for a plain layer and a GRU. None if the counts do not say.
     """
@@ -108,7 +114,7 @@ def even_by_flops(group: Group, backend: str) -> float | None:
     if recurrent is None or attention is None or attention.quadratic <= 0 or attention.constant:
         return None
     per_token = (flops(recurrent) or 0) / recurrent["seq_len"]
-    return float((per_token - attention.linear) / attention.quadratic)
+    return max(0.0, float((per_token - attention.linear) / attention.quadratic))
 
 
 def _recurs(row: Row) -> bool:

@@ -1,5 +1,6 @@
-"""The recurrent baseline: its cell, its refusals, and the gradients of its own weights."""
+"""The recurrent baselines: their cells, refusals, and the gradients of their own weights."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,20 +27,44 @@ def test_a_token_depends_on_the_whole_past_and_nothing_else() -> None:
     assert (before[:, 5:] != after[:, 5:]).any(-1).all()
 
 
-def test_it_is_a_gated_recurrent_unit() -> None:
-    """The cell as torch documents it."""
+Parts = list[torch.Tensor]
+States = tuple[torch.Tensor, ...]
+"""The output, and what else a cell carries on."""
+
+
+def gru(x: Parts, h: Parts, states: States) -> States:
+    reset, update = torch.sigmoid(x[0] + h[0]), torch.sigmoid(x[1] + h[1])
+    return ((1 - update) * torch.tanh(x[2] + reset * h[2]) + update * states[0],)
+
+
+def lstm(x: Parts, h: Parts, states: States) -> States:
+    i, f, g, o = (a + b for a, b in zip(x, h, strict=True))
+    cell = torch.sigmoid(f) * states[1] + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(cell), cell
+
+
+def plain(x: Parts, h: Parts, states: States) -> States:
+    return (torch.tanh(x[0] + h[0]),)
+
+
+@pytest.mark.parametrize(
+    ("name", "gates", "cell"), [("rnn", 3, gru), ("rnn:lstm", 4, lstm), ("rnn:tanh", 1, plain)]
+)
+def test_its_cell_is_as_torch_documents_it(
+    name: str, gates: int, cell: Callable[[Parts, Parts, States], States]
+) -> None:
     problem = Problem(**SHAPE)
-    x = make_inputs(problem, CPU, 0).query
-    w_i, w_h, b_i, b_h = rnn.make_gru(problem, CPU).parameters()
-    state, found = torch.zeros(2, 16), []
-    for token in x.unbind(1):
-        i_r, i_z, i_n = (token @ w_i.mT + b_i).chunk(3, -1)
-        h_r, h_z, h_n = (state @ w_h.mT + b_h).chunk(3, -1)
-        reset, update = torch.sigmoid(i_r + h_r), torch.sigmoid(i_z + h_z)
-        state = (1 - update) * torch.tanh(i_n + reset * h_n) + update * state
-        found.append(state)
-    output = load("rnn").prepare(problem, make_inputs(problem, CPU, 0), None)()
-    torch.testing.assert_close(output, torch.stack(found, 1))
+    inputs = make_inputs(problem, CPU, 0)
+    layer = rnn.make_layer(problem, CPU, name.partition(":")[2])
+    w_i, w_h, b_i, b_h = layer.parameters()
+    states: States = (torch.zeros(2, 16), torch.zeros(2, 16))
+    found = []
+    for token in inputs.query.unbind(1):
+        x = (token @ w_i.mT + b_i).chunk(gates, -1)
+        h = (states[0] @ w_h.mT + b_h).chunk(gates, -1)
+        states = cell([*x], [*h], states)
+        found.append(states[0])
+    torch.testing.assert_close(load(name).prepare(problem, inputs, None)(), torch.stack(found, 1))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +95,7 @@ def test_gradients_are_those_of_its_own_weights() -> None:
 
 
 def test_weights_are_the_same_in_every_dtype_but_for_rounding() -> None:
-    whole, half = (rnn.make_gru(Problem(**SHAPE, dtype=dtype), CPU) for dtype in ("fp32", "bf16"))
+    whole, half = (rnn.make_layer(Problem(**SHAPE, dtype=dtype), CPU) for dtype in ("fp32", "bf16"))
     for w, rounded in zip(whole.parameters(), half.parameters(), strict=True):
         assert torch.equal(w.bfloat16(), rounded)
         assert float(w.abs().max()) <= 16**-0.5

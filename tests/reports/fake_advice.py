@@ -83,6 +83,7 @@ def inquiry(**changes: Any) -> Inquiry:
         contexts=(1024,),
         most_context=4096,
         weight_bytes=10_000,
+        weights_in="in fp32",
         memory_bytes=4_000_000,
         memory_from="as given",
         implementations=(EAGER, SDPA, FLEX),

@@ -1,15 +1,16 @@
 """How far back gradients reach before and after training, where one earlier token is the answer.
 
-One token of a sequence is marked, and the last one asks for its symbol. Attention, a GRU and causal
-convolutions are trained on it, equally wide, on equal batches. Then the gradient of the right
-answer's logit by the embedding of the marked token, over its distance from the last: the same
+One token of a sequence is marked, and the last one asks for its symbol. Attention, recurrent layers
+and causal convolutions are trained on it, equally wide, on equal batches. Then the gradient of the
+right answer's logit by the embedding of the marked token, over its distance from the last: the same
 quantity at first weights and at trained ones. A finding is one seed's training of one model.
 
 A plain stack of convolutions that reaches the first token has 16 layers and learns nothing in these
-steps: it answers no better than by chance, and its gradients say nothing.
+steps: it answers no better than by chance, and its gradients say nothing. Nor does a plain RNN:
+21 and 25 % of its answers were right with two seeds, after a GRU's and an LSTM's 100 %.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Generator, Tensor, nn
@@ -22,23 +23,24 @@ from ..synthetic_tasks import Batch
 from ..training import fit, one_thread
 
 QUESTION = "How does the gradient over distance change by training?"
-PARTS = {"model": ("attention", "gru", "dilated convolutions")}
+PARTS = {"model": ("attention", "gru", "lstm", "dilated convolutions")}
 PART_S = 12.0
 TOKENS, SYMBOLS = 32, 8
 SEEDS, STEPS, BATCH = 5, 400, 32
 JUDGED = 32  # sequences per distance
 DRAWS = 7_907  # between the seeds of models, batches and judged sequences, a prime
+RECURRENT: dict[str, Callable[..., nn.Module]] = {"gru": nn.GRU, "lstm": nn.LSTM}
 
 
 class Recurrent(nn.Module):
     """All steps in one call, which is twice as fast; no path through it is counted here."""
 
-    def __init__(self) -> None:
+    def __init__(self, layer: Callable[..., nn.Module]) -> None:
         super().__init__()
-        self.gru = nn.GRU(WIDTH, WIDTH, batch_first=True)
+        self.layer = layer(WIDTH, WIDTH, batch_first=True)
 
     def forward(self, tokens: Sequence[Tensor]) -> Tensor:
-        found: Tensor = self.gru(torch.stack([*tokens], 1))[0][:, -1]
+        found: Tensor = self.layer(torch.stack([*tokens], 1))[0][:, -1]
         return found
 
 
@@ -67,7 +69,8 @@ def run(
 
 def trained(name: str, seed: int) -> TrainedGradients:
     torch.manual_seed(seed)
-    model = Asked(Recurrent() if name == "gru" else LAYERS[name](TOKENS))
+    cell = RECURRENT.get(name)
+    model = Asked(Recurrent(cell) if cell else LAYERS[name](TOKENS))
     before = gradient_norms(model, seed)
     losses = train(model, seed)
     after = gradient_norms(model, seed)

@@ -9,7 +9,7 @@ from ....harness.rows.findings import by
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
 from ...elements import ASIDE, Block, Card, Marked, Table, Text, note, table_of
-from ...formatting import in_brackets, list_text, plural
+from ...formatting import capital, in_brackets, list_text, plural
 from ...quantity import Cell
 from ...subjects import Subject, testing_claims
 from ..ledger import Claim, ledgers, merged
@@ -110,24 +110,31 @@ def tables(claims: Sequence[Claim], of: str = "") -> Iterator[Table]:
             {
                 "claim": lambda one: one.of.name,
                 "statement": lambda one: one.of.statement,
-                "needs": lambda one: one.of.needs + in_brackets(one.unanswered),
+                "needs": lambda one: one.of.needs + in_brackets(one.lacking),
             },
             folded=True,
         )
 
 
 def _parts(claim: Claim) -> str:
-    """`fused refuted: 64 bytes per N² with 8 heads, 8 with one. sdpa supported: ...`."""
+    """`fused refuted: 64 bytes per N² with 8 heads, 8 with one. sdpa supported: ...`, and what was
+    not tested.
+    """
     texts = [f"{part.of} {part.verdict}: {part.numbers}" for part in claim.parts[:MOST_NAMED]]
     more = len(claim.parts) - MOST_NAMED
-    return ". ".join(texts + ([f"{more} more"] if more > 0 else [])) + "."
+    texts += [f"{more} more"] if more > 0 else []
+    return ". ".join(texts + ([capital(claim.lacking)] if claim.lacking else [])) + "."
 
 
 def _deciding(claim: Claim) -> str:
-    """`fused time supported: ...; sdpa time refuted: ...`: the first part of each verdict."""
+    """`fused time supported: ...; sdpa time refuted: ...`: the first part of each verdict; or the
+    half that was not tested.
+    """
     first = {part.verdict: part for part in reversed(claim.parts)}
     if claim.verdict in first:
         return f"{first[claim.verdict].of}: {first[claim.verdict].numbers}"
+    if claim.verdict == "not decided":
+        return claim.lacking
     parts = (first["supported"], first["refuted"])
     return "; ".join(f"{part.of} {part.verdict}: {part.numbers}" for part in parts)
 

@@ -39,8 +39,9 @@ def _figures(meta: Meta) -> Iterator[Block]:
 
 
 def _at_first_weights(found: Sequence[GradientDistance], caption: str) -> Figure:
-    """The longest sequence of each model."""
-    longest = {one.model: one for one in sorted(found, key=lambda one: one.seq_len)}
+    """The longest sequence of each model; weights scaled to a radius are in the table only."""
+    drawn = [one for one in found if one.spectral_radius is None]
+    longest = {one.model: one for one in sorted(drawn, key=lambda one: one.seq_len)}
     return _norms(
         "At first weights the gradient",
         f"{caption} · random first weights, nothing trained; geometric means over draws",

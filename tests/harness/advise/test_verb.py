@@ -34,7 +34,7 @@ def test_without_rows_it_says_so_and_gives_bytes(here, tmp_path):
     done = here("advise", "gpt2", "--json", "--device", "cpu", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["answer"].startswith("Nothing is measured yet for gpt2")
+    assert "Nothing is measured yet for gpt2" in found["answer"]
     assert found["memory"][0]["cache_bytes"] == 12 * 2 * 768 * 1024 * 4
     assert found["measure"].startswith("attnbench advise gpt2")
     assert found["weight_bytes"] == 124_439_808 * 4
@@ -57,13 +57,95 @@ def test_a_config_file_gives_the_shapes_of_its_model(here, tmp_path):
     ]
 
 
+def test_a_model_that_does_not_fit_is_said_first_on_the_terminal_the_page_and_in_json(
+    here, tmp_path
+):
+    """It said "3 GiB in all, which fits beside the weights" of a model that takes 131 GiB."""
+    page = tmp_path / "advice.html"
+    asked = ("advise", "llama-3-70b", "--memory-gib", "48", "--device", "cpu")
+    said = (
+        "The weights, 131 GiB in bf16, do not fit in 48 GiB: they alone take 3 devices of 48 GiB."
+    )
+    done = here(*asked, "--out", str(tmp_path), "-o", str(page))
+    assert done.stdout.splitlines()[0] == said
+    assert said in page.read_text(encoding="utf-8").partition("<h2")[0]
+    found = json.loads(here(*asked, "--out", str(tmp_path), "--json").stdout)
+    assert found["answer"].startswith(said)
+    assert (found["devices_for_weights"], found["weight_bytes"]) == (3, 2 * 70_553_706_496)
+    longest = {(one["context"], one["limit"]) for one in found["longest"]}
+    assert longest == {(0, "weights")}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "asked", "item_bytes", "guessed"),
+    [
+        ("bfloat16", (), 2, False),
+        ("bfloat16", ("--dtype", "fp32"), 4, False),
+        (None, (), 4, True),
+        ("float8_e4m3fn", (), 4, True),
+        (None, ("--dtype", "fp16"), 2, False),
+    ],
+)
+def test_weights_have_the_dtype_that_is_given_or_the_configurations_and_a_guess_is_called_so(
+    here, tmp_path, monkeypatch, dtype, asked, item_bytes, guessed
+):
+    from attnbench.harness.models import resolve
+
+    monkeypatch.setattr(resolve, "find_spec", lambda _: None)
+    config = tmp_path / "config.json"
+    data = {**TINY, "intermediate_size": 96, "torch_dtype": dtype}
+    config.write_text(json.dumps(data))
+    given = ("--memory-gib", "1", "--device", "cpu", "--out", str(tmp_path))
+    found = json.loads(here("advise", str(config), *asked, *given, "--json").stdout)
+    layer = 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96 + 2 * 64
+    assert found["weight_bytes"] == item_bytes * (2 * layer + 2 * 100 * 64 + 64)
+    assert bool(found["dtype_guess"]) == guessed
+    assert ("which is a guess" in found["answer"]) == guessed
+
+
+def test_the_dtype_that_is_given_counts_more_than_that_of_the_files(here, tmp_path, monkeypatch):
+    from attnbench.harness.models import resolve
+
+    save_file = pytest.importorskip("safetensors.torch").save_file
+    import torch
+
+    monkeypatch.setattr(resolve, "find_spec", lambda _: None)
+    (tmp_path / "config.json").write_text(json.dumps({**TINY, "intermediate_size": 96}))
+    save_file({"w": torch.zeros(5)}, tmp_path / "model.safetensors")
+    given = ("--memory-gib", "1", "--device", "cpu", "--out", str(tmp_path), "--json")
+    kept = json.loads(here("advise", str(tmp_path), *given).stdout)
+    asked = json.loads(here("advise", str(tmp_path), "--dtype", "fp16", *given).stdout)
+    assert (kept["weight_bytes"], "files" in kept["weights_source"]) == (20, True)
+    assert asked["weight_bytes"] > 20
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"num_hidden_layers": 10**7},
+        {"num_hidden_layers": -1},
+        {"hidden_size": 10**300},
+        {"intermediate_size": -(10**9)},
+        {"vocab_size": 1e999},
+    ],
+    ids=str,
+)
+def test_a_hostile_configuration_ends_in_one_line(attnbench, tmp_path, change):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({**TINY, "intermediate_size": 96, **change}))
+    done = attnbench("advise", str(config), "--device", "cpu", "--out", str(tmp_path), timeout=100)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
 @pytest.mark.long
 def test_measuring_answers_and_a_second_time_rows_answer_without_torch(attnbench, tiny, tmp_path):
     out, page = tmp_path / "results", tmp_path / "advice.html"
     asked = ("advise", str(tiny), "--device", "cpu", "--out", str(out))
     done = attnbench(*asked, "--measure", "-o", str(page), timeout=400)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Use attn_implementation=")
+    assert done.stdout.splitlines()[1].startswith("Use attn_implementation=")
     assert "prefill of 256 tokens" in done.stdout
     assert "<h1>Attention for tiny</h1>" in page.read_text()
     code = (

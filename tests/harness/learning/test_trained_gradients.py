@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from attnbench.harness.learning.last_token import fade
+from attnbench.harness.learning.last_token import Recurrent, fade
 from attnbench.harness.learning.studies import trained_gradients as study
 from attnbench.harness.learning.studies.trained_gradients import (
     JUDGED,
@@ -49,6 +49,12 @@ def test_a_known_fade_is_found() -> None:
     assert len(norms) == TOKENS - 1
     assert norms[0] == pytest.approx(2 * norms[1], rel=1e-5)
     assert fade(dict(enumerate(norms, 1))) == pytest.approx(math.log(0.5), abs=1e-5)
+
+
+@pytest.mark.parametrize("radius", [0.5, 2.0])
+def test_recurrent_weights_have_the_given_spectral_radius(radius: float) -> None:
+    drawn = Recurrent(torch.nn.RNNCell, radius).cell.weight_hh.detach()
+    assert float(torch.linalg.eigvals(drawn).abs().max()) == pytest.approx(radius, rel=1e-5)
 
 
 def test_equal_seeds_give_equal_trainings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.models.resolve import model_of
-from attnbench.harness.models.weights import parameters, weight_bytes
+from attnbench.harness.models.weights import weight_bytes
 
 safetensors = pytest.importorskip("safetensors.torch")
 
@@ -75,28 +74,3 @@ def test_a_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(BadInput, match="not a whole safetensors file"):
         weight_bytes(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("model", "published"),
-    [
-        ("llama-3-8b", 8_030_261_248),
-        ("llama-3-70b", 70_553_706_496),
-        ("mistral-7b", 7_241_732_096),
-        ("qwen3-8b", 8_190_735_360),
-        ("gpt2", 124_439_808),
-        ("gpt2-xl", 1_557_611_200),
-        ("bert-base", None),
-    ],
-)
-def test_the_shapes_give_as_many_weights_as_the_published_model_has(
-    model: str, published: int | None
-) -> None:
-    assert model_of(model).parameters == published
-
-
-def test_what_shapes_do_not_tell_is_not_counted() -> None:
-    known = {"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_positions": 4, "vocab_size": 10}
-    assert parameters(known) == 14 * 8 + (12 * 64 + 13 * 8) + 16
-    assert parameters({**known, "quantization_config": {"bits": 4}}) is None
-    assert parameters({**known, "vocab_size": "many"}) is None

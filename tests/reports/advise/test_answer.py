@@ -1,11 +1,15 @@
 """The whole answer: what is advised, traps, what is missing, and what a longer run may decide."""
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from attnbench.reports.advise.answer import Advice, advise, close_choices
-from attnbench.reports.advise.sentences import beside_tables, headline
+from attnbench.reports.advise.sentences import beside_tables, headline, use
+from attnbench.reports.advise.stored import StoredRows
 from attnbench.reports.advise.tables import blocks
-from tests.reports.fake_advice import EAGER, SDPA, inquiry, measured, rows_of
+from tests.reports.fake_advice import EAGER, SDPA, FakeShapes, inquiry, measured, rows_of
 
 SLOW = {"hf:eager": {"speed": 8.0}}
 ASKED = inquiry(implementations=(EAGER, SDPA))
@@ -49,7 +53,51 @@ def test_one_that_was_seen_to_take_longer_is_not_advised_for_both_phases(tmp_pat
         measured(tmp_path / "a", prefill, changes=SLOW),
         measured(tmp_path / "b", decode, changes={"hf:sdpa": {"speed": 8.0}}),
     )
-    assert headline(advise(both, rows_of(both, *folders))) == (
+    assert use(advise(both, rows_of(both, *folders))) == (
         'Use attn_implementation="sdpa" for prefill of 1\u202f024 tokens (faster than eager);'
         ' "eager" for decode after 1\u202f024 tokens (faster than sdpa).'
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {},
+            "3.8 MiB - 9.8 KiB of weights in fp32 = 3.8 MiB -> 3\u202f604 tokens of prefill with"
+            " sdpa (memory is the limit).",
+        ),
+        (
+            {"weight_bytes": 9_000_000},
+            "The weights, 8.6 MiB in fp32, do not fit in 3.8 MiB: they alone take 3 devices of"
+            " 3.8 MiB.",
+        ),
+        (
+            {"weight_bytes": 5_000_000, "tp": 2, "weights_in": "in gptq"},
+            "The weights, 4.8 MiB in gptq, on each of 2 devices, do not fit in 3.8 MiB: they alone"
+            " take 3 devices of 3.8 MiB.",
+        ),
+        (
+            {"weight_bytes": None},
+            "3.8 MiB - weights of unknown size; without them -> 3\u202f613 tokens of prefill with"
+            " sdpa (memory is the limit).",
+        ),
+        (
+            {"weight_bytes": None, "beside_weights": True, "shapes": FakeShapes()},
+            "3.8 MiB beside the weights -> no longest context is known for prefill.",
+        ),
+        ({"memory_bytes": None}, "How much memory there is is not known: give --memory-gib."),
+    ],
+)
+def test_the_first_sentence_says_whether_the_model_fits(changes: dict[str, Any], said: str):
+    shapes = FakeShapes(formulas={"hf:sdpa": 7})
+    asked = inquiry(**{"shapes": shapes, "implementations": (EAGER, SDPA), **changes})
+    assert headline(advise(asked, StoredRows())).startswith(said)
+
+
+def test_what_is_not_known_of_weights_and_their_dtype_is_said():
+    unknown = inquiry(weight_bytes=None, weights_words="vocab_size is not given")
+    guess = inquiry(dtype_guess="config.json has no dtype")
+    for asked, said in ((unknown, "vocab_size is not given"), (guess, "is a guess: config.json")):
+        told = " ".join(beside_tables(advise(asked, StoredRows())))
+        assert said in told

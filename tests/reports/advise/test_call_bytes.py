@@ -35,7 +35,7 @@ def test_what_runs_at_a_length_needs_no_more_at_shorter_ones(tmp_path: Path):
     found = CallBytes(asked.shapes, rows).needed(FLEX, problem_of("prefill", 512, 8))
     assert found.at_most
     assert not found.wall
-    assert found.words == "no more than was measured at N = 1\u202f024"
+    assert found.words == "at most what was measured at N = 1\u202f024"
     end = longest(asked, rows, FLEX)
     assert (end.context, end.limit, end.found_by, end.at_least) == (1024, "unknown", "bytes", True)
 
@@ -70,7 +70,7 @@ def test_a_wall_that_was_found_counts(tmp_path: Path, implementation, wall, foun
     if checked is not None:
         assert end.checked == checked
     if end.limit == "unknown":
-        assert (end.at_least, end.words) == (True, f"at most, {FITS}")
+        assert (end.at_least, end.words) == (True, FITS)
         assert end.need.total_bytes == 10_000 + 100 * 2000 + 2_100_000
     if end.limit == "backend":
         need = MemoryOver(inquiry=asked, rows=rows).need(SDPA, "prefill", 600)

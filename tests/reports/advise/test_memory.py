@@ -77,7 +77,8 @@ def test_without_enough_lengths_a_formula_counts_and_without_one_nothing_is_know
     [
         ({}, (4_000_000 - 10_000) // PER_TOKEN, "memory", False),
         ({"memory_bytes": 1 << 40}, 4096, "model", False),
-        ({"weight_bytes": 5_000_000}, 0, "memory", False),
+        ({"weight_bytes": 5_000_000}, 0, "weights", False),
+        ({"weight_bytes": 3_999_999}, 0, "memory", False),
         ({"shapes": Bounded(formulas=SEVEN)}, (4_000_000 - 10_000) // PER_TOKEN, "memory", True),
         ({"shapes": Bounded(formulas=SEVEN), "memory_bytes": 1 << 40}, 4096, "model", False),
     ],
@@ -85,7 +86,13 @@ def test_without_enough_lengths_a_formula_counts_and_without_one_nothing_is_know
 def test_the_longest_context_is_the_last_that_fits(changes, context, limit, at_least):
     found = memory_of(**{"shapes": FORMULA, **changes}).longest(SDPA, "prefill")
     assert (found.context, found.limit, found.at_least) == (context, limit, at_least)
-    assert found.words == ("at most, " * ("shapes" in changes)) + "by the formula"
+    assert found.words == ("" if limit == "weights" else "by the formula")
+
+
+def test_where_a_bound_does_not_fit_one_token_the_longest_context_is_not_known():
+    tight = memory_of(shapes=Bounded(formulas=SEVEN), weight_bytes=3_999_999)
+    found = tight.longest(SDPA, "prefill")
+    assert (found.context, found.limit, found.words) == (None, "none", "by the formula")
 
 
 @pytest.mark.parametrize(

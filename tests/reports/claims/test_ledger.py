@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from attnbench.reports.claims.ledger import STATEMENTS, ledger, ledgers, merged
+from attnbench.reports.claims.statement import Measured, claim
 from attnbench.reports.claims.subjects import claims as page
+from attnbench.reports.claims.verdict import Evidence
 from attnbench.reports.data import load
 from attnbench.reports.data.read import Run, read_run
-from attnbench.reports.data.run_meta import Meta, run_meta
+from attnbench.reports.data.run_meta import Meta, run_meta, unanswered_texts
 from tests.conftest import ROOT
 from tests.made_runs import (
     case,
@@ -117,3 +119,56 @@ def test_beside_other_runs_the_card_is_about_those_that_test_claims(tmp_path: Pa
     )
     assert alone is not None
     assert alone == beside
+
+
+# ---- halves --------------------------------------------------------------------------------------
+
+GROWS = Evidence("gru", "supported", "falls", "recurrent")
+STAYS = Evidence("attention", "supported", "stays", "attention")
+FAILS = GROWS._replace(verdict="refuted")
+
+
+@pytest.mark.parametrize(
+    ("parts", "verdict", "missing"),
+    [
+        ([GROWS, STAYS], "supported", ()),
+        ([STAYS], "not decided", ("recurrent",)),
+        ([STAYS, GROWS._replace(verdict="not run")], "not decided", ("recurrent",)),
+        ([FAILS, STAYS], "refuted", ()),
+        ([FAILS], "refuted", ("attention",)),
+        ([FAILS, GROWS, STAYS], "depends", ()),
+        ([], "not run", ()),
+    ],
+)
+def test_a_statement_of_two_halves_needs_both(
+    parts: list[Evidence], verdict: str, missing: tuple[str, ...]
+) -> None:
+    of = claim("C99", "", tested="", halves=("attention", "recurrent"))(lambda run: parts)
+    found = of.parts(Measured(every=(), studies=None))
+    assert (of.verdict(found), of.missing(found)) == (verdict, missing)
+
+
+def test_the_half_that_a_study_lacks_is_named_with_the_reason() -> None:
+    """Attention alone supported it, while the recurrent layer's part had timed out."""
+    case = "study-score_scale-gru"
+    gone = {"study": "score_scale", "case": case, "status": "timeout", "reason": "300 s are over"}
+    half = {"study": "score_scale", "d_k": 8, "scaled": True}
+    half |= {"score_variance": 1.0, "score_variance_low": 0.99, "score_variance_high": 1.01}
+    (found,) = (
+        one for one in ledger([], {"studies": [half], "unanswered": [gone]}) if one.of.name == "C5"
+    )
+    assert found.verdict == "not decided"
+    assert found.lacking == (
+        "not tested: without 1/sqrt(d_k) (study-score_scale-gru found nothing: 300 s are over)"
+    )
+    assert unanswered_texts({"run": {"unanswered": [gone]}}) == [
+        f"1 study found nothing: {case} (300 s are over)."
+    ]
+
+
+def test_evidence_of_no_half_is_a_mistake() -> None:
+    of = claim("C99", "", tested="", halves=("one", "other"))(
+        lambda run: [Evidence("", "refuted", "")]
+    )
+    with pytest.raises(ValueError, match="C99"):
+        of.parts(Measured(every=(), studies=None))

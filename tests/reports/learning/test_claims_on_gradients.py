@@ -22,9 +22,11 @@ UNTRAINED = [fade("attention", 0.0), fade("gru", -0.4)]
     ("found", "wanted"),
     [
         (UNTRAINED, "supported"),
-        ([fade("attention", -0.5), fade("gru", -0.5)], "depends"),
-        ([fade("attention", 0.0), fade("gru", 0.0)], "depends"),
-        ([fade("attention", 0.0), fade("attention", -0.5, 8)], "supported"),  # the longest decides
+        ([fade("attention", -0.5), fade("gru", -0.5)], "refuted"),
+        ([fade("attention", 0.0), fade("gru", 0.0)], "refuted"),
+        (UNTRAINED[:1], "not decided"),  # the other half lacks
+        ([*UNTRAINED, fade("lstm", 0.0)], "depends"),  # on the cell
+        ([*UNTRAINED, fade("attention", -0.5, 8)], "supported"),  # the longest decides
         ([*UNTRAINED, *gradients("attention", 0.0), *gradients("gru")], "supported"),
         (gradients("gru", 0.0), "refuted"),
         ([*UNTRAINED, *gradients("gru", 0.0, accuracy_ratio=0.5)], "not decided"),  # not learnt
@@ -33,6 +35,28 @@ UNTRAINED = [fade("attention", 0.0), fade("gru", -0.4)]
 )
 def test_gradients_fade_through_the_recurrent_layer_only(found: list[Any], wanted: str) -> None:
     assert verdict("Q9", found) == wanted
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        ({0.5: -0.7, 2.0: 0.7}, "supported"),
+        ({0.5: -0.7, 1.5: -0.1, 2.0: 0.7}, "depends"),  # tanh flattens
+        ({0.5: -0.7, 2.0: -0.1}, "refuted"),
+        ({0.5: 0.1, 2.0: 0.7}, "refuted"),
+        ({0.5: -0.7, 2.0: 0.001}, "not decided"),
+        ({0.5: -0.7}, "not decided"),
+        ({1.0: 0.1}, "not run"),
+    ],
+)
+def test_gradients_fade_below_a_spectral_radius_of_1_and_grow_above(
+    found: dict[float, float], wanted: str
+) -> None:
+    every = [
+        fade(f"rnn, {radius}", change) | {"spectral_radius": radius}
+        for radius, change in found.items()
+    ]
+    assert verdict("Q20", every) == wanted
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,19 @@
 
 from pathlib import Path
 
+import pytest
+
 from attnbench.reports.elements import Card, DotPlot
-from attnbench.reports.subjects import heads
+from attnbench.reports.subjects import contrasts, heads
 from tests.made_runs import (
     grid,
     head_sweep,
+    made,
+    problem,
     pruning,
     quickstart,
     row,
+    run_of,
     write_run,
 )
 from tests.reports.rendering import card_of, figures_of, subject_of, tables_of
@@ -43,6 +48,18 @@ def test_a_backend_without_a_time_did_not_run_with_both(tmp_path: Path) -> None:
         for one in cases
     ]
     assert "ran with both" not in card_of(heads, write_run(tmp_path, cases, rows)).note
+
+
+def test_a_batch_has_its_tokens_per_second(tmp_path: Path) -> None:
+    """Four sequences in twice the time of one."""
+    pairs = [made("sdpa", problem(512, batch=b), ms, session="a") for b, ms in ((1, 1.0), (4, 2.0))]
+    told = subject_of(contrasts, run_of(tmp_path, *pairs, contrast=("batch",)))
+    assert told.card is not None
+    assert "Tokens per second: more for sdpa (×2.0" in told.card.sentence
+    assert words(told.card)["Tokens per second", "sdpa"] == "more"
+    (table,) = tables_of(list(told.blocks))
+    tokens = [float(line[table.columns.index("tokens per second")].value) for line in table.rows]
+    assert tokens == pytest.approx([512e3, 1024e3], rel=0.05)
 
 
 def test_older_rows_have_no_exponentials(tmp_path: Path) -> None:
