@@ -15,7 +15,18 @@ import typer
 from ...reports.exports import names  # imports no format, and no pandas
 from ..files.errors import BadInput, shown
 from . import completion
-from .options import DEFAULT_ROOT, Root, RunNames, Salvage, Texts, argument, own, own_option, switch
+from .options import (
+    DEFAULT_ROOT,
+    Anonymous,
+    Root,
+    RunNames,
+    Salvage,
+    Texts,
+    argument,
+    own,
+    own_option,
+    switch,
+)
 
 if TYPE_CHECKING:
     from ...reports.pages.report import Report
@@ -62,6 +73,7 @@ def report(
     ),
     open_it: bool = switch("--open", "Open it in a browser."),
     salvage: Salvage = False,
+    anonymous: Anonymous = False,
 ) -> None:
     """Write a page; now also `attnbench show --open` or `-o FILE`. One self-contained file of one
     run or of several; its path is printed.
@@ -75,7 +87,7 @@ def report(
     with busy("reading the results"):
         from ...reports.pages.report import open_report, page_path
 
-        opened = open_report(paths, salvage=salvage)
+        opened = open_report(paths, salvage=salvage, hide=anonymous)
     say_notes(opened)
     if figures is not None:
         from ...reports.pages.figures import write_figures
@@ -154,19 +166,22 @@ def show(
         "--figures DIR", "With a page: every figure too, as SVG and PNG."
     ),
     salvage: Salvage = False,
+    anonymous: Anonymous = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Print a run's answers; --open shows its page, --format csv its rows."""
     named = runs or [LATEST]
     form = _format_of(format_, output, is_page=open_it or figures is not None)
     if form is None:
-        return _print(named, sections, out, everything=everything, salvage=salvage)
+        return _print(
+            named, sections, out, everything=everything, salvage=salvage, anonymous=anonymous
+        )
     if sections or everything:
         raise BadInput(f"{'--sections' if sections else '--all'}: for the terminal; a page has all")
     if form not in [*Pages]:
-        return export(named, form, output or STDOUT, salvage, out)
+        return export(named, form, output or STDOUT, salvage, anonymous, out)
     page = None if output in (None, STDOUT) else Path(output)
-    return report(named, out, page, Pages(form), figures, open_it, salvage)
+    return report(named, out, page, Pages(form), figures, open_it, salvage, anonymous)
 
 
 def _format_of(given: str | None, output: str | None, *, is_page: bool) -> str | None:
@@ -180,7 +195,15 @@ def _format_of(given: str | None, output: str | None, *, is_page: bool) -> str |
     return form
 
 
-def _print(runs: list[str], sections: str, out: Path, *, everything: bool, salvage: bool) -> None:
+def _print(
+    runs: list[str],
+    sections: str,
+    out: Path,
+    *,
+    everything: bool,
+    salvage: bool,
+    anonymous: bool,
+) -> None:
     """In the terminal. Raises BadInput."""
     from ..terminal.live_bar import busy
     from ..terminal.progress import echo
@@ -197,7 +220,7 @@ def _print(runs: list[str], sections: str, out: Path, *, everything: bool, salva
     for name in requested:
         if name not in known:
             raise BadInput(f"--sections: no section {name!r}; there are: {', '.join(known)}")
-    opened = open_report(_run_paths(runs, out), salvage=salvage)
+    opened = open_report(_run_paths(runs, out), salvage=salvage, hide=anonymous)
     say_notes(opened)
     for number, one in enumerate(per_question(opened)):
         typer.echo("" if number else None, nl=bool(number))
@@ -219,6 +242,7 @@ def export(
         default=STDOUT,
     ),
     salvage: Salvage = False,
+    anonymous: Anonymous = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Write rows for other programs; now also `attnbench show --format`. A tidy table with one row
@@ -237,7 +261,7 @@ def export(
                 f".{ending} names no format, so it is csv; --format takes {', '.join(names())}"
             )
     load(format_)  # another one is refused before a run is read
-    done = exported(_run_paths(runs, out), format_, salvage=salvage)
+    done = exported(_run_paths(runs, out), format_, salvage=salvage, hide=anonymous)
     if output == STDOUT:
         if isinstance(done.content, bytes) and sys.stdout.isatty():
             raise BadInput(

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from .errors import BadInput
 
@@ -29,6 +29,7 @@ LOCK_FILE = 0o600  # who can open a file can hold its lock, also without the rig
 MOST_WAIT_S, POLL_S = 2.0, 0.05  # for whoever appends to the same file
 RESULTS = ("run.json", "suite.json", "[0-9]*T[0-9]*Z-*/run.json", "[0-9]*T[0-9]*Z-*/suite.json")
 """What a folder of results has in it."""
+MOST_JUNK_BYTES = 256 << 20  # of a file, that are no text or beyond the length of a line
 
 
 class NotPlain(OSError):
@@ -138,6 +139,21 @@ def read_text(path: Path, name: str, most_bytes: int, wanted: str) -> str:
         raise BadInput(
             f"{where}: byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
         ) from None
+
+
+def lines_of(file: BinaryIO, most_bytes: int) -> Iterator[bytes]:
+    """The lines of a file; of one that is longer, the first `most_bytes` and one more.
+
+    A sparse file of a terabyte is zeros, and takes no room on the disk but minutes to read: after
+    MOST_JUNK_BYTES of lines with zeros or beyond their length, what follows is not read.
+    """
+    junk = 0
+    while junk <= MOST_JUNK_BYTES and (line := file.readline(most_bytes + 1)):
+        yield line
+        junk += len(line) if b"\0" in line else 0
+        while len(line) > most_bytes and not line.endswith(b"\n") and junk <= MOST_JUNK_BYTES:
+            line = file.readline(most_bytes + 1) or b"\n"
+            junk += len(line)
 
 
 def text_place(before: str) -> str:

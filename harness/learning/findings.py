@@ -3,6 +3,7 @@
 Fields with a default may be missing: earlier versions did not have them, or only some findings do.
 """
 
+from math import inf
 from statistics import fmean
 from typing import Annotated, Literal
 
@@ -56,14 +57,43 @@ class Trained(Finding):
 
 
 class OnTask(Trained):
-    """Of a small decoder (training.py)."""
+    """Of a small decoder (training.py).
+
+    `learnt_steps`: until `goal_ratio` of the answers were right; null if they were not within
+    `limit_steps`, or without a goal. Rows of earlier versions lack all of them: every model was
+    trained for the same `steps`.
+    """
 
     task: str
     heads: Count
+    d_k: int | None = None
+    goal_ratio: Maybe = None
+    limit_steps: int | None = None
+    learnt_steps: int | None = None
+    looked_steps: list[int] | None = None
+    looked_accuracy_ratio: list[Ratio] | None = None
     d_model: int | None = None
     depth: int | None = None
     tokens: int | None = None
     vocabulary: int | None = None
+
+    @property
+    def steps_until_learnt(self) -> float | None:
+        """Infinite if it took more than the limit; None if nothing was to be reached."""
+        if self.goal_ratio is None or self.limit_steps is None:
+            return None
+        return inf if self.learnt_steps is None else self.learnt_steps
+
+    def accuracy_at(self, steps: float) -> float | None:
+        """At the last look by then, which a training that ended earlier has at its end."""
+        looks = zip(self.looked_steps or (), self.looked_accuracy_ratio or (), strict=False)
+        return next((right for step, right in [*looks][::-1] if step <= steps), None)
+
+
+class TrainedHeadWidth(OnTask):
+    """A task with so many heads of one width, whatever the width of the model."""
+
+    STUDY = "trained_head_width"
 
 
 class TrainedHeads(OnTask):
@@ -172,6 +202,42 @@ class TrainedHeads(OnTask):
         """Percentage points of accuracy that noise takes, mean over its levels."""
         noisy = self.accuracy_by_noise
         return self.accuracy_points - 100 * fmean(noisy.values()) if noisy else None
+
+
+class TrainedRoles(OnTask):
+    """What heads look at in a text (roles.py), and the model without half of its heads.
+
+    `_weight_`: of a role's queries on its keys; `_even_weight`: if all keys had the same. Losses
+    and the share of right endings of verbs, `far_` of those whose subject is not the nearest noun:
+    of the whole model; with heads removed after and during training; with half as many from the
+    start.
+    """
+
+    STUDY = "trained_roles"
+    subject_weight_before: Numbers = None
+    subject_weight_after: Numbers = None
+    subject_even_weight: float
+    rare_weight_before: Numbers = None
+    rare_weight_after: Numbers = None
+    rare_even_weight: float
+    local_weight_before: Numbers = None
+    local_weight_after: Numbers = None
+    local_even_weight: float
+    verb_count: int
+    far_verb_count: int
+    removed_heads: Count
+    whole_nats: float
+    whole_endings_ratio: float
+    whole_far_endings_ratio: Maybe = None
+    pruned_after_nats: float
+    pruned_after_endings_ratio: float
+    pruned_after_far_endings_ratio: Maybe = None
+    pruned_during_nats: float
+    pruned_during_endings_ratio: float
+    pruned_during_far_endings_ratio: Maybe = None
+    half_from_start_nats: float
+    half_from_start_endings_ratio: float
+    half_from_start_far_endings_ratio: Maybe = None
 
 
 class TrainedProjections(OnTask):

@@ -124,9 +124,7 @@ def every_head(model: Gated) -> list[Head]:
 
 def without(model: Gated, gone: Collection[Head], batch: Batch, loss: Loss[L]) -> L:
     """The loss without these heads."""
-    gates = open_gates(model, batch.tokens)
-    for layer, head in gone:
-        gates[layer][head] = 0.0
+    gates = gates_without(model, gone, batch.tokens)
     with torch.no_grad():
         return loss(model.logits(batch.tokens, gates), batch.targets)
 
@@ -177,9 +175,9 @@ def by_importance(model: Gated, batch: Batch) -> list[Head]:
     return sorted(found, key=lambda one: found[one])
 
 
-def importance(model: Gated, batch: Batch) -> dict[Head, float]:
-    """Absolute derivative of the mean loss in nats by a factor of each head's output."""
-    gates = [gate.requires_grad_() for gate in open_gates(model, batch.tokens)]
+def importance(model: Gated, batch: Batch, gone: Collection[Head] = ()) -> dict[Head, float]:
+    """Absolute derivative of the mean loss in nats by a factor of each output of heads left."""
+    gates = [gate.requires_grad_() for gate in gates_without(model, gone, batch.tokens)]
     with torch.enable_grad():
         loss = loss_of(model.logits(batch.tokens, gates), batch.targets)
         found = torch.autograd.grad(loss, gates, allow_unused=True)
@@ -187,8 +185,13 @@ def importance(model: Gated, batch: Batch) -> dict[Head, float]:
         Head(layer, head): 0.0 if grad is None else abs(float(grad[head]))
         for layer, (grad, heads) in enumerate(zip(found, model.heads, strict=True))
         for head in range(heads)
+        if (layer, head) not in gone
     }
 
 
-def open_gates(model: Gated, like: Tensor) -> list[Tensor]:
-    return [torch.ones(heads, device=like.device) for heads in model.heads]
+def gates_without(model: Gated, gone: Collection[Head], like: Tensor) -> list[Tensor]:
+    """0 for these heads and 1 for all others, on the device of `like`."""
+    gates = [torch.ones(heads, device=like.device) for heads in model.heads]
+    for layer, head in gone:
+        gates[layer][head] = 0.0
+    return gates

@@ -8,6 +8,7 @@
     two_relations   tokens: which stood 1 and 5 places before, in this order?
     six_relations   bits: which stood 1, 2, 4, 7, 11 and 16 places before, in this order?
     text            characters of sentences of a grammar: which comes next?
+    short_text      the same, of so few sentences that all are seen about a hundred times
 
 A head gives a query one weighted mean. With two different weights it can hold two tokens at once,
 so two relations are possible for one head; six bits in one mean need six weights that differ from
@@ -31,6 +32,7 @@ PERIODS = (4, 8)
 WINDOW = 5
 SHORT, SHORT_BACK = 8, (1, 5)
 BACK = (1, 2, 4, 7, 11, 16)
+LEARNT, HELD_OUT, SHORT_LEARNT = 16_000, 4_000, 1_200  # characters of text
 
 
 class Batch(NamedTuple):
@@ -114,8 +116,9 @@ def _relations(length: int, symbols: int, back: tuple[int, ...]) -> Task:
     return Task(symbols ** len(back), 1, draw, tuple(map(str, range(symbols))))
 
 
-def _text(length: int) -> Task:
+def _text(length: int, learnt_characters: int | None = None) -> Task:
     learnt, held_out = corpora()
+    learnt = learnt[:learnt_characters]
 
     def draws(corpus: Tensor) -> Callable[[Generator, int], Batch]:
         def draw(generator: Generator, size: int) -> Batch:
@@ -140,13 +143,13 @@ TASKS: dict[str, Callable[[int], Task]] = {
     "two_relations": lambda length: _relations(length, SHORT, SHORT_BACK),
     "six_relations": lambda length: _relations(length, 2, BACK),
     "text": _text,
+    "short_text": lambda length: _text(length, SHORT_LEARNT),
 }
 
 
 # ---- text ----------------------------------------------------------------------------------------
 
 TEXT_SEED = 20  # the text is the same in every run
-LEARNT, HELD_OUT = 16_000, 4_000  # characters
 NOUNS = ("cat", "dog", "cow", "pig", "hen")
 VERBS = ("see", "like", "hear", "lead")
 CLAUSE_SHARE = 0.4

@@ -1,6 +1,9 @@
-"""Trains small decoders that differ in their number of heads only, and times each step.
+"""Trains small decoders until they have learnt a task or reach a limit, and times each step.
 
-AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with a linear warm-up and a cosine down to 0.
+AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with a warm-up and a rate that stays until the
+task is learnt or the limit is reached and then falls to 0, as in Hu et al. 2024 (arXiv:2404.06395):
+at any step before that, all models of a seed have seen the same batches at the same rates, however
+long they are trained. A model of given steps has a cosine down to 0.
 One thread: the tensors are small, and sums have one order, so that equal seeds give equal losses.
 """
 
@@ -25,7 +28,11 @@ D_MODEL, D_FF = 64, 128
 BACKEND = "fused"
 BATCH = 16
 RATE, WARM_UP_SHARE, WEIGHT_DECAY = 5e-3, 0.1, 0.01
+STAYING_RATE_SHARE = 0.6  # of RATE, where it stays
+WARM_UP, SETTLING = 20, 60  # steps in which the rate rises, and in which it falls to 0
+EVERY = 20  # steps from one look at the accuracy to the next
 HELD_OUT = 256  # sequences
+LOOKS = 128  # sequences of a look
 B = TypeVar("B")
 DRAWS = 7_919  # between the seeds of models, batches and held-out sequences, a prime
 
@@ -39,6 +46,49 @@ class Fit(NamedTuple):
     losses: list[float]
     step_ms: list[float]
     peak_bytes: int | None = None
+
+
+class Goal(NamedTuple):
+    """The share of right answers from which a task counts as learnt, None if it is to be trained
+    for `limit_steps` whatever it answers; and the most steps before the rate falls.
+    """
+
+    right_ratio: float | None
+    limit_steps: int
+
+
+class Learning:
+    """The rate of each step, by how much of the task is learnt: called with 0, 1, ...
+
+    `right`: the share of right answers, at each number of steps that was looked at. `learnt_steps`:
+    those of the first of two looks in a row that reach the goal; None if the limit came first.
+    """
+
+    def __init__(self, model: Decoder, task: Task, goal: Goal, seed: int) -> None:
+        self.model, self.goal = model, goal
+        draw = task.held_out or task.draw
+        of = draw(Generator().manual_seed(4 * DRAWS + seed), LOOKS)
+        self.looked_at = of.to(next(model.parameters()).device)
+        self.right: dict[int, float] = {}
+        self.learnt_steps: int | None = None
+        self.settles_from: int | None = None
+
+    def __call__(self, step: int) -> float | None:
+        """The share of RATE; None after the last step."""
+        if self.settles_from is None and step and step % EVERY == 0:
+            self._look(step)
+        if self.settles_from is None and step >= self.goal.limit_steps:
+            self.settles_from = step
+        if self.settles_from is None:
+            return STAYING_RATE_SHARE * min(1.0, (step + 1) / WARM_UP)
+        left = 1 - (step - self.settles_from) / SETTLING
+        return STAYING_RATE_SHARE * left if left > 0 else None
+
+    def _look(self, step: int) -> None:
+        before, now = self.right.get(step - EVERY, 0.0), quality(self.model, self.looked_at)[1]
+        self.right[step] = now
+        if self.goal.right_ratio is not None and min(before, now) >= self.goal.right_ratio:
+            self.learnt_steps, self.settles_from = step - EVERY, step
 
 
 @contextmanager
@@ -59,13 +109,19 @@ def decoder(
     *,
     tokens: int = TOKENS,
     causal: bool = True,
+    d_k: int | None = None,
 ) -> Decoder:
-    """Its parameters are as many for every number of heads that divides D_MODEL."""
+    """Its parameters are as many for every number of heads that divides D_MODEL, unless `d_k` is
+    given: the width of each head, else D_MODEL / heads.
+    """
+    width = d_k or D_MODEL // heads
     problem = Problem(
         batch=BATCH,
         seq_len=tokens,
         d_model=D_MODEL,
         heads=heads,
+        d_k=width,
+        d_v=width,
         causal=causal,
         scope="layer",
         passes="forward+backward",
@@ -77,17 +133,20 @@ def decoder(
 
 def fit(
     model: nn.Module,
-    steps: int,
+    rate: Callable[[int], float | None],
     draw: Callable[[], B],
     loss_of: Callable[[B], Tensor],
 ) -> Fit:
-    """`model` is changed. `loss_of`: of a batch that was drawn; drawing is no part of a step."""
+    """`model` is changed. `rate`: the share of RATE by the step, None after the last one.
+
+    `loss_of`: of a batch that was drawn; drawing is no part of a step.
+    """
     weights = [*model.parameters()]
     optimizer = torch.optim.AdamW(weights, lr=RATE, weight_decay=WEIGHT_DECAY, fused=True)
     clock, done = clock_for(weights[0].device), Fit([], [])
-    for step in range(steps):
+    while (share := rate(len(done.losses))) is not None:
         batch = draw()
-        optimizer.param_groups[0]["lr"] = RATE * _share(step, steps)
+        optimizer.param_groups[0]["lr"] = RATE * share
         clock.finish()
         begun = perf_counter()
         loss = loss_of(batch)
@@ -100,25 +159,36 @@ def fit(
     return done
 
 
-def train(model: Decoder, task: Task, steps: int, seed: int) -> Fit:
-    """`model` is changed. Equal seeds see equal batches, whatever the model."""
+def train(
+    model: Decoder,
+    task: Task,
+    rate: Callable[[int], float | None],
+    seed: int,
+    loss_of: Callable[[Batch], Tensor] | None = None,
+) -> Fit:
+    """`model` is changed. Equal seeds see equal batches, whatever the model.
+
+    `loss_of`: that of the whole model, if nothing else is said.
+    """
     device, generator = next(model.parameters()).device, Generator().manual_seed(DRAWS + seed)
 
     def draw() -> Batch:
         return task.draw(generator, BATCH).to(device)
 
     peak_bytes = step_bytes(model, draw())
-    return fit(model, steps, draw, partial(_loss, model))._replace(peak_bytes=peak_bytes)
+    done = fit(model, rate, draw, loss_of or partial(_loss, model))
+    return done._replace(peak_bytes=peak_bytes)
 
 
 def learnt(
-    name: str, task: Task, model: Decoder, done: Fit, seed: int, tested: Batch
+    name: str, task: Task, model: Decoder, done: Fit, seed: int, tested: Batch, rate: Learning
 ) -> dict[str, Any]:
     """What every finding of a training on a task has. `tested`: on new sequences."""
     loss, accuracy = quality(model, tested)
     return {
         "task": name,
         "heads": model.problem.heads,
+        "d_k": model.problem.d_k,
         "train_seed": seed,
         "d_model": D_MODEL,
         "depth": task.depth,
@@ -127,6 +197,11 @@ def learnt(
         "vocabulary": task.vocabulary,
         "parameter_count": sum(one.numel() for one in model.parameters() if one.requires_grad),
         "steps": len(done.losses),
+        "goal_ratio": rate.goal.right_ratio,
+        "limit_steps": rate.goal.limit_steps,
+        "learnt_steps": rate.learnt_steps,
+        "looked_steps": [*rate.right],
+        "looked_accuracy_ratio": [*rate.right.values()],
         "loss_nats": loss,
         "accuracy_ratio": accuracy,
         "step_loss_nats": done.losses,
@@ -184,9 +259,15 @@ def _loss(model: Decoder, batch: Batch) -> Tensor:
     return loss_of(model(batch.tokens)[0], batch.targets)
 
 
-def _share(step: int, steps: int) -> float:
-    """Of the learning rate at a step."""
+def cosine(steps: int) -> Callable[[int], float | None]:
+    """The rate of so many steps."""
     warm = max(1, round(WARM_UP_SHARE * steps))
-    if step < warm:
-        return (step + 1) / warm
-    return 0.5 * (1 + cos(pi * (step - warm) / max(1, steps - warm)))
+
+    def share(step: int) -> float | None:
+        if step < min(warm, steps):
+            return (step + 1) / warm
+        if step >= steps:
+            return None
+        return 0.5 * (1 + cos(pi * (step - warm) / max(1, steps - warm)))
+
+    return share

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from ..files.errors import BadInput
 from ..files.printable import visible
-from ..files.safe_files import opened
+from ..files.safe_files import lines_of, opened
 
 Document = dict[str, Any]
 META, ROWS, SUITE = "run.json", "rows.jsonl", "suite.json"
@@ -89,8 +89,7 @@ def read_lines(
     left_out = 0
     with file, _refusals(shown_path(path)):
         number = 0
-        while line := file.readline(LINE_CAP_BYTES + 1):
-            number += 1
+        for number, line in enumerate(lines_of(file, LINE_CAP_BYTES), 1):
             if not line.endswith(b"\n") and len(line) <= LINE_CAP_BYTES:
                 notes.append(
                     f"the last line of rows.jsonl (line {number}) was torn off in the middle and"
@@ -107,7 +106,12 @@ def read_lines(
                 left_out += 1
                 if left_out <= MOST_NOTES:
                     notes.append(f"line {number} of rows.jsonl was left out: {error}")
-                _skip_line(file, line)
+        else:
+            if file.read(1):
+                notes.append(
+                    f"all that follows line {number} of rows.jsonl was left out: too much before"
+                    " it was no row"
+                )
     if left_out > MOST_NOTES:
         notes.append(f"{left_out} lines of rows.jsonl were left out, of which these are the first")
 
@@ -139,12 +143,6 @@ def open_file(path: Path) -> BinaryIO | None:
 def shown_path(path: Path) -> str:
     """For a message."""
     return visible(str(path))
-
-
-def _skip_line(file: BinaryIO, begun: bytes) -> None:
-    """Read on to the end of a line of which only the beginning was read."""
-    while begun and not begun.endswith(b"\n"):
-        begun = file.readline(LINE_CAP_BYTES)
 
 
 @contextmanager

@@ -181,14 +181,14 @@ def bounds_of(logs: Sequence[float], level: float, *, of_processes: bool) -> tup
 
 def ranks_reach(count: int, level: float) -> bool:
     """Whether so many units span their median with this probability, however distributed."""
-    return 1 - 2 * _tail(count, 0) >= level
+    return 1 - 2 * tail(count, 0) >= level
 
 
 def _rank_bounds(logs: Sequence[float], level: float) -> tuple[float, float]:
     ordered, count, rank = sorted(logs), len(logs), 1
-    while 1 - 2 * _tail(count, rank) >= level:
+    while 1 - 2 * tail(count, rank) >= level:
         rank += 1
-    outer, inner = 1 - 2 * _tail(count, rank - 1), 1 - 2 * _tail(count, rank)
+    outer, inner = 1 - 2 * tail(count, rank - 1), 1 - 2 * tail(count, rank)
     share = (outer - level) / (outer - inner)
     inward = (count - rank) * share / (rank + (count - 2 * rank) * share)
     return (
@@ -198,7 +198,7 @@ def _rank_bounds(logs: Sequence[float], level: float) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=1024)
-def _tail(count: int, most: int) -> float:
+def tail(count: int, most: int) -> float:
     """The probability of at most `most` heads in `count` tosses of a coin."""
     return sum(comb(count, heads) for heads in range(most + 1)) / 2.0**count
 

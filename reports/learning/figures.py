@@ -1,12 +1,14 @@
 """Intervals over seeds, or over sequences: in cells of tables, and figures of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import inf, isnan
+from math import inf, isinf, isnan
 from typing import NamedTuple
 
 from ...harness.stats.intervals import Interval
 from ..elements import Figure, Panel, Scale, Series, Table
+from ..formatting import number_text, plural
 from ..quantity import Number, Quantity, Unit
+from .trained import H, Learnt
 
 
 def known(value: float, least: float = -inf, most: float = inf) -> float | None:
@@ -36,6 +38,40 @@ def bounded(one: Interval | None, unit: Unit = "plain", least: float = -inf) -> 
     if one is None:
         return Quantity(None)
     return Quantity(one.value, unit, known(one.low, least), one.high)
+
+
+def learnt_text(one: Learnt[H]) -> str:
+    """`6 of 6 seeds learn it, in 160 (140 to 200) steps`; `1 of 6 seeds learns it within 1 500
+    steps` if the median seed does not.
+    """
+    count, of, limit = one.learnt_seeds, len(one.until_learnt), number_text(one.limit_steps or 0)
+    learns = "learns" if count == 1 else "learn"
+    if not count:
+        return f"none of {plural(of, 'seed')} learns it within {limit} steps"
+    text = f"{count} of {plural(of, 'seed')} {learns} it"
+    if one.steps is None or isinf(one.steps.value):
+        return f"{text} within {limit} steps"
+    return f"{text}, in {steps_text(one)} steps"
+
+
+def steps_text(one: Learnt[H]) -> str:
+    """`160 (140 to 200)`; `400 (300 to > 800)` and `> 800` beyond the limit; "" without a goal."""
+    steps, limit = one.steps, f"> {number_text(one.limit_steps or 0)}"
+    if steps is None:
+        return ""
+    value, low, high = (
+        limit if isinf(end) else number_text(end) for end in (steps.value, steps.low, steps.high)
+    )
+    return value if isnan(steps.low) or low == high == value else f"{value} ({low} to {high})"
+
+
+def times_text(one: Interval) -> str:
+    """`4.2 (3.1 to 5.0) times`; `above 9.4 times` if the limit leaves it open."""
+    if isinf(one.value):
+        return f"above {number_text(one.low)} times"
+    high = "more" if isinf(one.high) else number_text(one.high)
+    bounds = "" if isnan(one.low) else f" ({number_text(one.low)} to {high})"
+    return f"{number_text(one.value)}{bounds} times"
 
 
 Points = Mapping[float, Interval | None]

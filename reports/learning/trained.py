@@ -1,22 +1,32 @@
-"""Trainings over seeds, and what trained heads are worth: quality over their number, and cost.
+"""Trainings over seeds: in how many steps numbers of heads learn a task, how well, at what cost.
 
 A finding is one training. Trainings of one seed saw the same batches whatever their heads, so two
-numbers of heads are compared seed by seed.
+numbers of heads are compared seed by seed. A seed that has not learnt its task within the limit is
+censored: it took more steps, nobody knows how many more.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from math import exp, isfinite, log, nan
-from typing import Generic, Literal, NamedTuple, TypeVar
+from math import exp, inf, isinf, log, nan
+from statistics import median
+from typing import Generic, NamedTuple, TypeVar
 
-from ...harness.learning.findings import Order, Trained, TrainedGradients, TrainedHeads, When
+from ...harness.learning.findings import (
+    OnTask,
+    Order,
+    Trained,
+    TrainedGradients,
+    TrainedHeads,
+    TrainedHeadWidth,
+    When,
+)
 from ...harness.rows.findings import by
+from ...harness.stats.counted import median_bounds, share_interval
 from ...harness.stats.intervals import Interval, latency_interval, mean_interval
 
 MARGIN_RATIO = 0.02  # of answers: accuracies this close count as equal
 LOCAL_SHARE = 0.5  # of the weight, from which a head is called a previous-token or induction head
-Standing = Literal["best", "equal", "worse", "not decided"]
 ASKS = {
     "majority": "which bit is the most frequent of the last five",
     "recall": "which value a key was given with",
@@ -24,6 +34,7 @@ ASKS = {
     "six_relations": "which bits stood 1, 2, 4, 7, 11 and 16 places before, all at once",
     "copy": "how a sequence that begins again goes on",
     "text": "the next character of sentences from a grammar",
+    "short_text": "the same, of so few sentences that they can be learnt by heart",
 }
 """In the order in which tasks are shown; others follow."""
 
@@ -90,22 +101,78 @@ class LeftCost(NamedTuple):
     weight_bytes: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class HeadCount(Trainings[TrainedHeads]):
-    """One task with one number of heads. `standing`: against the best number.
+H = TypeVar("H", bound=OnTask)
 
-    `is_worth`: surely more accurate than every number of heads that takes less time: a point of the
-    Pareto front.
-    """
+
+@dataclass(frozen=True, kw_only=True)
+class Learnt(Trainings[H]):
+    """One task with so many heads, of one width."""
 
     task: str
     heads: int
-    standing: Standing = "not decided"
-    is_worth: bool = False
 
     @property
     def label(self) -> str:
         return f"{self.task}, {self.heads}"
+
+    @property
+    def limit_steps(self) -> int | None:
+        """None in runs of earlier versions, which trained all for the same number of steps."""
+        return self.trainings[0].limit_steps
+
+    @cached_property
+    def until_learnt(self) -> list[float]:
+        """Steps of each seed, infinite if it is censored; [] if there was no goal."""
+        found = (one.steps_until_learnt for one in self.trainings)
+        return [one for one in found if one is not None]
+
+    @property
+    def learnt_seeds(self) -> int:
+        return sum(not isinf(one) for one in self.until_learnt)
+
+    @cached_property
+    def share(self) -> Interval | None:
+        """Of the seeds that learn the task within the limit; None without a goal."""
+        count = len(self.until_learnt)
+        return share_interval(self.learnt_seeds, count) if count else None
+
+    @cached_property
+    def steps(self) -> Interval | None:
+        """Of the median seed until it has learnt the task; infinite beyond the limit."""
+        return _median(self.until_learnt, self.until_learnt)
+
+    def times_the_steps_of(self, other: "Learnt[H]") -> Interval | None:
+        """Median ratio of steps until learnt, seed by seed; infinite beyond what the limit allows.
+
+        The true ratio of a censored seed lies between that of the limit and infinity, or 0 and that
+        of the limit: an interval takes the end that makes it wider. None if no seed has both.
+        """
+        lows, highs = [], []
+        for one, another in self.pairs(other):
+            own, theirs = one.steps_until_learnt, another.steps_until_learnt
+            if own is None or theirs is None or not theirs:
+                continue
+            limit = one.limit_steps or 0
+            lows.append(0.0 if isinf(theirs) else min(own, limit) / theirs)
+            highs.append(inf if isinf(own) else own / min(theirs, another.limit_steps or theirs))
+        return _median(lows, highs)
+
+    def accuracy_at(self, steps: float) -> Interval:
+        return over_seeds(one.accuracy_at(steps) for one in self.trainings)
+
+
+def _median(lows: list[float], highs: list[float]) -> Interval | None:
+    """Over seeds whose values lie between these."""
+    if not lows:
+        return None
+    low, high = median_bounds(lows)[0], median_bounds(highs)[1]
+    middle = median(highs) if not isinf(sorted(highs)[(len(highs) - 1) // 2]) else inf
+    return Interval(value=middle, low=low, high=high, units=len(lows))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadCount(Learnt[TrainedHeads]):
+    """Heads that share the width of the model."""
 
     @cached_property
     def loss(self) -> Interval:
@@ -165,14 +232,32 @@ class TaskResult:
     task: str
     counts: tuple[HeadCount, ...]
 
-    @property
-    def best(self) -> HeadCount:
-        return next(one for one in self.counts if one.standing == "best")
+    wide: tuple[Learnt[TrainedHeadWidth], ...] = ()
+    """Heads of one width, whatever the width of the model, without those that `counts` has too."""
 
     @property
-    def enough(self) -> HeadCount:
-        """The fewest heads that are as accurate as the best within the margin."""
-        return next(one for one in self.counts if one.standing in ("best", "equal"))
+    def is_to_be_learnt(self) -> bool:
+        return any(one.until_learnt for one in self.counts)
+
+    @property
+    def fastest(self) -> HeadCount:
+        """The number of heads whose median seed learns in the fewest steps; of equal ones the
+        one that learns in more seeds, then the smaller one.
+        """
+        return min(
+            (one for one in self.counts if one.steps),
+            key=lambda one: (one.steps.value if one.steps else inf, -one.learnt_seeds, one.heads),
+        )
+
+    @property
+    def equal_steps(self) -> float:
+        """Those of the fastest number of heads, at most the limit; in runs of earlier versions
+        those of all trainings.
+        """
+        if not self.is_to_be_learnt:
+            return self.counts[0].trainings[0].steps or nan
+        steps = self.fastest.steps
+        return min(steps.value if steps else inf, self.fastest.limit_steps or inf)
 
     def exactly(self, heads: int) -> HeadCount | None:
         return next((one for one in self.counts if one.heads == heads), None)
@@ -181,43 +266,27 @@ class TaskResult:
         """With so many heads, else with the most below, if they are two at least."""
         return next((one for one in self.counts[::-1] if 2 <= one.heads <= heads), None)
 
-    def of(self, standing: Standing) -> list[int]:
-        return [one.heads for one in self.counts if one.standing == standing]
 
-
-def results(found: Iterable[TrainedHeads]) -> list[TaskResult]:
+def results(
+    found: Iterable[TrainedHeads], wide: Iterable[TrainedHeadWidth] = ()
+) -> list[TaskResult]:
     """By task."""
-    by_task = by(found, lambda one: one.task)
+    by_task, of_width = by(found, lambda one: one.task), by(wide, lambda one: one.task)
     order = [*(task for task in ASKS if task in by_task), *(set(by_task) - ASKS.keys())]
-    return [_task(task, by_task[task]) for task in order]
-
-
-def _task(task: str, found: Iterable[TrainedHeads]) -> TaskResult:
-    by_heads = sorted(by(found, lambda one: one.heads).items())
-    counts = [HeadCount(task=task, heads=heads, trainings=some) for heads, some in by_heads]
-    best = max(counts, key=lambda one: (one.accuracy.value, -one.loss.value))
-    return TaskResult(
-        task=task,
-        counts=tuple(
-            replace(
-                one,
-                standing=_standing(one, best),
-                is_worth=all(
-                    one.more(other).low > 0 for other in counts if other.step.value < one.step.value
-                ),
-            )
-            for one in counts
-        ),
-    )
-
-
-def _standing(one: HeadCount, best: HeadCount) -> Standing:
-    if one is best:
-        return "best"
-    behind = best.more(one)
-    if behind.high <= MARGIN_RATIO and isfinite(behind.low):
-        return "equal"
-    return "worse" if behind.low > MARGIN_RATIO else "not decided"
+    return [
+        TaskResult(
+            task=task,
+            counts=tuple(
+                HeadCount(task=task, heads=heads, trainings=some)
+                for heads, some in sorted(by(by_task[task], lambda one: one.heads).items())
+            ),
+            wide=tuple(
+                Learnt(task=task, heads=heads, trainings=some)
+                for heads, some in sorted(by(of_width.get(task, ()), lambda o: o.heads).items())
+            ),
+        )
+        for task in order
+    ]
 
 
 # ---- gradients -----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from ..data.anonymous import anonymous
 from ..data.load import rows_of
 from ..data.read import Run, read_runs
 from ..data.row_groups import Row, first_copies
@@ -354,8 +355,14 @@ def page_path(run_paths: Sequence[str | Path]) -> Path:
     return (first if len(run_paths) == 1 else first.resolve().parent) / "report.html"
 
 
-def open_report(run_paths: Sequence[str | Path], *, salvage: bool = False) -> Report:
-    """`salvage`: without rows that cannot be read. Raises BadRun."""
-    runs = read_runs(run_paths, salvage=salvage)
+def open_report(
+    run_paths: Sequence[str | Path], *, salvage: bool = False, hide: bool = False
+) -> Report:
+    """`salvage`: without rows that cannot be read. `hide`: what tells of the machine's owner.
+
+    Raises BadRun.
+    """
+    runs: Sequence[Run] = read_runs(run_paths, salvage=salvage)
+    runs = anonymous(runs) if hide else runs
     rows, meta = rows_of(runs), run_meta(runs)
     return Report(runs=runs, rows=rows, meta=meta, names=marked_names(rows, meta))

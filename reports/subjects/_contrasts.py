@@ -103,13 +103,14 @@ def pick(problems: Problems) -> Picked:
             *(size if isinstance(size, int) else 0 for size in sizes),
         )
 
-    last = max(reversed(found), key=rank)
+    ranks = [rank(pair) for pair in found]
+    highest = max(ranks)
+    best = [pair for pair, own in zip(found, ranks, strict=True) if own == highest]
+    last = best[-1]
     shown = setting(last[1][0].axis, last[1][0].row)
-    chosen = [
-        (group, some)
-        for group, some in found
-        if rank((group, some)) == rank(last) and setting(some[0].axis, some[0].row) == shown
-    ][:MOST_PLACES]
+    chosen = [(group, some) for group, some in best if setting(some[0].axis, some[0].row) == shown][
+        :MOST_PLACES
+    ]
     axes = varying_axes([group.problem for group, _ in chosen])
     lengths = [(axis, last[0].problem.get(axis)) for axis in ("seq_len", "kv_seq_len")]
     texts = [axis_text(axis, n) for axis, n in lengths if isinstance(n, int) and n > 1]

@@ -13,6 +13,7 @@ from ..data.row_groups import (
     case_key,
     distinguishing_axes,
     groups,
+    is_timed,
     over_lengths,
     value_text,
 )
@@ -50,10 +51,9 @@ BY_TIME = "The fastest backend, its time, and the next one's as a multiple of it
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card has the latencies over N, and who is fastest where."""
     rows = list(rows)
-    timed = [row for row in rows if row["latency_ms"] is not None]
-    if not timed:
+    if not any(map(is_timed, rows)):
         return Subject(lacking="No case has a latency.")
-    over_n = [group for group in over_lengths(rows) if any(row in timed for row in group.rows)]
+    over_n = [group for group in over_lengths(rows) if any(map(is_timed, group.rows))]
     raced = [group for group in groups(rows, "seq_len") if longest_race(group)]
     card = _card(rows, over_n, raced, meta)
     return Subject(

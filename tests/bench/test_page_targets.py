@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.learning.studies.trained_heads import MOST_SEEDS, PARTS, STEPS
+from attnbench.harness.learning.studies.trained_heads import GOALS, PARTS, SEEDS
 from attnbench.harness.learning.synthetic_tasks import TOKENS
 from attnbench.harness.learning.synthetic_tasks import task as task_of
 from attnbench.reports.pages.html import render
@@ -68,7 +68,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         drawn = seed == 0 and heads <= 8
         maps = [[_random_map(noise) for _ in range(heads)] for _ in range(depth)] if drawn else None
         accuracy = noise.uniform(0.5, 1.0)
-        steps = STEPS[task]
+        steps = GOALS[task].limit_steps
         return training(
             task,
             heads,
@@ -87,7 +87,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         finding(task, heads, seed)
         for task in PARTS["task"]
         for heads in PARTS["heads"]
-        for seed in range(MOST_SEEDS)
+        for seed in range(SEEDS)
     ]
     return with_trainings(tmp_path_factory.mktemp("trained"), findings)
 

@@ -91,6 +91,69 @@ def trainings(accuracies: Mapping[str, Mapping[int, Iterable[float]]]) -> list[d
     ]
 
 
+def learning(
+    task: str, steps: Mapping[int, Iterable[int | None]], limit: int = 1000, **other: Any
+) -> list[dict[str, Any]]:
+    """By heads and seed: steps until learnt, None if the limit came first."""
+    return [
+        training(
+            task,
+            heads,
+            seed,
+            0.4 if learnt is None else 0.99,
+            d_k=64 // heads,
+            goal_ratio=0.98,
+            limit_steps=limit,
+            learnt_steps=learnt,
+            looked_steps=[20, learnt or limit],
+            looked_accuracy_ratio=[0.2, 0.4 if learnt is None else 0.99],
+            **other,
+        )
+        for heads, values in steps.items()
+        for seed, learnt in enumerate(values)
+    ]
+
+
+def roles(**other: Any) -> list[dict[str, Any]]:
+    """Of the study trained_roles: six seeds whose second block looks at the subject."""
+    named = {
+        f"{role}_{of}": value
+        for role in ("subject", "rare", "local")
+        for of, value in (
+            ("even_weight", 0.2),
+            ("weight_before", [[0.2, 0.21], [0.19, 0.22]]),
+            ("weight_after", [[0.1, 0.3], [0.1, 0.8]]),
+        )
+    }
+    left = {
+        f"{variant}_{of}": value
+        for variant, loss in (
+            ("whole", 0.4),
+            ("pruned_after", 1.2),
+            ("pruned_during", 0.5),
+            ("half_from_start", 0.45),
+        )
+        for of, value in (("nats", loss), ("endings_ratio", 0.9), ("far_endings_ratio", 0.6))
+    }
+    return [
+        {
+            "study": "trained_roles",
+            "task": "text",
+            "heads": 2,
+            "tokens": 32,
+            "train_seed": seed,
+            "accuracy_ratio": 0.8,
+            "verb_count": 128,
+            "far_verb_count": 31,
+            "removed_heads": 2,
+            **named,
+            **left,
+            **other,
+        }
+        for seed in range(6)
+    ]
+
+
 def gradients(model: str, fade: float = -0.1, **other: Any) -> list[dict[str, Any]]:
     """Of the study trained_gradients: five seeds of one model."""
     return [

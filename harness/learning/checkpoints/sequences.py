@@ -28,6 +28,7 @@ REPEATED = 24  # random tokens, which are then said again
 SEQUENCES = 16
 LONGEST = 48  # tokens of a sequence of the user's
 MAX_BYTES = 1 << 20
+MOST_TOKENIZER_BYTES = 128 << 20  # the largest that are published have 33
 ROWS = TypeAdapter(list[list[StrictInt]])
 MOST_REASON = 150  # characters
 MAX_LABEL = 12  # characters of a token's name
@@ -156,7 +157,10 @@ def _tokenizer(folder: Path) -> tuple[Any, str]:
         return None, ""
     try:
         with opened(path.resolve()) as file:
-            return Tokenizer.from_buffer(file.read()), ""
+            content = file.read(MOST_TOKENIZER_BYTES + 1)
+        if len(content) > MOST_TOKENIZER_BYTES:
+            return None, f"{TOKENIZER} is larger than {MOST_TOKENIZER_BYTES >> 20} MiB"
+        return Tokenizer.from_buffer(content), ""
     except Exception as error:  # noqa: BLE001 - the library raises Exception itself
         text = str((isinstance(error, OSError) and error.strerror) or error)
         why = visible(text.rpartition("buffer: ")[2].partition("\n")[0][:MOST_REASON])

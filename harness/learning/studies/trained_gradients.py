@@ -20,7 +20,7 @@ from ....impls.problem import Problem
 from ..findings import TrainedGradients
 from ..last_token import LAYERS, WIDTH, fade
 from ..synthetic_tasks import Batch
-from ..training import fit, one_thread
+from ..training import cosine, fit, one_thread
 
 QUESTION = "How does the gradient over distance change by training?"
 PARTS = {"model": ("attention", "gru", "lstm", "dilated convolutions")}
@@ -108,7 +108,7 @@ def train(model: Asked, seed: int) -> list[float]:
     def loss(batch: Batch) -> Tensor:
         return cross_entropy(model(model.embedding(batch.tokens)), batch.targets)
 
-    return fit(model, STEPS, draw, loss).losses
+    return fit(model, cosine(STEPS), draw, loss).losses
 
 
 def drawn(generator: Generator, places: Tensor) -> Tensor:

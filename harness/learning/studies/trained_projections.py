@@ -36,7 +36,7 @@ from ....impls.problem import Problem
 from .. import training
 from ..findings import TrainedProjections
 from ..synthetic_tasks import task as task_of
-from ..training import held_out, one_thread
+from ..training import Goal, Learning, held_out, one_thread
 
 QUESTION = "What does a model learn with Linformer's projections in place of exact attention?"
 PARTS = {"task": ("recall", "two_relations"), "seed_number": (0, 1, 2, 3, 4)}
@@ -47,7 +47,7 @@ RATES = {"trained": 0.1, "trained_from_random": 1.0, "random": 1.0}
 DRAWS = 104_729  # between the seeds of models and of projections, a prime
 ATTENTIONS = ("exact", *KINDS)
 TOKENS, RANK, HEADS = 48, 12, 4
-STEPS = {"recall": 300, "two_relations": 300}
+GOALS = {"recall": Goal(0.98, 1000), "two_relations": Goal(0.98, 1000)}
 
 
 def run(
@@ -69,9 +69,10 @@ def trained(name: str, attention: str, device: torch.device, seed: int) -> Train
     is_exact = attention == "exact"
     if not is_exact:
         project(model, attention, RANK, seed)
-    done = training.train(model, of, STEPS[name], seed)
+    rate = Learning(model, of, GOALS[name], seed)
+    done = training.train(model, of, rate, seed)
     return TrainedProjections(
-        **training.learnt(name, of, model, done, seed, held_out(of, seed, device)),
+        **training.learnt(name, of, model, done, seed, held_out(of, seed, device), rate),
         attention=attention,
         rank=None if is_exact else RANK,
     )

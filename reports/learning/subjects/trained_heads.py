@@ -1,14 +1,19 @@
-"""What heads learn: quality over their number beside cost, trained maps, fewer heads.
+"""What heads learn: steps until a task is learnt over their number, beside cost; trained maps.
 
-From the study trained_heads. What it says is limited to the tasks and sizes of that study.
+From the studies trained_heads and trained_head_width; what it says is limited to their tasks and
+sizes. Runs of earlier versions trained every model for the same number of steps: they say which
+numbers of heads learn faster, not which can learn, and are shown as quality at equal steps.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
+from math import isinf
 from statistics import fmean
+from typing import Any
 
-from ....harness.learning.findings import TrainedHeads, When
-from ....harness.rows.findings import by
+from ....harness.learning.findings import TrainedHeads, TrainedHeadWidth, When
+from ....harness.rows.findings import findings_of
+from ....harness.stats.intervals import Interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
 from ...elements import Block, Card, Figure, Maps, Table, note, table_of
@@ -16,9 +21,18 @@ from ...formatting import list_text, number_text, plural
 from ...quantity import Cell, Number, Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
-from ..figures import bounded, figure, percent, percents, right_answers
+from ..figures import (
+    Axes,
+    bounded,
+    figure,
+    learnt_text,
+    percents,
+    right_answers,
+    steps_text,
+    times_text,
+)
 from ..maps import READING, back_text, favourite, looked_at, mean_attended, named, side_by_side
-from ..trained import ASKS, LOCAL_SHARE, MARGIN_RATIO, HeadCount, TaskResult, results, spread
+from ..trained import ASKS, LOCAL_SHARE, HeadCount, Learnt, TaskResult, results, spread
 from ._disturbed import fewer, noisy
 
 TITLE = "What heads learn"
@@ -26,31 +40,27 @@ SECTION = "asked"
 PAGE = "learning"
 ORDER = 11
 NEEDS = ()
-STUDIES = (TrainedHeads.STUDY,)
+STUDIES = (TrainedHeads.STUDY, TrainedHeadWidth.STUDY)
 MOST_DRAWN = 8  # heads of a model whose maps are shown
 SHARP_SHARE = 0.5  # of the weight at one distance, from which a head is said to look there
-STANDINGS = {"best": "the best", "equal": "as good", "worse": "worse", "not decided": "not decided"}
-
-QUALITY: dict[str, Callable[[HeadCount], Cell]] = {
-    "task, heads": lambda one: one.label,
-    "right answers": lambda one: percents(one.accuracy),
-    "loss, nats": lambda one: bounded(one.loss, least=0.0),
-    "against the best": lambda one: STANDINGS[one.standing],
-    "time per step": lambda one: bounded(one.step, "ms"),
-    "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
-    "worth its time": lambda one: "yes" if one.is_worth else "no",
-}
+EQUAL_ONLY = (
+    "Every number of heads was trained for the same number of steps. That says which learn faster,"
+    " not which can learn: attnbench run what_heads_learn trains each until it has learnt its task"
+)
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the first run that trained several numbers of heads."""
-    trained = [(caption, results(found)) for _, caption, found in studied(TrainedHeads, meta)]
+    trained = [
+        (caption, results(found, findings_of(TrainedHeadWidth, meta[name].get("studies"))))
+        for name, caption, found in studied(TrainedHeads, meta)
+    ]
     over_heads = [[one for one in found if len(one.counts) > 1] for _, found in trained]
     blocks = [block for caption, found in trained for block in _of_run(found, caption)]
     return Subject(
         card=next((_card(found) for found in over_heads if found), None),
         lines=tuple(answer(one) for _, found in trained for one in found),
-        blocks=(*blocks, *failed(meta, TrainedHeads.STUDY)),
+        blocks=(*blocks, *failed(meta, *STUDIES)),
         lacking="Nothing was trained. A scenario requests it with studies: [trained_heads].",
     )
 
@@ -59,75 +69,103 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def _card(found: Sequence[TaskResult]) -> Card:
+    asked = [one for one in found if one.is_to_be_learnt]
+    if not asked:
+        return Card(
+            title="Quality at equal steps",
+            subtitle="by task and number of heads",
+            sentence=f"{EQUAL_ONLY}.",
+            picture=_at_equal_steps(found),
+            wide=True,
+        )
     return Card(
-        title="How many heads",
-        subtitle="by task, after training",
-        sentence=_sentence(found),
+        title="How fast heads learn",
+        subtitle="steps until a task is learnt, by task",
+        sentence=_sentence(asked),
         picture=table_of(
-            "The fewest heads that are enough",
-            found,
+            "Steps until learnt: the fewest heads against the number that is fastest",
+            asked,
             {
                 "task": lambda one: one.task,
-                "enough": lambda one: Number(plural(one.enough.heads, "head")),
-                "right answers": lambda one: percent(one.enough.accuracy.value),
-                "with 1 head": lambda one: (
-                    percent(count.accuracy.value) if (count := one.exactly(1)) else ""
-                ),
-                "with the most": lambda one: Number(
-                    f"{percent(one.counts[-1].accuracy.value)} ({one.counts[-1].heads})"
-                ),
-                "time of a step": lambda one: _over_first(one, lambda count: count.step.value),
-                "memory of a step": lambda one: _over_first(one, lambda count: count.peak_bytes),
+                "heads": lambda one: Number(f"{one.counts[0].heads}"),
+                "learn it": lambda one: _seeds(one.counts[0]),
+                "in steps": lambda one: Number(steps_text(one.counts[0])),
+                "fastest": lambda one: Number(plural(one.fastest.heads, "head")),
+                "fastest learn it": lambda one: _seeds(one.fastest),
+                "fastest in steps": lambda one: Number(steps_text(one.fastest)),
+                "times the steps": lambda one: Number(_times_text(one)),
             },
         ),
         note=(
-            f"Enough: no other number of heads is better by {100 * MARGIN_RATIO:g} points of"
-            " accuracy, by an interval over seeds. Equal parameters and steps; small models, so"
-            " nothing follows for large ones. Time and memory: with enough heads, and with the"
-            " most, over 1 head."
+            "Learnt: the stated share of answers on new sequences is right at two looks in a row."
+            " Seeds that have not learnt it within the limit count as more steps than that."
+            " Intervals are of the median seed. Small models, so nothing follows for large ones."
         ),
         wide=True,
     )
 
 
 def _sentence(found: Sequence[TaskResult]) -> str:
-    """`1 head is enough for recall and copy; 8 heads are enough for six_relations. 64 heads are
-    worse than the best for text.`
+    """`1 head learns majority and copy too, in 1.8 to 2.8 times the steps of the fastest number of
+    heads; six_relations: 1 head: none of 6 seeds learns it within 3 000 steps.`
     """
-    parts = [
-        f"{_are(heads)} enough for {list_text([one.task for one in some])}"
-        for heads, some in sorted(by(found, lambda one: one.enough.heads).items())
+    sure = [one for one in found if one.counts[0].learnt_seeds == len(one.counts[0].until_learnt)]
+    parts = []
+    if sure:
+        heads = " or ".join(dict.fromkeys(plural(one.counts[0].heads, "head") for one in sure))
+        times = [ratio.value for one in sure if (ratio := _times(one))]
+        how_many = " to ".join(dict.fromkeys(str(number_text(at(times))) for at in (min, max)))
+        learns = "learns" if heads.startswith("1 ") else "learn"
+        parts.append(
+            f"{heads} {learns} {list_text([one.task for one in sure])} too, in {how_many} times"
+            " the steps of the fastest number of heads"
+        )
+    parts += [
+        f"{one.task}, {plural(one.counts[0].heads, 'head')}: {learnt_text(one.counts[0])}"
+        for one in found
+        if one not in sure
     ]
-    most = max(count.heads for one in found for count in one.counts)
-    too_many = [one.task for one in found if most in one.of("worse")]
-    worse = f" {most} heads are worse than the best for {list_text(too_many)}." if too_many else ""
-    return f"{'; '.join(parts)}.{worse}"
+    return f"{'; '.join(parts)}."
 
 
-def _over_first(one: TaskResult, number: Callable[[HeadCount], float | None]) -> Number:
-    """With enough heads and with the most: `× 2.22, × 3.98`; "" if one is not known."""
-    first, *others = map(number, (one.counts[0], one.enough, one.counts[-1]))
-    if not first or not first > 0 or None in others:
+def _times(one: TaskResult) -> Interval | None:
+    return one.counts[0].times_the_steps_of(one.fastest)
+
+
+def _times_text(one: TaskResult) -> str:
+    times = _times(one)
+    return "" if times is None or one.fastest is one.counts[0] else times_text(times)
+
+
+def _seeds(one: Learnt[Any]) -> Number:
+    """`5 of 6 (36 % to 100 %)`; "" without a goal."""
+    if one.share is None:
         return Number()
-    return Number(", ".join(f"× {number_text(value / first)}" for value in others if value))
+    bounds = f"{100 * one.share.low:.0f} % to {100 * one.share.high:.0f} %"
+    return Number(f"{one.learnt_seeds} of {one.share.units} ({bounds})")
 
 
 def answer(one: TaskResult) -> str:
-    """`six_relations (which bits ...): 8 heads are enough, 98.9 % (98.1 to 99.7) of the answers are
-    right, 4.8 % with 1. 1, 2 and 4 are worse.`
+    """`copy (how a sequence that begins again goes on): 1 head: 6 of 6 seeds learn it, in 420 (400
+    to 480) steps; 16 heads, the fastest: ...`; without a goal what was right in the end.
     """
-    enough, first, asks = one.enough, one.counts[0], ASKS.get(one.task)
-    with_one = "" if enough is first else f", {percent(first.accuracy.value)} with {first.heads}"
+    asks, first, last = ASKS.get(one.task), one.counts[0], one.counts[-1]
     text = f"{one.task} ({asks})" if asks else one.task
-    text += f": {_are(enough.heads)} enough"
-    text += f", {percents(enough.accuracy)} of the answers are right{with_one}."
-    if worse := one.of("worse"):
-        text += f" {list_text([*map(str, worse)])} {'is' if len(worse) == 1 else 'are'} worse."
-    return text
-
-
-def _are(heads: int) -> str:
-    return f"{plural(heads, 'head')} {'is' if heads == 1 else 'are'}"
+    if not one.is_to_be_learnt:
+        shares = [
+            f"{percents(count.accuracy)} with {plural(count.heads, 'head')}"
+            for count in ((first, last) if last is not first else (first,))
+        ]
+        steps = number_text(one.equal_steps)
+        after = f" after {steps} steps, equal for all" if steps else ""
+        return f"{text}: {' and '.join(shares)} of the answers are right{after}."
+    parts = [
+        f"{plural(count.heads, 'head')}{', the fastest' * (count is one.fastest)}:"
+        f" {learnt_text(count)}"
+        for count in one.counts
+        if count in (first, one.fastest, last)
+    ]
+    return f"{text}: {'; '.join(parts)}."
 
 
 # ---- the details ---------------------------------------------------------------------------------
@@ -135,21 +173,34 @@ def _are(heads: int) -> str:
 
 def _of_run(found: Sequence[TaskResult], of_run: str) -> Iterator[Block]:
     caption = f"{of_run} · {_sizes(found)}"
+    asked = [one for one in found if one.is_to_be_learnt]
     yield note(
-        "The models differ in their number of heads only: width, parameters, steps and batches are"
-        " the same, and so is d_model = heads × d_k. A number of heads is as good as the best if"
-        f" the interval of the difference, seed by seed, is within {100 * MARGIN_RATIO:g} points of"
-        " accuracy. These are small models and artificial tasks: another size, another task or"
-        " longer training may need another number of heads, and nothing follows for large models."
+        "The models differ in their number of heads only: width, parameters and batches are the"
+        " same, and d_model = heads × d_k, so that more heads are narrower ones. These are small"
+        " models and artificial tasks: nothing follows for large models. "
+        + (_training_text(asked) if asked else f"{EQUAL_ONLY}.")
     )
-    yield _quality(found, caption)
-    yield _quality_over_time(found, caption)
+    if asked:
+        yield _steps_until_learnt(asked, caption)
+    yield _equal_steps(found, caption)
     if maps := [figure for one in found for figure in _maps(one, of_run)]:
         yield note(READING)
         yield from maps
     yield _metrics(found)
     yield from fewer(found, caption)
     yield noisy(found, caption)
+
+
+def _training_text(found: Sequence[TaskResult]) -> str:
+    goals = []
+    for one in found:
+        first = one.counts[0].trainings[0]
+        goals.append(f"{one.task} {100 * (first.goal_ratio or 0):g} %, {first.limit_steps}")
+    return (
+        "Each is trained until it has learnt its task, which is to say until the stated share of"
+        " answers on new sequences is right at two looks in a row, or to a limit in steps:"
+        f" {list_text(goals)}; then the learning rate falls to 0."
+    )
 
 
 def _sizes(found: Sequence[TaskResult]) -> str:
@@ -162,41 +213,96 @@ def _sizes(found: Sequence[TaskResult]) -> str:
     )
 
 
-def _quality(found: Sequence[TaskResult], caption: str) -> Figure:
-    needs = [f"{one.task} {one.enough.heads}" for one in found]
+def _steps_until_learnt(found: Sequence[TaskResult], caption: str) -> Figure:
+    """Both ways to have more heads: those that share d_model, and those of one width."""
+    every = [one for task in found for one in (*task.counts, *_with_shared(task)[1])]
     return figure(
-        f"The fewest heads that are enough: {list_text(needs)}",
-        f"{caption} · new sequences; bars are 95 % intervals over seeds",
-        {one.task: {"accuracy": {c.heads: c.accuracy for c in one.counts}} for one in found},
-        right_answers("heads", "log"),
+        "Steps until a task is learnt, over the number of heads",
+        f"{caption} · median seed; bars: where it lies in 95 % of runs; a point at the limit has"
+        " not learnt the task",
+        {
+            task.task: {
+                name: {one.heads: _shown(one) for one in some if one.steps}
+                for name, some in zip(ARMS, (task.counts, _with_shared(task)[0]), strict=True)
+                if some
+            }
+            for task in found
+        },
+        Axes("heads", "steps until learnt", x_scale="log", y_scale="log"),
         table_of(
-            "Quality and cost over the number of heads",
-            _counts(found),
-            QUALITY,
+            "Learning and its cost over the number of heads",
+            every,
+            {
+                "task, heads": lambda one: one.label,
+                "d_k": lambda one: Quantity(one.trainings[0].d_k),
+                "parameters": lambda one: Quantity(one.trainings[0].parameter_count),
+                "learn it": _seeds,
+                "steps until learnt": lambda one: Number(steps_text(one)),
+                "right answers in the end": lambda one: percents(one.accuracy),
+                "time per step": lambda one: bounded(one.step, "ms"),
+                "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
+            },
         ),
+        names=ARMS,
+        same_y=False,
     )
 
 
-def _quality_over_time(found: Sequence[TaskResult], caption: str) -> Figure:
-    """The Pareto picture: each point a number of heads."""
-    worth = {one.task: [str(c.heads) for c in one.counts if c.is_worth] for one in found}
+ARMS = ("d_k = d_model / heads", "d_k is the same")
+
+
+def _with_shared(task: TaskResult) -> tuple[list[Learnt[Any]], tuple[Learnt[Any], ...]]:
+    """Heads of one width with the number of heads that has it in `counts`; and without."""
+    widths = {one.trainings[0].d_k for one in task.wide}
+    shared = [one for one in task.counts if one.trainings[0].d_k in widths]
+    return ([*task.wide, *shared] if task.wide else []), task.wide
+
+
+def _shown(one: Learnt[Any]) -> Interval | None:
+    """At the limit where the median seed has not learnt the task."""
+    steps, limit = one.steps, float(one.limit_steps or 0)
+    if steps is None:
+        return None
+    value, low, high = (
+        limit if isinf(end) else end for end in (steps.value, steps.low, steps.high)
+    )
+    return Interval(value=value, low=low, high=high, units=steps.units)
+
+
+def _equal_steps(found: Sequence[TaskResult], caption: str) -> Figure:
     return figure(
-        "What quality costs in time: up is better, left is cheaper",
-        f"{caption} · a point per number of heads, from left to right in order of time",
+        "Quality at equal steps, over the number of heads",
+        f"{caption} · new sequences; bars are 95 % intervals over seeds",
         {
-            f"{one.task}: worth it {list_text(worth[one.task])}": {
-                "accuracy": {c.step.value: c.accuracy for c in one.counts if c.step.units}
+            f"{one.task}, {number_text(one.equal_steps) or 'equal'} steps": {
+                "accuracy": {c.heads: _at_equal_steps_of(one, c) for c in one.counts}
             }
             for one in found
         },
-        right_answers("ms per training step"),
-        table_of(
-            "Numbers of heads that are surely more accurate than every faster one",
-            [one for one in _counts(found) if one.is_worth],
-            QUALITY,
-            folded=True,
-        ),
+        right_answers("heads", "log"),
+        _at_equal_steps(found),
     )
+
+
+def _at_equal_steps(found: Sequence[TaskResult]) -> Table:
+    after = ", those after which the fastest number of heads has learnt the task"
+    return table_of(
+        f"Quality at equal steps{after if any(one.is_to_be_learnt for one in found) else ''}",
+        [(one, count) for one in found for count in one.counts],
+        {
+            "task, heads": lambda of: of[1].label,
+            "steps": lambda of: number_text(of[0].equal_steps),
+            "right answers": lambda of: percents(_at_equal_steps_of(*of)),
+            "loss in the end, nats": lambda of: bounded(of[1].loss, least=0.0),
+            "time per step": lambda of: bounded(of[1].step, "ms"),
+            "memory of a step": lambda of: Quantity(of[1].peak_bytes, "bytes"),
+        },
+        optional=("steps",),
+    )
+
+
+def _at_equal_steps_of(one: TaskResult, count: HeadCount) -> Interval:
+    return count.accuracy_at(one.equal_steps) if one.is_to_be_learnt else count.accuracy
 
 
 def _counts(found: Sequence[TaskResult]) -> list[HeadCount]:
@@ -241,8 +347,10 @@ def _local_share(values: list[float]) -> float:
 
 
 def _maps(result: TaskResult, caption: str) -> Iterator[Maps]:
-    """Of one training: of the fewest heads that are enough, but two or more, if it kept some."""
-    wanted = max(2, result.enough.heads)
+    """Of one training: of the number of heads that learns fastest, if it kept some, else of the
+    nearest number that did; of two at least.
+    """
+    wanted = max(2, result.fastest.heads if result.is_to_be_learnt else 0)
     for count in sorted(result.counts, key=lambda c: (c.heads < wanted, abs(c.heads - wanted))):
         for one in count.trainings if 1 < count.heads <= MOST_DRAWN else ():
             if one.weight_rows_before and one.weight_rows_after:

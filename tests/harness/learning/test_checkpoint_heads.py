@@ -14,7 +14,7 @@ from attnbench.harness.learning.checkpoints.sequences import sequences_for
 from attnbench.harness.learning.removal import GatedDecoder, Head
 from attnbench.harness.learning.studies import checkpoint_heads, trained_heads
 from attnbench.harness.learning.synthetic_tasks import Batch
-from attnbench.harness.learning.training import one_thread
+from attnbench.harness.learning.training import SETTLING, Goal, one_thread
 from attnbench.impls.problem import Problem
 from tests.harness.learning.test_checkpoint_files import decoder
 
@@ -124,14 +124,14 @@ def test_a_finding_has_every_head(folders: dict[str, Path], family: str) -> None
 def test_a_saved_decoder_is_looked_at_on_new_sequences_of_its_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(trained_heads.STEPS, "copy", 2)
+    monkeypatch.setitem(trained_heads.GOALS, "copy", Goal(None, 2))
     with one_thread():
         trained = trained_heads.trained("copy", 2, CPU, 5, maps=False, save_to=tmp_path)
     (path,) = tmp_path.iterdir()
     assert path.name == "copy-heads2-seed5.safetensors"
     found = finding_of(path)
     assert found["token_source"] == "new sequences of its task, copy"
-    assert (found["trained_task"], found["trained_steps"]) == ("copy", "2")
+    assert (found["trained_task"], found["trained_steps"]) == ("copy", str(2 + SETTLING))
     assert found["parameter_count"] == trained["parameter_count"]
     assert found["sentence"][0] in "abcdefgh"
 

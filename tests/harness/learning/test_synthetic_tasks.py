@@ -7,7 +7,7 @@ from attnbench.harness.learning import synthetic_tasks
 from attnbench.harness.learning.studies.trained_heads import PARTS
 from attnbench.harness.learning.synthetic_tasks import BACK, SHORT, SHORT_BACK, UNSCORED, task
 
-NAMES = PARTS["task"]
+NAMES = (*PARTS["task"], "recall")
 
 
 def drawn(name: str, size: int = 20) -> list[tuple[list[int], list[int]]]:

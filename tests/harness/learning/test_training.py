@@ -6,8 +6,13 @@ import pytest
 import torch
 
 from attnbench.harness.learning import training
-from attnbench.harness.learning.studies import trained_heads, trained_projections
-from attnbench.harness.learning.studies.trained_heads import FEWEST_SEEDS, MOST_SEEDS, enough
+from attnbench.harness.learning.removal import GatedDecoder
+from attnbench.harness.learning.studies import (
+    trained_head_width,
+    trained_heads,
+    trained_projections,
+    trained_roles,
+)
 from attnbench.harness.learning.studies.trained_projections import (
     ATTENTIONS,
     KINDS,
@@ -15,7 +20,18 @@ from attnbench.harness.learning.studies.trained_projections import (
     project,
 )
 from attnbench.harness.learning.synthetic_tasks import task
-from attnbench.harness.learning.training import decoder, held_out, one_thread, quality, train
+from attnbench.harness.learning.training import (
+    EVERY,
+    SETTLING,
+    Goal,
+    Learning,
+    cosine,
+    decoder,
+    held_out,
+    one_thread,
+    quality,
+    train,
+)
 from attnbench.impls.block import Decoder
 from attnbench.impls.problem import Problem
 
@@ -42,7 +58,8 @@ def test_models_of_every_number_of_heads_have_equal_parameters_from_equal_seeds(
 
 def test_equal_seeds_give_equal_losses() -> None:
     def losses(seed: int) -> list[float]:
-        return train(decoder(task("majority"), 4, CPU, seed), task("majority"), 6, seed).losses
+        model, of = decoder(task("majority"), 4, CPU, seed), task("majority")
+        return train(model, of, cosine(6), seed).losses
 
     assert losses(0) == pytest.approx(losses(0), abs=1e-6, rel=0)
     assert losses(0) != losses(1)
@@ -52,13 +69,47 @@ def test_training_lowers_the_loss_and_keeps_every_step() -> None:
     of = task("majority")
     model = decoder(of, 2, CPU, 0)
     before, _ = quality(model, held_out(of, 0, CPU))
-    done = train(model, of, 30, 0)
+    done = train(model, of, cosine(30), 0)
     after, right = quality(model, held_out(of, 0, CPU))
     assert len(done.losses) == len(done.step_ms) == 30
     assert after < before - 0.1
     assert 0.5 < right <= 1
     assert done.peak_bytes is not None
     assert done.peak_bytes > sum(one.numel() * 4 for one in model.parameters())
+
+
+def scripted(goal: Goal, rights: list[float], monkeypatch: pytest.MonkeyPatch) -> Learning:
+    """Looks that find these shares of right answers, and the last of them from then on."""
+    found = iter(rights)
+    monkeypatch.setattr(training, "quality", lambda *_: (0.0, next(found, rights[-1])))
+    of = task("majority")
+    return Learning(decoder(of, 1, CPU, 0), of, goal, 0)
+
+
+@pytest.mark.parametrize(
+    ("goal", "rights", "learnt", "steps"),
+    [
+        (Goal(0.9, 1000), [0.5, 0.95, 0.95], 2 * EVERY, 3 * EVERY + SETTLING),
+        (Goal(0.9, 1000), [0.95, 0.5, 0.95, 0.95], 3 * EVERY, 4 * EVERY + SETTLING),
+        (Goal(0.9, 50), [0.5], None, 50 + SETTLING),
+        (Goal(None, 50), [1.0], None, 50 + SETTLING),
+    ],
+)
+def test_training_ends_after_two_good_looks_or_at_the_limit(
+    goal: Goal,
+    rights: list[float],
+    learnt: int | None,
+    steps: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rate = scripted(goal, rights, monkeypatch)
+    shares = []
+    while (share := rate(len(shares))) is not None:
+        shares.append(share)
+    assert (rate.learnt_steps, len(shares)) == (learnt, steps)
+    staying = shares[training.WARM_UP : steps - SETTLING]
+    assert set(staying) == {training.STAYING_RATE_SHARE}
+    assert 0 < shares[-1] < shares[-2] < staying[0]
 
 
 def test_more_heads_need_more_bytes_for_a_step() -> None:
@@ -73,19 +124,11 @@ def test_more_heads_need_more_bytes_for_a_step() -> None:
 # ---- trained_heads -------------------------------------------------------------------------------
 
 
-def test_seeds_end_where_the_interval_is_narrow_and_not_before_five() -> None:
-    assert not enough([])
-    assert not enough([0.5] * (FEWEST_SEEDS - 1))
-    assert enough([0.5] * FEWEST_SEEDS)
-    assert not enough([0.2, 0.9, 0.5, 0.3, 0.8])
-    assert enough([0.2, 0.9] * (MOST_SEEDS // 2) + [0.5] * (MOST_SEEDS % 2))
-
-
 def test_noise_is_tried_at_several_levels_and_one_of_them_has_fields_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(trained_heads.STEPS, "recall", 60)
-    found = trained_heads.trained("recall", 4, CPU, 0, maps=False)
+    monkeypatch.setitem(trained_heads.GOALS, "majority", Goal(None, 1))
+    found = trained_heads.trained("majority", 4, CPU, 0, maps=False)
     levels, losses = found.noise_levels_ratio, found.noise_levels_loss_nats
     assert levels == sorted(levels)
     assert len(levels) == len(losses) == len(found.noise_levels_accuracy_ratio) > 1
@@ -96,19 +139,49 @@ def test_noise_is_tried_at_several_levels_and_one_of_them_has_fields_of_its_own(
 
 
 @pytest.mark.long
-def test_six_relations_need_more_than_one_head() -> None:
+def test_one_head_learns_majority_too_in_more_steps() -> None:
+    one, many = (trained_heads.trained("majority", heads, CPU, 0, maps=False) for heads in (1, 8))
+    assert min(one.accuracy_ratio, many.accuracy_ratio) > 0.95
+    assert many.steps_until_learnt < one.steps_until_learnt < one.limit_steps
+
+
+def test_heads_of_one_width_make_a_wider_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(trained_head_width.GOALS, "copy", Goal(None, 1))
     few, many = (
-        trained_heads.trained("six_relations", heads, CPU, 0, maps=False).accuracy_ratio
-        for heads in (1, 16)
+        next(trained_head_width.run(UNUSED, CPU, 0, task="copy", heads=heads)) for heads in (2, 16)
     )
-    assert few < 0.5 < 0.9 < many
+    assert few.d_k == many.d_k == 8
+    assert many.parameter_count > few.parameter_count
+
+
+# ---- trained_roles -------------------------------------------------------------------------------
+
+
+def test_half_of_the_heads_are_removed_during_training_and_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(trained_roles, "GOAL", Goal(None, 24))
+    found = trained_roles.trained(CPU, 0)
+    assert found.removed_heads == trained_roles.HEADS
+    assert found.steps == 24 + SETTLING
+    assert found.whole_nats != found.pruned_after_nats != found.pruned_during_nats
+    of = task("text", trained_roles.TOKENS)
+    model = GatedDecoder(decoder(of, 4, CPU, 0, tokens=trained_roles.TOKENS))
+    batch = of.draw(torch.Generator().manual_seed(0), 2)
+    pruning = trained_roles.Pruning(model, batch, 3, 9)
+    gone = []
+    for _ in range(9):
+        pruning.loss(batch)
+        gone.append(len(pruning.gone))
+    assert gone == [0, 0, 0, 1, 2, 3, 3, 3, 3]
+    assert len(set(pruning.gone)) == 3
 
 
 # ---- trained_projections -------------------------------------------------------------------------
 
 
 def test_a_part_trains_every_attention_from_one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(trained_projections.STEPS, "recall", 2)
+    monkeypatch.setitem(trained_projections.GOALS, "recall", Goal(0.98, 2))
     found = list(trained_projections.run(UNUSED, CPU, 3, task="recall", seed_number=2))
     assert [(one["train_seed"], one["attention"]) for one in found] == [
         (5, attention) for attention in ATTENTIONS
@@ -148,7 +221,7 @@ def test_only_trained_projections_change_in_training(kind: str, learns: bool) ->
     attention = model.own_blocks[0].attention
     assert isinstance(attention, ProjectedAttention)
     before = attention.e.detach().clone()
-    training.train(model, of, 2, 0)
+    training.train(model, of, cosine(2), 0)
     assert torch.equal(before, attention.e) is not learns
     drawn = seeing_all()
     project(drawn, kind, 6, 0)

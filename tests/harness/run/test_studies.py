@@ -24,7 +24,7 @@ SHORT = f"""
 import os, sys, time
 if "attnbench.harness.worker.serve" in sys.orig_argv:
     import attnbench.harness.learning.studies.trained_heads as study
-    study.STEPS["majority"] = 2
+    study.GOALS["majority"] = study.Goal(None, 2)
     train = study.trained
     def trained(name, heads, *args, **given):
         while heads == {WAITS_AT} and not os.path.exists(os.environ["GO"]):
