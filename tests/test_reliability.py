@@ -21,7 +21,7 @@ from tests.faults.trial import Trial
 from tests.search_path import searched
 
 PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-FAULTS, BAD_INPUTS = 28, 28
+FAULTS, BAD_INPUTS = 28, 32
 
 
 def numbered(title: str) -> dict[int, list[str]]:

@@ -76,11 +76,11 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
             mark = _mark(path, str(run))
             mark.parent.mkdir(parents=True, exist_ok=True)
             mark.touch()
-    except FileExistsError:
-        raise BadInput(
-            f"{name}: already a baseline; replace it with --force, or choose another name"
-        ) from None
     except OSError as error:
+        if isinstance(error, FileExistsError) and not force and path.is_file():
+            raise BadInput(
+                f"{name}: already a baseline; replace it with --force, or choose another name"
+            ) from None
         raise BadInput(
             f"{path}: cannot be written ({error.strerror}); choose another folder with --runs DIR"
         ) from None

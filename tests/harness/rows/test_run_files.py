@@ -75,6 +75,7 @@ def test_what_is_read_of_a_file_without_an_end_is_bounded(tmp_path: Path) -> Non
     assert (first, len(second)) == (b"one\n", 101)
 
 
+@pytest.mark.long
 def test_other_files_of_a_run_may_have_no_end(tmp_path: Path) -> None:
     assert telemetry(endless(tmp_path / "telemetry.jsonl").parent).skipped == 1
     endless(tmp_path / "selfcheck.jsonl")
