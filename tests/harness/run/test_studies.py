@@ -95,3 +95,14 @@ def test_a_study_that_lacks_memory_is_oom_and_no_failure(tmp_path: Path, attnben
     short, counted = read_rows(Path(done.stdout.strip()))
     assert (short["status"], short["findings"], counted["status"]) == ("oom", [], "ok")
     assert short["reason"].startswith("32.0 TiB more did not fit into the budget of")
+
+
+def test_what_a_study_times_is_timed_in_new_processes(tmp_path: Path, attnbench) -> None:
+    small = (*PARTS[:-1], "studies=[joined_projections]")
+    one = "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"
+    done = attnbench("run", *small, "--set", one, "--only", "study-*-process[12]")
+    run = Path(done.stdout.strip())
+    rows = [row for row in read_rows(run) if row["kind"] == "study"]
+    assert [row["part"] for row in rows] == [{"process": 1}, {"process": 2}]
+    assert {one["process"] for row in rows for one in row["findings"]} == {1, 2}
+    assert len(list((run / "logs").glob("worker-*.log"))) == 1 + 2
