@@ -25,6 +25,8 @@ FIRST_SCREEN, MORE, CHANGES, PAGES, FILES, DEVELOP = (
     "To develop attnbench",
 )
 """The groups of verbs in the help."""
+MOST_PATH = 200  # characters of one in a message
+LOOP = "Symlink loop"  # of pathlib, before Python 3.13
 # Its classes are not in typer's own names, and their module differs between versions.
 UsageError: Any = typer.BadParameter.__base__
 
@@ -122,10 +124,20 @@ def exit_code(app: typer.Typer) -> int:
         say_error(str(error))
         return BadInput.exit_code
     except OSError as error:
+        if error.filename is not None and error.errno not in (errno.EMFILE, errno.ENFILE):
+            place = visible(str(error.filename))
+            place = place if len(place) <= MOST_PATH else f"{place[:MOST_PATH]}..."
+            sys.stderr.write(f"{place}: {error.strerror}; choose another path\n")
+            return BadInput.exit_code
         if error.errno not in (errno.EMFILE, errno.ENFILE):
             raise
         say_error(f"{error.strerror}: wanted at least 32; raise the limit: ulimit -n 1024")
         return EnvironmentUnmet.exit_code
+    except RuntimeError as error:
+        if not str(error).startswith(LOOP):
+            raise
+        sys.stderr.write(f"{visible(str(error))}; choose another path\n")
+        return BadInput.exit_code
     except KeyboardInterrupt:
         return 130
 

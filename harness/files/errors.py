@@ -5,14 +5,22 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from .printable import visible
+
 CLOSE = 0.7  # tpu is not a misspelt cpu
 MOST_TRACEBACK = 4096  # characters; an exception's message may have any number
 
 
 class Refusal(Exception):
-    """The command ends with this message."""
+    """The command ends with this message: a line for each argument, whatever texts of others it
+    holds. A line of theirs could be a command in a job of GitHub.
+    """
 
     exit_code = 2
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = tuple(map(visible, problems))
+        super().__init__("\n".join(self.problems))
 
 
 class BadInput(Refusal, ValueError):
@@ -21,10 +29,6 @@ class BadInput(Refusal, ValueError):
     One line per problem: `place: what was found; what was wanted; next step`, where place is
     file:line:col, a flag, or nothing.
     """
-
-    def __init__(self, *problems: str) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
 
 
 class EnvironmentUnmet(Refusal):

@@ -1,7 +1,9 @@
 """Failed and skipped cases by status and reason, with the end of the logs of crashed ones."""
 
+import re
 from collections.abc import Iterator, Sequence
 
+from ...harness.files.printable import visible
 from ..data.row_groups import Row, backends
 from ..data.run_meta import Meta
 from ..elements import Block, Text, note, table_of
@@ -15,6 +17,8 @@ NEEDS = ("status", "reason")
 ABOUT = ("cases", "court")
 ALL_COPIES = True
 MOST_LOGS = 5
+COMMAND = re.compile(r"^(?=\s*::)", re.M)
+"""Where a line begins that would be a command in a job of GitHub."""
 LOG_LINES = 15
 MOST_GROUPS = 100
 
@@ -53,10 +57,8 @@ def _blocks(failed: Sequence[Row], of: int) -> Iterator[Block]:
     logs = [row for row in failed if row.get("log_tail")]
     for row in logs[:MOST_LOGS]:
         tail = "\n".join(row["log_tail"].strip("\n").split("\n")[-LOG_LINES:])
-        yield Text(
-            text=f"{row['case']} ({STATUS_WORDS[row['status']]}), the end of its log:\n{tail}",
-            kind="log",
-        )
+        title = f"{visible(row['case'])} ({STATUS_WORDS[row['status']]}), the end of its log:"
+        yield Text(text=f"{title}\n{COMMAND.sub('| ', tail)}", kind="log")
     if len(logs) > MOST_LOGS:
         yield note(f"{plural(len(logs) - MOST_LOGS, 'more log')} in the run's folder, under logs/.")
 
