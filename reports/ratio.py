@@ -33,7 +33,7 @@ from .data.processor_time import (
     processor_samples,
     typical_ms,
 )
-from .data.row_groups import Row, problem
+from .data.row_groups import Row, once, problem
 from .formatting import (
     number_text,
     ratio_bounds_text,
@@ -141,8 +141,7 @@ class Ratio:
     @property
     def short(self) -> str:
         """For cells: `×1.37 (1.10 to 1.70)`."""
-        how = f" {BY_PROCESSOR_TIME}" if self.by_processor_time else ""
-        return f"×{number_text(self.value)}{ratio_range_text(self.low, self.high)}{how}"
+        return f"×{number_text(self.value)}{ratio_range_text(self.low, self.high)}"
 
     @property
     def marked(self) -> str:
@@ -226,6 +225,10 @@ class Noise:
 
 def noise_of(row: Row) -> Noise:
     """On the device of a row, as the table of rows has it."""
+    return once([row], "noise", lambda: _noise_of(row))
+
+
+def _noise_of(row: Row) -> Noise:
     ratio = row.get("process_noise_ratio")
     process = ASSUMED
     if ratio is not None:
@@ -246,9 +249,14 @@ def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
     if numerator.get("latency_ms") is None or denominator.get("latency_ms") is None:
         return None
     rows = (numerator, denominator)
+    return once(rows, "time ratio", lambda: _time_ratio(rows))
+
+
+def _time_ratio(rows: tuple[Row, Row]) -> Ratio:
     is_disturbed = disturbed(*rows)
-    ways = [[processor_samples(row, name) for row in rows] for name in PROCESSOR_TIMES]
-    if is_disturbed and all(is_known(samples) for way in ways for samples in way):
+    names = PROCESSOR_TIMES if is_disturbed else ()
+    ways = [[processor_samples(row, name) for row in rows] for name in names]
+    if ways and all(is_known(samples) for way in ways for samples in way):
         shortest_ms = min(map(typical_ms, ways[-1]))
         allowed = PROCESSOR_TIME if shortest_ms >= SHORT_CALL_MS else OF_SHORT_CALLS
         found = [_ratio_of(rows, way, processor_time=allowed) for way in ways]

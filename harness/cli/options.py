@@ -131,6 +131,9 @@ RunNames = Annotated[list[str], argument("RUN", RUNS, completion.runs)]
 Salvage = Annotated[
     bool, option("--salvage", "Leave out rows that cannot be read, and say which on stderr.")
 ]
+Anonymous = Annotated[
+    bool, option("--anonymous", "Without names of hosts, users, folders and devices, and logs.")
+]
 
 # ---- what to measure -----------------------------------------------------------------------------
 

@@ -13,9 +13,20 @@ from typing import TYPE_CHECKING
 import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, instead_of, shown
 from . import completion
-from .options import DEFAULT_ROOT, Root, RunNames, Salvage, Texts, argument, own, own_option, switch
+from .options import (
+    DEFAULT_ROOT,
+    Anonymous,
+    Root,
+    RunNames,
+    Salvage,
+    Texts,
+    argument,
+    own,
+    own_option,
+    switch,
+)
 
 if TYPE_CHECKING:
     from ...reports.pages.report import Report
@@ -62,6 +73,7 @@ def report(
     ),
     open_it: bool = switch("--open", "Open it in a browser."),
     salvage: Salvage = False,
+    anonymous: Anonymous = False,
 ) -> None:
     """Write a page; now also `attnbench show --open` or `-o FILE`. One self-contained file of one
     run or of several; its path is printed.
@@ -75,7 +87,7 @@ def report(
     with busy("reading the results"):
         from ...reports.pages.report import open_report, page_path
 
-        opened = open_report(paths, salvage=salvage)
+        opened = open_report(paths, salvage=salvage, hide=anonymous)
     say_notes(opened)
     if figures is not None:
         from ...reports.pages.figures import write_figures
@@ -154,19 +166,22 @@ def show(
         "--figures DIR", "With a page: every figure too, as SVG and PNG."
     ),
     salvage: Salvage = False,
+    anonymous: Anonymous = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Print a run's answers; --open shows its page, --format csv its rows."""
     named = runs or [LATEST]
     form = _format_of(format_, output, is_page=open_it or figures is not None)
     if form is None:
-        return _print(named, sections, out, everything=everything, salvage=salvage)
+        return _print(
+            named, sections, out, everything=everything, salvage=salvage, anonymous=anonymous
+        )
     if sections or everything:
         raise BadInput(f"{'--sections' if sections else '--all'}: for the terminal; a page has all")
     if form not in [*Pages]:
-        return export(named, form, output or STDOUT, salvage, out)
+        return export(named, form, output or STDOUT, salvage, anonymous, out)
     page = None if output in (None, STDOUT) else Path(output)
-    return report(named, out, page, Pages(form), figures, open_it, salvage)
+    return report(named, out, page, Pages(form), figures, open_it, salvage, anonymous)
 
 
 def _format_of(given: str | None, output: str | None, *, is_page: bool) -> str | None:
@@ -176,11 +191,19 @@ def _format_of(given: str | None, output: str | None, *, is_page: bool) -> str |
     form = given or (ending if ending in known else "html" if is_page else None)
     if (given and given not in known) or (output and not form):
         what = f"--format {shown(given)}" if given else f"--output {shown(output or '')}"
-        raise BadInput(f"{what}: names no format; there are: {', '.join(known)}")
+        raise BadInput(f"{what}: names no format; {instead_of(given or ending, known)}")
     return form
 
 
-def _print(runs: list[str], sections: str, out: Path, *, everything: bool, salvage: bool) -> None:
+def _print(
+    runs: list[str],
+    sections: str,
+    out: Path,
+    *,
+    everything: bool,
+    salvage: bool,
+    anonymous: bool,
+) -> None:
     """In the terminal. Raises BadInput."""
     from ..terminal.live_bar import busy
     from ..terminal.progress import echo
@@ -196,8 +219,8 @@ def _print(runs: list[str], sections: str, out: Path, *, everything: bool, salva
     requested = [terminal.OLDER.get(name, name) for name in requested]
     for name in requested:
         if name not in known:
-            raise BadInput(f"--sections: no section {name!r}; there are: {', '.join(known)}")
-    opened = open_report(_run_paths(runs, out), salvage=salvage)
+            raise BadInput(f"--sections: no section {name!r}; {instead_of(name, known)}")
+    opened = open_report(_run_paths(runs, out), salvage=salvage, hide=anonymous)
     say_notes(opened)
     for number, one in enumerate(per_question(opened)):
         typer.echo("" if number else None, nl=bool(number))
@@ -205,9 +228,7 @@ def _print(runs: list[str], sections: str, out: Path, *, everything: bool, salva
         for part in terminal.render(one, requested) if requested else brief:
             echo(part)
     if not requested:
-        named = shlex.join(runs) if runs != [LATEST] else ""
-        words = " ".join(filter(None, ("attnbench show", named)))
-        typer.echo(f"\nall of it: {words} --all\nthe page: {words} --open")
+        typer.echo("more: the same with --all; the page: with --open")
 
 
 def export(
@@ -219,6 +240,7 @@ def export(
         default=STDOUT,
     ),
     salvage: Salvage = False,
+    anonymous: Anonymous = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Write rows for other programs; now also `attnbench show --format`. A tidy table with one row
@@ -237,7 +259,7 @@ def export(
                 f".{ending} names no format, so it is csv; --format takes {', '.join(names())}"
             )
     load(format_)  # another one is refused before a run is read
-    done = exported(_run_paths(runs, out), format_, salvage=salvage)
+    done = exported(_run_paths(runs, out), format_, salvage=salvage, hide=anonymous)
     if output == STDOUT:
         if isinstance(done.content, bytes) and sys.stdout.isatty():
             raise BadInput(

@@ -1,17 +1,22 @@
 """Find and read a model's configuration: a file, the folder that it is in, or a shipped name."""
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import BadInput, shown, suggestion
-from ..files.printable import visible
+from ..files.errors import BadInput, instead_of, shown
+from ..files.printable import spaced, visible
 from ..files.safe_files import read_text
 
 FOLDER = Path(__file__).parent.parent.parent / "scenarios" / "models"
 FILE = "config.json"
 MAX_BYTES = 1 << 20  # Hugging Face's have a few KiB; quantized ones with a list per layer 200 KiB
 MAX_DEPTH = 32
+COUNT_OF_LAYERS = re.compile("layers?$")
+MAX_LAYERS = 10_000  # whoever reads a configuration makes each of them
+MAX_NUMBER = 1 << 62
 SOURCE = "_source"  # in shipped files: where the figures are from
 
 
@@ -29,10 +34,9 @@ def find(path_or_name: str) -> Path:
         return path / FILE
     if path.exists() or "/" in path_or_name or path_or_name.endswith(".json"):
         return path
-    hint = suggestion(path_or_name.lower(), known)
+    hint = instead_of(path_or_name.lower(), known)
     raise BadInput(
-        f"no model {shown(path_or_name)}; {hint}there are: {', '.join(known)}; or give a"
-        " config.json or the folder that it is in"
+        f"no model {shown(path_or_name)}; {hint}; or give a config.json or the folder that it is in"
     )
 
 
@@ -76,9 +80,13 @@ def _check_depth(text: str) -> None:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        times = Counter(name for name, _ in pairs)
+        twice = next(name for name in times if times[name] > 1)
         raise ValueError(f"{shown(twice)} is given twice; wanted it once")
+    for name, value in pairs:
+        most = MAX_LAYERS if COUNT_OF_LAYERS.search(name) else MAX_NUMBER
+        if isinstance(value, int) and value > most:
+            raise ValueError(f"{shown(name)}: {shown(value)}; wanted {spaced(most)} at most")
     return data
 
 

@@ -12,6 +12,7 @@ from pydantic import Field, create_model
 from ...impls.problem import AXES
 from .values import (
     Count,
+    Each,
     Int,
     Number,
     Object,
@@ -165,7 +166,7 @@ class Sampled(Part):
     shortest_call_ms: Number | None = None
     """what a call takes at least here that does anything, measured before any backend was loaded. A
     shorter latency is an `error`"""
-    conditions: list[list[Readings]] | None = None
+    conditions: Each[Each[Readings]] | None = None
     """what the machine did during each block: objects, [process][block], in the order of
     `block_ms`; see Conditions of a block"""
     processes: Int | None = None
@@ -269,7 +270,7 @@ class Checked(Part):
     summing the keys in sequence in fp32 explains; for `approximate` backends it has no limit"""
     error_limit_ratio: Number | None = None
     """up to which `error_ratio` passes; null for backends that have no limit"""
-    judged: list[Object] | None = None
+    judged: Each[Object] | None = None
     """the results that were judged, each with its `check` (`first`; `wide` scores; the first of a
     `process`; `after` the last block), the number of the process, `rows_seed`, from which the rows
     were drawn that were compared, and `values_seed`, that of the inputs' numbers. Null if none was,
@@ -306,7 +307,7 @@ class Watched(Part):
     """the kind of utilization that the windows have: `gpm` (performance counters), `busy` (any
     kernel at all), `derived` (work over the measured peak), `host` (CPU time); null if none was
     requested"""
-    windows: list[Window] | None = None
+    windows: Each[Window] | None = None
     """what the device did while the case ran in a steady loop, one object per window; see
     Windows"""
     tables: Object | None = None
@@ -361,7 +362,7 @@ class Searched(Part):
     from `seq_len_high` on. Null if `status` is not `ok`"""
     memory_bytes: Int
     """the budget: inputs, weights, output's gradient and peak together"""
-    probes: list[Trial]
+    probes: Each[Trial]
     """every trial in order, as `{seq_len, status, reason, spent_s}`: `ok` if it fitted, `oom` if
     not"""
     spent_s: Number | None = None
@@ -385,7 +386,7 @@ class Studied(Part):
     part: Object | None = None
     """which part of a study that has several, such as `{"task": "recall", "heads": 8}`; else
     null"""
-    findings: list[Object]
+    findings: Each[Object]
     """what was found: flat objects of numbers, text and lists, numbers with their unit in the name;
     empty unless `status` is `ok`. Those of `generation`, `joined_projections`, `output_share` and
     `threads`, whose times claims judge, have `blocks` and `contended_blocks` as a row of a case has

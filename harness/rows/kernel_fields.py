@@ -4,7 +4,19 @@ from typing import Any
 
 from pydantic import Field
 
-from .values import Config, Count, Counts, Cycles, Int, Number, Object, Part, Reasons, StatusWord
+from .values import (
+    Config,
+    Count,
+    Counts,
+    Cycles,
+    Each,
+    Int,
+    Number,
+    Object,
+    Part,
+    Reasons,
+    StatusWord,
+)
 
 
 class KernelPlan(Part):
@@ -91,7 +103,7 @@ class Compiled(Part):
     scheduler of its quarter of an SM; of HGMMA only"""
     loop_overlaps: bool | None = None
     """whether a wait of that loop leaves products running"""
-    loop_parts: list[Cycles] | None = None
+    loop_parts: Each[Cycles] | None = None
     """the same cycles in the order of the code, as objects with `tensor_cycles`,
     `exponential_cycles` and `issue_cycles`: a part for each wait that has products before it, from
     its first product to that of the next part"""
@@ -113,7 +125,7 @@ class Compiled(Part):
     one fits"""
     occupancy_ratio: Number | None = None
     """these warps over the most that an SM holds: theoretical occupancy"""
-    limited_by: list[str] | None = None
+    limited_by: Each[str] | None = None
     """the resources that run out first"""
     sm_register_count: Count | None = None
     sm_shared_bytes: Count | None = None

@@ -34,7 +34,7 @@ from .fields import (
     Weighed,
 )
 from .kernel_fields import Compiled, KernelPlan
-from .values import Count, Int, Object, Part, printable
+from .values import Count, Each, Int, Object, Part, printable
 
 __all__ = ["AXES"]  # for reports, which do not import impls; what is defined here is public, too
 
@@ -217,11 +217,11 @@ class Meta(Part):
     scenario: Object
     environment: Object
     memory_bytes: Count | None = None
-    cases: list[PlannedCase]
-    walls: list[PlannedWall] = Field([])
-    studies: list[PlannedStudy] = Field([])
-    kernels: list[PlannedKernel] = Field([])
-    environments: list[Environment] = Field([])
+    cases: Each[PlannedCase]
+    walls: Each[PlannedWall] = Field([])
+    studies: Each[PlannedStudy] = Field([])
+    kernels: Each[PlannedKernel] = Field([])
+    environments: Each[Environment] = Field([])
 
 
 def check_meta(meta: dict[str, Any]) -> None:
@@ -242,11 +242,11 @@ class NamedScenario(Part):
 class SuiteEntry(Part):
     scenario: NamedScenario
     source: str
-    only: list[str]
-    within: list[str]
-    skip: list[str]
-    checkpoints: list[str] = Field([])
+    only: Each[str]
+    within: Each[str]
+    skip: Each[str]
+    checkpoints: Each[str] = Field([])
 
 
 class SuitePlan(Part):
-    entries: list[SuiteEntry]
+    entries: Each[SuiteEntry]

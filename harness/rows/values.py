@@ -1,12 +1,13 @@
 """Types of the values in rows, and in what a worker says."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from .status import Status
 
 INT64 = 1 << 63  # what a data frame holds
+T = TypeVar("T")
 
 
 class Part(BaseModel):
@@ -49,8 +50,10 @@ Count = Annotated[int, Field(ge=0, lt=INT64)]
 Number = Annotated[float, BeforeValidator(_of_64_bits)]
 Sample = Annotated[float, Field(ge=1e-9, le=1e12)]
 """Milliseconds, from a picosecond to 30 years: beyond lies no reading of a clock."""
-Block = Annotated[list[Sample], Field(fail_fast=True)]
-Samples = Annotated[list[Annotated[list[Block], Field(fail_fast=True)]], Field(fail_fast=True)]
+Each = Annotated[list[T], Field(fail_fast=True)]
+"""Checked up to the first that is wrong: a file may have millions."""
+Block = Each[Sample]
+Samples = Each[Each[Block]]
 """[process][block][call]"""
 Readings = dict[str, Annotated[float, Field(ge=-INT64, lt=INT64)]]
 Cycles = dict[str, Annotated[float, Field(ge=0, lt=INT64)]]

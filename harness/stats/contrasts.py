@@ -5,6 +5,7 @@ Shared with the reports, as stats.py is.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import exp, expm1, inf, isnan, log, log1p, nan, sqrt
 from statistics import fmean, median
 
@@ -106,7 +107,7 @@ def foreseen_spread(variances: Sequence[tuple[float, float]]) -> Spread | None:
     return Spread(sd=sd, degrees=min(degrees, MOST_PRIOR_DEGREES))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Contrast:
     """A quantity of two cases, compared on the log scale: logarithms of the independent units.
 
@@ -141,7 +142,7 @@ class Contrast:
         """
         units = len(self.numerator) + len(self.denominator)
         centre = self.log_ratio
-        errors = self._errors()
+        errors = self._errors
         moderated = self._holds_prior and not ranks_reach(units, CONFIDENCE)
         by_units = not (self.denominator or self.effects or self.reason or moderated)
         level = SINGLE_LEVEL if self.effects else CONFIDENCE
@@ -168,7 +169,7 @@ class Contrast:
         """
         sides = [side for side in (self.numerator, self.denominator) if side]
         processes = 1 if self.reason else min(map(len, sides))
-        errors = self._errors()[:1]
+        errors = self._errors[:1]
         return next((Spread(sd=sd * sqrt(processes), degrees=df) for sd, df in errors), None)
 
     def p_beyond(self, margin_ratio: float) -> float:
@@ -184,7 +185,7 @@ class Contrast:
             min(1.0, 2 * float(stdtr(degrees, -beyond / error)))
             if error > 0
             else float(beyond <= 0)
-            for error, degrees in self._errors()
+            for error, degrees in self._errors
         ]
         return min(found, default=nan)
 
@@ -196,6 +197,7 @@ class Contrast:
     def _mean(self) -> float:
         return fmean(self.numerator) - (fmean(self.denominator) if self.denominator else 0.0)
 
+    @cached_property
     def _errors(self) -> list[tuple[float, float]]:
         """Standard errors with their degrees of freedom, each of which gives an interval that
         holds; none if a side has a single unit.
@@ -218,7 +220,7 @@ class Contrast:
             errors.append(_combined([(2 * self.single.sd**2, self.single.degrees), *effects]))
         return errors
 
-    @property
+    @cached_property
     def _holds_prior(self) -> bool:
         """Whether the units may vary as those of the other pairs do: an F test. One noisy backend
         among steady ones has its own variance.

@@ -15,7 +15,7 @@ from .memory_need import needed_bytes
 from .noise_floor import process_noise, spread_of_pairs
 from .processor_time import samples_of_pairs
 from .read import Run, read_runs
-from .row_groups import Row
+from .row_groups import LoadedRow, Row
 from .run_meta import not_reached, run_names
 
 if TYPE_CHECKING:
@@ -77,10 +77,12 @@ def rows_of(runs: Sequence[Run]) -> list[Row]:
         - {"run", *_NOT_SHOWN, *COLUMNS}
     )
     return [
-        {"run": record["run"]}
-        | {name: _known(record.get(name), one.dtype) for name, one in COLUMNS.items()}
-        # A column's name must be text that can be encoded, whatever the file holds.
-        | {visible(name): _known(record.get(name)) for name in extra}
+        LoadedRow(
+            {"run": record["run"]}
+            | {name: _known(record.get(name), one.dtype) for name, one in COLUMNS.items()}
+            # A column's name must be text that can be encoded, whatever the file holds.
+            | {visible(name): _known(record.get(name)) for name in extra}
+        )
         for record in records
     ]
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from io import BytesIO
 from math import log, log1p, sqrt
 from pathlib import Path
 from statistics import fmean, median
@@ -16,6 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ...harness.files.safe_files import lines_of
 from ...harness.stats.contrasts import (
     Spread,
     assumed_spread,
@@ -249,12 +251,7 @@ class _Check(BaseModel):
 
 
 def _checks(path: Path) -> Iterator[_Check]:
-    file = open_file(path)
-    if file is None:
-        return
-    with file:
-        while line := file.readline(LINE_CAP_BYTES + 1):
-            if len(line) > LINE_CAP_BYTES:
-                return
+    with open_file(path) or BytesIO() as file:
+        for line in lines_of(file, LINE_CAP_BYTES):
             with suppress(ValidationError):  # a torn line
                 yield _Check.model_validate_json(line)

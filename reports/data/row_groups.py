@@ -1,24 +1,54 @@
-"""Rows as plain values, grouped by problem: which axes vary, and how a problem is named."""
+"""Rows as plain values, grouped by problem: which axes vary, and how a problem is named.
 
-from collections.abc import Iterable, Sequence
+Some thirty subjects ask the same of the same rows. What takes long is computed `once` for all.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
-from typing import Any
+from typing import Any, TypeVar
 
 from ...harness.rows.model import AXES as PROBLEM_AXES
 from ..formatting import Number, count_text
 
 Row = dict[str, Any]
+Found = TypeVar("Found")
 AXES = ("run", "device", "python", *PROBLEM_AXES)
 COPY = "replica"  # the number of a case that was measured several times on purpose (`--replicate`)
 ROOT = "√N"  # the usual stride: round(sqrt(kv_seq_len))
 WIDTHS = ("d_k", "d_v")  # of one head
 _GOES_WITH = {axis.goes_with: name for name, axis in PROBLEM_AXES.items() if axis.goes_with}
+FEW_AXES = 3  # of a label that names all of them
 _FOLLOWS = {name: axis.usual_text for name, axis in PROBLEM_AXES.items() if axis.usual_text}
 _USUAL = {name: axis.usual for name, axis in PROBLEM_AXES.items() if axis.usual}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedRow(Row):
+    """A row of a run that was read, which nobody changes any more. `known`: see `once`."""
+
+    __slots__ = ("known",)
+    known: dict[Hashable, tuple[Sequence[Row], Any]]
+
+
+def once(rows: Sequence[Row], what: Hashable, compute: Callable[[], Found]) -> Found:
+    """What `compute` finds of these rows, by the name `what`: computed the first time and kept with
+    the first row, for as long as that lives. Of rows that may still change, computed every time.
+    """
+    if not rows or not isinstance(rows[0], LoadedRow):
+        return compute()
+    try:
+        known = rows[0].known
+    except AttributeError:
+        known = rows[0].known = {}
+    key = (what, *map(id, rows))
+    if key not in known:
+        known[key] = (tuple(rows), compute())  # with the rows, so that no other gets their ids
+    found: Found = known[key][1]
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
 class Group:
     """Rows of one problem, except for the axis over which they are drawn.
 
@@ -36,9 +66,17 @@ class Group:
         parts = self.label.split(", ")
         return self.label if n in parts else ", ".join(filter(None, (n, self.label)))
 
+    @cached_property
+    def by_length(self) -> dict[int, list[Row]]:
+        """The rows of each N, from the shortest."""
+        found: dict[int, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(row["seq_len"], []).append(row)
+        return dict(sorted(found.items()))
+
     @property
     def lengths(self) -> list[int]:
-        return sorted({row["seq_len"] for row in self.rows})
+        return list(self.by_length)
 
     def prefixed(self, finding: str) -> str:
         """The finding, preceded by the problem if there are several."""
@@ -77,6 +115,10 @@ def problem(row: Row) -> dict[str, Any]:
     A size that follows another in the usual way is replaced by its name: kv_seq_len "N", d_k
     "d_model/h".
     """
+    return dict(once([row], "problem", lambda: _problem(row)))
+
+
+def _problem(row: Row) -> dict[str, Any]:
     axes: dict[str, Any] = {axis: row.get(axis) for axis in AXES}
     return axes | {
         axis: text for axis, text in _FOLLOWS.items() if axes[axis] == _USUAL[axis](axes)
@@ -92,6 +134,10 @@ def groups(rows: Iterable[Row], over: str | None) -> list[Group]:
     equal d_k.
     """
     rows = list(rows)
+    return list(once(rows, ("groups", over), lambda: _groups(rows, over)))
+
+
+def _groups(rows: Sequence[Row], over: str | None) -> list[Group]:
     rooted, fixed = _strides_are_roots(rows), _fixed_widths(rows)
     together: dict[tuple[Any, ...], tuple[dict[str, Any], list[Row]]] = {}
     for row in rows:
@@ -158,11 +204,10 @@ def _strides_are_roots(rows: Iterable[Row]) -> bool:
 
 
 def varying_axes(problems: list[dict[str, Any]]) -> list[str]:
-    return [
-        axis
-        for axis in AXES
-        if any(other.get(axis) != problems[0].get(axis) for other in problems[1:])
-    ]
+    """The corner of a causal mask only if causal problems differ in it."""
+    found = {axis: {problem.get(axis) for problem in problems} for axis in AXES}
+    found["causal_align"] -= {None, ""}
+    return [axis for axis, values in found.items() if len(values) > 1]
 
 
 def distinguishing_axes(rows: Iterable[Row]) -> list[str]:
@@ -171,8 +216,13 @@ def distinguishing_axes(rows: Iterable[Row]) -> list[str]:
 
 
 def label(of: dict[str, Any], axes: Iterable[str] = AXES) -> str:
-    """A problem as text, by the named axes: `N = 8k, h = 8, bf16, causal`."""
-    return ", ".join(text for axis in axes if axis in of and (text := axis_text(axis, of[axis])))
+    """A problem as text, by the named axes: `N = 8k, h = 8, bf16, causal`. Of many axes only what
+    does not follow from another one.
+    """
+    named = {axis: of[axis] for axis in axes if axis in of}
+    if FEW_AXES < len(named) < len(AXES):
+        named = {axis: value for axis, value in named.items() if _FOLLOWS.get(axis) != value}
+    return ", ".join(filter(None, map(axis_text, named, named.values())))
 
 
 def axis_text(axis: str, value: Any) -> str:

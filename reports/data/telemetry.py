@@ -5,13 +5,14 @@ Telemetry is optional: lines that cannot be read are skipped and counted.
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import Annotated, BinaryIO, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
+from ...harness.files.safe_files import lines_of
 from .read import open_file
 from .row_groups import Row
 
@@ -82,30 +83,21 @@ def telemetry(run: Path, name: str = TELEMETRY) -> Telemetry:
     """
     samples: list[Row] = []
     header, skipped = None, 0
-    file = open_file(run / name)
-    for line in _lines(file) if file else ():
-        if found := _parsed(Header, line):
-            header = found
-        elif sample := _parsed(Sample, line):
-            samples.append({"kind": header and header.kind, **sample.model_dump()})
-        else:
-            skipped += 1
+    with open_file(run / name) or BytesIO() as file:
+        for line in lines_of(file, LINE_CAP_BYTES):
+            if found := _parsed(Header, line):
+                header = found
+            elif sample := _parsed(Sample, line):
+                samples.append({"kind": header and header.kind, **sample.model_dump()})
+            else:
+                skipped += 1
     period_s = header.period_s if header else None
     return Telemetry(samples=samples, skipped=skipped, period_s=period_s)
 
 
 def _parsed(kind: type[Kind], line: bytes) -> Kind | None:
+    """None too for a line without its end: it was torn."""
     try:
-        return kind.model_validate_json(line)
+        return kind.model_validate_json(line) if line.endswith(b"\n") else None
     except ValidationError:
         return None
-
-
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Whole lines; an empty one for each line that is too long or torn."""
-    with file:
-        while line := file.readline(LINE_CAP_BYTES):
-            whole = line.endswith(b"\n")
-            while line and not line.endswith(b"\n"):
-                line = file.readline(LINE_CAP_BYTES)
-            yield line if whole else b""

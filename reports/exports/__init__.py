@@ -58,15 +58,20 @@ def load(name: str) -> Format:
     return cast(Format, import_module(f"{__name__}.{name.replace('-', '_')}"))
 
 
-def export(run: str | Path | Sequence[str | Path], name: str, *, salvage: bool = False) -> Exported:
-    """One run or several in a format. `salvage`: without rows that cannot be read.
+def export(
+    run: str | Path | Sequence[str | Path], name: str, *, salvage: bool = False, hide: bool = False
+) -> Exported:
+    """One run or several in a format. `salvage`: without rows that cannot be read. `hide`: without
+    what tells of the machine's owner.
 
     Raises BadRun, NotExportable and PackageMissing.
     """
+    from ..data.anonymous import anonymous
     from ..data.read import read_runs
 
     form = load(name)
     runs = read_runs([run] if isinstance(run, str | Path) else run, salvage=salvage)
+    runs = anonymous(runs) if hide else runs
     done = form.export(runs)
     return Exported(
         content=done.content,

@@ -50,17 +50,17 @@ def _column(values: Sequence[Any]) -> Any:
     An empty list of places: all the first. Or one value per row if that is shorter.
     """
     short = [_short(value) for value in values]
-    # JSON tells 1, 1.0 and true apart
-    places = {_json(value): place for place, value in reversed(list(enumerate(short)))}
+    kinds = [(type(value), value) for value in short]  # JSON tells 1, 1.0 and true apart
+    places = {kind: place for place, kind in reversed(list(enumerate(kinds)))}
     if len(places) == 1:
         return {"of": short[:1], "at": []}
     if len(places) > len(short) / FEWEST_EQUAL:
         return short
     order = sorted(places, key=places.__getitem__)
-    number = {text: at for at, text in enumerate(order)}
+    number = {kind: at for at, kind in enumerate(order)}
     return {
-        "of": [short[places[text]] for text in order],
-        "at": [number[_json(value)] for value in short],
+        "of": [value for _, value in order],
+        "at": [number[kind] for kind in kinds],
     }
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from ..data.anonymous import anonymous
 from ..data.load import rows_of
 from ..data.read import Run, read_runs
 from ..data.row_groups import Row, first_copies
@@ -121,17 +122,27 @@ class Report:
     @cached_property
     def certainty(self) -> str:
         """How sure that is, and what would make it surer."""
+        return self.how_sure()
+
+    def how_sure(self, *, brief: bool = False) -> str:
         if self.lead is not None:
             return self.lead.sure
         if self._choices is None:
             return ""
-        found = certainty(self._choices, first_copies(self.rows), self.meta)
+        found = certainty(self._choices, first_copies(self.rows), self.meta, brief=brief)
         return marked(found, {**self.names, **self.titles})
 
     @cached_property
     def regret(self) -> Table | None:
         """What taking each backend would have cost; None with nothing to choose from."""
         return marked(regret(self._choices), self.names) if self._choices else None
+
+    @property
+    def brief_regret(self) -> Table | None:
+        """The same in short, for a terminal."""
+        if self.regret is None or self._choices is None:
+            return None
+        return marked(regret(self._choices, brief=True), self.names)
 
     @cached_property
     def stopped(self) -> Sequence[str]:
@@ -354,8 +365,14 @@ def page_path(run_paths: Sequence[str | Path]) -> Path:
     return (first if len(run_paths) == 1 else first.resolve().parent) / "report.html"
 
 
-def open_report(run_paths: Sequence[str | Path], *, salvage: bool = False) -> Report:
-    """`salvage`: without rows that cannot be read. Raises BadRun."""
-    runs = read_runs(run_paths, salvage=salvage)
+def open_report(
+    run_paths: Sequence[str | Path], *, salvage: bool = False, hide: bool = False
+) -> Report:
+    """`salvage`: without rows that cannot be read. `hide`: what tells of the machine's owner.
+
+    Raises BadRun.
+    """
+    runs: Sequence[Run] = read_runs(run_paths, salvage=salvage)
+    runs = anonymous(runs) if hide else runs
     rows, meta = rows_of(runs), run_meta(runs)
     return Report(runs=runs, rows=rows, meta=meta, names=marked_names(rows, meta))

@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from ..data.exactness import exactness_note, is_exact
-from ..data.row_groups import Group, Row, groups
+from ..data.row_groups import Group, Row, groups, once
 from ..formatting import capital, number_text, time_text
 from ..ratio import Ratio, time_ratio
 from ..words import CONFIRMED, NOISY, NOT_DECIDED, SAME, SEEN, Mark
@@ -66,6 +66,10 @@ class Race:
 
 
 def race(rows: Sequence[Row]) -> Race:
+    return once(rows, "race", lambda: _race(rows))
+
+
+def _race(rows: Sequence[Row]) -> Race:
     timed = sorted(
         (row for row in rows if row.get("latency_ms") is not None),
         key=lambda row: (row["latency_ms"], row["case"]),
@@ -100,14 +104,13 @@ def races(rows: Sequence[Row]) -> list[Raced]:
     return [
         Raced(group, n, here, race(here))
         for group in groups(rows, "seq_len")
-        for n in group.lengths
-        for here in [[row for row in group.rows if row["seq_len"] == n]]
+        for n, here in group.by_length.items()
     ]
 
 
 def longest_race(group: Group) -> tuple[int, Race] | None:
     """The race at the longest N that two exact backends finished, else that one finished."""
-    races = {n: race([row for row in group.rows if row["seq_len"] == n]) for n in group.lengths}
+    races = {n: race(here) for n, here in group.by_length.items()}
     ran = [n for n, found in races.items() if found.ranking]
     contested = [n for n in ran if races[n].margins]
     return (max(contested or ran), races[max(contested or ran)]) if ran else None
@@ -123,7 +126,7 @@ def finding(group: Group) -> str:
         timed = any(row.get("latency_ms") is not None for row in group.rows)
         return group.prefixed(f"no {'exact backend' if timed else 'case'} has a latency")
     n, fastest = found
-    here = [row for row in group.rows if row["seq_len"] == n]
+    here = group.by_length[n]
     where = ", ".join(filter(None, (n_text(n), group.label)))
     return capital(verdict(fastest, where, here)) + _faster_inexact(fastest)
 

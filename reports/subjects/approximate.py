@@ -169,8 +169,7 @@ def emptiness(group: Group) -> str:
 def trades(group: Group) -> list[Trade]:
     """By N, then by backend."""
     found = []
-    for n in group.lengths:
-        here = [row for row in group.rows if row["seq_len"] == n]
+    for here in group.by_length.values():
         fastest = next(iter(race(here).ranking), None)
         for row in filter(_timed, here):
             ratio = time_ratio(row, fastest) if fastest else None

@@ -167,7 +167,7 @@ def replaced(random: Random, run: Path, elsewhere: Path) -> str:
         "a link to the victim's folder": lambda: path.symlink_to(elsewhere),
         "a link to /dev/zero": lambda: path.symlink_to("/dev/zero"),
         "a link to a terminal": lambda: path.symlink_to("/dev/tty"),
-        "4 GiB of nothing": lambda: sparse(path),
+        "a terabyte of nothing": lambda: sparse(path),
         "without permissions": lambda: (path.write_bytes(b"{}"), path.chmod(0)),
     }
     way = random.choice(list(ways))
@@ -177,7 +177,7 @@ def replaced(random: Random, run: Path, elsewhere: Path) -> str:
 
 def sparse(path: Path) -> None:
     with path.open("wb") as file:
-        file.truncate(4 << 30)
+        file.truncate(1 << 40)
 
 
 def bound(path: Path) -> None:

@@ -24,6 +24,7 @@ from .outcome import Outcome, Tally
 from .trial import SMALL, Trial
 
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+MOST_KEPT_BYTES = 64 << 20
 LIMIT_S = 300.0  # of a try; attacks stop commands that hang much earlier
 
 
@@ -164,9 +165,14 @@ def _keep_or_remove(folder: Path, outcome: Outcome, plan: Plan, name: str, numbe
 
 
 def _special(folder: str, names: list[str]) -> set[str]:
-    """FIFOs and devices, which cannot be copied."""
+    """FIFOs and devices, which cannot be copied, and files of a terabyte, which need not be."""
     paths = [Path(folder, name) for name in names]
-    return {path.name for path in paths if not (path.is_file() or path.is_dir())}
+    plain = {path.name for path in paths if path.is_dir() or _size(path) <= MOST_KEPT_BYTES}
+    return set(names) - plain
+
+
+def _size(path: Path) -> float:
+    return path.stat().st_size if path.is_file() else float("inf")
 
 
 def _end_all(pid: int) -> None:

@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 
 from ...files.errors import BadInput, shown
 from ...files.printable import visible
-from ...files.safe_files import open_plain, read_text
+from ...files.safe_files import opened, read_text
 from ..removal import About
 from ..synthetic_tasks import TASKS, UNSCORED, Batch, task
 from ..training import held_out
@@ -28,6 +28,7 @@ REPEATED = 24  # random tokens, which are then said again
 SEQUENCES = 16
 LONGEST = 48  # tokens of a sequence of the user's
 MAX_BYTES = 1 << 20
+MOST_TOKENIZER_BYTES = 128 << 20  # the largest that are published have 33
 ROWS = TypeAdapter(list[list[StrictInt]])
 MOST_REASON = 150  # characters
 MAX_LABEL = 12  # characters of a token's name
@@ -155,8 +156,11 @@ def _tokenizer(folder: Path) -> tuple[Any, str]:
     if not os.path.lexists(path):
         return None, ""
     try:
-        with os.fdopen(open_plain(path.resolve()), "rb") as file:
-            return Tokenizer.from_buffer(file.read()), ""
+        with opened(path.resolve()) as file:
+            content = file.read(MOST_TOKENIZER_BYTES + 1)
+        if len(content) > MOST_TOKENIZER_BYTES:
+            return None, f"{TOKENIZER} is larger than {MOST_TOKENIZER_BYTES >> 20} MiB"
+        return Tokenizer.from_buffer(content), ""
     except Exception as error:  # noqa: BLE001 - the library raises Exception itself
         text = str((isinstance(error, OSError) and error.strerror) or error)
         why = visible(text.rpartition("buffer: ")[2].partition("\n")[0][:MOST_REASON])

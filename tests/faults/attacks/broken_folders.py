@@ -4,15 +4,17 @@ import json
 import shutil
 from pathlib import Path
 
+from attnbench.reports.exports import names
+from tests.fakes.shard_runs import write_shard
+
 from ..in_process import call, enter, without_workers
 from ..mutations import break_folder
 from ..trial import Trial
 
-TITLE = "broken run folders, read by six commands"
+TITLE = "broken run folders: read, exported, merged, resumed"
 COUNT = 1000
 SHORT = 20
 GOOD, BROKEN = "20261121T000000Z-good-00000001", "20261121T000001Z-broken-00000002"
-FORMATS = ("csv", "json", "parquet", "md", "pytest-benchmark", "github-benchmark", "chrome-trace")
 
 
 def attempt(trial: Trial) -> None:
@@ -26,6 +28,7 @@ def attempt(trial: Trial) -> None:
     enter(trial)
     without_workers(json.loads((good / "run.json").read_bytes())["environment"])
     read(trial, good, broken)
+    merge(trial)
     before = lines_of(broken)
     call(trial, "run", "--resume", broken, allowed=(0, 1, 2, 4))
     trial.outcome.expect(lines_of(broken)[: len(before)] == before, "--resume: rows were changed")
@@ -38,19 +41,27 @@ def read(trial: Trial, good: Path, broken: Path) -> None:
     listed = call(trial, "list", "runs", "--out", trial.results, allowed=(0,))
     trial.outcome.expect(GOOD.encode() in listed, "list runs hides the good run")
     allowed = (0, 2, 4, 5)
+    hidden = trial.random.choice(((), ("--anonymous",)))
+    salvaged = trial.random.choice(((), ("--salvage",)))
     heavy = (
-        ("show", broken, "--all"),
-        ("report", broken, "-o", trial.folder / "page.html"),
+        ("show", broken, "--all", *salvaged, *hidden),
+        ("report", broken, "-o", trial.folder / "page.html", *salvaged, *hidden),
         ("report", broken, good, "--format", "md"),
         ("compare", good, broken, "--format", trial.random.choice(("table", "md", "json"))),
-        ("compare", broken, "--baseline", "fused"),
+        ("compare", broken, "--against", "fused"),
     )
-    form = trial.random.choice(FORMATS)
-    for words in (
-        ("export", broken, "--format", form, "-o", trial.folder / "exported"),
-        *trial.random.sample(heavy, 2),
-    ):
-        call(trial, *words, allowed=allowed)
+    exports = [("export", broken, "--format", form, *salvaged, *hidden) for form in names()]
+    for words in (*trial.random.sample(exports, 2), *trial.random.sample(heavy, 2)):
+        into = ("-o", trial.folder / "exported") if words[0] == "export" else ()
+        call(trial, *words, *into, allowed=allowed)
+
+
+def merge(trial: Trial) -> None:
+    """Two shards, one of which is broken."""
+    whole, broken = (write_shard(trial.folder / "shards", f"{number}/2") for number in (1, 2))
+    broken_how = break_folder(trial.random, broken, trial.folder / "elsewhere")
+    trial.outcome.what += f"; of a shard: {broken_how}"
+    call(trial, "merge", whole, broken, "-o", trial.folder / "merged", allowed=(0, 1, 2, 4))
 
 
 def lines_of(run: Path) -> list[bytes]:

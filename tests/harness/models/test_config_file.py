@@ -8,6 +8,8 @@ import pytest
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.models import config_file
 
+KEYS = ",".join(f'"{min(number, 98_999)}":1' for number in range(99_001))  # the last one twice
+
 
 def test_a_shipped_name_a_file_and_its_folder_are_found(tmp_path: Path) -> None:
     assert config_file.find("llama-3-8b").name == "llama-3-8b.json"
@@ -28,6 +30,10 @@ def test_a_shipped_name_a_file_and_its_folder_are_found(tmp_path: Path) -> None:
         ("9" * 5000, "config.json: "),
         (" " * (config_file.MAX_BYTES + 1), "larger than 1 MiB"),
         ("\ud800", "not UTF-8"),
+        (f"{{{KEYS}}}", "'98999' is given twice"),
+        ('{"num_hidden_layers": 10000000}', "'num_hidden_layers': 10000000; wanted 10"),
+        ('{"text_config": {"n_layer": 10000000}}', "'n_layer': 10000000; wanted 10"),
+        (f'{{"max_position_embeddings": {10**400}}}', "'max_position_embeddings': 1000"),
     ],
 )
 def test_what_is_no_configuration_is_refused_in_one_line(
