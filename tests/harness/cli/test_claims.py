@@ -57,7 +57,9 @@ def test_runs_are_judged_together(attnbench, measured):
 def test_what_contradicts_itself_is_refused(attnbench, measured):
     done = attnbench("claims", "--run", str(measured[0]), "--plan", "quick")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "--run measures nothing; leave out --device, --plan and --timeout\n"
+    assert (
+        done.stderr == "error: --run measures nothing; leave out --device, --plan and --timeout\n"
+    )
 
 
 def test_the_scenarios_of_claims_hold_what_the_claims_need():
