@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import BadInput, shown, suggestion
+from ..files.errors import BadInput, instead_of, shown
 from ..files.printable import spaced, visible
 from ..files.safe_files import read_text
 
@@ -34,10 +34,9 @@ def find(path_or_name: str) -> Path:
         return path / FILE
     if path.exists() or "/" in path_or_name or path_or_name.endswith(".json"):
         return path
-    hint = suggestion(path_or_name.lower(), known)
+    hint = instead_of(path_or_name.lower(), known)
     raise BadInput(
-        f"no model {shown(path_or_name)}; {hint}there are: {', '.join(known)}; or give a"
-        " config.json or the folder that it is in"
+        f"no model {shown(path_or_name)}; {hint}; or give a config.json or the folder that it is in"
     )
 
 

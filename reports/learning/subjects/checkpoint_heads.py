@@ -1,4 +1,4 @@
-"""The heads of models that the user gave: what they do, which are missed, and fewer of them.
+"""The heads of models that the user gave: what they do, which are needed, and fewer of them.
 
 From the study checkpoint_heads. A removal is judged sequence by sequence: the loss without a head
 less the loss with all heads, of the same tokens. Intervals are over sequences.
