@@ -164,4 +164,5 @@ def misused(error: Any) -> str:
             text += f"; a scenario is measured with `attnbench run {unknown[1]}`"
         elif "Did you mean" not in text:
             text += f"; there are: {', '.join(context.command.list_commands(context))}"
-    return visible(f"{' '.join(text.split())}; see `{command} -h`")
+    text = " ".join(text.split())
+    return visible(f"{text}{'' if text.endswith('?') else ';'} see `{command} -h`")

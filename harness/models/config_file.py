@@ -36,7 +36,7 @@ def find(path_or_name: str) -> Path:
         return path
     hint = instead_of(path_or_name.lower(), known)
     raise BadInput(
-        f"no model {shown(path_or_name)}; {hint}; or give a config.json or the folder that it is in"
+        f"no model {shown(path_or_name)}; {hint} (or a config.json, or the folder that it is in)"
     )
 
 

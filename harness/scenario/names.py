@@ -55,7 +55,7 @@ def find(path_or_name: str) -> Path:
     files = [path_or_name + ending for ending in (".yaml", ".yml")]
     there = [f"did you mean {one}?" for one in files if Path(one).is_file()]
     hint = there[0] if there else instead_of(path_or_name, known)
-    raise BadInput(f"no scenario {shown(path_or_name)}; {hint}; or give the path of a .yaml file")
+    raise BadInput(f"no scenario {shown(path_or_name)}; {hint} (or the path of a .yaml file)")
 
 
 class Summary(NamedTuple):

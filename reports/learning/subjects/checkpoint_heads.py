@@ -147,7 +147,7 @@ def _card(found: Sequence[Model], maps: Maps | None) -> Card:
         picture=maps or table,
         decisions=table if maps else None,
         note=paragraph(
-            f"{capital(maps.title)}." if maps else "",
+            f"{maps.title}." if maps else "",
             "Needed: without the head the loss rises, by an interval over sequences; on the tokens"
             " that the model was looked at with. Previous-token heads have half of their weight on"
             " the token before, induction heads on what followed the same token before.",
