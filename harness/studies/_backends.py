@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from ...impls import load, missing, names
+from ...impls import is_ours, load, missing, names
 from ...impls.backend import Backend, Inputs
 from ...impls.problem import Dtype, Problem
 
@@ -14,8 +14,11 @@ UNIT_ROUNDOFF: dict[Dtype, float] = {"fp32": 2.0**-24, "bf16": 2.0**-8, "fp16": 
 
 
 def exact_backends(problem: Problem, device: torch.device) -> Iterator[Backend]:
-    """Those that compute the problem here, but for those that would compile for it."""
-    for name in names():
+    """Ours that compute the problem here, but for those that would compile for it.
+
+    A user's may raise or never return, which would end the study of all others.
+    """
+    for name in filter(is_ours, names()):
         backend = None if missing(name) else load(name)
         if backend is None or backend.exactness != "exact" or backend.compiles:
             continue
