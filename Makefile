@@ -66,8 +66,9 @@ false-alarms: $(STAMP)  ## false alarms of the gate: 20 comparisons of this tree
 faults: $(STAMP)  ## attack attnbench: kills, full disks, broken files, hostile backends; at most 20 minutes on two idle cores, or FAULTS_MINUTES; ARGS="--short --seed 7"
 	PYTHONPATH="$(SEARCHED)" $(BIN)/python -m tests.faults $(if $(FAULTS_MINUTES),--minutes $(FAULTS_MINUTES)) $(ARGS)
 
-pictures: $(STAMP)  ## what README and the notebook show, from the kept quickstart; needs chromium
+pictures: $(STAMP)  ## what README and the notebook show, from the kept quickstart, and docs/gpu.md; needs chromium
 	$(BIN)/python docs/pictures.py
+	$(BIN)/python docs/gpu.py
 	$(BIN)/python docs/notebook.py
 
 site: $(STAMP)  ## the site, into .site-pages: docs/, and a page of every run under results/reference; seconds, no network

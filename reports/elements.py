@@ -155,14 +155,16 @@ class Badge:
 class Series:
     """The points of one backend in order of x.
 
-    A y of None breaks a line; a `failed` point without y is drawn at the upper edge. A `trace` is a
-    thin line of many points without markers. Names that are not backends of the page are grey.
-    `cases`: the case of each point (row_groups.case_key), if points are cases. `busy`: which points
-    other work disturbed. `ending`: what stands below the name at its end. `why`: of failed points.
+    A y of None breaks a line; a `failed` point without y is drawn at the upper edge, and `untried`
+    ones are failed by prediction. A `trace` is a thin line of many points without markers. Names
+    that are not backends of the page are grey. `cases`: the case of each point
+    (row_groups.case_key), if points are cases. `busy`: which points other work disturbed.
+    `ending`: what stands below the name at its end. `why`: of failed points. `stop`: the x at which
+    it meets the panel's line.
     """
 
     backend: str
-    kind: Literal["measured", "formula", "failed", "trace"]
+    kind: Literal["measured", "formula", "failed", "untried", "trace"]
     x: tuple[float, ...]
     y: tuple[float | None, ...]
     low: tuple[float | None, ...] = ()
@@ -171,6 +173,7 @@ class Series:
     busy: tuple[bool, ...] = ()
     ending: str = ""
     why: str = ""
+    stop: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,10 +191,9 @@ class Panel:
     y_scale: Scale = "log"
     title: str = ""
 
-    @property
-    def crosses(self) -> str:
-        """What its crosses say."""
-        whys = {one.why for one in self.series if one.kind == "failed"}
+    def crosses(self, kind: str) -> str:
+        """What its crosses of this kind say."""
+        whys = {one.why for one in self.series if one.kind == kind}
         return (whys.pop() if len(whys) == 1 else "") or CROSSES[self.unit == "bytes"]
 
 
@@ -201,6 +203,7 @@ class Figure:
 
     `about`: what screen readers should say beside axes and lines. `same_y`: panels share the limits
     of y. `names`: of series that are no backends; they get colours of this figure alone.
+    `both_scales`: drawn on logarithmic and on linear axes, which readers switch.
     """
 
     title: str
@@ -210,20 +213,21 @@ class Figure:
     about: str = ""
     same_y: bool = True
     names: tuple[str, ...] = ()
+    both_scales: bool = False
 
     def description(self, panel: Panel) -> str:
         """Of a panel, for screen readers."""
-        kinds = {"Lines": "measured trace", "Lines by formula": "formula"}
-        kinds[f"Crosses, {panel.crosses}"] = "failed"
-        names = {
-            words: list_text([one.backend for one in panel.series if one.kind in of.split()])
-            for words, of in kinds.items()
-        }
+        kinds = {"measured trace": "Lines", "formula": "Lines by formula"}
+        kinds |= {kind: f"Crosses, {panel.crosses(kind)}" for kind in ("failed", "untried")}
+        names = [
+            (words, list_text([one.backend for one in panel.series if one.kind in of.split()]))
+            for of, words in kinds.items()
+        ]
         y, x = SCALES[panel.y_scale], SCALES[panel.x_scale]
         parts = [
             panel.title or self.title,
             f"{capital(panel.y_label)}, {y}, over {panel.x_label}, {x}",
-            *(f"{words}: {some}" for words, some in names.items() if some),
+            *(f"{words}: {some}" for words, some in names if some),
             "Bands are 95 % intervals" if any(any(one.low) for one in panel.series) else "",
             f"A horizontal line: {panel.line[1]}" if panel.line and panel.line[1] else "",
             self.about,
@@ -331,45 +335,7 @@ class DotPlot:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WallPoint:
-    """Memory that a case needs: inputs and peak. `end`: how the case ended.
-
-    `need_bytes`: None if the case ran out of memory and nobody knows what it would have needed.
-    """
-
-    seq_len: int
-    need_bytes: int | None
-    end: Literal["ok", "oom", "predicted_oom", "formula"]
-    case: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WallLine:
-    """One backend. `stop_n`: the longest N that fits; None if it is not known, or beyond.
-
-    `between`: the longest N that fitted and the shortest that did not, if no more is known.
-    """
-
-    backend: str
-    points: tuple[WallPoint, ...]
-    stop_n: int | None = None
-    between: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WallChart:
-    """Memory needed over N: a panel per number of heads, all with the same scales."""
-
-    panels: tuple[tuple[str, tuple[WallLine, ...]], ...]
-    budget_bytes: int | None
-    description: str
-    table: Table
-    title: str = ""
-    caption: str = ""
-
-
-Picture = WallChart | DotPlot | Figure | Table
+Picture = DotPlot | Figure | Maps | Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -396,5 +362,5 @@ class Card:
     about: str = ""
 
 
-Drawable = Figure | Maps | Bars | WallChart | DotPlot
-Block = Text | Table | Figure | Maps | Bars | WallChart
+Drawable = Figure | Maps | Bars | DotPlot
+Block = Text | Table | Figure | Maps | Bars

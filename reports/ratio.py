@@ -141,8 +141,7 @@ class Ratio:
     @property
     def short(self) -> str:
         """For cells: `×1.37 (1.10 to 1.70)`."""
-        how = f" {BY_PROCESSOR_TIME}" if self.by_processor_time else ""
-        return f"×{number_text(self.value)}{ratio_range_text(self.low, self.high)}{how}"
+        return f"×{number_text(self.value)}{ratio_range_text(self.low, self.high)}"
 
     @property
     def marked(self) -> str:

@@ -116,7 +116,21 @@ class WorkedExample(Finding):
         return self
 
 
-class Generated(Finding):
+class Timed(Finding):
+    """Has times that claims judge.
+
+    `contended_blocks`: of `blocks` (of `generation`: timed sequences), those that other work
+    disturbed; absent in rows of earlier versions. `process`: which of several it was timed in;
+    `processes`: how many it is taken from, once it is read.
+    """
+
+    contended_blocks: int | None = None
+    blocks: int | None = None
+    process: int | None = None
+    processes: int = 1
+
+
+class Generated(Timed):
     """A backend that has generated `tokens` tokens, with a cache and without (`full`).
 
     Times of the last step and of all, each with its interval; null if `complaint` says that cached
@@ -162,15 +176,18 @@ class Generated(Finding):
     full_over_cached_total_ratio: Maybe = None
     full_over_cached_total_low_ratio: Maybe = None
     full_over_cached_total_high_ratio: Maybe = None
-    contended_blocks: int | None = None
-    blocks: int | None = None
 
 
 class LayerProperty(Finding):
-    """Whether a property of a layer held in all random cases."""
+    """Whether a property held in all random cases that a backend computed.
+
+    Without `backend` in earlier rows, of the textbook formula in float64.
+    """
 
     STUDY = "layer_properties"
     property: str
+    backend: str = ""
+    dtype: str | None = None
     holds: bool
     worst_error_ratio: Maybe = None
     case_count: int | None = None
@@ -178,10 +195,16 @@ class LayerProperty(Finding):
 
 
 class AttentionFact(Finding):
-    """`holding_ratio`: the share of random cases in which a statement held."""
+    """`holding_ratio`: the share of random cases in which a statement held.
+
+    Without `backend`, of the textbook formula in float64. `complaint`: what torch raised.
+    """
 
     STUDY = "attention_facts"
     statement: str
+    backend: str = ""
+    dtype: str | None = None
+    complaint: str = ""
     holds: bool
     holding_ratio: float
     worst_error_ratio: Maybe = None
@@ -198,6 +221,17 @@ class HeadCopy(Finding):
     heads: int
     copied_bytes: int | None
     output_bytes: int | None = None
+
+
+class HeadFlops(Finding):
+    """FLOPs of a layer that torch counted while a backend ran; null if it cannot see them."""
+
+    STUDY = "head_flops"
+    backend: str
+    heads: Count
+    d_model: Count
+    seq_len: Count
+    flops: int | None
 
 
 class ParameterCount(Finding):
@@ -221,7 +255,7 @@ class ProjectionEquality(Finding):
     tolerance_ratio: Maybe = None
 
 
-class JoinedProjections(Finding):
+class JoinedProjections(Timed):
     """Time of three products for queries, keys and values over that of one."""
 
     STUDY = "joined_projections"
@@ -232,11 +266,9 @@ class JoinedProjections(Finding):
     time_ratio: float
     time_low_ratio: float
     time_high_ratio: float
-    contended_blocks: int | None = None
-    blocks: int | None = None
 
 
-class OutputShare(Finding):
+class OutputShare(Timed):
     """The share of a layer's time for joining the heads and W_O, and of joining alone."""
 
     STUDY = "output_share"
@@ -250,11 +282,9 @@ class OutputShare(Finding):
     join_ratio: Maybe = None
     join_low_ratio: Maybe = None
     join_high_ratio: Maybe = None
-    contended_blocks: int | None = None
-    blocks: int | None = None
 
 
-class ThreadGain(Finding):
+class ThreadGain(Timed):
     """Time of a layer with one thread over that with `threads`, its gain; and `behind`, the gain of
     all heads at once over that.
     """
@@ -272,19 +302,19 @@ class ThreadGain(Finding):
     behind_ratio: float
     behind_low_ratio: float
     behind_high_ratio: float
-    contended_blocks: int | None = None
-    blocks: int | None = None
 
 
 class ScoreScale(Finding):
     """Scores and softmax of random queries and keys, `scaled` by 1/sqrt(d_k) or not.
 
-    The derivatives are absent in rows of earlier versions.
+    `of`: the layer that they are of at its first weights, or the backend whose weights show them.
+    The derivatives are absent there, and in rows of earlier versions.
     """
 
     STUDY = "score_scale"
     d_k: Count
     scaled: bool
+    of: str = ""
     score_variance: Maybe = None
     softmax_gradient: Maybe = None
     softmax_gradient_low: Maybe = None
@@ -322,6 +352,7 @@ class Initialisation(Finding):
 
     STUDY = "initialisation"
     rule: str
+    seq_len: Count = 16  # in rows of earlier versions
     d_model: int | None = None
     heads: int | None = None
     output_variance: Maybe = None
@@ -349,9 +380,3 @@ class LinformerProjection(Finding):
     error_l2_ratio: float
     error_l2_ratio_low: float
     error_l2_ratio_high: float
-
-
-Timed = Generated | JoinedProjections | OutputShare | ThreadGain
-"""Whose times claims judge. `contended_blocks`: of `blocks` (of `generation`: timed sequences),
-those that other work disturbed; absent in rows of earlier versions.
-"""

@@ -18,6 +18,8 @@ from .environments import start_worker
 from .worker_pool import RunContext
 
 TIME_SHARE = 0.5  # of the time limit, for a study of a file that can end early
+OWN_PROCESS = "process"
+"""The axis of a study whose parts are each run in a process of their own."""
 MODELS = "models"
 """The folder within a run's that saved models go to."""
 OPEN_S = 600.0  # weights of many GiB on a network disk
@@ -76,6 +78,8 @@ class StudyRunner:
         self.started = time.monotonic()
         self.context.running(study.id, "")
         pool, first = self.context.pool, next(iter(self.context.config.pythons), None)
+        if OWN_PROCESS in dict(study.part):
+            pool.dismiss(0, first)  # the next one that is asked is a new one
         try:
             answer = pool.ask(self._request(study), "studied", first)
         except WorkerFailure as failure:

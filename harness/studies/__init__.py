@@ -12,6 +12,9 @@ A longer study has parts, so that a run that was stopped goes on after the last 
     PART_S = 12.0                                            what one of them takes on two cores
     run(problem, device, seed, *, task, heads) -> findings
 
+One that times something has the axis `process`: each of its parts is run in a new process, and
+reports take them together.
+
 One that trains models and has SAVES_MODELS = True gets `save_to`, the folder to save them in, or
 None. A study that looks at files of the user's, which an option names, is requested by that option
 and by no scenario (attachments.py):

@@ -23,7 +23,7 @@ def interval_fields(name: str, found: Interval, unit: str = "") -> dict[str, Any
 
 def mean_fields(
     name: str, values: Sequence[float] | Tensor, *, of_logs: bool = False
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """The mean over repeats, which share nothing, with its interval at 95 %: `name`, `name_low` and
     `name_high`. `of_logs`: of positive numbers, whose geometric mean it is.
     """

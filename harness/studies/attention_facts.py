@@ -1,4 +1,5 @@
-"""Exact statements on attention, tried on random inputs in float64.
+"""Exact statements on attention, tried on random inputs: hulls of the textbook formula in float64,
+and what single scores and masks do in every exact backend.
 
 The hull: an output o lies in the convex hull of the rows of V if there are weights w >= 0 with
 sum w = 1 and V^T w = o. Linear programming finds the smallest e with |V^T w - o| <= e in every
@@ -6,49 +7,65 @@ component (HiGHS, by scipy).
 """
 
 from collections.abc import Callable, Iterator
-from math import sqrt
-from typing import NamedTuple
+from dataclasses import replace
+from math import nan, sqrt
 
 import numpy as np
 import torch
 from scipy.optimize import linprog
 from torch import Generator, Tensor
 
+from ...impls.backend import TORCH_DTYPE, Backend
+from ...impls.masks.given import given_mask
 from ...impls.problem import Problem
+from ..files.errors import first_line
 from ..rows.findings import AttentionFact
+from ._backends import UNIT_ROUNDOFF, exact_backends, weights
 
 QUESTION = (
     "Are outputs in the hull of the values, do other weights fall if a score rises, is -1e9 as good"
     " as -inf?"
 )
 TOKENS, WIDTH = 10, 6
-CASES = 40
 HULL_CASES = 20  # of TOKENS rows each
-ROUNDING = 1e-12
 HULL_ROUNDING = 1e-6  # what HiGHS promises is 1e-7
+CASES, KEYS = 30, 16
+ROUNDINGS = 8  # of a backend: as in layer_properties.py
 FILL = -1e9
-
-
-class Statement(NamedTuple):
-    """`error`: of a random case; 0 where it holds, and otherwise how far it is from that."""
-
-    error: Callable[[Generator], float]
-    tolerance: float = ROUNDING
-    cases: int = CASES
+OF_ROWS = {False: "fill_equals_infinity", True: "fill_equals_infinity_without_keys"}
+"""By whether a row sees no key."""
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[AttentionFact]:
     generator = Generator().manual_seed(seed)
-    for name, of in STATEMENTS.items():
-        errors = [of.error(generator) for _ in range(of.cases)]
-        yield AttentionFact(
-            statement=name,
-            holds=max(errors) <= of.tolerance,
-            holding_ratio=sum(error <= of.tolerance for error in errors) / of.cases,
-            worst_error_ratio=max(errors),
-            case_count=of.cases,
-            tolerance_ratio=of.tolerance,
-        )
+    for name, outside in HULLS.items():
+        yield _fact(name, [outside(generator) for _ in range(HULL_CASES)], HULL_ROUNDING)
+    head = Problem(batch=1, seq_len=1, kv_seq_len=KEYS, d_model=KEYS, heads=1, dtype=problem.dtype)
+    for backend in exact_backends(head, device):
+        errors = [others_rise(backend, head, device, generator) for _ in range(CASES)]
+        yield _of_backend("other_weights_fall", backend, head, errors)
+    for dtype in UNIT_ROUNDOFF:
+        square = replace(head, seq_len=KEYS, dtype=dtype)
+        for empty, name in OF_ROWS.items():
+            yield from _fills(name, square, device, generator, empty=empty)
+
+
+def _fills(
+    name: str, of: Problem, device: torch.device, generator: Generator, *, empty: bool
+) -> Iterator[AttentionFact]:
+    """One for each backend; one for all if torch cannot make the mask."""
+    try:
+        torch.zeros(1, dtype=TORCH_DTYPE[of.dtype]).masked_fill(torch.ones(1) > 0, FILL)
+    except RuntimeError as error:
+        fact = _fact(name, [nan], 0.0)
+        yield fact.model_copy(update={"dtype": of.dtype, "complaint": first_line(error)})
+        return
+    for backend in exact_backends(of, device):
+        if not backend.why_not_under_mask(of, device):
+            errors = [
+                fill_differs(backend, of, device, generator, empty=empty) for _ in range(CASES)
+            ]
+            yield _of_backend(name, backend, of, errors)
 
 
 def hull_distance(point: Tensor, corners: Tensor) -> float:
@@ -88,35 +105,70 @@ def output_outside_inputs(generator: Generator) -> float:
     return max(hull_distance(one, x) for one in outputs) / float(x.abs().max())
 
 
-def others_rise(generator: Generator) -> float:
-    """The largest rise of another weight, or fall of the own, when one score rises by 1."""
-    scores = 3 * torch.randn(TOKENS, generator=generator, dtype=torch.float64)
-    raised = int(torch.randint(TOKENS, (), generator=generator))
-    after = scores.clone()
-    after[raised] += 1
-    change = torch.softmax(after, -1) - torch.softmax(scores, -1)
-    change[raised] = -change[raised]
+def others_rise(backend: Backend, of: Problem, device: torch.device, generator: Generator) -> float:
+    """The largest rise of another weight, or fall of the own, when one key's score rises by 1."""
+    q, k = _drawn(of, device, generator)
+    raised, further = int(torch.randint(of.kv_seq_len, (), generator=generator)), k.clone()
+    further[..., raised, :] += q[..., 0, :] / (q.square().sum() * of.scale)
+    change = weights(backend, of, q, further).double() - weights(backend, of, q, k).double()
+    change[..., raised] *= -1
     return float(change.max().clamp_min(0))
 
 
-def fill_differs(generator: Generator, *, empty: bool = False) -> float:
-    """Of rows masked by -1e9 from the same by -inf, whose rows without any key are zero."""
-    scores = 3 * torch.randn(TOKENS, TOKENS, generator=generator, dtype=torch.float64)
-    masked = torch.rand(TOKENS, TOKENS, generator=generator) < 0.5
-    masked[:, 0] = False
+def fill_differs(
+    backend: Backend, of: Problem, device: torch.device, generator: Generator, *, empty: bool
+) -> float:
+    """Of weights under a mask with -1e9 added from those under the same with -inf, whose rows
+    without any key are zero.
+    """
+    q, k = _drawn(of, device, generator)
+    hidden = (torch.rand(of.seq_len, of.kv_seq_len, generator=generator) < 0.5).to(device)
+    hidden[:, 0] = False
     if empty:
-        masked[1] = True
-    filled = torch.softmax(scores.masked_fill(masked, FILL), -1)
-    exact = torch.softmax(scores.masked_fill(masked, -torch.inf), -1).nan_to_num(0.0)
+        hidden[1] = True
+    zeros = torch.zeros_like(hidden, dtype=q.dtype)
+    filled, exact = (
+        _under(backend, of, q, k, zeros.masked_fill(hidden, fill)) for fill in (FILL, -torch.inf)
+    )
     return float((filled - exact).abs().max())
 
 
-STATEMENTS = {
-    "outputs_in_hull_of_values": Statement(output_outside_values, HULL_ROUNDING, HULL_CASES),
-    "outputs_in_hull_of_inputs": Statement(output_outside_inputs, HULL_ROUNDING, HULL_CASES),
-    "other_weights_fall": Statement(others_rise),
-    "fill_equals_infinity": Statement(fill_differs),
-    "fill_equals_infinity_without_keys": Statement(
-        lambda generator: fill_differs(generator, empty=True)
-    ),
+def _under(backend: Backend, of: Problem, q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
+    """The weights of a head: what it makes of values that are unit vectors."""
+    given, unseen = given_mask(mask, of, q.dtype)
+    unit = torch.eye(of.kv_seq_len, dtype=q.dtype, device=q.device)[None, None]
+    with torch.no_grad(), backend.context(of):
+        found = backend.under_mask(of, q, k, unit, given)
+    return found.masked_fill(unseen, 0.0).double()
+
+
+def _drawn(of: Problem, device: torch.device, generator: Generator) -> tuple[Tensor, Tensor]:
+    q, k = (
+        torch.randn(1, 1, tokens, of.d_k, generator=generator).to(device, TORCH_DTYPE[of.dtype])
+        for tokens in (of.seq_len, of.kv_seq_len)
+    )
+    return q, k
+
+
+def _of_backend(name: str, backend: Backend, of: Problem, errors: list[float]) -> AttentionFact:
+    fact = _fact(name, errors, ROUNDINGS * UNIT_ROUNDOFF[of.dtype])
+    return fact.model_copy(update={"backend": backend.name, "dtype": of.dtype})
+
+
+def _fact(name: str, errors: list[float], tolerance: float) -> AttentionFact:
+    """`errors`: of random cases; 0 where it holds, and otherwise how far it is from that."""
+    worst = max(errors)
+    return AttentionFact(
+        statement=name,
+        holds=worst <= tolerance,
+        holding_ratio=sum(error <= tolerance for error in errors) / len(errors),
+        worst_error_ratio=worst if worst == worst else None,
+        case_count=len(errors),
+        tolerance_ratio=tolerance,
+    )
+
+
+HULLS: dict[str, Callable[[Generator], float]] = {
+    "outputs_in_hull_of_values": output_outside_values,
+    "outputs_in_hull_of_inputs": output_outside_inputs,
 }

@@ -26,9 +26,11 @@ from ..stats.intervals import Samples, latency_interval, mean_interval, ratio_in
 from ._repeats import interval_fields
 
 QUESTION = "What does a cache of keys and values save when a sequence is generated token by token?"
+PARTS = {"process": (1, 2, 3, 4, 5)}
+PART_S = 6.0
 SHORTEST, LONGEST = 32, 1024  # tokens: of the problem's kv_seq_len, as many as are in between
 VOCABULARY, DEPTH = 64, 1
-REPEATS, FEWEST_REPEATS, BUDGET_S = 5, 2, 4.0  # of a backend; the budget ends them early
+REPEATS = 2  # of a backend in a process
 WARM_UP_STEPS = 16
 FIRST = 8  # tokens of the shortest sequence that is reported
 WINDOW = 8  # a step's time at n tokens: the median of the last n / 8 steps
@@ -48,7 +50,7 @@ class BothWays(NamedTuple):
     contended_blocks: int | None
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Generated]:
+def run(problem: Problem, device: torch.device, seed: int, *, process: int) -> Iterator[Generated]:
     """One finding per backend and number of tokens: 8, 16, 32, ... up to the problem's kv_seq_len.
 
     `complaint`: why a backend's cached steps are not the full causal pass; it is not timed then.
@@ -83,6 +85,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Generated
                 dtype=shape.dtype,
                 error_ratio=error_ratio,
                 complaint=complaint,
+                process=process,
                 cache_bytes=_cache_bytes(decoder, n),
                 **_counted(decoder, n),
                 **(dict.fromkeys(TIMED) if times is None else _timed(times, n)),
@@ -140,10 +143,7 @@ def _times(decoder: Decoder, prompt: Tensor, steps: int, device: torch.device) -
     flags: list[bool | None] = []
     for cached in (True, False):
         _one_sequence(decoder, prompt, WARM_UP_STEPS, clock, cached=cached)
-    start = perf_counter()
-    for repeat in range(REPEATS):
-        if repeat >= FEWEST_REPEATS and perf_counter() - start > BUDGET_S:
-            break
+    for _ in range(REPEATS):
         for cached, kept in zip((True, False), both, strict=True):
             watch.before()
             kept.append(_one_sequence(decoder, prompt, steps, clock, cached=cached))

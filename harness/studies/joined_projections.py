@@ -15,10 +15,14 @@ from ._repeats import interval_fields
 from .output_share import timed
 
 QUESTION = "Does one product for queries, keys and values save time over three?"
+PARTS = {"process": (1, 2, 3, 4, 5)}
+PART_S = 4.0
 BATCHES, LENGTHS, D_MODEL = (1, 8), (16, 128, 512), 256
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[JoinedProjections]:
+def run(
+    problem: Problem, device: torch.device, seed: int, *, process: int
+) -> Iterator[JoinedProjections]:
     """`time_ratio`: three products over one."""
     generator, dtype = torch.Generator().manual_seed(seed), TORCH_DTYPE[problem.dtype]
     for batch in BATCHES:
@@ -34,6 +38,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[JoinedPro
                 seq_len=seq_len,
                 d_model=D_MODEL,
                 dtype=problem.dtype,
+                process=process,
                 **interval_fields("time", ratio_interval(three, one), "ratio"),
                 **made.conditions,
             )

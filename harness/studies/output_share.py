@@ -22,10 +22,12 @@ from ..stats.intervals import Samples, ratio_interval
 from ._repeats import interval_fields
 
 QUESTION = "What share of a layer's time do joining the heads and the output projection take?"
+PARTS = {"process": (1, 2, 3, 4, 5)}
+PART_S = 6.0
 BACKENDS = ("naive", "fused", "sdpa")
 LENGTHS = {"cpu": (128, 512, 1024), "cuda": (512, 2048, 8192)}
 D_MODEL, HEADS = 256, 4
-BLOCKS, BLOCK_MS, MOST_CALLS = 8, 8.0, 50
+BLOCKS, BLOCK_MS, MOST_CALLS = 4, 8.0, 50  # of a process
 
 
 class Timed(NamedTuple):
@@ -44,7 +46,9 @@ class Timed(NamedTuple):
         return {"contended_blocks": self.contended_blocks, "blocks": self.blocks}
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[OutputShare]:
+def run(
+    problem: Problem, device: torch.device, seed: int, *, process: int
+) -> Iterator[OutputShare]:
     for seq_len in LENGTHS[device.type]:
         layer = Problem(
             batch=1,
@@ -65,6 +69,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[OutputSha
                 seq_len=seq_len,
                 d_model=D_MODEL,
                 heads=HEADS,
+                process=process,
                 **interval_fields("share", ratio_interval(both, whole), "ratio"),
                 **interval_fields("join", ratio_interval(merging, whole), "ratio"),
                 **found.conditions,

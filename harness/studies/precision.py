@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import torch
 
-from ...impls import load, missing, names
 from ...impls.problem import Dtype, Problem
 from ..measure.correctness import CorrectnessCheck
 from ..measure.prepared_call import make_tensors, prepare_call
 from ..rows.findings import Precision
+from ._backends import exact_backends
 
 QUESTION = "How large is the error, per dtype and backend, and does it grow with N?"
 DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16")
@@ -28,17 +28,12 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Precision
             one = replace(forward, causal=problem.causal, passes="forward+backward")
             tensors = make_tensors(one, device, seed)
             correctness = CorrectnessCheck(one, *tensors, seed)
-            for name in names():
-                backend = None if missing(name) else load(name)
-                if backend is None or backend.exactness != "exact" or backend.why_not(one, device):
-                    continue
-                if backend.compiles:  # it would compile again for each problem
-                    continue
+            for backend in exact_backends(one, device):
                 prepared = prepare_call(one, backend, tensors, correctness.grad_output)
                 with prepared.in_force():
                     result = correctness.check(*prepared.result())
                 yield Precision(
-                    backend=name,
+                    backend=backend.name,
                     dtype=dtype,
                     seq_len=seq_len,
                     causal=one.causal,

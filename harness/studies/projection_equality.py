@@ -6,13 +6,12 @@ import torch
 from torch.nn.functional import linear
 
 from ...impls.backend import TORCH_DTYPE
-from ...impls.problem import Dtype, Problem
+from ...impls.problem import Problem
 from ..rows.findings import ProjectionEquality
+from ._backends import UNIT_ROUNDOFF
 
 QUESTION = "Does one projection for all heads give what one projection per head gives?"
 HEADS, D_MODEL, TOKENS = (2, 8, 16), 256, 64
-UNIT_ROUNDOFF: dict[Dtype, float] = {"fp32": 2.0**-24, "bf16": 2.0**-8, "fp16": 2.0**-11}
-"""2**-p for p binary digits (Higham 2002, Accuracy and Stability, section 2.1)."""
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[ProjectionEquality]:

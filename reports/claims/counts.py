@@ -5,6 +5,7 @@ from fractions import Fraction
 from math import isnan
 from typing import Any
 
+from ...harness.rows.findings import HeadFlops, by
 from ..contrasts import Contrast, against_one_head, share_width
 from ..data.polynomial import bytes_over_n, coefficient_text
 from ..data.row_groups import Group, Row, backends, groups
@@ -53,17 +54,17 @@ def score_matrix(run: Measured) -> Iterator[Evidence]:
 @claim(
     "C3a",
     "h heads of width d/h need the FLOPs of one head of width d.",
-    tested="exact count over h",
-    needs=HEADS,
+    tested="FLOPs of a layer over h, counted by torch while each backend runs",
+    study=HeadFlops,
 )
 def flops_of_heads(run: Measured) -> Iterator[Evidence]:
-    for group in groups(run.rows, "heads"):
-        counts = {row["heads"]: row["work_flops"] for row in group.rows if row.get("work_flops")}
-        if share_width(group) and 1 in counts and len(counts) > 1:
-            equal = len({*counts.values()}) == 1
-            text = f"the same count for h = 1 to {max(counts)}"
-            verdict = exactly(equal)
-            yield Evidence("every backend", verdict, text if equal else "the count changes with h")
+    for backend, some in by(run.of(HeadFlops), lambda one: one.backend).items():
+        counts = {one.heads: one.flops for one in some if one.flops is not None}
+        if 1 not in counts or len(counts) < 2:
+            yield Evidence(backend, "not run", "torch does not see what its kernel computes")
+            continue
+        text = ", ".join(f"{count} with {heads}" for heads, count in sorted(counts.items()))
+        yield Evidence(backend, exactly(len({*counts.values()}) == 1), text)
 
 
 @claim(

@@ -181,9 +181,10 @@ def moving_crossover(run: Measured) -> Iterator[Evidence]:
     " N^1.5.",
     tested="exponent of time at the longest N within 0.1; no N² in the exact bytes",
     needs=(
-        "backends sparse_local, sparse_random, sparse_strided, linformer or performer, five lengths"
-        " or more"
+        "backends sparse_local, sparse_random, sparse_strided, linformer and performer, five"
+        " lengths or more"
     ),
+    halves=tuple(EXPONENTS),
 )
 def linear_growth(run: Measured) -> Iterator[Evidence]:
     for backend in backends(row for row in run.every if family(row["backend"]) in EXPONENTS):
@@ -197,7 +198,7 @@ def linear_growth(run: Measured) -> Iterator[Evidence]:
             if memory is not None and memory.exact:
                 verdicts.append(exactly(memory.quadratic == 0))
                 text += f", {'no' if memory.quadratic == 0 else 'some'} N² in bytes"
-            yield Evidence(backend, jointly(verdicts), text)
+            yield Evidence(backend, jointly(verdicts), text, half=family(backend))
 
 
 @claim(

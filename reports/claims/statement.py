@@ -7,9 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...harness.rows.findings import Finding, by, findings_of
+from ...harness.rows.findings import Finding, by
 from ..data.exactness import RECURRENT, is_exact
 from ..data.row_groups import Row, family
+from ..data.study_processes import read_findings
 from .verdict import ClaimVerdict, Evidence, agreed, jointly, shown
 
 F = TypeVar("F", bound=Finding)
@@ -42,7 +43,7 @@ class Measured:
 
     def of(self, study: type[F]) -> list[F]:
         """What this study found, by the model of its findings."""
-        return findings_of(study, self.studies)
+        return read_findings(study, self.studies)
 
 
 Test = Callable[[Measured], Iterable[Evidence]]

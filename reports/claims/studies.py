@@ -34,11 +34,11 @@ from ..formatting import (
 )
 from ..growth_fit import interval_text
 from ..ratio import Noise
+from ..words import DISTURBED
 from .statement import Measured, Statement, claim
 from .verdict import (
     EQUAL,
     OPPOSITE,
-    ClaimVerdict,
     Evidence,
     above,
     agreed,
@@ -81,24 +81,26 @@ def parameter_count(run: Measured) -> Iterator[Evidence]:
 
 # ---- properties that hold or do not --------------------------------------------------------------
 
+FORMULA = "textbook formula"  # in float64
+
 
 def _off(one: LayerProperty | AttentionFact) -> str:
     return f"off by at most {number_text(one.worst_error_ratio) or 'unknown'}"
 
 
 def properties(name: str, statement: str, *wanted: str) -> Statement:
-    """All named properties of a layer hold in every case that was tried."""
+    """All named properties hold in every case that each backend computed."""
+    halves = tuple(one.replace("_", " ") for one in wanted)
 
     def test(run: Measured) -> Iterator[Evidence]:
-        found = {one.property: one for one in run.of(LayerProperty)}
-        tried = [found[one] for one in wanted if one in found]
-        if tried:
-            verdicts: list[ClaimVerdict] = ["not run"] * (len(wanted) - len(tried))
-            verdicts += [exactly(one.holds) for one in tried]
-            texts = [f"{one.property.replace('_', ' ')}: {_off(one)}" for one in tried]
-            yield Evidence("random cases", jointly(verdicts), "; ".join(texts))
+        for one in run.of(LayerProperty):
+            if one.property in wanted:
+                half = one.property.replace("_", " ")
+                of = ", ".join(filter(None, (one.backend or FORMULA, half * (len(wanted) > 1))))
+                yield Evidence(of, exactly(one.holds), _off(one), half)
 
-    return claim(name, statement, tested="random cases in float64", study=LayerProperty)(test)
+    tested = "random cases, in each backend, to within the rounding of its dtype"
+    return claim(name, statement, tested=tested, study=LayerProperty, halves=halves)(test)
 
 
 def facts(name: str, statement: str, tested: str, **of: str) -> Statement:
@@ -107,11 +109,19 @@ def facts(name: str, statement: str, tested: str, **of: str) -> Statement:
     def test(run: Measured) -> Iterator[Evidence]:
         for one in run.of(AttentionFact):
             if one.statement in of:
-                share = f"{percent_text(one.holding_ratio)}{beyond_text(one.holding_ratio)}"
-                text = f"in {share} of {one.case_count} random cases, {_off(one)}"
-                yield Evidence(of[one.statement], exactly(one.holds), text)
+                by_what = one.backend or one.dtype or FORMULA
+                on = ", ".join(filter(None, (by_what, of[one.statement])))
+                yield Evidence(on, exactly(one.holds), _tried(one))
 
     return claim(name, statement, tested=tested, study=AttentionFact)(test)
+
+
+def _tried(one: AttentionFact) -> str:
+    if one.complaint:
+        return f"torch raises: {one.complaint}"
+    share = f"{percent_text(one.holding_ratio)}{beyond_text(one.holding_ratio)}"
+    dtype = f" in {one.dtype}" if one.dtype else ""
+    return f"in {share} of {one.case_count} random cases{dtype}, {_off(one)}"
 
 
 C7 = properties(
@@ -133,24 +143,24 @@ Q12A = facts(
     "Q12a",
     "Outputs lie in the convex hull of the values.",
     "linear program per output on random cases in float64, not a box",
-    outputs_in_hull_of_values="random cases",
+    outputs_in_hull_of_values="",
 )
 Q12B = facts(
     "Q12b",
     "... and in that of the inputs.",
     "the same linear program, with W_V between inputs and values",
-    outputs_in_hull_of_inputs="random cases",
+    outputs_in_hull_of_inputs="",
 )
 Q13 = facts(
     "Q13",
     "If one score rises, its weight rises and all others fall.",
-    "signs of the changes on random cases in float64",
-    other_weights_fall="random cases",
+    "signs of the changes on random cases, in each backend",
+    other_weights_fall="",
 )
 Q17 = facts(
     "Q17",
     "Masking by -1e9 is the same as masking by minus infinity.",
-    "random cases in float64, with and without rows that see no key",
+    "weights of random cases in each backend and dtype, with and without rows that see no key",
     fill_equals_infinity="rows that see a key",
     fill_equals_infinity_without_keys="rows that see no key",
 )
@@ -159,24 +169,30 @@ Q17 = facts(
 # ---- scale ---------------------------------------------------------------------------------------
 
 STEADY_RATIO = 0.05  # a gradient that differs by less over d_k does not depend on it
+RULES = {"xavier": "Xavier", "normal_1": "N(0, 1)", "normal_0.01": "too small weights"}
 WELL_SCALED = (0.1, 10.0)  # a variance that a layer changes by less than ten times
 
 
 @claim(
     "C5",
     "Without 1/sqrt(d_k) the variance of the scores is d_k, with it 1.",
-    tested="interval of the variance over the expected one within 5 %, for every d_k",
+    tested=(
+        "interval of the variance over the expected one within 5 %: of layers at first weights over"
+        " d_k, and of the scores behind each backend's weights"
+    ),
     study=ScoreScale,
     halves=("without 1/sqrt(d_k)", "with 1/sqrt(d_k)"),
 )
 def score_scale(run: Measured) -> Iterator[Evidence]:
-    for scaled, of in ((False, "without 1/sqrt(d_k)"), (True, "with 1/sqrt(d_k)")):
-        for d_k, one in _over_width(run, "score_variance", scaled=scaled):
-            wanted = 1.0 if scaled else d_k
-            value, low, high = (end / wanted for end in (one.value, one.low, one.high))
-            text = f"variance {number_text(value)} times {'1' if scaled else 'd_k'}"
-            text += f"{range_text(low, high)} at d_k = {d_k:g}"
-            yield Evidence(of, by_interval(low, high, EQUAL), text, half=of)
+    """Of entries that are drawn with variance 1 it follows, so those prove nothing."""
+    for one in run.of(ScoreScale):
+        if one.of and (found := one.bounded("score_variance")):
+            wanted = 1.0 if one.scaled else one.d_k
+            value, low, high = (end / wanted for end in found[1:])
+            text = f"variance {number_text(value)} times {'1' if one.scaled else 'd_k'}"
+            text += f"{range_text(low, high)} at d_k = {one.d_k}"
+            half = f"{'with' if one.scaled else 'without'} 1/sqrt(d_k)"
+            yield Evidence(f"{one.of}, {half}", by_interval(low, high, EQUAL), text, half)
 
 
 @claim(
@@ -221,7 +237,7 @@ def _over_width(run: Measured, name: str, *, scaled: bool) -> list[tuple[float, 
     found = [
         (width, Interval(value=value, low=low, high=high, units=0))
         for one in run.of(ScoreScale)
-        if one.scaled is scaled and (known := one.bounded(name))
+        if not one.of and one.scaled is scaled and (known := one.bounded(name))
         for width, value, low, high in [known]
     ]
     return sorted(found, key=lambda pair: pair[0])
@@ -232,26 +248,31 @@ def _over_width(run: Measured, name: str, *, scaled: bool) -> list[tuple[float, 
     "Xavier initialisation keeps activations and gradients well scaled; N(0, 1) and too small"
     " weights do not.",
     tested=(
-        "variance of a layer's outputs and gradients over d_model and heads, within ten times that"
-        " of its inputs or not"
+        "variance of a layer's outputs and gradients over N, d_model and heads, within ten times"
+        " that of its inputs or not"
     ),
     study=Initialisation,
-    halves=("Xavier", "other rules"),
+    halves=("Xavier", "N(0, 1)", "too small weights"),
 )
 def initial_scale(run: Measured) -> Iterator[Evidence]:
     names = ("output_variance", "gradient_variance")
-    for rule, some in by(run.of(Initialisation), lambda one: one.rule).items():
+    """Over several N: the output is a mean over them, so that one N tells nothing."""
+    known = [one for one in run.of(Initialisation) if one.rule in RULES]
+    lengths = {one.seq_len for one in known}
+    for (rule, n), some in by(known, lambda one: (one.rule, one.seq_len)).items():
         found = [(one[f"{name}_low"], one[f"{name}_high"]) for one in some for name in names]
         scaled = agreed(by_interval(low, high, WELL_SCALED) for low, high in found)
         low, high = min(low for low, _ in found), max(high for _, high in found)
+        half = RULES[rule]
         # The statement is that the other rules do worse.
-        verdict = scaled if rule == "xavier" else OPPOSITE.get(scaled, scaled)
+        verdict = scaled if half == "Xavier" else OPPOSITE.get(scaled, scaled)
         text = f"variances of outputs and gradients {number_text(low)} to {number_text(high)}"
-        half = "Xavier" if rule == "xavier" else "other rules"
-        yield Evidence(rule, verdict, text, half)
+        if len(lengths) < 2:
+            verdict, text = "not decided", f"{text}; no other N was tried"
+        yield Evidence(f"{half}, N = {n}", verdict, text, half)
 
 
-# ---- times of a study, which are of one process --------------------------------------------------
+# ---- times of a study ----------------------------------------------------------------------------
 
 
 def is_disturbed(one: Timed) -> bool:
@@ -259,39 +280,58 @@ def is_disturbed(one: Timed) -> bool:
     return one.blocks is not None and in_most(one.contended_blocks, one.blocks)
 
 
-def extended(one: Timed, low: float, high: float) -> tuple[float, float, str]:
-    """The bounds of a ratio extended by what processes differ, with the words that say so."""
+def extended(one: Timed, low: float | None, high: float | None) -> tuple[float, float, str]:
+    """The bounds of a ratio that decide, and what they hold, in words.
+
+    Over several processes, those of the finding, NaN while other work disturbed most blocks; of a
+    single one extended by what processes may differ.
+    """
+    bounds = (nan, nan) if low is None or high is None else (low, high)
+    if one.processes > 1:
+        over = f" in {one.processes} processes"
+        return (nan, nan, over + DISTURBED) if is_disturbed(one) else (*bounds, over)
     ratio, words = Noise().text(one_process=True, other_run=False, disturbed=is_disturbed(one))
     if one.contended_blocks is None or one.blocks is None:  # in rows of earlier versions
         words += " (whether other work disturbed them was not recorded)"
-    return low / (1 + ratio), high * (1 + ratio), f", which allows for {words}"
+    allows = f", which allows for {words}" if isfinite(bounds[0]) else ""
+    return bounds[0] / (1 + ratio), bounds[1] * (1 + ratio), allows
 
 
 @claim(
     "Q15",
     "One product for queries, keys and values is faster than three.",
-    tested="paired ratio of times over batch and N, extended by what processes may differ",
+    tested="paired ratio of times over batch and N, in five processes: above 1",
     study=JoinedProjections,
 )
 def one_product(run: Measured) -> Iterator[Evidence]:
     for one in run.of(JoinedProjections):
-        low, high, allows = extended(one, one.time_low_ratio, one.time_high_ratio)
+        low, high, how = extended(one, one.time_low_ratio, one.time_high_ratio)
         of = f"batch {one.batch}, N = {one.seq_len}, d = {one.d_model}"
-        text = f"three take {times_text(one.time_ratio, low, high)} the time of one{allows}"
+        text = f"three take {times_text(one.time_ratio, low, high)} the time of one{how}"
         yield Evidence(of, above(low, high, 1.0), text)
 
 
-def share_of_output(run: Measured, bound: float) -> Iterator[Evidence]:
-    """C16: the share of joining the heads and W_O at the longest N, backend by backend."""
+@claim(
+    "C16",
+    "Joining the heads and the output projection become a bottleneck.",
+    tested=(
+        "their share of the layer's time, in five processes: rises from the shortest to the longest"
+        " N"
+    ),
+    study=OutputShare,
+)
+def share_of_output(run: Measured) -> Iterator[Evidence]:
     for of, some in by(run.of(OutputShare), lambda one: one.backend).items():
-        one = max(some, key=lambda one: one.seq_len)
-        low, high, allows = extended(one, one.share_low_ratio, one.share_high_ratio)
-        low, high, share = min(1.0, low), min(1.0, high), one.share_ratio
-        text = (
-            f"{100 * share:.0f} %{beyond_text(share)} of the layer's time at N = {one.seq_len}"
-            f" ({100 * low:.0f} to {100 * high:.0f} %){allows}"
+        ends = [pick(some, key=lambda one: one.seq_len) for pick in (min, max)]
+        if ends[0].seq_len == ends[1].seq_len:
+            continue
+        (from_low, from_high, _), (to_low, to_high, how) = (
+            extended(one, one.share_low_ratio, one.share_high_ratio) for one in ends
         )
-        yield Evidence(of, "not decided" if is_disturbed(one) else above(low, high, bound), text)
+        low, high = to_low / from_high, to_high / from_low
+        shares = [f"{percent_text(one.share_ratio)} at N = {one.seq_len}" for one in ends]
+        times = times_text(ends[1].share_ratio / ends[0].share_ratio, low, high)
+        yield Evidence(of, above(low, high, 1.0), f"{' and '.join(shares)}, {times} as much{how}")
 
 
 @claim(
@@ -333,9 +373,8 @@ def _flops(some: Sequence[Generated]) -> Evidence:
 def _time(backend: str, some: Sequence[Generated]) -> Evidence:
     """`some`: by tokens."""
     last = some[-1]
-    bounds = (last[f"full_over_cached_total_{end}_ratio"] for end in ("low", "high"))
-    low, high, allows = extended(last, *(nan if one is None else one for one in bounds))
+    ends = (last[f"full_over_cached_total_{end}_ratio"] for end in ("low", "high"))
+    low, high, how = extended(last, *ends)
     times = times_text(last.full_over_cached_total_ratio, low, high)
     text = f"{count_text(last.tokens)} tokens without a cache take {times} the time of those with"
-    text += f" it{allows if isfinite(low) else ''}"
-    return Evidence(f"time, {backend}", above(low, high, 1.0), text, half="time")
+    return Evidence(f"time, {backend}", above(low, high, 1.0), f"{text} it{how}", half="time")

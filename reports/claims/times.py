@@ -1,4 +1,4 @@
-"""The claims that ratios of times answer, C3c, C4, C10, C14, C16, C20, C21 and Q11, and shares of
+"""The claims that ratios of times answer, C3c, C4, C10, C14, C20, C21 and Q11, and shares of
 active SMs: C13.
 """
 
@@ -18,7 +18,7 @@ from ..subjects.utilization import observed
 from ..words import DISTURBED, Word
 from .counts import HEADS
 from .statement import Measured, claim
-from .studies import extended, share_of_output
+from .studies import extended
 from .verdict import (
     EQUAL,
     ClaimVerdict,
@@ -145,12 +145,12 @@ def _in_proportion(row: Row, base: Row, share: float, what: str) -> Iterator[Evi
     claimed = f" ({number_text(share)} would be in proportion)"
     if ratio := time_ratio(row, base):
         verdict = by_interval(ratio.low / share, ratio.high / share, EQUAL)
-        text = f"{what}: {ratio.text} the time{claimed}"
+        text = f"{what}: time {ratio.text}{claimed}"
         yield of_ratio(row["backend"], ratio, verdict, text)._replace(half=COSTS[0])
     if (ours := _bytes(row)) and (theirs := _bytes(base)):
         size = ours / theirs
         verdict = by_interval(size / share, size / share, EQUAL)
-        text = f"{what}: {number_text(size)} times the bytes{claimed}"
+        text = f"{what}: bytes {number_text(size)} times{claimed}"
         yield Evidence(row["backend"], verdict, text, COSTS[1])
 
 
@@ -162,8 +162,6 @@ def _bytes(row: Row) -> int | None:
 
 # ---- parts of a layer ----------------------------------------------------------------------------
 
-BOTH_SCOPES = "scope: [core, layer], N up to several times 2 d_model"
-
 
 @claim(
     "C10",
@@ -172,32 +170,9 @@ BOTH_SCOPES = "scope: [core, layer], N up to several times 2 d_model"
         "core over layer, the same problem in both scopes: above one half at the longest N, past"
         " the crossover of the FLOPs"
     ),
-    needs=BOTH_SCOPES,
+    needs="scope: [core, layer], N up to several times 2 d_model",
 )
 def core_share(run: Measured) -> Iterator[Evidence]:
-    return _shares(run, lambda share: above(share.low, share.high, HALF))
-
-
-@claim(
-    "C16",
-    "Joining the heads and the output projection become a bottleneck.",
-    tested=(
-        "share of a layer's time outside its core, which holds both, at the longest N: below one"
-        " half refutes it"
-    ),
-    needs=f"{BOTH_SCOPES}; or a study output_share",
-)
-def output_share(run: Measured) -> Iterator[Evidence]:
-    """Without a study, by all that is outside the core: a small share refutes the claim, a large
-    one proves nothing.
-    """
-    studied = list(share_of_output(run, HALF))
-    yield from studied or _shares(
-        run, lambda share: "refuted" if share.low > HALF else "not decided"
-    )
-
-
-def _shares(run: Measured, judge: Callable[[Ratio], ClaimVerdict]) -> Iterator[Evidence]:
     """Of every backend and problem, at the longest N at which both scopes were timed."""
     longest: dict[tuple[Any, ...], tuple[int, Evidence]] = {}
     for group in groups(run.quadratic, "scope"):
@@ -212,7 +187,7 @@ def _shares(run: Measured, judge: Callable[[Ratio], ClaimVerdict]) -> Iterator[E
                 past = layer["work_flops"] > 2 * (layer["work_flops"] - core["work_flops"])
                 text = _share_text(share, group.at)
                 text += "" if past else ", which is not past the crossover"
-                verdict = judge(share) if past else "not decided"
+                verdict = above(share.low, share.high, HALF) if past else "not decided"
                 found = of_ratio(backend, share, verdict, text)
                 longest[backend, *rest] = (layer["seq_len"], found)
     yield from (evidence for _, evidence in longest.values())

@@ -19,6 +19,7 @@ COPY = "replica"  # the number of a case that was measured several times on purp
 ROOT = "√N"  # the usual stride: round(sqrt(kv_seq_len))
 WIDTHS = ("d_k", "d_v")  # of one head
 _GOES_WITH = {axis.goes_with: name for name, axis in PROBLEM_AXES.items() if axis.goes_with}
+FEW_AXES = 3  # of a label that names all of them
 _FOLLOWS = {name: axis.usual_text for name, axis in PROBLEM_AXES.items() if axis.usual_text}
 _USUAL = {name: axis.usual for name, axis in PROBLEM_AXES.items() if axis.usual}
 
@@ -207,11 +208,10 @@ def _strides_are_roots(rows: Iterable[Row]) -> bool:
 
 
 def varying_axes(problems: list[dict[str, Any]]) -> list[str]:
-    return [
-        axis
-        for axis in AXES
-        if any(other.get(axis) != problems[0].get(axis) for other in problems[1:])
-    ]
+    """The corner of a causal mask only if causal problems differ in it."""
+    found = {axis: {problem.get(axis) for problem in problems} for axis in AXES}
+    found["causal_align"] -= {None, ""}
+    return [axis for axis, values in found.items() if len(values) > 1]
 
 
 def distinguishing_axes(rows: Iterable[Row]) -> list[str]:
@@ -220,8 +220,13 @@ def distinguishing_axes(rows: Iterable[Row]) -> list[str]:
 
 
 def label(of: dict[str, Any], axes: Iterable[str] = AXES) -> str:
-    """A problem as text, by the named axes: `N = 8k, h = 8, bf16, causal`."""
-    return ", ".join(text for axis in axes if axis in of and (text := axis_text(axis, of[axis])))
+    """A problem as text, by the named axes: `N = 8k, h = 8, bf16, causal`. Of many axes only what
+    does not follow from another one.
+    """
+    named = {axis: of[axis] for axis in axes if axis in of}
+    if FEW_AXES < len(named) < len(AXES):
+        named = {axis: value for axis, value in named.items() if _FOLLOWS.get(axis) != value}
+    return ", ".join(filter(None, map(axis_text, named, named.values())))
 
 
 def axis_text(axis: str, value: Any) -> str:

@@ -5,8 +5,8 @@ same axes. A strip around each x says all values there.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise, takewhile
 from math import isfinite
 
 from ..elements import CROSSES, Figure, Panel, Series
@@ -14,6 +14,7 @@ from ..formatting import beyond_text, count_text, number_text
 from ..quantity import Quantity
 from .chart_axes import Axis, every_x, x_ticks
 from .chart_frame import (
+    CROSSED,
     LABEL_GAP,
     LAYOUTS,
     LINE_PX,
@@ -21,9 +22,9 @@ from .chart_frame import (
     TICK_GAP,
     Frame,
     Layout,
-    block_of,
-    by_name,
+    labels_of,
 )
+from .chart_guides import RADIUS, Room, by_formula, guides, keys_of
 from .marks import (
     CROSS_PX,
     TEXT_EM,
@@ -48,11 +49,12 @@ from .marks import (
 from .palette import Places, tone
 
 INSET = 8.0  # of the first and last x from the plot's edges
-RADIUS = 3.6
+STOP_PX = 3.4
 SAME_PX = 1.5  # lines nearer than that look like one
 MOST_STRIPS = 80
 MOST_MARKS = 32  # of a line; more would cover it
 COVERED = 3  # classes u-1 to u-3: the more lines cover a line, the wider it is
+STEPS = 8  # from point to point on linear axes, where the way is that of a power of x
 
 
 def draw(figure: Figure, places: Places, width: Width, cases: Mapping[str, int]) -> list[str]:
@@ -110,22 +112,33 @@ class _Drawn:
     def bottom(self) -> float:
         return self.top + self.frame.y.start
 
+    @property
+    def y_axis(self) -> Axis:
+        y = self.frame.y
+        return replace(y, start=self.top + y.start, end=self.top + y.end)
+
     def y(self, value: float) -> float:
-        return self.top + self.frame.y.at(value)
+        return self.y_axis.at(value)
 
     @property
     def x_axis(self) -> Axis:
         ends = (self.left + INSET, self.right - INSET)
         return Axis(self.panel.x_scale, *self.frame.x_limits, *ends)
 
+    @property
+    def is_first(self) -> bool:
+        """It has the keys, and the guides."""
+        return self.panel is self.figure.panels[0]
+
     def svg(self, width: Width) -> str:
-        keys = self._keys()
+        below = self._below
+        keys = keys_of(self.figure, self.layout, below) if self.is_first else []
         body = [self._grid(), self._line(), *map(self._band, self.panel.series)]
         body += [self._way(place, one) for place, one in enumerate(self.panel.series)]
-        body += [self._marks(place, one) for place, one in enumerate(self.panel.series)]
+        body += [self._marks(one) for one in self.panel.series]
         labels = self._labels() if _are_named(self.figure, self.places) else ""
-        body += [keys, labels, self._strips()]
-        height = self._below + 4 + (20 if keys else 0)
+        body += [*keys, labels, self._strips()]
+        height = below + 4 + 20 * len(keys)
         described = self.figure.description(self.panel)
         return svg(self.layout.width, height, f"chart {width}", described, "".join(body))
 
@@ -160,35 +173,28 @@ class _Drawn:
 
     def _line(self) -> str:
         """A line across; of bytes it is a limit, and what is above does not fit."""
-        if self.panel.line is None:
-            return ""
-        value, words = self.panel.line
-        y = self.y(value)
+        limit = self.panel.line
+        room = Room((self.left, self.top, self.right, self.bottom), self._ways)
+        y = None if limit is None else self.y_axis.at(limit[0], clipped=False)
+        is_seen = y is not None and self.top < y < self.bottom
+        guided = ""
+        if self.figure.both_scales and self.is_first:
+            ceiling = y if y is not None and is_seen else self.top
+            guided = guides(self.x_axis, self.y_axis, ceiling, self.layout.text_px, room)
+        if limit is None or y is None or not is_seen:
+            return guided
+        words = limit[1]
         if self.panel.unit != "bytes":
             shown = line(self.left, y, self.right, y, "one")
             return shown + (text(self.left + 4, y - 5, words, "src halo") if words else "")
         zone = rect(self.left, self.top, self.right - self.left, y - self.top, "zone")
-        said = text(self.left + 7, min(y - 5, self.top + 14), f"does not fit in {words}", "bl halo")
-        return zone + line(self.left, y, self.right, y, "bud") + said
-
-    def _keys(self) -> str:
-        """What marks mean that are no backend's."""
-        y, x, parts = self._below + 14, 0.0, []
-        keys = []
-        if self._has("failed"):
-            keys.append((cross(6, y, "x", hollow=False), self.panel.crosses))
-        if self._has("formula") and self._has("measured"):
-            keys.append((line(0, y, 14, y, "ln fm s-x"), "by formula"))
-        if any(any(one.busy) for one in self.panel.series):
-            keys.append((mark(0, 6, y, RADIUS, "busy s-x"), "while other work ran"))
-        for sign, words in keys:
-            moved = f'<g transform="translate({x:.0f} 0)">{sign}</g>'
-            parts.append(moved + text(x + 18, y + 4.5, words, "tk"))
-            x += 18 + text_width(words, self.layout.text_px) + 14
-        return "".join(parts)
-
-    def _has(self, kind: str) -> bool:
-        return any(one.kind == kind for one in self.panel.series)
+        zone += line(self.left, y, self.right, y, "bud") + guided
+        left, top = self.left + 7, self.top + 4
+        for said in (f"does not fit in {words}", "does not fit"):
+            right = left + text_width(said, self.layout.text_px)
+            if top + LINE_PX < y and room.is_free((left, top, right, top + LINE_PX)):
+                return zone + text(left, top + LINE_PX - 3, said, "bl")
+        return zone
 
     # ---- lines -----------------------------------------------------------------------------------
 
@@ -201,6 +207,15 @@ class _Drawn:
             if y is not None and isfinite(y) and isfinite(x)
         ]
 
+    @property
+    def _ways(self) -> list[list[tuple[float, float]]]:
+        return [
+            [(x, y) for _, x, y in run]
+            for one in self.panel.series
+            if one.kind not in CROSSED
+            for run in self._runs(one)
+        ]
+
     def _runs(self, one: Series) -> Iterator[list[tuple[int, float, float]]]:
         """Points without a gap between them."""
         numbered = enumerate(self._points(one))
@@ -209,7 +224,7 @@ class _Drawn:
 
     def _band(self, one: Series) -> str:
         """The intervals: between lines through their ends, or a bar at a single point."""
-        if one.kind == "failed" or not (one.low and one.high):
+        if one.kind in CROSSED or not (one.low and one.high):
             return ""
         parts, classes = [], f"iv f-{tone(one.backend, self.places)}"
         for run in self._runs(one):
@@ -238,22 +253,48 @@ class _Drawn:
         return min(count, COVERED)
 
     def _way(self, place: int, one: Series) -> str:
-        if one.kind == "failed":
+        if one.kind in CROSSED:
             return ""
         covered = self._covered(place) if one.kind == "measured" else 0
         classes = f"ln s-{tone(one.backend, self.places)}"
         classes += f" u-{covered}" if covered else " tr" if one.kind == "trace" else ""
-        classes += " fm" if one.kind == "formula" and self._has("measured") else ""
-        ways = ([(x, y) for _, x, y in run] for run in self._runs(one))
+        classes += " fm" if one.kind == "formula" and by_formula([self.panel]) else ""
+        ways = (self._inside(one, run) for run in self._runs(one))
         return "".join(path(way, classes) for way in ways if len(way) > 1)
 
-    def _marks(self, place: int, one: Series) -> str:
-        number = tone(one.backend, self.places)
-        if one.kind == "failed":
-            return "".join(cross(x, y, number, hollow=False) for _, x, y in self._failed(one))
-        if one.kind != "measured":
-            return ""
-        points, parts = self._points(one), []
+    def _inside(
+        self, one: Series, run: list[tuple[int, float, float]]
+    ) -> list[tuple[float, float]]:
+        """A line up to where it leaves the plot at the top."""
+        values = [(one.x[place], one.y[place] or 0.0) for place, _, _ in run]
+        bent = self.figure.both_scales and self.panel.x_scale == "linear"
+        shares = [step / STEPS for step in range(STEPS)] if bent else [0.0]
+        way = [
+            (x * (to_x / x) ** share, y * (to_y / y) ** share) if share else (x, y)
+            for (x, y), (to_x, to_y) in pairwise(values)
+            for share in shares
+        ]
+        x_axis, y_axis = self.x_axis, self.y_axis
+        places = [(x_axis.at(x), y_axis.at(y, clipped=False)) for x, y in [*way, values[-1]]]
+        inside = list(takewhile(lambda place: place[1] >= self.top - 0.1, places))
+        if not inside or len(inside) == len(places):
+            return inside
+        (x, y), (to_x, to_y) = inside[-1], places[len(inside)]
+        return [*inside, (x + (y - self.top) / (y - to_y) * (to_x - x), self.top)]
+
+    def _marks(self, one: Series) -> str:
+        number, parts = tone(one.backend, self.places), []
+        if one.kind in CROSSED:
+            for at, x, y in self._failed(one):
+                parts.append(cross(x, y, number, hollow=one.kind == "untried"))
+                value = one.y[at]
+                if value and self.y_axis.at(value, clipped=False) < self.top - 0.1:  # further up
+                    tip = [(x - 4, self.top - 1), (x, self.top - 5), (x + 4, self.top - 1)]
+                    parts.append(path(tip, f"tip-up s-{number}"))
+        if one.stop is not None and self.panel.line is not None:
+            x, y = self.x_axis.at(one.stop), self.y(self.panel.line[0])
+            parts.append(mark(0, x, y, STOP_PX, f"stop s-{number}"))
+        points = self._points(one) if one.kind == "measured" else []
         for at, x, y in points if len(points) <= MOST_MARKS else ():
             busy = at < len(one.busy) and one.busy[at]
             classes = f"busy s-{number}" if busy else f"f-{number}"
@@ -262,56 +303,60 @@ class _Drawn:
 
     def _failed(self, one: Series) -> list[tuple[int, float, float]]:
         """Those without y stand at the upper edge, several at one x below each other."""
-        found = []
+        found, edge = [], self.top + CROSS_PX + 2
         before = self.panel.series[: self.panel.series.index(one)]
         for place, (x, y) in enumerate(zip(one.x, one.y, strict=True)):
             stacked = sum(
-                other.kind == "failed" and other.y[at] is None and other.x[at] == x
+                other.kind in CROSSED and other.y[at] is None and other.x[at] == x
                 for other in before
                 for at in range(len(other.x))
             )
-            down = self.top + CROSS_PX + 2 + 2.3 * CROSS_PX * stacked
-            found.append((place, self.x_axis.at(x), down if y is None else self.y(y)))
+            down = edge + 2.3 * CROSS_PX * stacked
+            found.append((place, self.x_axis.at(x), down if y is None else max(self.y(y), edge)))
         return found
 
     # ---- words -----------------------------------------------------------------------------------
 
     def _labels(self) -> str:
         """Names at the ends of lines, one below the other."""
-        room = self.layout.width - self.right
-        ends, blocks, tones = [], [], []
-        for name, mine in by_name(self.panel):
-            solid = [one for one in mine if one.kind != "failed"]
+        labels, ends = [], []
+        for label in labels_of(self.panel, self.layout.width - self.right, self.layout):
+            solid = [one for one in label.series if one.kind not in CROSSED]
             points = [found for one in solid for found in self._points(one)]
-            points = points or [found for one in mine for found in self._failed(one)]
+            points = points or [found for one in label.series for found in self._failed(one)]
             if points:
-                _, x, y = max(points, key=lambda found: found[1])
-                ends.append((x, y))
-                blocks.append(block_of(mine, room, self.layout))
-                tones.append(tone(name, self.places))
-        sizes = [len(block) * float(LINE_PX) + 3 for block in blocks]
+                ends.append(max(points, key=lambda found: found[1])[1:])
+                labels.append(label)
+        sizes = [len(label.lines) * float(LINE_PX) + 3 for label in labels]
         wanted = [y + size / 2 - 10 for (_, y), size in zip(ends, sizes, strict=True)]
         centres = spread(wanted, sizes, self.top - 8, self.bottom + 6)
         parts = []
-        for (x, y), centre, size, block, number in zip(
-            ends, centres, sizes, blocks, tones, strict=True
-        ):
+        for (x, y), centre, size, label in zip(ends, centres, sizes, labels, strict=True):
             at, up = self.right + LABEL_GAP - 4, centre - size / 2
             if abs(up + 8 - y) > 9 or self.right - x > INSET + 1:
+                number = tone(label.series[0].backend, self.places)
                 parts.append(line(x + 5, y, at - 3, up + 8, f"lead s-{number}"))
-            for place, (words, is_name) in enumerate(block):
-                classes = f"lb t-{number}" if is_name else "sub"
+            for place, (words, name) in enumerate(label.lines):
+                classes = f"lb t-{tone(name, self.places)}" if name else "sub"
                 parts.append(text(at, up + 13 + place * LINE_PX, words, classes))
         return "".join(parts)
 
     def _strips(self) -> str:
         """What is said at each x, from the uppermost value down."""
         found: dict[float, list[Value]] = {}
+        known = {
+            (one.backend, x)
+            for one in self.panel.series
+            for x, y in zip(one.x, one.y, strict=True)
+            if one.kind in CROSSED or (one.kind == "measured" and y is not None)
+        }
         for one in self.panel.series:
             if one.kind == "trace":
                 continue
-            places = self._failed(one) if one.kind == "failed" else self._points(one)
+            places = self._failed(one) if one.kind in CROSSED else self._points(one)
             for place, x, y in places:
+                if one.kind == "formula" and (one.backend, one.x[place]) in known:
+                    continue
                 case = self.cases.get(one.cases[place]) if place < len(one.cases) else None
                 value = Value(self._words(one, place), y, tone(one.backend, self.places), case)
                 found.setdefault(x, []).append(value)
@@ -336,9 +381,9 @@ class _Drawn:
         low, high = (bounds[place] if place < len(bounds) else None for bounds in ends)
         beyond = beyond_text(y) if y is not None and unit == "share" else ""
         value = Quantity(y, unit, low, high, note=beyond)
-        if one.kind == "failed":
+        if one.kind in CROSSED:
             why = one.why or CROSSES[unit == "bytes"]
-            return f"{one.backend} {why}" + (f", drawn at {value}" if y is not None else "")
+            return f"{one.backend} {why}" if y is None else f"{one.backend} {value}, {why}"
         busy = ", while other work ran" if place < len(one.busy) and one.busy[place] else ""
         how = ", by formula" if one.kind == "formula" else ""
         return f"{one.backend} {value}{how}{busy}"

@@ -10,7 +10,9 @@ from ..quantity import PREFIXED, Quantity, Unit
 
 TENS = (*PREFIXED, "plain", "share")  # units with powers of ten on logarithmic axes
 LEAST, MOST = 1e-300, 1e300  # of axes: beyond, absurd values are outside the picture
-BEYOND = 2.0  # the axis reaches to so many limits of memory
+ZONE = 4.0  # a logarithmic axis reaches to so many limits of memory: room for what does not fit,
+LINEAR_ZONE = 1.4  # and a linear one to so many
+FAR = 64.0  # a limit so many times all values is not drawn: they would lie in a corner
 TICK_PX, LEAST_TICKS = 30, 3  # apart along the y axis
 FRACTIONS = {0.75: "¾", 0.5: "½", 0.25: "¼", 0.125: "⅛"}
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -27,23 +29,24 @@ class Axis:
     start: float
     end: float
 
-    def at(self, value: float) -> float:
-        """Clipped to the line."""
+    def at(self, value: float, *, clipped: bool = True) -> float:
+        """`clipped`: to the line."""
         if self.scale == "linear":
             share = (value - self.low) / (self.high - self.low)
         else:
             share = (log(max(value, LEAST)) - log(self.low)) / (log(self.high) - log(self.low))
-        return self.start + min(max(share, 0.0), 1.0) * (self.end - self.start)
+        share = min(max(share, 0.0), 1.0) if clipped else share
+        return self.start + share * (self.end - self.start)
 
 
 def y_limits(panels: Sequence[Panel]) -> tuple[float, float]:
     """Of all values, with some room around them."""
     first = panels[0]
-    above = BEYOND if first.unit == "bytes" else 1.0  # room for what does not fit
     is_linear = first.y_scale == "linear"
+    lines = [panel.line[0] for panel in panels if panel.line is not None]
     every = [
         *(y for panel in panels for one in panel.series for y in (*one.y, *one.low, *one.high)),
-        *(above * panel.line[0] for panel in panels if panel.line is not None),
+        *(lines if first.unit != "bytes" else ()),
         *([0.6, 1.8] if first.unit in ("times", "ratio") else []),
     ]
     ys = [
@@ -52,6 +55,12 @@ def y_limits(panels: Sequence[Panel]) -> tuple[float, float]:
         if y is not None and isfinite(y) and (is_linear or y > LEAST)
     ]
     low, high = (min(ys), max(ys)) if ys else (0.5, 2.0)
+    if first.unit == "bytes" and lines:
+        limit = max(lines)
+        if is_linear and 2 * high >= limit:
+            return 0.0, LINEAR_ZONE * limit
+        if not is_linear and limit < FAR * high:
+            low, high = min(low, limit), max(high, ZONE * limit)
     if is_linear:
         low = min(0.0, low)
         return low, high + 0.06 * ((high - low) or 1.0)
@@ -68,7 +77,7 @@ def x_limits(xs: Sequence[float], scale: Scale) -> tuple[float, float]:
     low, high = min(xs), max(xs)
     if low == high:
         return (low / 2, high * 2) if scale == "log" else (low - 1, high + 1)
-    return low, high
+    return (low if scale == "log" else min(low, 0.0)), high
 
 
 # ---- ticks ---------------------------------------------------------------------------------------
@@ -80,10 +89,17 @@ def y_ticks(axis: Axis, unit: Unit) -> list[Tick]:
     if axis.scale == "linear":
         found = _steps(axis.low, axis.high, most, binary=unit == "bytes")
     else:
-        found = _powers(axis.low, axis.high, most, 10 if unit in TENS else 2)
+        found = powers(axis.low, axis.high, most, 10 if unit in TENS else 2)
         if len(found) < LEAST_TICKS:
             found = _steps(axis.low, axis.high, most - 1, binary=unit == "bytes")
-    return [(tick, tick_text(tick, unit)) for tick in found]
+    texts = [tick_text(tick, unit) for tick in found]
+    if unit == "bytes":  # the prefix stands where it changes
+        units = [text.partition(" ")[2] for text in texts]
+        texts = [
+            text if its != before else text.partition(" ")[0]
+            for text, its, before in zip(texts, units, ["", *units], strict=False)
+        ]
+    return list(zip(found, texts, strict=True))
 
 
 def x_ticks(axis: Axis, xs: Sequence[float], text_px: float) -> list[Tick]:
@@ -93,7 +109,7 @@ def x_ticks(axis: Axis, xs: Sequence[float], text_px: float) -> list[Tick]:
         places = _steps(axis.low, axis.high, int(wide / 50), binary=False)
         return [(x, plain_text(x)) for x in places]
     whole = all(x == int(x) for x in xs if isfinite(x))
-    places = list(xs) if whole else _powers(axis.low, axis.high, int(wide / 45), 2)
+    places = list(xs) if whole else powers(axis.low, axis.high, int(wide / 45), 2)
     found: list[Tick] = []
     for x in reversed(places):
         words = str(count_text(x)) if whole else ratio_text(x)[1:]
@@ -105,7 +121,7 @@ def x_ticks(axis: Axis, xs: Sequence[float], text_px: float) -> list[Tick]:
     return found[::-1]
 
 
-def _powers(low: float, high: float, most: int, base: int) -> list[float]:
+def powers(low: float, high: float, most: int, base: int) -> list[float]:
     if base == 2:
         every = range(ceil(log2(low) - 1e-9), floor(log2(high) + 1e-9) + 1)
         step = ceil(len(every) / most) or 1

@@ -3,16 +3,16 @@
 Each dot's number and word stand beside it.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from math import ceil, floor, isfinite, log, log2
+from math import isfinite, log2
 
 from ..elements import Dot, DotPlot, DotRow
 from ..formatting import in_brackets, ratio_bounds_text
-from .chart_axes import ratio_text
+from .chart_axes import Axis, powers, ratio_text
 from .marks import (
     BOLD_EM,
+    TEXT_EM,
     Width,
     line,
     mark,
@@ -27,8 +27,9 @@ from .marks import (
 from .palette import Places, tone
 
 NAME_PX, LINE_PX = 14.0, 15.0
+TEXT_PX = 13.0  # of what there is in place of a ratio
 MOST_HEADING = 112.0  # beside the rows; longer ones are above them
-MOST_TICKS = 6
+MOST_TICKS, FEWEST_POWERS = 6, 2
 TICK_PX, LEAST_AXIS = 34.0, 90.0
 FINE = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 LONGEST_BAR = 8.0  # times the largest ratio: a longer interval is cut off
@@ -73,7 +74,7 @@ def draw(plot: DotPlot, places: Places, width: Width) -> str:
     below = right - left < LEAST_AXIS  # then it lies below names and numbers
     if below:
         left, right, label = start + 12, layout.width - 12, max(label, right - start)
-    axis = _Axis(rows=plot.rows, band=plot.band_ratio, left=left, right=right)
+    axis = _axis(plot, left, right)
     y, parts = TOP, []
     for place, (heading, rows) in enumerate(groups):
         parts.append(line(0, y, layout.width, y, "sep") if place else "")
@@ -95,54 +96,45 @@ def draw(plot: DotPlot, places: Places, width: Width) -> str:
             parts.append(_row(row, y + high / 2, y + down, axis, places, start, label, value))
             y += high + LINE_PX * below
         y = max(y, top + 36.0 if remark and not headed else y) + 6
-    frame = _frame(axis, y)
+    frame = _frame(axis, plot.band_ratio, y)
     return svg(layout.width, y, f"dots {width}", plot.description, frame + "".join(parts))
 
 
-class _Axis:
-    """A log axis over all ratios, their intervals, 1 and the band."""
-
-    def __init__(self, rows: Sequence[DotRow], band: float, left: float, right: float) -> None:
-        dots = [row.dot for row in rows if row.dot is not None]
-        ratios = [dot.ratio for dot in dots if isfinite(dot.ratio) and dot.ratio > 0] or [1.0]
-        least, most = min([*ratios, 1.0]), max([*ratios, 1.0])
-        bounds = [
-            min(max(bound, least / LONGEST_BAR), most * LONGEST_BAR)
-            for dot in dots
-            for bound in (dot.low, dot.high)
-            if bound is not None and bound == bound
-        ]
-        self.band = band
-        self.left, self.right = left, right
-        self.low = min([least, *bounds, 1 / (1 + band)]) / 1.12
-        self.high = max([most, *bounds, 1 + band]) * 1.12
-        if self.high / self.low < 2:  # a narrow range makes small differences look large
-            self.low, self.high = min(self.low, 0.75), max(self.high, 1.5)
-
-    def x(self, ratio: float) -> float:
-        within = min(max(ratio, self.low), self.high)
-        share = log(within / self.low) / log(self.high / self.low)
-        return self.left + share * (self.right - self.left)
-
-    def ticks(self) -> list[float]:
-        """Powers of 2, or finer steps if there are few of those."""
-        powers = list(range(ceil(log2(self.low)), floor(log2(self.high)) + 1))
-        if len(powers) < 3:
-            fine = [tick for tick in FINE if self.low <= tick <= self.high]
-            near = min((self.x(b) - self.x(a) for a, b in pairwise(fine)), default=TICK_PX)
-            return fine if near >= TICK_PX else [1.0]
-        wide = self.right - self.left
-        every = max(ceil(len(powers) / MOST_TICKS), ceil(26 * len(powers) / wide))
-        return [2.0**power for power in powers if power % every == 0]
+def _axis(plot: DotPlot, left: float, right: float) -> Axis:
+    """Over all ratios, their intervals, 1 and the band."""
+    dots = [row.dot for row in plot.rows if row.dot is not None]
+    ratios = [dot.ratio for dot in dots if isfinite(dot.ratio) and dot.ratio > 0] or [1.0]
+    least, most = min([*ratios, 1.0]), max([*ratios, 1.0])
+    bounds = [
+        min(max(bound, least / LONGEST_BAR), most * LONGEST_BAR)
+        for dot in dots
+        for bound in (dot.low, dot.high)
+        if bound is not None and bound == bound
+    ]
+    edge = 1 + plot.band_ratio
+    low, high = min([least, *bounds, 1 / edge]) / 1.12, max([most, *bounds, edge]) * 1.12
+    if high / low < 2:  # a narrow range makes small differences look large
+        low, high = min(low, 0.75), max(high, 1.5)
+    return Axis("log", low, high, left, right)
 
 
-def _frame(axis: _Axis, bottom: float) -> str:
-    low, high = axis.x(1 / (1 + axis.band)), axis.x(1 + axis.band)
+def _ticks(axis: Axis) -> list[float]:
+    """Powers of 2, or finer steps if there are few of those."""
+    wide = axis.end - axis.start
+    if log2(axis.high / axis.low) >= FEWEST_POWERS:
+        return powers(axis.low, axis.high, int(min(MOST_TICKS, wide / 26)), 2)
+    fine = [tick for tick in FINE if axis.low <= tick <= axis.high]
+    near = min((axis.at(b) - axis.at(a) for a, b in pairwise(fine)), default=TICK_PX)
+    return fine if near >= TICK_PX else [1.0]
+
+
+def _frame(axis: Axis, band: float, bottom: float) -> str:
+    low, high = axis.at(1 / (1 + band)), axis.at(1 + band)
     parts = [rect(low, TOP, high - low, bottom - TOP, "band")]
-    for tick in axis.ticks():
+    for tick in _ticks(axis):
         classes = "one" if tick == 1 else "gl"
-        parts.append(line(axis.x(tick), TOP, axis.x(tick), bottom, classes))
-        parts.append(text(axis.x(tick), 11, ratio_text(tick), "tk", "middle"))
+        parts.append(line(axis.at(tick), TOP, axis.at(tick), bottom, classes))
+        parts.append(text(axis.at(tick), 11, ratio_text(tick), "tk", "middle"))
     return "".join(parts)
 
 
@@ -150,7 +142,7 @@ def _row(
     row: DotRow,
     y: float,
     axis_y: float,
-    axis: _Axis,
+    axis: Axis,
     places: Places,
     start: float,
     label: float,
@@ -165,13 +157,16 @@ def _row(
         for place, name in enumerate(names)
     ]
     if row.dot is None:
-        parts.append(text(value, y + 4.5, row.missing or "no pair", "src", "end"))
+        missing = row.missing or "no pair"
+        lines = wrapped(missing, value - start - label, TEXT_PX, TEXT_EM)
+        at, down = (value, y + 4.5) if len(lines) == 1 else (axis.end, axis_y + 4.5)
+        parts.append(text(at, down, missing, "src", "end"))
         return "".join(parts)
     dot, title = row.dot, f"{row.group}, {row.label}: {_value(row)}{_bounds(row.dot)}"
     if dot.low is not None and dot.high is not None:
-        low, high = axis.x(dot.low), axis.x(dot.high)
+        low, high = axis.at(dot.low), axis.at(dot.high)
         parts.append(rect(low, axis_y - 4.5, max(high - low, 1.0), 9, f"ci f-{number}"))
-    parts.append(mark(look, axis.x(dot.ratio), axis_y, 4.2, f"f-{number}", title))
+    parts.append(mark(look, axis.at(dot.ratio), axis_y, 4.2, f"f-{number}", title))
     parts.append(text(value, y + 4.5, _value(row), "num", "end"))
     parts.append(text(value + 8, y + 4.5, dot.said, f"wd {dot.word.replace(' ', '-')}"))
     return "".join(parts)

@@ -15,7 +15,7 @@ Width = Literal["wide", "narrow"]
 WIDTHS: tuple[Width, ...] = ("wide", "narrow")
 BOLD_EM, TEXT_EM = 0.66, 0.58  # width of a letter in the widest of common fonts (DejaVu Sans)
 MOST_LINES = 5  # of one name
-_BREAKS = re.compile(r"(?<=[:_/,-])|(?<=\s)(?![~≠])|(?=[@\[])")
+_BREAKS = re.compile(r"(?<=[:_/,-])|(?<= )(?![~≠])|(?=[@\[])")
 CROSS_PX = 5.5
 # The outline of a cross.
 HOLLOW = (

@@ -22,8 +22,8 @@ from matplotlib.path import Path as Outline
 from matplotlib.patheffects import withStroke
 
 from ...harness.files.printable import visible
-from ..elements import Bars, DotPlot, Drawable, Figure, Maps, WallChart
-from . import bars, chart, dot_plot, maps, wall_chart
+from ..elements import Bars, DotPlot, Drawable, Figure, Maps
+from . import bars, chart, dot_plot, maps
 from .marks import wrapped
 from .picture import places_in
 
@@ -64,8 +64,6 @@ def _parts(picture: Drawable, backends: Sequence[str]) -> list[str]:
     match picture:
         case Figure():
             return chart.draw(picture, places, "wide", {})
-        case WallChart():
-            return [wall_chart.draw(picture, places, "wide", "log", {})]
         case DotPlot():
             return [dot_plot.draw(picture, places, "wide")]
         case Bars():

@@ -1,15 +1,16 @@
 """Every picture as SVG, of one design. Most are drawn for wide and for narrow pages; CSS shows one.
 
-`pages/pictures.css` has the styles. The wall is drawn on logarithmic and on linear axes too, with
-two radio buttons that switch between them without a script.
+`pages/pictures.css` has the styles. What is drawn on logarithmic and on linear axes has two radio
+buttons that switch between them without a script.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 
-from ..elements import Bars, DotPlot, Drawable, Figure, Maps, Scale, WallChart
-from . import bars, chart, dot_plot, maps, wall_chart
-from .marks import WIDTHS, Width
+from ..elements import Bars, DotPlot, Drawable, Figure, Maps, Scale
+from . import bars, chart, dot_plot, maps
+from .marks import WIDTHS
 from .palette import KNOWN, Places, places_of
 
 SCALES: tuple[Scale, ...] = ("log", "linear")
@@ -23,8 +24,6 @@ def drawn(picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[
     """
     places = places_in(picture, backends)
     match picture:
-        case WallChart():
-            return "".join(_switched(picture, places, name, width, cases) for width in WIDTHS)
         case DotPlot():
             return "".join(dot_plot.draw(picture, places, width) for width in WIDTHS)
         case Bars():
@@ -32,12 +31,16 @@ def drawn(picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[
         case Maps():
             return f'<div class="panels maps">{"".join(maps.draw(picture))}</div>'
         case Figure():
-            count = len(picture.panels)
-            widths = WIDTHS if count <= FEW else WIDTHS[1:]
-            drawings = "".join(
-                one for width in widths for one in chart.draw(picture, places, width, cases)
-            )
-            return f'<div class="panels of-{min(count, FEW + 1)}">{drawings}</div>'
+            if picture.both_scales:
+                return _switched(picture, places, name, cases)
+            return _panels(picture, places, "", cases)
+
+
+def _panels(figure: Figure, places: Places, classes: str, cases: Mapping[str, int]) -> str:
+    count = len(figure.panels)
+    widths = WIDTHS if count <= FEW else WIDTHS[1:]
+    drawings = "".join(one for width in widths for one in chart.draw(figure, places, width, cases))
+    return f'<div class="panels of-{min(count, FEW + 1)}{classes}">{drawings}</div>'
 
 
 def places_in(picture: Drawable, backends: Sequence[str]) -> Places:
@@ -52,15 +55,20 @@ def places_in(picture: Drawable, backends: Sequence[str]) -> Places:
     return {name: KNOWN[name] for name in drawn if name in KNOWN} | places_of(backends)
 
 
-def _switched(
-    wall: WallChart, places: Places, name: str, width: Width, cases: Mapping[str, int]
-) -> str:
+def _switched(figure: Figure, places: Places, name: str, cases: Mapping[str, int]) -> str:
     """Both scales; the logarithmic one is shown first."""
-    name = escape(f"{name}-{width}")
+    name = escape(name)
     switch = "".join(
         f'<input type="radio" class="{scale}" name="{name}-scale" id="{name}-{scale}"'
         f'{" checked" if scale == "log" else ""}><label for="{name}-{scale}">{scale}</label>'
         for scale in SCALES
     )
-    drawings = "".join(wall_chart.draw(wall, places, width, scale, cases) for scale in SCALES)
-    return f'<div class="scales {width}" role="group" aria-label="Axes">{switch}{drawings}</div>'
+    drawings = "".join(
+        _panels(on_scale(figure, scale), places, f" {scale}", cases) for scale in SCALES
+    )
+    return f'<div class="scales" role="group" aria-label="Axes">{switch}{drawings}</div>'
+
+
+def on_scale(figure: Figure, scale: Scale) -> Figure:
+    panels = (replace(one, x_scale=scale, y_scale=scale) for one in figure.panels)
+    return replace(figure, panels=tuple(panels))

@@ -24,12 +24,8 @@ ATTENTION, RECURRENT = "attention", "a recurrent layer"
 CELLS = ("gru", "lstm", "rnn")
 FADES = {ATTENTION: (-FADES_BY, FADES_BY), **dict.fromkeys(CELLS, (-inf, -FADES_BY))}
 RADII = ("radius below 1", "radius above 1")
-GROWTHS = {
-    ATTENTION: "constant",
-    **dict.fromkeys(CELLS, "linear"),
-    "convolutions": "linear",
-    "dilated convolutions": "logarithmic",
-}
+CONVOLUTIONS = {"convolutions": "linear", "dilated convolutions": "logarithmic"}
+GROWTHS = {ATTENTION: "constant", **dict.fromkeys(CELLS, "linear"), **CONVOLUTIONS}
 
 
 @claim(
@@ -105,6 +101,7 @@ def gradient_over_radius(run: Measured) -> Iterator[Evidence]:
     " O(log N) for convolutions.",
     tested="exact count of operations on the shortest way through autograd's graph, over N",
     study=GradientDistance,
+    halves=(ATTENTION, RECURRENT, *CONVOLUTIONS),
 )
 def path_length(run: Measured) -> Iterator[Evidence]:
     by_model = by(run.of(GradientDistance), lambda one: one.model)
@@ -116,7 +113,7 @@ def path_length(run: Measured) -> Iterator[Evidence]:
             verdict = "not decided" if growth == OPEN else exactly(growth == claimed)
             lengths, steps = (list_text([str(n) for n in of]) for of in zip(*found, strict=True))
             text = f"{growth}: {steps} operations from the first to the last of {lengths} tokens"
-            yield Evidence(model, verdict, text)
+            yield Evidence(model, verdict, text, RECURRENT if model in CELLS else model)
 
 
 def _growth(found: Sequence[tuple[int, int]]) -> str:

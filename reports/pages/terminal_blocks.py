@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 
 from ...harness.files.printable import visible
-from ..elements import Bars, Block, Figure, Maps, Marked, Table, Text, WallChart
+from ..elements import Bars, Block, Figure, Maps, Marked, Table, Text
 from .terminal_table import TerminalTable
 
 MOST_ROWS = 60
@@ -22,7 +22,7 @@ def render_block(block: Block, *, fold: bool = False) -> Iterator[RenderableType
         style = {"note": "dim", "caution": "yellow"}.get(block.kind, "")
         text = escape(visible(block.text, lines=block.kind == "log"))
         yield f"[{style}]{text}[/]" if style else text
-    elif isinstance(block, Figure | Maps | Bars | WallChart):
+    elif isinstance(block, Figure | Maps | Bars):
         yield safe(block.title)
         yield from render_block(block.table)
     elif isinstance(block, Table) and block.folded and fold:

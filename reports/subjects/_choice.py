@@ -14,7 +14,7 @@ from ..elements import Marked, Table, table_of
 from ..formatting import bytes_text, capital, length_text, list_text, number_text, paragraph, plural
 from ..quantity import Cell, Number
 from ..ratio import Ratio, time_ratio
-from ..words import CONFIRMED, MARKS, SAME, SAME_RATIO
+from ..words import BY_PROCESSOR_TIME, CONFIRMED, MARKS, SAME, SAME_RATIO
 from ._memory_over_n import need_bytes
 from ._over import n_text
 from ._race import FAILED_TO_FIT, Race, Raced, races
@@ -201,8 +201,11 @@ def certainty(of: Choices, rows: Sequence[Row], meta: Meta) -> str:
 
 
 def how_sure(contested: Sequence[Raced]) -> str:
-    """Of every problem with somebody to beat: how many have which mark."""
-    of = len(contested)
+    """Of every problem with somebody to beat: how many have which mark; and once for all of them if
+    processor times were compared.
+    """
+    of, ratios = len(contested), [margin for one in contested for margin in one.race.margins]
+    how = f", {BY_PROCESSOR_TIME}" if any(one.by_processor_time for one in ratios) else ""
     said = {mark: f"who is fastest is {mark.words}" for mark in MARKS}
     said[SAME] = "the first two are the same"
     order = sorted(MARKS, key=lambda mark: mark == SAME)
@@ -216,8 +219,8 @@ def how_sure(contested: Sequence[Raced]) -> str:
             texts.append(f"{words} {count}{where}")
     if len(texts) == 1:
         mark = next(mark for mark, some in by_mark.items() if some)
-        return capital(said[mark] + ("" if of == 1 else f" in {_count(of, of)}"))
-    return capital("; ".join(texts))
+        return capital(said[mark] + ("" if of == 1 else f" in {_count(of, of)}") + how)
+    return capital("; ".join(texts) + how)
 
 
 def _places(some: Sequence[Raced]) -> str:
@@ -257,7 +260,7 @@ def regret(of: Choices) -> Table:
 
     def unfit(one: Choice) -> str:
         texts = [f"{one.unfit} of {many}"] if one.unfit else []
-        texts += [f"{one.failed} failed"] if one.failed else []
+        texts += [f"{one.failed} did not run"] if one.failed else []
         return ", ".join(texts) or "never"
 
     def memory(one: Choice) -> Cell:

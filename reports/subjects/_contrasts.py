@@ -28,7 +28,7 @@ MOST_PLACES = 2  # of a sentence
 SIZES = ("seq_len", "kv_seq_len", "batch", "d_model")  # sentences are about the largest
 Problems = Sequence[tuple[Group, Sequence[Contrast]]]
 THROUGHPUT = "Tokens per second"
-COUNTED = {"FLOPs": "work_flops", "softmax exponentials": "work_exps"}
+COUNTED = {"FLOPs": "work_flops", "exponentials": "work_exps"}
 SHARED = {"bytes of q, k and v": "input_bytes"}  # what shared keys and values save
 
 
@@ -180,11 +180,9 @@ def _how_sure(every: Sequence[Contrast]) -> str:
 
 
 def sentence(some: Sequence[Contrast]) -> str:
-    """`Same FLOPs, 8 times the softmax exponentials. Peak memory: ... Time: more for ...`, of one
-    contrast per backend.
-    """
-    texts = []
-    for nouns, column in (COUNTED | (SHARED if some[0].axis == "kv_heads" else {})).items():
+    """`Same FLOPs. Peak memory: ... Time: more for ...`, of one contrast per backend."""
+    texts, counted = [], {"FLOPs": COUNTED["FLOPs"]}
+    for nouns, column in (counted | (SHARED if some[0].axis == "kv_heads" else {})).items():
         known = {ratio for one in some if isfinite(ratio := one.counted(column))}
         if len(known) == 1:
             ratio = known.pop()
@@ -243,7 +241,7 @@ def _allowed(some: Sequence[Contrast]) -> str:
 def _dot_rows(some: Sequence[Contrast], names: Sequence[str], place: str) -> Iterator[DotRow]:
     """Counts, one row if all are the same; bytes and time of every backend."""
     for nouns, column in COUNTED.items():
-        what = capital(nouns.removeprefix("softmax "))
+        what = capital(nouns) if nouns[0].islower() else nouns
         ratios = {one.backend: one.counted(column) for one in some if one.counted(column) > 0}
         if len(set(ratios.values())) == 1 and len(ratios) > 1:
             every = "both" if len(ratios) == 2 else "all"

@@ -1,14 +1,16 @@
 """Memory over N as a card: what each backend needs, how it grows, and the longest N that fits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from ..data.row_groups import Group, Row, case_key
 from ..data.run_meta import Meta, budget_bytes, caption
-from ..elements import Card, Marked, Table, WallChart, WallLine, WallPoint
+from ..elements import Card, Figure, Marked, Panel, Series, Table
 from ..formatting import (
     STATUS_WORDS,
     bytes_text,
+    count_text,
     in_brackets,
     length_text,
     list_text,
@@ -20,11 +22,15 @@ from ..formatting import (
 )
 from ..quantity import Cell, Number
 from ..words import SAME_RATIO
-from ._memory_over_n import OUT_OF_MEMORY, MemoryCurve, memory_curves, need_bytes
+from ._memory_over_n import MemoryCurve, measured_bytes, memory_curves, need_bytes
 from ._over import by_backend, lines_over, n_text
 
 MOST_CLAUSES = 3  # on backends that still fit
 MOST_NAMES = 4  # in one clause of the sentence; the picture has them all
+CROSSES: Sequence[tuple[str, Literal["failed", "untried"], str]] = (
+    ("oom", "failed", "out of memory"),
+    ("predicted_oom", "untried", "not tried"),
+)
 Curves = Mapping[int, Sequence[MemoryCurve]]  # by number of heads
 
 
@@ -53,15 +59,14 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta) -> Card | None:
             )
         ),
         sentence=sentence,
-        picture=WallChart(
-            panels=tuple(
-                (plural(heads, "head"), tuple(map(_line, some))) for heads, some in curves.items()
-            ),
-            budget_bytes=size,
-            description=f"Memory needed over sequence length N. {sentence}",
-            table=needs_table(shown),
+        picture=Figure(
             title=sentence,
             caption=caption(group.problem, meta),
+            panels=tuple(
+                _panel(plural(heads, "head"), some, size) for heads, some in curves.items()
+            ),
+            table=needs_table(shown),
+            both_scales=True,
         ),
         note=_note(every, len(found[0]) - len(shown), len(found) - 1),
     )
@@ -71,25 +76,58 @@ def drawn(family: Mapping[int, Group]) -> list[Group]:
     return [family[heads] for heads in sorted({max(family), min(family)}, reverse=True)]
 
 
-def _line(curve: MemoryCurve) -> WallLine:
-    known = curve.stop_n is not None or None in (curve.longest, curve.first_out)
-    return WallLine(
+def _panel(title: str, curves: Sequence[MemoryCurve], budget: int | None) -> Panel:
+    return Panel(
+        title=title,
+        x_label="sequence length N",
+        y_label="memory needed",
+        unit="bytes",
+        series=tuple(one for curve in curves for one in _series(curve, budget)),
+        line=None if budget is None else (budget, bytes_text(budget)),
+    )
+
+
+def _series(curve: MemoryCurve, budget: int | None) -> Iterator[Series]:
+    """What was measured is solid; what was not is dashed, up to the crosses of what failed. What
+    nobody knows of a case that ran out of memory is drawn at the budget.
+    """
+    xs = tuple(row["seq_len"] for row in curve.rows)
+    ran = [measured_bytes(row) is not None for row in curve.rows]
+    needs = [need_bytes(row) for row in curve.rows]
+    beside = [not (one and all(ran[max(at - 1, 0) : at + 2])) for at, one in enumerate(ran)]
+    longest = curve.longest_need
+    fits = size_text(longest[1]) if longest and not curve.stops else ""
+    yield Series(
         backend=curve.backend,
-        points=tuple(map(_point, curve.rows)),
-        stop_n=curve.stop_n,
-        between=None if known else (curve.longest or 0, curve.first_out or 0),
+        kind="measured",
+        x=xs,
+        y=tuple(need if one else None for need, one in zip(needs, ran, strict=True)),
+        cases=tuple(map(case_key, curve.rows)),
+        ending=_ends(curve) or fits,
+        stop=curve.stop_n if curve.stop_n is not None and curve.stop_n <= xs[-1] else None,
     )
+    if not all(ran):
+        dashed = tuple(need if one else None for need, one in zip(needs, beside, strict=True))
+        yield Series(backend=curve.backend, kind="formula", x=xs, y=dashed)
+    for status, kind, why in CROSSES:
+        if rows := [row for row in curve.rows if row["status"] == status]:
+            yield Series(
+                backend=curve.backend,
+                kind=kind,
+                x=tuple(row["seq_len"] for row in rows),
+                y=tuple(need_bytes(row) or budget for row in rows),
+                cases=tuple(map(case_key, rows)),
+                why=why,
+            )
 
 
-def _point(row: Row) -> WallPoint:
-    status = row["status"]
-    measured = status == "ok" and row.get("needed_bytes") is not None
-    return WallPoint(
-        seq_len=row["seq_len"],
-        need_bytes=need_bytes(row),
-        end=status if measured or status in OUT_OF_MEMORY else "formula",
-        case=case_key(row),
-    )
+def _ends(curve: MemoryCurve) -> str:
+    """`up to 2 848`; "" if it does not stop."""
+    if curve.stop_n is not None:
+        return f"up to {length_text(curve.stop_n)}"
+    if curve.longest is None or curve.first_out is None:
+        return ""
+    return f"up to {count_text(curve.longest)}, not {count_text(curve.first_out)}"
 
 
 def _sentence(heads: int, curves: Curves, budget: int | None) -> str:
@@ -204,28 +242,9 @@ def _goes_on(free: Sequence[MemoryCurve], others_stop: bool) -> list[str]:
     return sentences
 
 
-def ends_text(curves: Sequence[MemoryCurve]) -> str:
-    """Where each line ends: `fused stops at N = 2 848; sdpa needs 65 MiB at N = 8 192`."""
-    ends = []
-    for curve in curves:
-        if curve.stops:
-            out = [row for row in curve.rows if row["seq_len"] == curve.first_out]
-            tried = curve.stop_n is not None or any(row["status"] == "oom" for row in out)
-            predicted = "" if tried else " (predicted)"
-            ends.append(f"{curve.backend} stops {_where(curve, first=True)}{predicted}")
-        elif curve.longest_need:
-            n, size = curve.longest_need
-            ends.append(f"{curve.backend} needs {bytes_text(size)} at {n_text(n)}")
-    return "; ".join(ends)
-
-
 def _note(every: Sequence[MemoryCurve], heads_between: int, problems: int) -> str:
-    statuses = {row["status"] for curve in every for row in curve.rows}
     computed = any(curve.stop_n is not None and not curve.searched for curve in every)
     parts = {
-        "✕ ran out of memory, drawn at the memory it would need.": "oom" in statuses,
-        "Hollow ✕: not tried, far over budget.": "predicted_oom" in statuses,
-        "Dashed: by formula.": bool(statuses & {*OUT_OF_MEMORY}),
         "Crossings by formula, which matches every measured point.": computed,
         "The longest N was found by trials.": any(curve.searched for curve in every),
         f"{plural(heads_between, 'number')} of heads between are below.": heads_between > 0,

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import TypeVar
 
-from ...harness.rows.findings import Finding, findings_of
+from ...harness.rows.findings import Finding
 from ..data.run_meta import Meta, run_caption
+from ..data.study_processes import read_findings
 from ..elements import Text, note
 
 F = TypeVar("F", bound=Finding)
@@ -13,7 +14,7 @@ F = TypeVar("F", bound=Finding)
 def studied(model: type[F], meta: Meta) -> Iterator[tuple[str, str, list[F]]]:
     """Each run with findings of this study: its name, the caption of its figures, the findings."""
     for name, run in meta.items():
-        if found := findings_of(model, run.get("studies")):
+        if found := read_findings(model, run.get("studies")):
             yield name, run_caption(run, name if len(meta) > 1 else ""), found
 
 

@@ -8,7 +8,6 @@ from ..data.row_groups import (
     Row,
     backends,
     by_environment,
-    case_key,
     distinguishing_axes,
     label,
     problem,
@@ -16,7 +15,7 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta
 from ..elements import Block, Text, note, table_of
-from ..formatting import STATUS_WORDS, kernel_text, list_text, number_text, plural
+from ..formatting import list_text, number_text, plural
 from . import Subject
 
 TITLE = "Correctness"
@@ -26,7 +25,6 @@ NEEDS = ("error_ratio", "status")
 ABOUT = ("cases", "court")
 ALLOWED_RATIO = 2.0  # what the correctness check accepts, docs/method.md
 WRONG = "incorrect"
-MOST_WORST = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,25 +114,6 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
             "wrong": lambda one: one.wrong_count,
         },
         optional=("python",),
-    )
-    shown = known[:MOST_WORST]
-    several = f"The {plural(len(shown), 'case')} with the largest errors"
-    yield table_of(
-        several if len(shown) > 1 else "The case with the largest error",
-        shown,
-        {
-            "case": lambda row: str(row["case"]),
-            "error ratio": error_ratio,
-            "relative L2 error": lambda row: row.get("error_l2_ratio"),
-            "kernel that ran": lambda row: kernel_text(
-                row.get("kernel"), row.get("kernel_generation")
-            ),
-            "status": lambda row: (
-                STATUS_WORDS[row["status"]] + (f": {row['reason']}" if row["reason"] else "")
-            ),
-        },
-        case=case_key,
-        folded=True,
     )
 
 

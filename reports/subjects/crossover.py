@@ -7,8 +7,7 @@ from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, groups, is_timed
 from ..data.run_meta import Meta
 from ..elements import Card, Figure, table_of
-from ..formatting import count_text, list_text, more_below, paragraph, plural, rough_percent_text
-from ..ratio import disturbed
+from ..formatting import count_text, list_text, more_below, paragraph, rough_percent_text
 from . import Subject
 from ._crossovers import Crossover, crossover, fewer_bytes_from, from_text
 from ._over import MOST_PANELS, challenges, joined, latencies
@@ -83,9 +82,6 @@ def challenged(rows: Sequence[Row]) -> list[tuple[Group, list[Challenger]]]:
 
 def _card(over_n: Found, picture: Figure) -> Card:
     shown = over_n[: len(picture.panels)]
-    timed = [row for group, _ in shown for row in group.rows if is_timed(row)]
-    count = sum(map(disturbed, timed))
-    of = f"Other work disturbed most blocks of {count} of {plural(len(timed), 'case')}."
     return Card(
         title=TITLE,
         sentence=f"{picture.title}.",
@@ -93,7 +89,6 @@ def _card(over_n: Found, picture: Figure) -> Card:
         subtitle="latency over N",
         note=paragraph(
             "Faster means by more than noise, at every longer N that was measured.",
-            of if count else "",
             more_below(len(over_n) - len(shown)),
         ),
     )

@@ -27,14 +27,13 @@ from ..formatting import (
     list_text,
     more_below,
     paragraph,
-    plural,
     time_text,
 )
 from ..ratio import time_ratio
 from ..words import meaning_of
-from . import Subject
-from ._choice import SIZES, how_sure
-from ._over import MOST_PANELS, Line, by_backend, latencies, n_text
+from . import Subject, testing_claims
+from ._choice import NOT_JUDGED, SIZES, how_sure
+from ._over import MOST_PANELS, Line, by_backend, challenges, latencies, n_text
 from ._race import Race, Raced, alone, finding, longest_race, race, races, verdict
 from .own import own_backends
 
@@ -58,9 +57,9 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     card = _card(rows, over_n, raced, meta)
     return Subject(
         card=card,
-        # of a single problem the card has all of them
+        # of a single problem at one length the card has all of them
         blocks=()
-        if isinstance(card.picture, Figure) or len(raced) < 2
+        if isinstance(card.picture, Figure) or (len(raced) < 2 and not over_n)
         else (_every_latency(rows),),
     )
 
@@ -74,16 +73,21 @@ def _contested(rows: Sequence[Row]) -> list[Raced]:
 
 def _card(rows: list[Row], over_n: list[Group], raced: Sequence[Group], meta: Meta) -> Card:
     contested = _contested(rows)
+    judged = [one for one in contested if not one.race.rival[1].is_unjudged]
+    judged = judged if 2 * len(judged) >= len(contested) else []  # as the answer does
     sentence, decisions = f"{finding(raced[0])}." if raced else "", None
     if contested:
         decisions = _decisions(races(rows), contested)
         beside_own = own_backends(rows, meta) and len(backends(rows)) == 2  # its card says it
-        sentence = "" if beside_own else _sentence(contested)
+        sentence = "" if beside_own else _sentence(judged) if judged else NOT_JUDGED
     open_ones = [one.race.rival[1] for one in contested if one.race.close]
-    sure = [f"{how_sure(contested)}.", what_decides_ratios(open_ones, rows, meta)]
+    sure = [f"{how_sure(judged)}." if judged else "", what_decides_ratios(open_ones, rows, meta)]
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
     labels = len({one.group.label for one in contested})
-    shown = _drawn(over_n)
+    # where something else is compared with dense attention, that card draws them
+    others = [challenges(row) for row in rows if is_timed(row)]
+    drawn_there = any(others) and not all(others) and not testing_claims(meta)
+    shown = [] if drawn_there else _drawn(over_n)
     picture = _figure(shown, rows, meta) if shown else decisions or _every_latency(rows)
     return Card(
         title="Time",
@@ -95,7 +99,6 @@ def _card(rows: list[Row], over_n: list[Group], raced: Sequence[Group], meta: Me
         note=paragraph(
             meaning_of({margin.mark for one in contested for _, margin in one.race.pairs}),
             f"Not ranked: {'; '.join(meanings(inexact))}." if inexact else "",
-            _disturbed([one.race for one in contested]),
             more_below(labels - MOST_ROWS) if decisions is not None else "",
         ),
         wide=not shown and labels > 1,
@@ -119,14 +122,6 @@ def _sentence(contested: Sequence[Raced]) -> str:
     )
 
 
-def _disturbed(some: Sequence[Race]) -> str:
-    """How many races other work disturbed."""
-    count = sum(any(margin.is_busy for margin in found.margins) for found in some)
-    if not count:
-        return ""
-    return f"Other work disturbed most blocks in {count} of {plural(len(some), 'problem')}."
-
-
 def _decisions(raced: Sequence[Raced], contested: Sequence[Raced]) -> Table:
     """Lengths downwards and problems across, or problems downwards if there are many; of a single
     race its backends.
@@ -140,6 +135,12 @@ def _decisions(raced: Sequence[Raced], contested: Sequence[Raced]) -> Table:
     def cell(n: int, label: str) -> Marked | str:
         return _cell(places[label, n]) if (label, n) in places else ""
 
+    if len(raced) == len({one.group.label for one in raced}) and len(lengths) > 1:
+        by_name = {", ".join([n_text(one.n), one.group.label]): one for one in contested}
+        shown = list(by_name)[:MOST_ROWS]
+        return table_of(
+            BY_TIME, shown, {"problem": str, "fastest": lambda name: _cell(by_name[name])}
+        )
     if len(labels) <= 2:
         by_label = {label or "fastest": partial(cell, label=label) for label in labels}
         return table_of(BY_TIME, lengths, {"N": length_text, **by_label})
@@ -176,6 +177,8 @@ def _cell(of: Raced) -> Marked | str:
             parts = [f"same: {tied}", f"{time}, {against}"]
         else:
             parts = [f"{name} {time}", against]
+        if margin.is_unjudged:
+            parts = ["not judged", f"{name} {time}, {against}"]
     return Marked(cell=ASIDE.join(filter(None, parts)), case=case_key(first))
 
 
@@ -231,7 +234,8 @@ def beside(row: Row, found: Race) -> str:
     if not found.margins:
         return f"{text} · the only {'exact ' if found.inexact else ''}one"
     if row is ranked[0]:
-        return f"{text}{ASIDE}fastest {found.mark.sign}"
+        unjudged = found.rival[1].is_unjudged
+        return f"{text}{ASIDE}{'not judged' if unjudged else f'fastest {found.mark.sign}'}"
     # the paired ratio, as the card and the verdict have it; that of the medians may be far off it
     margin = next(margin for other, margin in found.pairs if other["case"] == row["case"])
     return ASIDE.join([text, margin.marked])

@@ -51,7 +51,7 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
 
 def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
     """Entropy of the softmax over d_k, with and without the factor."""
-    known = findings_of(ScoreScale, found)
+    known = [one for one in findings_of(ScoreScale, found) if not one.of]
     panels = [
         panel(
             Group(label="", problem={}, rows=[one.stored() | {"backend": words} for one in some]),
@@ -115,6 +115,6 @@ def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator
 
 
 def _table(study: str, found: Sequence[Finding], of: str) -> Table:
-    columns = tuple(key for key in found[0] if key != "study")
+    columns = tuple(dict.fromkeys(key for one in found for key in one if key != "study"))
     rows = tuple(tuple(entry_cell(one.get(key), cell_text) for key in columns) for one in found)
     return Table(title=f"Findings of {study}{of}", columns=columns, rows=rows, folded=True)

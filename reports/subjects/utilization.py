@@ -1,7 +1,6 @@
 """Utilization: how much of the device was in use, energy per call, and the kernels of a call."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import inf
 from typing import Any, NamedTuple, TypeGuard
 
 from ...harness.stats.intervals import Interval, mean_interval
@@ -115,40 +114,22 @@ def missing(rows: Iterable[Row]) -> dict[str, list[str]]:
 
 
 def finding(rows: list[Row]) -> str:
-    """Which backend keeps the device busiest, and energy per call; "" without two to compare."""
-    parts = []
+    """Which backend keeps the device busiest; "" without two to compare."""
     tiers = {row.get("utilization_tier") for row in rows}
-    if len(tiers) == 1 and (headline := HEADLINES.get(tiers.pop() or "")):
-        name, title = headline
-        for high, low, ratio in _extremes(rows, name):
-            if ratio < STATED_RATIO:
-                both = " to ".join(dict.fromkeys((low[1], high[1])))
-                parts.append(f"all keep {title} {both} of the time")
-            else:
-                parts.append(f"{high[0]} keeps {title} {high[1]} of the time, {low[0]} {low[1]}")
-    for high, low, ratio in _extremes(rows, "energy"):
-        if ratio < STATED_RATIO:
-            parts.append(f"a call takes {low[1]} or little more with each")
-        else:
-            parts.append(
-                f"a call of {high[0]} takes {ratio:.2g} times the energy of one of {low[0]}"
-            )
-    return "; ".join(parts)
-
-
-def _extremes(
-    rows: list[Row], name: str
-) -> Iterator[tuple[tuple[str, str], tuple[str, str], float]]:
-    """Of two backends or more: the one with the highest value and the one with the lowest, with the
-    values, and their ratio.
-    """
+    headline = HEADLINES.get(tiers.pop() or "") if len(tiers) == 1 else None
+    if headline is None:
+        return ""
+    name, title = headline
     known = ((row["backend"], observed(row, name)) for row in rows)
     found = {backend: interval.value for backend, interval in known if interval is not None}
-    if len(found) > 1:
-        high, low = (pick(found, key=lambda one: found[one]) for pick in (max, min))
-        texts = {one: reading_text(QUANTITIES[name].column, found[one]) for one in (high, low)}
-        ratio = found[high] / found[low] if found[low] else inf
-        yield (high, texts[high]), (low, texts[low]), ratio
+    if len(found) < 2:
+        return ""
+    high, low = (pick(found, key=lambda one: found[one]) for pick in (max, min))
+    most, least = (reading_text(QUANTITIES[name].column, found[one]) for one in (high, low))
+    if found[low] and found[high] / found[low] < STATED_RATIO:
+        both = " to ".join(dict.fromkeys((least, most)))
+        return f"all keep {title} {both} of the time"
+    return f"{high} keeps {title} {most} of the time, {low} {least}"
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
@@ -264,17 +245,6 @@ def _missing(rows: list[Row]) -> Iterator[Block]:
         return
     texts = [f"{list_text(names, MOST_NAMES)} ({reason})" for reason, names in reasons.items()]
     yield note(f"Missing, with the reason: {'; '.join(texts)}.")
-    if any(len(names) > MOST_NAMES for names in reasons.values()):
-        yield table_of(
-            "All readings that are missing",
-            [(name, reason) for reason, names in reasons.items() for name in names],
-            {
-                "reading": lambda one: column_title(one[0]),
-                "column": lambda one: one[0],
-                "reason": lambda one: one[1],
-            },
-            folded=True,
-        )
 
 
 def _cell(row: Row, name: str, way: str) -> Number:

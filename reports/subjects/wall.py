@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from ..data.exactness import is_exact
-from ..data.row_groups import Group, Row, groups, over_lengths
+from ..data.row_groups import Group, Row, over_lengths
 from ..data.run_meta import Meta
-from ..elements import Card, Table, WallChart, table_of
+from ..elements import Card, Figure, Table, table_of
 from ..formatting import STATUS_WORDS, capital, length_text, list_text, more_below, size_text
 from ..quantity import Number
 from . import Subject
-from ._memory_card import drawn, ends_text, memory_card, needs_table
-from ._memory_over_n import OUT_OF_MEMORY, families, memory_curves, need_bytes, wall_groups
+from ._memory_card import drawn, memory_card, needs_table
+from ._memory_over_n import families, memory_curves, need_bytes, wall_groups
 
 TITLE = "Memory wall"
 SECTION = "memory"
@@ -42,12 +42,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     if not found and searched:
         cards = [_searched(searched, meta)]
     lines = [group.prefixed(_found(group.rows)) for group in searched[0 if asked_here else 1 :]]
-    if not asked_here:
-        lines += [
-            group.prefixed(ends_text(memory_curves(group, meta)))
-            for group in groups(rows, "seq_len")
-            if any(row["status"] in OUT_OF_MEMORY for row in group.rows)
-        ]
     on_cards = [group.problem for family in shown or found[:1] for group in drawn(family)]
     left = [
         group
@@ -58,7 +52,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         card=cards[0] if cards else None,
         lines=tuple(f"{line}." for line in lines[:MOST_LINES]),
         blocks=(
-            *(one.picture for one in cards[1:] if isinstance(one.picture, WallChart)),
+            *(one.picture for one in cards[1:] if isinstance(one.picture, Figure)),
             *([walls(searched)] if searched and (found or len(searched) > 1) else []),
             *([needs_table(left, folded=bool(found))] if left else []),
         ),

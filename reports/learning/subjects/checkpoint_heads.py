@@ -14,7 +14,7 @@ from ....harness.stats.intervals import Interval, mean_interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
 from ...elements import Block, Card, Figure, Maps, Table, note, table_of
-from ...formatting import capital, list_text, number_text, plural
+from ...formatting import capital, list_text, number_text, paragraph, plural
 from ...quantity import Number
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
@@ -127,53 +127,62 @@ def _model(one: CheckpointHeads) -> Model:
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the first run that looked at models."""
     found = [(caption, [*map(_model, some)]) for _, caption, some in studied(CheckpointHeads, meta)]
+    maps = [_maps(one, caption) for caption, some in found for one in some if one.maps]
     blocks = [block for caption, some in found for block in _of_run(some, caption)]
     return Subject(
-        card=next((_card(some) for _, some in found), None),
+        card=next((_card(some, next(iter(maps), None)) for _, some in found), None),
         lines=tuple(answer(one) for _, some in found for one in some),
-        blocks=(*blocks, *failed(meta, CheckpointHeads.STUDY)),
+        blocks=(*maps[1:], *blocks, *failed(meta, CheckpointHeads.STUDY)),
         lacking="No model was given: --checkpoint PATH looks at one.",
     )
 
 
-def _card(found: Sequence[Model]) -> Card:
+def _card(found: Sequence[Model], maps: Maps | None) -> Card:
+    """`maps`: of the first model that has any."""
+    table = _missed(found)
     return Card(
         title=TITLE,
-        subtitle="what they look at, and which are missed",
+        subtitle="what they look at, and which are needed",
         sentence=" ".join(map(_sentence, found)),
-        picture=table_of(
-            TITLE,
-            found,
-            {
-                "model": lambda one: one.name,
-                "surely missed": lambda one: Number(
-                    f"{len(one.missed)} of {len(one.heads)}" if one.most_missed else ""
-                ),
-                "previous-token heads": lambda one: len(one.that(PREVIOUS)),
-                "induction heads": lambda one: len(one.that(INDUCTION)),
-            },
-        ),
-        note=(
-            "Missed: the loss is surely higher without the head, by an interval over sequences; on"
-            " the tokens that the model was looked at with. Previous-token heads have half of their"
-            " weight on the token before, induction heads on what followed the same token before."
+        picture=maps or table,
+        decisions=table if maps else None,
+        note=paragraph(
+            f"{capital(maps.title)}." if maps else "",
+            "Needed: without the head the loss rises, by an interval over sequences; on the tokens"
+            " that the model was looked at with. Previous-token heads have half of their weight on"
+            " the token before, induction heads on what followed the same token before.",
         ),
         wide=True,
     )
 
 
+def _missed(found: Sequence[Model]) -> Table:
+    return table_of(
+        TITLE,
+        found,
+        {
+            "model": lambda one: one.name,
+            "needed": lambda one: Number(
+                f"{len(one.missed)} of {len(one.heads)}" if one.most_missed else ""
+            ),
+            "previous-token heads": lambda one: len(one.that(PREVIOUS)),
+            "induction heads": lambda one: len(one.that(INDUCTION)),
+        },
+    )
+
+
 def _sentence(one: Model) -> str:
-    """`Of the 144 heads of gpt2 30 are surely missed, most block 1 head 2: without it the loss
+    """`Of the 144 heads of gpt2 30 are needed, most block 1 head 2: without it the loss
     rises by 0.4 (0.3 to 0.5) nats.`
     """
     worst, count = one.most_missed, plural(len(one.heads), "head")
     if worst is None:
         return f"Of {one.name} no head was removed: {one.found.removal_reason}."
     if not one.missed:
-        return f"Of the {count} of {one.name} none is surely missed."
+        return f"Of the {count} of {one.name} none is shown to be needed."
     verb = "is" if len(one.missed) == 1 else "are"
     return (
-        f"Of the {count} of {one.name} {len(one.missed)} {verb} surely missed, most {worst.label}:"
+        f"Of the {count} of {one.name} {len(one.missed)} {verb} needed, most {worst.label}:"
         f" without it the loss rises by {bounded(worst.rise)} nats."
     )
 
@@ -207,13 +216,12 @@ def _of_run(found: Sequence[Model], caption: str) -> Iterator[Block]:
             yield note(f"{one.name}: {one.found.tokenizer_reason}.")
     yield note(
         "These models were given with --checkpoint and not trained here; all of it holds for the"
-        " tokens that they were looked at with. Intervals are over sequences. A head is missed if"
+        " tokens that they were looked at with. Intervals are over sequences. A head is needed if"
         " the loss is surely higher without it, sequence by sequence; of 100 heads that nothing"
-        " depends on, 2 or 3 would seem missed by chance. Nothing is trained again after a removal."
+        " depends on, 2 or 3 would seem needed by chance. Nothing is trained again after a removal."
     )
     if any(one.maps for one in found):
         yield note(READING)
-    yield from (_maps(one, caption) for one in found if one.maps)
     if pruned := [one for one in found if one.left]:
         yield _fewer(pruned, caption)
     yield _metrics(found)
@@ -298,7 +306,7 @@ def _heads(one: Model) -> Table:
         {
             "head": lambda head: head.label,
             "loss without it rises by, nats": lambda head: bounded(head.rise),
-            "missed": lambda head: (
+            "needed": lambda head: (
                 ("yes" if head.is_missed else "not surely") if head.rise.units else ""
             ),
             **{TITLES[name]: metric(name) for name in [*TITLES][:4]},

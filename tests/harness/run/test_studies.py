@@ -70,3 +70,14 @@ def test_a_run_that_was_stopped_trains_only_the_parts_that_are_missing(
     (found,) = [row for row in rows if row["part"]["heads"] == 2 and row["status"] == "ok"]
     for one, other in zip(found["findings"], wanted["findings"], strict=True):
         assert one["step_loss_nats"] == pytest.approx(other["step_loss_nats"], abs=1e-6, rel=0)
+
+
+def test_what_a_study_times_is_timed_in_new_processes(tmp_path: Path, attnbench) -> None:
+    small = (*PARTS[:-1], "studies=[joined_projections]")
+    one = "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"
+    done = attnbench("run", *small, "--set", one, "--only", "study-*-process[12]")
+    run = Path(done.stdout.strip())
+    rows = [row for row in read_rows(run) if row["kind"] == "study"]
+    assert [row["part"] for row in rows] == [{"process": 1}, {"process": 2}]
+    assert {one["process"] for row in rows for one in row["findings"]} == {1, 2}
+    assert len(list((run / "logs").glob("worker-*.log"))) == 1 + 2

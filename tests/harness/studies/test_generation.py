@@ -27,8 +27,7 @@ def findings() -> list[Generated]:
     problem = Problem(batch=1, seq_len=1, kv_seq_len=32, d_model=16, heads=4, kv_heads=2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(generation, "conditions_for", lambda device: Watch())
-        patch.setattr(generation, "REPEATS", 2)
-        return list(generation.run(problem, CPU, 0))
+        return list(generation.run(problem, CPU, 0, process=1))
 
 
 @pytest.mark.long
@@ -63,5 +62,7 @@ def test_steps_that_forget_a_cached_token_do_not_pass(monkeypatch: pytest.Monkey
     monkeypatch.setattr(MultiHeadAttention, "extend", forgetful)
     _, complaint = generation.gate(Decoder(SHAPE, 64, 1, seed=0), PROMPT, 32)
     assert complaint.startswith("cached steps are not the full causal pass: ")
-    found = list(generation.run(Problem(batch=1, seq_len=32, d_model=16, heads=2), CPU, 0))
+    found = list(
+        generation.run(Problem(batch=1, seq_len=32, d_model=16, heads=2), CPU, 0, process=1)
+    )
     assert all(one.complaint and one.full_step_ms is one.blocks is None for one in found)

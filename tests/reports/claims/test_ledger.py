@@ -152,7 +152,7 @@ def test_the_half_that_a_study_lacks_is_named_with_the_reason() -> None:
     """Attention alone supported it, while the recurrent layer's part had timed out."""
     case = "study-score_scale-gru"
     gone = {"study": "score_scale", "case": case, "status": "timeout", "reason": "300 s are over"}
-    half = {"study": "score_scale", "d_k": 8, "scaled": True}
+    half = {"study": "score_scale", "d_k": 8, "scaled": True, "of": "sdpa"}
     half |= {"score_variance": 1.0, "score_variance_low": 0.99, "score_variance_high": 1.01}
     (found,) = (
         one for one in ledger([], {"studies": [half], "unanswered": [gone]}) if one.of.name == "C5"

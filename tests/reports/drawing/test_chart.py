@@ -103,7 +103,7 @@ def test_absurd_values_and_none_are_drawn() -> None:
     ("unit", "most", "wanted"),
     [
         ("ratio", 64, {"×1", "×64"}),
-        ("bytes", 1 << 30, {"1 GiB", "128 MiB"}),
+        ("bytes", 1 << 30, {"1 GiB", "32 KiB"}),
         ("share", 1, {"100 %", "1 %"}),
         ("plain", 1, {"1", "10⁻⁴"}),
     ],

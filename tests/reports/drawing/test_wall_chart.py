@@ -1,4 +1,4 @@
-"""reports/drawing/wall_chart.py: scales, ends of lines, and texts that do not cover each other."""
+"""reports/drawing/chart.py with a limit of memory: scales, crosses, ends, texts that are apart."""
 
 import re
 from collections.abc import Sequence
@@ -8,10 +8,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from attnbench.reports.drawing.chart import draw
 from attnbench.reports.drawing.marks import BOLD_EM, TEXT_EM
 from attnbench.reports.drawing.palette import places_of
-from attnbench.reports.drawing.wall_chart import draw
-from attnbench.reports.elements import Scale, Table, WallChart, WallLine, WallPoint
+from attnbench.reports.drawing.picture import on_scale
+from attnbench.reports.elements import Figure, Panel, Scale, Series, Table
+from attnbench.reports.formatting import bytes_text
 
 MIB = 1 << 20
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
@@ -33,23 +35,53 @@ class Words(NamedTuple):
 
 def line(
     backend: str, quadratic: float, linear: float = 10240, budget: int = 512 * MIB
-) -> WallLine:
-    points = []
-    for n in LENGTHS:
-        need = int(quadratic * n * n + linear * n)
-        out = "predicted_oom" if need > 4 * budget else "oom"
-        points.append(WallPoint(seq_len=n, need_bytes=need, end="ok" if need <= budget else out))
+) -> tuple[Series, ...]:
+    """What was measured, its continuation by formula, and crosses where it does not fit."""
+    needs = {n: quadratic * n * n + linear * n for n in LENGTHS}
+    fits = {n: need for n, need in needs.items() if need <= budget}
     stop = max((n for n in range(256, 8192) if quadratic * n * n + linear * n <= budget), default=0)
-    stops = points[-1].end != "ok"
-    return WallLine(backend=backend, points=tuple(points), stop_n=stop if stops else None)
+    found = [
+        Series(
+            backend=backend,
+            kind="measured",
+            x=tuple(fits),
+            y=tuple(fits.values()),
+            cases=tuple(map(str, fits)),
+            ending=f"up to {stop}" if len(fits) < len(needs) else "65 MiB",
+            stop=stop if len(fits) < len(needs) else None,
+        )
+    ]
+    beyond = {n: need for n, need in needs.items() if n not in fits}
+    if beyond:
+        last = list(fits.items())[-1:]
+        x, y = zip(*last, *beyond.items(), strict=True)
+        found.append(Series(backend=backend, kind="formula", x=x, y=y))
+    for kind, why in (("failed", "out of memory"), ("untried", "not tried")):
+        here = {n: y for n, y in beyond.items() if (y > 4 * budget) == (kind == "untried")}
+        if here:
+            x, y = tuple(here), tuple(here.values())
+            crosses = Series(backend=backend, kind=kind, x=x, y=y, cases=x, why=why)  # type: ignore[arg-type]
+            found.append(crosses)
+    return tuple(found)
 
 
-def chart(*panels: Sequence[WallLine], budget: int | None = 512 * MIB) -> WallChart:
-    return WallChart(
-        panels=tuple((f"{place} heads", tuple(lines)) for place, lines in enumerate(panels, 1)),
-        budget_bytes=budget,
-        description="memory <over> N",
+def chart(*panels: Sequence[Sequence[Series]], budget: int | None = 512 * MIB) -> Figure:
+    return Figure(
+        title="",
+        caption="",
+        panels=tuple(
+            Panel(
+                title=f"{place} heads",
+                x_label="sequence length N",
+                y_label="memory needed",
+                unit="bytes",
+                series=tuple(series for one in lines for series in one),
+                line=None if budget is None else (budget, bytes_text(budget)),
+            )
+            for place, lines in enumerate(panels, 1)
+        ),
         table=Table(title="", columns=(), rows=()),
+        both_scales=True,
     )
 
 
@@ -59,11 +91,10 @@ QUICKSTART = chart(
 )
 
 
-def svg(of: WallChart, version: str = "wide", scale: Scale = "log") -> ElementTree.Element:
-    names = list(dict.fromkeys(one.backend for _, lines in of.panels for one in lines))
-    assert version in ("wide", "narrow")
-    drawing = draw(of, places_of(names), version, scale, {})  # type: ignore[arg-type]
-    return ElementTree.fromstring(drawing)
+def svgs(of: Figure, version: str = "wide", scale: Scale = "log") -> list[ElementTree.Element]:
+    names = [one.backend for panel in of.panels for one in panel.series]
+    drawings = draw(on_scale(of, scale), places_of(names), version, {})  # type: ignore[arg-type]
+    return list(map(ElementTree.fromstring, drawings))
 
 
 def texts(drawing: ElementTree.Element) -> list[Words]:
@@ -102,6 +133,11 @@ def classed(drawing: ElementTree.Element, name: str) -> list[ElementTree.Element
     return [one for one in drawing.iter() if name in one.get("class", "").split()]
 
 
+def plotted(drawing: ElementTree.Element, name: str) -> list[ElementTree.Element]:
+    """Without those of the key, which lie in groups of their own."""
+    return [one for one in drawing if name in one.get("class", "").split()]
+
+
 def ys(element: ElementTree.Element) -> list[float]:
     pairs = re.findall(r"(-?[\d.]+) (-?[\d.]+)", element.get("d", ""))
     return [float(y) for _, y in pairs]
@@ -120,21 +156,21 @@ def check_texts(drawing: ElementTree.Element) -> None:
 @pytest.mark.parametrize(("version", "scale"), VERSIONS)
 def test_no_text_covers_another_with_ten_backends(version: str, scale: Scale) -> None:
     lines = [line(f"backend:{place}", 0, 10240 + 200 * place) for place in range(9)]
-    drawing = svg(chart([*lines, line("fused", 64)]), version, scale)
+    (drawing,) = svgs(chart([*lines, line("fused", 64)]), version, scale)
     check_texts(drawing)
     assert {f"backend:{place}" for place in range(9)} <= set(contents(drawing))
 
 
 @pytest.mark.parametrize(("version", "scale"), VERSIONS)
 def test_everything_lies_within_the_view_box(version: str, scale: Scale) -> None:
-    drawing = svg(QUICKSTART, version, scale)
-    check_texts(drawing)
-    _, _, width, height = map(float, drawing.get("viewBox", "").split())
-    for cross in classed(drawing, "hollow"):
-        assert min(ys(cross)) > 0
-    for x, y in (found for one in classed(drawing, "cross") for found in starts(one)):
-        assert 0 < x < width - 11
-        assert 0 < y < height - 11
+    for drawing in svgs(QUICKSTART, version, scale):
+        check_texts(drawing)
+        _, _, width, height = map(float, drawing.get("viewBox", "").split())
+        for one in (*plotted(drawing, "hollow"), *plotted(drawing, "ln")):
+            assert min(ys(one)) > 0
+        for x, y in (found for one in plotted(drawing, "cross") for found in starts(one)):
+            assert 0 < x < width - 11
+            assert 0 < y < height - 11
 
 
 def starts(cross: ElementTree.Element) -> list[tuple[float, float]]:
@@ -145,33 +181,44 @@ def starts(cross: ElementTree.Element) -> list[tuple[float, float]]:
 
 def test_readers_of_the_screen_hear_the_right_scale_and_all_values_at_an_n() -> None:
     for scale, word in (("log", "logarithmic"), ("linear", "linear")):
-        drawing = svg(QUICKSTART, "wide", scale)  # type: ignore[arg-type]
-        assert (drawing.get("aria-label") or "").endswith(f"Both axes are {word}.")
-    titles = [one.findtext("title") or "" for one in classed(drawing, "at")]
-    assert len(titles) == 2 * len(LENGTHS)
-    assert re.match(r"N = 8\s192\nfused [\d.]+ GiB, not tried\nnaive", titles[len(LENGTHS) - 1])
+        first, _ = svgs(QUICKSTART, "wide", scale)  # type: ignore[arg-type]
+        said = first.get("aria-label") or ""
+        assert f"Memory needed, {word}, over sequence length N, {word}" in said
+        titles = [one.findtext("title") or "" for one in classed(first, "at")]
+        assert len(titles) == len(LENGTHS)
+        assert re.match(r"sequence length N = 8k\nfused [\d.]+ GiB, not tried\nnaive", titles[-1])
 
 
-def test_crosses_lie_beyond_the_budget_line() -> None:
-    drawing = svg(QUICKSTART)
-    budget = ys(classed(drawing, "bud")[0])[0]
-    hollow = classed(drawing, "hollow")
-    assert (len(hollow), len(classed(drawing, "cross"))) == (1, 4)
-    assert all(max(ys(one)) < budget for one in hollow)
-    for one in classed(drawing, "cross"):
+def test_crosses_lie_beyond_the_budget_line_and_one_panel_says_what_they_mean() -> None:
+    first, second = svgs(QUICKSTART)
+    budget = ys(classed(first, "bud")[0])[0]
+    assert (len(plotted(first, "hollow")), len(plotted(first, "cross"))) == (1, 2)
+    assert (len(plotted(second, "hollow")), len(plotted(second, "cross"))) == (0, 2)
+    assert all(max(ys(one)) < budget for one in plotted(first, "hollow"))
+    for one in plotted(first, "cross"):
         assert starts(one)[0][1] + 5.5 < budget
+    assert {"out of memory", "not tried", "formula"} <= set(contents(first))
+    assert not {"out of memory", "not tried", "formula"} & set(contents(second))
 
 
-def test_a_case_whose_need_nobody_knows_stands_on_the_budget_line() -> None:
-    points = (*line("fused", 64).points[:4], WallPoint(seq_len=4096, need_bytes=None, end="oom"))
-    drawing = svg(chart([WallLine(backend="fused", points=points)]))
-    (cross,) = classed(drawing, "cross")
-    (budget,) = classed(drawing, "bud")
-    middle = float(re.findall(r"M[\d.]+ ([\d.]+)l([\d.]+)", cross.get("d", ""))[0][0]) + 5.5
-    assert middle == pytest.approx(ys(budget)[0], abs=0.2)
+def test_lines_that_end_as_one_share_what_stands_below_their_names() -> None:
+    _, second = svgs(QUICKSTART)
+    (ending,) = [one for one in contents(second) if one.startswith("up to")]
+    said = contents(second)
+    assert said[said.index(ending) - 2 : said.index(ending)] == ["naive", "fused"]
 
 
-def test_a_single_point_can_be_drawn() -> None:
-    point = WallPoint(seq_len=512, need_bytes=MIB, end="ok")
-    drawing = svg(chart([WallLine(backend="fused", points=(point,))]))
-    assert "fused" in contents(drawing)
+def test_a_far_limit_does_not_press_the_lines_together() -> None:
+    near, far = (
+        svgs(chart([line("sdpa", 0)], budget=budget))[0] for budget in (512 * MIB, 1 << 44)
+    )
+    assert len(classed(near, "zone")) == 1
+    assert classed(far, "zone") == []
+
+
+def test_a_line_ends_where_it_leaves_linear_axes_and_a_tip_shows_that_it_goes_on() -> None:
+    first, _ = svgs(QUICKSTART, "wide", "linear")
+    (zone,) = classed(first, "zone")
+    highest = min(min(ys(one)) for one in plotted(first, "ln"))
+    assert highest == pytest.approx(float(zone.get("y", "")), abs=0.1)
+    assert len(classed(first, "tip-up")) == 2

@@ -48,4 +48,4 @@ def test_claims_of_several_questions_are_one_answer_above_the_others(tmp_path: P
     assert first.question == "Which textbook claims about attention hold here?"
     assert "What does decode cost?" in {card.question for card in found[1:]}
     assert isinstance(first.picture, Table)
-    assert [row[:2] for row in first.picture.texts] == [("C14", "depends")]
+    assert [row[:2] for row in first.picture.texts] == [("C14", "refuted")]

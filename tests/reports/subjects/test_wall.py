@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.elements import WallChart
+from attnbench.reports.elements import Figure, Panel, Series
 from attnbench.reports.subjects import memory, wall
 from tests.made_runs import GIB, LENGTHS, grid, over_n, quickstart, row, write_run
 from tests.reports.rendering import card_of, subject_of
@@ -16,10 +16,23 @@ def sentence(one: Any, run: Path) -> str:
     return re.sub("[\u00a0\u202f]", " ", card_of(one, run).sentence)
 
 
-def chart(run: Path) -> WallChart:
+def panels(run: Path) -> tuple[Panel, ...]:
     picture = card_of(wall, run).picture
-    assert isinstance(picture, WallChart)
-    return picture
+    assert isinstance(picture, Figure)
+    return picture.panels
+
+
+def measured(panel: Panel, backend: str = "fused") -> Series:
+    return next(one for one in panel.series if (one.backend, one.kind) == (backend, "measured"))
+
+
+def ends(panel: Panel, backend: str) -> dict[str, dict[float, float | None]]:
+    """By kind of series: its points with a height."""
+    return {
+        one.kind: {x: y for x, y in zip(one.x, one.y, strict=True) if y is not None}
+        for one in panel.series
+        if one.backend == backend
+    }
 
 
 def test_a_crossing_is_the_last_n_within_the_budget(tmp_path: Path) -> None:
@@ -28,9 +41,9 @@ def test_a_crossing_is_the_last_n_within_the_budget(tmp_path: Path) -> None:
     def need(n: int) -> int:
         return 64 * n * n + 10240 * n
 
-    (line,) = chart(over_n(tmp_path)).panels[0][1]
-    assert line.stop_n is not None
-    assert need(line.stop_n) <= 2 * GIB < need(line.stop_n + 1)
+    stop = measured(panels(over_n(tmp_path))[0]).stop
+    assert stop is not None
+    assert need(int(stop)) <= 2 * GIB < need(int(stop) + 1)
 
 
 def test_no_crossing_is_computed_from_a_formula_that_a_measurement_contradicts(
@@ -41,8 +54,8 @@ def test_no_crossing_is_computed_from_a_formula_that_a_measurement_contradicts(
     rows[1]["peak_bytes"] += 1 << 20
     run = write_run(tmp_path, cases, rows)
     assert "It stops between N = 4 096 and 8 192." in sentence(wall, run)
-    (line,) = chart(run).panels[0][1]
-    assert (line.stop_n, line.between) == (None, (4096, 8192))
+    line = measured(panels(run)[0])
+    assert (line.stop, line.ending) == (None, "up to 4k, not 8k")
 
 
 def test_no_crossing_is_computed_outside_the_lengths_that_were_tried(tmp_path: Path) -> None:
@@ -52,19 +65,19 @@ def test_no_crossing_is_computed_outside_the_lengths_that_were_tried(tmp_path: P
 
 
 def test_points_are_inputs_and_peak_and_say_how_the_case_ended(tmp_path: Path) -> None:
-    (label, lines), (other, _) = chart(quickstart(tmp_path)).panels
-    assert (label, other) == ("8 heads", "1 head")
-    fused = next(line for line in lines if line.backend == "fused")
-    ends = {point.seq_len: point.end for point in fused.points}
-    assert (ends[4096], ends[8192], ends[16384]) == ("ok", "oom", "predicted_oom")
-    first = fused.points[0]
-    assert first.need_bytes == 64 * 128**2 + 10240 * 128 + 16  # 16 more than the formula
+    first, other = panels(quickstart(tmp_path))
+    assert (first.title, other.title) == ("8 heads", "1 head")
+    found = ends(first, "fused")
+    assert max(found["measured"]) == 4096
+    assert (list(found["failed"]), list(found["untried"])) == ([8192], [16384])
+    assert list(found["formula"]) == [4096, 8192, 16384]  # dashed from the last that ran on
+    assert found["measured"][128] == 64 * 128**2 + 10240 * 128 + 16  # 16 more than the formula
 
 
 def test_a_case_that_crashed_is_drawn_by_formula(tmp_path: Path) -> None:
-    _, lines = chart(quickstart(tmp_path)).panels[1]
-    naive = next(line for line in lines if line.backend == "naive")
-    assert {point.seq_len: point.end for point in naive.points}[2048] == "formula"
+    found = ends(panels(quickstart(tmp_path))[1], "naive")
+    assert 2048 in found["formula"]
+    assert not any(2048 in points for kind, points in found.items() if kind != "formula")
 
 
 UNKNOWN = {"peak_bytes": None, "predicted_peak_bytes": None, "meta_peak_bytes": None}
@@ -79,10 +92,11 @@ def test_unknown_bytes_and_two_lengths_show_no_growth(
     assert subject_of(memory, run).card is None
 
 
-def test_a_case_without_a_prediction_has_no_height(tmp_path: Path) -> None:
-    (line,) = chart(over_n(tmp_path, predicted_peak_bytes=None)).panels[0][1]
-    assert (line.points[-1].end, line.points[-1].need_bytes) == ("oom", None)
-    assert line.between == (4096, 8192)
+def test_a_case_without_a_prediction_is_drawn_at_the_budget(tmp_path: Path) -> None:
+    (panel,) = panels(over_n(tmp_path, predicted_peak_bytes=None))
+    assert ends(panel, "fused")["failed"] == {8192: 2 * GIB}
+    assert 8192 not in ends(panel, "fused").get("formula", {})
+    assert measured(panel).ending == "up to 4k, not 8k"
 
 
 @pytest.mark.parametrize(
