@@ -21,9 +21,9 @@ from .rows import check_rows, last_statuses, planned, whole_lines
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-P", "-m", "attnbench")
-COOKBOOK = (ROOT / "docs" / "cookbook.md").read_text(encoding="utf-8")
+DOCUMENTED = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8").partition("## Exit codes")[2]
 BY_SIGNAL = {129, 130, 143}
-EXIT_CODES = frozenset(map(int, re.findall(r"^\| (\d+) \|", COOKBOOK, re.M))) | BY_SIGNAL
+EXIT_CODES = frozenset(map(int, re.findall(r"^\| (\d+) \|", DOCUMENTED, re.M))) | BY_SIGNAL
 """Those that are documented."""
 TRACEBACK = re.compile(
     rb"^(?:\+ )?(?:Traceback \(most recent|Exception ignored|Fatal Python)", re.M
