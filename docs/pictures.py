@@ -50,9 +50,9 @@ def digests(page: str) -> dict[str, str]:
 
 
 def with_answer(readme: str, run: Path) -> str:
-    """The README with what `attnbench show` begins with for this run."""
+    """The README with what `attnbench show` prints of this run."""
     done = CliRunner().invoke(app, ["show", str(run)], env={"COLUMNS": "100"})
-    shown = done.stdout.split("\n\n")[0]
+    shown = done.stdout.strip()
     return ANSWER.sub(lambda _: f"```text\n{shown}\n```", readme)
 
 

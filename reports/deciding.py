@@ -14,7 +14,7 @@ from ..harness.stats.intervals import CONFIDENCE, t_quantile
 from .data.row_groups import Row
 from .data.run_meta import Meta, plan_of
 from .data.typed import with_plan
-from .formatting import number_text
+from .formatting import capital, number_text
 from .ratio import Ratio
 from .words import NOT_DECIDED, SAME_RATIO
 
@@ -118,8 +118,9 @@ def what_decides(
     if found is None:
         return f"One process shows no difference between processes: {command} measures it."
     what = f"{'all' if len(decided) == len(some) else len(decided)} of these {len(some)}"
-    what = what if len(some) > 1 else number_text(some[0].ratio)
+    what = what if len(some) > 1 else f"this one (×{number_text(some[0].ratio)})"
     seconds = run_s(rows, plan_of(run), PLANS[plan])
+    command = command if command.startswith("attnbench") else capital(command)
     return f"{command} likely decides {what}{_about(seconds)}."
 
 

@@ -21,7 +21,7 @@ class Number(str):
 STATUS_WORDS = {status.value: status.value for status in Status} | {
     "ok": "measured",
     "oom": "out of memory",
-    "predicted_oom": "out of memory (predicted)",
+    "predicted_oom": "would not fit (calculated)",
     "incorrect": "wrong result",
     "timeout": "time limit",
     "not reached": "not reached",

@@ -29,9 +29,9 @@ FAKE_BACKENDS = ROOT / "tests" / "fakes" / "backends"
 # before torch starts its threads in this process; see environment()
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # locks of their own: no real run is waited for
-os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="attnbench-tests-")
-atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
-os.environ["ATTNBENCH_CACHE"] = os.environ["XDG_RUNTIME_DIR"]  # and a list of backends of their own
+os.environ["ATTNBENCH_LOCKS"] = tempfile.mkdtemp(prefix="attnbench-tests-")
+atexit.register(shutil.rmtree, os.environ["ATTNBENCH_LOCKS"], ignore_errors=True)
+os.environ["ATTNBENCH_CACHE"] = os.environ["ATTNBENCH_LOCKS"]  # and a list of backends of their own
 # A shell starts what runs in the background with Ctrl-C ignored, and our programs respect that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

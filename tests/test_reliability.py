@@ -21,7 +21,11 @@ from tests.faults.trial import EXIT_CODES, Trial
 from tests.search_path import searched
 
 PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+<<<<<<< HEAD
 FAULTS, BAD_INPUTS = 28, 30
+=======
+FAULTS, BAD_INPUTS = 28, 32
+>>>>>>> main
 
 
 def numbered(title: str) -> dict[int, list[str]]:
@@ -42,9 +46,23 @@ def test_every_line_names_tests_that_exist(title: str, count: int) -> None:
     assert list(found) == list(range(1, count + 1))
     for number, tests in found.items():
         assert tests, f"{title} {number} has no test"
-        for one in tests:
-            file, _, function = one.partition("::")
-            assert function in functions(ROOT / file), f"{title} {number}: {one}"
+        check_exist(tests)
+
+
+def check_exist(tests: list[str]) -> None:
+    for one in tests:
+        file, _, function = one.partition("::")
+        assert function in functions(ROOT / file), one
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    section = PAGE.split("\n## Promises\n")[1].split("\n## ")[0]
+    promises = {one.split("**")[0]: one for one in section.split("\n- **")[1:]}
+    assert len(promises) > 5
+    for name, text in promises.items():
+        tests = re.findall(r"`(tests/[^`]+)`", text)
+        assert tests, f"{name} has no test"
+        check_exist(tests)
 
 
 NVML_STAMPS = {"busy.py"}  # the driver stamps its samples with the wall clock

@@ -19,11 +19,12 @@ def main() -> None:
     import torch
 
     from ..machine.environment import collect
+    from ..process.fingerprint import git_commit
     from .compiler import TRITON
 
     torch.set_num_threads(1)
     gc.freeze()  # what is imported stays: not to be looked at again while kernels are compiled
-    environment = collect(torch.device("cpu")) | {"triton": TRITON}
+    environment = collect(torch.device("cpu")) | {"git": git_commit(), "triton": TRITON}
     parent.say({"event": "ready", "environment": environment})
     jobs: dict[str, Any] = {}
     for request in parent.requests():

@@ -7,7 +7,7 @@ import typer
 
 from ..cli.options import DEFAULT_ROOT, AsJson, Quiet, Root, argument, own_option
 from ..cli.verbs import command, verbs
-from ..files.errors import BadInput
+from ..files.errors import BadInput, instead_of
 
 if TYPE_CHECKING:
     from ...impls._triton.tuned import Choice, Kind
@@ -126,5 +126,5 @@ def _chosen(
     chosen = usual if text is None else tuple(dict.fromkeys(one.strip() for one in text.split(",")))
     for one in chosen:
         if one not in known:
-            raise BadInput(f"{flag}: no {one!r}; there are: {', '.join(known)}")
+            raise BadInput(f"{flag}: no {one!r}; {instead_of(one, known)}")
     return chosen

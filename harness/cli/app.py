@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ... import __version__
-from ..files.errors import BadInput, shown, suggestion
+from ..files.errors import BadInput, instead_of, shown
 from ..run.packs import packs
 from . import completion
 from .claims import claims
@@ -100,6 +100,7 @@ VERBS = (
     (
         FIRST_SCREEN,
         compare,
+        "attnbench compare latest --save main",
         "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",
         "attnbench compare latest --against fused --only sdpa",
         "attnbench compare latest@old latest@new",
@@ -195,24 +196,21 @@ def help_(
     for name in names if names != ["all"] else ():
         known = getattr(found, "commands", {})
         if name not in known:
-            hint = suggestion(name, known) or f"there are: {', '.join(['all', *known])}"
-            raise BadInput(f"help: no command {shown(name)}; {hint.strip(' ;')}")
+            raise BadInput(f"no command {shown(name)}; {instead_of(name, ['all', *known])}")
         found = known[name]
         of = type(of)(found, info_name=name, parent=of)
     typer.echo(found.get_help(of))
 
 
-@command(
-    app,
-    "attnbench schema > schema.json",
-    "attnbench schema --suite > suite_schema.json",
-    panel=FILES,
-)
 def schema(suite: bool = switch("--suite", "Of suite files.")) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from ..scenario import schema as scenario_schema
 
     typer.echo(json.dumps(scenario_schema(of_suites=suite), indent=2))
+
+
+command(list_app, "attnbench list schema > schema.json")(schema)
+command(app, hidden=True)(schema)  # its name in earlier releases
 
 
 def main() -> None:
@@ -222,7 +220,7 @@ def main() -> None:
         code = exit_code(app)
     # A reader that has read enough is no news.
     if output.failure and not isinstance(output.failure, BrokenPipeError):
-        lost = f"stdout: {output.failure.strerror}; what was printed there is lost\n"
+        lost = f"error: stdout: {output.failure.strerror}; what was printed there is lost\n"
         with suppress(OSError):  # stderr may be gone too
             os.write(2, lost.encode())
     sys.exit(output.exit_code(code))

@@ -22,9 +22,6 @@ from .options import (
 )
 from .texts import as_changes
 
-PREFIX = "claims_"
-"""Shipped scenarios whose names begin with this are measured."""
-
 
 def claims(
     runs: Texts = own_option(
@@ -77,11 +74,11 @@ def _measure(changes: list[str], out: Path, *, wait: bool, quiet: bool) -> tuple
     """Run folders and the worst exit code. A signal also skips the remaining scenarios."""
     from ..run.start import start_run
     from ..scenario import load
-    from ..scenario.names import shipped
+    from ..scenario.names import claims as names_of_claims
     from ..scenario.selection import Selection
     from ..terminal.progress import progress, started
 
-    scenarios = [load(name, changes) for name in shipped() if name.startswith(PREFIX)]
+    scenarios = [load(name, changes) for name in names_of_claims()]
     options = run_options(progress(quiet=quiet), wait=wait)
     folders, worst = [], 0
     for scenario in scenarios:

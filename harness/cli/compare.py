@@ -28,7 +28,7 @@ baseline_app = typer.Typer(
 )
 
 
-COMPARED, GATE = "What is compared", "Gate"
+COMPARED, GATE, BASELINES = "What is compared", "Gate", "Baselines"
 BASE = (
     "Run that is compared with: folder, name, 'latest', a baseline's name; RUN@NAME: one --python"
     " of it."
@@ -45,7 +45,7 @@ class Shape(StrEnum):
 class Asked:
     """What is held against what: which cases, and how strictly they are read."""
 
-    base: Annotated[str, argument("BASE", BASE, completion.runs)]
+    base: Annotated[str, argument("BASE", BASE, completion.runs)] = "latest"
     new: str | None = own(
         argument("NEW", "Run that is judged. Without it: --against.", completion.runs)
     )
@@ -71,7 +71,7 @@ class Asked:
     def __post_init__(self) -> None:
         if self.new is not None and self.baseline is not None:
             raise BadInput(
-                "compare: both NEW and --against; name two runs, or one run and --against BACKEND"
+                "both NEW and --against; name two runs, or one run and --against BACKEND"
             )
         if self.turns and self.new is None:
             raise BadInput("--turns: one folder of runs; name two, those of BASE and those of NEW")
@@ -86,26 +86,36 @@ class GateOptions:
         GATE,
     )
     fail_on_undecided: bool = switch(
-        "--fail-on-undecided", "With --gate: exit 3 also if a case is not decided.", GATE
+        "--fail-on-undecided", "With --gate: exit 3 also if a case is not confirmed.", GATE
     )
 
 
 def compare(
     asked: Asked,
     gate: GateOptions,
+    name: str | None = own_option(
+        "--save NAME", "Name BASE, to compare with it later; compare nothing now.", BASELINES
+    ),
+    force: bool = switch("--force", "With --save: replace a baseline of this name.", BASELINES),
     format_: Shape = own_option(
         "--format table|md|json", "How it is printed.", OUTPUT, default=Shape.TABLE
     ),
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Compare two runs, two environments, or the backends of one run. Each case is faster, slower,
-    the same or not decided.
+    the same or not confirmed.
 
     Exit code 3 where --gate finds a regression, 6 where it decided nothing, 4 where the devices
     differ.
     """
     if gate.fail_on_undecided and gate.gate is None:
         raise BadInput("--fail-on-undecided belongs to --gate")
+    if force and name is None:
+        raise BadInput("--force belongs to --save")
+    if name is not None:
+        if asked.new or asked.baseline or gate.gate:
+            raise BadInput("--save: names one run; leave out NEW, --against and --gate")
+        return save(name, asked.base, force, out)
 
     # large runs are millions of objects without a cycle among them; looking for one takes 40 % of
     # the time
@@ -144,8 +154,7 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
         return found
     if asked.baseline is None:
         raise BadInput(
-            "compare: one run and nothing to hold it against; name a second run, or --against"
-            " BACKEND"
+            "one run and nothing to hold it against; name a second run, or --against BACKEND"
         )
     if python is not None:
         raise BadInput(

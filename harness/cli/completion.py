@@ -34,6 +34,22 @@ def scenarios(incomplete: str) -> list[str]:
     return matching([*shipped(), *files], incomplete)
 
 
+def changes(incomplete: str) -> list[str]:
+    """Fields that --set changes, and their values where they are words."""
+    from ..scenario import Scenario
+    from ..scenario.check import MODELS
+
+    path, equals, value = incomplete.partition("=")
+    if not equals:
+        models = [(".".join(map(str, keys)), one) for keys, one in MODELS.items()]
+        below = [f"{place}.{name}" for place, one in models for name in one.model_fields]
+        return [f"{one}=" for one in matching([*Scenario.model_fields, *below], path)]
+    axis = path.rpartition(".")[2]
+    known = {"plan": plans, "device": devices, "backends": backends}
+    words = known.get(path) or (values_of(axis) if axis in AXES else None)
+    return [f"{path}={one}" for one in words(value)] if words else []
+
+
 def models(incomplete: str) -> list[str]:
     from ..models.config_file import shipped
 

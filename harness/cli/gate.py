@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..files.errors import BadInput, EnvironmentUnmet, Refusal, shown
+from ..files.safe_files import refuse_way_out, write_whole
+from ..process.command import run_command
 from ..process.interpreter import SAFE_PATH
 from . import completion
 from .compare import EXIT_CODES, Shape, print_comparison, runs_in
@@ -83,7 +84,7 @@ class Settings:
         default="latency: 5%, peak_bytes: 0%",
     )
     fail_on_undecided: bool = switch(
-        "--fail-on-undecided", "Exit 3 also if a case is not decided.", JUDGING
+        "--fail-on-undecided", "Exit 3 also if a case is not confirmed.", JUDGING
     )
     baseline: str | None = own_option(
         "--baseline RUN", "Instead of BASE: an earlier run on this machine.", JUDGING
@@ -190,7 +191,7 @@ def measure(scenario: str | None, checkouts: Checkouts, settings: Settings, out:
                     typer.echo(f"turn {turn + 1} of {settings.turns}: {side}", err=True)
                 words = ["run", scenario, *plan, *device, "--seed", str(turn)]
                 code = _measured(side, *sides[side], words, checkouts, out)
-                (out / f"{side}.code").write_text(f"{code}\n")
+                write_whole(out / f"{side}.code", f"{code}\n")
 
 
 @contextmanager
@@ -216,6 +217,7 @@ def _only_writer(out: Path) -> Iterator[None]:
     from ..store.run_store import writer_lock
 
     try:
+        refuse_way_out(out)
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(
@@ -257,11 +259,8 @@ def _measured(
 
 def _attnbench(python: str, words: list[str], environment: Mapping[str, str]) -> int:
     try:
-        done = subprocess.run(
-            [python, *SAFE_PATH, "-m", "attnbench", *words],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            check=False,
+        done = run_command(
+            [python, *SAFE_PATH, "-m", "attnbench", *words], env=environment, show_errors=True
         )
     except OSError as error:
         raise BadInput(
@@ -287,20 +286,21 @@ def base_folder(checkouts: Checkouts, out: Path) -> Iterator[Path | None]:
         )
     below = _git(head, "rev-parse", "--show-prefix") or ""
     tree = (out / "base-checkout").absolute()
+    remove = ("worktree", "remove", "--force", str(tree))
+    _git(head, *remove)  # one that a killed gate left
     if _git(head, "worktree", "add", "--quiet", "--detach", str(tree), base) is None:
         raise EnvironmentUnmet(f"{tree}: git cannot make a worktree of {shown(base)} there")
     try:
         yield tree / below
     finally:
-        _git(head, "worktree", "remove", "--force", str(tree))
+        _git(head, *remove)
 
 
 def _git(folder: Path, *words: str) -> str | None:
     """What git prints; None if it fails, or is not installed."""
     if (git := shutil.which("git")) is None:
         return None
-    command = [git, "-C", str(folder), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_command([git, "-C", str(folder), *words])
     return done.stdout.strip() if done.returncode == 0 else None
 
 
@@ -366,7 +366,6 @@ def _written(found: "Comparison | None", out: Path, run: Path) -> str:
     from ...reports.comparison import text
     from ...reports.pages import html, markdown
     from ...reports.pages.report import open_report
-    from ..files.safe_files import write_whole
 
     (out / "compare.json").unlink(missing_ok=True)
     if found is not None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 5  # of the overview
 BEGIN = ("quickstart", "head_cost", "memory_wall", "backends")  # what a newcomer runs first
-CLAIMS = "claims_"
 ENDS = ("finished", "interrupted", "broken", "refused", "not started")
 list_app = typer.Typer(
     cls=verbs("attnbench list", "attnbench list backends", "attnbench list runs"),
@@ -45,7 +44,7 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
     typer.echo("")
     for what, line in lines.items():
         say(f"{what}: {line}")
-    typer.echo("\nmore: attnbench list backends, models, runs, baselines, studies or probes")
+    typer.echo("\nmore: attnbench list backends, models, runs, baselines, studies, probes, schema")
 
 
 @command(list_app, name="backends")
@@ -89,6 +88,7 @@ def list_scenarios() -> None:
     """Shipped scenarios: how long each takes, and the question that it answers."""
     from ..cases.expected_time import duration_text
     from ..scenario import summaries
+    from ..scenario.names import CLAIMS
 
     def order(name: str, takes_min: float | None) -> tuple[object, ...]:
         begin = BEGIN.index(name) if name in BEGIN else len(BEGIN)

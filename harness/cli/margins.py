@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import BadInput, shown, suggestion
+from ..files.errors import BadInput, instead_of, shown
 from ..scenario.document import read_yaml
 
 NOISE = "noise"
@@ -60,10 +60,8 @@ def _margins(entries: Iterable[Entry]) -> Margins:
     for name, value, at_name, at_value in entries:
         metric = ALIASES.get(name, name)
         if metric not in METRICS:
-            hint = suggestion(name, METRICS) or f"there are: {', '.join(METRICS)}"
-            raise BadInput(
-                f"{at_name}: {shown(name)}: not a metric that can be gated; {hint.strip()}"
-            )
+            hint = instead_of(name, METRICS)
+            raise BadInput(f"{at_name}: {shown(name)}: not a metric that can be gated; {hint}")
         if metric in margins:
             raise BadInput(f"{at_name}: {metric}: given twice; keep one")
         found = PERCENT.fullmatch(value) if isinstance(value, str) else None

@@ -141,6 +141,7 @@ def read_scenarios(
     A mistake in the last one is found before the first one is measured. Raises BadInput.
     """
     from ..scenario import Entry, from_axes, load_entries
+    from ..scenario.names import expanded
 
     if scenarios and axes:
         if hint := separated(scenarios, sys.argv):
@@ -157,7 +158,7 @@ def read_scenarios(
         )
     if axes:
         return [Entry(scenario=from_axes(axes, changes, more_backends))], False
-    files = [load_entries(name, changes, more_backends) for name in scenarios]
+    files = [load_entries(name, changes, more_backends) for name in expanded(scenarios)]
     is_suite = len(files) > 1 or any(file.is_list for file in files)
     return [entry for file in files for entry in file.entries], is_suite
 
@@ -242,13 +243,11 @@ def measure(
 
 
 def _print_answers(found: "Report") -> None:
-    from ...reports.pages.terminal import searched_walls, terminal_summary
-    from ..terminal.progress import echo, say
+    from ...reports.pages.terminal import render_briefly, searched_walls
+    from ..terminal.progress import echo
 
-    for sentence in terminal_summary(found):
-        say(sentence, style="bold", stderr=True)
-    for walls in searched_walls(found):
-        echo(walls, stderr=True)
+    for part in (*render_briefly(found), *searched_walls(found)):
+        echo(part, stderr=True)
 
 
 def measure_suite(
@@ -322,7 +321,7 @@ def _print_summary(state: "SuiteState") -> None:
     from ..terminal.progress import counts, say
 
     for one in per_question(open_report(state.runs)) if state.runs else ():
-        say(f"\n{one.title}", style="bold", stderr=True)
+        say("", stderr=True)
         _print_answers(one)
     say("", stderr=True)
     for entry in state.entries:

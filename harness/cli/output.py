@@ -22,8 +22,26 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 LOST = 7  # exit code
-SIGNS = "±×·°µμ²−–—…≥≤≈→"
-ASCII = ("+-", "x", "*", "deg", "u", "u", "^2", "-", "-", "-", "...", ">=", "<=", "~", "->")
+SIGNS = "±×·°µμ²−–—…≥≤≈→●◐"
+ASCII = (
+    "+-",
+    "x",
+    "*",
+    "deg",
+    "u",
+    "u",
+    "^2",
+    "-",
+    "-",
+    "-",
+    "...",
+    ">=",
+    "<=",
+    "~",
+    "->",
+    "(*)",
+    "(?)",
+)
 SPACES = ("\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}", "\N{THIN SPACE}")
 SPELLED = {**dict(zip(SIGNS, ASCII, strict=True)), **dict.fromkeys(SPACES, " ")}
 """Of what we print, where the encoding has no such character."""

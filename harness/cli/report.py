@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, instead_of, shown
 from . import completion
 from .options import (
     DEFAULT_ROOT,
@@ -191,7 +191,7 @@ def _format_of(given: str | None, output: str | None, *, is_page: bool) -> str |
     form = given or (ending if ending in known else "html" if is_page else None)
     if (given and given not in known) or (output and not form):
         what = f"--format {shown(given)}" if given else f"--output {shown(output or '')}"
-        raise BadInput(f"{what}: names no format; there are: {', '.join(known)}")
+        raise BadInput(f"{what}: names no format; {instead_of(given or ending, known)}")
     return form
 
 
@@ -219,7 +219,7 @@ def _print(
     requested = [terminal.OLDER.get(name, name) for name in requested]
     for name in requested:
         if name not in known:
-            raise BadInput(f"--sections: no section {name!r}; there are: {', '.join(known)}")
+            raise BadInput(f"--sections: no section {name!r}; {instead_of(name, known)}")
     opened = open_report(_run_paths(runs, out), salvage=salvage, hide=anonymous)
     say_notes(opened)
     for number, one in enumerate(per_question(opened)):
@@ -228,9 +228,7 @@ def _print(
         for part in terminal.render(one, requested) if requested else brief:
             echo(part)
     if not requested:
-        named = shlex.join(runs) if runs != [LATEST] else ""
-        words = " ".join(filter(None, ("attnbench show", named)))
-        typer.echo(f"\nall of it: {words} --all\nthe page: {words} --open")
+        typer.echo("more: the same with --all; the page: with --open")
 
 
 def export(

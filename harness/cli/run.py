@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 MOST_COPIES = 64
 SCENARIOS = argument(
     "SCENARIO",
-    "Shipped scenarios or YAML files; a suite file lists several.",
+    "Shipped scenarios or YAML files; a suite file lists several, claims are all of claims_*.",
     completion.scenarios,
 )
 OfPacks = Annotated[Mapping[str, Any], Several(run_options())]
@@ -130,7 +130,9 @@ class Part:
 class Changed:
     """Fields of the scenario that are set."""
 
-    sets: Texts = own_option("--set A.B=C", "Change a field of the scenario; repeatable.", WHAT)
+    sets: Texts = own_option(
+        "--set A.B=C", "Change a field of the scenario; repeatable.", WHAT, completion.changes
+    )
     device: Where = None
     timeout: Timeout = None
     memory_gib: MemoryGib = None

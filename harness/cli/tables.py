@@ -8,6 +8,7 @@ from ...reports.elements import Block, Table
 from ...reports.pages.terminal_blocks import render_block
 from ...reports.pages.terminal_table import TerminalTable
 from ..cases.case import ShortNames
+from ..files.printable import visible
 from ..terminal.progress import echo
 
 
@@ -28,7 +29,7 @@ def table(
     common = f"all with {' '.join(names.common)}" if names and names.common else ""
     return TerminalTable(
         columns,
-        [[escape(cell) for cell in row] for row in rows],
+        [[escape(visible(cell)) for cell in row] for row in rows],
         title=title,
         right=right,
         may_go=may_go,

@@ -5,8 +5,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
@@ -26,44 +25,37 @@ FIRST_SCREEN, MORE, CHANGES, PAGES, FILES, DEVELOP = (
     "To develop attnbench",
 )
 """The groups of verbs in the help."""
+MOST_PATH = 200  # characters of one in a message
+LOOP = "Symlink loop"  # of pathlib, before Python 3.13
 # Its classes are not in typer's own names, and their module differs between versions.
 UsageError: Any = typer.BadParameter.__base__
 
 
-@contextmanager
-def mistakes_of(context: Any) -> Iterator[None]:
-    """Click's parser does not say of which command an option lacks its value."""
-    try:
-        yield
-    except UsageError as error:
-        error.ctx = error.ctx or context
-        raise
-
-
-class Verb(TyperCommand):
-    """A command with a help of our own. `usual`: the options of -h, all if empty."""
+class _Parsed:
+    """`examples`: of the help, which is short with -h."""
 
     examples: Sequence[str] = ()
-    usual: Sequence[str] = ()
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
         ctx.meta[SHORT] = "--help" not in args
-        with mistakes_of(ctx):
-            return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)  # type: ignore[misc]
+        except UsageError as error:  # click's parser does not say of which command it is
+            error.ctx = error.ctx or ctx
+            raise
+
+
+class Verb(_Parsed, TyperCommand):
+    """A command with a help of our own. `usual`: the options of -h, all if empty."""
+
+    usual: Sequence[str] = ()
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(of_command(self, ctx, short=ctx.meta.get(SHORT, False)))
 
 
-class Verbs(TyperGroup):
+class Verbs(_Parsed, TyperGroup):
     """A group of commands likewise."""
-
-    examples: Sequence[str] = ()
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        ctx.meta[SHORT] = "--help" not in args
-        with mistakes_of(ctx):
-            return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(of_group(self, ctx))
@@ -80,6 +72,7 @@ def command(
     panel: str | None = None,
     name: str | None = None,
     usual: Sequence[str] = (),
+    hidden: bool = False,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A decorator: a function as a verb, with groups of options as parameters (options.expanded).
 
@@ -91,6 +84,7 @@ def command(
             name,
             cls=type("Command", (Verb,), {"examples": lines, "usual": usual}),
             rich_help_panel=panel,
+            hidden=hidden,
             help=inspect.getdoc(function) or "",
         )(expanded(function))
         return function
@@ -112,12 +106,12 @@ def exit_code(app: typer.Typer) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
         else:
-            sys.stderr.write(f"{misused(error)}\n")
+            say_error(misused(error))
         return int(error.exit_code)
     except typer.Abort:
         return 1
     except Refusal as refusal:
-        sys.stderr.write(f"{refusal}\n")
+        say_error(*str(refusal).splitlines())
         if isinstance(refusal, StoreError):
             for row in refusal.unsaved:
                 sys.stderr.write(json.dumps(row) + "\n")
@@ -127,15 +121,30 @@ def exit_code(app: typer.Typer) -> int:
 
         if not isinstance(error, BadBackend):  # a user's file
             raise
-        sys.stderr.write(f"{error}\n")
+        say_error(str(error))
         return BadInput.exit_code
     except OSError as error:
+        if error.filename is not None and error.errno not in (errno.EMFILE, errno.ENFILE):
+            place = visible(str(error.filename))
+            place = place if len(place) <= MOST_PATH else f"{place[:MOST_PATH]}..."
+            sys.stderr.write(f"{place}: {error.strerror}; choose another path\n")
+            return BadInput.exit_code
         if error.errno not in (errno.EMFILE, errno.ENFILE):
             raise
-        sys.stderr.write(f"{error.strerror}: wanted at least 32; raise the limit: ulimit -n 1024\n")
+        say_error(f"{error.strerror}: wanted at least 32; raise the limit: ulimit -n 1024")
         return EnvironmentUnmet.exit_code
+    except RuntimeError as error:
+        if not str(error).startswith(LOOP):
+            raise
+        sys.stderr.write(f"{visible(str(error))}; choose another path\n")
+        return BadInput.exit_code
     except KeyboardInterrupt:
         return 130
+
+
+def say_error(*problems: str) -> None:
+    """A line each on stderr, all with one beginning."""
+    sys.stderr.write("".join(f"error: {one}\n" for one in problems))
 
 
 def misused(error: Any) -> str:
@@ -155,4 +164,5 @@ def misused(error: Any) -> str:
             text += f"; a scenario is measured with `attnbench run {unknown[1]}`"
         elif "Did you mean" not in text:
             text += f"; there are: {', '.join(context.command.list_commands(context))}"
-    return visible(f"{command}: {' '.join(text.split())}; see `{command} -h`")
+    text = " ".join(text.split())
+    return visible(f"{text}{'' if text.endswith('?') else ';'} see `{command} -h`")

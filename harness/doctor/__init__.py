@@ -66,6 +66,7 @@ def examine(root: Path) -> Findings:
     import torch
 
     from ..machine.environment import collect, fix_threads
+    from ..process.fingerprint import git_commit
     from .gpu_facts import read_gpus
     from .gpu_findings import gpu_findings
     from .host import host_findings, software_findings, try_torch
@@ -73,7 +74,7 @@ def examine(root: Path) -> Findings:
     fix_threads()
     torch_gpu = try_torch()
     device = torch_gpu.device or torch.device("cpu")
-    environment = collect(device)
+    environment = collect(device) | {"git": git_commit()}
     chosen = environment["device_uuid"]
     gpus = read_gpus(chosen, root)
     findings = software_findings(torch_gpu, environment, gpus)

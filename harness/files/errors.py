@@ -5,14 +5,22 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from .printable import visible
+
 CLOSE = 0.7  # tpu is not a misspelt cpu
 MOST_TRACEBACK = 4096  # characters; an exception's message may have any number
 
 
 class Refusal(Exception):
-    """The command ends with this message."""
+    """The command ends with this message: a line for each argument, whatever texts of others it
+    holds. A line of theirs could be a command in a job of GitHub.
+    """
 
     exit_code = 2
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = tuple(map(visible, problems))
+        super().__init__("\n".join(self.problems))
 
 
 class BadInput(Refusal, ValueError):
@@ -21,10 +29,6 @@ class BadInput(Refusal, ValueError):
     One line per problem: `place: what was found; what was wanted; next step`, where place is
     file:line:col, a flag, or nothing.
     """
-
-    def __init__(self, *problems: str) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
 
 
 class EnvironmentUnmet(Refusal):
@@ -74,6 +78,12 @@ def suggestion(value: object, known: Iterable[str]) -> str:
     """'did you mean fp32? ' for a name that is close to a known one; else ""."""
     close = get_close_matches(value, [*known], 1, CLOSE) if isinstance(value, str) else []
     return f"did you mean {close[0]}? " if close else ""
+
+
+def instead_of(value: object, known: Iterable[str]) -> str:
+    """What to say of a name that is not known: the one that it is close to, else all."""
+    known = [*known]
+    return suggestion(value, known).strip() or f"there are: {', '.join(known)}"
 
 
 def first_line(error: BaseException) -> str:

@@ -5,16 +5,18 @@ Imports `errors` only: what reads and what writes runs share it.
 
 import errno
 import fcntl
+import io
 import os
 import re
 import secrets
 import shutil
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from .errors import BadInput
 
@@ -23,6 +25,10 @@ TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.attnbench-tmp")
 MOST_LINKS = 40  # as the kernel: more are a loop
 PID_BYTES = 20
 NEW_FILE = 0o666  # less what the user's mask takes away
+LOCK_FILE = 0o600  # who can open a file can hold its lock, also without the right to write
+MOST_WAIT_S, POLL_S = 2.0, 0.05  # for whoever appends to the same file
+RESULTS = ("run.json", "suite.json", "[0-9]*T[0-9]*Z-*/run.json", "[0-9]*T[0-9]*Z-*/suite.json")
+"""What a folder of results has in it."""
 MOST_JUNK_BYTES = 256 << 20  # of a file, that are no text or beyond the length of a line
 
 
@@ -62,13 +68,62 @@ def open_plain(
     return fd
 
 
+class _File(io.FileIO):
+    """Of which an error of reading names the path."""
+
+    def __init__(self, fd: int, path: Path | str) -> None:
+        super().__init__(fd)
+        self.path = path
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        with self._named():
+            return super().readinto(buffer)
+
+    def readall(self) -> bytes:
+        with self._named():
+            return super().readall()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
+
+
+def opened(path: Path | str) -> io.BufferedReader:
+    """A regular file to read, as open_plain. Raises OSError, also when it is read."""
+    return io.BufferedReader(_File(open_plain(path), path))
+
+
+def is_folder(path: Path) -> bool:
+    """A folder itself, and no link to one."""
+    return path.is_dir() and not path.is_symlink()
+
+
+def refuse_way_out(path: Path) -> None:
+    """Raises NotPlain if a link in a folder of results leads to somewhere outside of it."""
+    path = path.absolute()
+    for place in (path, *path.parents):
+        if place.is_symlink() and any(_first(place.parent, name) for name in RESULTS):
+            inside = os.path.realpath(place.parent)
+            if not Path(os.path.realpath(place)).is_relative_to(inside):
+                what = f"{place.name} is a link out of a folder of results, and is not followed"
+                raise NotPlain(errno.ELOOP, what)
+
+
+def _first(folder: Path, pattern: str) -> Path | None:
+    return next(folder.glob(pattern), None)
+
+
 def read_text(path: Path, name: str, most_bytes: int, wanted: str) -> str:
     """A user's file, of UTF-8, also at the end of links; a pipe is not waited for.
 
     Raises BadInput, which calls it `name`, at the line and column of the first bad byte.
     """
     try:
-        with os.fdopen(open_plain(os.path.realpath(path)), "rb") as file:
+        with opened(os.path.realpath(path)) as file:
             content = file.read(most_bytes + 1)
     except FileNotFoundError:
         raise BadInput(f"{name}: no such file; wanted {wanted}") from None
@@ -112,8 +167,9 @@ def append_lines(path: Path, text: str) -> None:
     """
     fd = open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     try:
-        with suppress(OSError):  # some network file systems have no locks
-            fcntl.flock(fd, fcntl.LOCK_EX)  # another one's line may be half there, and is not torn
+        ends_s = time.monotonic() + MOST_WAIT_S
+        while not _locked(fd) and time.monotonic() < ends_s:
+            time.sleep(POLL_S)  # another one's line may be half there, and is not torn
         size = os.fstat(fd).st_size
         torn = text and size and os.pread(fd, 1, size - 1) != b"\n"
         write_all(fd, ("\n" * bool(torn) + text).encode())
@@ -160,13 +216,16 @@ def sync_folder(path: Path) -> None:
 # ---- writing -------------------------------------------------------------------------------------
 
 
-def write_whole(path: Path, content: str | bytes | memoryview) -> None:
+def write_whole(path: Path, content: str | bytes | memoryview, *, new: bool = False) -> None:
     """Replace a file in one step: after a crash it has the old content or the new, never a part.
 
-    A link at this place is replaced, not followed. Raises OSError; NotPlain for a pipe or a device.
+    A link at this place is replaced, not followed. Raises OSError; NotPlain for a pipe or a device,
+    or below a link out of a folder of results. `new`: FileExistsError if there is something, and of
+    several writers at once one writes it.
     """
     data = content.encode() if isinstance(content, str) else content
     kept_mode = None
+    refuse_way_out(path.parent)
     with suppress(FileNotFoundError):
         found = path.lstat()
         if not stat.S_ISREG(found.st_mode) and not stat.S_ISLNK(found.st_mode):
@@ -179,7 +238,10 @@ def write_whole(path: Path, content: str | bytes | memoryview) -> None:
         if kept_mode is not None:
             os.fchmod(fd, kept_mode)
         os.fsync(fd)
-        unfinished.replace(path)
+        if new:
+            path.hardlink_to(unfinished)
+        else:
+            unfinished.replace(path)
     sync_folder(path.parent)
 
 
@@ -187,9 +249,11 @@ def write_output(path: Path, content: str | bytes) -> bool:
     """Write to a place that the user named; whether it is now a file there, with this content.
 
     A regular file is replaced in one step, also at the end of links, which stay. A pipe, a device
-    or an open descriptor (`/dev/stdout`) is written in place. Raises OSError.
+    or an open descriptor (`/dev/stdout`) is written in place. Raises OSError; NotPlain for a link
+    of another user, or out of a folder of results.
     """
     data = content.encode() if isinstance(content, str) else content
+    refuse_way_out(path)
     for _ in range(MOST_LINKS):
         if (fd := _own_descriptor(path)) is not None:
             for stream in (sys.stdout, sys.stderr):  # what was printed before comes first
@@ -241,10 +305,9 @@ def temporary(folder: Path, *, is_folder: bool) -> Iterator[tuple[Path, int]]:
                 continue
         else:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAIN, NEW_FILE)
-        with suppress(OSError):  # some network file systems have no locks
-            fcntl.flock(fd, fcntl.LOCK_EX)  # waits for a sweeper that has it, until it is removed
-        if path.exists():
+        if _locked(fd) and path.exists():
             break
+        _remove(path)  # as a sweeper does that has it, or had
         os.close(fd)
     try:
         yield path, fd
@@ -282,6 +345,16 @@ def _remove(path: Path) -> None:
 # ---- locks ---------------------------------------------------------------------------------------
 
 
+def _locked(fd: int) -> bool:
+    """False if somebody else has the lock. Some network file systems have no locks."""
+    with suppress(OSError):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
 class FileLock:
     """A lock file, held; the process that holds it is named in it.
 
@@ -291,11 +364,13 @@ class FileLock:
     def __init__(self, path: Path | str, *, dir_fd: int | None = None, own: bool = False) -> None:
         """`own`: the file must be this user's alone. Raises Held, OSError."""
         while True:
-            self._fd = open_plain(path, os.O_RDWR | os.O_CREAT, 0o600 if own else NEW_FILE, dir_fd)
+            self._fd = open_plain(path, os.O_RDWR | os.O_CREAT, LOCK_FILE, dir_fd)
             try:
                 found = os.fstat(self._fd)
                 if own and (found.st_uid != os.geteuid() or found.st_nlink > 1):
                     raise NotPlain(errno.EPERM, "not this user's own file")
+                with suppress(OSError):  # another user's
+                    os.fchmod(self._fd, LOCK_FILE)  # earlier versions let others read it
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 pid = os.pread(self._fd, PID_BYTES, 0)

@@ -15,14 +15,17 @@ from ..files.errors import BadInput
 from ..files.printable import spaced
 from ..files.safe_files import (
     NotPlain,
+    is_folder,
     make_folder,
-    open_plain,
+    opened,
+    refuse_way_out,
     sweep,
     sync_folder,
     temporary,
     write_all,
     write_whole,
 )
+from ..process.worker_log import LOG_CAP_BYTES
 from ..rows.run_files import (
     META,
     ROWS,
@@ -47,8 +50,8 @@ from .merge_sources import (
 
 TELEMETRY = re.compile(r"telemetry((-\d+){0,2})\.jsonl", re.ASCII)
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-(?P<name>[a-z0-9_-]+)-[0-9a-f]{8}", re.ASCII)
-MOST_COPIED_BYTES = 1 << 30  # of a log or of telemetry, which has 260 MiB a day
 STAMP = "%Y%m%dT%H%M%SZ"
+TELEMETRY_CAP_BYTES = 256 << 20  # ten samples a second for a day
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,7 @@ def merge(
         "command": list(command),
     }
     try:
+        refuse_way_out(target)
         changed = _write(target, document, sources, rows)
     except OSError as error:
         raise BadInput(
@@ -159,6 +163,7 @@ def merge_suites(
     target = target or root / _suite_name(documents)
     document |= {"schema": SCHEMA, "suite": target.name}
     try:
+        refuse_way_out(target)
         if not target.exists():
             target.mkdir(parents=True)
             write_suite(target, document)
@@ -291,13 +296,14 @@ def _fill(folder: Path, document: Mapping[str, Any], sources: Sequence[Source], 
     for source in sources:
         is_shard = "merged" not in source.meta
         number = source.parts[0]["number"]
-        for log in sorted((source.path / LOGS).glob("*.log")):
+        logs = (source.path / LOGS).glob("*.log") if is_folder(source.path / LOGS) else ()
+        for log in sorted(logs):
             name = f"shard-{number}-{log.name}" if is_shard else log.name
-            rows.notes += filter(None, [_copy(log, folder / LOGS / name)])
+            rows.notes += _copy(log, folder / LOGS / name, LOG_CAP_BYTES)
         for file in sorted(source.path.glob("telemetry*.jsonl")):
             if found := TELEMETRY.fullmatch(file.name):
                 name = f"telemetry-{number}{found[1]}.jsonl" if is_shard else file.name
-                rows.notes += filter(None, [_copy(file, folder / name)])
+                rows.notes += _copy(file, folder / name, TELEMETRY_CAP_BYTES)
     with temporary(folder, is_folder=False) as (unfinished_file, fd):
         for line in rows.in_order(sources[0].plan):
             write_all(fd, line)
@@ -308,23 +314,22 @@ def _fill(folder: Path, document: Mapping[str, Any], sources: Sequence[Source], 
     sync_folder(folder)
 
 
-def _copy(source: Path, target: Path) -> str:
-    """A file as it is; why it cannot be read, or "". What is no plain file is left alone.
+def _copy(source: Path, target: Path, most_bytes: int) -> list[str]:
+    """A file as it is, up to so many bytes; what is missing of it, or nothing. What is no plain
+    file is left alone.
 
     Raises OSError if it cannot be written.
     """
     try:
-        with os.fdopen(open_plain(source), "rb") as file:
-            if os.fstat(file.fileno()).st_size > MOST_COPIED_BYTES:
-                most = f"{MOST_COPIED_BYTES >> 20} MiB"
-                return f"{shown_path(source)}: larger than {most}; it was left out"
-            content = file.read()
+        with opened(source) as file:
+            content = file.read(most_bytes + 1)
     except NotPlain:
-        return ""
+        return []
     except OSError as error:
-        return f"{shown_path(source)}: cannot be read ({error.strerror}); it was left out"
-    write_whole(target, content)
-    return ""
+        return [f"{shown_path(source)}: cannot be read ({error.strerror}); it was left out"]
+    write_whole(target, content[:most_bytes])
+    longer = f"{shown_path(source)}: longer than {most_bytes >> 20} MiB; the rest was left out"
+    return [longer] if len(content) > most_bytes else []
 
 
 def _name(first: Source, parts: Sequence[Mapping[str, Any]]) -> str:

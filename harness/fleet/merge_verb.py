@@ -46,7 +46,7 @@ def merge(
     paths = [find(name, out) for name in runs]
     suites = [is_suite(path) for path in paths]
     if any(suites) and not all(suites):
-        raise BadInput("merge: runs and suites; wanted shards of one run, or of one suite")
+        raise BadInput("runs and suites; wanted shards of one run, or of one suite")
     command = ["attnbench", *sys.argv[1:]]
     if suites[0]:
         merged = merge_suites(paths, output, out, command)

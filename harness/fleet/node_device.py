@@ -16,7 +16,7 @@ from typing import Any
 from ...impls.discovery.registry import FOLDERS_VARIABLE
 from ..files.errors import EnvironmentUnmet, Refusal
 from ..files.printable import visible
-from ..files.safe_files import sweep, temporary
+from ..files.safe_files import opened, sweep, temporary
 from ..machine.cpu import cpu_name
 from ..machine.nvml import Device, each_gpu, open_gpu, text
 from ..machine.settings import CHOICE, SETTINGS
@@ -25,6 +25,7 @@ from ..process.fingerprint import fingerprint
 from ..process.gpu_users import users
 from ..process.interpreter import Interpreter
 from ..process.signals import Signals
+from ..process.worker_log import LOG_CAP_BYTES
 from ..process.worker_process import ANSWER_S
 from ..rows.record import Planned
 from ..run.device_run import DeviceRun, foresee
@@ -41,6 +42,7 @@ SHARED_CORES = "ATTNBENCH_TEST_SHARED_CORES"
 """Only for tests of what is around measuring: several devices may be open on the cores of one host,
 each with a lock of its own. What they measure disturbs each other.
 """
+MOST_FILE_BYTES = 1 << 30  # of telemetry or a model; a log has LOG_CAP_BYTES
 SAID_EVERY_S = 1.0  # messages are work beside what is measured
 
 
@@ -191,7 +193,8 @@ class NodeDevice:
         if not (self._folder / LOGS).is_dir():
             self._say_once(f"{self._folder} was removed there; logs and telemetry are lost")
         for path in sorted([*self._folder.glob("*.jsonl"), *(self._folder / LOGS).glob("*.log")]):
-            data = self._read(path, self._sent.get(path, 0))
+            most = LOG_CAP_BYTES if path.suffix == ".log" else MOST_FILE_BYTES
+            data = self._read(path, self._sent.get(path, 0), most)
             self._sent[path] = self._sent.get(path, 0) + len(data)
             if data:
                 yield File(path.name, data)
@@ -204,11 +207,11 @@ class NodeDevice:
                 with suppress(OSError):  # then it is sent again, and kept once
                     path.unlink()
 
-    def _read(self, path: Path, begin: int = 0) -> bytes:
+    def _read(self, path: Path, begin: int = 0, most: int = MOST_FILE_BYTES) -> bytes:
         try:
-            with path.open("rb") as file:
+            with opened(path) as file:
                 file.seek(begin)
-                return file.read()
+                return file.read(most - begin)
         except OSError as error:
             self._say_once(f"{path.name}: cannot be read ({error.strerror}); it is lost")
             return b""

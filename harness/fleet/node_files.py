@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from ..files.safe_files import make_folder, open_plain, write_all, write_whole
+from ..process.worker_log import LOG_CAP_BYTES
 from ..rows.run_files import TELEMETRY
 from ..run.studies import MODELS
 from ..store.run_store import LOGS
@@ -43,7 +44,8 @@ class NodeFiles:
                 return ""
             fd = open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
-                write_all(fd, data)
+                left = len(data) if name == TELEMETRY else LOG_CAP_BYTES - os.fstat(fd).st_size
+                write_all(fd, data[: max(0, left)])
             finally:
                 os.close(fd)
         except OSError as error:

@@ -128,7 +128,7 @@ class RayFleet:
         refused = answers.keys() - self.opened.keys()
         reasons = [f"{self._seats[number].host}: {answers[number]}" for number in sorted(refused)]
         if refused and (count is not None or not self.opened):
-            raise EnvironmentUnmet("\n".join(reasons))
+            raise EnvironmentUnmet(*reasons)
         for number in refused:
             self._kill(number)
         self.remarks += [f"left out: {reason}" for reason in reasons]

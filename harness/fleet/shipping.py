@@ -6,7 +6,6 @@ Imports no torch: the process that drives a run reads them, the one beside the d
 import os
 from collections.abc import Collection, Mapping, Sequence
 from hashlib import file_digest, sha256
-from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..files.errors import BadInput, EnvironmentUnmet, shown
-from ..files.safe_files import make_folder, open_plain, write_whole
+from ..files.safe_files import make_folder, opened, write_whole
 from ..run.studies import Told
 from ..scenario.shards import Units
 from ..studies import takes
@@ -31,13 +30,8 @@ Content = NDArray[np.uint8]
 
 def content_of(path: Path) -> Content:
     """Raises OSError."""
-    with opened(path) as file:
+    with opened(path.resolve()) as file:
         return np.fromfile(file, dtype=np.uint8)
-
-
-def opened(path: Path) -> BufferedReader:
-    """Raises OSError, also for what is no plain file."""
-    return os.fdopen(open_plain(path.resolve()), "rb")
 
 
 class Shipped(NamedTuple):
@@ -54,7 +48,7 @@ def shipped(one: Attachment) -> Shipped:
     sent, digests = one.sent(), {}
     for file, path in sent.files.items():
         try:
-            with opened(path) as content:
+            with opened(path.resolve()) as content:
                 digests[file] = file_digest(content, "sha256").digest()
         except OSError as error:
             raise BadInput(

@@ -4,14 +4,13 @@ Imports no torch: a run reads it in the parent process.
 """
 
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..files.errors import BadInput
-from ..files.safe_files import append_lines, open_plain
+from ..files.safe_files import append_lines, opened
 
 FILE = "calibration.jsonl"
 SCHEMA = 1
@@ -45,7 +44,7 @@ def newest_calibration(
     """The last line for this GPU or, without a UUID, for a CPU of this name; None if none."""
     newest = None
     with suppress(OSError):
-        with os.fdopen(open_plain(root / FILE), "rb") as file:
+        with opened(root / FILE) as file:
             lines = file.read(CAP_BYTES).splitlines()
         for line in lines:
             with suppress(ValueError, RecursionError):  # torn, or not ours
@@ -58,7 +57,7 @@ def newest_calibration(
 def why_unreadable(root: Path) -> str:
     """Why the file of calibrations cannot be read; "" if it can, or if there is none."""
     try:
-        os.close(open_plain(root / FILE))
+        opened(root / FILE).close()
     except FileNotFoundError:
         return ""
     except OSError as error:

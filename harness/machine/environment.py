@@ -2,7 +2,6 @@
 
 import os
 import platform
-import subprocess
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from math import ceil
@@ -79,7 +78,6 @@ def collect(device: torch.device) -> dict[str, Any]:
         "triton": triton_version(),
         "tf32": torch.get_float32_matmul_precision() != "highest",
         "attnbench": __version__,
-        "git": git_commit(),
         "allocator": {name: os.environ[name] for name in SETTINGS if name in os.environ},
     }
     if device.type == "cuda":
@@ -126,16 +124,4 @@ def loaded_library(name: str) -> str | None:
             path = line.split(maxsplit=5)[-1]
             if Path(path).name.startswith(name):
                 return path
-    return None
-
-
-def git_commit() -> str | None:
-    """The commit of this package's checkout; None if it is not a checkout."""
-    here = Path(__file__).resolve().parents[2]
-    if not (here / ".git").exists():
-        return None
-    with suppress(OSError, subprocess.SubprocessError):
-        command = ["git", "-C", str(here), "rev-parse", "--short=12", "HEAD"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-        return done.stdout.strip()
     return None

@@ -5,8 +5,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+<<<<<<< HEAD
 from ..files.errors import BadInput, shown, suggestion
 from ..files.printable import visible
+=======
+from ..files.errors import BadInput, instead_of, shown
+from ..files.printable import spaced, visible
+>>>>>>> main
 from ..files.safe_files import read_text
 
 FOLDER = Path(__file__).parent.parent.parent / "scenarios" / "models"
@@ -31,10 +36,9 @@ def find(path_or_name: str) -> Path:
         return path / FILE
     if path.exists() or "/" in path_or_name or path_or_name.endswith(".json"):
         return path
-    hint = suggestion(path_or_name.lower(), known)
+    hint = instead_of(path_or_name.lower(), known)
     raise BadInput(
-        f"no model {shown(path_or_name)}; {hint}there are: {', '.join(known)}; or give a"
-        " config.json or the folder that it is in"
+        f"no model {shown(path_or_name)}; {hint} (or a config.json, or the folder that it is in)"
     )
 
 

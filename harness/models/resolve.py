@@ -5,19 +5,20 @@ What transformers took seconds to resolve is kept, in a file per configuration.
 
 import hashlib
 import json
-import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any
 
 from ..files.errors import BadInput, shown
 from ..files.printable import visible
 from ..files.safe_files import write_whole
 from ..files.user_cache import cache_folder
+from ..process.command import run_command
 from . import config_file, plain, weights
 from .layers import Model
 
@@ -57,14 +58,12 @@ def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:
     asked = json.dumps({"data": data, "name": name, "place": place})
     command = [sys.executable, "-P", "-m", RESOLVER]
     try:
-        done = subprocess.run(
-            command, input=asked, capture_output=True, text=True, timeout=RESOLVE_S, check=True
-        )
-    except subprocess.TimeoutExpired:
+        done = run_command(command, text=asked, timeout_s=RESOLVE_S)
+    except TimeoutExpired:
         raise BadInput(f"{place}: transformers did not answer within {RESOLVE_S:.0f} s") from None
-    except subprocess.CalledProcessError as error:
-        last = (error.stderr.strip().splitlines() or ["no message"])[-1]
-        raise BadInput(f"{place}: transformers could not read it: {shown(last)}") from None
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise BadInput(f"{place}: transformers could not read it: {shown(last)}")
     answer = "".join(done.stdout.splitlines()[-1:])
     if answer.startswith('{"problems"'):
         raise BadInput(*json.loads(answer)["problems"])

@@ -8,12 +8,27 @@ import json
 import os
 import struct
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, Field, TypeAdapter
 
 from ..files.errors import BadInput
-from ..files.safe_files import NotPlain, open_plain
+from ..files.safe_files import opened
 
 INDEX = "model.safetensors.index.json"
-MAX_HEADER_BYTES = 100_000_000  # as the format's own reader allows
+MAX_HEADER_BYTES = 8 << 20  # 60 000 tensors; files of several GiB have some hundreds
+Count = Annotated[int, Field(strict=True, ge=0)]
+
+
+class Entry(BaseModel):
+    """Of a tensor, in a header."""
+
+    dtype: str
+    shape: list[Count]
+    data_offsets: tuple[Count, Count]
+
+
+ENTRIES = TypeAdapter(dict[str, Entry])
 
 
 def weight_bytes(folder: Path) -> int | None:
@@ -43,7 +58,7 @@ def weight_files(folder: Path) -> list[Path]:
 def _named(index: Path) -> set[str]:
     """The files that the index names; none without an index."""
     try:
-        with os.fdopen(open_plain(index.resolve()), "rb") as file:
+        with opened(index.resolve()) as file:
             names = json.loads(file.read(MAX_HEADER_BYTES))["weight_map"].values()
         return {str(name) for name in names}
     except FileNotFoundError:
@@ -55,19 +70,18 @@ def _named(index: Path) -> set[str]:
 def _tensor_bytes(path: Path) -> int:
     problem = f"{path}: not a whole safetensors file; wanted one, or none in that folder"
     try:
-        with os.fdopen(open_plain(path.resolve()), "rb") as file:
+        with opened(path.resolve()) as file:
             (length,) = struct.unpack("<Q", file.read(8))
             if length > MAX_HEADER_BYTES:
                 raise BadInput(problem)
             header = json.loads(file.read(length))
-            size = path.stat().st_size - 8 - length
-        ends = [
-            (int(entry["data_offsets"][0]), int(entry["data_offsets"][1]))
-            for name, entry in header.items()
-            if name != "__metadata__"
-        ]
-    except (NotPlain, OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
+            size: int = os.fstat(file.fileno()).st_size - 8 - length
+        if isinstance(header, dict):
+            header.pop("__metadata__", None)
+        places = sorted(one.data_offsets for one in ENTRIES.validate_python(header).values())
+    except (OSError, ValueError, RecursionError, struct.error):
         raise BadInput(problem) from None
-    if max((end for _, end in ends), default=0) != size:
+    ends = [0, *(end for _, end in places)]
+    if [begin for begin, _ in places] != ends[:-1] or ends[-1] != size:
         raise BadInput(problem)
-    return sum(end - begin for begin, end in ends)
+    return size

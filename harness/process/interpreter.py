@@ -12,6 +12,7 @@ from typing import Any
 from ... import __version__
 from ..files.errors import BadInput, EnvironmentUnmet, shown
 from ..files.printable import visible
+from .command import run_command
 from .fingerprint import fingerprint
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")
@@ -119,9 +120,7 @@ def _fingerprint_of(one: Interpreter) -> dict[str, Any] | str:
     """What fingerprint.py prints there, or the reason why it printed none."""
     command = [str(one.path), *SAFE_PATH, "-m", "attnbench.harness.process.fingerprint"]
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_S, check=False
-        )
+        done = run_command(command, timeout_s=ANSWER_S)
     except OSError as error:
         raise BadInput(
             f"{one.flag}: does not run ({error.strerror});"
@@ -135,7 +134,7 @@ def _fingerprint_of(one: Interpreter) -> dict[str, Any] | str:
         answer = json.loads(done.stdout.splitlines()[-1])  # its start-up files may print before
         return {name: answer[name] for name in ("attnbench", "schema", "code")}
     except (IndexError, ValueError, KeyError, TypeError):
-        lines = done.stderr.decode(errors="replace").replace(f"{one.path}: ", "").strip()
+        lines = done.stderr.replace(f"{one.path}: ", "").strip()
         if not lines:
             return f"attnbench printed nothing there (exit code {done.returncode})"
         return f"cannot import attnbench ({last_line(lines)})"

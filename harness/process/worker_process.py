@@ -24,8 +24,8 @@ import psutil
 from ..machine.control_group import host_oom_kills
 from ..rows.record import Status
 from .child import JUDGE_LOST
+from .command import PACKAGE_PARENT, TERM_S, end_guarded
 from .events import JUDGE, BadReply, Events, any_event, parse
-from .guard import END_ALL
 from .interpreter import SAFE_PATH
 from .worker_log import WorkerLog
 
@@ -33,9 +33,7 @@ LINE_CAP_BYTES = 16 << 20
 TOKEN_VARIABLE = "ATTNBENCH_WORKER"  # noqa: S105 - it marks our processes, it opens nothing
 READY_S = 180.0  # importing torch from a cold network disk can take minutes
 ANSWER_S = 60.0  # for a request that needs no measuring
-TERM_S = 2.0
 POLL_S = 0.5
-PACKAGE_PARENT = Path(__file__).parents[3]
 
 
 class WorkerFailure(Exception):
@@ -250,16 +248,7 @@ class WorkerProcess:
         if self._killed:
             return
         self._killed = True
-        for number, wait_s in (
-            (signal.SIGTERM, term_s),
-            (END_ALL, TERM_S),
-            (signal.SIGKILL, TERM_S),  # a guard that does not answer; its worker dies with it
-        ):
-            if wait_s:
-                self._process.send_signal(number)  # nothing if it has ended
-                self._process.send_signal(signal.SIGCONT)  # somebody may have stopped it
-                with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(wait_s)
+        end_guarded(self._process, term_s)
         for process in self._descendants():
             with suppress(psutil.Error):
                 process.kill()

@@ -5,7 +5,6 @@ Stored samples become rounds of pytest-benchmark: its clock shows them, and noth
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -185,6 +184,7 @@ def auto_device() -> str:
     """
     if not any(Path(file).exists() for file in GPU_FILES):
         return "cpu"
+    from ..process.command import run_command
     from ..process.interpreter import SAFE_PATH
     from ..process.worker_process import child_environment
 
@@ -193,8 +193,7 @@ def auto_device() -> str:
         " print(pick_device('auto')[0].type)"
     )
     command = [sys.executable, *SAFE_PATH, "-c", code]
-    env = child_environment()
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    done = run_command(command, env=child_environment())
     return "cuda" if done.stdout.strip() == "cuda" else "cpu"
 
 

@@ -4,7 +4,6 @@ The only reader of run.json, rows.jsonl and suite.json, and what the writer chec
 """
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isfinite
@@ -13,7 +12,7 @@ from typing import Any, BinaryIO
 
 from ..files.errors import BadInput
 from ..files.printable import visible
-from ..files.safe_files import lines_of, open_plain
+from ..files.safe_files import lines_of, opened
 
 Document = dict[str, Any]
 META, ROWS, SUITE = "run.json", "rows.jsonl", "suite.json"
@@ -59,7 +58,7 @@ def read_document(path: Path) -> Document:
     file = open_file(path)
     if file is None:
         raise BadRun(f"{where}: no such file; wanted the folder of a run, with {META} in it")
-    with file:
+    with file, _refusals(where):
         text = file.read(DOCUMENT_CAP_BYTES + 1)
     if len(text) > DOCUMENT_CAP_BYTES:
         raise BadRun(f"{where}: longer than {DOCUMENT_CAP_BYTES >> 20} MiB")
@@ -88,7 +87,7 @@ def read_lines(
         # run.json is written first: a run that was stopped before its first case has no rows
         return
     left_out = 0
-    with file:
+    with file, _refusals(shown_path(path)):
         number = 0
         for number, line in enumerate(lines_of(file, LINE_CAP_BYTES), 1):
             if not line.endswith(b"\n") and len(line) <= LINE_CAP_BYTES:
@@ -134,7 +133,7 @@ def parsed_row(line: bytes) -> Document:
 def open_file(path: Path) -> BinaryIO | None:
     """The file, or None if there is none. Follows no links, and refuses pipes and devices."""
     try:
-        return os.fdopen(open_plain(path), "rb")
+        return opened(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -148,9 +147,13 @@ def shown_path(path: Path) -> str:
 
 @contextmanager
 def _refusals(where: str) -> Iterator[None]:
-    """Turns what a check raises into BadRun, with the place in front."""
+    """Turns what reading or a check raises into BadRun, with the place in front."""
     try:
         yield
+    except BadRun:
+        raise
+    except OSError as error:
+        raise BadRun(f"{where}: {error.strerror}") from None
     except ValueError as error:
         raise BadRun(f"{where}: {error}") from None
 

@@ -7,6 +7,7 @@ import platform
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from ..process.device_lock import device_lock
 from ..process.interpreter import Interpreter, check_interpreters, install_command, last_line
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted, WorkerFailure, WorkerProcess
+from ..rows.record import Status
 
 PROGRAM = "attnbench.harness.worker.serve"
 COMPARED_FACTS = (
@@ -61,11 +63,18 @@ def start_worker(
     Raises WorkerFailure and Interrupted.
     """
     arguments = (device, *([ALLOW_IMPORT] if allow_import else ()))
-    worker = WorkerProcess(
-        PROGRAM, *arguments, python=python, wake_fd=wake_fd, events=events.WORKER, judged=True
+    start = partial(
+        WorkerProcess, PROGRAM, *arguments, python=python, wake_fd=wake_fd, events=events.WORKER
     )
+    worker = start(judged=True)
     if wait:
-        worker.wait_ready()
+        try:
+            worker.wait_ready()
+        except WorkerFailure as failure:
+            if failure.status != Status.CRASHED or (worker.exit_code or 0) >= 0:
+                raise
+            worker = start(judged=True)  # somebody killed it: that need not happen again
+            worker.wait_ready()
     return worker
 
 
@@ -93,8 +102,9 @@ def first_workers(
     except Interrupted:
         raise Stopped(signals.received or signal.SIGINT) from None
     except WorkerFailure as failure:
-        reason = f"no worker could be started: {failure.reason}\n{failure.log_tail or ''}"
-        raise EnvironmentUnmet(reason.rstrip()) from None
+        printed = (failure.log_tail or "").rstrip().splitlines()
+        reason = f"no worker could be started: {failure.reason}"
+        raise EnvironmentUnmet(reason, *printed) from None
     finally:
         for worker in workers.values():
             worker.kill()

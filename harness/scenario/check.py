@@ -141,16 +141,13 @@ def wanted(error: Mapping[str, Any]) -> str:
 
 
 def unknown_field(keys: Keys, document: Document, top: type[BaseModel], of: str) -> str:
-    """A field given by an option is shown with all fields: the user sees no neighbours of it."""
     place = document.place(keys, of_key=True)
     owner = document.name(keys[:-1])
     prefix = f"{owner}." if owner else ""
     close = _inside(keys) or closest(keys, top)
     meant = ".".join(str(key) for key in close[len(keys) - 1 :])
-    hint = f"did you mean {prefix}{meant}?" if close != keys else ""
-    if not hint or place.startswith("--set"):
-        known = model_at(keys[:-1], top).model_fields
-        hint += f"{' ' if hint else ''}there are: {', '.join(known)}"
+    known = model_at(keys[:-1], top).model_fields
+    hint = f"did you mean {prefix}{meant}?" if close != keys else f"there are: {', '.join(known)}"
     return f"{place}: {prefix}{shown_word(str(keys[-1]))}: not a field of {of}; {hint}"
 
 

@@ -30,7 +30,7 @@ from ...impls.discovery.names import (
 )
 from ...impls.discovery.registry import unknown
 from ...impls.problem import AXES
-from ..files.errors import shown, suggestion
+from ..files.errors import instead_of, shown, suggestion
 from ..rows.plans import PLANS
 from ..studies import names as study_names
 from ..studies import spellings
@@ -107,10 +107,10 @@ def existing_backend(name: str) -> str:
         why = next(filter(None, map(unknown, each(name))), "")
     else:
         own = attribute_from_flag(name)
-        hint = suggestion(name, (*known, *ALIASES))
+        hint = suggestion(name, (*known, *ALIASES)).strip()
         if not hint and own is not None and own.module not in known:
-            hint = f"a function of yours is {own.name} here, or --backend {name} instead; "
-        why = f"no backend {shown(name)}; {hint}there are: {', '.join(known)}"
+            hint = f"a function of yours is {own.name} here, or --backend {name} instead"
+        why = f"no backend {shown(name)}; {hint or instead_of(name, known)}"
     if why:
         raise whole_message(why)
     return name
@@ -119,9 +119,7 @@ def existing_backend(name: str) -> str:
 def existing_study(name: str) -> str:
     """A study, or one with a value of one of its axes."""
     if name not in spellings():
-        known = study_names()
-        hint = suggestion(name, known)
-        raise whole_message(f"no study {shown(name)}; {hint}there are: {', '.join(known)}")
+        raise whole_message(f"no study {shown(name)}; {instead_of(name, study_names())}")
     return name
 
 

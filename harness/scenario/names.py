@@ -1,18 +1,33 @@
 """Where scenarios are: shipped ones by name, others by path."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from ..files.errors import BadInput, shown, suggestion
+from ..files.errors import BadInput, instead_of, shown
 from .document import read_yaml
 
 FOLDER = Path(__file__).parent.parent.parent / "scenarios"
 
 
+CLAIMS = "claims_"
+ALL_CLAIMS = "claims"
+"""In place of all scenarios whose names begin with CLAIMS."""
+
+
 def shipped() -> dict[str, Path]:
     """Name to file, sorted by name."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.yaml"))}
+
+
+def claims() -> list[str]:
+    return [name for name in shipped() if name.startswith(CLAIMS)]
+
+
+def expanded(names: Iterable[str]) -> list[str]:
+    """With ALL_CLAIMS as those that it stands for."""
+    return [one for name in names for one in (claims() if name == ALL_CLAIMS else [name])]
 
 
 def find(path_or_name: str) -> Path:
@@ -38,12 +53,9 @@ def find(path_or_name: str) -> Path:
     if Path(path_or_name).is_dir():
         raise BadInput(f"{shown(path_or_name)}: a folder; wanted a .yaml file, or a shipped name")
     files = [path_or_name + ending for ending in (".yaml", ".yml")]
-    there = [f"did you mean {one}? " for one in files if Path(one).is_file()]
-    hint = there[0] if there else suggestion(path_or_name, known)
-    raise BadInput(
-        f"no scenario {shown(path_or_name)}; {hint}there are: {', '.join(known)}; or give the path"
-        " of a .yaml file"
-    )
+    there = [f"did you mean {one}?" for one in files if Path(one).is_file()]
+    hint = there[0] if there else instead_of(path_or_name, known)
+    raise BadInput(f"no scenario {shown(path_or_name)}; {hint} (or the path of a .yaml file)")
 
 
 class Summary(NamedTuple):

@@ -4,11 +4,13 @@ import json
 import re
 import shlex
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from ..files.errors import BadInput, shown, suggestion
-from ..files.safe_files import write_whole
+from ..files.safe_files import NotPlain, is_folder, make_folder, refuse_way_out, write_whole
+from ..files.user_cache import cache_folder
 from ..rows.record import Status
 from ..rows.run_files import META, SCHEMA, read_document, read_meta, read_rows
 from .run_store import LATEST, runs, runs_and_suites
@@ -40,11 +42,6 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
         )
     if (root / name / META).is_file():
         raise BadInput(f"{name}: already the name of a run in {root}; choose another")
-    path = root / FOLDER / f"{name}.json"
-    if path.exists() and not force:
-        raise BadInput(
-            f"{name}: already a baseline; replace it with --force, or choose another name"
-        )
     state = run_state(run)
     if why := state.why_not_counted:
         raise BadInput(
@@ -70,10 +67,20 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
         "run": str(run.relative_to(base) if run.is_relative_to(base) else run),
         "saved_utc": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    path = root / FOLDER / f"{name}.json"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(document, indent=1) + "\n")
+        root.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
+        write_whole(path, json.dumps(document, indent=1) + "\n", new=not force)
+        if not run.is_relative_to(base):
+            mark = _mark(path, str(run))
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.touch()
     except OSError as error:
+        if isinstance(error, FileExistsError) and not force and path.is_file():
+            raise BadInput(
+                f"{name}: already a baseline; replace it with --force, or choose another name"
+            ) from None
         raise BadInput(
             f"{path}: cannot be written ({error.strerror}); choose another folder with --runs DIR"
         ) from None
@@ -82,8 +89,7 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
 
 def saved(root: Path) -> list[Baseline]:
     """All baselines by name. Raises BadInput if a file is broken."""
-    paths = sorted((root / FOLDER).glob("*.json"))
-    return [read(path) for path in paths if NAME.fullmatch(path.stem)]
+    return [read(root / FOLDER / f"{name}.json") for name in baseline_names(root)]
 
 
 def run_of(name: str, root: Path) -> Path | None:
@@ -93,7 +99,7 @@ def run_of(name: str, root: Path) -> Path | None:
     """
     bare = name.removeprefix(PREFIX)
     path = root / FOLDER / f"{bare}.json"
-    if not NAME.fullmatch(bare) or not path.is_file():
+    if not NAME.fullmatch(bare) or not is_folder(path.parent) or not path.is_file():
         if name.startswith(PREFIX):
             hint = suggestion(bare, baseline_names(root))
             raise BadInput(
@@ -101,7 +107,19 @@ def run_of(name: str, root: Path) -> Path | None:
                 f" {root}`"
             )
         return None
-    return root / read(path).run
+    run = root / read(path).run
+    if not run.resolve().is_relative_to(root.resolve()) and not _mark(path, str(run)).exists():
+        raise BadInput(
+            f"{path}: names {shown(str(run))}, outside of {root}, and was not saved here; save it"
+            " again with --force if you trust that folder"
+        )
+    return run
+
+
+def _mark(path: Path, run: str) -> Path:
+    """A file that says that a baseline which names a run elsewhere was saved here."""
+    saved = f"{path.resolve()}\0{run}".encode()
+    return cache_folder() / "baselines" / sha256(saved).hexdigest()
 
 
 def read(path: Path) -> Baseline:
@@ -124,7 +142,7 @@ def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
         return _latest(root, unfinished=unfinished).resolve()
     for path in (Path(name), root / name):
         if (path / META).is_file() or is_suite(path):
-            return path.resolve()
+            return _inside(path).resolve()
     if (named := run_of(name, root)) is not None:
         if not (named / META).is_file():
             raise BadInput(
@@ -179,6 +197,7 @@ def find_runs(name: str, root: Path) -> list[Path]:
 
 
 def _latest(root: Path, *, unfinished: bool) -> Path:
+    _inside(root / LATEST)
     newest = newest_started(root)
     found = newest if unfinished and newest else newest_finished(root)
     if found is not None:
@@ -188,6 +207,15 @@ def _latest(root: Path, *, unfinished: bool) -> Path:
     hint = f"; continue {newest} with `attnbench run --resume latest`" if newest else ""
     what = "no finished run" if newest else "no such run"
     raise BadInput(f"latest: {what} in {root}{hint}; see `attnbench list runs --runs {root}`")
+
+
+def _inside(path: Path) -> Path:
+    """Raises BadInput for a link out of a folder of results."""
+    try:
+        refuse_way_out(path)
+    except NotPlain as error:
+        raise BadInput(f"{path}: {error.strerror}; name the folder itself") from None
+    return path
 
 
 def _in_suite(name: str, root: Path, *, unfinished: bool) -> Path | None:
@@ -224,8 +252,9 @@ def run_names(root: Path) -> list[str]:
 
 
 def baseline_names(root: Path) -> list[str]:
-    stems = (path.stem for path in sorted((root / FOLDER).glob("*.json")))
-    return [stem for stem in stems if NAME.fullmatch(stem)]
+    folder = root / FOLDER
+    files = sorted(folder.glob("*.json")) if is_folder(folder) else []
+    return [path.stem for path in files if NAME.fullmatch(path.stem)]
 
 
 def scenario_in(folder: str) -> str:

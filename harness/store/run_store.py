@@ -15,8 +15,10 @@ from ..files.safe_files import (
     PID_BYTES,
     FileLock,
     Held,
+    is_folder,
     make_folder,
     open_plain,
+    opened,
     remove_folder,
     sweep,
     sync_folder,
@@ -193,7 +195,7 @@ def writer_lock(path: Path) -> FileLock:
 def is_being_written(path: Path) -> bool:
     """By the process that its lock names, which would have removed its name at its end."""
     try:
-        with os.fdopen(open_plain(path / LOCK), "rb") as file:
+        with opened(path / LOCK) as file:
             pid = file.read(PID_BYTES)
     except OSError:
         return False
@@ -274,12 +276,12 @@ def runs(root: Path) -> list[Path]:
 
 def runs_and_suites(root: Path) -> list[Path]:
     """The folders of runs and of suites under `root`, oldest first, by their names: they may be
-    broken.
+    broken. Raises OSError if `root` cannot be read.
     """
     try:
         named = [path for path in root.iterdir() if RUN_NAME.fullmatch(path.name)]
-        return sorted(path for path in named if path.is_dir() and not path.is_symlink())
-    except OSError:
+        return sorted(filter(is_folder, named))
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 

@@ -172,11 +172,12 @@ def _entry_state(entry: Mapping[str, Any], run: Path | None) -> SuiteEntryState:
 def newest_finished(root: Path) -> Path | None:
     """What `latest` names: the run or the suite that finished last.
 
-    An audit of kernels, a court, an empty run and an interrupted one do not count; of an unfinished
-    suite its newest finished run does.
+    An audit of kernels, a court, an empty run and an interrupted one do not count, nor does a link
+    out of the folder; of an unfinished suite its newest finished run does.
     """
     linked = root / LATEST
-    candidates = [linked.resolve()] if linked.exists() else []
+    inside = linked.exists() and linked.resolve().is_relative_to(root.resolve())
+    candidates = [linked.resolve()] if inside else []
     for path in [*candidates, *reversed(runs_and_suites(root))]:
         with suppress(BadInput):  # a broken run is none
             if found := _finished(path):

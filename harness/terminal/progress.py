@@ -46,7 +46,7 @@ UNFOLDED = 10_000  # columns, in a pipe or a file, where nothing shows a width
 PHASES = {
     "refuse": "checking",
     "prepare": "preparing",
-    "compile": "compiling",
+    "compile": "preparing",
     "gate": "checking",
     "memory": "measuring memory of",
     "latency": "timing",
@@ -322,11 +322,12 @@ def line_of(record: Record, name: str = "") -> str:
     elif BELOW in (reason := (record["memory_missing"] or {}).get("peak_bytes", "")):
         parts.append(f"peak {reason}")
     if record["workspace_bytes"]:
-        parts.append(f"keeps {naturalsize(record['workspace_bytes'], binary=True)}")
+        held = naturalsize(record["workspace_bytes"], binary=True)
+        parts.append(f"holds {held} between calls")
     if record["windows"] and record["utilization_tier"]:
         parts.append(headline(record["windows"], record["utilization_tier"]))
     if record["stop"] == "budget":
-        parts.append("[dim]budget spent[/]")
+        parts.append("[dim]time used up[/]")
     return "  ".join(parts)
 
 

@@ -24,6 +24,7 @@ def main() -> None:
     from ..machine.free_memory import available_bytes
     from ..machine.nvml import Device, nvml_device
     from ..measure.peak_memory import freeze_gc
+    from ..process.fingerprint import git_commit
     from ..scenario.preflight import predict
     from .foresee import foresee
     from .judge_process import start_judge
@@ -38,7 +39,8 @@ def main() -> None:
     warm_pools(device)
     freeze_gc()
     judge.wait_ready()
-    ready = {"device": device.type, "why": why, "environment": collect(device)}
+    environment = collect(device) | {"git": git_commit()}
+    ready = {"device": device.type, "why": why, "environment": environment}
     parent.say({"event": "ready", **ready})
     measurer: Measurer | None = None
     for request in parent.requests():

@@ -9,6 +9,7 @@ import torch
 
 from ..cases.case import study_of
 from ..files.errors import first_line, traceback_end
+from ..measure.memory_budget import is_out_of_memory, out_of_memory_reason
 from ..measure.peak_memory import release
 from ..measure.warm_heap import WarmHeap
 from ..rows.record import Status
@@ -34,10 +35,13 @@ def run_study(request: Mapping[str, Any], config: WorkerConfig) -> dict[str, Any
             run = load(study.study).run
             found = run(study.problem, config.device, config.seed, **values)
             findings = [one if isinstance(one, dict) else one.stored() for one in found]
+        return {"status": Status.OK, "reason": "", "log_tail": None, "findings": findings}
     except Exception as error:  # noqa: BLE001 - a failed study does not end the run
-        reason, log_tail = first_line(error), traceback_end()
-        return {"status": Status.ERROR, "reason": reason, "log_tail": log_tail, "findings": []}
-    return {"status": Status.OK, "reason": "", "log_tail": None, "findings": findings}
+        status, reason, log_tail = Status.ERROR, first_line(error), traceback_end()
+        if is_out_of_memory(error):
+            status, reason = Status.OOM, out_of_memory_reason(error, config.budget_bytes)
+    release(config.device)  # only now: the error's frames held the study's tensors
+    return {"status": status, "reason": reason, "log_tail": log_tail, "findings": []}
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from ..pages.exactness_marks import marked_names
 from ..pages.html import render as page_of
 from ..pages.report import MORE, TRUST, Part, Report, Section
 from ..subjects import SECTIONS, name_of
-from ..words import Word
+from ..words import NOT_DECIDED, SEEN, Word
 from .answer import Advice
 from .asked import Phase
 from .choices import Choice
@@ -37,8 +37,8 @@ from .tables import CHOICE, blocks, layer_table, question
 KEPT = ("method", "environment", "rows")  # sections of an ordinary report that stay on this page
 WEIGHTS, CACHE = "weights", "keys and values"
 NOTE = (
-    "Bands are 95 % intervals of the ratio over all layers; not decided: neither beyond nor within"
-    " the grey band."
+    "Bands are 95 % intervals of the ratio over all layers; not confirmed or too noisy: neither"
+    " beyond nor within the grey band."
 )
 TIMES: Mapping[Word, str] = {"more": "slower", "less": "faster"}
 SHOWN_PHASE: Phase = "prefill"  # the picture's: it needs most
@@ -171,8 +171,9 @@ def _dot_row(group: str, one: Choice, best: str) -> DotRow:
     if one.total_ms is None or against is None:
         missing = best if one.total_ms is not None else one.why_not.replace(";", ":").split(":")[0]
         return DotRow(group=group, label=backend, dot=None, missing=missing)
-    word: Word = "not decided" if against.better else against.word
-    dot = Dot.of(against.ratio, against.low, against.high, word)
+    word: Word = NOT_DECIDED if against.better else against.word
+    sure = None if against.better else against.mark
+    dot = Dot.of(against.ratio, against.low, against.high, word, sure or SEEN)
     dot = replace(dot, called=TIMES.get(word, ""))
     return DotRow(group=group, label=backend, dot=dot)
 

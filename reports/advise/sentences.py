@@ -122,9 +122,9 @@ def _how_clear(name: str, decision: Decision) -> str:
     if (best := _name(decision)) != name:  # it is as good as the fastest
         slower, left = [], [best] if name in left else []
     if slower and left:
-        return f"faster than {list_text(slower)}; {NOT_DECIDED} against {list_text(left)}"
+        return f"faster than {list_text(slower)}; not confirmed against {list_text(left)}"
     if left:
-        return f"{NOT_DECIDED}: {list_text(left)} may be as fast or faster"
+        return f"not confirmed: {list_text(left)} may be as fast or faster"
     return f"faster than {list_text(slower)}" if slower else "no other is clearly faster"
 
 

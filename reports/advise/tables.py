@@ -7,6 +7,7 @@ from ...harness.stats.intervals import Interval
 from ..elements import Block, Marked, Table, Text, table_of
 from ..formatting import Number, bytes_text, ratio_range_text, size_text
 from ..quantity import Cell
+from ..words import SEEN
 from .answer import Advice
 from .asked import Implementation, Phase
 from .choices import Choice, Decision
@@ -64,7 +65,7 @@ def _verdict(of: tuple[Decision, Choice]) -> str:
     if one.against is None:
         return "" if one.total_ms is None else decision.word_of_best
     # one that is seen to be faster than the fastest is so in part of the layers
-    return "not decided" if one.against.better else one.against.verdict
+    return SEEN.words if one.against.better else one.against.said
 
 
 def _rates(of: tuple[Decision, Choice]) -> str:

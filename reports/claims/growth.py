@@ -9,7 +9,7 @@ from typing import Any
 from ...harness.rows.findings import ThreadGain, by
 from ...harness.stats.intervals import Interval
 from ..data.exactness import RECURRENT
-from ..data.polynomial import bytes_over_n, through
+from ..data.polynomial import bytes_over_n, flops_over
 from ..data.row_groups import Group, Row, backends, family, groups
 from ..formatting import count_text, number_text
 from ..growth_fit import EXPONENT_MARGIN, Growth, growths_of, interval_text
@@ -62,7 +62,7 @@ def _layers(run: Measured) -> Iterator[tuple[str, Group, Growth, float]]:
     layers = [row for row in run.quadratic if row["scope"] == "layer"]
     for backend in backends(layers):
         for group, found in growths_of(layers, backend):
-            counts = through({row["seq_len"]: row["work_flops"] for row in group.rows})
+            counts = flops_over(group.rows)
             # a mask may leave no N² to be taken over by
             if counts and counts.quadratic > 0:
                 yield backend, group, found, float(counts.linear / counts.quadratic)
@@ -120,8 +120,7 @@ def projections(run: Measured) -> Iterator[Evidence]:
 
 def _flops_over_width(rows: Sequence[Row], claimed: float) -> Iterator[Evidence]:
     for group in groups(rows, "d_model"):
-        known = {row["d_model"]: row["work_flops"] for row in group.rows if row.get("work_flops")}
-        if counts := through(known):
+        if counts := flops_over(group.rows, "d_model"):
             d = counts.solved[-1]
             exponent = float((counts.linear * d + 2 * counts.quadratic * d * d) / counts.at(d))
             near = abs(exponent - claimed) <= EXPONENT_MARGIN

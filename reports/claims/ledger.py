@@ -37,11 +37,18 @@ class Claim:
         """`not tested: a recurrent layer (study-x-gru found nothing: timeout)`, or ""."""
         missing = self.of.missing(self.parts)
         named = f"not tested: {', '.join(missing)}" if missing else ""
-        reasons = "; ".join(self.unanswered)
+        reasons = "; ".join(first_of(self.unanswered))
         return named + in_brackets(reasons) if named else reasons
 
 
 STATEMENTS = statements()
+MOST_NAMED = 3
+
+
+def first_of(reasons: Sequence[str]) -> list[str]:
+    """Why studies found nothing; of many, how many more there are."""
+    more = len(reasons) - MOST_NAMED
+    return [*reasons[:MOST_NAMED], *([f"{more} more found nothing"] if more > 0 else [])]
 
 
 def ledger(rows: Sequence[Row], run: Mapping[str, Any]) -> list[Claim]:

@@ -255,8 +255,8 @@ def _over_width(run: Measured, name: str, *, scaled: bool) -> list[tuple[float, 
     halves=("Xavier", "N(0, 1)", "too small weights"),
 )
 def initial_scale(run: Measured) -> Iterator[Evidence]:
+    """Over several N: the output is a mean over tokens, so that one N tells nothing."""
     names = ("output_variance", "gradient_variance")
-    """Over several N: the output is a mean over them, so that one N tells nothing."""
     known = [one for one in run.of(Initialisation) if one.rule in RULES]
     lengths = {one.seq_len for one in known}
     for (rule, n), some in by(known, lambda one: (one.rule, one.seq_len)).items():
@@ -325,10 +325,10 @@ def share_of_output(run: Measured) -> Iterator[Evidence]:
         ends = [pick(some, key=lambda one: one.seq_len) for pick in (min, max)]
         if ends[0].seq_len == ends[1].seq_len:
             continue
-        (from_low, from_high, _), (to_low, to_high, how) = (
+        (from_low, from_high, one), (to_low, to_high, other) = (
             extended(one, one.share_low_ratio, one.share_high_ratio) for one in ends
         )
-        low, high = to_low / from_high, to_high / from_low
+        low, high, how = to_low / from_high, to_high / from_low, max(one, other, key=len)
         shares = [f"{percent_text(one.share_ratio)} at N = {one.seq_len}" for one in ends]
         times = times_text(ends[1].share_ratio / ends[0].share_ratio, low, high)
         yield Evidence(of, above(low, high, 1.0), f"{' and '.join(shares)}, {times} as much{how}")

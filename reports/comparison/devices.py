@@ -313,7 +313,7 @@ def finding(found: Copies) -> str:
     if pair.word == "same":
         return f"{count} of one kind agree within {margin}: {said}"
     why = "other work competed for the cores of the slower one, so " if pair.contended else ""
-    return f"{said}; {why}whether they differ by more than {margin} is not decided"
+    return f"{said}; {why}that they differ by more than {margin} is not confirmed"
 
 
 def spread_text(pair: DevicePair) -> str:

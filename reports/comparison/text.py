@@ -1,19 +1,17 @@
 """A comparison as a table and sentences, as Markdown, and as JSON; names are escaped in each."""
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval, latency_interval
 from ..data.decode import Rate
 from ..data.row_groups import AXES, label, problem, varying_axes
-from ..data.run_meta import UNFINISHED, device_name
+from ..data.run_meta import device_name
 from ..deciding import Seen, what_decides
 from ..elements import Table
 from ..formatting import (
-    bandwidth_text,
     json_fields,
     list_text,
     markdown_cell,
@@ -25,9 +23,11 @@ from ..words import NOT_DECIDED
 from .case_samples import CaseSamples
 from .compare import Comparison
 from .gate import GateResult
-from .verdict import SAME, CaseVerdict
+from .verdict import CaseVerdict
 from .verdict_text import (
     TITLES,
+    by_case,
+    case_table,
     clipped,
     counts_text,
     doubt_lines,
@@ -35,38 +35,32 @@ from .verdict_text import (
     fact_text,
     margin_lines,
     margin_text,
-    mean_text,
+    marks_text,
+    means_text,
     nothing_decided_text,
-    severity,
-    verdict_table,
-    worth_a_line,
 )
 
 SCHEMA = 1
 MOST_ROWS = 100
 """Rows of a table; JSON has all. GitHub drops summaries of more than 1024 KiB; this is far less."""
 MOST_NAMED = 4
-BANDWIDTH = "bandwidth"
-ARROW = " → "
-UNKNOWN, NOT_MEASURED = "unknown", "not measured"
-MOST_REMARKS = 3
 MOST_OF_A_LINE = 300
 UNITS = {"latency": "ms", "peak_bytes": "bytes", "energy_per_call": "J"}
 
 
 def table(comparison: Comparison) -> Table:
-    """What is decided first, at most MOST_ROWS: every latency, and other metrics that changed."""
-    verdicts = comparison.verdicts
-    shown = sorted(filter(worth_a_line, verdicts), key=severity)[:MOST_ROWS]
-    axes = varying_axes([problem(one.shown.problem) for one in verdicts])
-    return verdict_table(
+    """A line per case, what is decided first, at most MOST_ROWS."""
+    cases = by_case(comparison.verdicts)[:MOST_ROWS]
+    axes = varying_axes([problem(one.shown.problem) for one in comparison.verdicts])
+    against = comparison.baseline
+    return case_table(
         "",
-        shown,
+        cases,
         {
-            "backend": lambda one: clipped(_backend(one.shown)),
-            "problem": lambda one: label(problem(one.shown.problem), axes),
+            "backend": lambda case: clipped(_backend(case)),
+            "problem": lambda case: label(problem(case.problem), axes),
         },
-        more={BANDWIDTH: _bandwidth},
+        sides=("base", "new") if against is None else (clipped(against), "this"),
     )
 
 
@@ -75,26 +69,24 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     verdicts = comparison.verdicts
     if left_out := comparison.left_out:
         yield f"{plural(left_out, 'case')} left out by --only."
-    if (more := sum(map(worth_a_line, verdicts)) - MOST_ROWS) > 0:
-        yield f"{more} more lines are left out, the last ones; --format json has all."
+    if (more := len(by_case(verdicts)) - MOST_ROWS) > 0:
+        yield f"{plural(more, 'more case')} left out, the last ones; --format json has all."
+    yield from filter(None, [marks_text(verdicts)])
     yield from _heading(comparison)
     for metric in ("latency", "peak_bytes", "energy_per_call"):
         some = [one for one in verdicts if one.metric == metric]
         if some:
-            with_mean = metric == "latency" and comparison.mean
-            mean = f"; geometric mean {mean_text(comparison.mean)}" if with_mean else ""
-            yield f"{TITLES[metric].capitalize()}: {counts_text(some)}{mean}."
+            yield f"{TITLES[metric].capitalize()}: {counts_text(some)}."
+    if comparison.mean is not None:
+        yield f"Time: {means_text({'': comparison.mean})}."
     if len(comparison.means) > 1:
-        named = list(comparison.means.items())[: 2 * MOST_NAMED]
-        texts = [f"{clipped(backend)} {mean_text(mean)}" for backend, mean in named]
-        if more := len(comparison.means) - len(named):
-            texts.append(f"and {more} more")
-        yield f"Geometric mean by backend: {', '.join(texts)}."
+        named = dict(list(comparison.means.items())[: 2 * MOST_NAMED])
+        more = len(comparison.means) - len(named)
+        texts = {clipped(backend): mean for backend, mean in named.items()}
+        yield f"By backend: {means_text(texts)}{f', and {more} more' if more else ''}."
     if inexact := list(dict.fromkeys(one.shown.backend for one in verdicts if one.shown.note)):
         yield f"Not exact attention, so not the same result: {clipped_line(list_text(inexact))}."
-    yield from _decode_sentences(verdicts)
     yield from map(clipped_line, ended_lines(verdicts))
-    yield from _statuses(verdicts, comparison.baseline)
     yield from doubt_lines(verdicts, comparison.rules)
     yield from filter(None, [_what_decides(comparison)])
     yield from _between_runs(comparison)
@@ -184,25 +176,6 @@ def _heading(found: Comparison) -> Iterator[str]:
     yield f"Base: {base}. A ratio is new over base{turns}."
 
 
-def _statuses(verdicts: Sequence[CaseVerdict], baseline: str | None) -> Iterator[str]:
-    """Cases without a number on one side or on both."""
-    some = [one for one in verdicts if one.metric == "status"]
-    base = "base" if baseline is None else clipped(baseline)
-    absent = Counter(
-        base if one.base is None else "new" for one in some if one.base is None or one.new is None
-    )
-    differ = sum("status_differs" in one.reasons and one.verdict == NOT_DECIDED for one in some)
-    sides = (side for one in some for side in (one.base, one.new) if side is not None)
-    counts = {
-        "failed in the same way on both sides": sum(one.verdict == SAME for one in some),
-        "ended with a different status": differ,
-        **{f"absent from {side}": count for side, count in sorted(absent.items())},
-        "not reached or interrupted": sum(side.status in UNFINISHED for side in sides),
-    }
-    if texts := [f"{plural(count, 'case')} {what}" for what, count in counts.items() if count]:
-        yield f"Without a ratio: {list_text(texts)}."
-
-
 def _what_decides(comparison: Comparison) -> str:
     """Of the cases of one run: which plan would decide what is open. No plan makes two stored runs
     alike; hints of reasons say what helps there.
@@ -269,7 +242,7 @@ def _gate(result: GateResult) -> str:
     regressions, undecided = result.regressions, result.undecided
     absent = f"; {plural(len(result.absent), 'case')} on one side only" if result.absent else ""
     if result.passed:
-        unsure = f"; {plural(len(undecided), 'comparison')} {NOT_DECIDED}" if undecided else ""
+        unsure = f"; {plural(len(undecided), 'comparison')} not confirmed" if undecided else ""
         return f"Gate {margins}: passed{unsure}{absent}."
     if result.outcome == "nothing decided":
         idle = "; ".join(
@@ -283,7 +256,7 @@ def _gate(result: GateResult) -> str:
     count = len(regressions)
     rest = max(count, len(undecided)) - MOST_NAMED
     more = f", and {rest} more" if rest > 0 else ""
-    what = plural(count, "regression") if count else f"{len(undecided)} {NOT_DECIDED}"
+    what = plural(count, "regression") if count else f"{len(undecided)} not confirmed"
     return f"Gate {margins}: failed, {what}: {', '.join(named)}{more}."
 
 
@@ -317,45 +290,7 @@ def _fields(found: CaseVerdict) -> dict[str, Any]:
     }
 
 
-# ---- decode steps: the share of memory bandwidth that either side reached -----------------------
-
-
-def _bandwidth(found: CaseVerdict) -> str:
-    """`61.0 % (58.2 to 63.9) → 75.1 % (72.0 to 78.4)`; "" if it is not about a decode step.
-
-    Rates, unless the bandwidth of both sides was measured.
-    """
-    rates = [_rate(one) for one in (found.base, found.new)]
-    if found.metric != "latency" or not any(rates):
-        return ""
-    shares = [rate.share_text for rate in rates if rate]
-    if all(shares) and len(shares) == len(rates):
-        return ARROW.join(shares)
-    return ARROW.join((rate.rate_text if rate else "") or UNKNOWN for rate in rates)
-
-
-def _decode_sentences(verdicts: Sequence[CaseVerdict]) -> Iterator[str]:
-    """What the shares are of, and what limits them."""
-    latencies = [one for one in verdicts if one.metric == "latency"]
-    sides = [[one.base for one in latencies], [one.new for one in latencies]]
-    rates = [[rate for one in side if (rate := _rate(one))] for side in sides]
-    if not any(rates):
-        return
-    before, now = (_wholes(some) for some in rates)
-    of = now if before == now else f"{before} before, {now} now"
-    share = (
-        ""
-        if before == now == NOT_MEASURED
-        else f", as a share of the memory bandwidth that calibration measured ({of})"
-    )
-    yield f"Bandwidth of decode steps: bytes that must be moved over the time{share}."
-    counts = Counter(note for some in rates for rate in some for note in rate.notes)
-    every = sum(map(len, rates))
-    for note, count in counts.most_common(MOST_REMARKS):
-        where = "" if count == every else f", {count} of {every} values"
-        yield f"Of these{where}: {note}."
-    if (more := len(counts) - MOST_REMARKS) > 0:
-        yield f"{plural(more, 'more remark')} on them: --format json has all."
+# ---- decode steps, in JSON: the share of memory bandwidth that either side reached ---------------
 
 
 def _decode_fields(case: CaseSamples | None) -> dict[str, Any] | None:
@@ -385,9 +320,3 @@ def _rate(case: CaseSamples | None) -> Rate | None:
     if case is None or case.traffic is None or not any(map(any, case.block_ms)):
         return None
     return case.traffic.rate(latency_interval(case.block_ms))
-
-
-def _wholes(rates: Sequence[Rate]) -> str:
-    """The measured bandwidth of a side."""
-    known = (bandwidth_text(rate.traffic.memory_bytes_per_s) for rate in rates)
-    return list_text(list(dict.fromkeys(filter(None, known)))) or NOT_MEASURED

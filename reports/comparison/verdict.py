@@ -22,7 +22,8 @@ from ..data.noise_floor import ASSUMED, NoiseFloor, ProcessNoise
 from ..data.processor_time import in_most
 from ..data.run_meta import UNFINISHED
 from ..ratio import Noise, in_same_blocks
-from ..words import NOT_DECIDED, Word, word_of
+from ..words import CONFIRMED, NOISY, NOISY_RATIO, NOT_DECIDED, SEEN, Mark, Word, word_of
+from ..words import SAME as SAME_MARK
 from .case_samples import CaseSamples
 
 Metric = Literal["latency", "peak_bytes", "energy_per_call"]
@@ -40,6 +41,7 @@ DEFAULT_MARGIN = {"latency": 0.03, "peak_bytes": 0.0, "energy_per_call": 0.03}
 MOST_RAISED_RATIO = 0.25
 CLOCK_STEP_RATIO = 0.02  # a GPU's clock moves in steps of about 1 %
 ALPHA = 1 - CONFIDENCE
+NO_VALUE = "no value on one side"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +130,25 @@ class CaseVerdict:
     @property
     def better(self) -> bool:
         return self.word == "less"
+
+    @property
+    def mark(self) -> Mark | None:
+        """How sure the ratio is, as on pages; None without one."""
+        if not isfinite(self.ratio):
+            return None
+        if self.word != NOT_DECIDED:
+            return SAME_MARK if self.word == "same" else CONFIRMED
+        disturbed = {"contended", "throttled"} & {*self.reasons}
+        near = self.low >= 1 / NOISY_RATIO and self.high <= NOISY_RATIO
+        clear = self.low > 1 or self.high < 1
+        return SEEN if (near or clear) and not disturbed else NOISY
+
+    @property
+    def said(self) -> str:
+        """The verdict, and for what is not decided how sure it is."""
+        if self.verdict != NOT_DECIDED:
+            return self.verdict
+        return self.mark.words if self.mark else NO_VALUE
 
     @property
     def measured(self) -> bool:

@@ -3,36 +3,36 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import inf, isfinite, log
+from math import inf, isfinite, log, nan
 from string import ascii_lowercase
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...harness.files.printable import visible
-from ...harness.stats.intervals import Interval
+from ...harness.stats.intervals import Interval, latency_interval
 from ..elements import Marked, Table, table_of
 from ..formatting import (
     STATUS_WORDS,
-    bytes_text,
     list_text,
     number_text,
     plural,
     ratio_range_text,
     time_text,
-    times_text,
 )
 from ..quantity import Cell, Number
-from ..words import NOT_DECIDED
+from ..words import NOISY, NOT_DECIDED, SEEN, meaning_of
 from .case_samples import CaseSamples
 from .verdict import (
     BETTER_WORSE,
     DEFAULT_MARGIN,
     MOST_RAISED_RATIO,
+    NO_VALUE,
     SAME,
     CaseVerdict,
     Rules,
 )
 
 MOST_CHARACTERS = 60
+FAILED_TO_FIT = ("oom", "predicted_oom")
 MOST_NAMED = 4
 TITLES = {
     "latency": "latency",
@@ -42,103 +42,102 @@ TITLES = {
 }
 
 
-class Reason(NamedTuple):
-    """Why a verdict is not decided, or what limits another one.
-
-    `hint`: what would decide it. `idle`, `decides`: the same in short, of a gate that decided
-    nothing.
-    """
-
-    text: str
-    hint: str = ""
-    idle: str = ""
-    decides: str = ""
-
-
-REASONS = {  # of a gate that decided nothing, the first that holds counts
-    "between_runs": Reason(
+REASONS = {  # why a verdict is not decided, and what would decide it
+    "between_runs": (
         "two runs at different times, and how much runs differ here is not known",
-        "compare versions in one run (--python), in turns (--turns), or run attnbench doctor"
-        " --deep here once",
-        "two runs at different times",
-        "measure them in turns: attnbench gate BASE HEAD, or compare --turns",
+        "compare versions in one run (--python), in turns (--turns, attnbench gate), or run"
+        " attnbench doctor --deep here once",
     ),
-    "one_process": Reason(
-        "one process: the interval allows for what processes differ by",
-        "",
-        "one process each",
-        "use --plan standard or --turns",
-    ),
-    "throttled": Reason(
+    "one_process": ("one process each", "use --plan standard or --turns"),
+    "throttled": (
         "the slower side was throttled in most blocks (if paired, the other was not)",
-        idle="throttled",
-        decides="measure again on a cool, idle machine",
+        "measure again on a cool, idle machine",
     ),
-    "contended": Reason(
+    "contended": (
         "other work competed for the cores in most blocks of the slower side (if paired, not of the"
         " other)",
         "measure again on an idle machine",
-        "other work on the machine",
-        "measure again on an idle machine",
     ),
-    "inputs_differ": Reason(
+    "inputs_differ": (
         "q, k and v lay in another order in memory",
-        idle="inputs in another order in memory",
-        decides="measure both sides again, with one version of attnbench",
+        "measure both sides again, with one version of attnbench",
     ),
-    "clocks_differ": Reason(
+    "clocks_differ": (
         "the slower side ran at a lower clock",
-        idle="clocks differ",
-        decides="lock the clocks, or use --turns",
+        "lock the clocks, or use --turns",
     ),
-    "many_claims": Reason(
+    "many_claims": (
         "not clear enough among so many comparisons (Holm)",
-        idle="not clear among so many cases",
-        decides="use more turns, or fewer cases with --only",
+        "use more turns, or fewer cases with --only",
     ),
-    "interval_wide": Reason(
+    "interval_wide": (
         "the interval is too wide for the margin",
-        "two versions are decided in one run (--python) or in more --turns",
-        "intervals wider than the margin",
         "use more turns, --plan rigorous, or a larger margin",
     ),
-    "missing": Reason(
-        "one of the two has no such value",
-        idle="no value on one side",
-        decides="measure both sides again",
-    ),
-    "unpaired": Reason("not measured in the same blocks"),
+    "missing": ("one of the two has no such value", "measure both sides again"),
+    "unpaired": ("not measured in the same blocks", ""),
 }
-
-
+"""Of a gate that decided nothing the first one that holds is told."""
 LETTERS = dict(zip(REASONS, ascii_lowercase, strict=False))
 """Of a reason, in a table and before its sentence."""
 
 
 def nothing_decided_text(metric: str, cases: int, reasons: Mapping[str, int]) -> str:
     """`latency: nothing decided (0 of 6: one process each); use --plan standard or --turns`."""
-    known = [reason for code, reason in REASONS.items() if code in reasons and reason.idle]
-    why, hint = known[0][2:] if known else ("", "use more turns")
-    if "between_runs" in reasons and "one_process" in reasons:
-        why = f"{why}, one process each"
-    said = f"{TITLES[metric]}: nothing decided (0 of {cases}{f': {why}' if why else ''})"
-    return f"{said}; {hint}"
+    known = [said for code, said in REASONS.items() if code in reasons and said[1]]
+    why, hint = known[0] if known else ("", "use more turns")
+    return f"{TITLES[metric]}: nothing decided (0 of {cases}{f': {why}' if why else ''}); {hint}"
 
 
-def worth_a_line(found: CaseVerdict) -> bool:
-    return found.metric == "latency" or found.verdict != SAME
-
-
-def severity(found: CaseVerdict) -> tuple[int, float]:
-    """A sort key: worse, better, the same, not decided; within each the largest change first."""
+def severity(found: CaseVerdict) -> tuple[int, bool, float]:
+    """A sort key: worse, better, the same, not decided; of each first times and how cases ended,
+    the largest change first.
+    """
     rank = 0 if found.worse else 1 if found.better else 3 if found.verdict == NOT_DECIDED else 2
-    return rank, -abs(log(found.ratio)) if isfinite(found.ratio) and found.ratio > 0 else -inf
+    change = abs(log(found.ratio)) if isfinite(found.ratio) and found.ratio > 0 else inf
+    return rank, found.metric not in ("latency", "status"), -change
 
 
-def verdict_text(found: CaseVerdict) -> str:
-    """With the letters of the sentences that say why it is not decided."""
-    why = [LETTERS[one] for one in found.reasons if one in LETTERS]
-    return found.verdict + (f" ({', '.join(why)})" if found.verdict == NOT_DECIDED and why else "")
+def by_case(verdicts: Iterable[CaseVerdict]) -> list[Sequence[CaseVerdict]]:
+    """All verdicts on each case, those cases first of which most is decided."""
+    found: dict[tuple[int, int], list[CaseVerdict]] = {}
+    for one in verdicts:
+        found.setdefault((id(one.base), id(one.new)), []).append(one)
+    return sorted(found.values(), key=lambda some: min(map(severity, some)))
+
+
+def verdict_text(found: CaseVerdict, sides: tuple[str, str] = ("base", "new")) -> str:
+    """`slower ×1.50 (1.40 to 1.60)`, or, with the letters of the reasons, `◐ ×1.10 (0.90 to 1.30)
+    a b`; bytes, which are exact, without a word. Of a case that did not end ok on both sides, how
+    it ended.
+    """
+    if found.metric == "status":
+        return _ends_text(found, sides)
+    if found.mark is None:
+        return f"no value in {sides[isfinite(found.base_value)]}"
+    ratio = f"×{ratio_text(found)}"
+    if found.metric == "peak_bytes":
+        return found.verdict if number_text(found.ratio) == number_text(1) else ratio
+    if found.word != NOT_DECIDED:
+        return f"{found.verdict} {ratio}"
+    letters = (LETTERS[one] for one in found.reasons if one in LETTERS)
+    return " ".join([found.mark.sign, ratio, *letters])
+
+
+def _ends_text(found: CaseVerdict, names: tuple[str, str]) -> str:
+    """`fused: out of memory`, `broken: crashed`."""
+    sides = (found.base, found.new)
+    ends = [STATUS_WORDS[side.status].partition(" (")[0] if side else "" for side in sides]
+    if not all(sides):
+        return f"only in {names[found.base is None]}"
+    if found.worse or found.better:
+        return f"broken: {ends[1]}" if found.worse else f"mended: was {ends[0]}"
+    if all(side and side.status in FAILED_TO_FIT for side in sides):
+        ends = [STATUS_WORDS["oom"]] * 2
+    if ends[0] == ends[1]:
+        return f"both: {ends[0]}"
+    every = zip(names, ends, sides, strict=True)
+    return ", ".join(f"{name}: {end}" for name, end, side in every if side and not side.ok)
 
 
 def ratio_text(found: CaseVerdict) -> str:
@@ -146,82 +145,86 @@ def ratio_text(found: CaseVerdict) -> str:
     return number_text(found.ratio) + ("" if exact else ratio_range_text(found.low, found.high))
 
 
-def value_text(found: CaseVerdict, *, is_new: bool) -> str:
-    side, value = (found.new, found.new_value) if is_new else (found.base, found.base_value)
-    if side is None:
-        return "absent"
-    if not isfinite(value):
-        return STATUS_WORDS.get(side.status, side.status) if found.metric == "status" else ""
-    if found.metric == "latency":
-        return time_text(value)
-    if found.metric == "energy_per_call":
-        return f"{number_text(value)} J"
-    texts = {bytes_text(value) for value in (found.base_value, found.new_value)}
-    differ = found.base_value != found.new_value
-    return f"{value:.0f} B" if differ and len(texts) == 1 else bytes_text(value)
-
-
-def verdict_table(
+def case_table(
     title: str,
-    shown: Sequence[CaseVerdict],
-    names: Mapping[str, Callable[[CaseVerdict], Cell]],
+    cases: Sequence[Sequence[CaseVerdict]],
+    names: Mapping[str, Callable[[CaseSamples], Cell]],
     *,
     sides: tuple[str, str] = ("base", "new"),
-    more: Mapping[str, Callable[[CaseVerdict], Cell]] = {},
-    case: Callable[[CaseSamples], str] | None = None,
+    key: Callable[[CaseSamples], str] | None = None,
 ) -> Table:
-    """A row per verdict. `names`: the columns that name it; `more`: others. `case`: what the page
-    knows the case of a side by.
+    """A row per case. `names`: the columns that name it. `sides`: what base and new are called.
+    `key`: what the page knows the case of a side by.
     """
-    several = any(one.metric != "latency" for one in shown)
 
-    def value(one: CaseVerdict, *, is_new: bool) -> Marked:
-        side = one.new if is_new else one.base
-        found = case(side) if case and side else None
-        return Marked(cell=Number(value_text(one, is_new=is_new)), case=found)
+    def time(some: Sequence[CaseVerdict], *, is_new: bool) -> Marked:
+        one = some[0].new if is_new else some[0].base
+        value = latency_interval(one.block_ms).value if one and any(map(any, one.block_ms)) else nan
+        cell = Number(time_text(value)) if isfinite(value) else ""
+        return Marked(cell=cell, case=key(one) if one and key else None)
+
+    def judged(some: Sequence[CaseVerdict], *metrics: str) -> Marked | str:
+        found = next((one for one in some if one.metric in metrics), None)
+        if found is None:
+            return ""
+        cell = verdict_text(found, sides)
+        return Marked(cell=cell, strong=found.better, failed=found.worse)
 
     return table_of(
         title,
-        shown,
+        cases,
         {
-            **names,
-            "of": lambda one: TITLES[one.metric] if several else "",
-            sides[0]: lambda one: value(one, is_new=False),
-            sides[1]: lambda one: value(one, is_new=True),
-            "ratio": lambda one: Number(ratio_text(one)),
-            **more,
-            "verdict": lambda one: Marked(
-                cell=verdict_text(one), strong=one.better, failed=one.worse
-            ),
+            **{name: _of_case(cell) for name, cell in names.items()},
+            sides[0]: lambda some: time(some, is_new=False),
+            sides[1]: lambda some: time(some, is_new=True),
+            "time": lambda some: judged(some, "latency", "status"),
+            "memory": lambda some: judged(some, "peak_bytes"),
+            "energy": lambda some: judged(some, "energy_per_call"),
         },
-        optional=("of", *names, *more),
+        optional=(*names, *sides, "memory", "energy"),
     )
 
 
+def _of_case(cell: Callable[[CaseSamples], Cell]) -> Callable[[Sequence[CaseVerdict]], Cell]:
+    return lambda some: cell(some[0].shown)
+
+
+def marks_text(verdicts: Iterable[CaseVerdict]) -> str:
+    """What the signs of what is not decided mean."""
+    return meaning_of({one.mark for one in verdicts if one.mark in (SEEN, NOISY)})
+
+
 def counts_text(verdicts: Sequence[CaseVerdict]) -> str:
-    """`slower in 1, faster in 0, same in 4 and not decided in 1 of 6 cases`; all of one metric."""
+    """`slower in 1; same in 4; seen here, not confirmed in 1 of 6 cases`; all of one metric."""
     better, worse = BETTER_WORSE[verdicts[0].metric]
-    counts = Counter(one.verdict for one in verdicts)
-    texts = [f"{verdict} in {counts[verdict]}" for verdict in (worse, better, SAME, NOT_DECIDED)]
-    return f"{list_text(texts)} of {plural(len(verdicts), 'case')}"
+    words = [one.said for one in verdicts]
+    order = (worse, better, SAME, SEEN.words, NOISY.words, NO_VALUE)
+    texts = [f"{word} in {words.count(word)}" for word in order if word in words]
+    return f"{'; '.join(texts)} of {plural(len(verdicts), 'case')}"
 
 
-def mean_text(mean: Interval | None) -> str:
-    if mean is None:
-        return ""
-    text = f"{times_text(mean.value, mean.low, mean.high)} over {plural(mean.units, 'case')}"
-    return text if isfinite(mean.low) else f"{text}, without an interval"
+def means_text(means: Mapping[str, Interval]) -> str:
+    """`×1.06 (1.04 to 1.08) on average (geometric mean)`; each with its name, if it has one."""
+    texts = [
+        f"{name} ×{number_text(mean.value)}{ratio_range_text(mean.low, mean.high)}".strip()
+        for name, mean in means.items()
+    ]
+    tested = all(isfinite(mean.low) for mean in means.values())
+    return f"{list_text(texts)} on average (geometric mean{'' if tested else ', not a test'})"
 
 
 def ended_lines(
     verdicts: Iterable[CaseVerdict], name: Callable[[CaseVerdict], str] | None = None
 ) -> Iterator[str]:
-    """The cases that broke or were mended, by name: what they were before, what they are now."""
+    """The cases that broke or were mended, by name: how they ended before and now, and why."""
     changed = [one for one in verdicts if one.metric == "status" and (one.worse or one.better)]
     for one in changed[:MOST_NAMED]:
-        side = one.new if one.worse else one.base
-        why = f": {side.reason}" if side is not None and side.reason else ""
-        before, now = value_text(one, is_new=False), value_text(one, is_new=True)
+        failed = one.new if one.worse else one.base
+        why = f": {failed.reason}" if failed is not None and failed.reason else ""
+        before, now = (
+            STATUS_WORDS.get(side.status, side.status) if side else "absent"
+            for side in (one.base, one.new)
+        )
         case = name(one) if name else clipped(one.shown.case)
         yield f"{one.verdict.capitalize()}: {case}, {before} before, {now} now{why}"
     if len(changed) > MOST_NAMED:
@@ -230,18 +233,20 @@ def ended_lines(
 
 def doubt_lines(verdicts: Iterable[CaseVerdict], rules: Rules) -> Iterator[str]:
     """Reasons for what is not decided with what would help, and reasons that limit the others."""
-    counts: dict[str, Counter[str]] = {"Not decided": Counter(), "Decided": Counter()}
+    counts: dict[str, Counter[str]] = {"Not confirmed": Counter(), "Decided": Counter()}
     for one in verdicts:
         if one.metric != "status":
-            counts["Not decided" if one.verdict == NOT_DECIDED else "Decided"].update(one.reasons)
+            counts["Not confirmed" if one.verdict == NOT_DECIDED else "Decided"].update(one.reasons)
     for what, reasons in counts.items():
         for reason, count in reasons.most_common():
-            if reason != "environment_differs":
-                text, hint, *_ = REASONS[reason]
+            said = what == "Decided" and reason in counts["Not confirmed"]
+            if reason != "environment_differs" and not said:
+                text, hint = REASONS[reason]
                 if reason == "one_process":
                     text = f"one process: the interval allows for {rules.noise.process.text}"
-                hint = f"; {hint}" if hint and what == "Not decided" else ""
-                letter = f" ({LETTERS[reason]})" if what == "Not decided" else ""
+                is_open = what == "Not confirmed"
+                hint = f"; {hint}" if hint and is_open else ""
+                letter = f" ({LETTERS[reason]})" if is_open else ""
                 yield f"{what}{letter} in {count}: {text}{hint}."
 
 

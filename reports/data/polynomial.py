@@ -77,6 +77,11 @@ def through(counts: Mapping[int, int]) -> Polynomial | None:
     )
 
 
+def flops_over(rows: Sequence[Row], axis: str = "seq_len") -> Polynomial | None:
+    """Of the FLOPs that attention needs, over N or another axis; rows not run may not have them."""
+    return through({row[axis]: row["work_flops"] for row in rows if row.get("work_flops")})
+
+
 def bytes_over_n(
     rows: Sequence[Row], backend: str, column: str = "peak_bytes"
 ) -> Polynomial | None:

@@ -63,7 +63,9 @@ def draw(plot: DotPlot, places: Places, width: Width) -> str:
     headings = max((text_width(heading, NAME_PX, BOLD_EM) for heading, _ in groups), default=0.0)
     remarks = max((text_width(heads[0].remark, NAME_PX) for _, heads in groups), default=0.0)
     timed = [row for row in plot.rows if row.dot]
-    words = max((text_width(row.dot.said, layout.text_px) for row in timed if row.dot), default=0.0)
+    words = max(
+        (text_width(row.dot.said, layout.text_px, BOLD_EM) for row in timed if row.dot), default=0.0
+    )
     value = layout.width - words - 8
     numbers = max((text_width(_value(row), layout.text_px) for row in timed), default=0.0)
     right = value - min(max(numbers, 36.0), 64.0) - 8

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ...harness.stats.intervals import Interval
 from ..elements import Figure, Panel, Scale, Series, Table
-from ..formatting import number_text, plural
+from ..formatting import length_text, number_text, plural
 from ..quantity import Number, Quantity, Unit
 from .trained import H, Learnt
 
@@ -44,7 +44,7 @@ def learnt_text(one: Learnt[H]) -> str:
     """`6 of 6 seeds learn it, in 160 (140 to 200) steps`; `1 of 6 seeds learns it within 1 500
     steps` if the median seed does not.
     """
-    count, of, limit = one.learnt_seeds, len(one.until_learnt), number_text(one.limit_steps or 0)
+    count, of, limit = one.learnt_seeds, len(one.until_learnt), length_text(one.limit_steps or 0)
     learns = "learns" if count == 1 else "learn"
     if not count:
         return f"none of {plural(of, 'seed')} learns it within {limit} steps"
@@ -54,15 +54,28 @@ def learnt_text(one: Learnt[H]) -> str:
     return f"{text}, in {steps_text(one)} steps"
 
 
-def steps_text(one: Learnt[H]) -> str:
+def seeds_text(one: Learnt[H]) -> Number:
+    """`5 of 6 (36 % to 100 %)` seeds that learn it; "" without a goal."""
+    if one.share is None:
+        return Number()
+    bounds = f"{100 * one.share.low:.0f} % to {100 * one.share.high:.0f} %"
+    return Number(f"{one.learnt_seeds} of {one.share.units} ({bounds})")
+
+
+def steps_text(one: Learnt[H]) -> Number:
     """`160 (140 to 200)`; `400 (300 to > 800)` and `> 800` beyond the limit; "" without a goal."""
-    steps, limit = one.steps, f"> {number_text(one.limit_steps or 0)}"
+    steps, limit = one.steps, f"> {length_text(one.limit_steps or 0)}"
     if steps is None:
-        return ""
+        return Number()
     value, low, high = (
-        limit if isinf(end) else number_text(end) for end in (steps.value, steps.low, steps.high)
+        limit if isinf(end) else _whole(end) for end in (steps.value, steps.low, steps.high)
     )
-    return value if isnan(steps.low) or low == high == value else f"{value} ({low} to {high})"
+    is_sure = isnan(steps.low) or low == high == value
+    return Number(value if is_sure else f"{value} ({low} to {high})")
+
+
+def _whole(steps: float) -> str:
+    return "" if isnan(steps) else str(length_text(round(steps)))
 
 
 def times_text(one: Interval) -> str:

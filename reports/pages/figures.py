@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal, get_args
 
-from ...harness.files.safe_files import write_output
+from ...harness.files.safe_files import write_whole
 from ..drawing.paper import save
 from ..elements import Drawable
 from ..subjects import name_of
@@ -44,5 +44,5 @@ def _write(
         with TemporaryDirectory() as unfinished:
             drawn = Path(unfinished) / path.name
             save(picture, backends, drawn, PNG_DPI)
-            write_output(path, drawn.read_bytes())
+            write_whole(path, drawn.read_bytes())
         yield path

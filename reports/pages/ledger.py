@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 
-from ..claims.ledger import Claim, ledgers, merged
+from ..claims.ledger import Claim, first_of, ledgers, merged
 from ..claims.subjects.claims import statements_text, tables
 from ..formatting import capital
 from .report import Report
@@ -23,8 +23,8 @@ def render(claims: Sequence[Claim]) -> Iterator[RenderableType]:
     """Tables, studies that found nothing and the tally, for the terminal."""
     for table in tables(claims):
         yield from render_block(table)
-    reasons = dict.fromkeys(reason for claim in claims for reason in claim.unanswered)
-    yield from (f"[yellow]{safe(capital(reason))}.[/]" for reason in reasons)
+    reasons = list(dict.fromkeys(reason for claim in claims for reason in claim.unanswered))
+    yield from (f"[yellow]{safe(capital(reason))}.[/]" for reason in first_of(reasons))
     yield f"{statements_text(claims)}."
 
 

@@ -122,17 +122,27 @@ class Report:
     @cached_property
     def certainty(self) -> str:
         """How sure that is, and what would make it surer."""
+        return self.how_sure()
+
+    def how_sure(self, *, brief: bool = False) -> str:
         if self.lead is not None:
             return self.lead.sure
         if self._choices is None:
             return ""
-        found = certainty(self._choices, first_copies(self.rows), self.meta)
+        found = certainty(self._choices, first_copies(self.rows), self.meta, brief=brief)
         return marked(found, {**self.names, **self.titles})
 
     @cached_property
     def regret(self) -> Table | None:
         """What taking each backend would have cost; None with nothing to choose from."""
         return marked(regret(self._choices), self.names) if self._choices else None
+
+    @property
+    def brief_regret(self) -> Table | None:
+        """The same in short, for a terminal."""
+        if self.regret is None or self._choices is None:
+            return None
+        return marked(regret(self._choices, brief=True), self.names)
 
     @cached_property
     def stopped(self) -> Sequence[str]:

@@ -1,5 +1,6 @@
 """A report in the terminal: the answers first, sentences as lines, tables by rich."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from rich.console import RenderableType
@@ -7,6 +8,7 @@ from rich.markup import escape
 
 from ..data.run_meta import unanswered_texts
 from ..elements import Card, Table, Text
+from ..formatting import list_text
 from ..subjects import name_of, tellers
 from ..subjects._memory_over_n import wall_groups
 from ..subjects.wall import walls
@@ -16,6 +18,7 @@ from .run_titles import page_title, questions
 from .terminal_blocks import MOST_ROWS, grid, render_block, safe
 
 SHORT_SENTENCE = 30  # characters
+MOST_OTHERS = 4
 
 
 OLDER = {"summary": "trust"}  # names of earlier versions
@@ -43,21 +46,51 @@ def render(report: Report, names: Iterable[str]) -> Iterator[RenderableType]:
 
 
 def render_briefly(report: Report) -> Iterator[RenderableType]:
-    """The answer, then the first sentence of each card and of each doubt."""
-    yield from head(report)
-    cards = [card for section in report.sections for card in section.cards]
-    found = [f"{card.title}: {first_sentence(card.sentence)}" for card in cards if card.sentence]
-    found += [first_sentence(line) for line in report.lines]
-    yield from ("" for _ in found[:1])
-    yield from map(safe, found)
-    doubts = [one for one in report.trust if one.state == "caution"]
-    yield from (f"[yellow]{safe(f'{one.label}: {first_sentence(one.text)}')}[/]" for one in doubts)
+    """Half a screen: the answer, how sure, the regret of each backend in short, and what else was
+    asked; then, in a line, how far to trust it.
+    """
+    yield safe(report.title)
+    yield from _headers(report)
+    yield from (f"[yellow]{safe(one)}[/]" for one in report.stopped)
+    if report.answer:
+        yield f"[bold]{safe(report.answer)}[/]"
+    if sure := report.how_sure(brief=True):
+        yield safe(sure)
+    if (table := report.brief_regret) is not None:
+        yield grid(table)
+    yield from map(safe, _others(report))
+    yield from _trust_line(report)
 
 
-def first_sentence(text: str) -> str:
-    """With the next if it is a short one, as `Same FLOPs.`"""
-    end = text.find(". ", SHORT_SENTENCE)
-    return text if end < 0 else text[: end + 1]
+def _others(report: Report) -> list[str]:
+    """What else was asked, in short; all there is, with nothing to choose from."""
+    alone = report.regret is None
+    some = [one for one in report.sections if alone or one.name == "asked"]
+    cards = [card for one in some for card in one.cards if card.sentence]
+    found = [f"{card.title}: {_clause(card.sentence)}" for card in cards]
+    found += [_clause(line) for one in some for line in one.lines]
+    return found[: MOST_OTHERS if alone else 1]
+
+
+def _trust_line(report: Report) -> Iterator[str]:
+    """`Trust: right, undisturbed and complete. Repeated: ...`, what is amiss in yellow."""
+    good = [one.label.lower() for one in report.trust if one.state == "good"]
+    texts = [f"Trust: {list_text(good)}."] if good else []
+    for one in report.trust:
+        if one.state == "caution" and not (one.label == "Complete" and report.stopped):
+            text = f"{one.label}: {_clause(one.text, '.:')}"
+            texts.append(f"[yellow]{safe(text)}[/]")
+    if texts:
+        yield " ".join(texts)
+
+
+def _clause(text: str, ends: str = ".;:") -> str:
+    """A text without what is in brackets, up to the first of these ends that comes after more than
+    a few words such as `Same FLOPs.`
+    """
+    bare = re.sub(r" \([^()]*\)", "", text)
+    end = re.compile(f"[{ends}] ").search(bare, SHORT_SENTENCE)
+    return f"{bare[: end.start()]}." if end else bare
 
 
 def _section(part: Part) -> Iterator[RenderableType]:
@@ -72,8 +105,7 @@ def _section(part: Part) -> Iterator[RenderableType]:
 def head(report: Report) -> Iterator[RenderableType]:
     """Scenario, device and date, the question, and how far to trust the numbers."""
     yield f"[bold]{safe(page_title(report.meta))}[/]"
-    for header in report.headers.values():
-        yield f"[dim]{safe(': '.join(filter(None, header)))}[/]"
+    yield from _headers(report)
     yield from map(safe, questions(report.meta))
     yield from (f"[yellow]{safe(one)}[/]" for one in report.stopped)
     if report.answer:
@@ -82,6 +114,11 @@ def head(report: Report) -> Iterator[RenderableType]:
         yield safe(report.certainty)
     if report.regret is not None:
         yield grid(report.regret)
+
+
+def _headers(report: Report) -> Iterator[str]:
+    for header in report.headers.values():
+        yield f"[dim]{safe(': '.join(filter(None, header)))}[/]"
 
 
 def cards(report: Report) -> Iterator[RenderableType]:

@@ -190,30 +190,32 @@ def _how_fast(times: Sequence[float], ran: int, many: int) -> str:
     return f"the fastest in {first} of {many} problems and {others}"
 
 
-def certainty(of: Choices, rows: Sequence[Row], meta: Meta) -> str:
+def certainty(of: Choices, rows: Sequence[Row], meta: Meta, *, brief: bool = False) -> str:
     """`Who is fastest is confirmed in 3 of 10 problems (h = 8: N = 1 024), seen here, not confirmed
     in 6 and too noisy in 1.` And what would make it surer, with its time and command.
     """
     contested = of.contested
     open_ones = [one.race.rival[1] for one in contested if one.race.close]
     surer = what_decides_ratios(open_ones, rows, meta)
-    return paragraph(f"{how_sure(contested)}." if of.judged else "Memory is exact.", surer)
+    sure = how_sure(contested, brief=brief) if of.judged else "Memory is exact"
+    return paragraph(f"{sure}.", surer)
 
 
-def how_sure(contested: Sequence[Raced]) -> str:
-    """Of every problem with somebody to beat: how many have which mark; and once for all of them if
-    processor times were compared.
+def how_sure(contested: Sequence[Raced], *, brief: bool = False) -> str:
+    """Of every problem with somebody to beat: how many have which mark, and which those are that
+    are confirmed (`brief`: only how many); and once for all if processor times were compared.
     """
     of, ratios = len(contested), [margin for one in contested for margin in one.race.margins]
     how = f", {BY_PROCESSOR_TIME}" if any(one.by_processor_time for one in ratios) else ""
-    said = {mark: f"who is fastest is {mark.words}" for mark in MARKS}
-    said[SAME] = "the first two are the same"
+    said = {mark: mark.words if brief else f"who is fastest is {mark.words}" for mark in MARKS}
+    said[SAME] = SAME.words if brief else "the first two are the same"
     order = sorted(MARKS, key=lambda mark: mark == SAME)
     by_mark = {mark: [one for one in contested if one.race.mark == mark] for mark in order}
     texts: list[str] = []
     for mark, some in by_mark.items():
         if some:
-            where = f" ({_places(some)})" if mark == CONFIRMED and len(some) < of else ""
+            placed = mark == CONFIRMED and len(some) < of and not brief
+            where = f" ({_places(some)})" if placed else ""
             count = f"in {len(some)} of {plural(of, 'problem')}" if not texts else f"in {len(some)}"
             words = mark.words if texts and mark != SAME else said[mark]
             texts.append(f"{words} {count}{where}")
@@ -239,9 +241,9 @@ def _places(some: Sequence[Raced]) -> str:
 # ---- the table of regret -------------------------------------------------------------------------
 
 
-def regret(of: Choices) -> Table:
+def regret(of: Choices, *, brief: bool = False) -> Table:
     """What taking each of them costs: how far from the fastest at most, what it does not run, and
-    its memory at the largest problem that all of them finished.
+    its memory at the largest problem that all of them finished. `brief`: without where it is worst.
     """
     many = len(of.problems)
     shared = [one for one in of.problems if len(one.race.ranking) == len(of.every)]
@@ -256,7 +258,8 @@ def regret(of: Choices) -> Table:
             return "the fastest wherever it ran" if one.unfit or one.failed else "the fastest"
         place = ", ".join(filter(None, (n_text(at.of.n), _label(at.of))))
         row = next(row for row in at.of.rows if row["backend"] == one.backend)
-        return Marked(cell=f"{at.ratio.marked} at {place}", case=case_key(row))
+        where = "" if brief else f" at {place}"
+        return Marked(cell=f"{at.ratio.marked}{where}", case=case_key(row))
 
     def unfit(one: Choice) -> str:
         texts = [f"{one.unfit} of {many}"] if one.unfit else []
@@ -271,12 +274,13 @@ def regret(of: Choices) -> Table:
         )
 
     best = of.every[0].backend
+    slowest_title = f"slowest relative to the best, in {plural(many, 'problem')}"
     return table_of(
         "What taking each of them would have cost in what was measured",
         of.every,
         {
             "if you take": lambda one: Marked(cell=one.backend, strong=one.backend == best),
-            f"slowest relative to the best, in {plural(many, 'problem')}": slowest,
+            ("time at worst" if brief else slowest_title): slowest,
             "does not fit": unfit,
             f"memory at {where}": memory,
         },

@@ -21,7 +21,7 @@ from ..elements import Card, Dot, DotPlot, DotRow, Table, table_of
 from ..formatting import STATUS_WORDS, capital, list_text, number_text, paragraph, plural
 from ..quantity import Cell, Number, Quantity
 from ..ratio import Ratio
-from ..words import MARKS, NOISY, NOT_DECIDED, SAME, SAME_RATIO, SEEN, word_of
+from ..words import MARKS, NOISY, SAME, SAME_RATIO, SEEN, word_of
 
 MOST_NAMES = 4
 MOST_PLACES = 2  # of a sentence
@@ -37,8 +37,8 @@ def how_compared(base: str) -> str:
         f"Every ratio is to {base}, for the same backend on the otherwise equal problem. Times are"
         " paired block by block if both were measured in the same blocks (contrast), else marked"
         " as unpaired. One word says what an equivalence test decides: same within"
-        f" {100 * SAME_RATIO:g} %, more, less, or {NOT_DECIDED}, which does not mean equal. Bytes,"
-        " FLOPs and exponentials are counted."
+        f" {100 * SAME_RATIO:g} %, more or less; else it is not confirmed or too noisy, which does"
+        " not mean equal. Bytes, FLOPs and exponentials are counted."
     )
 
 

@@ -16,7 +16,6 @@ from ..elements import Card, Figure, Panel, Series, note, table_of
 from ..formatting import count_text, list_text, more_below, paragraph
 from ..quantity import Quantity
 from ..ratio import Ratio, time_ratio
-from ..words import NOT_DECIDED
 from . import Subject
 from ._crossovers import Crossover, about_text
 from ._over import MOST_PANELS, joined, panel
@@ -115,7 +114,7 @@ class Dominance:
         if not self.is_open:
             return self.half.text("less", "half")
         last = self.shares[-1]
-        where = f"{NOT_DECIDED} at N = {count_text(last.n)}, where it takes {last.of_time}"
+        where = f"not confirmed at N = {count_text(last.n)}, where it takes {last.of_time}"
         where += " while other work competed for the cores" if last.time.disturbed else ""
         return where + self.half.before("less", "half")
 
@@ -243,7 +242,7 @@ def finding(every: Sequence[Dominance]) -> str:
     """
     counted = next((one.by_flops_text for one in every if one.by_flops_text), "")
     text = "attention takes more than half of a block's time"
-    # without `whether`, `with fused not decided` would read as if it did
+    # without `whether`, `with fused not confirmed` would read as if it did
     text = f"whether {text}:" if any(one.is_open for one in every) else text
     text += f" {list_text([f'with {one.backend} {one.text}' for one in every])}"
     return f"{text}; by FLOPs above {counted}" if counted else text

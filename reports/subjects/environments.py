@@ -5,35 +5,34 @@ from itertools import islice
 from math import isfinite
 from typing import Any
 
+from ..comparison.case_samples import CaseSamples
 from ..comparison.compare import Comparison, compare_environments
 from ..comparison.verdict import CaseVerdict
 from ..comparison.verdict_text import (
     TITLES,
+    by_case,
+    case_table,
     counts_text,
     doubt_lines,
     ended_lines,
     fact_text,
     margin_lines,
-    mean_text,
-    ratio_text,
+    marks_text,
+    means_text,
     severity,
-    verdict_table,
     verdict_text,
-    worth_a_line,
 )
 from ..data.row_groups import Row, case_key, label, problem, varying_axes
 from ..data.run_meta import Meta, environments
 from ..elements import Block, Card, Dot, DotPlot, DotRow, Table, note, table_of
-from ..formatting import capital, plural, times_text
-from ..quantity import Number
-from ..words import NOT_DECIDED
+from ..formatting import capital, plural
+from ..words import NOT_DECIDED, SEEN
 from . import Subject
 
 TITLE = "Between environments"
 SECTION = "asked"
 ORDER = 5
 NEEDS = ("python", "session", "block_ms")
-MOST_NAMED = 3
 MOST_DOTS = 12  # the worst cases
 MOST_TABLE_ROWS = 200
 
@@ -67,37 +66,27 @@ def finding(found: Comparison) -> str:
     against = f"{found.new.name} against {found.base.name}"
     if not found.latencies:
         return f"{against}: no case has a latency in both."
-    mean = f"; geometric mean {mean_text(found.mean)}" if found.mean else ""
+    mean = f"; {means_text({'': found.mean})}" if found.mean else ""
     return f"{against}: {counts_text(found.latencies)}{mean}."
 
 
 def exceptions(found: Comparison) -> Iterator[str]:
-    """A sentence on each latency that changed, worst first, and on everything else that changed."""
+    """What changed beside latencies, which the card has, and why latencies are not decided."""
     new, base = found.new.name, found.base.name
-    changed = sorted((one for one in found.latencies if one.worse or one.better), key=severity)
-    for one in changed[:MOST_NAMED]:
-        times = times_text(one.ratio, one.low, one.high)
-        yield (
-            f"{capital(one.verdict)} in {new}: {place(one, found)} takes {times} as long as in"
-            f" {base}."
-        )
-    if len(changed) > MOST_NAMED:
-        more = plural(len(changed) - MOST_NAMED, "more case is", "more cases are")
-        yield f"{more} slower or faster in {new}."
     for metric in ("peak_bytes", "energy_per_call"):
         some = [one for one in found.verdicts if one.metric == metric]
         if any(one.worse or one.better for one in some):
             yield f"{capital(TITLES[metric])} in {new} against {base}: {counts_text(some)}."
-    yield from ended_lines(found.verdicts, lambda one: place(one, found))
+    yield from ended_lines(found.verdicts, lambda one: place(one.shown, found))
     undecided = [one for one in found.latencies if one.verdict == NOT_DECIDED]
     yield from islice(doubt_lines(undecided, found.rules), 1)
 
 
-def place(one: CaseVerdict, of: Comparison) -> str:
+def place(case: CaseSamples, of: Comparison) -> str:
     """`sdpa at N = 4k`: the backend and the axes that vary, besides the environment."""
     varying = varying_axes([problem(other.shown.problem) for other in of.verdicts])
     axes = [axis for axis in varying if axis != "python"] or ["seq_len"]
-    return f"{one.shown.backend} at {label(problem(one.shown.problem), axes)}"
+    return f"{case.backend} at {label(problem(case.problem), axes)}"
 
 
 # ---- the card ------------------------------------------------------------------------------------
@@ -116,8 +105,8 @@ def _card(found: Sequence[Comparison]) -> Card:
             rows=tuple(
                 DotRow(
                     group=between.new.name,
-                    label=place(one, between),
-                    dot=Dot.of(one.ratio, one.low, one.high, one.word),
+                    label=place(one.shown, between),
+                    dot=Dot.of(one.ratio, one.low, one.high, one.word, one.mark or SEEN),
                 )
                 for between, one in dots
             ),
@@ -128,9 +117,8 @@ def _card(found: Sequence[Comparison]) -> Card:
                 dots,
                 {
                     "environment": lambda dot: dot[0].new.name,
-                    "case": lambda dot: place(dot[1], dot[0]),
-                    "ratio": lambda dot: Number(ratio_text(dot[1])),
-                    "verdict": lambda dot: verdict_text(dot[1]),
+                    "case": lambda dot: place(dot[1].shown, dot[0]),
+                    "ratio": lambda dot: verdict_text(dot[1]),
                 },
             ),
         ),
@@ -166,20 +154,21 @@ def _blocks(found: Sequence[Comparison], meta: Meta) -> Iterator[Block]:
 
 
 def _table(between: Comparison, of: str) -> Iterator[Block]:
-    """Every latency, and other metrics that changed; worst first."""
-    shown = sorted(filter(worth_a_line, between.verdicts), key=severity)
-    if shown:
+    """A line per case, worst first."""
+    cases = by_case(between.verdicts)
+    if cases:
         run, base, new = between.new.meta["run"], between.base.name, between.new.name
-        yield verdict_table(
+        yield case_table(
             f"{new} over {base}{of}",
-            shown[:MOST_TABLE_ROWS],
-            {"case": lambda one: place(one, between)},
+            cases[:MOST_TABLE_ROWS],
+            {"case": lambda case: place(case, between)},
             sides=(base, new),
-            case=lambda side: case_key({"run": run, "case": side.case}),
+            key=lambda side: case_key({"run": run, "case": side.case}),
         )
-    if len(shown) > MOST_TABLE_ROWS:
+        yield from map(note, filter(None, [marks_text(between.verdicts)]))
+    if len(cases) > MOST_TABLE_ROWS:
         yield note(
-            f"{len(shown) - MOST_TABLE_ROWS} more lines, the least bad ones: attnbench compare has"
+            f"{len(cases) - MOST_TABLE_ROWS} more lines, the least bad ones: attnbench compare has"
             " them all."
         )
 

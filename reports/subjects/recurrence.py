@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..data.exactness import RECURRENT
-from ..data.polynomial import through
+from ..data.polynomial import flops_over
 from ..data.row_groups import Group, Row, axis_text, case_key, family, groups, is_timed
 from ..data.run_meta import Meta
 from ..elements import note, table_of
@@ -110,7 +110,7 @@ def even_by_flops(group: Group, backend: str) -> float | None:
     d_model for a plain layer and a GRU. None if the counts do not say.
     """
     recurrent = next(filter(flops, group.of_backend(backend)), None)
-    attention = through({row["seq_len"]: row["work_flops"] for row in group.rows})
+    attention = flops_over(group.rows)
     if recurrent is None or attention is None or attention.quadratic <= 0 or attention.constant:
         return None
     per_token = (flops(recurrent) or 0) / recurrent["seq_len"]

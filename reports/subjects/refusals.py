@@ -1,7 +1,9 @@
 """Failed and skipped cases by status and reason, with the end of the logs of crashed ones."""
 
+import re
 from collections.abc import Iterator, Sequence
 
+from ...harness.files.printable import visible
 from ..data.row_groups import Row, backends
 from ..data.run_meta import Meta
 from ..elements import Block, Text, note, table_of
@@ -15,6 +17,8 @@ NEEDS = ("status", "reason")
 ABOUT = ("cases", "court")
 ALL_COPIES = True
 MOST_LOGS = 5
+COMMAND = re.compile(r"^(?=\s*::)", re.M)
+"""Where a line begins that would be a command in a job of GitHub."""
 LOG_LINES = 15
 MOST_GROUPS = 100
 
@@ -29,9 +33,9 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def _blocks(failed: Sequence[Row], of: int) -> Iterator[Block]:
-    same: dict[tuple[str, str, str, str], list[Row]] = {}
+    same: dict[tuple[str, str, str], list[Row]] = {}
     for row in failed:
-        fields = (row.get(name) or "" for name in ("reason", "phase", "python"))
+        fields = (row.get(name) or "" for name in ("reason", "python"))
         same.setdefault((row["status"], *fields), []).append(row)
     order = list(STATUS_WORDS)
     ranked = sorted(same.values(), key=lambda rows: order.index(rows[0]["status"]))
@@ -41,7 +45,6 @@ def _blocks(failed: Sequence[Row], of: int) -> Iterator[Block]:
         {
             "status": lambda rows: STATUS_WORDS[rows[0]["status"]],
             "reason": lambda rows: rows[0].get("reason") or "",
-            "phase": lambda rows: rows[0].get("phase") or "",
             "python": lambda rows: rows[0].get("python") or "",
             "cases": len,
             "backends": lambda rows: list_text(backends(rows)),
@@ -54,10 +57,8 @@ def _blocks(failed: Sequence[Row], of: int) -> Iterator[Block]:
     logs = [row for row in failed if row.get("log_tail")]
     for row in logs[:MOST_LOGS]:
         tail = "\n".join(row["log_tail"].strip("\n").split("\n")[-LOG_LINES:])
-        yield Text(
-            text=f"{row['case']} ({STATUS_WORDS[row['status']]}), the end of its log:\n{tail}",
-            kind="log",
-        )
+        title = f"{visible(row['case'])} ({STATUS_WORDS[row['status']]}), the end of its log:"
+        yield Text(text=f"{title}\n{COMMAND.sub('| ', tail)}", kind="log")
     if len(logs) > MOST_LOGS:
         yield note(f"{plural(len(logs) - MOST_LOGS, 'more log')} in the run's folder, under logs/.")
 

@@ -112,7 +112,9 @@ def test_it_says_the_command_and_its_time() -> None:
         for one in range(10)
     ]
     found = what_decides([Seen(1.15, steady)], rows, QUICK)
-    assert found.startswith("attnbench run quickstart --plan standard likely decides 1.15 in about")
+    assert found.startswith(
+        "attnbench run quickstart --plan standard likely decides this one (×1.15) in about"
+    )
     many = what_decides([Seen(1.15, steady), Seen(1.02, steady)], rows, QUICK)
     assert " likely decides 1 of these 2 in about " in many
     noisy = what_decides([Seen(1.01, Spread(sd=0.3, degrees=9))], rows, QUICK)

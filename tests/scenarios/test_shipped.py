@@ -53,7 +53,7 @@ def test_two_gibibytes_put_the_walls_where_the_scenario_says() -> None:
 
 
 def test_the_schema_is_current() -> None:
-    """To renew it: attnbench schema > scenarios/schema.json. New measures may come later."""
+    """To renew it: attnbench list schema > scenarios/schema.json. New measures may come later."""
     committed, current = json.loads((FOLDER / "schema.json").read_text(encoding="utf-8")), schema()
     names, known = take_measures(committed), take_measures(current)
     assert {"latency", "memory"} < names <= known
@@ -61,7 +61,7 @@ def test_the_schema_is_current() -> None:
 
 
 def test_the_schema_of_suites_is_current() -> None:
-    """To renew it: attnbench schema --suite > scenarios/suite_schema.json."""
+    """To renew it: attnbench list schema --suite > scenarios/suite_schema.json."""
     committed = json.loads((FOLDER / "suite_schema.json").read_text(encoding="utf-8"))
     assert committed == schema(of_suites=True)
 

@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 
 from ...files.errors import BadInput, shown
 from ...files.printable import visible
-from ...files.safe_files import open_plain, read_text
+from ...files.safe_files import opened, read_text
 from ..removal import About
 from ..synthetic_tasks import TASKS, UNSCORED, Batch, task
 from ..training import held_out
@@ -156,7 +156,7 @@ def _tokenizer(folder: Path) -> tuple[Any, str]:
     if not os.path.lexists(path):
         return None, ""
     try:
-        with os.fdopen(open_plain(path.resolve()), "rb") as file:
+        with opened(path.resolve()) as file:
             content = file.read(MOST_TOKENIZER_BYTES + 1)
         if len(content) > MOST_TOKENIZER_BYTES:
             return None, f"{TOKENIZER} is larger than {MOST_TOKENIZER_BYTES >> 20} MiB"

@@ -1,4 +1,4 @@
-"""The heads of models that the user gave: what they do, which are missed, and fewer of them.
+"""The heads of models that the user gave: what they do, which are needed, and fewer of them.
 
 From the study checkpoint_heads. A removal is judged sequence by sequence: the loss without a head
 less the loss with all heads, of the same tokens. Intervals are over sequences.
@@ -147,7 +147,7 @@ def _card(found: Sequence[Model], maps: Maps | None) -> Card:
         picture=maps or table,
         decisions=table if maps else None,
         note=paragraph(
-            f"{capital(maps.title)}." if maps else "",
+            f"{maps.title}." if maps else "",
             "Needed: without the head the loss rises, by an interval over sequences; on the tokens"
             " that the model was looked at with. Previous-token heads have half of their weight on"
             " the token before, induction heads on what followed the same token before.",

@@ -7,7 +7,7 @@ numbers of heads learn faster, not which can learn, and are shown as quality at 
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from math import isinf
+from math import isinf, isnan
 from statistics import fmean
 from typing import Any
 
@@ -17,7 +17,7 @@ from ....harness.stats.intervals import Interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
 from ...elements import Block, Card, Figure, Maps, Table, note, table_of
-from ...formatting import list_text, number_text, plural
+from ...formatting import length_text, list_text, number_text, plural
 from ...quantity import Cell, Number, Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
@@ -28,6 +28,7 @@ from ..figures import (
     learnt_text,
     percents,
     right_answers,
+    seeds_text,
     steps_text,
     times_text,
 )
@@ -88,11 +89,11 @@ def _card(found: Sequence[TaskResult]) -> Card:
             {
                 "task": lambda one: one.task,
                 "heads": lambda one: Number(f"{one.counts[0].heads}"),
-                "learn it": lambda one: _seeds(one.counts[0]),
-                "in steps": lambda one: Number(steps_text(one.counts[0])),
+                "learn it": lambda one: seeds_text(one.counts[0]),
+                "in steps": lambda one: steps_text(one.counts[0]),
                 "fastest": lambda one: Number(plural(one.fastest.heads, "head")),
-                "fastest learn it": lambda one: _seeds(one.fastest),
-                "fastest in steps": lambda one: Number(steps_text(one.fastest)),
+                "fastest learn it": lambda one: seeds_text(one.fastest),
+                "fastest in steps": lambda one: steps_text(one.fastest),
                 "times the steps": lambda one: Number(_times_text(one)),
             },
         ),
@@ -137,14 +138,6 @@ def _times_text(one: TaskResult) -> str:
     return "" if times is None or one.fastest is one.counts[0] else times_text(times)
 
 
-def _seeds(one: Learnt[Any]) -> Number:
-    """`5 of 6 (36 % to 100 %)`; "" without a goal."""
-    if one.share is None:
-        return Number()
-    bounds = f"{100 * one.share.low:.0f} % to {100 * one.share.high:.0f} %"
-    return Number(f"{one.learnt_seeds} of {one.share.units} ({bounds})")
-
-
 def answer(one: TaskResult) -> str:
     """`copy (how a sequence that begins again goes on): 1 head: 6 of 6 seeds learn it, in 420 (400
     to 480) steps; 16 heads, the fastest: ...`; without a goal what was right in the end.
@@ -156,7 +149,7 @@ def answer(one: TaskResult) -> str:
             f"{percents(count.accuracy)} with {plural(count.heads, 'head')}"
             for count in ((first, last) if last is not first else (first,))
         ]
-        steps = number_text(one.equal_steps)
+        steps = _steps(one)
         after = f" after {steps} steps, equal for all" if steps else ""
         return f"{text}: {' and '.join(shares)} of the answers are right{after}."
     parts = [
@@ -195,7 +188,9 @@ def _training_text(found: Sequence[TaskResult]) -> str:
     goals = []
     for one in found:
         first = one.counts[0].trainings[0]
-        goals.append(f"{one.task} {100 * (first.goal_ratio or 0):g} %, {first.limit_steps}")
+        goals.append(
+            f"{one.task} {100 * (first.goal_ratio or 0):g} %, {length_text(first.limit_steps or 0)}"
+        )
     return (
         "Each is trained until it has learnt its task, which is to say until the stated share of"
         " answers on new sequences is right at two looks in a row, or to a limit in steps:"
@@ -236,8 +231,8 @@ def _steps_until_learnt(found: Sequence[TaskResult], caption: str) -> Figure:
                 "task, heads": lambda one: one.label,
                 "d_k": lambda one: Quantity(one.trainings[0].d_k),
                 "parameters": lambda one: Quantity(one.trainings[0].parameter_count),
-                "learn it": _seeds,
-                "steps until learnt": lambda one: Number(steps_text(one)),
+                "learn it": seeds_text,
+                "steps until learnt": steps_text,
                 "right answers in the end": lambda one: percents(one.accuracy),
                 "time per step": lambda one: bounded(one.step, "ms"),
                 "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
@@ -248,7 +243,7 @@ def _steps_until_learnt(found: Sequence[TaskResult], caption: str) -> Figure:
     )
 
 
-ARMS = ("d_k = d_model / heads", "d_k is the same")
+ARMS = ("d_k = d / h", "d_k = d / 8")
 
 
 def _with_shared(task: TaskResult) -> tuple[list[Learnt[Any]], tuple[Learnt[Any], ...]]:
@@ -274,7 +269,7 @@ def _equal_steps(found: Sequence[TaskResult], caption: str) -> Figure:
         "Quality at equal steps, over the number of heads",
         f"{caption} · new sequences; bars are 95 % intervals over seeds",
         {
-            f"{one.task}, {number_text(one.equal_steps) or 'equal'} steps": {
+            f"{one.task}, {_steps(one) or 'equal'} steps": {
                 "accuracy": {c.heads: _at_equal_steps_of(one, c) for c in one.counts}
             }
             for one in found
@@ -291,7 +286,7 @@ def _at_equal_steps(found: Sequence[TaskResult]) -> Table:
         [(one, count) for one in found for count in one.counts],
         {
             "task, heads": lambda of: of[1].label,
-            "steps": lambda of: number_text(of[0].equal_steps),
+            "steps": lambda of: _steps(of[0]),
             "right answers": lambda of: percents(_at_equal_steps_of(*of)),
             "loss in the end, nats": lambda of: bounded(of[1].loss, least=0.0),
             "time per step": lambda of: bounded(of[1].step, "ms"),
@@ -299,6 +294,10 @@ def _at_equal_steps(found: Sequence[TaskResult]) -> Table:
         },
         optional=("steps",),
     )
+
+
+def _steps(one: TaskResult) -> Number:
+    return Number() if isnan(one.equal_steps) else length_text(round(one.equal_steps))
 
 
 def _at_equal_steps_of(one: TaskResult, count: HeadCount) -> Interval:

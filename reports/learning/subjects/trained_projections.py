@@ -17,8 +17,8 @@ from ...formatting import list_text
 from ...quantity import Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
-from ..figures import bounded, figure, percents, right_answers
-from ..trained import Trainings
+from ..figures import bounded, figure, percents, right_answers, seeds_text, steps_text
+from ..trained import Learnt, Trainings
 
 TITLE = "Linformer in trained models"
 SECTION = "asked"
@@ -44,10 +44,9 @@ REMARK = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attention(Trainings[TrainedProjections]):
+class Attention(Learnt[TrainedProjections]):
     """One task with one attention. `exact`: the exact one; None for itself, or without one."""
 
-    task: str
     attention: str
     exact: Trainings[TrainedProjections] | None
 
@@ -78,6 +77,7 @@ def trained_attentions(found: Iterable[TrainedProjections]) -> dict[str, list[At
         by_task[task] = [
             Attention(
                 task=task,
+                heads=trainings[attention][0].heads,
                 attention=attention,
                 trainings=trainings[attention],
                 exact=None if attention == EXACT else exact,
@@ -129,12 +129,15 @@ def _quality_and_time(found: dict[str, list[Attention]], caption: str) -> Figure
             every,
             {
                 "task, attention": lambda one: f"{one.task}, {one.name}",
+                "learn it": seeds_text,
+                "steps until learnt": steps_text,
                 "right answers": lambda one: percents(one.accuracy),
                 "points below exact": lambda one: bounded(one.less),
                 "time per step": lambda one: bounded(one.step, "ms"),
                 "times that of exact": lambda one: bounded(one.time_ratio),
                 "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
             },
+            optional=("learn it", "steps until learnt"),
         ),
         names=dict.fromkeys(one.name for one in every if one.attention in NAMES),
     )

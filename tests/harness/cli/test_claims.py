@@ -18,7 +18,13 @@ ONE_LENGTH = ("claims_generation", "claims_pruning", "claims_quality")
 SMALL = "--backends fused --batch 1 --seq-len 32,48,64,96 --d-model 32 --heads 2 --device cpu"
 QUICK = "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"
 
-OF_NO_CLAIM = {"linformer_projections", "trained_projections"}  # the scenario linear has them
+OF_NO_CLAIM = {
+    "linformer_projections",
+    "trained_projections",
+    "trained_head_width",
+    "trained_roles",
+}
+"""Studies of the scenarios linear and what_heads_learn."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +57,9 @@ def test_runs_are_judged_together(attnbench, measured):
 def test_what_contradicts_itself_is_refused(attnbench, measured):
     done = attnbench("claims", "--run", str(measured[0]), "--plan", "quick")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "--run measures nothing; leave out --device, --plan and --timeout\n"
+    assert (
+        done.stderr == "error: --run measures nothing; leave out --device, --plan and --timeout\n"
+    )
 
 
 def test_the_scenarios_of_claims_hold_what_the_claims_need():

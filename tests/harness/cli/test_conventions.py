@@ -135,7 +135,7 @@ def test_resume_without_the_folder_of_an_own_backend_is_refused_and_writes_no_ro
     done = here("run", "--resume", finished)
     assert done.returncode == 4
     assert done.stderr.startswith(
-        "the run has the backend 'mine', which is not here; set ATTNBENCH"
+        "error: the run has the backend 'mine', which is not here; set ATTNBENCH"
     )
     assert (finished / "rows.jsonl").read_bytes() == rows
 
@@ -162,6 +162,8 @@ def test_resume_without_the_folder_of_an_own_backend_is_refused_and_writes_no_ro
         ("attnbench claims --run quick", "quickstart"),
         ("attnbench gate main . --scenario memory", "memory_wall"),
         ("attnbench validate memory", "memory_wall"),
+        ("attnbench run --set grid.seq_", "grid.seq_len="),
+        ("attnbench run --set grid.dtype=bf", "grid.dtype=bf16"),
     ],
 )
 def test_the_shell_completes(here, results, line, offered):

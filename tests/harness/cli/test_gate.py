@@ -1,6 +1,7 @@
 """`attnbench gate`: two checkouts measured in turns and compared; what it refuses."""
 
 import json
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -88,7 +89,10 @@ def test_runs_that_decide_nothing_are_exit_code_6_and_said_so(here, tmp_path):
 
 
 @pytest.mark.long
-def test_a_gate_that_is_ended_ends_what_it_runs_and_removes_its_worktree(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_gate_that_is_ended_ends_what_it_runs_and_its_worktree_is_in_nobodys_way(
+    tmp_path, number
+):
     repository, script = tmp_path / "repository", tmp_path / "python"
     checkout(repository, FAST)
     script.write_text(
@@ -105,9 +109,17 @@ def test_a_gate_that_is_ended_ends_what_it_runs_and_removes_its_worktree(tmp_pat
     wait_for((tmp_path / "pid").exists)
     measuring = psutil.Process(int((tmp_path / "pid").read_text()))
     assert (tmp_path / "out" / "base-checkout").exists()
-    measuring_both.send_signal(signal.SIGTERM)
-    assert measuring_both.wait(120) == 143
-    assert not measuring.is_running()
+    measuring_both.send_signal(number)
+    assert measuring_both.wait(120) == (143 if number == signal.SIGTERM else -number)
+    assert not psutil.wait_procs([measuring], 30)[1]
+    if number == signal.SIGKILL:  # which leaves the folder
+        checkouts, out = Checkouts(base="HEAD", head=repository), tmp_path / "out"
+        with gate.base_folder(checkouts, out) as tree:
+            (tree / "bench.yaml").write_text("changed")
+        subprocess.run([*git, "worktree", "add", "-q", "--detach", tree, "HEAD"], check=True)
+        shutil.rmtree(out)
+        with gate.base_folder(checkouts, out) as tree:
+            assert (tree / "bench.yaml").exists()
     assert not (tmp_path / "out" / "base-checkout").exists()
     listed = ran([*git, "worktree", "list"], check=True)
     assert listed.stdout.count("\n") == 1

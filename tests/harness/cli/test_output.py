@@ -25,8 +25,12 @@ def in_shell(
 @pytest.mark.parametrize(
     ("redirection", "exit_code", "said"),
     [
-        (">&-", LOST, "stdout: Bad file descriptor; what was printed there is lost\n"),
-        (">/dev/full", LOST, "stdout: No space left on device; what was printed there is lost\n"),
+        (">&-", LOST, "error: stdout: Bad file descriptor; what was printed there is lost\n"),
+        (
+            ">/dev/full",
+            LOST,
+            "error: stdout: No space left on device; what was printed there is lost\n",
+        ),
         ("2>&-", DONE, ""),
         ("2>/dev/full", DONE, ""),
         ("<&-", DONE, ""),

@@ -42,7 +42,7 @@ def test_a_pattern_that_matches_nothing_is_one_line_with_the_nearest_names(
 ) -> None:
     done = here("run", *words, option, "sdqa")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"{option} 'sdqa': matches nothing in ")
+    assert done.stderr.startswith(f"error: {option} 'sdqa': matches nothing in ")
     assert "; did you mean sdpa? wanted a backend (naive, fused, sdpa" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "results").exists()

@@ -82,7 +82,6 @@ def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(
     for verb in ("run", "validate"):
         done = attnbench(verb, suite)
         assert done.returncode == 2
-        assert done.stderr == (
-            "evening.yaml:2:24: [1].pln: not a field of a suite's entry; did you mean [1].plan?\n"
-        )
+        said = "evening.yaml:2:24: [1].pln: not a field of a suite's entry; did you mean [1].plan?"
+        assert done.stderr == f"error: {said}\n"
     assert not (tmp_path / "results").exists()

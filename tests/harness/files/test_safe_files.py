@@ -1,9 +1,11 @@
 """What is no regular file is written in place or refused; what killed writers left is swept."""
 
+import fcntl
 import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,8 @@ from attnbench.harness.files.safe_files import (
     NotPlain,
     append_lines,
     open_plain,
+    opened,
+    refuse_way_out,
     temporary,
     write_output,
     write_whole,
@@ -174,3 +178,62 @@ def test_a_folder_is_removed_in_one_step_and_the_next_sweep_finishes_a_killed_on
     assert not (tmp_path / "folder").exists()
     files.sweep(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_of_several_writers_of_a_new_file_one_writes_it(tmp_path: Path) -> None:
+    start = threading.Barrier(8)
+
+    def write(number: int) -> bool:
+        start.wait()
+        try:
+            write_whole(tmp_path / "name", str(number), new=True)
+        except FileExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        wrote = list(pool.map(write, range(8)))
+    assert wrote.count(True) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["name"]
+    assert (tmp_path / "name").read_text() == str(wrote.index(True))
+
+
+def test_no_reader_keeps_the_owner_from_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who can open a file can hold its lock."""
+    (tmp_path / "lock").touch(0o644)
+    FileLock(tmp_path / "lock").release()
+    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
+    monkeypatch.setattr(files, "MOST_WAIT_S", 0.1)
+    append_lines(tmp_path / "lines", "one\n")
+    with (tmp_path / "lines").open() as reader:
+        fcntl.flock(reader, fcntl.LOCK_EX)
+        append_lines(tmp_path / "lines", "two\n")
+    assert (tmp_path / "lines").read_text() == "one\ntwo\n"
+
+
+def test_an_error_of_reading_names_the_file() -> None:
+    with opened("/proc/self/mem") as file:
+        for read in (file.read, lambda: file.read(10), file.readline):
+            with pytest.raises(OSError, match="Input/output error: '/proc/self/mem'"):
+                read()
+
+
+@pytest.mark.parametrize("inside", ["run.json", "20261121T093000Z-mine-00000000/run.json"])
+def test_no_link_leads_out_of_a_folder_of_results(tmp_path: Path, inside: str) -> None:
+    results, elsewhere = tmp_path / "results", tmp_path / "elsewhere"
+    (results / inside).parent.mkdir(parents=True)
+    elsewhere.mkdir()
+    (results / "out").symlink_to(elsewhere)
+    (results / "page").symlink_to(elsewhere / "page")
+    refuse_way_out(results / "out")  # nothing says yet that these are results
+    (results / inside).touch()
+    for write in (write_output, write_whole):
+        with pytest.raises(NotPlain, match="out is a link out of a folder of results"):
+            write(results / "out" / "page", "x")
+    with pytest.raises(NotPlain, match="page is a link out of a folder of results"):
+        write_output(results / "page", "x")
+    assert not list(elsewhere.iterdir())
+    (results / "latest").symlink_to(Path(inside).parent)
+    assert write_output(results / "latest" / "page.html", "x")

@@ -41,6 +41,45 @@ def test_an_interrupted_case_is_missing_though_it_has_a_row(tmp_path: Path) -> N
     assert found.absent == []
 
 
+def test_what_links_of_a_shard_lead_to_is_not_copied(shards: list[Path], tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    for name in ("secret.log", "telemetry.jsonl"):
+        (theirs / name).write_text("secret")
+    shutil.rmtree(shards[0] / "logs", ignore_errors=True)
+    (shards[0] / "logs").symlink_to(theirs)
+    (shards[1] / "telemetry.jsonl").unlink(missing_ok=True)
+    (shards[1] / "telemetry.jsonl").symlink_to(theirs / "telemetry.jsonl")
+    found = merged(shards, tmp_path)
+    files = [path for path in found.path.rglob("*") if path.is_file()]
+    assert not any(b"secret" in path.read_bytes() or "secret" in path.name for path in files)
+
+
+def test_logs_end_at_a_mebibyte_however_long_a_shard_says_they_are(
+    shards: list[Path], tmp_path: Path
+) -> None:
+    (shards[0] / "logs").mkdir(exist_ok=True)
+    with (shards[0] / "logs" / "worker-9.log").open("wb") as file:
+        file.write(b"begin")
+        file.truncate(1 << 42)  # sparse
+    found = merged(shards, tmp_path)
+    (log,) = found.path.glob("logs/*worker-9.log")
+    assert (log.stat().st_size, log.read_bytes()[:5]) == (1 << 20, b"begin")
+    assert any("longer than 1 MiB; the rest was left out" in note for note in found.notes)
+
+
+def test_a_merged_run_is_written_through_no_link(shards: list[Path], tmp_path: Path) -> None:
+    whole = merged(shards[:2], tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    moved = whole.path.rename(tmp_path / "elsewhere" / whole.path.name)
+    before = sorted(moved.rglob("*"))
+    (tmp_path / "results" / "20261121T093000Z-other-00000000").mkdir()
+    (tmp_path / "results" / "20261121T093000Z-other-00000000" / "run.json").touch()
+    whole.path.symlink_to(moved)
+    assert "is a link out of a folder of results" in refused(shards, tmp_path)
+    assert sorted(moved.rglob("*")) == before
+
+
 def test_a_torn_last_line_of_a_shard_is_left_out_and_said(
     shards: list[Path], tmp_path: Path
 ) -> None:

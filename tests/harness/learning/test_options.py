@@ -45,7 +45,7 @@ def test_a_bad_file_is_one_line_and_leaves_no_run(attnbench, saved, tmp_path):
     done = attnbench(*ALONE, "--checkpoint", saved, "--out", out)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith("--checkpoint: ")
+    assert line.startswith("error: --checkpoint: ")
     assert "wanted a whole safetensors file" in line
     assert not out.exists()
 

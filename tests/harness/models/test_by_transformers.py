@@ -107,6 +107,16 @@ def test_windows_heads_and_caches_are_those_that_it_resolves(
     assert of(kind, **changes) == layers
 
 
+@pytest.mark.parametrize(
+    ("changes", "kv_heads"),
+    [({}, 1), ({"multi_query": False}, 71), ({"new_decoder_architecture": True}, 71)],
+)
+def test_falcon_has_its_own_names_for_key_and_value_heads(
+    changes: dict[str, Any], kv_heads: int
+) -> None:
+    assert of("falcon", **changes) == [(32, "full", kv_heads, 64, True)]
+
+
 def test_models_that_only_it_knows_are_resolved() -> None:
     found = by_transformers.model(defaults("llama4"), "llama4", "config.json")
     assert {layer.reach: count for layer, count in found.attention()} == {"chunked": 36, "full": 12}
@@ -115,7 +125,6 @@ def test_models_that_only_it_knows_are_resolved() -> None:
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("falcon", "'multi_query'"),  # its key and value heads have another name
         ("t5", "wanted a decoder"),
         ("mamba", "wanted a decoder"),
         ("roberta", "wanted a decoder"),

@@ -37,14 +37,35 @@ def test_an_index_says_which_files_belong_to_the_model(tmp_path: Path) -> None:
         weight_bytes(tmp_path)
 
 
+def headed(header: str) -> bytes:
+    """With four bytes of tensors."""
+    return struct.pack("<Q", len(header)) + header.encode() + b"1234"
+
+
+def entry(*offsets: object) -> str:
+    places = ", ".join(map(str, offsets))
+    return f'{{"dtype": "U8", "shape": [4], "data_offsets": [{places}]}}'
+
+
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\xff" * 8, struct.pack("<Q", 2) + b"[]", struct.pack("<Q", 50) + b"{}"],
+    [
+        *(b"", b"\xff" * 8, struct.pack("<Q", 2) + b"[]", struct.pack("<Q", 50) + b"{}"),
+        *(headed("[" * 100_000 + "]" * 100_000), headed('{"a": {}}'), headed('{"a": [0, 4]}')),
+        *(headed(f'{{"a": {entry(*two)}}}') for two in ((-4, 4), (0, 4.0), (0, "Infinity"), (4,))),
+        *(headed(f'{{"a": {entry(*two)}}}') for two in ((0, True), (0, "9" * 5000), (0, 1 << 63))),
+        headed(f'{{"a": {entry(4, 0)}, "b": {entry(0, 4)}}}'),
+        headed(f'{{"a": {entry(0, 4)}, "b": {entry(0, 4)}}}'),
+        headed(f'{{"a": {entry(1, 4)}}}'),
+        headed(" " * (8 << 20) + f'{{"a": {entry(0, 4)}}}'),
+    ],
 )
 def test_a_broken_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "model.safetensors").write_bytes(content)
     with pytest.raises(BadInput, match="not a whole safetensors file"):
         weight_bytes(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(headed(f'{{"a": {entry(0, 4)}}}'))
+    assert weight_bytes(tmp_path) == 4
 
 
 def test_a_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:

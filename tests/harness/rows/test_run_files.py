@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from attnbench.harness.files.safe_files import MOST_JUNK_BYTES, lines_of
-from attnbench.harness.fleet.merge import MOST_COPIED_BYTES, _copy
 from attnbench.harness.rows.model import check_meta
 from attnbench.harness.rows.run_files import LINE_CAP_BYTES, BadRun, parsed_row, read_rows
 from attnbench.harness.store.run_store import is_being_written
@@ -76,13 +75,12 @@ def test_what_is_read_of_a_file_without_an_end_is_bounded(tmp_path: Path) -> Non
     assert (first, len(second)) == (b"one\n", 101)
 
 
+@pytest.mark.long
 def test_other_files_of_a_run_may_have_no_end(tmp_path: Path) -> None:
     assert telemetry(endless(tmp_path / "telemetry.jsonl").parent).skipped == 1
     endless(tmp_path / "selfcheck.jsonl")
     assert newest_noise_floor([tmp_path], {}) is None
     assert not is_being_written(endless(tmp_path / ".lock").parent)
-    log = endless(tmp_path / "a.log")
-    assert f"larger than {MOST_COPIED_BYTES >> 20} MiB; it was left out" in _copy(log, log)
 
 
 MISTAKES = 300_000

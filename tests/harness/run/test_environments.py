@@ -3,6 +3,7 @@
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -135,7 +136,7 @@ def test_in_a_run_of_one_environment_its_python_may_change(workers: Any) -> None
 def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("ATTNBENCH_LOCKS", str(tmp_path))
     on_cpu: Any = SimpleNamespace(ready={"device": "cpu", "environment": {"device_uuid": None}})
     on_gpu: Any = SimpleNamespace(ready={"device": "cuda", "environment": {"device_uuid": "GPU-1"}})
     with (
@@ -152,3 +153,47 @@ def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is(
                 lock_device(worker, signals, wait=False, held_device=held),
             ):
                 pass
+
+
+@pytest.mark.parametrize(("kills", "starts"), [(0, 1), (1, 2), (2, 2)])
+def test_a_first_worker_that_is_killed_while_it_starts_is_tried_once_more(
+    monkeypatch: pytest.MonkeyPatch, kills: int, starts: int
+) -> None:
+    made = []
+
+    class Killed:
+        exit_code = -9
+
+        def __init__(self, *_: object, **__: object) -> None:
+            made.append(self)
+
+        def wait_ready(self) -> None:
+            if len(made) <= kills:
+                raise WorkerFailure(Status.CRASHED, "SIGKILL")
+
+    monkeypatch.setattr(environments, "WorkerProcess", Killed)
+    if kills == 2:
+        with pytest.raises(WorkerFailure, match="SIGKILL"):
+            environments.start_worker("cpu")
+    else:
+        assert environments.start_worker("cpu") is made[-1]
+    assert len(made) == starts
+
+
+@pytest.mark.parametrize(
+    ("status", "exit_code"), [(Status.TIMEOUT, -9), (Status.CRASHED, 1), (Status.ERROR, None)]
+)
+def test_a_first_worker_that_fails_by_itself_is_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch, status: Status, exit_code: int | None
+) -> None:
+    failure = WorkerFailure(status, "no torch")
+    made = []
+
+    def start(*_: object, **__: object) -> Any:
+        made.append(1)
+        return SimpleNamespace(exit_code=exit_code, wait_ready=Mock(side_effect=failure))
+
+    monkeypatch.setattr(environments, "WorkerProcess", start)
+    with pytest.raises(WorkerFailure, match="no torch"):
+        environments.start_worker("cpu")
+    assert made == [1]

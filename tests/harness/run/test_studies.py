@@ -1,4 +1,6 @@
-"""A run that is stopped between the parts of a study goes on after the last of them."""
+"""A run that is stopped between the parts of a study goes on after the last of them; one that lacks
+the memory for a study goes on with the next.
+"""
 
 import os
 from pathlib import Path
@@ -70,6 +72,29 @@ def test_a_run_that_was_stopped_trains_only_the_parts_that_are_missing(
     (found,) = [row for row in rows if row["part"]["heads"] == 2 and row["status"] == "ok"]
     for one, other in zip(found["findings"], wanted["findings"], strict=True):
         assert one["step_loss_nats"] == pytest.approx(other["step_loss_nats"], abs=1e-6, rel=0)
+
+
+GREEDY = """
+import sys
+if "attnbench.harness.worker.serve" in sys.orig_argv:
+    import attnbench.harness.studies.score_scale as study
+    def run(problem, device, seed):
+        import torch
+        yield {"bytes": torch.empty(1 << 45, dtype=torch.uint8).numel()}
+    study.run = run
+"""
+
+
+def test_a_study_that_lacks_memory_is_oom_and_no_failure(tmp_path: Path, attnbench) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(GREEDY)
+    path = os.pathsep.join(map(str, (tmp_path / "site", ROOT / ".package")))
+    words = (*PARTS[:-2], "--set", "studies=[score_scale,parameter_count]")
+    done = attnbench("run", *words, "--skip", "*fp32*", env={"PYTHONPATH": path})
+    assert done.returncode == 0, done.stderr
+    short, counted = read_rows(Path(done.stdout.strip()))
+    assert (short["status"], short["findings"], counted["status"]) == ("oom", [], "ok")
+    assert short["reason"].startswith("32.0 TiB more did not fit into the budget of")
 
 
 def test_what_a_study_times_is_timed_in_new_processes(tmp_path: Path, attnbench) -> None:

@@ -42,8 +42,8 @@ def wrong(q, k, v, *, causal, scale):
     return attend(q, k, v, causal=causal, scale=1.1 * scale)
 """
 REFUSAL = (
-    "attend@mine: to measure it, workers import and run mine; add --allow-import if you trust that"
-    " code\n"
+    "error: attend@mine: to measure it, workers import and run mine; add --allow-import if you"
+    " trust that code\n"
 )
 
 

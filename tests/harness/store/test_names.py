@@ -21,6 +21,43 @@ def test_a_run_elsewhere_is_kept_by_its_whole_path(run, tmp_path):
     assert find_run("main", root) == run.resolve()
 
 
+def test_a_downloaded_baseline_names_no_run_elsewhere(run, tmp_path):
+    names.save("main", run, tmp_path / "elsewhere", force=False)
+    shutil.copytree(tmp_path / "elsewhere", tmp_path / "downloaded")
+    with pytest.raises(BadInput, match="was not saved here; save it again"):
+        find_run("main", tmp_path / "downloaded")
+    file = tmp_path / "downloaded" / "baselines" / "main.json"
+    file.write_text(file.read_text().replace(str(run), f"../results/{run.name}"))
+    with pytest.raises(BadInput, match="was not saved here; save it again"):
+        find_run("main", tmp_path / "downloaded")
+
+
+def test_links_out_of_a_downloaded_folder_name_no_run(run, tmp_path):
+    downloaded = tmp_path / "downloaded"
+    fake_run(downloaded, 2)
+    for name, target in (("latest", run), ("mine", run), ("baselines", tmp_path / "victim")):
+        (downloaded / name).symlink_to(target)
+    names.save("main", run, tmp_path / "victim", force=False)
+    (tmp_path / "victim" / "main.json").symlink_to(tmp_path / "victim" / "baselines" / "main.json")
+    before = sorted((tmp_path / "victim").rglob("*"))
+    for name in ("latest", "mine", str(downloaded / "latest")):
+        with pytest.raises(BadInput, match="is a link out of a folder of results"):
+            find(name, downloaded)
+    assert names.saved(downloaded) == []
+    with pytest.raises(BadInput, match="no such run, and no baseline"):
+        find("main", downloaded)
+    with pytest.raises(BadInput, match="a link, and links are not followed"):
+        names.save("other", run, downloaded, force=False)
+    assert sorted((tmp_path / "victim").rglob("*")) == before
+
+
+def test_a_name_that_is_taken_stays_as_it_is(run):
+    names.save("main", run, run.parent, force=False)
+    with pytest.raises(BadInput, match="already a baseline"):
+        names.save("main", fake_run(run.parent, 2), run.parent, force=False)
+    assert find_run("main", run.parent) == run.resolve()
+
+
 @pytest.mark.parametrize(
     "name", ["", "../up", ".hidden", "a/b", "a b", "\x1b", "x" * 65, "latest/"]
 )

@@ -13,7 +13,13 @@ from attnbench.harness.files.errors import BadInput, EnvironmentUnmet, StoreErro
 from attnbench.harness.files.safe_files import write_whole
 from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.store.names import find_run
-from attnbench.harness.store.run_store import Store, create_suite, runs, writer_lock
+from attnbench.harness.store.run_store import (
+    Store,
+    create_suite,
+    is_being_written,
+    runs,
+    writer_lock,
+)
 from tests.conftest import environment
 from tests.fakes.stored_runs import case, plan, record
 
@@ -230,3 +236,17 @@ def test_a_start_that_is_killed_leaves_no_run_and_the_next_one_sweeps(tmp_path, 
     store = make(tmp_path)
     assert list(tmp_path.iterdir()) == [store.path]
     store.close()
+
+
+@pytest.mark.parametrize("what", ["pipe", "link", "text", "huge"])
+def test_an_odd_lock_is_of_nobody_who_writes(tmp_path, what):
+    lock = tmp_path / ".lock"
+    if what == "pipe":
+        os.mkfifo(lock)
+    elif what == "link":
+        (tmp_path / "pid").write_text(str(os.getpid()))
+        lock.symlink_to("pid")
+    else:
+        lock.write_text("x" if what == "text" else "1" * 5000)
+    assert not is_being_written(tmp_path)
+    assert is_being_written(make(tmp_path / "held").path)

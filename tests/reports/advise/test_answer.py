@@ -28,10 +28,10 @@ def test_sdpa_on_the_kernel_math_is_a_trap_with_its_likely_reasons(tmp_path: Pat
 
 def test_a_tie_is_no_victory_and_worth_a_longer_run(tmp_path: Path):
     advice = answered(tmp_path, {})
-    end = "for prefill of 1\u202f024 tokens (not decided: sdpa may be as fast or faster)."
+    end = "for prefill of 1\u202f024 tokens (not confirmed: sdpa may be as fast or faster)."
     assert headline(advice).endswith(end)
     table = next(blocks(advice))
-    assert [row[3] for row in table.rows] == ["fastest seen", "not decided"]
+    assert [row[3] for row in table.rows] == ["fastest seen", "seen here, not confirmed"]
     assert advice.is_doubtful
     assert len(close_choices(advice.decisions[0])) == 2
 

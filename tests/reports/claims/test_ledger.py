@@ -166,6 +166,20 @@ def test_the_half_that_a_study_lacks_is_named_with_the_reason() -> None:
     ]
 
 
+def test_many_parts_of_a_study_that_found_nothing_are_counted() -> None:
+    gone = [
+        {"study": "score_scale", "case": f"part{i}", "status": "timeout", "reason": ""}
+        for i in range(9)
+    ]
+    claims = {one.of.name: one for one in ledger([], {"unanswered": gone})}
+    assert claims["C5"].lacking == (
+        "part0 found nothing: timeout; part1 found nothing: timeout; part2 found nothing: timeout;"
+        " 6 more found nothing"
+    )
+    (text,) = unanswered_texts({"run": {"unanswered": gone}})
+    assert text.endswith("part2 (timeout) and 6 more.")
+
+
 def test_evidence_of_no_half_is_a_mistake() -> None:
     of = claim("C99", "", tested="", halves=("one", "other"))(
         lambda run: [Evidence("", "refuted", "")]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.made_runs import Made, problem
+from tests.made_runs import Made, made, problem
 from tests.reports.fake_claims import LENGTHS, layer, ledger_of, pruned, timed, work
 
 Rows = Sequence[Made]
@@ -124,6 +124,7 @@ def batches(n: int, times: float, bytes_: float = 4.0, **changes: Any) -> Rows:
 
 
 LOUD = {"contended_blocks": 8}
+UNFINISHED = made("fused", layer(16384), None, work_flops=None)
 WIDTHS = (64, 128, 256, 512, 1024)
 MASKED = score_matrices(more=1, batch=2, mask="local", window=64)
 WHOLE, HALF = pruned(8, 8.0, 800), pruned(4, 4.0, 400)
@@ -149,6 +150,7 @@ JUDGED: list[tuple[str, Rows, str]] = [
     ("C1", MASKED, "not run"),
     ("C1", [*score_matrices(), *MASKED], "supported"),
     ("C2", growing("fused", 2e-3, 2e-6), "supported"),
+    ("C2", [*growing("fused", 2e-3, 2e-6), UNFINISHED], "supported"),
     ("C2", growing("sdpa", 2e-3, 0.0), "refuted"),
     ("C2", growing("fused", 0.0, 2e-6, 200), "refuted"),
     ("C2", growing("fused", 0.0, 2e-6, 512), "not decided"),

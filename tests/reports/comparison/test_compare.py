@@ -101,7 +101,7 @@ def test_markdown_of_very_many_cases_stays_short_and_names_the_worst(run):
     text = compare_text.markdown(compare_runs(base, new, None))
     assert len(text.encode()) < 1 << 20
     assert text.count("\n| sdpa") == compare_text.MOST_ROWS
-    assert "300 more lines are left out" in text
+    assert "300 more cases left out" in text
 
 
 def test_separate_starts_of_the_check_say_how_much_runs_differ(run):

@@ -1,4 +1,4 @@
-"""reports/comparison/text.py: both sides of a decode step against their measured bandwidth."""
+"""reports/comparison/text.py: a line per case, and JSON."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.comparison import text as compare_text
-from attnbench.reports.comparison.compare import compare_runs
+from attnbench.reports.comparison.compare import compare_backends, compare_runs
+from tests.made_runs import quickstart
 from tests.reports.data.test_decode import decode_run
 
 
@@ -25,11 +26,14 @@ def test_json_has_rates_shares_and_reasons_of_both(tmp_path: Path) -> None:
     assert new["low_bandwidth_ratio"] < 0.5 < new["high_bandwidth_ratio"]
     assert (new["measured_bytes_per_s"], new["fits_in_cache"]) == (20e9, False)
     assert {case["base_decode"] for case in cases if case["metric"] != "latency"} == {None}
+
+
+def test_a_case_has_one_line_and_says_which_side_ran_out_of_memory(tmp_path: Path) -> None:
+    comparison = compare_backends(quickstart(tmp_path), "fused", None)
     table = compare_text.table(comparison)
-    cells = [line[table.columns.index(compare_text.BANDWIDTH)] for line in table.texts]
-    rates = [cell for cell in cells if cell.startswith("10.0 GB/s (")]
-    assert len(rates) == 6
-    assert not any("%" in cell for cell in rates)  # no share beside a rate
-    assert any(
-        "not measured before, 20.0 GB/s now" in t for t in compare_text.sentences(comparison)
-    )
+    assert len(table.rows) == len({one.shown.case for one in comparison.verdicts})
+    by_name = {tuple(row[:2]): row[table.columns.index("time")] for row in table.texts}
+    ended = {text for text in by_name.values() if "×" not in text}
+    assert "fused: out of memory" in ended
+    marks = [text[0] for text in by_name.values() if "×" in text]
+    assert marks == sorted(marks, key="fs=◐–".index), "what is decided comes first"

@@ -131,7 +131,7 @@ def test_what_few_heads_learn_too_is_said_and_what_they_do_not(tmp_path: Path) -
     assert card
     assert card.sentence == (
         "1 head learns copy too, in 4.00 times the steps of the fastest number of heads;"
-        " six_relations, 1 head: 1 of 6 seeds learns it within 1000 steps."
+        " six_relations, 1 head: 1 of 6 seeds learns it within 1 000 steps."
     )
 
 

@@ -69,7 +69,7 @@ def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:
         row["session"] = None
     fused = dominances(rows)["fused"]
     assert fused.half.start is None
-    assert re.fullmatch(r"not decided at N = 1k, where it takes [\d.]+ %", fused.text)
+    assert re.fullmatch(r"not confirmed at N = 1k, where it takes [\d.]+ %", fused.text)
 
 
 def test_disturbed_times_decide_nothing(tmp_path: Path) -> None:

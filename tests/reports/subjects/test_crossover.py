@@ -96,6 +96,16 @@ def test_a_tie_is_not_called_slower(tmp_path: Path) -> None:
     assert findings_of(rows)[0] == "rnn is not clearly faster than sdpa up to N = 4k"
 
 
+def test_a_longest_n_that_did_not_run_leaves_a_recurrent_layer_inexact(tmp_path: Path) -> None:
+    """Bytes are compared with exact attention only."""
+    rows = rows_of(inexact(tmp_path, backends=("sdpa", "rnn")))
+    unfinished = {"exactness": None, "latency_ms": None, "status": "interrupted"}
+    next(row for row in rows if row["backend"] == "rnn" and row["seq_len"] == 4096).update(
+        unfinished
+    )
+    assert not any("bytes" in text for text in findings_of(rows))
+
+
 @pytest.mark.parametrize(
     ("backends", "drawn"),
     [
