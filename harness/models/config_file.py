@@ -5,13 +5,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-<<<<<<< HEAD
-from ..files.errors import BadInput, shown, suggestion
-from ..files.printable import visible
-=======
 from ..files.errors import BadInput, instead_of, shown
-from ..files.printable import spaced, visible
->>>>>>> main
+from ..files.printable import visible
 from ..files.safe_files import read_text
 
 FOLDER = Path(__file__).parent.parent.parent / "scenarios" / "models"

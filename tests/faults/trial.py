@@ -21,15 +21,9 @@ from .rows import check_rows, last_statuses, planned, whole_lines
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-P", "-m", "attnbench")
-<<<<<<< HEAD
-DOCUMENTED = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8").partition("## Exit codes")[2]
-BY_SIGNAL = {129, 130, 143}
-EXIT_CODES = frozenset(map(int, re.findall(r"^\| (\d+) \|", DOCUMENTED, re.M))) | BY_SIGNAL
-=======
 CODES = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 BY_SIGNAL = {129, 130, 143}
 EXIT_CODES = frozenset(map(int, re.findall(r"^\| (\d+) \|", CODES, re.M))) | BY_SIGNAL
->>>>>>> main
 """Those that are documented."""
 TRACEBACK = re.compile(
     rb"^(?:\+ )?(?:Traceback \(most recent|Exception ignored|Fatal Python)", re.M
