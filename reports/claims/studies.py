@@ -107,7 +107,8 @@ def facts(name: str, statement: str, tested: str, **of: str) -> Statement:
     """Each statement that the study tried, by what it is tried on."""
 
     def test(run: Measured) -> Iterator[Evidence]:
-        for one in run.of(AttentionFact):
+        """What torch refuses comes first, since pages name some parts only."""
+        for one in sorted(run.of(AttentionFact), key=lambda one: not one.complaint):
             if one.statement in of:
                 by_what = one.backend or one.dtype or FORMULA
                 on = ", ".join(filter(None, (by_what, of[one.statement])))

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cli.claims import PREFIX
 from attnbench.harness.scenario import load
-from attnbench.harness.scenario.names import shipped
+from attnbench.harness.scenario.names import claims
 from attnbench.harness.studies import names as studies
 from attnbench.reports.claims.ledger import STATEMENTS
 from tests.conftest import command_line, ran
@@ -63,7 +62,7 @@ def test_what_contradicts_itself_is_refused(attnbench, measured):
 
 
 def test_the_scenarios_of_claims_hold_what_the_claims_need():
-    scenarios = {name: load(name) for name in shipped() if name.startswith(PREFIX)}
+    scenarios = {name: load(name) for name in claims()}
     named = {name for scenario in scenarios.values() for name in scenario.studies}
     assert {name.partition(":")[0] for name in named} == set(studies()) - OF_NO_CLAIM
     backends = {
