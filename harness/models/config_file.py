@@ -1,21 +1,18 @@
 """Find and read a model's configuration: a file, the folder that it is in, or a shipped name."""
 
 import json
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from ..files.errors import BadInput, instead_of, shown
-from ..files.printable import spaced, visible
+from ..files.printable import visible
 from ..files.safe_files import read_text
 
 FOLDER = Path(__file__).parent.parent.parent / "scenarios" / "models"
 FILE = "config.json"
 MAX_BYTES = 1 << 20  # Hugging Face's have a few KiB; quantized ones with a list per layer 200 KiB
 MAX_DEPTH = 32
-COUNT_OF_LAYERS = re.compile("layers?$")
-MAX_LAYERS = 10_000  # whoever reads a configuration makes each of them
 MAX_NUMBER = 1 << 62
 SOURCE = "_source"  # in shipped files: where the figures are from
 
@@ -84,9 +81,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in times if times[name] > 1)
         raise ValueError(f"{shown(twice)} is given twice; wanted it once")
     for name, value in pairs:
-        most = MAX_LAYERS if COUNT_OF_LAYERS.search(name) else MAX_NUMBER
-        if isinstance(value, int) and value > most:
-            raise ValueError(f"{shown(name)}: {shown(value)}; wanted {spaced(most)} at most")
+        if isinstance(value, int) and value > MAX_NUMBER:
+            raise ValueError(f"{shown(name)}: {shown(value)}; wanted {MAX_NUMBER} at most")
     return data
 
 

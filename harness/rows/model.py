@@ -222,6 +222,7 @@ class Meta(Part):
     studies: Each[PlannedStudy] = Field([])
     kernels: Each[PlannedKernel] = Field([])
     environments: Each[Environment] = Field([])
+    own_backends: Each[str] | None = None
 
 
 def check_meta(meta: dict[str, Any]) -> None:

@@ -66,13 +66,17 @@ class Group:
         parts = self.label.split(", ")
         return self.label if n in parts else ", ".join(filter(None, (n, self.label)))
 
+    def by_value(self, axis: str) -> dict[Any, list[Row]]:
+        """The rows of each value of an axis, from the least."""
+        found: dict[Any, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(row[axis], []).append(row)
+        return dict(sorted(found.items()))
+
     @cached_property
     def by_length(self) -> dict[int, list[Row]]:
         """The rows of each N, from the shortest."""
-        found: dict[int, list[Row]] = {}
-        for row in self.rows:
-            found.setdefault(row["seq_len"], []).append(row)
-        return dict(sorted(found.items()))
+        return self.by_value("seq_len")
 
     @property
     def lengths(self) -> list[int]:

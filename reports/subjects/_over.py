@@ -186,10 +186,10 @@ def lines_over(groups: Sequence[Group], axis: str) -> tuple[tuple[str, ...], lis
     lines: list[Line] = [
         (
             (*([group.label or "all"] if several else []), value_text(axis, value)),
-            [row for row in group.rows if row[axis] == value],
+            rows,
         )
         for group in groups
-        for value in sorted({row[axis] for row in group.rows})
+        for value, rows in group.by_value(axis).items()
     ]
     return (*(["problem"] if several else []), axis_title(axis)), lines
 

@@ -12,7 +12,7 @@ from ..mutations import break_folder
 from ..trial import Trial
 
 TITLE = "broken run folders: read, exported, merged, resumed"
-COUNT = 1000
+COUNT = 1500
 SHORT = 20
 GOOD, BROKEN = "20261121T000000Z-good-00000001", "20261121T000001Z-broken-00000002"
 
