@@ -69,6 +69,7 @@ class OnTask(Trained):
     d_k: int | None = None
     goal_ratio: Maybe = None
     limit_steps: int | None = None
+    learning_rate: Maybe = None
     learnt_steps: int | None = None
     looked_steps: list[int] | None = None
     looked_accuracy_ratio: list[Ratio] | None = None

@@ -2,8 +2,9 @@
 
 AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with a warm-up and a rate that stays until the
 task is learnt or the limit is reached and then falls to 0, as in Hu et al. 2024 (arXiv:2404.06395):
-at any step before that, all models of a seed have seen the same batches at the same rates, however
-long they are trained. A model of given steps has a cosine down to 0.
+at any step before that, all models of a seed have seen the same batches, however long they are
+trained. Which rate it is decides which number of heads is quick, so that each may have its own. A
+model of given steps has a cosine down to 0.
 One thread: the tensors are small, and sums have one order, so that equal seeds give equal losses.
 """
 
@@ -28,7 +29,7 @@ D_MODEL, D_FF = 64, 128
 BACKEND = "fused"
 BATCH = 16
 RATE, WARM_UP_SHARE, WEIGHT_DECAY = 5e-3, 0.1, 0.01
-STAYING_RATE_SHARE = 0.6  # of RATE, where it stays
+STAYING_RATE_SHARE = 0.6  # of RATE, where it stays if nothing else is said
 WARM_UP, SETTLING = 20, 60  # steps in which the rate rises, and in which it falls to 0
 EVERY = 20  # steps from one look at the accuracy to the next
 HELD_OUT = 256  # sequences
@@ -60,12 +61,20 @@ class Goal(NamedTuple):
 class Learning:
     """The rate of each step, by how much of the task is learnt: called with 0, 1, ...
 
+    `stays_at`: the share of RATE from the warm-up until then.
     `right`: the share of right answers, at each number of steps that was looked at. `learnt_steps`:
     those of the first of two looks in a row that reach the goal; None if the limit came first.
     """
 
-    def __init__(self, model: Decoder, task: Task, goal: Goal, seed: int) -> None:
-        self.model, self.goal = model, goal
+    def __init__(
+        self,
+        model: Decoder,
+        task: Task,
+        goal: Goal,
+        seed: int,
+        stays_at: float = STAYING_RATE_SHARE,
+    ) -> None:
+        self.model, self.goal, self.stays_at = model, goal, stays_at
         draw = task.held_out or task.draw
         of = draw(Generator().manual_seed(4 * DRAWS + seed), LOOKS)
         self.looked_at = of.to(next(model.parameters()).device)
@@ -80,9 +89,9 @@ class Learning:
         if self.settles_from is None and step >= self.goal.limit_steps:
             self.settles_from = step
         if self.settles_from is None:
-            return STAYING_RATE_SHARE * min(1.0, (step + 1) / WARM_UP)
+            return self.stays_at * min(1.0, (step + 1) / WARM_UP)
         left = 1 - (step - self.settles_from) / SETTLING
-        return STAYING_RATE_SHARE * left if left > 0 else None
+        return self.stays_at * left if left > 0 else None
 
     def _look(self, step: int) -> None:
         before, now = self.right.get(step - EVERY, 0.0), quality(self.model, self.looked_at)[1]
@@ -199,6 +208,7 @@ def learnt(
         "steps": len(done.losses),
         "goal_ratio": rate.goal.right_ratio,
         "limit_steps": rate.goal.limit_steps,
+        "learning_rate": RATE * rate.stays_at,
         "learnt_steps": rate.learnt_steps,
         "looked_steps": [*rate.right],
         "looked_accuracy_ratio": [*rate.right.values()],
