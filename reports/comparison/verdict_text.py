@@ -194,12 +194,22 @@ def marks_text(verdicts: Iterable[CaseVerdict]) -> str:
     return meaning_of({one.mark for one in verdicts if one.mark in (SEEN, NOISY)})
 
 
-def counts_text(verdicts: Sequence[CaseVerdict]) -> str:
-    """`slower in 1; same in 4; seen here, not confirmed in 1 of 6 cases`; all of one metric."""
+def counts_text(
+    verdicts: Sequence[CaseVerdict], name: Callable[[CaseVerdict], str] | None = None
+) -> str:
+    """`slower in 2, most sdpa at N = 4k ×1.50; same in 4; seen here, not confirmed in 1 of 6 cases`;
+    all of one metric. `name`: of the case that changed most.
+    """
     better, worse = BETTER_WORSE[verdicts[0].metric]
-    words = [one.said for one in verdicts]
     order = (worse, better, SAME, SEEN.words, NOISY.words, NO_VALUE)
-    texts = [f"{word} in {words.count(word)}" for word in order if word in words]
+    texts = []
+    for word in order:
+        if some := [one for one in verdicts if one.said == word]:
+            texts.append(f"{word} in {len(some)}")
+            if name and word in (worse, better):
+                most = max(some, key=lambda one: abs(log(one.ratio)))
+                only = "most " if len(some) > 1 else ""
+                texts[-1] += f", {only}{name(most)} ×{number_text(most.ratio)}"
     return f"{'; '.join(texts)} of {plural(len(verdicts), 'case')}"
 
 

@@ -18,7 +18,7 @@ from .run_titles import page_title, questions
 from .terminal_blocks import MOST_ROWS, grid, render_block, safe
 
 SHORT_SENTENCE = 30  # characters
-MOST_OTHERS = 4
+MOST_OTHERS, MOST_BESIDE = 4, 2  # sentences, with nothing to choose from, and beside a choice
 
 
 OLDER = {"summary": "trust"}  # names of earlier versions
@@ -69,7 +69,7 @@ def _others(report: Report) -> list[str]:
     cards = [card for one in some for card in one.cards if card.sentence]
     found = [f"{card.title}: {_clause(card.sentence)}" for card in cards]
     found += [_clause(line) for one in some for line in one.lines]
-    return found[: MOST_OTHERS if alone else 1]
+    return found[: MOST_OTHERS if alone else MOST_BESIDE]
 
 
 def _trust_line(report: Report) -> Iterator[str]:

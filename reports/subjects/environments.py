@@ -67,17 +67,18 @@ def finding(found: Comparison) -> str:
     if not found.latencies:
         return f"{against}: no case has a latency in both."
     mean = f"; {means_text({'': found.mean})}" if found.mean else ""
-    return f"{against}: {counts_text(found.latencies)}{mean}."
+    counts = counts_text(found.latencies, lambda one: place(one.shown, found))
+    return f"{against}: {counts}{mean}."
 
 
 def exceptions(found: Comparison) -> Iterator[str]:
     """What changed beside latencies, which the card has, and why latencies are not decided."""
     new, base = found.new.name, found.base.name
+    yield from ended_lines(found.verdicts, lambda one: place(one.shown, found))
     for metric in ("peak_bytes", "energy_per_call"):
         some = [one for one in found.verdicts if one.metric == metric]
         if any(one.worse or one.better for one in some):
             yield f"{capital(TITLES[metric])} in {new} against {base}: {counts_text(some)}."
-    yield from ended_lines(found.verdicts, lambda one: place(one.shown, found))
     undecided = [one for one in found.latencies if one.verdict == NOT_DECIDED]
     yield from islice(doubt_lines(undecided, found.rules), 1)
 

@@ -134,12 +134,13 @@ def _right(ran: Sequence[Row]) -> str:
 
 
 def last_words(row: Row) -> str:
-    """The last line of the traceback or of what the worker printed, else the row's reason; and the
-    last line of the backend's own file in that traceback.
+    """Python's fatal error, else the last line of the traceback or of what the worker printed, else
+    the row's reason; and the last line of the backend's own file in that traceback.
     """
     log = str(row.get("log_tail") or "")
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    last = lines[-1] if lines else str(row["reason"])
+    fatal = [line for line in lines if line.startswith("Fatal Python error: ")]
+    last = [str(row["reason"]), *lines, *fatal][-1]
     return f"{last}{_place_in(str(row['backend']), log)}"
 
 

@@ -102,7 +102,7 @@ def test_an_upgrade_that_slows_a_backend_is_found_with_an_interval(slowed):
     assert (found.base.name, found.new.name, slow.paired) == ("old", "new", True)
     assert slow.verdict == "slower"
     assert 1 < slow.low < slow.ratio < slow.high
-    assert "slower in new: keeps_pace" in slowed[1].lower()
+    assert "new against old: slower in 1, keeps_pace at N = 64 ×" in slowed[1].replace("\xa0", " ")
 
 
 def test_a_crash_in_one_environment_is_one_row_and_the_other_goes_on(attnbench, venvs, tmp_path):

@@ -51,6 +51,13 @@ def test_a_failed_one_names_the_line_of_its_own_file(tmp_path: Path) -> None:
     assert text == f"Your function failed in its only case: {why}."
 
 
+def test_a_crashed_one_says_what_python_called_fatal(tmp_path: Path) -> None:
+    tail = "Fatal Python error: Segmentation fault\n\nExtension modules: numpy.linalg (total: 1)"
+    crashed = {"status": "crashed", "reason": "SIGSEGV", "log_tail": tail}
+    (text,) = said(run_of(tmp_path, {256: crashed}))
+    assert text.endswith("failed in its only case: Fatal Python error: Segmentation fault.")
+
+
 @pytest.mark.parametrize(
     ("ms", "sure"), [(20.0, "confirmed"), (5.2, "seen here, not confirmed"), (2.0, "confirmed")]
 )
