@@ -39,6 +39,7 @@ def test_what_does_not_run_is_an_error(
     assert psutil.Process().num_fds() == before
 
 
+@pytest.mark.long
 def test_after_its_time_it_is_ended_with_what_it_started(tmp_path: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         run_command(["sh", "-c", f"({ESCAPES}) > {tmp_path}/pids"], timeout_s=1.0)
@@ -47,6 +48,7 @@ def test_after_its_time_it_is_ended_with_what_it_started(tmp_path: Path) -> None
     assert not any(psutil.pid_exists(int(pid)) for pid in started)
 
 
+@pytest.mark.long
 def test_nothing_is_left_after_its_parent_was_killed(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     with subprocess.Popen(

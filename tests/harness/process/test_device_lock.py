@@ -62,6 +62,7 @@ def holding(device: str, env: dict[str, str]) -> "subprocess.Popen[str]":
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["XDG_RUNTIME_DIR", "TMPDIR", "XDG_CACHE_HOME", "HOME"])
 def test_runs_of_a_user_meet_whatever_their_environment(tmp_path: Path, name: str) -> None:
     """As a login session, and a job of cron or of `docker exec`, which has no such variable."""
@@ -77,6 +78,7 @@ def test_runs_of_a_user_meet_whatever_their_environment(tmp_path: Path, name: st
         login.communicate("")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["XDG_RUNTIME_DIR", "tempdir"])
 def test_a_run_of_an_earlier_version_is_respected_and_respects_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str

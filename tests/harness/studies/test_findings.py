@@ -73,6 +73,7 @@ def test_properties_hold_within_the_rounding_of_half_precision(dtype: str) -> No
     assert half == held("property", found("layer_properties"))
 
 
+@pytest.mark.long
 def test_a_backend_with_other_weights_has_other_properties(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sigmoid of a score is a weight of its own."""
     wrong = lambda scores, masked, scale: torch.sigmoid(scores * scale)  # noqa: E731
