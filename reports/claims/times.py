@@ -98,7 +98,7 @@ def one_projection(run: Measured) -> Iterator[Evidence]:
 @claim(
     "C14",
     "Removing heads saves cost in proportion. (What it does to quality: Q3 for single heads, Q19"
-    " for half of them.)",
+    " for two fifths of them.)",
     tested="time and bytes of a layer with k of h heads left, over k/h, within 5 %",
     needs="scope: [layer], d_k and d_v fixed, several heads with contrast: [heads]",
     halves=COSTS,

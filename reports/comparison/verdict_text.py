@@ -197,7 +197,7 @@ def marks_text(verdicts: Iterable[CaseVerdict]) -> str:
 def counts_text(
     verdicts: Sequence[CaseVerdict], name: Callable[[CaseVerdict], str] | None = None
 ) -> str:
-    """`slower in 2, most sdpa at N = 4k ×1.50; same in 4; seen here, not confirmed in 1 of 6 cases`;
+    """`slower in 2, most naive at N = 4k ×1.5; same in 3; seen here, not confirmed in 1 of 6`,
     all of one metric. `name`: of the case that changed most.
     """
     better, worse = BETTER_WORSE[verdicts[0].metric]

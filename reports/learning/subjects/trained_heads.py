@@ -88,12 +88,10 @@ def _card(found: Sequence[TaskResult]) -> Card:
             asked,
             {
                 "task": lambda one: one.task,
-                "heads": lambda one: Number(f"{one.counts[0].heads}"),
+                "fewest": lambda one: Number(plural(one.counts[0].heads, "head")),
                 "learn it": lambda one: seeds_text(one.counts[0]),
                 "in steps": lambda one: steps_text(one.counts[0]),
-                "fastest": lambda one: Number(plural(one.fastest.heads, "head")),
-                "fastest learn it": lambda one: seeds_text(one.fastest),
-                "fastest in steps": lambda one: steps_text(one.fastest),
+                "fastest": _fastest_text,
                 "times the steps": lambda one: Number(_times_text(one)),
             },
         ),
@@ -127,6 +125,13 @@ def _sentence(found: Sequence[TaskResult]) -> str:
         if one not in sure
     ]
     return f"{'; '.join(parts)}."
+
+
+def _fastest_text(one: TaskResult) -> Number:
+    """`16 heads, 100 (80 to 120)`: all seeds of the fastest learn the task, or it says how many."""
+    found, heads = one.fastest, plural(one.fastest.heads, "head")
+    whole = found.learnt_seeds == len(found.until_learnt)
+    return Number(", ".join((heads, *([] if whole else [seeds_text(found)]), steps_text(found))))
 
 
 def _times(one: TaskResult) -> Interval | None:
