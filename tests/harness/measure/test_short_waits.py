@@ -61,7 +61,7 @@ def test_waits_are_short_while_in_force_and_as_before_after_it():
     while threads() > usual_threads and time.monotonic() < deadline:
         time.sleep(0.005)
     assert threads() == usual_threads
-    assert 4 * short_ms < min(usual_ms, spinning_ms())
+    assert 2 * short_ms < min(usual_ms, spinning_ms())
 
 
 def test_more_threads_than_cores_are_left_alone(monkeypatch):

@@ -99,7 +99,10 @@ NEEDED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", FIELDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.long] * (kind == "latency")) for kind in FIELDS],
+)
 def test_no_value_of_any_field_can_make_a_run_unreadable(kind: str) -> None:
     tried = 0
     fixed = {"status", "kind", "schema", "case", *NOT_VALUES, *PLANNED[kind].fields()}
