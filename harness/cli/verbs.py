@@ -127,7 +127,7 @@ def exit_code(app: typer.Typer) -> int:
         if error.filename is not None and error.errno not in (errno.EMFILE, errno.ENFILE):
             place = visible(str(error.filename))
             place = place if len(place) <= MOST_PATH else f"{place[:MOST_PATH]}..."
-            sys.stderr.write(f"{place}: {error.strerror}; choose another path\n")
+            say_error(f"{place}: {error.strerror}; choose another path")
             return BadInput.exit_code
         if error.errno not in (errno.EMFILE, errno.ENFILE):
             raise
@@ -136,7 +136,7 @@ def exit_code(app: typer.Typer) -> int:
     except RuntimeError as error:
         if not str(error).startswith(LOOP):
             raise
-        sys.stderr.write(f"{visible(str(error))}; choose another path\n")
+        say_error(f"{visible(str(error))}; choose another path")
         return BadInput.exit_code
     except KeyboardInterrupt:
         return 130

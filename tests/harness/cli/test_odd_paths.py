@@ -54,7 +54,7 @@ def test_a_path_that_cannot_be_used_is_one_line(
     assert done.returncode == 2, done
     assert (done.stdout, done.stderr.count("\n")) == ("", 1), done
     assert done.stderr.rstrip("\n").isprintable()
-    assert not done.stderr.startswith("::")
+    assert done.stderr.startswith("error: ")
 
 
 @pytest.mark.parametrize(

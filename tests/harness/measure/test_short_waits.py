@@ -54,14 +54,14 @@ def test_waits_are_short_while_in_force_and_as_before_after_it():
         pytest.skip("torch's OpenMP is not libgomp here")
     usual_ms, usual_threads = spinning_ms(), threads()
     waits.begin()
-    short_ms = spun_ms()
+    short_ms = min(spun_ms() for _ in range(5))  # of what another program did not disturb
     assert waits.in_force
     waits.end()
     deadline = time.monotonic() + 1
     while threads() > usual_threads and time.monotonic() < deadline:
         time.sleep(0.005)
     assert threads() == usual_threads
-    assert 2 * short_ms < min(usual_ms, spinning_ms())
+    assert 4 * short_ms < min(usual_ms, spinning_ms())
 
 
 def test_more_threads_than_cores_are_left_alone(monkeypatch):
