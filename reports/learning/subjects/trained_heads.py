@@ -17,11 +17,11 @@ from ....harness.stats.intervals import Interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
 from ...elements import Block, Card, Figure, Maps, Table, note, table_of
-from ...formatting import length_text, list_text, number_text, plural
+from ...formatting import length_text, list_text, plural
 from ...quantity import Cell, Number, Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
-from ...words import SEEN
+from ..few_heads import few_heads_text, times_of_fewest
 from ..figures import (
     Axes,
     bounded,
@@ -83,7 +83,7 @@ def _card(found: Sequence[TaskResult]) -> Card:
     return Card(
         title="How fast heads learn",
         subtitle="steps until a task is learnt, by task",
-        sentence=_sentence(asked),
+        sentence=few_heads_text(asked),
         picture=table_of(
             "Steps until learnt: the fewest heads against the number that is fastest",
             asked,
@@ -105,40 +105,6 @@ def _card(found: Sequence[TaskResult]) -> Card:
     )
 
 
-def _sentence(found: Sequence[TaskResult]) -> str:
-    """`1 head learns copy in 1.8 times the steps of the fastest number of heads, and text in 1.3
-    times those of the fastest (seen here, not confirmed); recall, 1 head: 5 of 6 seeds learn it.`
-    """
-    sure = [one for one in found if one.counts[0].learnt_seeds == len(one.counts[0].until_learnt)]
-    parts = []
-    if sure:
-        heads = " or ".join(dict.fromkeys(plural(one.counts[0].heads, "head") for one in sure))
-        learns = "learns" if heads.startswith("1 ") else "learn"
-        slower = [one for one in sure if (ratio := _times(one)) and ratio.low > 1]
-        fastest = [one for one in sure if one.fastest is one.counts[0]]
-        other = [one for one in sure if one not in (*slower, *fastest)]
-        ways = (
-            (slower, f"in {_range_of_times(slower)} the steps of the fastest number of heads"),
-            (other, f"in {_range_of_times(other)} those of the fastest ({SEEN.words})"),
-            (fastest, "in the fewest steps of all"),
-        )
-        texts = [f"{list_text([one.task for one in some])} {how}" for some, how in ways if some]
-        parts.append(f"{heads} {learns} {', and '.join(texts)}")
-    parts += [
-        f"{one.task}, {plural(one.counts[0].heads, 'head')}: {learnt_text(one.counts[0])}"
-        for one in found
-        if one not in sure
-    ]
-    return f"{'; '.join(parts)}."
-
-
-def _range_of_times(some: Sequence[TaskResult]) -> str:
-    """`1.6 to 9.2 times`"""
-    times = [ratio.value for one in some if (ratio := _times(one))]
-    ends = dict.fromkeys(str(number_text(end(times))) for end in (min, max) if times)
-    return f"{' to '.join(ends)} times"
-
-
 def _fastest_text(one: TaskResult) -> Number:
     """`16 heads, 100 (80 to 120)`: all seeds of the fastest learn the task, or it says how many."""
     found, heads = one.fastest, plural(one.fastest.heads, "head")
@@ -146,12 +112,8 @@ def _fastest_text(one: TaskResult) -> Number:
     return Number(", ".join((heads, *([] if whole else [seeds_text(found)]), steps_text(found))))
 
 
-def _times(one: TaskResult) -> Interval | None:
-    return one.counts[0].times_the_steps_of(one.fastest)
-
-
 def _times_text(one: TaskResult) -> str:
-    times = _times(one)
+    times = times_of_fewest(one)
     return "" if times is None or one.fastest is one.counts[0] else times_text(times)
 
 
@@ -212,8 +174,8 @@ def _training_text(found: Sequence[TaskResult]) -> str:
         "Each is trained until it has learnt its task, which is to say until the stated share of"
         " answers on new sequences is right at two looks in a row, or to a limit in steps:"
         f" {list_text(goals)}; then the learning rate falls to 0. Until then each number of"
-        " heads has the rate with which it learnt the task in the fewest steps from other seeds; heads"
-        " of d_k = d / 8 have the same rates."
+        " heads has the rate with which it learnt the task in the fewest steps from other seeds;"
+        " heads of d_k = d / 8 have the same rates."
     )
 
 
