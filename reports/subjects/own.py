@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...harness.files.printable import visible
+from ..data.processor_time import time_of
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
 from ..data.run_meta import Meta
 from ..elements import Card, Marked, Table, table_of
@@ -16,7 +17,6 @@ from ..formatting import (
     size_text,
     time_text,
 )
-from ..quantity import Quantity
 from ..ratio import Ratio, time_ratio
 from ..words import BY_PROCESSOR_TIME, NOISY
 from . import Subject, _race
@@ -80,7 +80,7 @@ def _table(found: Sequence[Race], *, several: bool) -> Table:
 
 def _result(race: Race) -> Marked:
     row, ok = race.mine, race.mine["status"] == "ok"
-    cell = Quantity(row.get("latency_ms"), "ms") if ok else STATUS_WORDS[row["status"]]
+    cell = time_of(row) if ok else STATUS_WORDS[row["status"]]
     return Marked(cell=cell, failed=not ok, case=case_key(row))
 
 
