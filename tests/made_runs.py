@@ -585,9 +585,7 @@ def floor_file(folder: Path, **changes: Any) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def starts(
-    folder: Path, run_sd: float, count: int = 4, first: int = 1, **changes: Any
-) -> None:
+def starts(folder: Path, run_sd: float, count: int = 4, first: int = 1, **changes: Any) -> None:
     """Self-checks whose runs alternate around 2 ms, with processes that differ by 2 %."""
     for start in range(first, first + count):
         level = 2 * math.exp(run_sd * (-1) ** start)
