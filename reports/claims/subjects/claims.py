@@ -146,7 +146,7 @@ def _deciding(claim: Claim) -> str:
 
 
 def _by_verdict(tested: Sequence[Claim]) -> str:
-    """`Of 44 claims 11 hold here, 10 do not hold, 10 depend on backend or problem and 13 are not decided.`"""
+    """`Of 44 claims 11 hold here, 10 do not hold and 23 are not decided.`"""
     found = by(tested, lambda claim: claim.verdict)
     counts = [(len(found[verdict]), HOLDS[verdict]) for verdict in HOLDS if verdict in found]
     texts = [f"{count} {one if count == 1 else many}" for count, (one, many) in counts]
