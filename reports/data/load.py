@@ -43,11 +43,12 @@ def load(run: str | Path | Sequence[str | Path]) -> "pd.DataFrame":
     `process_noise_ratio` is by how much processes differ on the device (`process_noise_source`: how
     that is known), `between_runs_ratio` by how much runs do, and `pair_noise_ratio` by how much
     ratios of cases of the same blocks differ from process to process; `process_noise_degrees`,
-    `between_runs_degrees` and `pair_noise_degrees` are their degrees of freedom. On CUDA a case also has
-    `wall_latency_ms`, `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound` if wall /
-    graph > 1.1. A decode step has `decode_bytes_per_s`, the bytes that it must move over its
-    latency, and `decode_bandwidth_ratio`, their share of the memory bandwidth that calibration
-    measured, both with their intervals; `decode_bandwidth_note` says why one is missing, or what
+    `between_runs_degrees` and `pair_noise_degrees` are their degrees of freedom. On CUDA a case
+    also has `wall_latency_ms`, `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound`
+    if wall / graph > 1.1. A decode step has `decode_bytes_per_s`, the bytes that it must move
+    over its latency, and `decode_bandwidth_ratio`, their share of the memory bandwidth that
+    calibration measured, both with their intervals; `decode_bandwidth_note` says why one is
+    missing, or what
     limits it. A case that was planned and never started has the status "not reached". Raises
     BadRun.
     """
