@@ -130,7 +130,7 @@ def test_rows_without_a_session_are_not_paired(tmp_path: Path) -> None:
 def test_a_winner_needs_an_interval_that_leaves_out_one(
     low: float, high: float, clear: bool
 ) -> None:
-    assert Ratio(value=1.2, low=low, high=high, paired=True, note="").clear is clear
+    assert Ratio(value=1.2, low=low, high=high, paired=True).clear is clear
 
 
 def test_the_bounds_of_two_intervals_cover_their_ratio_as_often_as_they_say() -> None:
