@@ -91,7 +91,7 @@ def here(
 
 
 def ran(
-    command: Sequence[object], *, check: bool = False, timeout: float = 240, **where: Any
+    command: Sequence[object], *, check: bool = False, timeout: float | None = 240, **where: Any
 ) -> subprocess.CompletedProcess[str]:
     """A command that has ended, and what it printed; `where`: its `cwd`, and its `env` if that is
     not the tests' own.

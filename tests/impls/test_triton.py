@@ -18,7 +18,7 @@ from attnbench.harness.measure.correctness import CorrectnessCheck
 from attnbench.harness.measure.prepared_call import leaves
 from attnbench.impls import Problem, load, make_inputs
 from attnbench.impls._triton.configs import KERNELS, candidates
-from tests.conftest import environment
+from tests.conftest import ran
 from tests.harness.run.small_runs import QUICK, axes, by_backend
 from tests.impls._triton.conftest import needs_triton
 
@@ -38,7 +38,7 @@ def test_listing_and_refusing_import_no_triton() -> None:
         "print(reason, 'triton' in sys.modules)\n"
     )
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    done = ran(command, check=True)
     assert done.stdout == "needs a CUDA device; this is cpu False\n"
 
 

@@ -1,13 +1,12 @@
 """attnbench advise: what it prints, as text, JSON and page; what it measures; what it refuses."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import environment
+from tests.conftest import ran
 
 CONFIGS = Path(__file__).parents[2] / "data" / "configs"
 TINY = {
@@ -154,10 +153,7 @@ def test_measuring_answers_and_a_second_time_rows_answer_without_torch(attnbench
         "try: main()\n"
         "finally: print('torch' in sys.modules, file=sys.stderr)"
     )
-    again = subprocess.run(
-        [sys.executable, "-P", "-c", code, *asked, "--json"],
-        env=environment(), capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+    again = ran([sys.executable, "-P", "-c", code, *asked, "--json"], check=True)
     found = json.loads(again.stdout)
     assert found["missing"] == []
     names = {one["attn_implementation"] for one in found["decisions"]}

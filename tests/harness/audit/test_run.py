@@ -17,7 +17,7 @@ import pytest
 
 from attnbench.harness.audit.occupancy import ARCHITECTURES
 from attnbench.harness.audit.sass import OF_CYCLES, OF_PRODUCTS
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, environment, ran
 from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
@@ -52,9 +52,7 @@ def with_canaries(folder: Path, **variables: str) -> list[Any]:
 @pytest.fixture(scope="module")
 def canaries(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
     command, variables = with_canaries(tmp_path_factory.mktemp("canaries"))
-    return subprocess.run(
-        command, env=variables, capture_output=True, text=True, timeout=300, check=False
-    )
+    return ran(command, env=variables, timeout=300)
 
 
 @needs_triton

@@ -1,7 +1,6 @@
 """harness/audit/sass.py on lines as nvdisasm prints them, and on kernels compiled here."""
 
 import json
-import subprocess
 import sys
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from attnbench.harness.audit.sass import CLASSES, loop_fields, mix, spilled_bytes
 from attnbench.harness.audit.tensor_bound import most_busy
 from attnbench.impls._triton.machine_code import loops, main_loop, opcodes
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, environment, ran
 
 DISASSEMBLY = """
 .text.forward_kernel:
@@ -194,13 +193,12 @@ def test_our_kernel_without_the_conditions_before_its_loops_is_serialized(tmp_pa
     pytest.importorskip("triton", reason="needs triton: pip install triton")
 
     def audited(which: str) -> dict[str, Any]:
-        done = subprocess.run(
+        done = ran(
             [sys.executable, "-m", "tests.harness.audit.serialized", which],
             cwd=ROOT,
             env=environment({"TRITON_CACHE_DIR": str(tmp_path / which)}),
-            capture_output=True,
-            text=True,
             check=True,
+            timeout=600,
         )
         return json.loads(done.stdout)
 

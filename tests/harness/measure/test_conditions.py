@@ -3,7 +3,6 @@
 import json
 import mmap
 import resource
-import subprocess
 import sys
 
 import pytest
@@ -14,7 +13,7 @@ from attnbench.harness.measure.conditions import (
     contended,
     throttled,
 )
-from tests.conftest import environment
+from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import H100
 
 PAGES = 4096
@@ -108,14 +107,7 @@ found.before()
 print(json.dumps(found.after()))
 """
     extra = driver.environment if driver else {}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment(extra),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    done = ran([sys.executable, "-c", program], env=environment(extra), check=True)
     return json.loads(done.stdout)
 
 

@@ -3,7 +3,6 @@ was wanted.
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from attnbench.harness.process.interpreter import (
     read_interpreters,
 )
 from attnbench.harness.rows.run_files import SCHEMA
-from tests.conftest import environment
+from tests.conftest import environment, ran
 
 
 @pytest.fixture(autouse=True)
@@ -119,5 +118,5 @@ def test_the_introduction_needs_no_package_and_tells_of_every_file_that_measures
     tmp_path: Path,
 ) -> None:
     command = [sys.executable, "-S", "-m", "attnbench.harness.process.fingerprint"]  # no packages
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    done = ran(command, check=True)
     assert json.loads(done.stdout) == fingerprint()

@@ -11,7 +11,7 @@ import pytest
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.start import RunOptions, resume_run
-from tests.conftest import environment
+from tests.conftest import ran
 from tests.made_runs import case, problem, write_run
 
 OPTIONS = RunOptions(command=["test"], listener=Listener())
@@ -85,15 +85,7 @@ def in_folder(
     folder: Path, *words: str, python: tuple[str, ...] = ("-P",)
 ) -> subprocess.CompletedProcess[str]:
     """As the installed command starts: without the current folder in front."""
-    return subprocess.run(
-        [sys.executable, *python, "-m", "attnbench", *words],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return ran([sys.executable, *python, "-m", "attnbench", *words], cwd=folder)
 
 
 @pytest.mark.long

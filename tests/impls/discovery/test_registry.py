@@ -1,6 +1,5 @@
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.impls import ignored, load, missing, names, needs, third_party
-from tests.conftest import environment
+from tests.conftest import environment, ran
 from tests.impls.discovery.conftest import FAKE
 
 MISSING = "needs no_such_package, which is not installed: pip install no_such_package"
@@ -29,7 +28,7 @@ def test_listing_imports_no_torch() -> None:
         " print('torch' in sys.modules)"
     )
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    done = ran(command, check=True)
     assert done.stdout == "False\n"
 
 
@@ -103,13 +102,7 @@ def test_a_package_whose_entry_points_cannot_be_read_is_left_out_alone(tmp_path:
         "from attnbench import impls; print('good:left' in impls.names(), *sorted(impls.ignored()))"
     )
     path = os.pathsep.join([environment()["PYTHONPATH"], str(tmp_path)])
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment({"PYTHONPATH": path}),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = ran([sys.executable, "-c", code], env=environment({"PYTHONPATH": path}), check=True)
     reason = "1.0 is left out: its entry points cannot be read"
     assert done.stdout == f"True the package binary {reason} the package cut {reason}\n"
 
