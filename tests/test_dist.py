@@ -22,8 +22,6 @@ LOCKED = (ROOT / ".ci" / "locked.txt").read_text()
 
 def program(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -126,7 +124,6 @@ def test_a_release_names_the_repository_that_it_is_built_in(
 def test_the_citation_is_of_this_version() -> None:
     text = (ROOT / "CITATION.cff").read_text()
     found = re.search(r"^version: (.*)\ndate-released: \"(.*)\"$", text, re.M)
-    assert found is not None
     assert f"## {found[1]} - {found[2]}\n" in (ROOT / "CHANGELOG.md").read_text()
     assert found[1] == attnbench.__version__
 

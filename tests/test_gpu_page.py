@@ -16,8 +16,6 @@ DOCS = ROOT / "docs"
 @pytest.fixture(scope="module")
 def program() -> ModuleType:
     found = importlib.util.spec_from_file_location("gpu_page", DOCS / "gpu.py")
-    assert found is not None
-    assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module

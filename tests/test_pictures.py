@@ -26,8 +26,6 @@ def program() -> ModuleType:
     pytest.importorskip("playwright", reason="needs playwright: make")
     place = ROOT / "docs" / "pictures.py"
     found = importlib.util.spec_from_file_location("pictures", place)
-    assert found is not None
-    assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module

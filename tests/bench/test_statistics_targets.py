@@ -197,7 +197,6 @@ def ratios_of_runs(
             learnt = {"pair_noise_ratio": pairs.ratio, "pair_noise_degrees": pairs.degrees}
         for first in range(0, len(rows), backends):
             found = time_ratio(rows[first] | learnt, rows[first + 1])
-            assert found is not None
             held += found.low <= truth <= found.high
             above += found.low > 1
             compared += 1

@@ -117,10 +117,8 @@ def test_gradients_reach_inputs_weights_and_a_learnt_bias_but_no_masked_key(back
     bias = drawn(1, 4, 7, 7, seed=2).masked_fill(torch.arange(7) == 3, -inf).requires_grad_()
     layer(x, source, source, mask=bias)[0].square().sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in layer.parameters())
-    assert source.grad is not None
     assert (source.grad[:, 3] == 0).all()
     assert (source.grad[:, 4] != 0).any()
-    assert bias.grad is not None
     assert (bias.grad[..., 3] == 0).all()
     assert (bias.grad[..., 4] != 0).any()
 
@@ -130,7 +128,6 @@ def test_no_gradient_is_nan_where_a_query_sees_no_key() -> None:
         layer, x = layer_of(replace(SHAPE, kv_seq_len=7), backend), drawn(2, 7, 24).requires_grad_()
         seen = torch.ones(7, 7, dtype=torch.bool).tril(-1)
         layer(x, x, x, mask=seen)[0].square().sum().backward()
-        assert x.grad is not None
         assert x.grad.isfinite().all()
 
 

@@ -42,7 +42,6 @@ def test_the_backward_pass_is_a_paired_ratio_with_an_interval(tmp_path: Path) ->
     assert len(some) == 8  # two backends, two scopes, two lengths
     for one in some:
         assert one.base["passes"] == "forward"
-        assert one.time is not None
         assert one.time.paired
         expected = 3.0 if one.row["scope"] == "core" else 2.5
         assert one.time.low < expected < one.time.high < 1.05 * expected
@@ -78,7 +77,6 @@ def test_two_values_of_every_axis_are_a_contrast_of_that_axis_alone(
     found = contrasted(run)
     assert list(found) == [axis]
     ((_, (one,)),) = found[axis].problems
-    assert one.time is not None
     assert one.time.value == pytest.approx(2, rel=0.02)
     assert word(one) == "more"
     assert contrasts.setting(axis, one.row) != contrasts.setting(axis, one.base)
@@ -159,7 +157,6 @@ def test_whether_more_heads_take_the_same_time(
     tmp_path: Path, ratio: float, changes: dict[str, Any], answer: str
 ) -> None:
     found = cost(tmp_path, ratio, **changes).time
-    assert found is not None
     assert found.word == answer
     assert found.low <= found.value <= found.high
     assert f"({number_text(found.low)} to {number_text(found.high)})" in found.explained
@@ -177,7 +174,6 @@ def test_heads_are_compared_with_one_head_of_the_same_backend(tmp_path: Path) ->
         == one_of(rows, backend="fused", heads=8)["peak_bytes"]
         / one_of(rows, backend="fused", heads=1)["peak_bytes"]
     )
-    assert fused.time is not None
     assert fused.time.paired
     assert [cost.heads for cost in contrasts.most_heads(costs) if cost.backend == "fused"] == [32]
     assert group.problem["seq_len"] == 2048

@@ -60,9 +60,7 @@ def test_a_reader_that_has_read_enough_is_no_news(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
     process.stdout.close()
-    assert process.stderr is not None
     assert process.stderr.read() == ""
     assert process.wait(60) == LOST
     process.stderr.close()

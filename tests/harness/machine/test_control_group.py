@@ -67,7 +67,6 @@ def test_the_least_that_is_left_counts_up_the_tree_and_above_high_nothing_is(
     assert memory_limit(root) == high
     (top / "user/job/memory.current").write_text(str(5 * GIB))
     found = memory_limit(root)
-    assert found is not None
     assert found.free_bytes == 0
 
 

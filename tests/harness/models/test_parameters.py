@@ -138,7 +138,6 @@ def test_models_have_as_many_weights_as_is_published_within_a_percent(name: str)
 )
 def test_shipped_models_carry_what_their_weights_need(model: str, published: float) -> None:
     found = model_of(model).weights
-    assert found is not None
     assert found.parameters == pytest.approx(published, rel=0.0 if published > 2e9 else 0.01)
 
 
@@ -185,14 +184,12 @@ def test_layers_with_biases_are_counted_as_transformers_makes_them(kind: str) ->
         made = transformers.AutoModel.from_config(config)
     data = json.loads(json.dumps(config.to_dict(), default=str))
     found = plain.model(data, "mine", "mine.json").weights
-    assert found is not None
     assert found.parameters == sum(weight.numel() for weight in made.parameters())
 
 
 def test_a_type_without_a_formula_is_counted_by_transformers() -> None:
     data = decoder("olmo2", 1000, 64, 3, 4, 4, 96)
     found = read(data).weights
-    assert found is not None
     assert "transformers" in found.words
     # four norms of the width: two after the layers' halves, two of q and k
     assert found.parameters == 2 * 1000 * 64 + 3 * (4 * 64**2 + 3 * 64 * 96 + 4 * 64) + 64
@@ -215,7 +212,6 @@ def test_quantized_weights_take_the_bytes_of_their_published_files(
     data: dict[str, Any], quantization: dict[str, Any], gib: float
 ) -> None:
     found = read({**data, "quantization_config": quantization}).weights
-    assert found is not None
     assert found.size_bytes(2) / GIB == pytest.approx(gib, rel=0.01)
 
 
@@ -276,7 +272,6 @@ def test_what_is_no_size_is_refused_in_one_line(change: dict[str, Any]) -> None:
 def test_any_number_of_layers_is_counted_without_going_through_them() -> None:
     found = plain.model({**LLAMA_2_7B, "num_hidden_layers": 10**12}, "mine", "mine.json")
     assert [count for _, count in found.attention()] == [10**12]
-    assert found.weights is not None
     layer = 4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096
     assert found.weights.parameters == 10**12 * layer + 2 * 32000 * 4096 + 4096
 

@@ -69,7 +69,6 @@ def test_runs_of_a_user_meet_whatever_their_environment(tmp_path: Path, name: st
     device = f"test-{secrets.token_hex(8)}"
     (tmp_path / "own").mkdir(mode=0o700)
     with holding(device, {name: str(tmp_path / "own")}) as login:
-        assert login.stdout is not None
         assert login.stdout.readline() == "held\n"
         for env in ({}, {name: str(tmp_path)}):
             with holding(device, env) as other:

@@ -134,7 +134,6 @@ def test_nothing_is_left_after_the_parent_was_killed(stopped: bool) -> None:
     env = environment({"PYTHONPATH": f"{ROOT / '.package'}{os.pathsep}{ROOT}"})
     command = [sys.executable, "-c", PARENT]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
         left = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
         left += psutil.Process(parent.pid).children(recursive=True)
         for process in left if stopped else ():

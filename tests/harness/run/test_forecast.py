@@ -131,10 +131,8 @@ def test_what_other_work_means_for_the_run_is_said_before_it(
 ) -> None:
     found = {"pace": asdict(PACE), "cases": {}, "walls": {}}
     busy = forecast_of([case(256)], config(**changes), found, Load(1.62, 2))
-    assert busy is not None
     text = " ".join(busy.remarks)
     assert says in text
     assert ("other programs use 1.6 of its 2 cores" in text) == bool(says)
     idle = forecast_of([case(256)], config(**changes), found)
-    assert idle is not None
     assert not list(idle.remarks)

@@ -85,7 +85,6 @@ def test_the_line_counts_blocks_and_says_once_that_and_why_it_takes_longer(
     progress.steps(CASES[1].id, 2)
     assert "7/156 steps" in live_line(progress, 80)
     assert "more than estimated" not in out.getvalue()
-    assert progress.time_left is not None
     monkeypatch.setattr(type(progress.time_left), "over_s", 20.0)
     progress.steps(CASES[0].id, 6)
     progress.steps(CASES[0].id, 7)

@@ -151,7 +151,6 @@ def gluon() -> list[dict[str, Any]]:
                 **fields,
             )
             loop = main_loop(loops(code))
-            assert loop is not None
             body = "\n".join(loop.lines)
             before = body[: re.search(r"DEPBAR\.LE gsb0, 0x0", body).start()]
             found.append(

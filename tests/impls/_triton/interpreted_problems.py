@@ -197,8 +197,6 @@ def canaries() -> dict[str, Any]:
             path = Path(folder) / f"broken_{number}.py"
             path.write_text(text.replace(old, new, 1))
             spec = spec_from_file_location(path.stem, path)
-            assert spec is not None
-            assert spec.loader is not None
             broken = module_from_spec(spec)
             spec.loader.exec_module(broken)
             with patch.object(launch, "kernels", broken):

@@ -82,7 +82,6 @@ def test_the_newest_check_of_this_device_counts(run):
         file.write('[]\n{"schema": 1}\nnot json\n{"schema": 7}\n')
     floor_file(folder, run_noise_ratio="x", started_utc="2026-11-23T10:00:00+00:00")
     floor = newest_noise_floor([folder], CPU)
-    assert floor is not None
     assert floor.run_noise_ratio == 0.06
     found = compare_runs(run, fake_run(folder, 2), None)
     assert {one.margin_ratio for one in found.latencies} == {0.12}

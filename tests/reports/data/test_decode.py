@@ -178,6 +178,5 @@ def test_what_limits_or_doubts_a_share_is_said(
     run: dict[str, Any], work_flops: int | None, note: str
 ) -> None:
     moved = traffic({**STEP, "work_flops": work_flops}, {"calibration": calibration(), **run})
-    assert moved is not None
     time_ms = 64 * MIB / (MEMORY / 2) * 1e3
     assert moved.rate(Interval(value=time_ms, low=time_ms, high=time_ms, units=5)).note == note

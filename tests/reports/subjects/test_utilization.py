@@ -49,13 +49,11 @@ def readings(tmp_path: Path, way: str = "eager", **changes: Any) -> dict[str, An
 def test_intervals_are_over_windows_and_one_window_has_none(tmp_path: Path) -> None:
     first, *_ = rows_with(tmp_path)
     three = utilization.observed(first, "sm_active")
-    assert three is not None
     assert three.low < 0.2 < three.high
     t_of_two_degrees = 5.17  # at 96.5 %
     half = (three.high - three.low) / 2
     assert half == pytest.approx(t_of_two_degrees * 0.01 / 3**0.5, rel=0.01)
     one = utilization.observed({**first, "windows": first["windows"][:1]}, "sm_active")
-    assert one is not None
     assert one.reason == "1 window: no interval"
     assert utilization.observed(first, "temperature") is None
 
