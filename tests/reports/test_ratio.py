@@ -58,8 +58,7 @@ def test_the_ratio_of_one_process_allows_for_what_processes_differ_by(tmp_path: 
     def against(times: float, **changes: Any) -> Ratio:
         slower = [[[call * times for call in block] for block in fused["block_ms"][0]]]
         other = fused | {"backend": "other", "block_ms": slower} | changes
-        found = time_ratio(other, fused | changes)
-        return found
+        return time_ratio(other, fused | changes)
 
     assert (against(1.25).clear, against(1.4).clear) == (False, True)
     assert against(1.25).high / 1.25 == pytest.approx(1.3)

@@ -40,8 +40,7 @@ def of_blocks(parent: Path, *at: list[float]) -> Crossover:
         for name in ("a", "b")
     ]
     rows = [row(planned, block_ms=[[[value] for value in given * 4]]) for planned, given in pairs]
-    found = crossover(rows_of(write_run(parent, [planned for planned, _ in pairs], rows)), "b", "a")
-    return found
+    return crossover(rows_of(write_run(parent, [planned for planned, _ in pairs], rows)), "b", "a")
 
 
 def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path: Path) -> None:
