@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.files import safe_files
 from tests.conftest import command_line, environment
 from tests.made_runs import quickstart
-from tests.reports.rendering import write_page
 
 VERBS = [("report",), ("report", "--format", "md"), ("export",), ("export", "--format", "parquet")]
 
@@ -68,21 +66,6 @@ def test_a_link_in_a_runs_folder_is_replaced_and_one_that_the_user_names_is_kept
     assert here("report", good, "-o", tmp_path / "page").returncode == 0
     assert victim.read_bytes() == (good / "report.html").read_bytes()
     assert (tmp_path / "page").is_symlink()
-
-
-def test_a_report_that_fails_leaves_the_old_one_whole(
-    good: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = write_page(good).read_bytes()
-
-    def die(handle: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(safe_files.os, "fsync", die)
-    with pytest.raises(KeyboardInterrupt):
-        write_page(good)
-    assert (good / "report.html").read_bytes() == old
-    assert {path.name for path in good.iterdir()} == {"report.html", "rows.jsonl", "run.json"}
 
 
 @pytest.mark.long
