@@ -125,15 +125,3 @@ def test_equal_cases_differ_in_at_most_5_percent_of_runs(plan):
         interval = ratio_interval(samples["a"], samples["b"])
         alarms += not interval.low <= 1 <= interval.high
     assert alarms / SEEDS <= 0.05
-
-
-def test_treating_calls_as_independent_would_not_cover_the_truth():
-    """This harness does not do this: every call a unit."""
-    hits = 0
-    for seed in range(SEEDS):
-        machine = Machine(seed, {"a": 3.0})
-        processes = measured(machine, Plan.model_validate("standard"))["a"]
-        calls = np.log([call for process in processes for block in process for call in block])
-        reach = 1.96 * calls.std(ddof=1) / math.sqrt(len(calls))
-        hits += abs(calls.mean() - math.log(3.0)) <= reach
-    assert hits / SEEDS < 0.7

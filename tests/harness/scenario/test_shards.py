@@ -22,16 +22,6 @@ def whole(**changes: Any) -> Units:
     return select(scenario(**changes), "cpu", Selection()).whole
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 40])
-def test_shards_are_disjoint_and_complete(count: int) -> None:
-    of = whole(**WALLS, studies=["score_scale", "precision"])
-    shards = split(of, count, QUICK, "cpu")
-    assert len(shards) == count
-    found = [one for shard in shards for one in shard.ids]
-    assert sorted(found) == sorted(of.ids)
-    assert len(found) == len(set(found))
-
-
 @pytest.mark.parametrize("count", [2, 3, 7])
 def test_a_group_and_the_walls_of_one_problem_are_never_split(count: int) -> None:
     of = whole(**WALLS)

@@ -58,20 +58,3 @@ def test_approximations_and_recurrence_are_measured_but_not_checked_as_exact(run
     )
     assert f"approximate, error {100 * found['performer']['error_l2_ratio']:.1f} %" in shown
     assert "fused takes" in shown  # the only exact backend, even if others are faster
-
-
-def test_sparse_backends_are_exact_with_their_mask_and_name_it(run):
-    backends = "fused,sparse_local,sparse_strided,sparse_random"
-    shape = ("--seq-len", "200", "--mask", "local,strided,blocks", "--window", "3")
-    rows, _ = run("--backends", backends, *shape)
-    own = {"sparse_local": "local", "sparse_strided": "strided", "sparse_random": "blocks"}
-    for (backend, mask), row in rows.items():
-        assert row["exactness"] == "exact"
-        assert row["status"] == ("ok" if own.get(backend, mask) == mask else "unsupported")
-        if row["status"] == "ok":
-            assert row["error_ratio"] <= 2
-            assert row["peak_bytes"] - row["predicted_peak_bytes"] <= 16
-        else:
-            name = own[backend]
-            expected = f"computes mask {name} only, and the mask is {mask}; set mask: {name}"
-            assert row["reason"] == expected
