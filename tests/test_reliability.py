@@ -18,6 +18,7 @@ from tests.faults.outcome import Outcome
 from tests.faults.rows import check_rows, whole_lines
 from tests.faults.sweep import load, names, order
 from tests.faults.trial import EXIT_CODES, Trial
+from tests.made_runs import write_rows
 from tests.search_path import searched
 
 PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
@@ -104,7 +105,7 @@ def run_with(folder: Path, *rows: dict[str, object]) -> Path:
     run = folder / "results" / "2-x"
     run.mkdir(parents=True)
     (run / "run.json").write_text(json.dumps({"cases": [{"case": "a"}, {"case": "b"}]}))
-    (run / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(run, rows)
     return run
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from attnbench.harness.files.errors import NothingSelected
 from attnbench.harness.fleet.merge import merge
 from tests.fakes.shard_runs import scenario, write_shard
+from tests.made_runs import read_rows
 
 WHERE = {"host": "node", "device_name": "AMD EPYC"}
 LENGTHS = st.lists(st.sampled_from([16, 32, 64, 128]), min_size=1, max_size=4, unique=True)
@@ -19,9 +20,8 @@ LENGTHS = st.lists(st.sampled_from([16, 32, 64, 128]), min_size=1, max_size=4, u
 def read(run: Path) -> tuple[list[str], list[dict[str, Any]]]:
     """What was planned, and the rows."""
     meta = json.loads((run / "run.json").read_text())
-    lines = (run / "rows.jsonl").read_text().splitlines()
     planned = [one["case"] for name in ("cases", "walls", "studies") for one in meta[name]]
-    return planned, [json.loads(line) for line in lines]
+    return planned, read_rows(run)
 
 
 @settings(max_examples=12, derandomize=True, deadline=None)

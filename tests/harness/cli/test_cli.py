@@ -11,6 +11,7 @@ import pytest
 from attnbench.harness.scenario import schema
 from attnbench.impls.discovery.source import EXACTNESS
 from tests.conftest import command_line, ran
+from tests.made_runs import read_rows
 
 SMALL = shlex.split("--batch 1 --seq-len 64 --d-model 32 --heads 2 --device cpu --plan quick")
 
@@ -54,8 +55,7 @@ def test_json_progress_is_one_object_per_line(attnbench):
 
 
 def test_predicted_bytes_are_the_measured_ones(finished_run):
-    for line in (finished_run / "rows.jsonl").read_text().splitlines():
-        row = json.loads(line)
+    for row in read_rows(finished_run):
         assert abs(row["peak_bytes"] - row["predicted_peak_bytes"]) <= 16, row["case"]
 
 

@@ -22,6 +22,7 @@ from tests.made_runs import (
     row,
     slower,
     starts,
+    write_rows,
 )
 from tests.reports.pages.test_hostile import HOSTILE
 
@@ -104,7 +105,7 @@ def test_hostile_names_stay_inert_in_every_format(tmp_path, here):
         runs.append(path)
     rows = read_rows(runs[1])
     rows[0] = row(cases[0], "crashed", reason=HOSTILE)
-    (runs[1] / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    write_rows(runs[1], rows)
     for shape in ("table", "md", "json"):
         for arguments in (
             (*runs,),
@@ -184,9 +185,7 @@ def test_a_margin_by_noise_is_that_of_the_check_beside_the_runs(here, folders) -
 
 def test_runs_of_a_side_must_come_from_one_device(folders) -> None:
     base, head, _ = (sorted(folder.iterdir()) for folder in folders)
-    meta = json.loads((head[2] / "run.json").read_text())
-    meta["environment"]["cpu"] = "Another CPU"
-    (head[2] / "run.json").write_text(json.dumps(meta))
+    retold(head[2], cpu="Another CPU")
     with pytest.raises(ValueError, match="different devices"):
         compare_interleaved(base, head, None)
     with pytest.raises(BadInput, match="as many"):

@@ -1,6 +1,5 @@
 """A command goes on when nobody can read it any more, and its exit code says so."""
 
-import json
 import shlex
 import subprocess
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from tests.conftest import command_line, environment, ran
 from tests.harness.cli.test_cli import SMALL
+from tests.made_runs import read_rows
 
 BACKENDS = "naive,fused,sdpa"
 DONE, LOST = 0, 7
@@ -75,6 +75,5 @@ def test_a_run_goes_on_and_keeps_its_rows(tmp_path: Path, redirection: str, exit
     done = in_shell(tmp_path, redirection, "run", "--backends", BACKENDS, *SMALL)
     assert done.returncode == exit_code, done.stderr
     assert "Traceback" not in done.stderr
-    (rows,) = tmp_path.glob("results/2*/rows.jsonl")
-    found = [json.loads(line) for line in rows.read_text().splitlines()]
-    assert [row["status"] for row in found] == ["ok"] * 3
+    (run,) = tmp_path.glob("results/2*")
+    assert [row["status"] for row in read_rows(run)] == ["ok"] * 3

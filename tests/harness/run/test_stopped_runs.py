@@ -96,7 +96,7 @@ def test_full_disk_stops_the_run_and_saves_the_row_on_stderr(tmp_path, attnbench
     assert done.returncode == 1
     assert "rows.jsonl: File too large" in done.stderr
     (run,) = (tmp_path / "r").glob("2*")
-    saved = [json.loads(line)["case"] for line in (run / "rows.jsonl").read_text().splitlines()]
+    saved = [row["case"] for row in read_rows(run)]
     dumped = [
         json.loads(line)["case"]
         for line in done.stderr.splitlines()

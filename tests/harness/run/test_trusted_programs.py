@@ -1,6 +1,5 @@
 """What is executed and imported: what the command line names, never what a folder offers."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ from attnbench.harness.files.errors import BadInput
 from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.start import RunOptions, resume_run
 from tests.conftest import ran
-from tests.made_runs import case, problem, write_run
+from tests.made_runs import case, problem, read_rows, write_run
 
 OPTIONS = RunOptions(command=["test"], listener=Listener())
 GRID = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu")
@@ -78,7 +77,7 @@ def strays(tmp_path: Path) -> Path:
 
 
 def statuses(run: Path) -> list[str]:
-    return [json.loads(line)["status"] for line in (run / "rows.jsonl").read_text().splitlines()]
+    return [row["status"] for row in read_rows(run)]
 
 
 def in_folder(

@@ -1,9 +1,10 @@
 """From the command line to the rows: what is kept counts, and what cannot be is no record."""
 
-import json
 from pathlib import Path
 
 import pytest
+
+from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
 
@@ -17,8 +18,7 @@ def test_memory_and_time_that_a_backend_hides_are_in_its_row(attnbench):
     honest = ("fused", "keeps_scores", "works_in_numpy")
     names = ",".join((*honest, "reuses_its_output", "copies_its_first_result"))
     done = attnbench("run", *SMALL, *QUICK, "--backends", names)
-    lines = (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
-    rows = {row["backend"]: row for row in map(json.loads, lines)}
+    rows = {row["backend"]: row for row in read_rows(Path(done.stdout.strip()))}
     assert {rows[name]["status"] for name in honest} == {"ok"}, done.stderr
     assert {rows[name]["shortest_call_ms"] is not None for name in honest} == {True}
     for name in ("launch_ms", "late_calls", "graph_failed", "unseen_work", "kernel_generation"):

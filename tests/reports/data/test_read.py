@@ -10,7 +10,7 @@ import pytest
 
 from attnbench.harness.rows import run_files
 from attnbench.reports.data.read import BadRun, read_run
-from tests.made_runs import WINDOW, case, problem, row, write_run
+from tests.made_runs import WINDOW, case, problem, read_rows, row, write_rows, write_run
 
 
 @pytest.fixture
@@ -28,8 +28,7 @@ def line(run: Path, number: int, **changes: Any) -> None:
 
 
 def test_rows_come_in_the_order_of_the_plan_and_missing_cases_are_kept_apart(run: Path) -> None:
-    lines = (run / "rows.jsonl").read_text().splitlines()
-    (run / "rows.jsonl").write_text("".join(f"{one}\n" for one in reversed(lines)))
+    write_rows(run, read_rows(run)[::-1])
     found = read_run(run)
     assert [one["case"] for one in found.rows] == [one["case"] for one in found.meta["cases"]][:3]
     assert [one["case"] for one in found.missing] == [found.meta["cases"][3]["case"]]
@@ -37,9 +36,8 @@ def test_rows_come_in_the_order_of_the_plan_and_missing_cases_are_kept_apart(run
 
 
 def test_the_last_attempt_of_a_case_counts(run: Path) -> None:
-    first = json.loads((run / "rows.jsonl").read_text().splitlines()[0])
-    with (run / "rows.jsonl").open("a") as file:
-        file.write(json.dumps(first | {"attempt": 2, "peak_bytes": 77}) + "\n")
+    rows = read_rows(run)
+    write_rows(run, [*rows, rows[0] | {"attempt": 2, "peak_bytes": 77}])
     found = read_run(run)
     assert len(found.rows) == 3
     assert (found.rows[0]["attempt"], found.rows[0]["peak_bytes"]) == (2, 77)
@@ -185,8 +183,7 @@ def test_a_path_that_is_no_run_is_named(tmp_path: Path, path: str, message: str)
 
 def test_rows_of_another_kind_or_of_no_planned_case_have_a_note(run: Path) -> None:
     unplanned = row(case("sdpa", problem(512)))
-    with (run / "rows.jsonl").open("a") as file:
-        file.write(json.dumps(unplanned) + "\n" + json.dumps(unplanned | {"kind": "poem"}) + "\n")
+    write_rows(run, [*read_rows(run), unplanned, unplanned | {"kind": "poem"}])
     found = read_run(run)
     assert found.rows[-1]["case"] == unplanned["case"]
     assert found.notes == [

@@ -20,7 +20,7 @@ from attnbench.reports.exports import export
 from attnbench.reports.pages.report import open_report
 from attnbench.reports.subjects import name_of
 from attnbench.reports.subjects.correctness import errors_by_backend
-from tests.made_runs import case, problem, read_rows, two_environments
+from tests.made_runs import case, problem, read_rows, two_environments, write_rows
 from tests.reports.pages.test_hostile import HOSTILE, Tags
 from tests.reports.rendering import markdown_of, page_of, rows_of, summary_of
 
@@ -142,6 +142,6 @@ def test_a_broken_environment_is_one_line(run: Path, found: Any, text: str) -> N
     else:
         meta["environments"] = found
     (run / "run.json").write_text(json.dumps(meta))
-    (run / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    write_rows(run, rows)
     with pytest.raises(BadRun, match=text):
         read_run(run)
