@@ -3,11 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)call stack|memory|new values|impossible"
-    "|times as far|not computed|another result",
-}
+CONVICTED = "(?i)call stack|memory|new values|impossible|times as far|not computed|another result"
 
 
 def checked():

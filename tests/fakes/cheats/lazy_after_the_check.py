@@ -6,10 +6,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._pytree import tree_map
 
-CONVICTED = {
-    "statuses": ["error", "incorrect"],
-    "reason": "(?i)LazyTensor|torch.Tensor|another result|impossible",
-}
+CONVICTED = "(?i)LazyTensor|torch.Tensor|another result|impossible"
 
 
 class LazyTensor(torch.Tensor):

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "gradient has NaN"}
+INCORRECT = "gradient has NaN"
 PROBLEM = {"passes": "forward+backward"}
 SHARES = True
 

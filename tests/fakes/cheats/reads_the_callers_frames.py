@@ -4,11 +4,7 @@ import sys
 
 import torch
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)call stack|memory|new values|impossible"
-    "|times as far|not computed|another result",
-}
+CONVICTED = "(?i)call stack|memory|new values|impossible|times as far|not computed|another result"
 
 
 def copied(check, like):

@@ -4,11 +4,9 @@ import gc
 
 import torch
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)call stack|live objects|heap|memory|new values"
-    "|times as far|not computed|another result",
-}
+CONVICTED = (
+    "(?i)call stack|live objects|heap|memory|new values|times as far|not computed|another result"
+)
 
 
 def copied(check, like):

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "times as far"}
+INCORRECT = "times as far"
 PROBLEM = {"passes": "forward+backward"}
 SHARES = True
 

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["error", "incorrect"], "reason": "(?i)times as far"}
+CONVICTED = "(?i)times as far"
 PROBLEM = {"passes": "backward", "seq_len": 512}
 CHECKED = 2  # gradients that are checked, but for their signs
 

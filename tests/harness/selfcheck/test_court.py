@@ -72,10 +72,10 @@ def test_a_file_is_read_without_being_imported(tmp_path):
     [
         '"""Says nothing of how it ends."""',
         "HONEST = True  # and has no docstring",
-        '"""Both."""\nHONEST = True\nCONVICTED = {"statuses": ["error"], "reason": "x"}',
+        '"""Both."""\nHONEST = True\nCONVICTED = "x"',
         '"""Neither."""\nHONEST = False',
-        '"""No status."""\nCONVICTED = {"statuses": ["wrong"], "reason": "x"}',
-        '"""No regex."""\nCONVICTED = {"statuses": ["error"], "reason": "("}',
+        '"""No text."""\nCONVICTED = 3',
+        '"""No regex."""\nINCORRECT = "("',
         '"""Not a literal."""\nHONEST = bool(1)',
         '"""No such axis."""\nHONEST = True\nPROBLEM = {"length": 3}',
         '"""Not Python."""\nHONEST = = True',
