@@ -13,14 +13,7 @@ from attnbench.harness.scenario.estimate import case_s
 from attnbench.harness.stats.contrasts import Spread, paired_contrast
 from attnbench.reports.data.noise_floor import spread_of_pairs
 from attnbench.reports.data.typed import with_plan
-from attnbench.reports.deciding import (
-    IDLE,
-    Seen,
-    likely,
-    run_s,
-    smallest_plan,
-    what_decides,
-)
+from attnbench.reports.deciding import IDLE, Seen, likely, run_s, smallest_plan, what_decides
 from attnbench.reports.ratio import time_ratio
 from attnbench.reports.words import NOT_DECIDED
 from tests.made_runs import case, problem, row

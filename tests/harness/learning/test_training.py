@@ -15,11 +15,7 @@ from attnbench.harness.learning.studies import (
     trained_projections,
     trained_roles,
 )
-from attnbench.harness.learning.studies.trained_projections import (
-    ATTENTIONS,
-    KINDS,
-    project,
-)
+from attnbench.harness.learning.studies.trained_projections import ATTENTIONS, KINDS, project
 from attnbench.harness.learning.synthetic_tasks import task
 from attnbench.harness.learning.training import (
     EVERY,

@@ -8,11 +8,7 @@ import sys
 import pytest
 
 from attnbench.harness.measure import conditions
-from attnbench.harness.measure.conditions import (
-    HostConditions,
-    contended,
-    throttled,
-)
+from attnbench.harness.measure.conditions import HostConditions, contended, throttled
 from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import H100
 

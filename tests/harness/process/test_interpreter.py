@@ -11,10 +11,7 @@ import pytest
 from attnbench import __version__
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.process.fingerprint import fingerprint
-from attnbench.harness.process.interpreter import (
-    check_interpreters,
-    read_interpreters,
-)
+from attnbench.harness.process.interpreter import check_interpreters, read_interpreters
 from attnbench.harness.rows.run_files import SCHEMA
 from tests.conftest import environment, ran
 

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.files.errors import (
-    EnvironmentUnmet,
-    Stopped,
-)
+from attnbench.harness.files.errors import EnvironmentUnmet, Stopped
 from attnbench.harness.rows.run_files import read_suite
 from attnbench.harness.run import suite as measured
 from attnbench.harness.run.listener import Listener
@@ -21,12 +18,7 @@ from attnbench.harness.run.suite import Suite, SuiteEntry
 from attnbench.harness.scenario import from_mapping
 from attnbench.harness.scenario.selection import Selection
 from attnbench.harness.store.run_store import Store
-from attnbench.harness.store.suites import (
-    newest_finished,
-    run_state,
-    runs_by_entry,
-    suite_state,
-)
+from attnbench.harness.store.suites import newest_finished, run_state, runs_by_entry, suite_state
 from tests.fakes.stored_runs import case, plan, record
 
 OPTIONS = RunOptions(command=["test"], listener=Listener())

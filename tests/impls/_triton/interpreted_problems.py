@@ -19,15 +19,7 @@ from attnbench.impls._triton import launch
 from attnbench.impls._triton.configs import Config
 from attnbench.impls.layer import as_call
 from attnbench.impls.problem import Dtype
-from tests.impls._triton.interpreter import (
-    CPU,
-    DESCRIBED,
-    SMALL,
-    Configs,
-    launches,
-    main,
-    poisoned,
-)
+from tests.impls._triton.interpreter import CPU, DESCRIBED, SMALL, Configs, launches, main, poisoned
 from tests.impls.conftest import BOTTOM_RIGHT, MASKED, PROBLEMS
 
 

@@ -8,13 +8,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.comparison.devices import (
-    Copies,
-    Device,
-    copies_of,
-    device_of,
-    finding,
-)
+from attnbench.reports.comparison.devices import Copies, Device, copies_of, device_of, finding
 from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
