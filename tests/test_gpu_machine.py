@@ -51,10 +51,7 @@ def test_facts_name_what_is_installed_and_what_is_missing() -> None:
     assert set(machine.IDENTITY) <= set(facts)
     assert machine.lacks(facts["packages"] | {"triton": "3.9.0"}) == []
     old = facts["packages"] | {"triton": "3.9.0", "pydantic": None, "rich": "9.1"}
-    assert machine.lacks(old) == [
-        "rich: 9.1, wanted 14.3 or newer",
-        "pydantic: not installed",
-    ]
+    assert machine.lacks(old) == ["rich: 9.1, wanted 14.3 or newer", "pydantic: not installed"]
 
 
 def test_wheels_of_packages_that_are_missing_are_unpacked_once(tmp_path: Path) -> None:

@@ -109,10 +109,7 @@ def test_a_run_is_at_most_1_3_times_its_measured_phases_and_worker_starts(benchm
     worker_start_s = time.perf_counter() - start
     command = "run --backends naive,fused,sdpa --batch 1 --seq-len 256,512,1k,2k --d-model 512"
     rows = benchmark.pedantic(
-        rows_of,
-        args=(f"{command} --heads 1,8 --plan quick",),
-        kwargs={"out": tmp_path},
-        rounds=1,
+        rows_of, args=(f"{command} --heads 1,8 --plan quick",), kwargs={"out": tmp_path}, rounds=1
     )
     measured_s = sum(row["spent_s"] for row in rows)
     ratio = benchmark.stats.stats.median / (measured_s + worker_start_s)

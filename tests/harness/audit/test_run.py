@@ -43,10 +43,7 @@ SMALL = ("kernels", "audit", "--arch", "90", "--dtype", "bf16", "--kernel", "for
 def with_canaries(folder: Path, **variables: str) -> list[Any]:
     """Arguments of subprocess for an audit of the kernels in tests/fakes/audit_child.py."""
     extra = {"PYTHONPATH": os.pathsep.join([str(ROOT / ".package"), str(ROOT)]), **variables}
-    return [
-        [sys.executable, "-c", CANARIES, *SMALL, "--out", str(folder)],
-        environment(extra),
-    ]
+    return [[sys.executable, "-c", CANARIES, *SMALL, "--out", str(folder)], environment(extra)]
 
 
 @pytest.fixture(scope="module")

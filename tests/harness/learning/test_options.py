@@ -62,10 +62,7 @@ def test_resume_wants_the_file_again_and_then_goes_on(attnbench, saved, tmp_path
     assert len((run / "rows.jsonl").read_text().splitlines()) == 1
     done = attnbench("run", "--resume", run, "--checkpoint", f"other={saved}", "--quiet")
     assert done.returncode == 0, done.stderr
-    assert set(rows_of(done)) == {
-        "study-checkpoint_heads-mine",
-        "study-checkpoint_heads-other",
-    }
+    assert set(rows_of(done)) == {"study-checkpoint_heads-mine", "study-checkpoint_heads-other"}
 
 
 @pytest.mark.nightly

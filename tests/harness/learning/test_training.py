@@ -92,11 +92,7 @@ def scripted(goal: Goal, rights: list[float], monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_training_ends_after_two_good_looks_or_at_the_limit(
-    goal: Goal,
-    rights: list[float],
-    learnt: int | None,
-    steps: int,
-    monkeypatch: pytest.MonkeyPatch,
+    goal: Goal, rights: list[float], learnt: int | None, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rate = scripted(goal, rights, monkeypatch)
     shares = []

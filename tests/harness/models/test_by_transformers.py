@@ -124,11 +124,7 @@ def test_models_that_only_it_knows_are_resolved() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [
-        ("t5", "wanted a decoder"),
-        ("mamba", "wanted a decoder"),
-        ("roberta", "wanted a decoder"),
-    ],
+    [("t5", "wanted a decoder"), ("mamba", "wanted a decoder"), ("roberta", "wanted a decoder")],
 )
 def test_models_whose_attention_it_would_have_to_guess_are_refused(kind: str, said: str) -> None:
     with pytest.raises(BadInput, match=said):

@@ -71,10 +71,7 @@ DONE, RUNNING, FACTS, SAMPLES, ENDED = GOOD
         (changed(FACTS, fields=[]), "facts.fields: Input should be a valid dict"),
         (changed(FACTS, fields={"speed": 1}), "speed: Extra inputs are not permitted"),
         (changed(FACTS, fields={"peak_bytes": 1.5}), "peak_bytes: Input should be a valid int"),
-        (
-            changed(FACTS, fields={"peak_bytes": True}),
-            "peak_bytes: Input should be a valid int",
-        ),
+        (changed(FACTS, fields={"peak_bytes": True}), "peak_bytes: Input should be a valid int"),
         (changed(FACTS, fields={"peak_bytes": 2**70}), "a number of more than 64 bits"),
         (b'{"event": "warm", "call_ms": NaN}', "nan in place of a finite number"),
         (b'{"event": "warm", "call_ms": -1e999}', "-inf in place of a finite number"),

@@ -100,8 +100,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=[pytest.mark.long] * (kind == "latency")) for kind in FIELDS],
+    "kind", [pytest.param(kind, marks=[pytest.mark.long] * (kind == "latency")) for kind in FIELDS]
 )
 def test_no_value_of_any_field_can_make_a_run_unreadable(kind: str) -> None:
     tried = 0

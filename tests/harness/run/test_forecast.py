@@ -21,11 +21,7 @@ from tests.conftest import ROOT
 from tests.made_runs import read_rows
 
 STORED = sorted((ROOT / "results" / "reference").glob("cpu-*-quickstart"))
-PACE = Pace(
-    flops_per_s={"fp32": 1.6e11, "bf16": 2e10},
-    bytes_per_s=1.2e10,
-    step_s=1e-5,
-)
+PACE = Pace(flops_per_s={"fp32": 1.6e11, "bf16": 2e10}, bytes_per_s=1.2e10, step_s=1e-5)
 """Of two cores of an AMD EPYC, on which the stored runs were measured."""
 
 

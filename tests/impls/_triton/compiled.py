@@ -142,11 +142,7 @@ def gluon() -> list[dict[str, Any]]:
             code = disassembly(made.asm["cubin"])
             fields = compile_kernel(job)
             record = kernel_record(
-                {
-                    "case": "kernel",
-                    "compute_capability": "9.0",
-                    "config": asdict(job.config),
-                },
+                {"case": "kernel", "compute_capability": "9.0", "config": asdict(job.config)},
                 Status.OK,
                 **fields,
             )

@@ -260,11 +260,7 @@ PARTS: list[tuple[str, Rows, dict[str, str]]] = [
         ],
         {"naive": "refuted", "fused": "supported", "sdpa": "not decided"},
     ),
-    (
-        "C2",
-        [*growing("fused", 2e-3, 2e-6), *STEPS],
-        {"fused": "supported", "naive": "not decided"},
-    ),
+    ("C2", [*growing("fused", 2e-3, 2e-6), *STEPS], {"fused": "supported", "naive": "not decided"}),
     (
         "C11",
         [*SPARSE, *STRIDES],

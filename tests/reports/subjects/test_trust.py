@@ -78,12 +78,7 @@ def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_te
         ("throttling", {"throttled_blocks": 8}, "caution", "In 8 of 16 blocks"),
         ("warm-up", {"warmup_stationary": False}, "caution", "1 of 2 timed cases"),
         ("warm-up", {"warmup_stationary": None}, "unknown", "1 of 2 timed cases"),
-        (
-            "precision",
-            {"stop": "budget", "half_width_ratio": 0.2},
-            "good",
-            "% in the middle",
-        ),
+        ("precision", {"stop": "budget", "half_width_ratio": 0.2}, "good", "% in the middle"),
         ("precision", {"stop": None}, "unknown", "do not say"),
         ("correctness", {"error_ratio": None}, "unknown", "1 of 2 timed cases"),
     ],
