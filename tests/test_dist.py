@@ -4,9 +4,7 @@ import importlib.util
 import json
 import re
 import tomllib
-from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from hatchling.metadata.core import ProjectMetadata
@@ -86,9 +84,7 @@ def test_a_tag_is_its_version_with_notes(tag: str, changelog: str, said: str) ->
         ([{"status": "ok"}], "", "wrote no page"),
     ],
 )
-def test_a_run_that_failed_is_no_release(
-    rows: list[dict[str, Any]], page: str, said: str, tmp_path: Path
-) -> None:
+def test_a_run_that_failed_is_no_release(rows, page, said, tmp_path):
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "report.html").write_text(page)
     with pytest.raises(dist.Failed, match=said):
@@ -97,9 +93,7 @@ def test_a_run_that_failed_is_no_release(
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs the repository")
-def test_the_last_commit_builds_what_is_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_last_commit_builds_what_is_in_it(tmp_path, monkeypatch):
     """All of `make dist` but the two installations."""
     used: list[str] = []
     monkeypatch.setattr(dist, "use", lambda file, *_: used.append(file.suffix))
@@ -108,9 +102,7 @@ def test_the_last_commit_builds_what_is_in_it(
     assert len(list(made.iterdir())) == 2
 
 
-def test_a_release_names_the_repository_that_it_is_built_in(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_release_names_the_repository_that_it_is_built_in(monkeypatch):
     def urls() -> dict[str, str]:
         return ProjectMetadata(str(ROOT), PluginManager()).core.urls
 

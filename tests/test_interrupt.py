@@ -66,9 +66,7 @@ def interrupted(
         ("humanize", "converted()", "show latest"),
     ],
 )
-def test_an_interrupted_import_is_one_line(
-    tmp_path: Path, module: str, action: str, command: str
-) -> None:
+def test_an_interrupted_import_is_one_line(tmp_path, module, action, command):
     done = interrupted(tmp_path, module, action, *command.split())
     assert (done.returncode, done.stderr, done.stdout) == (130, STOPPED, "")
 

@@ -143,9 +143,7 @@ def endless() -> None:
         pass
 
 
-def test_a_command_hangs_by_its_work_and_not_by_the_work_of_others(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_hangs_by_its_work_and_not_by_the_work_of_others(trial, monkeypatch):
     monkeypatch.setattr(sys, "argv", sys.argv)
     limit = (signal.SIGPROF, signal.ITIMER_PROF, 0.05)
     monkeypatch.setattr(in_process, "LIMITS", (limit,))

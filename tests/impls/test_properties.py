@@ -56,9 +56,7 @@ def seen(problem: Problem) -> Tensor:
 @pytest.mark.parametrize("name", WITH_WEIGHTS)
 @few
 @given(problem=problems(), seed=st.integers(0, 99), size=st.sampled_from((0.01, 1.0, 30.0)))
-def test_rows_of_weights_sum_to_one_over_the_keys_that_are_seen(
-    name: str, problem: Problem, seed: int, size: float
-) -> None:
+def test_rows_of_weights_sum_to_one_over_the_keys_that_are_seen(name, problem, seed, size):
     inputs, backend = drawn(problem, seed, size), load(name)
     weights = backend.attention_weights(problem, inputs, None)
     mask = seen(problem)
@@ -75,9 +73,7 @@ def test_rows_of_weights_sum_to_one_over_the_keys_that_are_seen(
 @pytest.mark.parametrize("name", EXACT)
 @few
 @given(problem=problems(), seed=st.integers(0, 99), size=st.sampled_from((0.01, 1.0, 30.0)))
-def test_outputs_lie_between_the_values_that_are_seen(
-    name: str, problem: Problem, seed: int, size: float
-) -> None:
+def test_outputs_lie_between_the_values_that_are_seen(name, problem, seed, size):
     inputs = drawn(problem, seed, size)
     output = load(name).prepare(problem, inputs, None)()
     values = inputs.value.repeat_interleave(problem.heads // problem.kv_heads, 1)

@@ -55,9 +55,7 @@ def comparison(run: Path) -> Comparison:
         (None, None, ""),
     ],
 )
-def test_a_ratio_has_bounds_as_far_as_they_decide(
-    low: float | None, high: float | None, said: str
-) -> None:
+def test_a_ratio_has_bounds_as_far_as_they_decide(low, high, said):
     assert ratio_bounds_text(low, high) == said
     assert times_text(2.0, low, high) == "2.00 times" + (f" ({said})" if said else "")
 
@@ -71,9 +69,7 @@ def test_a_time_has_no_1_to_be_beside() -> None:
     assert not says_nothing(-1.0, 100.0)  # no positive quantity
 
 
-def test_a_comparison_says_that_it_is_uncertain_and_its_json_keeps_the_numbers(
-    comparison: Comparison,
-) -> None:
+def test_a_comparison_says_that_it_is_uncertain_and_its_json_keeps_the_numbers(comparison):
     found = text.markdown(comparison)
     assert not FAR.search(found), found
     assert found.count(UNCERTAIN) == 2

@@ -53,9 +53,7 @@ def canaries(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedPr
 
 
 @needs_triton
-def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(
-    canaries: subprocess.CompletedProcess[str],
-) -> None:
+def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(canaries):
     assert canaries.returncode == 1, canaries.stderr
     path = Path(canaries.stdout.splitlines()[-1])
     planned = [one["case"] for one in json.loads((path / "run.json").read_text())["kernels"]]
@@ -165,9 +163,7 @@ def test_real_kernels_are_read_and_follow_the_documented_format(attnbench: Run) 
         ),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(
-    attnbench: Run, tmp_path: Path, flags: tuple[str, ...], complaint: str
-) -> None:
+def test_bad_input_is_one_line_and_exit_code_2(attnbench, tmp_path, flags, complaint):
     done = attnbench("kernels", "audit", *flags)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert complaint in done.stderr

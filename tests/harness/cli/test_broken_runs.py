@@ -55,9 +55,7 @@ def kinds_of_broken(root: Path, good: Path) -> dict[str, Path]:
 READ = {"rows.jsonl absent", "rows.jsonl empty"}  # a run that was stopped before its first case
 
 
-def test_every_broken_run_is_a_line_of_the_list_and_good_ones_stay(
-    here, tmp_path: Path, good: Path
-) -> None:
+def test_every_broken_run_is_a_line_of_the_list_and_good_ones_stay(here, tmp_path, good):
     root = tmp_path / "results"
     shutil.copytree(good, root / good.name)
     broken = kinds_of_broken(root, good)
@@ -80,9 +78,7 @@ class NothingStarts:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_resuming_a_broken_run_is_one_line_before_anything_starts(
-    seed: int, tmp_path: Path, good: Path
-) -> None:
+def test_resuming_a_broken_run_is_one_line_before_anything_starts(seed, tmp_path, good):
     options = start.RunOptions(
         command=[], listener=Listener(), allow_import=True, engine=NothingStarts()
     )
@@ -109,9 +105,7 @@ def test_resuming_a_broken_run_is_one_line_before_anything_starts(
         ("compare", "--baseline", "fused"),
     ],
 )
-def test_salvage_reads_the_good_rows_and_says_which_it_left_out(
-    words: tuple[str, ...], here, tmp_path: Path, good: Path
-) -> None:
+def test_salvage_reads_the_good_rows_and_says_which_it_left_out(words, here, tmp_path, good):
     run = tmp_path / good.name
     shutil.copytree(good, run)
     lines = (run / "rows.jsonl").read_text().splitlines()

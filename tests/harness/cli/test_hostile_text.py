@@ -2,8 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,9 +21,7 @@ def assert_inert(done: subprocess.CompletedProcess[str]) -> None:
     assert SHOWN in done.stdout + done.stderr
 
 
-def test_a_backend_shows_its_name_and_its_error_but_does_not_act(
-    attnbench: Any, tmp_path: Path
-) -> None:
+def test_a_backend_shows_its_name_and_its_error_but_does_not_act(attnbench, tmp_path):
     code = f"def prepare(problem, inputs, weights):\n    raise ValueError({ESCAPE!r})\n"
     (tmp_path / "mine.py").write_text(code)
     (tmp_path / f"a{ESCAPE}.py").write_text(code)

@@ -122,9 +122,7 @@ def test_every_block_of_every_process_is_a_step_and_a_refused_case_has_one() -> 
         ({"device": "cuda"}, ""),
     ],
 )
-def test_what_other_work_means_for_the_run_is_said_before_it(
-    changes: dict[str, Any], says: str
-) -> None:
+def test_what_other_work_means_for_the_run_is_said_before_it(changes, says):
     found = {"pace": asdict(PACE), "cases": {}, "walls": {}}
     busy = forecast_of([case(256)], config(**changes), found, Load(1.62, 2))
     text = " ".join(busy.remarks)

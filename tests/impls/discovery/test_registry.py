@@ -51,9 +51,7 @@ def test_files_of_a_user_folder_are_backends_and_only_load_imports_them(folder: 
         load("mine")
 
 
-def test_entry_points_are_listed_with_their_declarations_and_not_imported(
-    tmp_path: Path, entry_points: Callable
-) -> None:
+def test_entry_points_are_listed_with_their_declarations_and_not_imported(tmp_path, entry_points):
     (tmp_path / "third").mkdir()
     (tmp_path / "third" / "__init__.py").write_text("1 / 0\n")
     (tmp_path / "third" / "party.py").write_text(FAKE.format(boom=0))
@@ -109,9 +107,7 @@ def test_a_package_whose_entry_points_cannot_be_read_is_left_out_alone(tmp_path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("words", [("validate", "quickstart"), ("list", "backends"), ("run",)])
-def test_no_file_of_a_folder_stops_or_hangs_a_command(
-    attnbench: Callable, folder: Path, words: tuple[str, ...]
-) -> None:
+def test_no_file_of_a_folder_stops_or_hangs_a_command(attnbench, folder, words):
     os.mkfifo(folder / "waits.py")
     (folder / "inner.py").mkdir()
     (folder / ".#mine.py").symlink_to("user@host.1234")

@@ -61,9 +61,7 @@ def rendered(parent: Path, **changes: Any) -> list[Block]:
         {"peaks": {"gemm_fp32_flops_per_s": "fast", "copy_bytes_per_s": 1}},
     ],
 )
-def test_without_peaks_there_is_nothing_but_how_to_measure_them(
-    tmp_path: Path, calibration: Any
-) -> None:
+def test_without_peaks_there_is_nothing_but_how_to_measure_them(tmp_path, calibration):
     found = rendered(tmp_path, calibration=calibration)
     (text,) = sentences(found)
     assert "attnbench doctor --calibrate" in text
