@@ -31,8 +31,8 @@ def test_the_file_of_a_backend_works(attnbench, tmp_path):
     done = attnbench(
         *("run", *axes("mine,sdpa", scope="core,layer"), *QUICK),
         env={"ATTNBENCH_BACKENDS": "my_backends"},
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     rows = read_rows(Path(done.stdout.strip()))
     assert Counter(row["backend"] for row in rows) == {"mine": 2, "sdpa": 2}
     assert {row["status"] for row in rows} == {"ok"}
@@ -57,8 +57,7 @@ def test_functions_are_backends(attnbench, tmp_path, flags):
         (tmp_path / f"{name}.py").write_text(code[1])
     command = re.search(r"`attnbench (run --backends my_attention:attend,.*?)`", README)
     asked = command[1].replace("1k", "64").replace("512", "32").split()
-    done = attnbench(*asked, "--backend", "my_flash:attend", *flags, *QUICK)
-    assert done.returncode == 0, done.stderr
+    done = attnbench(*asked, "--backend", "my_flash:attend", *flags, *QUICK, check=True)
     rows = read_rows(Path(done.stdout.strip()))
     assert {row["backend"]: row["status"] for row in rows} == {
         "attend@my_attention": "ok",

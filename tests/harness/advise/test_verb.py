@@ -30,8 +30,7 @@ def tiny(tmp_path) -> Path:
 
 
 def test_without_rows_it_says_so_and_gives_bytes(here, tmp_path):
-    done = here("advise", "gpt2", "--json", "--device", "cpu", "--out", str(tmp_path))
-    assert done.returncode == 0, done.stderr
+    done = here("advise", "gpt2", "--json", "--device", "cpu", "--out", str(tmp_path), check=True)
     found = json.loads(done.stdout)
     assert "Nothing is measured yet for gpt2" in found["answer"]
     assert found["memory"][0]["cache_bytes"] == 12 * 2 * 768 * 1024 * 4
@@ -44,8 +43,8 @@ def test_a_config_file_gives_the_shapes_of_its_model(here, tmp_path):
     done = here(
         *("advise", str(config), "--context", "8k", "--memory-gib", "4", "--device", "cpu"),
         *("--json", "--out", str(tmp_path)),
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["memory_bytes"] == 4 << 30
     # 32 layers, 8 heads of 128 for keys and as many for values, 2 bytes each
@@ -142,8 +141,7 @@ def test_a_hostile_configuration_ends_in_one_line(attnbench, tmp_path, change):
 def test_measuring_answers_and_a_second_time_rows_answer_without_torch(attnbench, tiny, tmp_path):
     out, page = tmp_path / "results", tmp_path / "advice.html"
     asked = ("advise", str(tiny), "--device", "cpu", "--out", str(out))
-    done = attnbench(*asked, "--measure", "-o", str(page), timeout=400)
-    assert done.returncode == 0, done.stderr
+    done = attnbench(*asked, "--measure", "-o", str(page), timeout=400, check=True)
     assert done.stdout.splitlines()[1].startswith("Use attn_implementation=")
     assert "prefill of 256 tokens" in done.stdout
     assert "<h1>Attention for tiny</h1>" in page.read_text()

@@ -18,8 +18,8 @@ def test_a_cubin_is_read_once_and_again_only_if_what_was_kept_is_broken(tmp_path
         [sys.executable, "-m", "tests.harness.audit.read_again"],
         cwd=ROOT,
         env=environment({"TRITON_CACHE_DIR": str(tmp_path)}),
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout.splitlines()[-1])
     first, second, broken = (results[name] for name in ("first", "second", "broken"))
     # Triton has asked ptxas already, and what it said was read then.

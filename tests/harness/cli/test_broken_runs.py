@@ -59,8 +59,7 @@ def test_every_broken_run_is_a_line_of_the_list_and_good_ones_stay(here, tmp_pat
     root = tmp_path / "results"
     shutil.copytree(good, root / good.name)
     broken = kinds_of_broken(root, good)
-    done = here("list", "runs", "--out", root, env={"COLUMNS": "300"})
-    assert done.returncode == 0, done.stderr
+    done = here("list", "runs", "--out", root, env={"COLUMNS": "300"}, check=True)
     lines = {line.split()[0]: line for line in done.stdout.splitlines()[1:] if line.strip()}
     assert "measured" in lines[good.name] or "ok" in lines[good.name]
     for name, folder in broken.items():
@@ -117,8 +116,7 @@ def test_salvage_reads_the_good_rows_and_says_which_it_left_out(words, here, tmp
     assert refused.returncode == 2
     assert "rows.jsonl:2: peak_bytes: found 1.5, wanted" in refused.stderr
     assert refused.stderr.rstrip().endswith("read the others with --salvage")
-    done = here(verb, run, *rest, "--salvage")
-    assert done.returncode == 0, done.stderr
+    done = here(verb, run, *rest, "--salvage", check=True)
     said = " ".join((done.stdout + done.stderr).split())
     assert "line 2 of rows.jsonl was left out: peak_bytes: found 1.5, wanted" in said
     assert "line 4 of rows.jsonl was left out: not valid JSON" in said

@@ -145,8 +145,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path, Path]:
 
 def test_equals_pass_and_a_slower_one_is_a_regression(here, folders) -> None:
     base, head, slow = folders
-    done = here("compare", base, head, "--turns", *GATE)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = here("compare", base, head, "--turns", *GATE, check=True)
     assert "of 4 turns of one run each" in done.stdout
     assert "slower" not in done.stdout
     done = here("compare", base, slow, "--turns", *GATE)

@@ -33,8 +33,7 @@ def suite(tmp_path: Path) -> str:
 
 @pytest.mark.long
 def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite: str) -> None:
-    done = attnbench("run", suite, "--only", "sdpa", "--only", "fused")
-    assert done.returncode == 0, done.stderr
+    done = attnbench("run", suite, "--only", "sdpa", "--only", "fused", check=True)
     (line,) = done.stdout.splitlines()
     path = tmp_path / line
     assert re.fullmatch(r"results/\d{8}T\d{6}Z-evening-[0-9a-f]{8}", line)

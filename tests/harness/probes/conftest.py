@@ -44,8 +44,8 @@ def watched(
     done = ran(
         [sys.executable, "-c", textwrap.dedent(PROGRAM), asked],
         env=environment(driver.environment if driver else {}),
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)[probe]
     window = Window(found["values"])
     window.reasons = found["reasons"]

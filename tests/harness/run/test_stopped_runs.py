@@ -46,8 +46,7 @@ def test_killed_parent_leaves_no_worker_and_resume_adds_exactly_what_is_missing(
     process.wait()
     wait_for_end(workers)
     before = (run / "rows.jsonl").read_bytes()
-    done = attnbench("run", "--resume", run)
-    assert done.returncode == 0, done.stderr
+    done = attnbench("run", "--resume", run, check=True)
     assert done.stdout.strip() == str(run)
     after = (run / "rows.jsonl").read_bytes()
     assert after.startswith(before)

@@ -22,8 +22,7 @@ def rows_of(done):
 @pytest.fixture
 def run(attnbench):
     def go(*arguments):
-        done = attnbench("run", *SMALL, *QUICK, *arguments)
-        assert done.returncode == 0, done.stderr
+        done = attnbench("run", *SMALL, *QUICK, *arguments, check=True)
         return rows_of(done), done.stderr
 
     return go

@@ -89,8 +89,8 @@ def events(tmp_path):
         done = ran(
             [sys.executable, "-c", WORKER, json.dumps(asked)],
             env=environment({"ATTNBENCH_BACKENDS": str(tmp_path)}),
+            check=True,
         )
-        assert done.returncode == 0, done.stderr
         found = []
         for some in json.loads(done.stdout):
             ended = {

@@ -23,6 +23,6 @@ def child(module: str, *arguments: str, **variables: str) -> Any:
         env=environment(extra),
         cwd=ROOT,
         timeout=600,
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

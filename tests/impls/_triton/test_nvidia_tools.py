@@ -30,8 +30,8 @@ def read(ptx: str, *arguments: str) -> Any:
     done = ran(
         [sys.executable, "-c", READ, ptx, *arguments],
         env=environment({"PYTHONPATH": os.pathsep.join([str(ROOT / ".package"), str(ROOT)])}),
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 

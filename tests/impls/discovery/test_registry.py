@@ -116,8 +116,7 @@ def test_no_file_of_a_folder_stops_or_hangs_a_command(attnbench, folder, words):
     axes = ("--batch", 1, "--seq-len", 64, "--d-model", 32, "--heads", 2, "--device", "cpu")
     if words == ("run",):
         words = ("run", "--backends", "mine:left,waits,inner,latin", *axes, "--dry-run")
-    done = attnbench(*words, env={"ATTNBENCH_BACKENDS": str(folder)}, timeout=120)
-    assert done.returncode == 0, done.stderr
+    done = attnbench(*words, env={"ATTNBENCH_BACKENDS": str(folder)}, timeout=120, check=True)
     assert "Traceback" not in done.stderr
     if words[0] != "validate":
         for name in ("waits", "inner"):
