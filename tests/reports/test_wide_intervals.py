@@ -13,7 +13,7 @@ from attnbench.harness.stats.wide_intervals import ratio_says_nothing, says_noth
 from attnbench.reports.advise.answer import advise
 from attnbench.reports.advise.tables import blocks
 from attnbench.reports.comparison import text
-from attnbench.reports.comparison.compare import Comparison, compare_backends
+from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.formatting import measured_bounds_text, ratio_bounds_text, times_text
 from attnbench.reports.pages import html
 from attnbench.reports.pages.report import open_report
@@ -34,11 +34,6 @@ def run(tmp_path: Path) -> Path:
         for one in planned
     ]
     return write_run(tmp_path, planned, rows)
-
-
-@pytest.fixture
-def comparison(run: Path) -> Comparison:
-    return compare_backends(run, "fused", None)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +64,8 @@ def test_a_time_has_no_1_to_be_beside() -> None:
     assert not says_nothing(-1.0, 100.0)  # no positive quantity
 
 
-def test_a_comparison_says_that_it_is_uncertain_and_its_json_keeps_the_numbers(comparison):
+def test_a_comparison_says_that_it_is_uncertain_and_its_json_keeps_the_numbers(run):
+    comparison = compare_backends(run, "fused", None)
     found = text.markdown(comparison)
     assert not FAR.search(found), found
     assert found.count(UNCERTAIN) == 2

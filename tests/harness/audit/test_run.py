@@ -46,16 +46,12 @@ def with_canaries(folder: Path, **variables: str) -> list[Any]:
     return [[sys.executable, "-c", CANARIES, *SMALL, "--out", str(folder)], environment(extra)]
 
 
-@pytest.fixture(scope="module")
-def canaries(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
-    command, variables = with_canaries(tmp_path_factory.mktemp("canaries"))
-    return ran(command, env=variables, timeout=300)
-
-
 @needs_triton
-def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(canaries):
-    assert canaries.returncode == 1, canaries.stderr
-    path = Path(canaries.stdout.splitlines()[-1])
+def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(tmp_path):
+    command, variables = with_canaries(tmp_path)
+    done = ran(command, env=variables, timeout=300)
+    assert done.returncode == 1, done.stderr
+    path = Path(done.stdout.splitlines()[-1])
     planned = [one["case"] for one in json.loads((path / "run.json").read_text())["kernels"]]
     rows = {row["case"]: row for row in read_rows(path)}
     assert sorted(rows) == sorted(planned)
