@@ -14,6 +14,7 @@ from attnbench.harness.run.wall_runner import WallRunner
 from attnbench.harness.run.worker_pool import RunConfig, RunContext, WorkerPool
 from attnbench.harness.scenario import Plan
 from attnbench.impls import Problem
+from tests.harness.cli.test_idle import Clock
 
 WALL = Wall(backend="fused", problem=Problem(batch=1, seq_len=1, d_model=64, heads=2))
 CONFIG = RunConfig(
@@ -131,15 +132,6 @@ def test_a_budget_that_is_spent_leaves_every_wall_with_what_fits_and_its_predict
         assert (record.status, record["limited_by"]) == (Status.OK, "time")
         assert [trial["seq_len"] for trial in record["probes"]] == [64]
         assert record["predicted_seq_len"] == 5010
-
-
-class Clock:
-    """Passes as trials take time: `cost_s` of a backend's N."""
-
-    now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
 
 
 def hurried(
