@@ -22,9 +22,10 @@ few = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 
 @st.composite
 def problems(draw: Any, masks: tuple[str, ...] = ALL_MASKS) -> Problem:
-    n_q = draw(st.integers(1, 40))
+    n_q, mask = draw(st.integers(1, 40)), draw(st.sampled_from(masks))
     causal = draw(st.booleans())
-    longer = draw(st.integers(-20, 30)) if causal else 0
+    shortest = -20 if mask in ("none", "padding", "random") else 0
+    longer = draw(st.integers(shortest, 30)) if causal else 0
     kv_heads, group = draw(st.integers(1, 3)), draw(st.integers(1, 3))
     return Problem(
         batch=draw(st.integers(1, 3)),
@@ -37,7 +38,7 @@ def problems(draw: Any, masks: tuple[str, ...] = ALL_MASKS) -> Problem:
         d_v=draw(st.integers(1, 9)),
         causal=causal,
         causal_align=draw(st.sampled_from(("top_left", "bottom_right"))) if causal else "",
-        mask=draw(st.sampled_from(masks)),
+        mask=mask,
     )
 
 
