@@ -122,11 +122,16 @@ def test_every_block_of_every_process_is_a_step_and_a_refused_case_has_one() -> 
         ({"device": "cuda"}, ""),
     ],
 )
-def test_what_other_work_means_for_the_run_is_said_before_it(changes, says):
+def test_what_other_work_means_for_the_run_is_said_before_it(changes, says, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     found = {"pace": asdict(PACE), "cases": {}, "walls": {}}
     busy = forecast_of([case(256)], config(**changes), found, Load(1.62, 2))
     text = " ".join(busy.remarks)
     assert says in text
     assert ("other programs use 1.6 of its 2 cores" in text) == bool(says)
+    assert ("--threads 1" in text) == ("times" in text)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    one = forecast_of([case(256)], config(**changes), found, Load(1.62, 2))
+    assert "--threads" not in " ".join(one.remarks)
     idle = forecast_of([case(256)], config(**changes), found)
     assert not list(idle.remarks)
