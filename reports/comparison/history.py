@@ -15,12 +15,11 @@ FEWEST = 3
 
 def unlike(one: Side, other: Side) -> list[Difference]:
     """Facts of machine, versions and settings that keep two runs apart, not what is compared."""
-    pairs = [(one.meta, other.meta)]
-    now = environments(other.meta)
+    now, pairs = environments(other.meta), [(one.meta, other.meta)]
     for name, facts in environments(one.meta).items():
         if name in now:
-            both = ((one, facts), (other, now[name]))
-            pairs.append(tuple({**side.meta, "environment": known} for side, known in both))
+            both = ({**one.meta, "environment": facts}, {**other.meta, "environment": now[name]})
+            pairs.append(both)
     found = [fact for pair in pairs for fact in fact_differences(*pair, every=False)]
     return [fact for fact in found if fact.fact not in COMPARED]
 
