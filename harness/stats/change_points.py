@@ -3,7 +3,8 @@
 Each place between two runs compares the ranks of the runs before it with those behind it, up to the
 next change; the largest standardised difference of any place counts (Pettitt 1979, Applied
 Statistics 28(2); standardised as in Hawkins and Deng 2010, Journal of Quality Technology 42(2)).
-Ranks ignore how far off a disturbed run is. The p-value is that of the runs in random orders: it
+Ranks ignore how far off a disturbed run is; the place is where absolute deviations from the medians
+of both sides are least. The p-value is that of the runs in random orders: it
 holds whatever the distribution of runs is, as long as all orders are as likely where nothing
 changes. That is not so for times of a machine that drifts, and is for ratios to what drifts alike.
 
@@ -30,8 +31,9 @@ FEWEST_RUNS = 8
 def change_points(series: Sequence[Sequence[float]], seed: int = 0) -> list[list[int]]:
     """For each case the runs from which on its level is another one, in order.
 
-    `series`: [case][run] in order of time, of any scale; NaN where a case has no value. The same
-    series give the same answer. Raises ValueError if cases differ in their number of runs.
+    `series`: [case][run] in order of time, logarithms if levels are ratios; NaN where a case has no
+    value. The same series give the same answer. Raises ValueError if cases differ in their number
+    of runs.
     """
     values = np.array(series, dtype=float)
     found: list[list[int]] = [[] for _ in series]
@@ -53,19 +55,44 @@ def change_points(series: Sequence[Sequence[float]], seed: int = 0) -> list[list
             if (1 + as_high) / (1 + ORDERS) > LEVEL:
                 parts.append((case, runs))
                 continue
-            place = FEWEST_BESIDE + int(mine.argmax())
+            place = _place(values[case, runs])
             found[case].append(int(runs[place]))
             parts += [(case, runs[:place]), (case, runs[place:])]
         if len(parts) == len(tested):
             break
-    return [sorted(places) for places in found]
+    return [_placed(row, sorted(runs)) for row, runs in zip(values, found, strict=True)]
 
 
 def _centred_ranks(values: np.ndarray) -> np.ndarray:
     """Of equal values the mean rank."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: np.ndarray = (np.cumsum(counts) - (counts - 1) / 2)[places]
-    return ranks - ranks.mean()
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    centred: np.ndarray = ranks - ranks.mean()
+    return centred
+
+
+def _placed(row: np.ndarray, changes: Sequence[int]) -> list[int]:
+    """Each change between its neighbours only: when it was found, others were in its way (Bai 1997,
+    Econometric Theory 13(3)).
+    """
+    known = np.flatnonzero(~np.isnan(row))
+    edges = [0, *np.searchsorted(known, changes), len(known)]
+    for number in range(1, len(edges) - 1):
+        begin, end = edges[number - 1], edges[number + 1]
+        edges[number] = begin + _place(row[known[begin:end]])
+    return [int(known[edge]) for edge in edges[1:-1]]
+
+
+def _place(values: np.ndarray) -> int:
+    """How many come before the change: where the values differ least from the medians on either
+    side of it. Ranks say that there is one, and a run at the low end of its own level moves them.
+    """
+    places = range(FEWEST_BESIDE, len(values) - FEWEST_BESIDE + 1)
+    off = [
+        sum(np.abs(side - np.median(side)).sum() for side in (values[:place], values[place:]))
+        for place in places
+    ]
+    return places[int(np.argmin(off))]
 
 
 def _differences(ranks: np.ndarray) -> np.ndarray:
@@ -77,4 +104,5 @@ def _differences(ranks: np.ndarray) -> np.ndarray:
     sums = np.abs(np.cumsum(ranks, axis=-1)[..., first - 1])
     squares = np.square(ranks).sum(axis=-1, keepdims=True)
     spread = np.sqrt(first * (count - first) * squares / (count * (count - 1)))
-    return np.divide(sums, spread, out=np.zeros_like(sums), where=spread > 0)
+    found: np.ndarray = np.divide(sums, spread, out=np.zeros_like(sums), where=spread > 0)
+    return found

@@ -13,6 +13,7 @@ from datetime import datetime
 from itertools import pairwise
 from math import inf, log, nan
 from statistics import median
+from typing import Any
 
 from ...harness.files.errors import BadInput
 from ...harness.files.printable import visible
@@ -47,8 +48,8 @@ class Change:
 class CaseTrend:
     """`case`: as the newest run has it. Of each run, None where it has none: `ratios` of the times
     (of those against the reference, if the trend has one) to that of the base, `peaks` in bytes;
-    and whether other work disturbed most blocks. `more_bytes`: exact ratios to the run before, by
-    the number of the run, where the two differ.
+    and whether other work disturbed most blocks. `more_bytes`: by the number of the run, how many
+    more than in the run before, where the two differ.
     """
 
     case: CaseSamples
@@ -56,7 +57,7 @@ class CaseTrend:
     changes: Sequence[Change]
     peaks: Sequence[int | None]
     disturbed: Sequence[bool]
-    more_bytes: Mapping[int, float]
+    more_bytes: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,11 @@ class Trend:
     reference: str
     cases: Sequence[CaseTrend]
     notes: Sequence[str]
+
+    @property
+    def base(self) -> int:
+        """The number of the run that ratios are to; 0 is the first."""
+        return next(at for at, run in enumerate(self.runs) if run is self.comparison.base)
 
     def changes(self, *, confirmed: bool) -> list[tuple[CaseTrend, Change]]:
         """Of times, the earliest first."""
@@ -236,7 +242,7 @@ def _cases(
 
 
 def _time(
-    case: CaseSamples | None, references: Mapping[object, CaseSamples], reference: str
+    case: CaseSamples | None, references: Mapping[tuple[Any, ...], CaseSamples], reference: str
 ) -> Contrast | None:
     """Logarithms of the time in ms by process, or of those against the reference; None without. If
     the two share no block, one number without an interval.
@@ -308,7 +314,7 @@ def _changes(
             yield Change(at=at, ratio=ratio, word=word if is_known else NOT_DECIDED)
 
 
-def _more_bytes(row: Sequence[CaseSamples | None], rules: Rules) -> dict[int, float]:
+def _more_bytes(row: Sequence[CaseSamples | None], rules: Rules) -> dict[int, int]:
     known = [
         (place, one)
         for place, one in enumerate(row)
@@ -317,4 +323,5 @@ def _more_bytes(row: Sequence[CaseSamples | None], rules: Rules) -> dict[int, fl
     found = {
         place: peak_verdict(before, now, rules) for (_, before), (place, now) in pairwise(known)
     }
-    return {place: one.ratio for place, one in found.items() if one.word != "same"}
+    more = {place: int(one.new_value - one.base_value) for place, one in found.items()}
+    return {place: count for place, count in more.items() if count}

@@ -1,27 +1,28 @@
 """A trend as sentences, tables and figures, for terminals and pages."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 
+from ...harness.stats.intervals import Interval
 from ..data.row_groups import label, problem, varying_axes
 from ..data.run_meta import device_name, when_text
 from ..elements import Block, Figure, Marked, Panel, Series, Table, Text, note, table_of
 from ..formatting import (
-    bytes_text,
+    length_text,
     more_below,
     number_text,
     paragraph,
     plural,
     ratio_range_text,
 )
-from ..quantity import Number, Quantity
-from ..words import NOT_DECIDED, SEEN, meaning_of
+from ..quantity import Number
+from ..words import SEEN, meaning_of
 from . import text
 from .compare import Side
 from .trend import CaseTrend, Change, Trend
 from .verdict import BETTER_WORSE
-from .verdict_text import clipped
+from .verdict_text import clipped, ended_lines
 
 COMMIT = 8  # letters of a commit
 WORDS = dict(zip(("less", "more"), BETTER_WORSE["latency"], strict=True))
@@ -36,17 +37,15 @@ class _Line:
     at: int
     of: CaseTrend
     change: Change | None
-    more_bytes: float | None
+    more_bytes: int | None
 
 
 def blocks(found: Trend) -> list[Block]:
-    """For a terminal: what changed, then the newest run against the base."""
-    changed = change_table(found)
+    """For a terminal: what changed, then the newest run over the base."""
     return [
         Text(text=headline(found)),
-        *([changed, *marks(found)] if changed.rows else []),
-        replace(text.table(found.comparison), title=versus(found)),
-        *(Text(text=line) for line in text.sentences(found.comparison)),
+        *changes(found),
+        *newest(found),
         *map(note, found.notes),
     ]
 
@@ -66,14 +65,57 @@ def headline(found: Trend) -> str:
     )
 
 
-def versus(found: Trend) -> str:
-    comparison = found.comparison
-    return f"The newest run against {'the first' if comparison.base is found.runs[0] else 'base'}"
+def newest(found: Trend) -> list[Block]:
+    """Every case of the newest run over the base, and which of them broke or were mended."""
+    axes = axes_of(found)
+    of = f"; time against {clipped(found.reference)} in the same blocks" * bool(found.reference)
+    table = table_of(
+        f"Run {len(found.runs)} over run {found.base + 1}{of}",
+        found.cases,
+        {
+            "backend": lambda one: clipped(one.case.backend),
+            "problem": lambda one: label(problem(one.case.problem), axes),
+            "time": lambda one: times(one.ratios[-1]),
+            "peak": lambda one: bytes_cell(one.peaks[-1]),
+            "more bytes": lambda one: more_cell(one.peaks[-1], one.peaks[found.base]),
+        },
+        most=text.MOST_ROWS,
+    )
+    ended = map(text.clipped_line, ended_lines(found.comparison.verdicts))
+    return [table, *(Text(text=line) for line in ended)]
 
 
-def change_table(found: Trend) -> Table:
-    """A line per case and run with which it changed, the first run first."""
-    axes = varying_axes([problem(one.case.problem) for one in found.cases]) or ["seq_len"]
+def times(ratio: Interval | None) -> str:
+    """`×1.12 (1.08 to 1.17)`."""
+    if ratio is None:
+        return ""
+    return Number(f"×{number_text(ratio.value)}{ratio_range_text(ratio.low, ratio.high)}")
+
+
+def bytes_cell(count: int | None) -> str:
+    return "" if count is None else length_text(count)
+
+
+def more_cell(count: int | None, before: int | None) -> str:
+    """`+64`, `-1 024`, `0`."""
+    if count is None or before is None:
+        return ""
+    return Number(f"{'+' * (count > before)}{length_text(count - before)}")
+
+
+def axes_of(found: Trend) -> list[str]:
+    return varying_axes([problem(one.case.problem) for one in found.cases]) or ["seq_len"]
+
+
+def changes(found: Trend) -> list[Block]:
+    """A line per case and run with which it changed, the first run first; none without."""
+    table = _change_table(found)
+    signs = [note(meaning_of([SEEN]))] if found.changes(confirmed=False) else []
+    return [table, *signs] if table.rows else []
+
+
+def _change_table(found: Trend) -> Table:
+    axes = axes_of(found)
     return table_of(
         "From this run on",
         _lines(found),
@@ -83,11 +125,9 @@ def change_table(found: Trend) -> Table:
             "backend": lambda line: clipped(line.of.case.backend),
             "problem": lambda line: label(problem(line.of.case.problem), axes),
             "time": lambda line: _time(line.change) if line.change else "",
-            "memory": lambda line: (
-                f"×{number_text(line.more_bytes)}" if line.more_bytes is not None else ""
-            ),
+            "bytes": lambda line: more_cell(line.more_bytes, 0),
         },
-        optional=("time", "memory"),
+        optional=("time", "bytes"),
         most=text.MOST_ROWS,
     )
 
@@ -108,26 +148,17 @@ def _lines(found: Trend) -> list[_Line]:
 
 def _time(change: Change) -> Marked:
     """`slower ×1.12 (1.08 to 1.17)`, `◐ ×1.02 (0.99 to 1.05)`."""
-    ratio = change.ratio
-    words = WORDS.get(change.word, SEEN.sign)
-    bounds = ratio_range_text(ratio.low, ratio.high)
     return Marked(
-        cell=f"{words} ×{number_text(ratio.value)}{bounds}",
+        cell=f"{WORDS.get(change.word, SEEN.sign)} {times(change.ratio)}",
         strong=change.word == "less",
         failed=change.word == "more",
     )
 
 
-def marks(found: Trend) -> list[Text]:
-    """What signs in the table of changes mean."""
-    return [Text(text=meaning_of([SEEN]), kind="note")] if found.changes(confirmed=False) else []
-
-
 def version(run: Side) -> str:
     """The commit, else the version of attnbench."""
-    facts = run.meta["environment"]
-    commit = facts.get("git")
-    return clipped(str(commit)[:COMMIT] if commit else f"v{facts.get('attnbench') or '?'}")
+    commit = run.meta["environment"].get("git")
+    return clipped(str(commit)[:COMMIT] if commit else f"v{run.meta.get('attnbench')}")
 
 
 def about(found: Trend) -> str:
@@ -150,7 +181,7 @@ def figure(found: Trend, names: Mapping[str, str]) -> Figure | None:
             by_problem.setdefault(tuple(problem(one.case.problem).values()), []).append(one)
     if not by_problem:
         return None
-    axes = varying_axes([problem(one.case.problem) for one in found.cases])
+    axes = axes_of(found)
     of = f" against {names.get(found.reference, found.reference)}" if found.reference else ""
     shown = list(by_problem.values())[:MOST_PANELS]
     more = more_below(len(by_problem) - len(shown))
@@ -160,22 +191,18 @@ def figure(found: Trend, names: Mapping[str, str]) -> Figure | None:
         panels=tuple(
             Panel(
                 x_label="number of the run",
-                y_label=f"time{of}, relative to run {_base(found) + 1}",
+                y_label=f"time{of}, relative to run {found.base + 1}",
                 unit="plain",
                 series=tuple(_series(one, names) for one in some),
                 line=(1.0, ""),
                 x_scale="linear",
-                title=label(problem(some[0].case.problem), axes) or "all runs",
+                title=label(problem(some[0].case.problem), axes),
             )
             for some in shown
         ),
         table=run_table(found),
         same_y=True,
     )
-
-
-def _base(found: Trend) -> int:
-    return next(place for place, run in enumerate(found.runs) if run is found.comparison.base)
 
 
 def _series(one: CaseTrend, names: Mapping[str, str]) -> Series:
@@ -212,7 +239,7 @@ def run_table(found: Trend) -> Table:
 
 def value_tables(found: Trend) -> Iterator[Table]:
     """Of each case every run's ratio and bytes."""
-    axes = varying_axes([problem(one.case.problem) for one in found.cases]) or ["seq_len"]
+    axes = axes_of(found)
     for one in found.cases:
         of = f"{clipped(one.case.backend)} at {label(problem(one.case.problem), axes)}"
         numbered = enumerate(zip(one.ratios, one.peaks, strict=True), 1)
@@ -221,9 +248,8 @@ def value_tables(found: Trend) -> Iterator[Table]:
             [(number, *values) for number, values in numbered],
             {
                 "number of the run": lambda line: line[0],
-                "time": lambda line: Quantity.of(line[1], "ratio") if line[1] else "",
-                "peak": lambda line: bytes_text(line[2]),
-                "bytes": lambda line: Number(line[2]) if line[2] is not None else "",
+                "time": lambda line: times(line[1]),
+                "peak bytes": lambda line: bytes_cell(line[2]),
             },
             folded=True,
         )
@@ -231,12 +257,10 @@ def value_tables(found: Trend) -> Iterator[Table]:
 
 def sentences(found: Trend) -> Sequence[str]:
     """Every confirmed change of a time, with the run that it begins with."""
-    axes = varying_axes([problem(one.case.problem) for one in found.cases]) or ["seq_len"]
+    axes = axes_of(found)
     return [
         f"{clipped(one.case.backend)} at {label(problem(one.case.problem), axes)}:"
         f" {WORDS[change.word]} from {found.runs[change.at].shown} (commit"
-        f" {version(found.runs[change.at])}) on, by ×{number_text(change.ratio.value)}"
-        f"{ratio_range_text(change.ratio.low, change.ratio.high)}."
+        f" {version(found.runs[change.at])}) on, by {times(change.ratio)}."
         for one, change in found.changes(confirmed=True)
-        if change.word != NOT_DECIDED
     ]

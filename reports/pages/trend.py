@@ -8,23 +8,23 @@ from ..comparison import text
 from ..comparison.trend import Trend
 from ..comparison.trend_text import (
     about,
-    change_table,
+    changes,
     figure,
     headline,
-    marks,
+    newest,
     sentences,
     value_tables,
-    versus,
 )
 from ..data.load import rows_of
 from ..data.read import read_run
 from ..data.run_meta import run_meta
-from ..elements import Block, Card, Table, note
+from ..elements import Block, Card, Table
 from ..subjects import SECTIONS, name_of
 from .exactness_marks import marked, marked_names
 from .html import render as page_of
 from .report import MORE, TRUST, Part, Report, Section
 
+TRUSTED = "Can I trust the newest run?"
 KEPT = ("method", "environment", "rows")  # sections of the newest run that stay on this page
 
 
@@ -60,9 +60,7 @@ class TrendReport(Report):
         """Times over runs."""
         said = " ".join(sentences(self.trend)[: text.MOST_NAMED])
         picture = figure(self.trend, self.names)
-        card = Card(
-            name="trend", title="Times over runs", sentence=said, picture=picture, wide=True
-        )
+        card = Card(name="trend", title="Times over runs", sentence=said, picture=picture)
         return [marked(replace(card, note=picture.caption if picture else ""), self.names)]
 
     @cached_property
@@ -85,15 +83,12 @@ class TrendReport(Report):
     def sections(self) -> Sequence[Section]:
         """The trend, the newest run against the base, and what is kept of the newest run's page."""
         kept = [self.part(one) for one in self.subjects if name_of(one) in KEPT]
-        trusted = [replace(one, parts=()) for one in super().sections if one.name == TRUST]
-        changed = change_table(self.trend)
-        versus_base: list[Block] = [
-            replace(text.table(self.trend.comparison), title=versus(self.trend)),
-            *map(note, text.sentences(self.trend.comparison)),
+        trusted = [
+            replace(one, title=TRUSTED, parts=()) for one in super().sections if one.name == TRUST
         ]
         own: dict[str, list[Block]] = {
-            "What changed": [changed, *marks(self.trend)] if changed.rows else [],
-            versus(self.trend): versus_base,
+            "What changed": changes(self.trend),
+            "The newest run": newest(self.trend),
             "Every run of every case": [*value_tables(self.trend)],
         }
         parts = [

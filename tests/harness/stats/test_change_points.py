@@ -28,13 +28,17 @@ def test_where_nothing_changes_one_analysis_in_20_at_most_names_a_change(kind):
 
 @pytest.mark.parametrize("at", [4, 10, 15])
 def test_a_step_of_10_percent_at_2_percent_noise_is_found_where_it_is(at):
-    rng = np.random.default_rng(at)
+    rng, exact, others = np.random.default_rng(at), 0, 0
     for _ in range(10):
         series = rng.normal(0, 0.02, (4, 20))
         series[2, at:] += math.log(1.1)
         found = change_points(series)
-        assert found[2] == [at]
-        assert sum(map(len, found)) == 1
+        (where,) = found.pop(2)
+        assert abs(where - at) <= 1  # one value in 80 is nearer to the other level
+        exact += where == at
+        others += any(found)
+    assert exact >= 8
+    assert others <= binom.ppf(0.999, 10, LEVEL)
 
 
 def test_every_step_of_a_series_is_found_and_each_case_has_its_own():
@@ -54,12 +58,12 @@ def test_runs_without_a_value_are_passed_over_and_still_counted():
     assert change_points(series) == [[13], []]
 
 
-def test_only_the_order_of_values_counts():
+def test_neither_scale_nor_sign_nor_a_wild_run_moves_a_change():
     series = np.random.default_rng(5).normal(0, 0.02, (1, 16))
     series[0, 9:] += 0.1
     one_wild = series.copy()
     one_wild[0, 12] = 50.0
-    assert change_points(series) == change_points(np.exp(3 * series)) == change_points(one_wild)
+    assert change_points(series) == change_points(3 + 7 * series) == change_points(one_wild)
     assert change_points(-series) == change_points(series) == [[9]]
 
 

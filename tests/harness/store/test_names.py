@@ -1,6 +1,7 @@
 """harness/store/names.py: names of runs."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -125,7 +126,7 @@ def test_several_runs_are_named_by_scenario_pattern_folder_and_number(stored, mo
     monkeypatch.chdir(stored.parent)
     assert days(find_all(["mine"], stored)) == ["20", "21", "23", "24"]
     assert days(find_all(["2026112[01]*", "other"], stored)) == ["20", "21", "22"]
-    assert days(find_all(["results/*-mine-*"], stored)) == ["20", "21", "23", "24"]
+    assert days(find_all(["results/*-mine-*"], Path("results"))) == ["20", "21", "23", "24"]
     assert days(find_all([str(stored)], stored)) == ["20", "21", "22", "23", "24"]
     assert days(find_all(["last:2"], stored)) == ["24", "23"]
     assert days(find_all([], stored)) == days(find_all(["last:9"], stored)) == ["24", "23", "20"]
