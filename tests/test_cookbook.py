@@ -12,7 +12,8 @@ from attnbench.harness.store.run_store import point_latest
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "cookbook.md").read_text(encoding="utf-8")
-RUN = "cpu-20261124-quickstart"
+REFERENCE = ROOT / "results" / "reference" / "cpu-20261124-quickstart"
+RUN = "20261124T203015Z-quickstart-6ce2bfb4"
 ENTRIES = {
     re.findall(r"^import (\w+)$", code, re.M)[0]: code
     for code in re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(ROOT / "results" / "reference" / RUN, tmp_path / "results" / RUN)
+    shutil.copytree(REFERENCE, tmp_path / "results" / RUN)
     point_latest(tmp_path / "results", RUN)
     monkeypatch.chdir(tmp_path)
     for name in ("WANDB_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR", "WANDB_DATA_DIR"):
