@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from ..contrasts import NAMES, WHOLE_STEP, Contrast, setting
+from ..data.processor_time import time_of
 from ..data.row_groups import (
     Group,
     Row,
@@ -322,7 +323,7 @@ def table(title: str, axis: str, shown: Sequence[Line], *, folded: bool) -> Tabl
     def time(line: Line) -> Cell:
         row = line[1]
         known = row.get("latency_ms") is not None
-        return Quantity(row["latency_ms"], "ms") if known else STATUS_WORDS[row["status"]]
+        return time_of(row) if known else STATUS_WORDS[row["status"]]
 
     def ratio(line: Line, of: Callable[[Contrast], Ratio | None]) -> Cell:
         found = of(line[2]) if line[2] else None

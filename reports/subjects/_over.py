@@ -7,6 +7,7 @@ from typing import Any
 
 from ...harness.stats.intervals import Interval
 from ..data.exactness import is_exact
+from ..data.processor_time import disturbed, time_of
 from ..data.row_groups import (
     Group,
     Row,
@@ -23,7 +24,7 @@ from ..elements import Block, Figure, Marked, Panel, Scale, Series, Table, note,
 from ..formatting import STATUS_WORDS, capital, length_text, plural
 from ..growth_fit import slope
 from ..quantity import Cell, Quantity, Unit
-from ..ratio import Ratio, disturbed
+from ..ratio import Ratio
 
 N_LABEL = "sequence length N (1k = 1024)"
 SPARSE = "sparse_"  # backends whose names begin with this compute a sparse mask only
@@ -169,7 +170,7 @@ def latencies(
 def _latency(row: Row) -> Cell:
     if row["status"] != "ok":
         return STATUS_WORDS[row["status"]]
-    return Quantity(row["latency_ms"], "ms", row["latency_low_ms"], row["latency_high_ms"])
+    return time_of(row, bounds=True)
 
 
 def not_drawn(left: Sequence[Group], table: str = "") -> Iterator[Block]:
