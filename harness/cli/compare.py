@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..api.gate import EXIT_CODES
+from ..api.sides import runs_in
 from ..files.errors import BadInput
 from . import completion
 from .lists import print_table
@@ -18,8 +20,6 @@ from .verbs import command, verbs
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
 
-REGRESSION, NOTHING_DECIDED = 3, 6
-EXIT_CODES = {"passed": 0, "failed": REGRESSION, "nothing decided": NOTHING_DECIDED}
 baseline_app = typer.Typer(
     cls=verbs("attnbench baseline save main latest", "attnbench baseline list"),
     help="Name runs, to compare others with.",
@@ -130,7 +130,7 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     from ...impls.discovery.names import real_name
     from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
     from ...reports.comparison.gate import Gate
-    from .margins import read_margins
+    from ..api.margins import read_margins
 
     limits = None
     if gate.gate is not None:
@@ -161,19 +161,6 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
             f"{base}: backends are compared within every environment; leave out @{python}"
         )
     return compare_backends(path, real_name(asked.baseline), limits, **settings)
-
-
-def runs_in(folder: str) -> list[Path]:
-    """Oldest first. Raises BadInput."""
-    from ..store.run_store import runs
-
-    found = runs(Path(folder))
-    if not found:
-        raise BadInput(
-            f"{folder}: no runs in this folder; wanted what --runs named when the runs of one side"
-            " were measured in turns"
-        )
-    return found
 
 
 def find_part(name: str, out: Path) -> tuple[Path, str | None]:
