@@ -102,7 +102,7 @@ def advise(
     `model`: a name, a config.json of Hugging Face, or its folder. `context`: tokens, 8192 or "8k",
     one or several. `phase`: of prefill, decode, training. `tp`: devices that share the heads.
     `memory_gib`: for weights, cache and attention (`beside_weights`: without the weights).
-    `max_seconds`: attention of all layers may take so long at the longest context, or for each phase.
+    `max_seconds`: for attention of all layers at the longest context, or for each phase.
     Answers from the rows of runs in `out`; `measure`: measures those that are missing. Raises
     Refusal; KeyboardInterrupt once the rows are safe.
     """

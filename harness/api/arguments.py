@@ -5,7 +5,7 @@ own names in messages, where the command line has options.
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
+from functools import cache, wraps
 from inspect import Parameter, formatannotation, signature
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, get_args
@@ -27,7 +27,12 @@ SWITCHES = re.compile(
     r"--(allow-import|allow-different-devices|beside-weights|calibrate|fail-on-undecided|force"
     r"|measure|retry-failed|wait)\b"
 )
-RENAMED = {"runs": "out", "timeout": "timeout_s", "time-budget": "budget_s"}
+RENAMED = {
+    "checkpoint": "checkpoints",
+    "runs": "out",
+    "timeout": "timeout_s",
+    "time-budget": "budget_s",
+}
 COMMAND = re.compile(r"(`?\battnbench [a-z][^;,)`]*)")
 """What a shell takes stays as it is."""
 
@@ -81,10 +86,9 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 def _refuse_types(
     function: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]
 ) -> None:
-    from pydantic import ConfigDict, TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     parameters = signature(function)
-    config = ConfigDict(strict=True, arbitrary_types_allowed=True)
     problems = []
     for name, value in parameters.bind(*arguments, **named).arguments.items():
         one = parameters.parameters[name]
@@ -93,13 +97,21 @@ def _refuse_types(
             refuse_unknown(value, shapes.__annotations__, [*parameters.parameters])
         elif one.annotation is not Parameter.empty and not isinstance(one.annotation, str):
             try:
-                TypeAdapter(one.annotation, config=config).validate_python(value)
+                _adapter(one.annotation).validate_python(value)
             except ValidationError:
                 wanted = re.sub(r"\b[\w.]+\.(?=\w)", "", formatannotation(one.annotation))
                 help_ = f"help(attnbench.{function.__qualname__})"
                 problems.append(f"{name}: found {shown(value)}; wanted {wanted}; see {help_}")
     if problems:
         raise BadInput(*problems)
+
+
+@cache
+def _adapter(annotation: Any) -> Any:
+    from pydantic import ConfigDict, TypeAdapter
+
+    config = ConfigDict(strict=True, arbitrary_types_allowed=True)
+    return TypeAdapter(annotation, config=config)
 
 
 def refuse_unknown(given: Iterable[str], axes: Iterable[str], others: Sequence[str]) -> None:
@@ -139,7 +151,7 @@ def _translated(text: str) -> str:
 
 
 def _argument(option: str) -> str:
-    return "checkpoints" if option == "checkpoint" else RENAMED.get(option, option.replace("-", "_"))
+    return RENAMED.get(option, option.replace("-", "_"))
 
 
 # ---- values as the command line has them ---------------------------------------------------------

@@ -212,8 +212,9 @@ def _ended_by_signals() -> Iterator[None]:
     def end(number: int, _: FrameType | None) -> None:
         raise NotMeasured(f"stopped by {signal.Signals(number).name}", 128 + number)
 
-    numbers = (signal.SIGTERM, signal.SIGHUP) if threading.current_thread() is threading.main_thread() else ()
-    ours = [n for n in numbers if signal.getsignal(n) is signal.SIG_DFL]
+    ours = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():
+        ours = []  # Python lets the main thread alone handle signals
     try:
         for number in ours:
             signal.signal(number, end)

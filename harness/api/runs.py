@@ -52,8 +52,8 @@ class Run:
         return load(self.path)
 
     def walls(self) -> "pd.DataFrame":
-        """One row per search of the longest N that fits: the fields of its row (docs/format.md), and
-        the answer, `longest_seq_len`, with how it is known, `longest_how`. Raises BadRun.
+        """One row per search of the longest N that fits: the fields of its row (docs/format.md),
+        and the answer, `longest_seq_len`, with how it is known, `longest_how`. Raises BadRun.
         """
         from ...reports.data.read import read_run
         from ...reports.exports._frames import walls

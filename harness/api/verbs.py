@@ -84,8 +84,9 @@ def run(
     a scenario: a path, several, or {"name": path}; `tokens`: a file with the tokens to look at them
     with (docs/checkpoints.md). `threads`: of torch in the workers, on a CPU; one per core if not
     given. `allow_import`: workers may import the modules of backends like "attend@my_attention",
-    also from the current folder. `on`: "ray", with `address`, `devices`, `device_kind` (docs/scaling.md).
-    `on_row`: called with each row once it is on disk; what it raises ends the run, whose rows stay.
+    also from the current folder. `on`: "ray", with `address`, `devices`, `device_kind`:
+    docs/scaling.md. `on_row`: called with each row once it is on disk; what it raises ends the run,
+    whose rows stay.
     `wait`: for another run on the device to end. `quiet`: print nothing; otherwise progress goes to
     stderr, in a notebook below the cell.
 
@@ -97,7 +98,10 @@ def run(
     from ..scenario.selection import Selection, refuse_imports, refuse_unmatched
     from ..scenario.shards import read_shard
 
-    names, folders = named_backends(backends) if backends is not None else (None, {})
+    names: list[str] | None = None
+    folders: dict[str, str] = {}
+    if backends is not None:
+        names, folders = named_backends(backends)
     changed = change_texts(
         changes or {},
         device=device,

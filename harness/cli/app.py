@@ -205,7 +205,7 @@ def help_(
 def schema(
     name: Annotated[
         str,
-        argument("NAME", "scenario, suite, rows, or a command that has --json.", completion.schemas),
+        argument("NAME", "scenario, suite, rows, or a command with --json.", completion.schemas),
     ] = "scenario",
     suite: bool = switch("--suite", "Of suite files, as the name suite."),
 ) -> None:

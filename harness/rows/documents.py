@@ -1,5 +1,5 @@
-"""The documents that commands print with --json, as types: for JSON Schemas (cli/schemas.py) and for
-users' type checkers. docs/format.md says what the fields mean; packs have such types too.
+"""The documents that commands print with --json, as types: for JSON Schemas (cli/schemas.py) and
+for users' type checkers. docs/format.md says what the fields mean; packs have such types too.
 """
 
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from typing_extensions import NotRequired, TypedDict
 Maybe = float | None
 Object = dict[str, Any]
 
-# ---- lines of `attnbench run --json-lines` and `attnbench wall --json-lines` -----------------------
+# ---- lines of `attnbench run --json-lines` and `attnbench wall --json-lines` ---------------------
 
 
 class Entry(TypedDict):
@@ -101,7 +101,7 @@ RunLine = (
     Entry | Begin | Expects | Predicted | Running | Steps | Finished | Remark | End | SuiteEnd
 )
 
-# ---- `attnbench compare --format json` -------------------------------------------------------------
+# ---- `attnbench compare --format json` -----------------------------------------------------------
 
 
 class Side(TypedDict):
@@ -255,7 +255,7 @@ class Claims(TypedDict):
     claims: list[Claim]
 
 
-# ---- `attnbench doctor --json`, `attnbench selfcheck --json` ---------------------------------------
+# ---- `attnbench doctor --json`, `attnbench selfcheck --json` -------------------------------------
 
 
 class Finding(TypedDict):

@@ -28,8 +28,8 @@ _NOT_AVERAGED = {"process", "way", "window_s", "calls", "energy_j"}  # columns o
 
 
 def load(run: str | Path | Sequence[str | Path]) -> "pd.DataFrame":
-    """A table with one row per planned case of a run's folder, whose name is in its `attrs`; several
-    folders get a column `run`.
+    """A table with one row per planned case of a run's folder, whose name is in its `attrs`;
+    several folders get a column `run`.
 
     docs/format.md says what each column is, "Columns of a frame" what is computed. `latency_ms` is
     the typical latency, `block_ms` keeps the raw samples. Missing is NaN or NA, never 0. A case

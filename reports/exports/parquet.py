@@ -1,4 +1,4 @@
-"""Apache Parquet, for pandas, DuckDB and others: the frame of `attnbench.load`, column for column."""
+"""Apache Parquet, for pandas, DuckDB and others: the frame of `attnbench.load`."""
 
 import json
 from collections.abc import Sequence
