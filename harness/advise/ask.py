@@ -166,8 +166,8 @@ def given_limits(memory_gib: float | None, timeout_s: float | None) -> dict[str,
 # ---- the question --------------------------------------------------------------------------------
 
 
-def inquiry_of(asked: Question, here: "ThisDevice", words: Sequence[str]) -> "Inquiry":
-    """`words`: the question as a shell takes it. Raises BadInput."""
+def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) -> "Inquiry":
+    """`arguments`: the question as a shell takes it. Raises BadInput."""
     from ...reports.advise.asked import Inquiry
     from ..models.resolve import model_of
     from .shapes import ModelShapes, implementations, weights_of
@@ -178,7 +178,7 @@ def inquiry_of(asked: Question, here: "ThisDevice", words: Sequence[str]) -> "In
     weights, stored, words = weights_of(model, dtype, given=asked.dtype is not None)
     return Inquiry(
         config=asked.config,
-        arguments=[*words],
+        arguments=[*arguments],
         model=model.name,
         model_type=model.model_type,
         device=here.kind,
@@ -331,8 +331,8 @@ def measured(
 
     def run(problems: missing.Wanted, plan: str) -> "StoredRows":
         with measuring.options() as options:
-            options = replace(options, held_device=device)
-            result = missing.run_wanted(inquiry, problems, plan, limits, out, options)
+            how = replace(options, held_device=device)
+            result = missing.run_wanted(inquiry, problems, plan, limits, out, how)
         if result.signal is not None:
             raise Ended(result)
         return stored(inquiry, here, out)

@@ -108,10 +108,10 @@ def advise(
     Answers from the rows of earlier runs on this device, and says which are missing; --measure
     measures those.
     """
-    from ...reports.advise.document import document
     from ...reports.advise.answer import advise as answer
-    from ..terminal.idle import wait_until_idle
+    from ...reports.advise.document import document
     from ..machine.this_device import this_device
+    from ..terminal.idle import wait_until_idle
     from ..terminal.progress import kept, say
 
     here = this_device(device)
@@ -139,9 +139,7 @@ def advise(
     if page is not None:
         _write(page, advice)
     if as_json:
-        typer.echo(
-            json.dumps(document(advice), indent=2, ensure_ascii=False, allow_nan=False)
-        )
+        typer.echo(json.dumps(document(advice), indent=2, ensure_ascii=False, allow_nan=False))
         return
     _print(advice)
 

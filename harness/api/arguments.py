@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from inspect import Parameter, formatannotation, signature
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, get_args
 
 from ..files.errors import BadInput, Refusal, instead_of, shown
@@ -100,6 +101,7 @@ def _refuse_types(
                 _adapter(one.annotation).validate_python(value)
             except ValidationError:
                 wanted = re.sub(r"\b[\w.]+\.(?=\w)", "", formatannotation(one.annotation))
+                wanted = re.sub(r"^Optional\[(.*)\]$", r"\1 | None", wanted)
                 help_ = f"help(attnbench.{function.__qualname__})"
                 problems.append(f"{name}: found {shown(value)}; wanted {wanted}; see {help_}")
     if problems:
@@ -220,8 +222,8 @@ def _name_of(function: Callable[..., Any]) -> str:
     return f"{path}@{module}"
 
 
-def _folder_of(module: Any) -> Path:
+def _folder_of(module: ModuleType) -> Path:
     """From which `import` finds it."""
-    file = Path(module.__file__).resolve()
+    file = Path(module.__file__ or "").resolve()
     depth = module.__name__.count(".") + (file.name == "__init__.py")
     return file.parents[depth]

@@ -319,11 +319,6 @@ def _git(folder: Path, *words: str) -> str | None:
 # ---- judge ---------------------------------------------------------------------------------------
 
 
-def judge(settings: Settings, out: Path) -> int:
-    """Compare, and write summary.md, compare.json, report.md and report.html into `out`.
-# ---- judge ---------------------------------------------------------------------------------------
-
-
 def judge(settings: Settings, out: Path) -> Judged:
     """Compare, and write summary.md, compare.json, report.md and report.html into `out`. Raises
     BadInput.

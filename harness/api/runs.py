@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..rows.record import FAILURES, Status
 from ..store.names import find_run
@@ -173,4 +173,3 @@ def open_run(name: str | Path = "latest", *, out: str | Path = DEFAULT_ROOT) -> 
     Raises BadInput.
     """
     return Run(find_run(str(name), Path(out)))
-

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 USUAL_BACKENDS = "naive,fused,sdpa"
 WALL_BUDGET_S = 45.0  # with the workers' starts an answer within a minute
 
+
 @public
 def run(
     scenario: str | Path | Mapping[str, Any] | None = None,
@@ -278,9 +279,7 @@ def doctor(
         return _examined(deep=deep, calibrate=calibrate, device=device, out=Path(out), how=how)
 
 
-def _examined(
-    *, deep: bool, calibrate: bool, device: str, out: Path, how: How
-) -> "Machine":
+def _examined(*, deep: bool, calibrate: bool, device: str, out: Path, how: How) -> "Machine":
     from ..doctor import examine
     from ..selfcheck.noise import selfcheck
 

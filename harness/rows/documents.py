@@ -2,9 +2,9 @@
 for users' type checkers. docs/format.md says what the fields mean; packs have such types too.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 Maybe = float | None
 Object = dict[str, Any]
@@ -97,9 +97,7 @@ class SuiteEnd(TypedDict):
     statuses: dict[str, int]
 
 
-RunLine = (
-    Entry | Begin | Expects | Predicted | Running | Steps | Finished | Remark | End | SuiteEnd
-)
+RunLine = Entry | Begin | Expects | Predicted | Running | Steps | Finished | Remark | End | SuiteEnd
 
 # ---- `attnbench compare --format json` -----------------------------------------------------------
 

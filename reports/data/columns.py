@@ -123,7 +123,5 @@ def dtype_of(values: Sequence[Any]) -> str:
 def dtypes_of(kind: str) -> dict[str, str]:
     """Of the fields of a kind of row."""
     return {
-        name: _DTYPES[field.kind]
-        for name, field in FIELDS[kind].items()
-        if name not in _NOT_SHOWN
+        name: _DTYPES[field.kind] for name, field in FIELDS[kind].items() if name not in _NOT_SHOWN
     }

@@ -29,11 +29,11 @@ def export(runs: Sequence[Run]) -> Exported:
     import pyarrow.parquet
 
     frame = frame_of(runs, several=len(runs) > 1)
-    for name, dtype in frame.dtypes.items():
-        if dtype == TEXT:
-            frame[name] = frame[name].map(_encodable).astype(TEXT)
-        elif dtype == NESTED and name not in SAMPLES:
-            frame[name] = frame[name].map(json.dumps, na_action="ignore").astype(TEXT)
+    kinds = frame.dtypes.drop([*SAMPLES])
+    texts = [name for name, dtype in kinds.items() if dtype in (TEXT, NESTED)]
+    for name in texts:
+        frame[name] = frame[name].map(_text)
+    frame = frame.astype(dict.fromkeys(texts, TEXT))
     table = pa.Table.from_pandas(frame, preserve_index=False)
     samples = dict.fromkeys(SAMPLES, pa.list_(pa.list_(pa.list_(pa.float64()))))
     facts = {
@@ -49,6 +49,10 @@ def export(runs: Sequence[Run]) -> Exported:
     return Exported(content=file.getvalue())
 
 
-def _encodable(value: Any) -> Any:
-    """Half a surrogate pair, which JSON may contain and UTF-8 may not, is spelled out."""
+def _text(value: Any) -> Any:
+    """JSON of what is nested. Half a surrogate pair, which JSON may contain and UTF-8 may not, is
+    spelled out.
+    """
+    if isinstance(value, list | dict):
+        return json.dumps(value)
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value

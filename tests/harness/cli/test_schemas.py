@@ -43,8 +43,8 @@ def test_a_name_that_does_not_exist_is_refused(here: Here) -> None:
 
 
 def stored_rows() -> Iterator[dict[str, Any]]:
-    for run in sorted(RUNS.iterdir()):
-        for line in (run / "rows.jsonl").read_text().splitlines():
+    for file in sorted(RUNS.glob("**/rows.jsonl")):
+        for line in file.read_text().splitlines():
             yield json.loads(line)
 
 
@@ -112,5 +112,14 @@ def test_what_measures(tmp_path: Path) -> None:
         for line in map(json.loads, printed(*words).splitlines()):
             check("run", line)
             reasons.add(line["reason"])
-    assert reasons >= {"begin", "expects", "predicted", "running", "steps", "finished", "end", "entry"}
+    assert reasons >= {
+        "begin",
+        "expects",
+        "predicted",
+        "running",
+        "steps",
+        "finished",
+        "end",
+        "entry",
+    }
     check("doctor", json.loads(printed("doctor", "--json")))

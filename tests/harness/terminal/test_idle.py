@@ -2,9 +2,9 @@
 
 import pytest
 
-from attnbench.harness.terminal import idle
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.machine.load import Load, LoadMeter
+from attnbench.harness.terminal import idle
 
 
 class Clock:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from attnbench.reports.advise.answer import advise
-from attnbench.reports.advise.document import document
 from attnbench.reports.advise.asked import Inquiry
+from attnbench.reports.advise.document import document
 from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import EAGER, SDPA, FakeShapes, inquiry, measured, rows_of
 

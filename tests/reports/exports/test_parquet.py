@@ -58,7 +58,7 @@ def test_pandas_reads_it_and_the_metadata_name_the_runs(tmp_path: Path) -> None:
     frame = pd.read_parquet(io.BytesIO(content))
     wanted = load(runs)
     plain = [name for name in wanted if wanted[name].dtype != object]
-    assert frame[plain].dtypes.to_dict() == wanted[plain].dtypes.to_dict()
+    assert frame[plain].dtypes.map(str).to_dict() == wanted[plain].dtypes.map(str).to_dict()
     assert set(frame["run"]) == {run.name for run in runs}
     facts = json.loads(pq.read_schema(io.BytesIO(content)).metadata[parquet.METADATA])
     assert {name: fact["scenario"]["name"] for name, fact in facts.items()} == {
