@@ -124,7 +124,9 @@ def advise(
         max_seconds=_per_phase(max_seconds),
     )
     here = this_device(device)
-    inquiry = inquiry_of(question, here, question.words())
+    where = {"device": device, "runs": None if str(out) == DEFAULT_ROOT else out}
+    given = [f"--{name}={value}" for name, value in where.items() if value is not None]
+    inquiry = inquiry_of(question, here, [*question.words(), *given])
     if not measure:
         return cast("Advised", document(_answer(inquiry, stored(inquiry, here, Path(out)))))
     how = How(wait=wait, quiet=quiet, threads=threads)
