@@ -13,7 +13,13 @@ from .decode import traffic
 from .exactness import is_exact
 from .memory_need import needed_bytes
 from .noise_floor import process_noise, spread_of_pairs
-from .processor_time import samples_of_pairs
+from .processor_time import (
+    PROCESSOR_TIMES,
+    is_known,
+    processor_samples,
+    samples_of_pairs,
+    typical_ms,
+)
 from .read import Run, read_runs
 from .row_groups import LoadedRow, Row
 from .run_meta import not_reached, run_names
@@ -166,6 +172,7 @@ def _latency(row: dict[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
         "latency_low_ms": interval.low,
         "latency_high_ms": interval.high,
         "latency_note": interval.reason,
+        "processor_ms": _processor_ms(row),
         # work_flops counts attention, and an inexact backend does other work.
         "achieved_flops_per_s": (
             row["work_flops"] / (interval.value / 1000)
@@ -176,6 +183,12 @@ def _latency(row: dict[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
         **_other_latencies(row),
         "minor_faults_per_call": _minor_faults_per_call(row),
     }
+
+
+def _processor_ms(row: dict[str, Any]) -> float:
+    """Of a typical call in all threads; NaN where it does not hold in half of the blocks."""
+    samples = processor_samples(row, PROCESSOR_TIMES[0])
+    return typical_ms(samples) if is_known(samples) else nan
 
 
 def _bandwidth(row: dict[str, Any], run: Mapping[str, Any], latency_ms: Interval) -> dict[str, Any]:

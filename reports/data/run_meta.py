@@ -79,6 +79,13 @@ def device_name(run: Mapping[str, Any], device: Any = None) -> str:
     return f"{name} ({device})" if isinstance(name, str) and name else str(device)
 
 
+def cpu_threads(run: Mapping[str, Any]) -> int | None:
+    """Of torch, in a run on a CPU; None if that is not known."""
+    found = (run.get("environment") or {}).get("threads")
+    count = found.get("intra") if isinstance(found, dict) else found  # as earlier versions wrote it
+    return count if run.get("device") == "cpu" and type(count) is int else None
+
+
 def device_identity(run: Mapping[str, Any]) -> dict[str, Any]:
     """The known facts that must be equal for two numbers to come from one device."""
     names = ("device_name", "device_uuid") if run["device"] == "cuda" else ("cpu",)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...harness.files.printable import visible
 from ..data.row_groups import Row
-from ..data.run_meta import Meta, device_name, question, scenario_name, shard_text
+from ..data.run_meta import Meta, cpu_threads, device_name, question, scenario_name, shard_text
 from ..formatting import plural
 
 MOST_NAMED = 4  # scenarios in a title, and runs in a header
@@ -43,9 +43,7 @@ def questions(meta: Meta) -> list[str]:
 def subtitle(run: Mapping[str, Any], rows: Sequence[Row]) -> str:
     """`AMD EPYC (cpu), 1 thread · fp32, batch 1, d_model 512 · 21 Nov 2026`."""
     device = device_name(run)
-    threads = run["environment"].get("threads")
-    count = threads.get("intra") if isinstance(threads, dict) else threads
-    if run["device"] == "cpu" and type(count) is int:
+    if count := cpu_threads(run):
         device += f", {plural(count, 'thread')}"
     values = {axis: {row.get(axis) for row in rows} for axis in EQUAL}
     same = {axis: found.pop() for axis, found in values.items() if len(found) == 1}
