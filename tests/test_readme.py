@@ -1,6 +1,7 @@
 """What README, docs/backends.md and docs/cookbook.md show is so."""
 
 import re
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +15,15 @@ from tests.made_runs import read_rows
 README = (ROOT / "README.md").read_text()
 BACKENDS = (ROOT / "docs" / "backends.md").read_text()
 COOKBOOK = (ROOT / "docs" / "cookbook.md").read_text()
+
+
+def test_what_reading_results_needs_is_all_but_torch_and_the_driver():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = {re.split(r"[>=]", one)[0] for one in project["dependencies"]}
+    named = re.search(r"`pip install (pandas .*?)`", README)
+    assert named is not None
+    # pandas brings numpy along
+    assert {*named[1].split()} == needed - {"torch", "nvidia-ml-py", "numpy"}
 
 
 def test_the_layer_and_its_mask_work_as_shown():

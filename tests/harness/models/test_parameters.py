@@ -220,6 +220,23 @@ def test_quantized_weights_take_the_bytes_of_their_published_files(
 
 
 @pytest.mark.parametrize(
+    ("quantization", "said"),
+    [
+        (GPTQ | {"modules_to_not_convert": ["lm_head"]}, False),
+        (GPTQ | {"modules_to_not_convert": ["self_attn"]}, True),
+        ({"load_in_8bit": True, "llm_int8_skip_modules": ["lm_head", "mlp"]}, True),
+        (MXFP4 | {"modules_to_not_convert": ["model.layers.*.self_attn"]}, False),
+    ],
+)
+def test_modules_that_stay_as_they_are_are_said_to_be_counted_as_quantized(
+    quantization: dict[str, Any], said: bool
+) -> None:
+    found = read({**LLAMA_2_7B, "quantization_config": quantization}).weights
+    assert found is not None
+    assert ("leaves out" in found.words) is said
+
+
+@pytest.mark.parametrize(
     ("quantization", "bits"),
     [
         ({"load_in_4bit": True}, 4.5),

@@ -118,6 +118,17 @@ def test_separate_starts_of_the_check_say_how_much_runs_differ(run):
     assert not any(one.worse for one in compare_runs(run, slow, None).verdicts)
 
 
+@pytest.mark.parametrize(
+    ("last_contended", "counted"), [(60, 4), (61, 8)], ids=["undisturbed", "disturbed"]
+)
+def test_once_the_machine_is_idle_disturbed_starts_do_not_count(
+    run, last_contended: int, counted: int
+) -> None:
+    starts(run.parent, 0.9, blocks=120, contended_blocks=100)
+    starts(run.parent, 0.02, first=5, blocks=120, contended_blocks=last_contended)
+    assert newest_noise_floor([run.parent], CPU).starts == counted
+
+
 def test_starts_under_other_conditions_do_not_count(run):
     starts(run.parent, 0.02)
     other = {"cpu": "Imaginary CPU 9000", "torch": "3.0"}

@@ -161,6 +161,14 @@ def test_the_answer_is_what_runs_in_most_problems_and_is_never_far_from_the_fast
     )
 
 
+def test_the_answer_names_what_does_not_fit_where_it_does(tmp_path: Path) -> None:
+    times: dict[tuple[str, int], float | None] = {("a", 128): 1.0, ("b", 128): 1.1, ("c", 128): 1.2}
+    times |= {("a", 256): 3.0, ("b", 256): 4.0, ("c", 256): None}
+    assert taken(tmp_path, times) == (
+        "Take a: the fastest in both problems; it fits at N = 256, where c does not."
+    )
+
+
 def test_what_is_as_good_is_named_too_and_what_is_far_off_has_its_ratio(tmp_path: Path) -> None:
     alike = {(name, n): n / 100 for n in (128, 256) for name in ("a", "b")}
     assert taken(tmp_path / "alike", alike) == ("Take a or b: each the fastest in both problems.")

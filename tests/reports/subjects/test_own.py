@@ -73,7 +73,7 @@ def test_one_sentence_says_whether_it_is_right_then_its_time_and_memory_beside_t
     assert low < times < high
     assert ms / 5 / 1.1 < times < ms / 5 * 1.1
     assert found[4] == sure
-    assert found[5] == "1.00 times its memory (2 MiB against 2 MiB)."
+    assert found[5] == "1.00 times its memory (5 MiB against 5 MiB)."
 
 
 def test_beside_one_other_backend_no_card_tells_its_time_again(tmp_path: Path) -> None:

@@ -96,6 +96,24 @@ def test_one_disturbed_case_changes_the_badge(
     assert text in badge.text
 
 
+@pytest.mark.parametrize(
+    ("field", "threads", "advised"),
+    [
+        ("contended_blocks", 2, True),
+        ("contended_blocks", 1, False),
+        ("contended_blocks", None, False),
+        ("throttled_blocks", 2, False),
+    ],
+)
+def test_where_other_work_disturbed_several_threads_one_is_advised(
+    tmp_path: Path, field: str, threads: int | None, advised: bool
+) -> None:
+    found = made(tmp_path, {field: 5}, environment={"threads": threads})
+    text = found[trust.DISTURBANCES[field][0]].text
+    assert "more than half of the blocks: measure again" in text
+    assert ("--threads 1" in text) is advised
+
+
 def test_a_clock_that_moves_is_a_caution(tmp_path: Path) -> None:
     assert made(tmp_path / "steady", on_gpu(1695, 1710))["clocks"].state == "good"
     moved = made(tmp_path / "moved", on_gpu(1200, 1710))["clocks"]
