@@ -24,7 +24,7 @@ from ..process.command import run_command
 from ..process.interpreter import SAFE_PATH
 from .arguments import DEFAULT_ROOT, Device, Plan, public
 from .measuring import worker_variables
-from .sides import runs_in
+from .sides import against, runs_in
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
@@ -35,7 +35,8 @@ VERDICTS = {"passed": "passed", "failed": "failed", "nothing decided": "undecide
 SUMMARY_BYTES = 1_000_000  # GitHub discards a summary of more than 1024 KiB
 USUAL_SCENARIOS = ("gate.yaml", "bench.yaml", ".ci/gate.yaml")
 USUAL_MARGINS = "latency: 5%, peak_bytes: 0%"
-EXIT_CODES = {"passed": 0, "failed": 3, "nothing decided": 6}
+NOTHING_DECIDED = 6
+EXIT_CODES = {"passed": 0, "failed": 3, "nothing decided": NOTHING_DECIDED}
 
 
 class NotMeasured(Refusal):
@@ -349,15 +350,12 @@ def judge(settings: Settings, out: Path) -> Judged:
 
 def _compared(gate: "Gate", baseline: str | None, out: Path, run: Path) -> "Comparison | None":
     """None if there is nothing to compare with. Raises Refusal."""
-    from ...reports.comparison.compare import compare_interleaved, compare_runs
-    from ..store.names import find_run
+    from ...reports.comparison.compare import compare_interleaved
 
     if (out / "base").exists():
         sides = runs_in(str(out / "base")), runs_in(str(out / "head"))
         return compare_interleaved(*sides, gate)
-    if baseline:
-        return compare_runs(find_run(baseline, Path(DEFAULT_ROOT)), run, gate)
-    return None
+    return against(baseline, run.resolve(), Path(DEFAULT_ROOT), gate) if baseline else None
 
 
 def _written(found: "Comparison | None", out: Path, run: Path) -> str:

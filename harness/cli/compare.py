@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..api.gate import EXIT_CODES
-from ..api.sides import runs_in
+from ..api.sides import against, runs_in
 from ..files.errors import BadInput
 from . import completion
 from .lists import print_table
@@ -31,7 +31,7 @@ baseline_app = typer.Typer(
 COMPARED, GATE, BASELINES = "What is compared", "Gate", "Baselines"
 BASE = (
     "Run that is compared with: folder, name, 'latest', a baseline's name; RUN@NAME: one --python"
-    " of it."
+    " of it; last:5: the five runs of its scenario before NEW."
 )
 
 
@@ -131,6 +131,7 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
     from ...reports.comparison.gate import Gate
     from ..api.margins import read_margins
+    from ..store.names import find_run, number_of_last
 
     limits = None
     if gate.gate is not None:
@@ -144,6 +145,8 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     apart = settings | {"allow_different_devices": asked.allow_different_devices}
     if new is not None and asked.turns:
         return compare_interleaved(runs_in(base), runs_in(new), limits, **apart)
+    if new is not None and number_of_last(base):
+        return against(base, find_run(new, out), out, limits, **settings)
     path, python = find_part(base, out)
     if new is not None:
         other = find_part(new, out)

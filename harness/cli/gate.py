@@ -67,7 +67,9 @@ class SettingOptions(Settings):
         "--fail-on-undecided", "Exit 3 also if a case is not confirmed.", JUDGING
     )
     baseline: str | None = own_option(
-        "--baseline RUN", "Instead of BASE: an earlier run on this machine.", JUDGING
+        "--baseline RUN",
+        "Instead of BASE: an earlier run on this machine, or last:5.",
+        JUDGING,
     )
     wait_idle: WaitIdle = None
     quiet: Quiet = False

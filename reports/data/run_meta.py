@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ FACTS = (
 """The facts that a resumed run must share with the run it continues (FINGERPRINT in harness/)."""
 ALLOCATOR = "plan.allocator"
 MOST_NAMED = 3  # studies that found nothing
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 def not_reached(what: str = "it started") -> dict[str, str]:
@@ -139,6 +141,17 @@ def about(meta: Meta) -> set[str]:
 
 def scenario_name(run: Mapping[str, Any]) -> str:
     return str(run["scenario"].get("name") or "without a name")
+
+
+def when_text(run: Mapping[str, Any], *, clock: bool = False) -> str:
+    """`21 Nov 2026`, or `21 Nov 09:30:00`; as the file has it if it is no date."""
+    started = str(run.get("started_utc") or "")
+    try:
+        at = datetime.fromisoformat(started)
+    except ValueError:
+        return started
+    day = f"{at.day} {MONTHS[at.month - 1]}"
+    return f"{day} {at:%H:%M:%S}" if clock else f"{day} {at.year}"
 
 
 def shard_text(run: Mapping[str, Any]) -> str:
