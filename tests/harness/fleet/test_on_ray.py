@@ -86,7 +86,7 @@ def test_a_node_is_killed_in_the_middle_and_the_other_one_measures_its_work(
 ) -> None:
     process = nodes.start(*SLOW, "--seq-len", "32,48,64,80,96,112", "--json")
     until(lambda: (run := the_run(nodes)) and len(nodes.beside_devices()) == 2 and rows_of(run))
-    nodes.kill()
+    nodes.do("kill")
     out, _ = process.communicate(timeout=300)
     assert process.returncode == 0, nodes.said.read_text()
     others = [line for line in out.splitlines() if not line.startswith("{")]
