@@ -54,9 +54,7 @@ class RayActor(DeviceActor):
             )
         )
 
-    def configured(
-        self, opened: Opened | str, given: Sequence[Any]
-    ) -> Opened | str:
+    def configured(self, opened: Opened | str, given: Sequence[Any]) -> Opened | str:
         """What `join` has answered; then it can measure. `given`: as NodeDevice.configure."""
         if isinstance(opened, Opened):
             self.call("configure", *ray.get(list(given)))

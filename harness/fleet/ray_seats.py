@@ -29,7 +29,8 @@ class Seat:
     @property
     def bundle(self) -> dict[str, float]:
         """What Ray is asked for, also where no such node is yet."""
-        return {"CPU": self.cpus, **({"GPU": self.gpus} if self.gpus else {RESOURCE: 1})}
+        cpus = {"CPU": self.cpus} if self.cpus else {}
+        return {**cpus, **({"GPU": self.gpus} if self.gpus else {RESOURCE: 1})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,9 @@ print(json.dumps(drive(Path(sys.argv[1]))))
 CONDITION = {
     **dict.fromkeys(("calls", "new_values", "minor_faults", "major_faults"), 10),
     **dict.fromkeys(("started_unix_s", "wall_s", "user_s", "system_s", "waited_s"), 1763800000.125),
-    **{"involuntary_switches": 2, "steal_s": 0.0, "throttled_s": 0.0},
+    "involuntary_switches": 2,
+    "steal_s": 0.0,
+    "throttled_s": 0.0,
 }
 
 
@@ -93,8 +95,8 @@ def drive(root: Path) -> dict[str, float]:
         fleet._seats = dict.fromkeys(numbers, Seat(node_id="", host="host", gpus=0, cpus=1))
         fleet._actors = {one: OneOfMany(actors[one % ACTORS], one) for one in numbers}
         fleet._known = {node["NodeID"] for node in ray.nodes()}
-        lengths = [8 * number for number in range(1, CASES // 2 + 1)]
-        grid = {"seq_len": lengths, "d_model": 64, "heads": [1]}
+        lengths = [8 * number for number in range(1, CASES // 10 + 1)]
+        grid = {"batch": [1, 2, 3, 4, 5], "seq_len": lengths, "d_model": 64, "heads": [1]}
         limits = {"memory_gib": 1, "max_cases": CASES}
         plan = new_run(
             shard_runs.scenario(grid=grid, contrast=[], limits=limits),

@@ -25,9 +25,10 @@ NODE: dict[str, Any] = {
 def autoscaling(most: int) -> dict[str, Any]:
     """For the head: Ray's own provider of nodes on one machine starts them."""
     from ray.autoscaler._private.fake_multi_node.node_provider import FAKE_HEAD_NODE_ID
+    from ray.util import get_node_ip_address
 
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+        free.bind(("", 0))
         port = free.getsockname()[1]
     measuring = {"resources": {"CPU": 1, **SEAT}, "node_config": {}, "max_workers": most}
     head = {"resources": {"CPU": 1}, "node_config": {}, "max_workers": 0}
@@ -35,7 +36,7 @@ def autoscaling(most: int) -> dict[str, Any]:
         "cluster_name": "attnbench",
         "provider": {
             "type": "fake_multinode",
-            "gcs_address": f"127.0.0.1:{port}",
+            "gcs_address": f"{get_node_ip_address()}:{port}",
         },
         "available_node_types": {"ray.head.default": head, "measuring": measuring},
         "head_node_type": "ray.head.default",
@@ -48,7 +49,6 @@ def autoscaling(most: int) -> dict[str, Any]:
     return {
         "autoscaling_config": str(path),
         "gcs_server_port": port,
-        "node_ip_address": "127.0.0.1",
         "env_vars": {"RAY_OVERRIDE_NODE_ID_FOR_TESTING": FAKE_HEAD_NODE_ID},
     }
 

@@ -29,14 +29,14 @@ class Nodes:
         self.address = self._line("address")
 
     def do(self, what: str) -> str:
-        """As tests/fakes/ray_nodes.py says; what it prints."""
+        """As tests/fakes/ray_nodes.py says; the last line that it prints."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{what}\n")
         self.process.stdin.flush()
         printed: list[str] = []
         for line in self.process.stdout or ():
             if line.startswith("did "):
-                return "".join(printed)
+                return printed[-1] if printed else ""
             printed.append(line)
         raise AssertionError(f"the cluster ended: {printed}")
 

@@ -67,8 +67,10 @@ def test_two_nodes_give_the_rows_of_a_local_run_but_for_times(nodes: Nodes) -> N
     on_ray = nodes.run(*GRID, *lengths, *QUICK, code=1)
     there, here = final_rows(on_ray), final_rows(local)
     assert there.keys() == here.keys()
-    others = {name: differing(there[name], here[name]) - TIMES for name in here}
+    others = {name: differing(there[name], here[name]) - TIMES - {"host"} for name in here}
     assert {name: fields for name, fields in others.items() if fields} == {}
+    (host,) = {row["host"] for row in here.values()}
+    assert all(row["host"].startswith(f"{host} (node ") for row in there.values())
     meta, before = meta_of(on_ray), meta_of(local)
     for fact in ("threads", "allocator", "cores", "torch", "attnbench"):
         assert meta["environment"][fact] == before["environment"][fact]

@@ -12,10 +12,11 @@ from ray.exceptions import (  # noqa: E402 - only where Ray is
     GetTimeoutError,
     NodeDiedError,
     OutOfMemoryError,
+    RayError,
 )
 
 from attnbench.harness.files.errors import EnvironmentUnmet  # noqa: E402
-from attnbench.harness.fleet import ray_actor, ray_demand, ray_devices  # noqa: E402
+from attnbench.harness.fleet import ray_demand, ray_devices  # noqa: E402
 from attnbench.harness.fleet.ray_actor import RayActor, lost_by, start_actor  # noqa: E402
 from attnbench.harness.fleet.ray_devices import RayFleet  # noqa: E402
 from attnbench.harness.fleet.ray_seats import RESOURCE, Seat, Wish  # noqa: E402
@@ -136,7 +137,7 @@ class Cluster:
     def _is_there(self, one: Reference) -> bool:
         try:
             return one.there()
-        except Exception:
+        except RayError:
             return True
 
     def get(self, one: Any, timeout: float = 0) -> Any:
@@ -187,7 +188,7 @@ def heard(made: RayFleet, times: int = 4) -> list:
         (NodeDiedError("node has died"), None, "its Ray node died"),
         ({**HERE, "host": "b", "fingerprint": {"attnbench": "0.1"}}, None, "b has attnbench '0.1'"),
         (None, "another run uses the device", "another run uses the device"),
-        (NEVER, None, "no answer within 10 s: does other work hold its CPUs or GPU?"),
+        (NEVER, None, "no answer within 11 s: does other work hold its CPUs or GPU?"),
     ],
 )
 def test_what_cannot_be_used_is_left_out_with_a_line_that_names_its_host(
@@ -291,6 +292,7 @@ def begun(cluster: Cluster, monkeypatch) -> RayFleet:
     cluster.add("a")
     made = cluster.fleet()
     made.open()
+    cluster.sleep(ray_devices.JOIN_EVERY_S)
     return made
 
 
