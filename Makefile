@@ -9,6 +9,8 @@ SEARCHED := $(CURDIR)/.package$(if $(PYTHONPATH),:$(PYTHONPATH))
 # What is installed: these versions; or, with LOCK=.ci/locked.txt as in CI, files of known hashes.
 CONSTRAINTS ?= constraints.txt
 LOCK ?=
+# cpu, cu130 and so on, as uv names builds of torch; empty: the one that pip finds.
+TORCH_BACKEND ?=
 BASE ?= HEAD
 # What the tests need beside what users have; old packages warn, so warnings are no errors there.
 TEST_TOOLS := pytest pytest-xdist hypothesis jsonschema pypdf hatchling ruff mypy import-linter playwright axe-playwright-python
@@ -22,7 +24,7 @@ PYTHON312 ?= python3.12
 TORCH ?= torch==2.11.*
 TRITON ?= triton==3.6.*
 
-.PHONY: lock demo test test-all test-lowest nightly check approve bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures site dist report format clean
+.PHONY: lock demo test test-all test-lowest nightly cookbook check approve bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures site dist report format clean
 
 demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write the page
 	@run=$$($(BIN)/attnbench run quickstart --runs $(OUT)); code=$$?; \
@@ -34,14 +36,19 @@ test: $(STAMP)  ## before each commit: the short tests of the core, which need n
 test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of processes, and those of the packs; 13 minutes
 	$(BIN)/python -m pytest -m "not nightly" $(IN_PARALLEL)
 
-nightly: $(STAMP)  ## what takes minutes each: compiled backends on every problem, all cheats, then bench and faults; an hour
+nightly: $(STAMP)  ## what takes minutes each: compiled backends on every problem, all cheats, then bench, faults and cookbook; an hour
 	$(BIN)/python -m pytest -m nightly $(IN_PARALLEL)
-	$(MAKE) bench faults
+	$(MAKE) bench faults cookbook
+
+cookbook:  ## the cookbook's entries for other tools, with those installed, in .venv-cookbook
+	$(PYTHON) -m venv .venv-cookbook
+	.venv-cookbook/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . duckdb mlflow wandb $(TEST_TOOLS)
+	.venv-cookbook/bin/python -m pytest tests/test_cookbook.py
 
 test-lowest:  ## the same with the lowest versions that pyproject.toml allows, in .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
-	$(PYTHON) .ci/floors.py parquet hf checkpoint > .venv-lowest/floors.txt
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/floors.txt -e '.[parquet,hf,checkpoint]' $(TEST_TOOLS)
+	$(PYTHON) .ci/floors.py parquet hf checkpoint pytest > .venv-lowest/floors.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/floors.txt -e '.[parquet,hf,checkpoint,pytest]' $(TEST_TOOLS)
 	.venv-lowest/bin/python -m pytest -m "$(SHORT)" -o filterwarnings=default --disable-warnings $(IN_PARALLEL)
 
 check: $(STAMP)  ## format, lint, types, import directions
@@ -74,7 +81,7 @@ pictures: $(STAMP)  ## what README and the notebook show, from the kept quicksta
 site: $(STAMP)  ## the site, into .site-pages: docs/, and a page of every run under results/reference; seconds, no network
 	PYTHONPATH="$(SEARCHED)" $(BIN)/python -m mkdocs build --strict
 
-dist: $(STAMP)  ## wheel and sdist of the last commit, checked, installed elsewhere and used; five minutes
+dist: $(STAMP)  ## wheel and sdist of the last commit, checked, installed elsewhere and used; release/ tells of them; five minutes
 	$(BIN)/python .ci/dist.py  # TAG=v0.2.0: is it that version, and has it notes?
 
 report: $(STAMP)  ## the page of the newest run
@@ -103,18 +110,23 @@ format: $(STAMP)  ## format the code and fix what ruff can
 	$(BIN)/ruff check --fix .
 
 lock:  ## .ci/locked.txt from constraints.txt; needs uv
-	uv pip compile pyproject.toml --extra dev --constraints constraints.txt --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --group dev --constraints constraints.txt --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --quiet --no-header --output-file .ci/locked.txt
 	sed -i '1i # What CI installs: `make lock` writes it from pyproject.toml and constraints.txt.' .ci/locked.txt
 
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-rehearsal .rehearsal .whl .site .site-pages .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist build
+	rm -rf $(VENV) .venv-lowest .venv-cookbook .venv-rehearsal .rehearsal .whl .site .site-pages .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist release build
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "attnbench needs Python 3.11 or newer; choose one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
+ifneq ($(TORCH_BACKEND),)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --torch-backend $(TORCH_BACKEND) $(CONSTRAINTS:%=-c %) torch
+endif
 ifeq ($(LOCK),)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS:%=-c %) -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'  # the first that knows --group
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS:%=-c %) -e . --group dev
 else
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

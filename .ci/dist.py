@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`make dist`: build wheel and sdist of the last commit into dist/, check what they hold, and use
-each as users do: installed into a fresh environment, far from the checkout.
+each as users do: installed into a fresh environment, far from the checkout. Into release/ go what
+it then consists of (CycloneDX) and, with a tag, its notes from CHANGELOG.md.
 
 Nothing of the working tree gets in: the commit is exported into a temporary folder. The wheel that
 is built from the sdist must be the one that is built from the commit, byte by byte.
@@ -20,6 +21,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from runpy import run_path
 
 ROOT = Path(__file__).resolve().parents[1]
 # as .package/attnbench links them
@@ -27,6 +29,7 @@ LINKED = {name: name for name in ("harness", "impls", "reports", "scenarios")}
 LINKED["tests/fakes/cheats"] = "cheats"
 IN_SDIST = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "constraints.txt"}
 DIST_INFO = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+ABOUT = "release"  # beside the folder of wheel and sdist, whose files a package index takes all
 RESULTS = {"ok", "oom", "predicted_oom"}  # statuses that quickstart may have on any machine
 
 
@@ -43,16 +46,20 @@ def main() -> None:
     try:
         with tempfile.TemporaryDirectory(prefix="attnbench-dist-") as folder:
             made = distribute(Path(folder), given.tag)
-            shutil.rmtree(given.out, ignore_errors=True)
-            shutil.copytree(made, given.out)
+            for found, out in (
+                (made, given.out),
+                (made.with_name(ABOUT), given.out.with_name(ABOUT)),
+            ):
+                shutil.rmtree(out, ignore_errors=True)
+                shutil.copytree(found, out)
+                for path in sorted(out.iterdir()):
+                    print(f"{digest(path)}  {path}")
     except Failed as failed:
         sys.exit(f"make dist: {failed}")
-    for path in sorted(given.out.iterdir()):
-        print(f"{digest(path)}  {path}")
 
 
 def distribute(temporary: Path, tag: str) -> Path:
-    """A folder with wheel and sdist, both checked and tried. Raises Failed."""
+    """A folder with wheel and sdist, both checked and tried, and ABOUT beside it. Raises Failed."""
     if output(["git", "status", "--porcelain"], ROOT):
         say("this tree has changes that are in no commit, and so not in the release")
     source = temporary / "source"
@@ -64,10 +71,15 @@ def distribute(temporary: Path, tag: str) -> Path:
     files_of_commit = output(["git", "ls-tree", "-r", "--name-only", "HEAD"], ROOT).splitlines()
     check_names(wheel_names(wheel), wanted_in_wheel(files_of_commit, version), wheel.name)
     check_names(sdist_names(sdist), wanted_in_sdist(files_of_commit), sdist.name)
-    check_version(version, tag, (source / "CHANGELOG.md").read_text())
+    about = temporary / ABOUT
+    about.mkdir()
+    if tag:
+        notes = notes_of(version, tag, (source / "CHANGELOG.md").read_text())
+        (about / "notes.md").write_text(notes)
     check_rebuilt(wheel, sdist, temporary, epoch)
     for file in (wheel, sdist):
         use(file, version, temporary / f"user-of-{file.suffix[1:]}", source / "constraints.txt")
+    list_parts(temporary / "user-of-whl" / "venv", source, about / "sbom.cdx.json")
     return made
 
 
@@ -153,16 +165,20 @@ def check_names(found: list[str], wanted: set[str], archive: str) -> None:
             raise Failed(f"{archive}: {what}: {', '.join(sorted(names)[:10])}")
 
 
-def check_version(version: str, tag: str, changelog: str) -> None:
-    """Raises Failed if the tag is another version's, or the changelog has no notes on it."""
-    if not tag:
-        return
+def notes_of(version: str, tag: str, changelog: str) -> str:
+    """What the changelog says of a version, links as a package index has them. Raises Failed if the
+    tag is another version's, or there is nothing.
+    """
     if tag != f"v{version}":
         raise Failed(f"tag {tag}, but this is version {version}; wanted v{version}")
-    if not re.search(rf"^## {re.escape(version)} - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE):
+    heading = rf"^## {re.escape(version)} - \d{{4}}-\d\d-\d\d$"
+    found = re.search(rf"{heading}\n+(.+?)\s*(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
+    if found is None:
         raise Failed(
             f"CHANGELOG.md: has no notes on version {version}; wanted `## {version} - DATE`"
         )
+    hook = run_path(str(ROOT / ".package" / "build_hook.py"))
+    return f"{hook['elsewhere'](found[1])}\n"
 
 
 def check_rebuilt(wheel: Path, sdist: Path, temporary: Path, epoch: str) -> None:
@@ -211,6 +227,14 @@ def check_run(folder: Path, name: str) -> None:
     if not (folder / "report.html").read_text().startswith("<!DOCTYPE html>"):
         raise Failed(f"{name}: attnbench report wrote no page")
     say(f"{name}: {len(rows)} rows, {(folder / 'report.html').stat().st_size} bytes of page")
+
+
+def list_parts(venv: Path, source: Path, file: Path) -> None:
+    """Every package that the wheel was tried with, as CycloneDX."""
+    say("listing what was installed")
+    words = [sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible"]
+    words += ["--pyproject", str(source / "pyproject.toml"), "--mc-type", "library"]
+    output([*words, "--output-file", str(file), str(venv)], source)
 
 
 # ---- programs ------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ import wheels
 
 ROOT = wheels.ROOT
 VENV, WORK = ROOT / ".venv-rehearsal", ROOT / ".rehearsal"
-TOOLS = ("pytest", "pytest-xdist")
+TOOLS = ("pytest", "pytest-xdist", "pytest-benchmark")
 VERSION = "3.12"  # of Python, on a GPU's machine
 OURS = {"torch", "triton"}  # their versions are chosen here
 SKIPPED = "needs a CUDA device"

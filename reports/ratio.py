@@ -28,7 +28,7 @@ from .data.noise_floor import (
 from .data.noise_floor import DISTURBED as DISTURBED_SPREAD
 from .data.processor_time import (
     PROCESSOR_TIMES,
-    in_most,
+    disturbed,
     is_known,
     processor_samples,
     typical_ms,
@@ -353,11 +353,6 @@ def log_bounds(row: Row) -> tuple[float, float]:
     ratio = noise_of(row).of_processes(disturbed=disturbed(row)).ratio
     own = log1p(ratio) / 2**0.5 if of_one_process(row) else 0.0
     return hypot(log(value / low), own), hypot(log(high / value), own)
-
-
-def disturbed(*rows: Row) -> bool:
-    """Whether other work competed for the cores in most blocks of one of these rows."""
-    return any(in_most(row.get("contended_blocks"), row.get("blocks")) for row in rows)
 
 
 def of_one_process(row: Row) -> bool:

@@ -585,7 +585,7 @@ def floor_file(folder: Path, **changes: Any) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def starts(folder: Path, run_sd: float, count: int = 4, first: int = 1) -> None:
+def starts(folder: Path, run_sd: float, count: int = 4, first: int = 1, **changes: Any) -> None:
     """Self-checks whose runs alternate around 2 ms, with processes that differ by 2 %."""
     for start in range(first, first + count):
         level = 2 * math.exp(run_sd * (-1) ** start)
@@ -594,6 +594,7 @@ def starts(folder: Path, run_sd: float, count: int = 4, first: int = 1) -> None:
             folder,
             started_utc=f"2026-11-21T{start:02}:00:00+00:00",
             samples={f"{name}-{twin}": processes for name in ("naive", "fused") for twin in (0, 1)},
+            **changes,
         )
 
 

@@ -4,12 +4,10 @@ import importlib.util
 import json
 import re
 import tomllib
-from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
-from hatchling.metadata.core import ProjectMetadata
+from hatchling.metadata.core import CoreMetadata, ProjectMetadata
 from hatchling.plugin.manager import PluginManager
 from packaging.requirements import Requirement
 from packaging.version import Version
@@ -22,8 +20,6 @@ LOCKED = (ROOT / ".ci" / "locked.txt").read_text()
 
 def program(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -74,9 +70,23 @@ def test_a_file_too_many_missing_or_twice_is_refused(change: list[str] | None, s
 )
 def test_a_tag_is_its_version_with_notes(tag: str, changelog: str, said: str) -> None:
     with pytest.raises(dist.Failed) as caught:
-        dist.check_version("1.0", tag, changelog)
+        dist.notes_of("1.0", tag, changelog)
     assert str(caught.value).startswith(said)
-    dist.check_version("1.0", "v1.0", "## 1.0 - 2026-01-01\n")
+
+
+def test_the_notes_of_a_release_are_its_part_of_the_changelog(monkeypatch):
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://git.example")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "some/fork")
+    monkeypatch.setenv("GITHUB_SHA", "f00d")
+    changelog = (
+        "# Changelog\n\n## Unreleased\n\n- new\n\n## 1.0 - 2026-01-01\n\n- [a](b.md#c)\n\n"
+        "### Fixed\n\n- d\n\n## 0.9 - 2025-01-01\n\n- old\n"
+    )
+    assert dist.notes_of("1.0", "v1.0", changelog) == (
+        "- [a](https://git.example/some/fork/blob/f00d/b.md#c)\n\n### Fixed\n\n- d\n"
+    )
+    oldest = changelog.replace("1.0", "1.1").replace("0.9", "1.0")
+    assert dist.notes_of("1.0", "v1.0", oldest) == "- old\n"
 
 
 @pytest.mark.parametrize(
@@ -88,9 +98,7 @@ def test_a_tag_is_its_version_with_notes(tag: str, changelog: str, said: str) ->
         ([{"status": "ok"}], "", "wrote no page"),
     ],
 )
-def test_a_run_that_failed_is_no_release(
-    rows: list[dict[str, Any]], page: str, said: str, tmp_path: Path
-) -> None:
+def test_a_run_that_failed_is_no_release(rows, page, said, tmp_path):
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "report.html").write_text(page)
     with pytest.raises(dist.Failed, match=said):
@@ -99,9 +107,7 @@ def test_a_run_that_failed_is_no_release(
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs the repository")
-def test_the_last_commit_builds_what_is_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_last_commit_builds_what_is_in_it(tmp_path, monkeypatch):
     """All of `make dist` but the two installations."""
     used: list[str] = []
     monkeypatch.setattr(dist, "use", lambda file, *_: used.append(file.suffix))
@@ -110,23 +116,34 @@ def test_the_last_commit_builds_what_is_in_it(
     assert len(list(made.iterdir())) == 2
 
 
-def test_a_release_names_the_repository_that_it_is_built_in(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def urls() -> dict[str, str]:
-        return ProjectMetadata(str(ROOT), PluginManager()).core.urls
+def test_a_release_names_the_repository_that_it_is_built_in(monkeypatch):
+    """In its URLs, and in README's links and pictures: relative ones lead nowhere at an index."""
+
+    def core() -> CoreMetadata:
+        return ProjectMetadata(str(ROOT), PluginManager()).core
 
     monkeypatch.setenv("GITHUB_SERVER_URL", "https://git.example")
     monkeypatch.setenv("GITHUB_REPOSITORY", "some/fork")
-    assert urls()["Source"] == "https://git.example/some/fork"
+    monkeypatch.setenv("GITHUB_SHA", "f00d")
+    home = "https://git.example/some/fork"
+    named = core()
+    assert named.urls["Source"] == home
+    assert f"git clone {home} attnbench" in named.readme
+    assert f"[glossary]({home}/blob/f00d/docs/glossary.md)" in named.readme
+    assert f"]({home}/raw/f00d/docs/wall.png)" in named.readme
     monkeypatch.delenv("GITHUB_REPOSITORY")
-    assert urls() == {}
+    nameless = core()
+    assert nameless.urls == {}
+    assert "then the glossary." in nameless.readme
+    assert "docs/wall.png" not in nameless.readme
+    for one in (named, nameless):
+        assert one.readme_content_type == "text/markdown"
+        assert not re.search(r"\]\((?!https://)", one.readme)
 
 
 def test_the_citation_is_of_this_version() -> None:
     text = (ROOT / "CITATION.cff").read_text()
     found = re.search(r"^version: (.*)\ndate-released: \"(.*)\"$", text, re.M)
-    assert found is not None
     assert f"## {found[1]} - {found[2]}\n" in (ROOT / "CHANGELOG.md").read_text()
     assert found[1] == attnbench.__version__
 
@@ -135,9 +152,10 @@ def test_the_citation_is_of_this_version() -> None:
 
 
 def requirements() -> list[Requirement]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"].values()
-    return [Requirement(text) for group in (project["dependencies"], *extras) for text in group]
+    file = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project, groups = file["project"], file["dependency-groups"].values()
+    every = (project["dependencies"], *project["optional-dependencies"].values(), *groups)
+    return [Requirement(text) for group in every for text in group]
 
 
 def locked() -> dict[str, list[str]]:
@@ -168,7 +186,9 @@ def test_ci_installs_what_was_tested_here_and_all_that_is_wanted() -> None:
 
 
 def test_lowest_versions_are_those_that_pyproject_allows() -> None:
-    found = dict(line.split("==") for line in floors.floors("parquet", "hf", "checkpoint"))
+    found = dict(
+        line.split("==") for line in floors.floors("parquet", "hf", "checkpoint", "pytest")
+    )
     for requirement in requirements():
         (only,) = requirement.specifier
         assert only.operator == ">=", f"{requirement}: a limit from above breaks users"
@@ -183,7 +203,9 @@ def test_the_lock_is_installed_by_make_only_where_it_is_asked_for() -> None:
         words = ["make", "--dry-run", "--always-make", ".venv/.installed", *settings]
         return ran(words, cwd=ROOT, check=True).stdout
 
-    assert "-c constraints.txt -e '.[dev]'" in commands()
+    assert "-c constraints.txt -e . --group dev" in commands()
+    assert "uv" not in commands()
+    assert "--torch-backend cpu -c constraints.txt torch\n" in commands("TORCH_BACKEND=cpu")
     assert "--require-hashes" not in commands()
     assert "--require-hashes -r .ci/locked.txt" in commands("LOCK=.ci/locked.txt")
     assert "constraints.txt" not in commands("CONSTRAINTS=")

@@ -82,8 +82,8 @@ def test_the_installed_wheel_runs_without_the_checkout(wheel, tmp_path):
             "PYTHONPATH": searched(tmp_path / "site"),
             "ATTNBENCH_LOCKS": os.environ["ATTNBENCH_LOCKS"],
         },
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     assert (tmp_path / done.stdout.strip() / "rows.jsonl").read_text().count("\n") == 1
 
 
@@ -132,7 +132,9 @@ def test_only_listed_files_are_packed(tree, built):
 
 @pytest.mark.long
 @pytest.mark.parametrize("link", ["harness", "impls", "reports", "scenarios", "cheats"])
-def test_links_that_were_checked_out_as_text_end_the_build_in_one_line(link, tree):
+def test_links_that_were_checked_out_as_text_end_the_build_and_the_first_import_in_one_line(
+    link, tree
+):
     path = tree / ".package" / "attnbench" / link
     target = path.readlink()
     path.unlink()
@@ -142,6 +144,9 @@ def test_links_that_were_checked_out_as_text_end_the_build_in_one_line(link, tre
     assert "Traceback" not in done.stderr
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f".package/attnbench/{link}: found no folder; wanted a symbolic")
+    found = {"PYTHONPATH": str(tree / ".package")}
+    used = ran([sys.executable, "-m", "attnbench", "--version"], cwd=tree, env=found)
+    assert (used.returncode, used.stderr.splitlines()[-1]) == (1, f"ImportError: {last}")
     assert not (tree / "dist").exists() or not list((tree / "dist").iterdir())
 
 
@@ -175,9 +180,9 @@ def test_pytest_benchmark_lists_and_compares_inside_a_checkout(tmp_path):
     code = "import sys; from pytest_benchmark.cli import main; sys.exit(main())"
     storage = f"--storage=file://{tmp_path}"
     for words in (["list"], ["compare"]):
-        done = ran(
+        ran(
             [sys.executable, "-P", "-c", code, storage, *words],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": searched(ROOT / ".package")},
+            check=True,
         )
-        assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ pandas. docs/api.md has examples.
   measured; `BadRun` (a ValueError): a folder that cannot be read as a run.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,18 @@ _HOMES = {
     "load": "reports.data.load",
     "BadRun": "reports.data.read",
 }
+
+_LINKS = ("harness", "impls", "reports", "scenarios", "cheats")
+"""To the folders of a checkout; installed, they are folders. .package/build_hook.py runs this."""
+
+for _link in _LINKS:
+    if not os.path.isdir(f"{os.path.dirname(__file__)}/{_link}"):
+        raise ImportError(
+            f".package/attnbench/{_link}: found no folder; wanted a symbolic link to one."
+            " This checkout or archive has its links as text files: run `git config"
+            " core.symlinks true` and then `git checkout -- .package` (on Windows in developer"
+            " mode), or install a released wheel"
+        )
 
 
 def __getattr__(name: str) -> Any:

@@ -25,6 +25,7 @@ from .options import argument, option, switch
 from .output import lasting_output, make_streams_safe
 from .report import export, report, show
 from .run import run
+from .trend import trend
 from .verbs import CHANGES, FILES, FIRST_SCREEN, MORE, PAGES, Verb, Verbs, command, exit_code
 from .wall import wall
 
@@ -115,6 +116,13 @@ VERBS = (
         gate,
         "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
         "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
+    ),
+    (
+        CHANGES,
+        trend,
+        "attnbench trend",
+        "attnbench trend quickstart --against sdpa --open",
+        "attnbench trend last:20 --base main -o trend.html",
     ),
     (CHANGES, baseline_app, "baseline"),
     (

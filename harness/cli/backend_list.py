@@ -92,10 +92,11 @@ def _stamp(path: Path) -> tuple[str, int, int]:
 def _asked(device: str) -> Listing:
     from ..files.errors import EnvironmentUnmet
     from ..machine.environment import pick_device
+    from ..machine.this_device import no_device
 
     found, why = pick_device(device)
     if why:
-        raise EnvironmentUnmet(f"no {device} device: {why}")
+        raise EnvironmentUnmet(f"{no_device(device, why)}; try with --device cpu")
     return Listing(device=found.type, rows=tuple(backend_rows(found)))
 
 

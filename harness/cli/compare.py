@@ -17,6 +17,7 @@ from .verbs import command, verbs
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
+    from ...reports.comparison.gate import Gate
 
 REGRESSION, NOTHING_DECIDED = 3, 6
 EXIT_CODES = {"passed": 0, "failed": REGRESSION, "nothing decided": NOTHING_DECIDED}
@@ -31,7 +32,7 @@ baseline_app = typer.Typer(
 COMPARED, GATE, BASELINES = "What is compared", "Gate", "Baselines"
 BASE = (
     "Run that is compared with: folder, name, 'latest', a baseline's name; RUN@NAME: one --python"
-    " of it."
+    " of it; last:5: the five runs of its scenario before NEW."
 )
 
 
@@ -130,6 +131,7 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     from ...impls.discovery.names import real_name
     from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
     from ...reports.comparison.gate import Gate
+    from ..store.names import find_run, number_of_last
     from .margins import read_margins
 
     limits = None
@@ -144,6 +146,8 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     apart = settings | {"allow_different_devices": asked.allow_different_devices}
     if new is not None and asked.turns:
         return compare_interleaved(runs_in(base), runs_in(new), limits, **apart)
+    if new is not None and number_of_last(base):
+        return against(base, find_run(new, out), out, limits, **settings)
     path, python = find_part(base, out)
     if new is not None:
         other = find_part(new, out)
@@ -161,6 +165,17 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
             f"{base}: backends are compared within every environment; leave out @{python}"
         )
     return compare_backends(path, real_name(asked.baseline), limits, **settings)
+
+
+def against(base: str, run: Path, out: Path, gate: "Gate | None", **settings: Any) -> "Comparison":
+    """A run against an earlier one of `out`, or against last:N. Raises Refusal."""
+    from ...reports.comparison.compare import compare_runs
+    from ...reports.comparison.history import compare_history
+    from ..store.names import earlier_runs, find_run, number_of_last
+
+    if most := number_of_last(base):
+        return compare_history(earlier_runs(run, out), most, run, gate, **settings)
+    return compare_runs(find_run(base, out), run, gate, **settings)
 
 
 def runs_in(folder: str) -> list[Path]:

@@ -13,6 +13,7 @@ from ..files.printable import spaced
 from ..machine.environment import fix_threads, pick_device
 from ..machine.free_memory import available_bytes
 from ..machine.pace import pace
+from ..machine.this_device import no_device
 from ..rows.record import Planned
 from ..run.forecast import dtypes_of, forecast
 from ..run.packs import packs
@@ -71,7 +72,7 @@ class DryRun:
         self.scenario = scenario
         self.device, why = pick_device(scenario.device)
         if why:
-            raise EnvironmentUnmet(f"no {scenario.device} device: {why}; try with --device cpu")
+            raise EnvironmentUnmet(f"{no_device(scenario.device, why)}; try with --device cpu")
         self.budget = budget_bytes_of(scenario, available_bytes(self.device))
         self.selected: SelectedCases = select(scenario, self.device.type, selection)
         self.environments = len(selection.interpreters)

@@ -24,7 +24,7 @@ from ..files.safe_files import refuse_way_out, write_whole
 from ..process.command import run_command
 from ..process.interpreter import SAFE_PATH
 from . import completion
-from .compare import EXIT_CODES, Shape, print_comparison, runs_in
+from .compare import EXIT_CODES, Shape, against, print_comparison, runs_in
 from .idle import await_idle
 from .options import (
     DEFAULT_ROOT,
@@ -87,7 +87,9 @@ class Settings:
         "--fail-on-undecided", "Exit 3 also if a case is not confirmed.", JUDGING
     )
     baseline: str | None = own_option(
-        "--baseline RUN", "Instead of BASE: an earlier run on this machine.", JUDGING
+        "--baseline RUN",
+        "Instead of BASE: an earlier run on this machine, or last:5.",
+        JUDGING,
     )
     wait_idle: WaitIdle = None
     quiet: Quiet = False
@@ -350,15 +352,12 @@ def judge(settings: Settings, out: Path) -> int:
 
 def _compared(gate: "Gate", baseline: str | None, out: Path, run: Path) -> "Comparison | None":
     """None if there is nothing to compare with. Raises Refusal."""
-    from ...reports.comparison.compare import compare_interleaved, compare_runs
-    from ..store.names import find_run
+    from ...reports.comparison.compare import compare_interleaved
 
     if (out / "base").exists():
         sides = runs_in(str(out / "base")), runs_in(str(out / "head"))
         return compare_interleaved(*sides, gate)
-    if baseline:
-        return compare_runs(find_run(baseline, DEFAULT_ROOT), run, gate)
-    return None
+    return against(baseline, run.resolve(), DEFAULT_ROOT, gate) if baseline else None
 
 
 def _written(found: "Comparison | None", out: Path, run: Path) -> str:

@@ -133,6 +133,13 @@ def exit_code(app: typer.Typer) -> int:
             raise
         say_error(f"{error.strerror}: wanted at least 32; raise the limit: ulimit -n 1024")
         return EnvironmentUnmet.exit_code
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        from ..machine.this_device import NO_TORCH
+
+        say_error(NO_TORCH)
+        return EnvironmentUnmet.exit_code
     except RuntimeError as error:
         if not str(error).startswith(LOOP):
             raise

@@ -20,6 +20,7 @@ from ..machine.calibration_file import SCHEMA, append, check_writable
 from ..machine.cpu import cpu_name
 from ..machine.environment import fix_threads, pick_device
 from ..machine.nvml import Device, nvml_device
+from ..machine.this_device import no_device
 from ..measure.clock import SM_CLOCK_HZ, Call
 from ..measure.physical_floor import specified
 from ..measure.steady_loop import steady_loop
@@ -317,7 +318,7 @@ def calibrate(
     device, why = pick_device(requested)
     if why:
         raise EnvironmentUnmet(
-            f"no {requested} device: {why}; calibrate with --device cpu, or see attnbench doctor"
+            f"{no_device(requested, why)}; calibrate with --device cpu, or see attnbench doctor"
         )
     check_writable(root)
     gpu = nvml_device(device)

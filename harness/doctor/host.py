@@ -15,7 +15,7 @@ import torch
 
 from ..machine.calibration_file import newest_calibration
 from ..machine.control_group import MemoryLimit, QuotaLimit, memory_limit, quota
-from ..machine.environment import cudnn_path, pick_device
+from ..machine.environment import cudnn_path, other_accelerator, pick_device
 from ..machine.free_memory import available_bytes
 from ..machine.nvml import ERROR_TEXTS, Reading, system_fact, without_function
 from . import Finding, calibration_finding
@@ -72,7 +72,9 @@ def load(cores: int) -> list[Finding]:
     average = os.getloadavg()[0]
     if average <= CROWDED_SHARE * cores:
         return []
-    advice = "other processes will disturb CPU latencies; wait for them"
+    advice = (
+        "other processes will disturb CPU latencies; wait for them, or measure with --threads 1"
+    )
     return [Finding("load", f"{average:.1f} on {cores} cores", "note", advice)]
 
 
@@ -175,13 +177,16 @@ def software_findings(
         found = f"{environment['torch']} cannot use the GPU: {torch_gpu.reason}"
         unused = Finding("torch", found, "bad", remedy(torch_gpu.reason))
         return [driver(gpus, has_gpu=True), unused, cuda()]
+    other = other_accelerator()
     advice = (
         "runs measure the CPU: latency by the host's clock, exact memory and CPU time per thread,"
         " but no SM utilization"
     )
     return [
         driver(gpus, has_gpu=False),
-        Finding("gpu", "none", advice=advice),
+        Finding("gpu", f"{other}, not measured", "note", f"with --device cpu {advice}")
+        if other
+        else Finding("gpu", "none", advice=advice),
         Finding("torch", build),
         Finding("utilization", "host: CPU time of the process, over torch's threads"),
     ]

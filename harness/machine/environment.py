@@ -13,25 +13,43 @@ import torch
 from ... import __version__
 from .control_group import quota
 from .cpu import cpu_cache_bytes, cpu_name
-from .nvml import nvml_device, system_fact
+from .nvml import has_gpu, nvml_device, system_fact
 from .settings import SETTINGS
 
 
 def pick_device(requested: str) -> tuple[torch.device, str]:
-    """The device to measure on, and why it is not the requested one ("" if it is).
+    """The device to measure on, and why there is none ("" if there is).
 
-    "auto" takes a GPU if torch finds one.
+    "auto" takes a GPU if torch finds one, and the CPU only where that passes over no accelerator.
     """
     if requested == "cpu":
         return torch.device("cpu"), ""
-    if torch.cuda.is_available():
+    other = other_accelerator()
+    if not other and torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device()), ""
     why = (
         "torch was built without CUDA"
         if torch.version.cuda is None
         else "torch finds no usable CUDA device"
     )
-    return torch.device("cpu"), "" if requested == "auto" else why
+    if other:
+        why = f"torch computes on {other} here, and attnbench measures NVIDIA GPUs and CPUs only"
+    elif requested == "auto":
+        why = f"the NVIDIA GPU here cannot be used: {why}" if has_gpu() else ""
+    return torch.device("cpu"), why
+
+
+def other_accelerator() -> str:
+    """What torch would compute on and attnbench does not measure; "" if there is none."""
+    found = torch.accelerator.current_accelerator(check_available=True)
+    if found is None or (found.type == "cuda" and not torch.version.hip):
+        return ""
+    names = {
+        "cuda": f"an AMD GPU (ROCm {torch.version.hip})",
+        "xpu": "an Intel GPU (XPU)",
+        "mps": "an Apple GPU (MPS)",
+    }
+    return names.get(found.type, f"a device of type {found.type}")
 
 
 def fix_threads() -> None:

@@ -3,10 +3,13 @@
 Queries never raise: a driver that refuses, an old driver and a machine without one are reasons.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .settings import CHOICE
 
 if TYPE_CHECKING:
     import torch
@@ -129,6 +132,11 @@ def each_gpu() -> Reading:
     return call("nvmlDeviceGetCount").map(
         lambda count: [call("nvmlDeviceGetHandleByIndex", i).map(Gpu) for i in range(count)]
     )
+
+
+def has_gpu() -> bool:
+    """Whether the driver lists a GPU. With CUDA_VISIBLE_DEVICES the user has chosen: then not."""
+    return CHOICE not in os.environ and bool(each_gpu().value)
 
 
 def instances(gpu: Gpu) -> list[Gpu]:

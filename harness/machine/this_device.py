@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 from ..files.errors import EnvironmentUnmet
 from .cpu import cpu_name
 from .free_memory import host_available_bytes
-from .nvml import Gpu, each_gpu, memory_info, text
+from .nvml import Gpu, each_gpu, has_gpu, memory_info, nvml_device, open_gpu, text
+from .settings import CHOICE
+
+NO_TORCH = (
+    "torch is not installed, and only reading results does without: README.md, Install, says which"
+    " to take"
+)
 
 
 class ThisDevice(NamedTuple):
@@ -27,22 +33,23 @@ class ThisDevice(NamedTuple):
 def this_device(requested: str | None) -> ThisDevice:
     """`requested`: cpu, cuda, auto or None, which take a GPU if torch can use one.
 
-    Raises EnvironmentUnmet if there is no such device.
+    Raises EnvironmentUnmet if there is no such device, or none that attnbench can measure.
     """
     try:
         torch_version = version("torch")
     except PackageNotFoundError:
-        raise EnvironmentUnmet("torch is not installed; wanted it, see README.md") from None
-    if requested == "cpu" or torch_version.endswith("+cpu"):
-        if requested == "cuda":
-            raise EnvironmentUnmet(
-                "no cuda device: torch was built without CUDA; try with --device cpu"
-            )
+        raise EnvironmentUnmet(NO_TORCH) from None
+    without_cuda = torch_version.endswith("+cpu")
+    if requested == "cpu" or (without_cuda and requested != "cuda" and not has_gpu()):
         return _host(torch_version)
-    gpu = _gpu(torch_version)
-    if gpu is None and requested == "cuda":
-        raise EnvironmentUnmet("no cuda device: torch finds none; try with --device cpu")
-    return gpu or _host(torch_version)
+    return (None if without_cuda else _only_gpu(torch_version)) or _of_torch(
+        requested or "auto", torch_version
+    )
+
+
+def no_device(requested: str | None, why: str) -> str:
+    """`no cuda device: torch finds none`; of auto, why there is none."""
+    return f"no cuda device: {why}" if requested == "cuda" else why
 
 
 def _host(torch_version: str) -> ThisDevice:
@@ -51,28 +58,35 @@ def _host(torch_version: str) -> ThisDevice:
     return ThisDevice("cpu", name or "cpu", facts, host_available_bytes(), "what is free here now")
 
 
-def _gpu(torch_version: str) -> ThisDevice | None:
-    """The only GPU of this machine, or the one that torch would take of several."""
+def _only_gpu(torch_version: str) -> ThisDevice | None:
+    """The GPU of this machine; None if there are several or none, or the user chose."""
     found = each_gpu().value or []
-    if len(found) == 1 and not os.environ.get("CUDA_VISIBLE_DEVICES") and found[0].value:
-        gpu = found[0].value
-        uuid = text(gpu.query("nvmlDeviceGetUUID").value)
-        name = text(gpu.query("nvmlDeviceGetName").value)
-    else:
-        import torch
+    if len(found) != 1 or os.environ.get(CHOICE) or not found[0].value:
+        return None
+    gpu = found[0].value
+    uuid = text(gpu.query("nvmlDeviceGetUUID").value)
+    name = text(gpu.query("nvmlDeviceGetName").value)
+    return _cuda(gpu, uuid, name, torch_version)
 
-        if not torch.cuda.is_available():
-            return None
-        from .nvml import nvml_device, open_gpu
 
-        device = torch.device("cuda", torch.cuda.current_device())
-        known = nvml_device(device)
-        uuid, name = known.uuid, torch.cuda.get_device_properties(device).name
-        gpu = open_gpu(known).value
+def _of_torch(requested: str, torch_version: str) -> ThisDevice:
+    """Raises EnvironmentUnmet."""
+    import torch
+
+    from .environment import pick_device
+
+    device, why = pick_device(requested)
+    if why:
+        raise EnvironmentUnmet(f"{no_device(requested, why)}; try with --device cpu")
+    if device.type == "cpu":
+        return _host(torch_version)
+    known = nvml_device(device)
+    name = torch.cuda.get_device_properties(device).name
+    return _cuda(open_gpu(known).value, known.uuid, name, torch_version)
+
+
+def _cuda(gpu: Gpu | None, uuid: str | None, name: str, torch_version: str) -> ThisDevice:
     facts = {"device_uuid": uuid, "torch": torch_version}
-    return ThisDevice("cuda", str(name), facts, _memory(gpu), "the GPU's memory")
-
-
-def _memory(gpu: Gpu | None) -> int | None:
     memory = memory_info(gpu).value if gpu is not None else None
-    return None if memory is None else int(memory.total)
+    total = None if memory is None else int(memory.total)
+    return ThisDevice("cuda", str(name), facts, total, "the GPU's memory")

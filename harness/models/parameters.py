@@ -14,6 +14,8 @@ from .layers import AttentionLayer, Layer, Weights
 MOST = 1 << 40  # of any size in a configuration
 BY_SIZES = "counted by the sizes in config.json"
 Fields = Mapping[str, Any]
+LEFT_OUT = ("modules_to_not_convert", "ignore", "llm_int8_skip_modules")
+"""Modules that a quantization_config of transformers, compressed-tensors or bitsandbytes spares."""
 
 
 class NotCounted(LookupError):
@@ -246,13 +248,22 @@ def stored(tally: Tally, quantization: Any, words: str) -> Weights:
         raise ValueError(f"quantization_config: {shown(quantization)}; wanted an object")
     method, bits = _bits(quantization)
     smaller = tally.experts if method == "mxfp4" else tally.matrices + tally.experts
+    words = f"{words}, about {bits:.3g} bits for each in a product of {method}"
+    if method != "mxfp4" and _keeps_products(quantization):
+        words += "; more, since some modules that quantization_config leaves out count as quantized"
     return Weights(
         parameters=everything,
-        words=f"{words}, about {bits:.3g} bits for each in a product of {method}",
+        words=words,
         method=method,
         quantized=smaller,
         bits=bits,
     )
+
+
+def _keeps_products(quantization: Fields) -> bool:
+    """Whether modules are left out beside the last product, which is never counted as quantized."""
+    lists = (quantization.get(name) for name in LEFT_OUT)
+    return any(one != "lm_head" for some in lists if isinstance(some, list) for one in some)
 
 
 def _bits(quantization: Fields) -> tuple[str, float]:

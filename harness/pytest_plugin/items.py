@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cache
+from importlib.util import find_spec
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -46,9 +47,11 @@ class ScenarioFile(pytest.File):
 
     def collect(self) -> Iterator["ScenarioItem"]:
         if not self.config.pluginmanager.has_plugin("pytest-benchmark"):
+            found = "loaded; leave out -p no:benchmark"
+            if find_spec("pytest_benchmark") is None:
+                found = "installed: pip install 'attnbench[pytest]'"
             raise self.CollectError(
-                f"{self.path}: scenarios need the plugin pytest-benchmark, which is not loaded;"
-                " leave out -p no:benchmark"
+                f"{self.path}: scenarios need the plugin pytest-benchmark, which is not {found}"
             )
         self.settings = settings_of(self.config)
         try:

@@ -8,11 +8,13 @@ import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..files.errors import EnvironmentUnmet, Stopped
 from ..machine.settings import CHOICE
+from ..machine.this_device import NO_TORCH, no_device
 from ..process import events
 from ..process.child import ALLOW_IMPORT
 from ..process.device_lock import device_lock
@@ -114,6 +116,8 @@ def _start(
     wanted: str, signals: Signals, interpreter: Interpreter | None, *, allow_import: bool
 ) -> WorkerProcess:
     path = interpreter.path if interpreter else None
+    if interpreter is None and find_spec("torch") is None:
+        raise EnvironmentUnmet(NO_TORCH)
     try:
         worker = start_worker(wanted, path, signals.wake_fd, allow_import=allow_import)
     except WorkerFailure as failure:
@@ -126,7 +130,7 @@ def _start(
         ) from None
     if worker.ready["why"]:
         worker.kill()
-        found = f"no {wanted} device: {worker.ready['why']}"
+        found = no_device(wanted, worker.ready["why"])
         if interpreter is not None:
             wanted = "wanted one device for all environments"
             raise EnvironmentUnmet(f"{interpreter.flag}: {found}; {wanted}")

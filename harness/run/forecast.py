@@ -1,5 +1,6 @@
 """How long a run will take, before it begins: its cases, walls and studies, by a machine's pace."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -81,6 +82,8 @@ def busy_text(load: Load | None, *, processes: int = 0) -> str:
     times = f"times are told apart only from a factor of about {TOLD_APART[processes > 1]} on"
     means = f"{times}, memory is exact" if processes else "it takes longer, memory is exact"
     wait = "--wait-idle 10m waits until it is idle"
+    if processes and load.cores > 1 and os.environ.get("OMP_NUM_THREADS") != "1":
+        wait += ", or --threads 1 measures what one thread takes, which waits for no other"
     return f"This machine is busy: {load.text}. If that lasts, {means}; Ctrl-C, then {wait}."
 
 

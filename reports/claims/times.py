@@ -9,9 +9,10 @@ from typing import Any
 from ...harness.rows.findings import ProjectionEquality, ThreadGain, by
 from ..contrasts import against_one_head, contrasts, share_width
 from ..data.exactness import RECURRENT, is_exact
+from ..data.processor_time import disturbed
 from ..data.row_groups import AXES, Row, backends, family, groups
 from ..formatting import beyond_text, count_text, number_text, times_text
-from ..ratio import Ratio, disturbed, time_ratio
+from ..ratio import Ratio, time_ratio
 from ..subjects.correctness import ALLOWED_RATIO
 from ..subjects.recurrence import cell, flops
 from ..subjects.utilization import observed

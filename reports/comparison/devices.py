@@ -15,11 +15,11 @@ from typing import Any
 from ...harness.stats.contrasts import Spread, spread, unpaired_contrast
 from ...harness.stats.intervals import CONFIDENCE, Interval, mean_interval
 from ...harness.stats.wide_intervals import ratio_says_nothing
-from ..data.processor_time import in_most
+from ..data.processor_time import disturbed, in_most
 from ..data.row_groups import AXES, COPY, Row, label, problem, varying_axes
 from ..data.run_meta import Meta
 from ..formatting import UNCERTAIN, Number, list_text, number_text, plural, ratio_bounds_text
-from ..ratio import disturbed, noise_of
+from ..ratio import noise_of
 from ..words import Word, word_of
 from .verdict import DEFAULT_MARGIN
 

@@ -114,7 +114,7 @@ def as_json(comparison: Comparison) -> str:
         "schema": SCHEMA,
         **{
             name: {
-                "run": run.meta["run"] if rules.turns is None else run.name,
+                "run": run.name if run.is_several else run.meta["run"],
                 "path": str(run.path),
                 "device": run.meta["device"],
                 "environment": run.python,
@@ -208,9 +208,15 @@ def _what_decides(comparison: Comparison) -> str:
 
 
 def _between_runs(comparison: Comparison) -> Iterator[str]:
-    """What the intervals of two stored runs allow for."""
+    """What the intervals of stored runs allow for."""
+    if comparison.rules.history:
+        yield (
+            "Intervals allow for what the runs of base differ by, case by case; slower changes are"
+            " not in them."
+        )
     floor, unpaired = comparison.rules.floor, [one for one in comparison.verdicts if not one.paired]
-    if floor is None or floor.between_runs is None or comparison.rules.same_run or not unpaired:
+    between_runs = comparison.rules.noise.between_runs
+    if floor is None or between_runs is None or comparison.rules.same_run or not unpaired:
         return
     over = (
         f"{floor.span_s / 3600:.1f} hours"
@@ -219,7 +225,7 @@ def _between_runs(comparison: Comparison) -> Iterator[str]:
     )
     yield (
         f"Intervals of values that were not measured together allow for the"
-        f" {rough_percent_text(floor.between_runs.ratio)} that runs differ here, by {floor.starts}"
+        f" {rough_percent_text(between_runs.ratio)} that runs differ here, by {floor.starts}"
         f" self-checks within {over}; slower changes are not in them."
     )
 

@@ -63,6 +63,7 @@ _COMPUTED = {
         Column("latency_low_ms", NUMBER, "95 % low"),
         Column("latency_high_ms", NUMBER, "95 % high"),
         Column("latency_note", TEXT),
+        Column("processor_ms", NUMBER, "processor time"),
         Column("process_noise_ratio", NUMBER),
         Column("process_noise_degrees", NUMBER),
         Column("between_runs_ratio", NUMBER),

@@ -13,7 +13,13 @@ from .decode import traffic
 from .exactness import is_exact
 from .memory_need import needed_bytes
 from .noise_floor import process_noise, spread_of_pairs
-from .processor_time import samples_of_pairs
+from .processor_time import (
+    PROCESSOR_TIMES,
+    is_known,
+    processor_samples,
+    samples_of_pairs,
+    typical_ms,
+)
 from .read import Run, read_runs
 from .row_groups import LoadedRow, Row
 from .run_meta import not_reached, run_names
@@ -32,15 +38,17 @@ def load(run: str | Path | Sequence[str | Path]) -> "pd.DataFrame":
 
     `latency_ms` is the typical latency (of several processes the median, of one the geometric mean
     of its blocks), `latency_low_ms` and `latency_high_ms` its 95 % interval, `latency_note` a
-    remark on the interval; `block_ms` keeps the raw samples. `process_noise_ratio` is by how much
-    processes differ on the device (`process_noise_source`: how that is known), and
-    `between_runs_ratio` by how much runs do, and `pair_noise_ratio` by how much ratios of cases of
-    the same blocks differ from process to process; `process_noise_degrees`, `between_runs_degrees`
-    and `pair_noise_degrees` are their degrees of freedom. On CUDA a case also has
-    `wall_latency_ms`, `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound` if wall /
-    graph > 1.1. A decode step has `decode_bytes_per_s`, the bytes that it must move over its
-    latency, and `decode_bandwidth_ratio`, their share of the memory bandwidth that calibration
-    measured, both with their intervals; `decode_bandwidth_note` says why one is missing, or what
+    remark on the interval; `block_ms` keeps the raw samples. On a CPU `processor_ms` is the
+    processor time of a typical call in all threads, null where it does not hold.
+    `process_noise_ratio` is by how much processes differ on the device (`process_noise_source`: how
+    that is known), `between_runs_ratio` by how much runs do, and `pair_noise_ratio` by how much
+    ratios of cases of the same blocks differ from process to process; `process_noise_degrees`,
+    `between_runs_degrees` and `pair_noise_degrees` are their degrees of freedom. On CUDA a case
+    also has `wall_latency_ms`, `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound`
+    if wall / graph > 1.1. A decode step has `decode_bytes_per_s`, the bytes that it must move
+    over its latency, and `decode_bandwidth_ratio`, their share of the memory bandwidth that
+    calibration measured, both with their intervals; `decode_bandwidth_note` says why one is
+    missing, or what
     limits it. A case that was planned and never started has the status "not reached". Raises
     BadRun.
     """
@@ -154,6 +162,7 @@ def _latency(row: dict[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
         "latency_low_ms": interval.low,
         "latency_high_ms": interval.high,
         "latency_note": interval.reason,
+        "processor_ms": _processor_ms(row),
         # work_flops counts attention, and an inexact backend does other work.
         "achieved_flops_per_s": (
             row["work_flops"] / (interval.value / 1000)
@@ -164,6 +173,12 @@ def _latency(row: dict[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
         **_other_latencies(row),
         "minor_faults_per_call": _minor_faults_per_call(row),
     }
+
+
+def _processor_ms(row: dict[str, Any]) -> float:
+    """Of a typical call in all threads; NaN where it does not hold in half of the blocks."""
+    samples = processor_samples(row, PROCESSOR_TIMES[0])
+    return typical_ms(samples) if is_known(samples) else nan
 
 
 def _bandwidth(row: dict[str, Any], run: Mapping[str, Any], latency_ms: Interval) -> dict[str, Any]:

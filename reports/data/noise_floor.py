@@ -27,6 +27,7 @@ from ...harness.stats.contrasts import (
 )
 from ...harness.stats.intervals import NORMAL_95, Samples, variance
 from ..formatting import rough_percent_text
+from .processor_time import in_most
 from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_file, results_folders
 from .run_meta import device_identity
 
@@ -59,7 +60,8 @@ class NoiseFloor:
 
     `paired`: measured in the same blocks; `run`: in different processes. `process`: the same as a
     spread. `between_runs`: what starts of the check differ by, None with fewer than FEWEST_STARTS;
-    `starts` and `span_s`: how many there are under equal conditions, and over what time.
+    `starts` and `span_s`: how many there are under equal conditions, and over what time. If the
+    newest was undisturbed, those that other work disturbed do not count.
     """
 
     path: Path
@@ -96,7 +98,11 @@ def newest_noise_floor(folders: Iterable[Path], identity: Mapping[str, Any]) -> 
     if not found:
         return None
     path, newest = max(found, key=lambda pair: pair[1].started_utc)
-    alike = [check for _, check in found if check.conditions == newest.conditions]
+    alike = [
+        check
+        for _, check in found
+        if check.conditions == newest.conditions and check.is_disturbed <= newest.is_disturbed
+    ]
     times = [check.started_s for check in alike if check.started_s is not None]
     return NoiseFloor(
         path=path,
@@ -212,6 +218,8 @@ class _Check(BaseModel):
     paired_noise_ratio: Noise
     run_noise_ratio: Noise
     environment: dict[str, Any]
+    blocks: int | None = None
+    contended_blocks: int | None = None
     samples: Any = None
 
     def is_of(self, identity: Mapping[str, Any]) -> bool:
@@ -221,6 +229,10 @@ class _Check(BaseModel):
     @property
     def conditions(self) -> dict[str, Any]:
         return {name: fact for name, fact in self.environment.items() if name not in COMMITS}
+
+    @property
+    def is_disturbed(self) -> bool:
+        return in_most(self.contended_blocks, self.blocks)
 
     @cached_property
     def logs(self) -> Mapping[str, Sequence[float]]:

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ FACTS = (
 """The facts that a resumed run must share with the run it continues (FINGERPRINT in harness/)."""
 ALLOCATOR = "plan.allocator"
 MOST_NAMED = 3  # studies that found nothing
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 def not_reached(what: str = "it started") -> dict[str, str]:
@@ -79,6 +81,13 @@ def device_name(run: Mapping[str, Any], device: Any = None) -> str:
     return f"{name} ({device})" if isinstance(name, str) and name else str(device)
 
 
+def cpu_threads(run: Mapping[str, Any]) -> int | None:
+    """Of torch, in a run on a CPU; None if that is not known."""
+    found = (run.get("environment") or {}).get("threads")
+    count = found.get("intra") if isinstance(found, dict) else found  # as earlier versions wrote it
+    return count if run.get("device") == "cpu" and type(count) is int else None
+
+
 def device_identity(run: Mapping[str, Any]) -> dict[str, Any]:
     """The known facts that must be equal for two numbers to come from one device."""
     names = ("device_name", "device_uuid") if run["device"] == "cuda" else ("cpu",)
@@ -132,6 +141,17 @@ def about(meta: Meta) -> set[str]:
 
 def scenario_name(run: Mapping[str, Any]) -> str:
     return str(run["scenario"].get("name") or "without a name")
+
+
+def when_text(run: Mapping[str, Any], *, clock: bool = False) -> str:
+    """`21 Nov 2026`, or `21 Nov 09:30:00`; as the file has it if it is no date."""
+    started = str(run.get("started_utc") or "")
+    try:
+        at = datetime.fromisoformat(started)
+    except ValueError:
+        return started
+    day = f"{at.day} {MONTHS[at.month - 1]}"
+    return f"{day} {at:%H:%M:%S}" if clock else f"{day} {at.year}"
 
 
 def shard_text(run: Mapping[str, Any]) -> str:

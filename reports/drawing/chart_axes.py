@@ -103,12 +103,14 @@ def y_ticks(axis: Axis, unit: Unit) -> list[Tick]:
 
 
 def x_ticks(axis: Axis, xs: Sequence[float], text_px: float) -> list[Tick]:
-    """Of a logarithmic axis the values themselves, as far as their labels have room."""
+    """Of a logarithmic axis the values themselves, as far as their labels have room. Between whole
+    numbers there is nothing.
+    """
     wide = axis.end - axis.start
+    whole = all(x == int(x) for x in xs if isfinite(x))
     if axis.scale == "linear":
         places = _steps(axis.low, axis.high, int(wide / 50), binary=False)
-        return [(x, plain_text(x)) for x in places]
-    whole = all(x == int(x) for x in xs if isfinite(x))
+        return [(x, plain_text(x)) for x in places if not whole or x == int(x)]
     places = list(xs) if whole else powers(axis.low, axis.high, int(wide / 45), 2)
     found: list[Tick] = []
     for x in reversed(places):

@@ -22,6 +22,7 @@ SIDE, LEFT, RIGHT, TOP, BELOW = 190.0, 34.0, 8.0, 26.0, 40.0
 BAR_WIDE, BAR_HIGH, BAR_STEPS = 190.0, 12.0, 64
 MOST_TICKS = 5
 NAME_PX, TEXT_PX = 14.0, 13.0
+NAME_STEP = 17.0  # from line to line of a name
 
 
 def draw(maps: Maps) -> list[str]:
@@ -31,20 +32,26 @@ def draw(maps: Maps) -> list[str]:
     )
     highest = weights[-1] if weights else 1.0
     top = weights[int(SHARE_BELOW * (len(weights) - 1))] if weights else 1.0
-    return [*(_map(maps, one, top) for one in maps.maps), _scale(maps, top, clips=highest > top)]
+    names = [wrapped(one.label, SIDE, NAME_PX) for one in maps.maps]
+    start = TOP + NAME_STEP * (max(map(len, names), default=1) - 1)  # the same for all
+    return [
+        *(_map(maps, one, name, start, top) for one, name in zip(maps.maps, names, strict=True)),
+        _scale(maps, top, clips=highest > top),
+    ]
 
 
-def _map(maps: Maps, one: Map, top: float) -> str:
+def _map(maps: Maps, one: Map, name: Sequence[str], start: float, top: float) -> str:
+    """`name`: in lines; `start`: where the square begins; `top`: the weight of the last colour."""
     rows, columns = len(one.rows), len(one.rows[0])
-    width, height = LEFT + SIDE + RIGHT, TOP + SIDE + BELOW
-    parts = [text(LEFT, 14, wrapped(one.label, SIDE, NAME_PX)[0], "pt")]
-    parts.append(_image(one.rows, (LEFT, TOP, SIDE, SIDE), top))
+    width, height = LEFT + SIDE + RIGHT, start + SIDE + BELOW
+    parts = [text(LEFT, 14 + NAME_STEP * at, part, "pt") for at, part in enumerate(name)]
+    parts.append(_image(one.rows, (LEFT, start, SIDE, SIDE), top))
     for x, words in _ticks(LEFT, columns):
-        parts.append(text(x, TOP + SIDE + 16, words, "tk", "middle"))
-    for y, words in _ticks(TOP, rows):
+        parts.append(text(x, start + SIDE + 16, words, "tk", "middle"))
+    for y, words in _ticks(start, rows):
         parts.append(text(LEFT - 6, y + 4.5, words, "tk", "end"))
     axes = f"{maps.x_label} →, {maps.y_label} ↓"
-    parts.append(text(LEFT + SIDE, TOP + SIDE + 33, axes, "tk", "end"))
+    parts.append(text(LEFT + SIDE, start + SIDE + 33, axes, "tk", "end"))
     return svg(width, height, "map", f"{one.label}. {maps.description}", "".join(parts))
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
@@ -10,10 +11,10 @@ from ..comparison.case_samples import PLAUSIBLE
 from ..data.read import Document, Run
 from ..data.row_groups import Row, label, problem, unusual
 from ..data.run_meta import plan_of
-from . import Exported, NotExportable
+from . import Exported, NotExportable, PackageMissing
 from ._speeds import Speed, left_out, speeds
 
-MEANING = "what `pytest-benchmark compare` reads"
+MEANING = "what `pytest-benchmark compare` reads; needs pytest-benchmark"
 _SIZES = ("batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads")
 PARAMS = ("backend", *_SIZES, "dtype", "causal", "passes", "scope")
 _LATENCY = ("latency_ms", "latency_low_ms", "latency_high_ms", "latency_note")
@@ -31,6 +32,11 @@ MS_PER_S = 1e3
 
 def export(runs: Sequence[Run]) -> Exported:
     """Cases without a latency are listed under `attnbench`, which pytest-benchmark ignores."""
+    if find_spec("pytest_benchmark") is None:
+        raise PackageMissing(
+            "this format needs pytest-benchmark, which is not installed: pip install"
+            " 'attnbench[pytest]'"
+        )
     from pytest_benchmark import __version__
 
     timed, untimed = speeds(runs)

@@ -69,7 +69,10 @@ def _others(report: Report) -> list[str]:
     cards = [card for one in some for card in one.cards if card.sentence]
     found = [f"{card.title}: {_clause(card.sentence)}" for card in cards]
     found += [_clause(line) for one in some for line in one.lines]
-    return found[: MOST_OTHERS if alone else MOST_BESIDE]
+    most = MOST_OTHERS if alone else MOST_BESIDE
+    if len(found) > most:
+        found[most - 1] += f" {len(found) - most} more of these with --all."
+    return found[:most]
 
 
 def _trust_line(report: Report) -> Iterator[str]:

@@ -149,14 +149,33 @@ def take(of: Choices) -> str:
 
 
 def _only(of: Choices) -> str:
-    """`, and the only one that fits at N = 8 192`."""
+    """`, and the only one that fits at N = 8 192`, else `; it fits at N = 8 192, where fused does
+    not`.
+    """
     only = of.every[0].only
-    if not only or len(of.every) < 2:
+    if len(of.every) < 2:
         return ""
+    if not only:
+        return _outlived(of)
     lengths = list_text([length_text(n) for n in sorted({one.n for one in only})], MOST_LENGTHS)
     failed = {row["status"] for one in only for row in one.rows} - {"ok"}
     fits = "fits" if failed <= {*FAILED_TO_FIT} else "ran"
     return f", and the only one that {fits} at N\u00a0=\u00a0{lengths}"
+
+
+def _outlived(of: Choices) -> str:
+    """Of the longest problem that the first one finished and others could not fit."""
+    best, lost = of.every[0].backend, []
+    for one in of.problems:
+        unfit = {row["backend"]: None for row in one.rows if row["status"] in FAILED_TO_FIT}
+        if unfit and any(row["backend"] == best for row in one.race.ranking):
+            lost.append((one, [*unfit]))
+    if not lost:
+        return ""
+    one, names = max(lost, key=lambda pair: _size(pair[0]))
+    do = "does" if len(names) == 1 else "do"
+    where = f"N\u00a0=\u00a0{length_text(one.n)}"
+    return f"; it fits at {where}, where {list_text(names, MOST_NAMES)} {do} not"
 
 
 def _take_by_memory(of: Choices) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from ..contrasts import NAMES, WHOLE_STEP, Contrast, setting
+from ..data.processor_time import time_of
 from ..data.row_groups import (
     Group,
     Row,
@@ -327,7 +328,7 @@ def table(title: str, axis: str, shown: Sequence[Line], *, folded: bool) -> Tabl
     def time(line: Line) -> Cell:
         row = line[1]
         known = row.get("latency_ms") is not None
-        return Quantity(row["latency_ms"], "ms") if known else STATUS_WORDS[row["status"]]
+        return time_of(row) if known else STATUS_WORDS[row["status"]]
 
     def ratio(line: Line) -> Cell:
         found = line[2].time if line[2] else None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from ..data.exactness import is_exact
+from ..data.processor_time import disturbed, time_of
 from ..data.row_groups import (
     Group,
     Row,
@@ -19,8 +20,7 @@ from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Marked, Panel, Scale, Series, Table, note, table_of
 from ..formatting import STATUS_WORDS, capital, length_text, plural
 from ..growth_fit import slope
-from ..quantity import Cell, Quantity, Unit
-from ..ratio import disturbed
+from ..quantity import Cell, Unit
 
 N_LABEL = "sequence length N (1k = 1024)"
 SPARSE = "sparse_"  # backends whose names begin with this compute a sparse mask only
@@ -165,7 +165,7 @@ def latencies(
 def _latency(row: Row) -> Cell:
     if row["status"] != "ok":
         return STATUS_WORDS[row["status"]]
-    return Quantity(row["latency_ms"], "ms", row["latency_low_ms"], row["latency_high_ms"])
+    return time_of(row, bounds=True)
 
 
 def not_drawn(left: Sequence[Group], table: str = "") -> Iterator[Block]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ...harness.rows.findings import LinformerProjection
 from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing
+from ..data.processor_time import time_of
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups, is_timed
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Card, Figure, Panel, Table, note, table_of
@@ -246,7 +247,7 @@ COLUMNS: dict[str, Callable[[Trade], Cell]] = {
     "size": lambda one: size(one.row),
     "error": lambda one: _measured(one.row.get("error_l2_ratio"), rough_percent_text),
     "cosine": lambda one: _measured(one.row.get("output_cosine"), "{:.2f}".format),
-    "time": lambda one: Quantity(one.row["latency_ms"], "ms"),
+    "time": lambda one: time_of(one.row),
     "time over the fastest exact backend": lambda one: (
         f"{one.against}: {one.ratio.text}" if one.ratio else ""
     ),

@@ -8,6 +8,7 @@ from math import exp
 
 from ...harness.rows.findings import AttentionMap
 from ..data.exactness import baseline
+from ..data.processor_time import time_of
 from ..data.row_groups import Row, axis_text, backends, case_key
 from ..data.run_meta import Meta
 from ..elements import Card, Map, Maps, Table, table_of
@@ -84,7 +85,7 @@ def _cards(
 
 def _time(row: Row) -> Number:
     """`21.5 μs (20.1 to 23.0 μs)`."""
-    found = Quantity(row["latency_ms"], "ms", row.get("latency_low_ms"), row.get("latency_high_ms"))
+    found = time_of(row, bounds=True)
     return Number(found if found.bounds else f"{found} (no interval)")
 
 

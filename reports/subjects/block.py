@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any
 
 from ..data.polynomial import through
+from ..data.processor_time import time_of
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups, problem
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, note, table_of
@@ -147,8 +148,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             "problem": lambda one: one.problem,
             "N": lambda one: Quantity(one.n, "count"),
             "backend": lambda one: str(one.block["backend"]),
-            "layer": lambda one: Quantity(one.layer["latency_ms"], "ms"),
-            "block": lambda one: Quantity(one.block["latency_ms"], "ms"),
+            "layer": lambda one: time_of(one.layer),
+            "block": lambda one: time_of(one.block),
             "share of time": lambda one: one.of_time,
             "of FLOPs": lambda one: Quantity(one.of("work_flops"), "share"),
             "peak bytes of the block": lambda one: Quantity(one.block.get("peak_bytes"), "bytes"),

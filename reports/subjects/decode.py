@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from ..data.decode import NEXT, is_decode
 from ..data.peaks import memory_bytes_per_s
+from ..data.processor_time import time_of
 from ..data.row_groups import (
     Group,
     Row,
@@ -138,7 +139,7 @@ def _blocks(steps: Sequence[Row], meta: Meta) -> Iterator[Block]:
             "problem": lambda row: label(problem(row), axes),
             "backend": lambda row: row["backend"],
             "must move": lambda row: Quantity(row.get("minimal_bytes"), "bytes"),
-            "time": lambda row: Quantity(row["latency_ms"], "ms"),
+            "time": time_of,
             "rate": lambda row: Number(
                 bandwidth_text(row.get("decode_bytes_per_s")) if own_share(row) else own_rate(row)
             ),

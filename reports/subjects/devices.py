@@ -15,11 +15,12 @@ from ..comparison.devices import (
     repeats_text,
     spread_text,
 )
+from ..data.processor_time import time_of
 from ..data.row_groups import Row, case_key
 from ..data.run_meta import Meta
 from ..elements import Block, Card, Dot, DotPlot, DotRow, Marked, Text, note, table_of
 from ..formatting import percent_text, plural
-from ..quantity import Number, Quantity
+from ..quantity import Number
 from ..words import Word, word_of
 from . import Subject
 
@@ -164,7 +165,7 @@ def _cases(found: Copies, pair: DevicePair, of: str) -> Iterator[Block]:
     """Each case on the two devices that differ most."""
 
     def time(row: Row) -> Marked:
-        return Marked(cell=Quantity(row["latency_ms"], "ms"), case=case_key(row))
+        return Marked(cell=time_of(row), case=case_key(row))
 
     yield table_of(
         f"{pair.new.label} over {pair.base.label}, case by case{of}",

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..data.exactness import exactness_note, is_exact, meanings
+from ..data.processor_time import time_of
 from ..data.row_groups import (
     Group,
     Row,
@@ -27,7 +28,6 @@ from ..formatting import (
     list_text,
     more_below,
     paragraph,
-    time_text,
 )
 from ..ratio import time_ratio
 from ..words import meaning_of
@@ -166,7 +166,7 @@ def _cell(of: Raced) -> Marked | str:
         statuses = {row["status"] for row in of.rows}
         return STATUS_WORDS[statuses.pop()] if len(statuses) == 1 else "none ran"
     first = found.ranking[0]
-    time, name = time_text(first["latency_ms"]), first["backend"]
+    time, name = str(time_of(first)), first["backend"]
     if not found.margins:
         parts = [f"{name} {time}", alone(of.rows, found)]
     else:
@@ -227,7 +227,7 @@ def beside(row: Row, found: Race) -> str:
     """`58.7 ms · fastest`, `63.1 ms · ×1.08 (0.9 to 1.2) –`, `out of memory`."""
     if row["latency_ms"] is None:
         return _no_time(row)
-    text, ranked = time_text(row["latency_ms"]), found.ranking
+    text, ranked = str(time_of(row)), found.ranking
     if not is_exact(row):
         ratio = time_ratio(row, ranked[0]) if ranked else None
         return ASIDE.join(filter(None, [text, ratio.short if ratio else "", exactness_note(row)]))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...harness.files.printable import visible
+from ..data.processor_time import time_of
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
 from ..data.run_meta import Meta
 from ..elements import Card, Marked, Table, table_of
@@ -16,10 +17,10 @@ from ..formatting import (
     size_text,
     time_text,
 )
-from ..quantity import Quantity
 from ..ratio import Ratio, time_ratio
 from ..words import BY_PROCESSOR_TIME, NOISY
 from . import Subject, _race
+from ._memory_over_n import need_bytes
 
 TITLE = "Your backends"
 SECTION = "asked"
@@ -80,7 +81,7 @@ def _table(found: Sequence[Race], *, several: bool) -> Table:
 
 def _result(race: Race) -> Marked:
     row, ok = race.mine, race.mine["status"] == "ok"
-    cell = Quantity(row.get("latency_ms"), "ms") if ok else STATUS_WORDS[row["status"]]
+    cell = time_of(row) if ok else STATUS_WORDS[row["status"]]
     return Marked(cell=cell, failed=not ok, case=case_key(row))
 
 
@@ -211,9 +212,11 @@ def _times(best: str, ratio: Ratio) -> str:
 
 
 def _memory(race: Race) -> str:
-    """`, 20 times its memory (4.1 MiB against 205 KiB)`; "" without both peaks."""
-    mine = race.mine.get("peak_bytes")
-    other = next(row for row in race.group.rows if row["backend"] == race.best).get("peak_bytes")
+    """`, 20 times its memory (41 MiB against 2.1 MiB)`, inputs included, as in the table below it;
+    "" if it is not known of both.
+    """
+    mine = need_bytes(race.mine)
+    other = need_bytes(next(row for row in race.group.rows if row["backend"] == race.best))
     if not mine or not other:
         return ""
     sizes = f"{size_text(mine)} against {size_text(other)}"

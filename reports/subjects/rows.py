@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..data.columns import COLUMNS
+from ..data.processor_time import disturbed
 from ..data.row_groups import (
     AXES,
     Row,
@@ -44,7 +45,11 @@ def readable(rows: Sequence[Row]) -> tuple[list[str], tuple[str, ...], list[tupl
     """What is equal in all rows, the titles of the other columns, and their cells."""
     kernels = (kernel_text(row.get("kernel"), row.get("kernel_generation")) for row in rows)
     rows = [
-        row | problem(row) | {"kernel": kernel or None}
+        row
+        | problem(row)
+        | {"kernel": kernel or None}
+        # a quiet call's says nothing that its latency does not
+        | ({} if disturbed(row) else {"processor_ms": None})
         for row, kernel in zip(rows, kernels, strict=True)
     ]
     constant = [

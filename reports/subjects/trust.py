@@ -13,9 +13,9 @@ from ..comparison.devices import Copies, copies_of, finding
 from ..data.exactness import is_exact
 from ..data.noise_floor import DISTURBED_RATIO, share_text
 from ..data.peaks import places
-from ..data.processor_time import in_most
+from ..data.processor_time import disturbed, in_most
 from ..data.row_groups import COPY, Row, distinguishing_axes, is_timed, label, problem
-from ..data.run_meta import UNFINISHED, Meta, plan_of
+from ..data.run_meta import UNFINISHED, Meta, cpu_threads, plan_of
 from ..elements import Badge, Text
 from ..formatting import (
     STATUS_WORDS,
@@ -26,7 +26,7 @@ from ..formatting import (
     plural,
     rough_percent_text,
 )
-from ..ratio import disturbed, of_one_process
+from ..ratio import of_one_process
 from . import Subject
 from .correctness import WRONG
 
@@ -46,6 +46,9 @@ DISTURBANCES = {  # column: its badge, and what happened
     "throttled_blocks": ("throttling", "the processor was throttled by a quota, power or heat"),
     "contended_blocks": ("contention", "other work competed for the same cores"),
 }
+ONE_THREAD = (
+    ", with --threads 1 if the machine stays busy: several threads wait for the slowest of them"
+)
 DISTURBED = ("clocks", "throttling", "contention", "other processes")
 PARTS = (
     ("Right", ("correctness", "peak", "interpreter")),
@@ -121,7 +124,7 @@ def checks(rows: list[Row], meta: Meta) -> dict[str, State]:
     timed = list(filter(is_timed, rows))
     states: dict[str, State] = {
         "clocks": _clocks(timed),
-        **{name: _blocks(timed, field) for field, (name, _) in DISTURBANCES.items()},
+        **{name: _blocks(timed, field, meta) for field, (name, _) in DISTURBANCES.items()},
         "other processes": _other_processes(timed),
         "warm-up": _warm_up(timed),
         "precision": _intervals(timed, meta),
@@ -234,7 +237,7 @@ def _mostly(timed: list[Row], field: str) -> list[Row]:
     return [row for row in timed if in_most(row.get(field), row.get("blocks"))]
 
 
-def _blocks(timed: list[Row], field: str) -> State:
+def _blocks(timed: list[Row], field: str, meta: Meta) -> State:
     """Such blocks are kept."""
     what = DISTURBANCES[field][1]
     known = [row for row in timed if row.get(field) is not None and row.get("blocks")]
@@ -243,7 +246,10 @@ def _blocks(timed: list[Row], field: str) -> State:
     some, blocks = sum(row[field] for row in known), sum(row["blocks"] for row in known)
     text = f"In {some or 'none'} of {plural(blocks, 'block')} {what}."
     if mostly := _mostly(timed, field):
-        text += f" In {_of(mostly, timed)} it was more than half of the blocks: measure again."
+        text += f" In {_of(mostly, timed)} it was more than half of the blocks: measure again"
+        threads = [cpu_threads(meta[row["run"]]) or 1 for row in mostly]
+        waits = field == "contended_blocks" and max(threads) > 1
+        text += f"{ONE_THREAD if waits else ''}."
     silent = len(timed) - len(known)
     text += f" {plural(silent, 'case')} of {len(timed)} do not say." if silent else ""
     if mostly or some > FEW_RATIO * blocks:

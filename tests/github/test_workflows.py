@@ -99,15 +99,18 @@ def test_an_action_of_others_is_one_commit_everywhere_whose_version_stands_besid
     assert all(len(found) == 1 for found in pins.values()), pins
 
 
-def test_only_the_job_that_publishes_may_write_and_it_runs_no_code_of_ours() -> None:
+def test_only_the_jobs_that_publish_may_write_and_they_run_no_code_of_ours() -> None:
     for name, document in DOCUMENTS.items():
         writing = {
             job: of["permissions"]
             for job, of in document.get("jobs", {}).items()
             if "permissions" in of
         }
-        granted = {"id-token": "write", "attestations": "write"}
-        assert writing == ({"publish": granted} if name == "release.yml" else {})
+        granted = {
+            "publish": {"id-token": "write", "attestations": "write"},
+            "announce": {"contents": "write"},
+        }
+        assert writing == (granted if name == "release.yml" else {})
     release = WORKFLOWS["release.yml"]
     assert release["on"] == {"push": {"tags": ["v*"]}}
     publish = release["jobs"]["publish"]
@@ -118,6 +121,11 @@ def test_only_the_job_that_publishes_may_write_and_it_runs_no_code_of_ours() -> 
         "actions/attest-build-provenance",
         "pypa/gh-action-pypi-publish",
     ]
+    announce = release["jobs"]["announce"]
+    assert announce["needs"] == "publish"  # so a reviewer has approved it
+    got, told = announce["steps"]
+    assert got["uses"].startswith("actions/download-artifact@")
+    assert told["run"].startswith('gh release create "$TAG" ')
     assert "secrets." not in json.dumps(release)
 
 

@@ -1,7 +1,53 @@
 """Reports read files: they work without torch."""
 
-import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ran
+from tests.made_runs import quickstart
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None  # an import of it raises ModuleNotFoundError
+import attnbench
+from attnbench.harness.cli.app import main
+print(len(attnbench.load(sys.argv[1])))
+for line in sys.argv[2:]:
+    sys.argv = ["attnbench", *line.split()]
+    try:
+        main()
+    except SystemExit as end:
+        print(f"{end.code or 0}: {line}", file=sys.stderr)
+"""
+
+
+def without_torch(folder: Path, run: Path, *lines: str) -> tuple[str, list[str]]:
+    done = ran([sys.executable, "-c", WITHOUT_TORCH, run, *lines], cwd=folder, check=True)
+    return done.stdout, done.stderr.splitlines()
+
+
+@pytest.mark.long
+def test_results_are_read_and_shown_where_torch_is_not_installed(tmp_path: Path) -> None:
+    run = quickstart(tmp_path)
+    reading = [
+        *(f"show {run} --all", f"show {run} --format html -o page.html"),
+        *(f"show {run} --format md -o page.md", f"report {run}", f"compare {run} {run}"),
+        *(f"export {run} --format csv -o a.csv", f"export {run} --format zip -o a.zip", "list"),
+        *(f"list runs --runs {run.parent}", "validate quickstart", "doctor --help"),
+    ]
+    shown, ends = without_torch(tmp_path, run, *reading)
+    assert [line for line in reading if f"0: {line}" not in ends] == [], ends
+    assert "Take sdpa" in shown
+
+
+@pytest.mark.long
+def test_what_measures_says_in_a_line_that_it_needs_torch(tmp_path: Path) -> None:
+    measuring = ["run quickstart", "run quickstart --dry-run", "list backends", "doctor"]
+    _, said = without_torch(tmp_path, quickstart(tmp_path), *measuring)
+    assert said[1::2] == [f"4: {line}" for line in measuring]
+    assert {line.partition(",")[0] for line in said[::2]} == {"error: torch is not installed"}
 
 
 def test_a_report_needs_neither_torch_nor_pyplot() -> None:
@@ -10,9 +56,4 @@ def test_a_report_needs_neither_torch_nor_pyplot() -> None:
         " names; list(map(load, names()))"
     )
     code = imports + "; print([m for m in ('torch', 'matplotlib.pyplot') if m in sys.modules])"
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout
-        == "[]\n"
-    )
+    assert ran([sys.executable, "-c", code], check=True).stdout == "[]\n"

@@ -36,6 +36,14 @@ def test_a_working_gpu_with_a_silent_driver_costs_counters_only():
     assert found["cudnn"].found == "91900 from /x/libcudnn.so.9"
 
 
+def test_an_accelerator_that_is_not_measured_is_named(monkeypatch):
+    monkeypatch.setattr(host, "DRIVER_FILES", ())
+    monkeypatch.setattr(host, "other_accelerator", lambda: "an AMD GPU (ROCm 6.4)")
+    found = findings(TorchGpu(device=None, reason="no"), Reading(None, "no driver"))["gpu"]
+    assert (found.grade, found.found) == ("note", "an AMD GPU (ROCm 6.4), not measured")
+    assert found.advice.startswith("with --device cpu runs measure the CPU")
+
+
 def test_torch_is_tried_on_the_gpu_and_its_kernels_and_cudnn_are_found_missing(
     fake_gpu, monkeypatch
 ):

@@ -6,10 +6,11 @@ import json
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from attnbench.harness.pytest_plugin import looks_like_a_scenario
+from attnbench.harness.pytest_plugin import items, looks_like_a_scenario
 from tests.conftest import ROOT, ran
 from tests.harness.pytest_plugin.child_pytest import (
     PLUGIN,
@@ -144,6 +145,20 @@ def test_a_wrong_option_is_told_in_words(tmp_path):
         assert done.returncode == code, (done.args, done.stdout, done.stderr)
         assert words in done.stdout + done.stderr, done.args
         assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_without_pytest_benchmark_it_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(items, "find_spec", lambda name: None)
+    plugins = SimpleNamespace(has_plugin=lambda name: False)
+    file = SimpleNamespace(
+        path="tiny.yaml",
+        config=SimpleNamespace(pluginmanager=plugins),
+        CollectError=pytest.Collector.CollectError,
+    )
+    with pytest.raises(
+        file.CollectError, match=r"not installed: pip install 'attnbench\[pytest\]'$"
+    ):
+        next(items.ScenarioFile.collect(file))
 
 
 def imported(tmp_path: Path, *arguments: str) -> set[str]:

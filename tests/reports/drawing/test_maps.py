@@ -1,6 +1,7 @@
 """reports/drawing/maps.py: every map is drawn under its name, with colours that tell apart."""
 
 from base64 import b64decode
+from dataclasses import replace
 from io import BytesIO
 from xml.etree import ElementTree
 
@@ -46,3 +47,14 @@ def test_one_hot_weight_leaves_the_others_bright() -> None:
     assert (pixels[5, 0] == pixels[0, 0]).all()
     assert (pixels[5, 0] != pixels[5, 9]).any()
     assert "≥ 0.01" in contents(scale)
+
+
+def test_a_long_name_stands_whole_above_its_map_and_squares_stay_level() -> None:
+    maps = maps_of(2)
+    first = replace(maps.maps[0], label="block 12 head 16, before training")
+    long, short, _ = drawings(replace(maps, maps=(first, maps.maps[1])))
+    names = [one for one in long.iter("text") if one.get("class") == "pt"]
+    assert " ".join(one.text or "" for one in names) == first.label
+    squares = [one.findall("image")[0].get("y") for one in (long, short)]
+    assert squares[0] == squares[1]
+    assert all(float(one.get("y", "")) < float(squares[0] or "") for one in names)

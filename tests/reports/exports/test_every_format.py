@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.reports.exports import NotExportable, export, names
+from attnbench.reports.exports import NotExportable, PackageMissing, export, load, names
 from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
 from tests.reports.subjects.test_wall_rows import only_walls
 
@@ -25,6 +25,17 @@ def test_the_same_run_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     assert len(export(run, name).content) > 1000
     assert export(run, name) == export(str(run), name)
+
+
+@pytest.mark.parametrize(
+    ("needing", "extra"), [("parquet", "parquet"), ("pytest-benchmark", "pytest")]
+)
+def test_a_format_whose_package_is_missing_says_how_to_get_it(
+    needing: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load(needing), "find_spec", lambda name: None)
+    with pytest.raises(PackageMissing, match=rf"pip install 'attnbench\[{extra}\]'"):
+        export(quickstart(tmp_path), needing)
 
 
 def test_two_runs_of_different_scenarios_hold_more_than_one(name: str, tmp_path: Path) -> None:

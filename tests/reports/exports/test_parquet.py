@@ -9,7 +9,8 @@ import pytest
 
 from attnbench.reports.data.columns import COLUMNS
 from attnbench.reports.data.load import load
-from attnbench.reports.exports import PackageMissing, export, parquet
+from attnbench.reports.exports import export
+from attnbench.reports.exports.parquet import METADATA
 from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'attnbench[parquet]'")
@@ -52,7 +53,7 @@ def test_pandas_reads_it_and_the_metadata_name_the_runs(tmp_path: Path) -> None:
     assert isinstance(content, bytes)
     frame = pd.read_parquet(io.BytesIO(content))
     assert set(frame["run"]) == {run.name for run in runs}
-    facts = json.loads(pq.read_schema(io.BytesIO(content)).metadata[parquet.METADATA])
+    facts = json.loads(pq.read_schema(io.BytesIO(content)).metadata[METADATA])
     assert {name: fact["scenario"]["name"] for name, fact in facts.items()} == {
         runs[0].name: "quickstart",
         runs[1].name: "backends",
@@ -63,11 +64,3 @@ def test_half_a_surrogate_pair_is_spelled_out(tmp_path: Path) -> None:
     planned = case("sdpa", problem(64))
     run = write_run(tmp_path, [planned], [row(planned, "error", reason="a\ud800b")])
     assert read(run)["reason"].to_pylist() == ["a\\ud800b"]
-
-
-def test_without_pyarrow_it_says_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parquet, "find_spec", lambda name: None)
-    with pytest.raises(PackageMissing, match=r"pip install 'attnbench\[parquet\]'"):
-        export(quickstart(tmp_path), "parquet")
