@@ -260,13 +260,13 @@ class DeviceActor:
         """What the device says, as it says it; together, what it says at once."""
         measured = self._thread.submit(self._device.measure, work, wall_share, every=every)
         measured.add_done_callback(lambda _: self._said.put(None))
-        while (said := self._said.get()) is not None:
-            together = [said]
-            while not self._said.empty() and (said := self._said.get()) is not None:
-                together.append(said)
-            yield together
-            if said is None:
-                break
+        together: list[Said | None] = []
+        while not together or together[-1] is not None:
+            together = [self._said.get()]
+            while not self._said.empty():
+                together.append(self._said.get())
+            if found := [said for said in together if said is not None]:
+                yield found
         measured.result()
 
 

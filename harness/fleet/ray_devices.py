@@ -188,7 +188,7 @@ class RayFleet:
         if not awaited:
             time.sleep(POLL_S)
             return []
-        ready, _ = ray.wait([*awaited], num_returns=len(awaited), timeout=POLL_S)
+        ready: list[Any] = ray.wait([*awaited], num_returns=len(awaited), timeout=POLL_S)[0]
         return ready
 
     # ---- the run ---------------------------------------------------------------------------------
