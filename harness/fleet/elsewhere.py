@@ -50,7 +50,7 @@ class Elsewhere:
         node_wanted = NodeWanted(
             device=wanted.device,
             interpreters=wanted.interpreters,
-            allow_import=options.allow_import,
+            allow_import=bool(options.allow_import),
             wait=options.wait,
             settings=settings_here(),
             needs=wanted.needs,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..cases.expected_time import Forecast
+from ..process.child import AllowImport
 from ..process.interpreter import Interpreter
 from ..rows.record import Planned
 from ..studies import SAVING_NEEDS
@@ -93,6 +94,6 @@ class RunOptions:
     held_device: str | None = None
     gpu_uuid: str | None = None
     embedded: bool = False
-    allow_import: bool = False
+    allow_import: AllowImport = False
     suite_entry: int | None = None
     engine: Engine | None = None
