@@ -46,7 +46,7 @@ class Elsewhere:
     def open(self, wanted: Wanted, options: RunOptions) -> Iterator["DevicesElsewhere"]:
         """With signals under control. Raises Refusal."""
         files = list(map(shipped, wanted.attachments))
-        modules, folders = own_files(wanted.backends, allow_import=options.allow_import)
+        modules, folders = own_files(wanted.backends, allow_import=bool(options.allow_import))
         node_wanted = NodeWanted(
             device=wanted.device,
             interpreters=wanted.interpreters,
