@@ -38,8 +38,9 @@ On = Annotated[
 Address = Annotated[
     str | None,
     option(
-        "--address auto|HOST:PORT",
-        "With --on ray: the cluster; that of this machine if not given.",
+        "--address auto|local|HOST:PORT",
+        "With --on ray: the cluster; that of this machine if not given. local: one that is started"
+        " for this run, on this machine.",
         DEVICES,
     ),
 ]
@@ -90,12 +91,10 @@ def opted(
         )
     from .elsewhere import Elsewhere
     from .ray_cluster import RayCluster
+    from .ray_seats import Wish
 
-    cluster = RayCluster(
-        address=address or "auto",
-        devices=devices,
-        device_kind=device_kind,
-    )
+    wish = Wish(devices=devices, kind=device_kind, waits=options.wait)
+    cluster = RayCluster(address=address or "auto", wish=wish)
     return replace(options, engine=Elsewhere(cluster.open))
 
 
