@@ -94,7 +94,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     yield from _differences(comparison)
     yield from map(clipped_line, comparison.notes)
     if comparison.gate_result:
-        yield _gate(comparison.gate_result)
+        yield gate_text(comparison.gate_result)
 
 
 def markdown(comparison: Comparison) -> str:
@@ -237,7 +237,8 @@ def _differences(comparison: Comparison) -> Iterator[str]:
         yield f"The environments differ{intended}: {'; '.join(texts)}."
 
 
-def _gate(result: GateResult) -> str:
+def gate_text(result: GateResult) -> str:
+    """Whether it passed, and why not."""
     margins = ", ".join(
         f"{metric} {'noise' if margin is None else margin_text(margin)}"
         for metric, margin in result.gate.margins.items()

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
-from attnbench.impls import ignored, load, missing, names, needs, third_party
+from attnbench.impls import about, ignored, load, make_inputs, missing, names, needs, third_party
 from tests.conftest import environment, ran
-from tests.impls.discovery.conftest import FAKE
+from tests.impls.discovery.conftest import FAKE, PROBLEM
 
 MISSING = "needs no_such_package, which is not installed: pip install no_such_package"
 
@@ -49,6 +50,25 @@ def test_files_of_a_user_folder_are_backends_and_only_load_imports_them(folder: 
     assert missing("mine:left") == MISSING
     with pytest.raises(ZeroDivisionError):
         load("mine")
+
+
+def test_a_file_with_a_plain_function_is_a_backend_and_one_with_neither_is_left_out_in_words(
+    folder: Path,
+) -> None:
+    (folder / "mine.py").write_text(
+        '"""Mine."""\nNEEDS = ("no_such_package",)\n'
+        "def attend(q, k, v, *, causal, scale): return v\n"
+    )
+    (folder / "scores.py").write_text("def scores(q, k): return q @ k.mT\n")
+    assert "mine" in names()
+    assert (about("mine"), missing("mine")) == ("Mine", MISSING)
+    inputs = make_inputs(PROBLEM, torch.device("cpu"), 0)
+    assert load("mine").prepare(PROBLEM, inputs, None)() is inputs.value
+    why = "'scores.py' in .* is left out: defines neither prepare nor attend; the name of a helper"
+    (said,) = ignored()
+    assert re.match(why, said)
+    with pytest.raises(ValueError, match=f"^no backend 'scores'; there are: .*; {why}"):
+        load("scores")
 
 
 def test_entry_points_are_listed_with_their_declarations_and_not_imported(tmp_path, entry_points):
