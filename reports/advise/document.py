@@ -69,9 +69,7 @@ def _choice(one: Choice) -> dict[str, Any]:
         "fitted": one.fitted or None,
         "why_not": one.why_not or None,
         "against_fastest": against
-        and {
-            **json_fields(against, "ratio", "low", "high", "verdict", "reasons", "paired"),
-        },
+        and json_fields(against, "ratio", "low", "high", "verdict", "reasons", "paired"),
         "layers": [*map(_cell, one.cells)],
     }
 
