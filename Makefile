@@ -26,7 +26,7 @@ PYTHON312 ?= python3.12
 TORCH ?= torch==2.11.*
 TRITON ?= triton==3.6.*
 
-.PHONY: lock demo test test-all test-lowest nightly check approve bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures site dist report format clean
+.PHONY: lock demo test test-all test-lowest nightly cookbook check approve bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures site dist report format clean
 
 demo: $(USABLE)  ## measure scenarios/quickstart.yaml on this machine and write the page
 	@run=$$($(BIN)/attnbench run quickstart --runs $(OUT)); code=$$?; \
@@ -38,9 +38,14 @@ test: $(STAMP)  ## before each commit: the short tests of the core, which need n
 test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of processes, and those of the packs; 13 minutes
 	$(BIN)/python -m pytest -m "not nightly" $(IN_PARALLEL)
 
-nightly: $(STAMP)  ## what takes minutes each: compiled backends on every problem, all cheats, then bench and faults; an hour
+nightly: $(STAMP)  ## what takes minutes each: compiled backends on every problem, all cheats, then bench, faults and cookbook; an hour
 	$(BIN)/python -m pytest -m nightly $(IN_PARALLEL)
-	$(MAKE) bench faults
+	$(MAKE) bench faults cookbook
+
+cookbook:  ## the cookbook's entries for other tools, with those installed, in .venv-cookbook
+	$(PYTHON) -m venv .venv-cookbook
+	.venv-cookbook/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . duckdb mlflow wandb $(TEST_TOOLS)
+	.venv-cookbook/bin/python -m pytest tests/test_cookbook.py
 
 test-lowest:  ## the same with the lowest versions that pyproject.toml allows, in .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
@@ -112,7 +117,7 @@ lock:  ## .ci/locked.txt from constraints.txt; needs uv
 	sed -i '1i # What CI installs: `make lock` writes it from pyproject.toml and constraints.txt.' .ci/locked.txt
 
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-rehearsal .rehearsal .whl .site .site-pages .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist release build
+	rm -rf $(VENV) .venv-lowest .venv-cookbook .venv-rehearsal .rehearsal .whl .site .site-pages .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist release build
 
 $(USABLE): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "attnbench needs Python 3.11 or newer; choose one with make PYTHON=...")'

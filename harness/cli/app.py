@@ -25,6 +25,7 @@ from .options import argument, option, switch
 from .output import lasting_output, make_streams_safe
 from .report import export, report, show
 from .run import run
+from .trend import trend
 from .verbs import CHANGES, FILES, FIRST_SCREEN, MORE, PAGES, Verb, Verbs, command, exit_code
 from .wall import wall
 
@@ -116,6 +117,13 @@ VERBS = (
         "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
         "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
     ),
+    (
+        CHANGES,
+        trend,
+        "attnbench trend",
+        "attnbench trend quickstart --against sdpa --open",
+        "attnbench trend last:20 --base main -o trend.html",
+    ),
     (CHANGES, baseline_app, "baseline"),
     (
         PAGES,
@@ -202,14 +210,20 @@ def help_(
     typer.echo(found.get_help(of))
 
 
-def schema(suite: bool = switch("--suite", "Of suite files.")) -> None:
-    """Print the JSON Schema of scenario files, for editors."""
-    from ..scenario import schema as scenario_schema
+def schema(
+    name: Annotated[
+        str,
+        argument("NAME", "scenario, suite, rows, or a command with --json.", completion.schemas),
+    ] = "scenario",
+    suite: bool = switch("--suite", "Of suite files, as the name suite."),
+) -> None:
+    """Print a JSON Schema: of scenario files, for editors, if no name is given."""
+    from .schemas import schema_named
 
-    typer.echo(json.dumps(scenario_schema(of_suites=suite), indent=2))
+    typer.echo(json.dumps(schema_named("suite" if suite else name), indent=2))
 
 
-command(list_app, "attnbench list schema > schema.json")(schema)
+command(list_app, "attnbench list schema > schema.json", "attnbench list schema rows")(schema)
 command(app, hidden=True)(schema)  # its name in earlier releases
 
 

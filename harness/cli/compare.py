@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..api.gate import EXIT_CODES
+from ..api.sides import against, runs_in
 from ..files.errors import BadInput
 from . import completion
 from .lists import print_table
@@ -18,8 +20,6 @@ from .verbs import command, verbs
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
 
-REGRESSION, NOTHING_DECIDED = 3, 6
-EXIT_CODES = {"passed": 0, "failed": REGRESSION, "nothing decided": NOTHING_DECIDED}
 baseline_app = typer.Typer(
     cls=verbs("attnbench baseline save main latest", "attnbench baseline list"),
     help="Name runs, to compare others with.",
@@ -31,7 +31,7 @@ baseline_app = typer.Typer(
 COMPARED, GATE, BASELINES = "What is compared", "Gate", "Baselines"
 BASE = (
     "Run that is compared with: folder, name, 'latest', a baseline's name; RUN@NAME: one --python"
-    " of it."
+    " of it; last:5: the five runs of its scenario before NEW."
 )
 
 
@@ -130,7 +130,8 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     from ...impls.discovery.names import real_name
     from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
     from ...reports.comparison.gate import Gate
-    from .margins import read_margins
+    from ..api.margins import read_margins
+    from ..store.names import find_run, number_of_last
 
     limits = None
     if gate.gate is not None:
@@ -144,6 +145,8 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     apart = settings | {"allow_different_devices": asked.allow_different_devices}
     if new is not None and asked.turns:
         return compare_interleaved(runs_in(base), runs_in(new), limits, **apart)
+    if new is not None and number_of_last(base):
+        return against(base, find_run(new, out), out, limits, **settings)
     path, python = find_part(base, out)
     if new is not None:
         other = find_part(new, out)
@@ -161,19 +164,6 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
             f"{base}: backends are compared within every environment; leave out @{python}"
         )
     return compare_backends(path, real_name(asked.baseline), limits, **settings)
-
-
-def runs_in(folder: str) -> list[Path]:
-    """Oldest first. Raises BadInput."""
-    from ..store.run_store import runs
-
-    found = runs(Path(folder))
-    if not found:
-        raise BadInput(
-            f"{folder}: no runs in this folder; wanted what --runs named when the runs of one side"
-            " were measured in turns"
-        )
-    return found
 
 
 def find_part(name: str, out: Path) -> tuple[Path, str | None]:

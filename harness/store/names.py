@@ -1,10 +1,14 @@
-"""Names of runs: folders, `latest`, suites, and baselines (results/baselines/NAME.json)."""
+"""Names of runs: folders, `latest`, `last:5`, suites, baselines (results/baselines/NAME.json)."""
 
 import json
 import re
 import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +22,7 @@ from .suites import RunState, is_suite, newest_finished, newest_started, run_sta
 
 FOLDER = "baselines"
 PREFIX = "baseline:"
+LAST, MOST_LAST = "last:", 999  # last:5 are five runs
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -194,6 +199,53 @@ def find_runs(name: str, root: Path) -> list[Path]:
             f" {name}`"
         )
     return [by_entry[number] for number in sorted(by_entry)]
+
+
+def find_all(names: Sequence[str], root: Path) -> list[Path]:
+    """The folders of all runs that are named, each once: as for `find_runs`, but a scenario's name
+    is all of its runs; also folders of runs, patterns such as `2026*`, and last:N. Without a name
+    the runs of the newest one's scenario. Raises BadInput.
+    """
+    given = names or [f"last:{MOST_LAST}"]
+    return list(dict.fromkeys(path.resolve() for name in given for path in _all_of(name, root)))
+
+
+def _all_of(name: str, root: Path) -> list[Path]:
+    if most := number_of_last(name):
+        newest = find_runs(LATEST, root)[-1]
+        return [newest, *islice(earlier_runs(newest, root), most - 1)]
+    folder = Path(name)
+    holds_runs = not (folder / META).is_file() and not is_suite(folder)
+    if holds_runs and (inside := _with_suites(folder)):
+        return [path for path in inside if not is_suite(path)]
+    if run_of(name, root) is None:
+        stored = [path for path in _with_suites(root) if not is_suite(path)]
+        words = [(path, (str(path), path.name, scenario_in(path.name))) for path in stored]
+        if named := [path for path, of in words if any(fnmatchcase(one, name) for one in of)]:
+            return named
+    return find_runs(name, root)
+
+
+def number_of_last(name: str) -> int:
+    """N of last:N; 0 for another name. Raises BadInput."""
+    if not name.startswith(LAST):
+        return 0
+    digits = name.removeprefix(LAST)
+    if re.fullmatch("[0-9]{1,3}", digits) and int(digits):
+        return int(digits)
+    raise BadInput(f"{shown(name)}: wanted a number of runs, 1 to {MOST_LAST}, such as last:5")
+
+
+def earlier_runs(run: Path, root: Path) -> Iterator[Path]:
+    """The finished runs of its scenario that were started before it, newest first, also those of
+    suites. Raises BadInput for `run` itself.
+    """
+    scenario = str(read_meta(run)["scenario"].get("name"))
+    for path in reversed(_with_suites(root)):
+        if path.name < run.name and scenario_in(path.name) == scenario and not is_suite(path):
+            with suppress(BadInput):  # a broken run is none
+                if not run_state(path).why_not_counted:
+                    yield path
 
 
 def _latest(root: Path, *, unfinished: bool) -> Path:

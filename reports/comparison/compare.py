@@ -45,7 +45,7 @@ class DifferentDevices(EnvironmentUnmet, ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """A run, or one environment of it (`python`), without its samples."""
+    """A run, or one environment of it (`python`), or several runs as one, without the samples."""
 
     name: str
     path: Path
@@ -53,6 +53,7 @@ class Side:
     cases: Sequence[CaseSamples]
     notes: Sequence[str]
     python: str | None = None
+    is_several: bool = False
 
     @property
     def shown(self) -> str:
@@ -121,12 +122,12 @@ def compare_runs(
     """
     # Read one run after the other: the samples of only one are in memory.
     before, now = (
-        _side(path, python, salvage=salvage)
+        read_side(path, python, salvage=salvage)
         for path, python in zip((base, new), pythons, strict=True)
     )
     if before.name == now.name and before.path != now.path:
         before, now = (replace(one, name=str(one.path)) for one in (before, now))
-    return _of_sides(before, now, gate, only, allow=allow_different_devices)
+    return compare_sides(before, now, gate, only, allow=allow_different_devices)
 
 
 def compare_interleaved(
@@ -148,12 +149,12 @@ def compare_interleaved(
             " run of each"
         )
     before, now = (
-        _in_turns([_side(path, salvage=salvage) for path in some]) for some in (base, new)
+        as_one([read_side(path, salvage=salvage) for path in some]) for some in (base, new)
     )
-    return _of_sides(before, now, gate, only, allow=allow_different_devices, turns=len(base))
+    return compare_sides(before, now, gate, only, allow=allow_different_devices, turns=len(base))
 
 
-def _in_turns(runs: Sequence[Side]) -> Side:
+def as_one(runs: Sequence[Side]) -> Side:
     """The runs of one side as one."""
     for other in runs[1:]:
         _refuse_other_device(runs[0], other)
@@ -163,10 +164,11 @@ def _in_turns(runs: Sequence[Side]) -> Side:
         name=name if len(runs) > 1 else runs[0].name,
         cases=merge_runs([run.cases for run in runs]),
         notes=[f"{run.shown}: {note}" for run in runs for note in run.notes],
+        is_several=True,
     )
 
 
-def _of_sides(
+def compare_sides(
     base: Side,
     new: Side,
     gate: Gate | None,
@@ -174,8 +176,11 @@ def _of_sides(
     *,
     allow: bool,
     turns: int | None = None,
+    history: bool = False,
 ) -> Comparison:
-    """Pairs by case id."""
+    """Pairs by case id; the others as in verdict.Rules. Raises BadInput, DifferentDevices and
+    NothingSelected.
+    """
     if not allow:
         _refuse_other_device(base, new)
     pairs = _pairs(base, new)
@@ -184,7 +189,8 @@ def _of_sides(
             f"{new.shown} and {base.shown} have no case in common; compare runs of the same"
             " scenario"
         )
-    return _compared(base, new, pairs, gate, only, _noise_floor(base, new), turns=turns)
+    floor = _noise_floor(base, new)
+    return _compared(base, new, pairs, gate, only, floor, turns=turns, history=history)
 
 
 def _pairs(base: Side, new: Side) -> list[Pair]:
@@ -211,15 +217,15 @@ def compare_backends(
 
     Raises BadRun, BadInput and NothingSelected.
     """
-    run = _side(path, salvage=salvage)
+    run = read_side(path, salvage=salvage)
     known = list(dict.fromkeys(case.backend for case in run.cases))
     if baseline not in known:
         raise BadInput(
             f"--baseline: no backend {visible(repr(baseline))} in {run.shown}; there are:"
             f" {visible(', '.join(known))}"
         )
-    bases = {_problem_of(case): case for case in reversed(run.cases) if case.backend == baseline}
-    pairs = [(bases.get(_problem_of(case)), case) for case in run.cases if case.backend != baseline]
+    bases = {problem_of(case): case for case in reversed(run.cases) if case.backend == baseline}
+    pairs = [(bases.get(problem_of(case)), case) for case in run.cases if case.backend != baseline]
     if not any(base is not None for base, _ in pairs):
         raise BadInput(f"{run.shown} has no other backend on a problem of {visible(baseline)}")
     return _compared(run, run, pairs, gate, only, _noise_floor(run, run), baseline=baseline)
@@ -291,6 +297,7 @@ def _compared(
     *,
     baseline: str | None = None,
     turns: int | None = None,
+    history: bool = False,
 ) -> Comparison:
     """`every` pair tells how much processes differ; those that `only` takes are compared."""
     pairs = _selected(every, only)
@@ -298,14 +305,16 @@ def _compared(
     same_run = of_backends or (None not in (base.python, new.python) and base.path == new.path)
     differences = [] if of_backends else fact_differences(base.meta, new.meta, every=same_run)
     mine = [one for one in base.cases if one.ok] if same_run else []
-    # In turns, a process stands for a run.
-    samples = (side.block_ms for pair in every for side in pair if side and not turns)
+    # In turns, and in a history, a process stands for a run.
+    known = [] if turns else [pair[1:] if history else pair for pair in every]
+    samples = (side.block_ms for pair in known for side in pair if side)
     rules = Rules(
         given=gate.given if gate else {},
         floor=floor,
         process=process_noise_of(floor, None if floor else spread_of_medians(samples)),
         pairs=spread_of_pairs((one.case, one.session, one.block_ms) for one in mine),
         turns=turns,
+        history=history,
         same_run=same_run,
         backends=of_backends,
         environment_differs=not same_run and any(one.fact not in COMPARED for one in differences),
@@ -325,7 +334,7 @@ def _compared(
     )
 
 
-def _side(path: Folder, python: str | None = None, *, salvage: bool) -> Side:
+def read_side(path: Folder, python: str | None = None, *, salvage: bool) -> Side:
     """A run, or one of its environments, without its samples."""
     run = read_run(path, salvage=salvage)
     if not run.rows:
@@ -344,11 +353,8 @@ def _side(path: Folder, python: str | None = None, *, salvage: bool) -> Side:
 def _environment(run: Run, python: str) -> Document:
     known = environments(run.meta)
     if python not in known:
-        there_are = (
-            f"there are: {visible(', '.join(known))}"
-            if known
-            else "it was measured in one, without --python"
-        )
+        there_are = f"there are: {visible(', '.join(known))}"
+        there_are = there_are if known else "it was measured in one, without --python"
         raise BadInput(
             f"{visible(str(run.path))}: no environment {visible(repr(python))} in this run;"
             f" {there_are}"
@@ -368,7 +374,7 @@ def _cases(run: Run) -> list[CaseSamples]:
     return cases + [not_started(planned, run.meta["device"]) for planned in run.missing]
 
 
-def _problem_of(case: CaseSamples) -> tuple[Any, ...]:
+def problem_of(case: CaseSamples) -> tuple[Any, ...]:
     """What the backends of one group share: of copies, only those of one are compared."""
     return (*problem(case.problem).values(), case.replica)
 

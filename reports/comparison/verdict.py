@@ -15,6 +15,7 @@ from ...harness.stats.contrasts import (
     holm,
     paired_contrast,
     pooled,
+    spread,
     unpaired_contrast,
 )
 from ...harness.stats.intervals import CONFIDENCE, Interval
@@ -50,7 +51,8 @@ class Rules:
 
     `given`: margins that the user named. `floor`: the A/A noise of this device; twice that raises a
     default margin. `process`: how much processes differ. `turns`: the values are one per run, of so
-    many runs (case_samples.merge_runs). `same_run`: both sides are of one run, where rows of one
+    many runs (case_samples.merge_runs). `history`: those of base are, by which runs of each case
+    differ. `same_run`: both sides are of one run, where rows of one
     session share their blocks. `backends`: two backends, where another status is no change.
     """
 
@@ -59,13 +61,14 @@ class Rules:
     process: ProcessNoise = ASSUMED
     pairs: Spread | None = None
     turns: int | None = None
+    history: bool = False
     same_run: bool = False
     backends: bool = False
     environment_differs: bool = False
 
     @property
     def noise(self) -> Noise:
-        between_runs = self.floor.between_runs if self.floor else None
+        between_runs = self.floor.between_runs if self.floor and not self.history else None
         return Noise(process=self.process, between_runs=between_runs, pairs=self.pairs)
 
     @property
@@ -174,13 +177,9 @@ def geometric_mean(verdicts: Iterable[CaseVerdict]) -> Interval | None:
         return None
     known = not any("between_runs" in one.reasons for one in latencies)
     shared = pooled(contrasts) if known else None
-    bounds = shared.interval() if shared else None
-    return Interval(
-        value=exp(fmean(one.log_ratio for one in contrasts)),
-        low=bounds.low if bounds else nan,
-        high=bounds.high if bounds else nan,
-        units=len(contrasts),
-    )
+    bounds = (shared.interval().low, shared.interval().high) if shared else (nan, nan)
+    value = exp(fmean(one.log_ratio for one in contrasts))
+    return Interval(value=value, low=bounds[0], high=bounds[1], units=len(contrasts))
 
 
 def verdict_of(low: float, high: float, margin_ratio: float, metric: str) -> str:
@@ -194,22 +193,16 @@ def _verdicts(base: CaseSamples | None, new: CaseSamples | None, rules: Rules) -
     if base is None or new is None or not (base.ok and new.ok):
         return [_status(base, new, rules)]
     found = []
-    for metric, judged in (
-        ("latency", _latency),
-        ("peak_bytes", _peak),
-        ("energy_per_call", _energy),
-    ):
+    ways = {"latency": _latency, "peak_bytes": peak_verdict, "energy_per_call": _energy}
+    for metric, judged in ways.items():
         if metric in base.measured:
             missing = CaseVerdict(
                 metric=metric, base=base, new=new, verdict=NOT_DECIDED, reasons=("missing",)
             )
             found.append(judged(base, new, rules) if metric in new.measured else missing)
-    return [_inputs_differ(one) for one in found] if _other_inputs(base, new) else found
-
-
-def _other_inputs(base: CaseSamples, new: CaseSamples) -> bool:
-    """Whether one backend was measured on inputs in two orders: by an earlier version, and now."""
-    return base.backend == new.backend and base.input_order != new.input_order
+    # one backend was measured on inputs in two orders: by an earlier version, and now
+    other_inputs = base.backend == new.backend and base.input_order != new.input_order
+    return [_inputs_differ(one) for one in found] if other_inputs else found
 
 
 def _inputs_differ(found: CaseVerdict) -> CaseVerdict:
@@ -289,7 +282,7 @@ def _energy(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
     return _estimated("energy_per_call", base, new, apart, together, rules)
 
 
-def _peak(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
+def peak_verdict(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
     """Bytes are exact, so the ratio has no interval. What both keep between calls counts."""
     before, now = base.peak_bytes, new.peak_bytes
     assert before is not None
@@ -324,9 +317,9 @@ def _estimated(
 ) -> CaseVerdict:
     """`apart` gives each side's value, and the ratio unless the two were measured `together`."""
     copied = base.block_ms == new.block_ms and base.energy_j == new.energy_j
-    one_process = bool(apart.reason) and not copied
+    one_process = bool(apart.reason) and not copied and not rules.history
     other_run = together is None and not (rules.same_run and _same_session(base, new))
-    unknown = other_run and rules.noise.between_runs is None
+    unknown = other_run and rules.noise.between_runs is None and not rules.history
     paired = together is not None
     contrast = rules.noise.in_contrast(
         together or apart,
@@ -334,10 +327,9 @@ def _estimated(
         other_run=other_run,
         disturbed=base.disturbed or new.disturbed,
     )
-    interval, margin_ratio = (
-        contrast.interval(),
-        rules.margin_ratio(metric, paired=paired),
-    )
+    if rules.history and (learnt := spread([apart.denominator])):  # new draws it once more
+        contrast = contrast.with_effect(replace(learnt, sd=learnt.sd / sqrt(2)))
+    interval, margin_ratio = contrast.interval(), rules.margin_ratio(metric, paired=paired)
     verdict, reasons = verdict_of(interval.low, interval.high, margin_ratio, metric), []
     if unknown:
         verdict, reasons = NOT_DECIDED, ["between_runs"]

@@ -1,7 +1,8 @@
 """What run.json says about a run: device, scenario, budget, walls, studies and kernels."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from .row_groups import Row, label, unusual
 
 Meta = Mapping[str, Mapping[str, Any]]  # run -> its entry of run_meta
 NOT_REACHED = "not reached"
+OUT_OF_MEMORY = ("oom", "predicted_oom")  # statuses of what did not fit
 UNFINISHED = (NOT_REACHED, "interrupted")  # statuses of what a run lacks
 FACTS = (
     *("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores"),
@@ -19,6 +21,7 @@ FACTS = (
 """The facts that a resumed run must share with the run it continues (FINGERPRINT in harness/)."""
 ALLOCATOR = "plan.allocator"
 MOST_NAMED = 3  # studies that found nothing
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 def not_reached(what: str = "it started") -> dict[str, str]:
@@ -141,6 +144,17 @@ def scenario_name(run: Mapping[str, Any]) -> str:
     return str(run["scenario"].get("name") or "without a name")
 
 
+def when_text(run: Mapping[str, Any], *, clock: bool = False) -> str:
+    """`21 Nov 2026`, or `21 Nov 09:30:00`; as the file has it if it is no date."""
+    started = str(run.get("started_utc") or "")
+    try:
+        at = datetime.fromisoformat(started)
+    except ValueError:
+        return started
+    day = f"{at.day} {MONTHS[at.month - 1]}"
+    return f"{day} {at:%H:%M:%S}" if clock else f"{day} {at.year}"
+
+
 def shard_text(run: Mapping[str, Any]) -> str:
     """`shard 2 of 8`, `merged from 8 of 8 shards`; "" for a run that was measured in one."""
     shard, merged = run.get("shard"), run.get("merged")
@@ -203,6 +217,15 @@ def stopped(rows: Sequence[Row], meta: Meta) -> list[str]:
                 f" attnbench run --resume {shlex.quote(str(run['run']))}"
             )
     return found
+
+
+def found_nothing(run: Mapping[str, Any], studies: Collection[str]) -> list[str]:
+    """Of each of these studies, or part of one, that has no findings: which, and why."""
+    every = (one for one in run.get("unanswered") or () if one.get("study") in studies)
+    return [
+        f"{one.get('case') or one['study']} found nothing: {one.get('reason') or one.get('status')}"
+        for one in every
+    ]
 
 
 def unanswered_texts(meta: Meta) -> list[str]:

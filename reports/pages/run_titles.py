@@ -2,23 +2,29 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from ...harness.files.printable import visible
 from ..data.row_groups import Row
-from ..data.run_meta import Meta, cpu_threads, device_name, question, scenario_name, shard_text
+from ..data.run_meta import (
+    Meta,
+    cpu_threads,
+    device_name,
+    question,
+    scenario_name,
+    shard_text,
+    when_text,
+)
 from ..formatting import plural
 
 MOST_NAMED = 4  # scenarios in a title, and runs in a header
-MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 EQUAL = ("dtype", "batch", "d_model")  # named in the header if all cases have one value
 
 
 def run_titles(meta: Meta) -> dict[str, str]:
     """The title of each run: its scenario; of several with one scenario, with date and time."""
     names = {run: scenario_name(of) for run, of in meta.items()}
-    times = {run: f"{names[run]} ({_when(of, clock=True)})" for run, of in meta.items()}
+    times = {run: f"{names[run]} ({when_text(of, clock=True)})" for run, of in meta.items()}
     numbered = {run: f"{names[run]} {place}" for place, run in enumerate(meta, start=1)}
     for titles in (names, times):
         if len(set(titles.values())) == len(titles):
@@ -53,15 +59,4 @@ def subtitle(run: Mapping[str, Any], rows: Sequence[Row]) -> str:
         if value is not None
     ]
     part = "" if run.get("merged") else visible(shard_text(run))
-    return " · ".join(filter(None, (device, ", ".join(equal), _when(run), part)))
-
-
-def _when(run: Mapping[str, Any], *, clock: bool = False) -> str:
-    """`21 Nov 2026`, or `21 Nov 09:30:00`; as the file has it if it is no date."""
-    started = str(run.get("started_utc") or "")
-    try:
-        at = datetime.fromisoformat(started)
-    except ValueError:
-        return started
-    day = f"{at.day} {MONTHS[at.month - 1]}"
-    return f"{day} {at:%H:%M:%S}" if clock else f"{day} {at.year}"
+    return " · ".join(filter(None, (device, ", ".join(equal), when_text(run), part)))

@@ -43,6 +43,7 @@ COMMANDS = {
     "compare_backends.txt": f"compare {QUICKSTART} --baseline fused",
     "compare_environments.txt": "compare two_environments@old two_environments@new",
     "compare_decode.txt": "compare decode decode",
+    "trend.txt": "trend before after",
     "gate_fails.txt": "compare before after --gate 'latency: 5%, peak_bytes: 0%'",
     "gate_passes.md": "compare before before --gate 'latency: 5%' --format md",
     "gate_environments.txt": (
@@ -83,9 +84,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_what_is_printed_was_approved(
-    name: str, runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_printed_was_approved(name, runs, monkeypatch):
     command = COMMANDS[name]
     text = printed(shlex.split(command), runs, monkeypatch)
     found = f"$ attnbench {command}\n{text}"

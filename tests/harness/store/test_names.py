@@ -1,13 +1,14 @@
 """harness/store/names.py: names of runs."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.store import names
-from attnbench.harness.store.names import find, find_run
-from tests.made_runs import fake_run, quickstart
+from attnbench.harness.store.names import earlier_runs, find, find_all, find_run
+from tests.made_runs import PLANNED, fake_run, quickstart, row, write_run
 
 
 @pytest.fixture
@@ -97,3 +98,63 @@ def test_runs_of_earlier_versions_are_found_by_the_name_they_had(tmp_path):
     run = quickstart(tmp_path, (128,))
     old = run.rename(run.with_name(run.name.replace("quickstart", "flags")))
     assert find("flags", tmp_path) == old
+
+
+# ---- several runs --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """Four runs of one scenario, the second not finished, one of another, and a suite's."""
+    root = tmp_path / "results"
+    for number, scenario in enumerate(("mine", "mine", "other", "mine", "mine")):
+        name = f"2026112{number}T090000Z-{scenario}-0000000{number}"
+        meta = {"run": name, "scenario": {"name": scenario, "plan": {}}}
+        made = write_run(tmp_path / str(number), PLANNED, [row(one) for one in PLANNED], **meta)
+        root.mkdir(exist_ok=True)
+        made.rename(root / name)
+    torn = root / "20261121T090000Z-mine-00000001" / "rows.jsonl"
+    torn.write_text(torn.read_text().splitlines()[0] + "\n")
+    return root
+
+
+def days(paths):
+    return [path.name[6:8] for path in paths]
+
+
+def test_several_runs_are_named_by_scenario_pattern_folder_and_number(stored, monkeypatch):
+    monkeypatch.chdir(stored.parent)
+    assert days(find_all(["mine"], stored)) == ["20", "21", "23", "24"]
+    assert days(find_all(["2026112[01]*", "other"], stored)) == ["20", "21", "22"]
+    assert days(find_all(["results/*-mine-*"], Path("results"))) == ["20", "21", "23", "24"]
+    assert days(find_all([str(stored)], stored)) == ["20", "21", "22", "23", "24"]
+    assert days(find_all(["last:2"], stored)) == ["24", "23"]
+    assert days(find_all([], stored)) == days(find_all(["last:9"], stored)) == ["24", "23", "20"]
+    names.save("main", find("20261122T090000Z-other-00000002", stored), stored, force=False)
+    assert days(find_all(["main", "latest", "main"], stored)) == ["22", "24"]
+
+
+def test_earlier_runs_are_finished_ones_of_the_same_scenario_newest_first(stored):
+    assert days(earlier_runs(find("20261124T090000Z-mine-00000004", stored), stored)) == [
+        "23",
+        "20",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["last:", "last:0", "last:-1", "last:1000", "last:٣", "last:5@old"]
+)
+def test_a_wrong_number_of_runs_is_refused(stored, name):
+    with pytest.raises(BadInput, match="wanted a number of runs, 1 to 999"):
+        find_all([name], stored)
+
+
+def test_a_pattern_that_matches_nothing_and_links_out_are_refused(stored, tmp_path):
+    with pytest.raises(BadInput, match="no such run"):
+        find_all(["2025*"], stored)
+    (tmp_path / "private").mkdir()
+    (stored / "20261124T090000Z-mine-00000004").rename(tmp_path / "private" / "run")
+    (stored / "20261124T090000Z-mine-00000004").symlink_to(tmp_path / "private" / "run")
+    assert days(find_all(["mine"], stored)) == ["20", "21", "23"]
+    with pytest.raises(BadInput, match="is a link out of a folder of results"):
+        find_all(["20261124T090000Z-mine-00000004"], stored)

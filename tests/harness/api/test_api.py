@@ -30,9 +30,7 @@ def python(code: str, folder: Path, **changes: str) -> subprocess.CompletedProce
 
 
 @pytest.mark.long
-def test_the_examples_of_the_documentation_run_in_their_order_and_print_nothing_else(
-    tmp_path: Path,
-) -> None:
+def test_the_examples_of_the_documentation_run_in_their_order_and_print_nothing_else(tmp_path):
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     assert len(blocks) >= 6
     done = python("\n".join(blocks), tmp_path)
@@ -90,9 +88,7 @@ def test_a_run_that_failed_in_part_is_not_ok_and_says_how(tmp_path: Path) -> Non
 
 
 @pytest.mark.long
-def test_a_comparison_has_the_verdicts_of_the_command_line(
-    tmp_path: Path, attnbench: object
-) -> None:
+def test_a_comparison_has_the_verdicts_of_the_command_line(tmp_path, attnbench):
     import attnbench as package
 
     base, new = fake_run(tmp_path, 1), fake_run(tmp_path, 2, ratio=1.3)
@@ -160,3 +156,15 @@ def test_sigterm_ends_the_callers_process_as_it_would_have_without_us(tmp_path: 
     assert process.returncode == -signal.SIGTERM
     (path,) = tmp_path.glob("results/2*")
     assert sum(attnbench.open_run(path).statuses.values()) == 2
+
+
+def test_a_row_that_cannot_be_read_is_left_out_only_if_asked(tmp_path: Path) -> None:
+    run = attnbench.Run(fake_run(tmp_path, 1))
+    whole = run.frame()
+    rows = (run.path / "rows.jsonl").read_text()
+    (run.path / "rows.jsonl").write_text("{broken\n" + rows)
+    for read in (run.frame, run.walls, run.studies, lambda: attnbench.load(run.path)):
+        with pytest.raises(attnbench.BadRun, match="read the others with salvage=True"):
+            read()
+    assert run.frame(salvage=True).equals(whole)
+    assert run.walls(salvage=True).empty

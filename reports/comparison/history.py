@@ -1,0 +1,50 @@
+"""A run against several earlier ones, which say how much runs of each case differ."""
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from ...harness.files.errors import BadInput
+from ..data.run_meta import Difference, environments, fact_differences
+from ..formatting import plural
+from .compare import COMPARED, Comparison, Folder, Side, as_one, compare_sides, read_side
+from .gate import Gate
+
+FEWEST = 3
+"""Earlier runs: of two, t with one degree of freedom says nothing."""
+
+
+def unlike(one: Side, other: Side) -> list[Difference]:
+    """Facts of machine, versions and settings that keep two runs apart, not what is compared."""
+    now, pairs = environments(other.meta), [(one.meta, other.meta)]
+    for name, facts in environments(one.meta).items():
+        if name in now:
+            both = ({**one.meta, "environment": facts}, {**other.meta, "environment": now[name]})
+            pairs.append(both)
+    found = [fact for pair in pairs for fact in fact_differences(*pair, every=False)]
+    return [fact for fact in found if fact.fact not in COMPARED]
+
+
+def compare_history(
+    earlier: Iterable[Folder],
+    most: int,
+    new: Folder,
+    gate: Gate | None,
+    *,
+    only: Sequence[str] = (),
+    salvage: bool = False,
+) -> Comparison:
+    """`new` against the `most` newest of the `earlier` runs, given newest first, that were measured
+    on its machine with its versions and settings: their middle, and how much they differ.
+
+    Raises BadRun, BadInput and NothingSelected.
+    """
+    now = read_side(new, salvage=salvage)
+    sides = (read_side(path, salvage=salvage) for path in earlier)
+    base = list(islice((side for side in sides if not unlike(side, now)), most))
+    if len(base) < FEWEST:
+        raise BadInput(
+            f"last:{most}: {plural(len(base), 'finished run')} like {now.shown} before it (same"
+            f" scenario, machine, versions and settings); wanted {FEWEST} or more; measure again,"
+            " or compare with one run"
+        )
+    return compare_sides(as_one(base[::-1]), now, gate, only, allow=False, history=True)
