@@ -217,7 +217,7 @@ class Weighed(Part):
     count of pages, so off by some MiB, and null below 4 MiB. CUDA: device memory between calls,
     other processes included. `needed_bytes` when loaded is peak and workspace, and this if it can
     be seen (method.md)"""
-    memory_missing: Object | None = None
+    memory_missing: Reasons | None = None
     """why `peak_bytes`, `workspace_bytes` or `outside_bytes` is null: name and reason"""
     resident_peak_bytes: Int | None = None
     """CPU: `peak_bytes` as the kernel sees it, VmHWM above what was resident before; from a
