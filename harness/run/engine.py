@@ -24,13 +24,15 @@ from .worker_pool import RunConfig
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """What a run wants opened. `device`: cpu, cuda or auto. `attachments`: that studies look at
-    there. `save_models`: whether studies save the models that they train.
+    there. `save_models`: whether studies save the models that they train. `backends`: that run
+    there.
     """
 
     device: str
     interpreters: Sequence[Interpreter] = ()
     attachments: Sequence[Attachment] = ()
     save_models: bool = False
+    backends: Sequence[str] = ()
 
     @property
     def needs(self) -> list[tuple[str, str]]:

@@ -76,6 +76,7 @@ def resume_run(
         interpreters=pythons,
         attachments=given_again_files(path, names_in(found.left("studies")), attachments),
         save_models=found.meta["scenario"].get("save_models") is True,
+        backends=found.left_backends,
     )
     with (options.engine or Here()).open(wanted, options) as devices:
         plan = resumed_run(found, pythons, options, devices, force=force)
@@ -94,4 +95,5 @@ def _wanted(scenario: Scenario, selection: Selection, options: RunOptions) -> Wa
         interpreters=selection.interpreters,
         attachments=selection.attachments,
         save_models=scenario.save_models,
+        backends=scenario.backends,
     )
