@@ -135,7 +135,7 @@ def test_remarks_name_arguments_too() -> None:
     heard: list[str] = []
 
     class Hears(Listener):
-        def begin(self, path: Any, planned: Any, done: Any, remarks: Any, *more: Any) -> None:
+        def begin(self, path: Any, planned: Any, done: Any, remarks: Any, *_: Any) -> None:
             heard.extend(remarks)
 
         def remark(self, text: str) -> None:
