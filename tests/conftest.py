@@ -52,9 +52,9 @@ def attnbench(
     monkeypatch.chdir(tmp_path)
 
     def run(
-        *args: object, env: dict[str, str] | None = None, timeout: float = 240
+        *args: object, env: dict[str, str] | None = None, **how: Any
     ) -> subprocess.CompletedProcess[str]:
-        return ran(command_line(*args), env=environment(env), timeout=timeout)
+        return ran(command_line(*args), env=environment(env), **how)
 
     return run
 
@@ -68,7 +68,9 @@ def here(
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("ATTNBENCH_BACKENDS", str(FAKE_BACKENDS))
 
-    def run(*args: object, env: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+    def run(
+        *args: object, env: Mapping[str, str] = {}, check: bool = False
+    ) -> subprocess.CompletedProcess[str]:
         from attnbench.harness.cli.app import main
 
         words = ["attnbench", *map(str, args)]
@@ -85,20 +87,23 @@ def here(
             monkeypatch.delenv(name)
         printed = capfd.readouterr()
         assert isinstance(code, int)
+        assert not check or code == 0, printed.out + printed.err
         return subprocess.CompletedProcess(words, code, printed.out, printed.err)
 
     return run
 
 
 def ran(
-    command: Sequence[object], *, check: bool = False, timeout: float = 240, **where: Any
+    command: Sequence[object], *, check: bool = False, timeout: float | None = 240, **where: Any
 ) -> subprocess.CompletedProcess[str]:
-    """A command that has ended, and what it printed; `where`: its `cwd`, and its `env` if that is
-    not the tests' own.
+    """A command that has ended, with exit code 0 if `check`, and what it printed; `where`: its
+    `cwd`, and its `env` if that is not the tests' own.
     """
     settings = {"env": environment(), "timeout": timeout} | where
     words = [*map(str, command)]
-    return subprocess.run(words, capture_output=True, text=True, check=check, **settings)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **settings)
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done
 
 
 def wait_for(condition: Callable[[], Any], timeout_s: float = 120) -> Any:

@@ -4,9 +4,7 @@ import importlib.util
 import json
 import re
 import tomllib
-from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from hatchling.metadata.core import CoreMetadata, ProjectMetadata
@@ -22,8 +20,6 @@ LOCKED = (ROOT / ".ci" / "locked.txt").read_text()
 
 def program(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -78,9 +74,7 @@ def test_a_tag_is_its_version_with_notes(tag: str, changelog: str, said: str) ->
     assert str(caught.value).startswith(said)
 
 
-def test_the_notes_of_a_release_are_its_part_of_the_changelog(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_notes_of_a_release_are_its_part_of_the_changelog(monkeypatch):
     monkeypatch.setenv("GITHUB_SERVER_URL", "https://git.example")
     monkeypatch.setenv("GITHUB_REPOSITORY", "some/fork")
     monkeypatch.setenv("GITHUB_SHA", "f00d")
@@ -104,9 +98,7 @@ def test_the_notes_of_a_release_are_its_part_of_the_changelog(
         ([{"status": "ok"}], "", "wrote no page"),
     ],
 )
-def test_a_run_that_failed_is_no_release(
-    rows: list[dict[str, Any]], page: str, said: str, tmp_path: Path
-) -> None:
+def test_a_run_that_failed_is_no_release(rows, page, said, tmp_path):
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "report.html").write_text(page)
     with pytest.raises(dist.Failed, match=said):
@@ -115,9 +107,7 @@ def test_a_run_that_failed_is_no_release(
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs the repository")
-def test_the_last_commit_builds_what_is_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_last_commit_builds_what_is_in_it(tmp_path, monkeypatch):
     """All of `make dist` but the two installations."""
     used: list[str] = []
     monkeypatch.setattr(dist, "use", lambda file, *_: used.append(file.suffix))
@@ -126,9 +116,7 @@ def test_the_last_commit_builds_what_is_in_it(
     assert len(list(made.iterdir())) == 2
 
 
-def test_a_release_names_the_repository_that_it_is_built_in(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_release_names_the_repository_that_it_is_built_in(monkeypatch):
     """In its URLs, and in README's links and pictures: relative ones lead nowhere at an index."""
 
     def core() -> CoreMetadata:
@@ -156,7 +144,6 @@ def test_a_release_names_the_repository_that_it_is_built_in(
 def test_the_citation_is_of_this_version() -> None:
     text = (ROOT / "CITATION.cff").read_text()
     found = re.search(r"^version: (.*)\ndate-released: \"(.*)\"$", text, re.M)
-    assert found is not None
     assert f"## {found[1]} - {found[2]}\n" in (ROOT / "CHANGELOG.md").read_text()
     assert found[1] == attnbench.__version__
 

@@ -204,8 +204,7 @@ def test_pytest_takes_a_documented_command(command: str, tmp_path: Path) -> None
     shutil.copytree(ROOT / "scenarios", tmp_path / "scenarios")
     arguments = [sys.executable, "-m", "pytest", *shlex.split(command), "--collect-only", "-q"]
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    done = ran(arguments, cwd=tmp_path, env=own)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = ran(arguments, cwd=tmp_path, env=own, check=True)
     assert re.search(r"^\d+ tests collected", done.stdout, re.M), done.stdout
 
 
@@ -223,6 +222,5 @@ def test_a_documented_call_fits_the_function(shown: str) -> None:
 @pytest.mark.usefixtures("there")
 def test_a_documented_line_of_python_works() -> None:
     (line,) = set(re.findall(r'^ {4}python -c "(.*)"$', SHOWN, re.M))
-    done = ran([sys.executable, "-c", line], env=None)
-    assert done.returncode == 0, done.stderr
+    done = ran([sys.executable, "-c", line], env=None, check=True)
     assert "[36 rows x " in done.stdout

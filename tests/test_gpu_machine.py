@@ -17,9 +17,7 @@ DEAF = f"trap '' INT; {SLOW}"
 
 
 @pytest.mark.parametrize("program", [SLOW, DEAF])
-def test_a_command_that_is_too_slow_is_ended(
-    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_that_is_too_slow_is_ended(program, tmp_path, monkeypatch):
     monkeypatch.setattr("tests.gpu_day.commands.GRACE_S", 1.0)
     ended = execute(["/bin/sh", "-c", program], tmp_path / "logs" / "a.log", 2.0, {})
     assert ended.cut_off
@@ -51,10 +49,7 @@ def test_facts_name_what_is_installed_and_what_is_missing() -> None:
     assert set(machine.IDENTITY) <= set(facts)
     assert machine.lacks(facts["packages"] | {"triton": "3.9.0"}) == []
     old = facts["packages"] | {"triton": "3.9.0", "pydantic": None, "rich": "9.1"}
-    assert machine.lacks(old) == [
-        "rich: 9.1, wanted 14.3 or newer",
-        "pydantic: not installed",
-    ]
+    assert machine.lacks(old) == ["rich: 9.1, wanted 14.3 or newer", "pydantic: not installed"]
 
 
 def test_wheels_of_packages_that_are_missing_are_unpacked_once(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import re
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -16,8 +15,6 @@ DOCS = ROOT / "docs"
 @pytest.fixture(scope="module")
 def program() -> ModuleType:
     found = importlib.util.spec_from_file_location("gpu_page", DOCS / "gpu.py")
-    assert found is not None
-    assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module
@@ -39,9 +36,7 @@ def test_the_example_is_the_kernel_that_is_listed_first(program: ModuleType, row
     assert not program.is_example({**row, "config": {**row["config"], "stages": 1}})
 
 
-def test_a_run_of_the_audit_gives_the_example(
-    program: ModuleType, row: dict, tmp_path: Path
-) -> None:
+def test_a_run_of_the_audit_gives_the_example(program, row, tmp_path):
     others = [{**row, "d_k": 128}, {**row, "status": "error"}, row]
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in others))
     assert program.example(tmp_path) == row
@@ -70,9 +65,7 @@ def test_another_kernel_changes_the_page(program: ModuleType, row: dict) -> None
     assert more["gpu-sm.svg"] != program.page(row)["gpu-sm.svg"]
 
 
-def test_the_tiles_of_the_picture_are_those_that_the_kernel_computes(
-    program: ModuleType, row: dict
-) -> None:
+def test_the_tiles_of_the_picture_are_those_that_the_kernel_computes(program, row):
     drawn = program.tiles_picture(program.facts(row))
     rows, per_row = 4096 // 128, 128 // 64
     whole = sum(per_row * tile for tile in range(rows))

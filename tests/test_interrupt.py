@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, environment, ran
 
 STOPPED = "stopped by SIGINT\n"
 HOOK = '''
@@ -47,15 +47,11 @@ def interrupted(
     (folder / "hook.py").write_text(HOOK.replace("{action}", action))
     code = "import hook; from attnbench.__main__ import main; main()"
     path = f"{folder}:{ROOT / '.package'}"
-    return subprocess.run(
+    return ran(
         [sys.executable, "-c", code, *args],
         cwd=folder,
         env=environment({"PYTHONPATH": path, "INTERRUPTED": module}),
-        capture_output=True,
-        text=True,
-        check=False,
         preexec_fn=(lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if ignored else None,
-        timeout=120,
     )
 
 
@@ -70,9 +66,7 @@ def interrupted(
         ("humanize", "converted()", "show latest"),
     ],
 )
-def test_an_interrupted_import_is_one_line(
-    tmp_path: Path, module: str, action: str, command: str
-) -> None:
+def test_an_interrupted_import_is_one_line(tmp_path, module, action, command):
     done = interrupted(tmp_path, module, action, *command.split())
     assert (done.returncode, done.stderr, done.stdout) == (130, STOPPED, "")
 

@@ -82,8 +82,8 @@ def test_the_installed_wheel_runs_without_the_checkout(wheel, tmp_path):
             "PYTHONPATH": searched(tmp_path / "site"),
             "ATTNBENCH_LOCKS": os.environ["ATTNBENCH_LOCKS"],
         },
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     assert (tmp_path / done.stdout.strip() / "rows.jsonl").read_text().count("\n") == 1
 
 
@@ -180,9 +180,9 @@ def test_pytest_benchmark_lists_and_compares_inside_a_checkout(tmp_path):
     code = "import sys; from pytest_benchmark.cli import main; sys.exit(main())"
     storage = f"--storage=file://{tmp_path}"
     for words in (["list"], ["compare"]):
-        done = ran(
+        ran(
             [sys.executable, "-P", "-c", code, storage, *words],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": searched(ROOT / ".package")},
+            check=True,
         )
-        assert done.returncode == 0, done.stderr

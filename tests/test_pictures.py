@@ -26,8 +26,6 @@ def program() -> ModuleType:
     pytest.importorskip("playwright", reason="needs playwright: make")
     place = ROOT / "docs" / "pictures.py"
     found = importlib.util.spec_from_file_location("pictures", place)
-    assert found is not None
-    assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module
@@ -41,8 +39,7 @@ def test_every_picture_is_drawn_from_a_run(tmp_path: Path, require: Callable[[st
     place.write_text((ROOT / "docs" / "pictures.py").read_text())
     (tmp_path / "README.md").write_text(README.read_text())
     run = quickstart(tmp_path, lengths=(512, 2048, 8192))
-    done = ran([sys.executable, place, run])
-    assert done.returncode == 0, done.stderr
+    done = ran([sys.executable, place, run], check=True)
     shown = {Path(line).name for line in done.stdout.split()}
     assert (
         shown == {"wall.png", "heads.png"} == set(json.loads((docs / "pictures.json").read_text()))

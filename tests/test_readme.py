@@ -28,7 +28,6 @@ def test_what_reading_results_needs_is_all_but_torch_and_the_driver():
 
 def test_the_layer_and_its_mask_work_as_shown():
     code = re.search(r"```python\n(import torch\nfrom attnbench.impls.*?)```", BACKENDS, re.DOTALL)
-    assert code is not None
     shown = {}
     exec(code[1], shown)
     assert shown["y"].shape == (2, 10, 64)
@@ -38,13 +37,12 @@ def test_the_layer_and_its_mask_work_as_shown():
 def test_the_file_of_a_backend_works(attnbench, tmp_path):
     (tmp_path / "my_backends").mkdir()
     code = re.search(r"```python\n(# my_backends/mine.py\n.*?)```", BACKENDS, re.DOTALL)
-    assert code is not None
     (tmp_path / "my_backends" / "mine.py").write_text(code[1])
     done = attnbench(
         *("run", *axes("mine,sdpa", scope="core,layer"), *QUICK),
         env={"ATTNBENCH_BACKENDS": "my_backends"},
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     rows = read_rows(Path(done.stdout.strip()))
     assert Counter(row["backend"] for row in rows) == {"mine": 2, "sdpa": 2}
     assert {row["status"] for row in rows} == {"ok"}
@@ -66,13 +64,10 @@ def test_functions_are_backends(attnbench, tmp_path, flags):
     (tmp_path / "flash_attn.py").write_text(FLASH_ATTN)  # stands for the package, which needs a GPU
     for name in ("my_attention", "my_flash"):
         code = re.search(rf"```python\n(# {name}.py\n.*?)```", README + BACKENDS, re.DOTALL)
-        assert code is not None
         (tmp_path / f"{name}.py").write_text(code[1])
     command = re.search(r"`attnbench (run --backends my_attention:attend,.*?)`", README)
-    assert command is not None
     asked = command[1].replace("1k", "64").replace("512", "32").split()
-    done = attnbench(*asked, "--backend", "my_flash:attend", *flags, *QUICK)
-    assert done.returncode == 0, done.stderr
+    done = attnbench(*asked, "--backend", "my_flash:attend", *flags, *QUICK, check=True)
     rows = read_rows(Path(done.stdout.strip()))
     assert {row["backend"]: row["status"] for row in rows} == {
         "attend@my_attention": "ok",
@@ -85,7 +80,6 @@ def test_the_backends_of_the_table_exist(monkeypatch):
     """The other direction is left to the author: one new file is enough for a backend to work."""
     monkeypatch.delenv("ATTNBENCH_BACKENDS", raising=False)
     table = re.search(r"\n(\| name \|.*?)\n\n", BACKENDS, re.DOTALL)
-    assert table is not None
     named = re.findall(r"`([a-z_0-9:]+)`", " ".join(re.findall(r"^\|([^|]*)\|", table[1], re.M)))
     assert {"naive", "fused", "sdpa", "triton"} < set(named) <= set(impls.names())
 

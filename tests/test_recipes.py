@@ -125,10 +125,7 @@ def run(house: Path) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("what", "name"),
-    [("backends", "halves"), ("probes", "wait_count")],
-)
+@pytest.mark.parametrize(("what", "name"), [("backends", "halves"), ("probes", "wait_count")])
 def test_a_new_file_is_listed(house: Path, what: str, name: str) -> None:
     assert name in attnbench(house, "list", what)
 

@@ -18,6 +18,7 @@ from tests.faults.outcome import Outcome
 from tests.faults.rows import check_rows, whole_lines
 from tests.faults.sweep import load, names, order
 from tests.faults.trial import EXIT_CODES, Trial
+from tests.made_runs import write_rows
 from tests.search_path import searched
 
 PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
@@ -104,7 +105,7 @@ def run_with(folder: Path, *rows: dict[str, object]) -> Path:
     run = folder / "results" / "2-x"
     run.mkdir(parents=True)
     (run / "run.json").write_text(json.dumps({"cases": [{"case": "a"}, {"case": "b"}]}))
-    (run / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(run, rows)
     return run
 
 
@@ -142,9 +143,7 @@ def endless() -> None:
         pass
 
 
-def test_a_command_hangs_by_its_work_and_not_by_the_work_of_others(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_hangs_by_its_work_and_not_by_the_work_of_others(trial, monkeypatch):
     monkeypatch.setattr(sys, "argv", sys.argv)
     limit = (signal.SIGPROF, signal.ITIMER_PROF, 0.05)
     monkeypatch.setattr(in_process, "LIMITS", (limit,))
@@ -182,9 +181,9 @@ def test_a_process_that_forgets_everything_is_found_and_ended() -> None:
 @pytest.mark.nightly
 def test_the_short_sweep_survives(tmp_path: Path) -> None:
     words = ["--short", "--seed", "1", "--findings", str(tmp_path / "findings")]
-    done = ran(
+    ran(
         [sys.executable, "-m", "tests.faults", *words],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": searched(ROOT / ".package")},
+        check=True,
     )
-    assert done.returncode == 0, done.stdout + done.stderr

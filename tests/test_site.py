@@ -52,8 +52,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         meta["command"] = ADVICE if name == "advise" else meta["command"]
         (runs / name / "run.json").write_text(json.dumps(meta))
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", pages]
-    done = ran(command, cwd=ROOT, env=environment({"ATTNBENCH_SITE_RUNS": str(runs)}))
-    assert done.returncode == 0, done.stderr
+    ran(command, cwd=ROOT, env=environment({"ATTNBENCH_SITE_RUNS": str(runs)}), check=True)
     return pages
 
 

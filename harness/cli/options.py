@@ -183,7 +183,14 @@ Threads = Annotated[
         callback=set_threads,
     ),
 ]
-Wait = Annotated[bool, option("--wait", "Wait for another run on this device to end.", HOW)]
+Wait = Annotated[
+    bool,
+    option(
+        "--wait",
+        "Wait for another run on this device to end; with --on, also for devices that are missing.",
+        HOW,
+    ),
+]
 WaitIdle = Annotated[
     str | None,
     option("--wait-idle TIME", "First wait until the cores are idle, so long at most: 10m.", HOW),

@@ -3,12 +3,13 @@ two are `report` and `export` as well.
 """
 
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -37,6 +38,7 @@ RUN = (
     "Folder of a run or a suite, or its name under --runs; 'latest' finished last, a scenario's"
     " name is its newest run."
 )
+COMMIT = "With --format asv: the commit of your project that was measured, such as HEAD."
 FORMATS = f"{', '.join(names())}. Without it: what FILE ends in, else csv."
 
 
@@ -165,6 +167,7 @@ def show(
     figures: Path | None = own_option(
         "--figures DIR", "With a page: every figure too, as SVG and PNG."
     ),
+    commit: str | None = own_option("--commit COMMIT", COMMIT),
     salvage: Salvage = False,
     anonymous: Anonymous = False,
     out: Root = DEFAULT_ROOT,
@@ -172,6 +175,8 @@ def show(
     """Print a run's answers; --open shows its page, --format csv its rows."""
     named = runs or [LATEST]
     form = _format_of(format_, output, is_page=open_it or figures is not None)
+    if commit is not None and form in (None, *Pages):
+        raise BadInput(f"--commit {shown(commit)}: belongs to --format asv")
     if form is None:
         return _print(
             named, sections, out, everything=everything, salvage=salvage, anonymous=anonymous
@@ -179,7 +184,7 @@ def show(
     if sections or everything:
         raise BadInput(f"{'--sections' if sections else '--all'}: for the terminal; a page has all")
     if form not in [*Pages]:
-        return export(named, form, output or STDOUT, salvage, anonymous, out)
+        return export(named, form, output or STDOUT, commit, salvage, anonymous, out)
     page = None if output in (None, STDOUT) else Path(output)
     return report(named, out, page, Pages(form), figures, open_it, salvage, anonymous)
 
@@ -239,6 +244,7 @@ def export(
         "Written whole or not at all; - is stdout, the default.",
         default=STDOUT,
     ),
+    commit: str | None = own_option("--commit COMMIT", COMMIT),
     salvage: Salvage = False,
     anonymous: Anonymous = False,
     out: Root = DEFAULT_ROOT,
@@ -258,8 +264,16 @@ def export(
             notes.append(
                 f".{ending} names no format, so it is csv; --format takes {', '.join(names())}"
             )
-    load(format_)  # another one is refused before a run is read
-    done = exported(_run_paths(runs, out), format_, salvage=salvage, hide=anonymous)
+    form = load(format_)  # another one is refused before a run is read
+    if commit is not None and not getattr(form, "BY_COMMIT", False):
+        raise BadInput(f"--commit {shown(commit)}: belongs to --format asv")
+    done = exported(
+        _run_paths(runs, out),
+        format_,
+        salvage=salvage,
+        hide=anonymous,
+        commit=None if commit is None else _commit_of(commit),
+    )
     if output == STDOUT:
         if isinstance(done.content, bytes) and sys.stdout.isatty():
             raise BadInput(
@@ -273,3 +287,19 @@ def export(
             typer.echo(output)
     for note in (*notes, *done.notes):
         typer.echo(f"note: {note}", err=True)
+
+
+def _commit_of(name: str) -> dict[str, Any]:
+    """Of the repository that the current folder is in. Raises BadInput."""
+    from ..process.command import run_command
+
+    git = shutil.which("git")
+    words = ["log", "-1", "--format=%H %ct", "--end-of-options", f"{name}^{{commit}}", "--"]
+    done = run_command([git, *words]) if git else None
+    if done is None or done.returncode != 0:
+        raise BadInput(
+            f"--commit {shown(name)}: no commit of a repository here; wanted one as HEAD, in the"
+            " folder of your project"
+        )
+    commit, seconds = done.stdout.split()
+    return {"id": commit, "committed_s": int(seconds)}

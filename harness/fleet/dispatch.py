@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 PARTS_PER_DEVICE = 3  # at least, where there is so much to do: then no device waits long at the end
 POLL_S = 0.5
+MOST_ROWS = 256  # in one write
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class Dispatch:
         self.lost: set[int] = set()  # that may come back
         self.gone: set[int] = set()
         self._running: dict[int, str] = {}
+        self._arrived: list[Record] = []  # not on disk yet
         # by the number of the original: the device of each copy of a group
         self._copies: dict[int, dict[int, int]] = {}
         self._files = NodeFiles(plan.store.path)
@@ -106,8 +108,11 @@ class Dispatch:
             self._assign()
             if self.queue and not (self.busy or self.lost or self.fleet.is_growing):
                 self._give_up()
-            for number, message in self.fleet.messages(POLL_S):
-                self._hear(number, message)
+            try:
+                for number, message in self.fleet.messages(POLL_S):
+                    self._hear(number, message)
+            finally:
+                self._keep_arrived()
             self.signals.check()
 
     def stop(self, why: str) -> None:
@@ -172,8 +177,9 @@ class Dispatch:
                 self._running[number] = what
                 listener.running(what, phase)
             case Record():
-                if message.id in self.rows.left:  # a row that came twice is one
-                    self.rows.keep(message)
+                self._arrived.append(message)
+                if len(self._arrived) >= MOST_ROWS:
+                    self._keep_arrived()
             case Predicted(walls, spent_s):
                 listener.predicted(walls, spent_s)
             case File(name, data):
@@ -185,6 +191,7 @@ class Dispatch:
                 del self.busy[number]
                 self.idle.append(number)
             case Lost():
+                self._keep_arrived()
                 self._lose(number, message)
             case Ready(opened):
                 self._admit(number, opened)
@@ -195,6 +202,13 @@ class Dispatch:
                     f"{self.devices[number].host} is gone ({reason}); its work is measured by"
                     " the other devices"
                 )
+
+    def _keep_arrived(self) -> None:
+        """Rows are put on disk together; one that came twice is one."""
+        rows = {one.id: one for one in self._arrived if one.id in self.rows.left}
+        self._arrived.clear()
+        if rows:
+            self.rows.keep(*rows.values())
 
     def _lose(self, number: int, lost: Lost) -> None:
         """What the device had measured is kept; the rest is measured once more, or fails."""

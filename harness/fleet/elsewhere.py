@@ -4,9 +4,9 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...impls import is_ours
 from ..cases.expected_time import Forecast
 from ..files.errors import EnvironmentUnmet, Stopped
 from ..process.signals import Signals
@@ -20,19 +20,24 @@ from ..run.studies import Told
 from ..run.worker_pool import RunConfig
 from .dispatch import run_on
 from .node_device import settings_here
+from .own_files import own_files
 from .remote import NodeWanted, Opened
 from .shipping import Shipping, shipped
 
 if TYPE_CHECKING:
     from .ray_devices import RayFleet
 
-    OpenFleet = Callable[[NodeWanted, Callable[[], None]], AbstractContextManager[RayFleet]]
+    Say = Callable[[str], None]
+    OpenFleet = Callable[
+        [NodeWanted, Sequence[Path], Callable[[], None], Say], AbstractContextManager[RayFleet]
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
     """The engine of `attnbench run --on NAME`. `cluster`: opens devices of one kind,
-    locked until the end; it calls its second argument while it waits.
+    locked until the end, whose processes have the files of the second argument; it calls the third
+    while it waits, and the fourth with what to say before the run begins.
     """
 
     cluster: "OpenFleet"
@@ -41,17 +46,21 @@ class Elsewhere:
     def open(self, wanted: Wanted, options: RunOptions) -> Iterator["DevicesElsewhere"]:
         """With signals under control. Raises Refusal."""
         files = list(map(shipped, wanted.attachments))
+        modules, folders = own_files(wanted.backends, allow_import=bool(options.allow_import))
         node_wanted = NodeWanted(
             device=wanted.device,
             interpreters=wanted.interpreters,
-            allow_import=options.allow_import,
+            allow_import=bool(options.allow_import),
             wait=options.wait,
             settings=settings_here(),
             needs=wanted.needs,
+            folders=[folder.name for folder in folders],
         )
         with Signals(embedded=options.embedded) as signals:
             try:
-                with self.cluster(node_wanted, signals.check) as fleet:
+                said = options.listener.remark
+                opened = self.cluster(node_wanted, [*modules, *folders], signals.check, said)
+                with opened as fleet:
                     refuse_unlike(list(fleet.opened.values()))
                     yield DevicesElsewhere(fleet, signals, Shipping(fleet, files))
             except Interrupted:  # while devices were opened: a run that has begun takes it itself
@@ -99,21 +108,9 @@ class DevicesElsewhere:
 
     def measure(self, plan: RunPlan) -> RunRows:
         """Rows of what no device measured name none."""
-        remarks = [*own_files_remarks(plan), *plan.remarks, *self.fleet.remarks]
+        remarks = [*plan.remarks, *self.fleet.remarks]
         plan = replace(plan, config=replace(plan.config, measured_on={}), remarks=remarks)
         return run_on(plan, self.fleet, self.signals, self.shipping)
-
-
-def own_files_remarks(plan: RunPlan) -> list[str]:
-    """What to say of backends that are not attnbench's: their files stay where they are."""
-    names = (one.backend for one in plan.units.planned if one.kind != "study")
-    own = [name for name in dict.fromkeys(names) if not is_ours(name)]
-    if not own:
-        return []
-    return [
-        f"{', '.join(own)}: no file of a backend of yours is sent; every node needs it, as an"
-        " installed package, on PYTHONPATH, or in the folder that ATTNBENCH_BACKENDS names"
-    ]
 
 
 def refuse_unlike(devices: Sequence[Opened]) -> None:

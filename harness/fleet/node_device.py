@@ -62,6 +62,7 @@ class NodeDevice:
         self._sent: dict[Path, int] = {}  # bytes of each file
         self._losses: set[str] = set()  # that were said
         self._interpreters: Sequence[Interpreter] = ()
+        self._host = platform.node()
         self._next_s, self._every = 0.0, False
 
     @staticmethod
@@ -87,7 +88,7 @@ class NodeDevice:
                     f" 'attnbench[{extra}]'"
                 )
         _set(wanted.settings)
-        self._interpreters = wanted.interpreters
+        self._interpreters, self._host = wanted.interpreters, wanted.host or self._host
         enter = self._stack.enter_context
         self._workers = enter(
             first_workers(
@@ -112,7 +113,7 @@ class NodeDevice:
         self._given = ShippedFolder(given)
         return Opened(
             device=worker.ready["device"],
-            where=measured_on(environment),
+            where=self._where(),
             environments=environments_of(self._workers),
             free_bytes=worker.ask({"op": "free"}, "free", ANSWER_S)["available_bytes"],
         )
@@ -138,7 +139,7 @@ class NodeDevice:
         """What all cases are measured with; files are of this device. Raises WorkerFailure."""
         config = replace(
             config,
-            measured_on=measured_on(first_of(self._workers).ready["environment"]),
+            measured_on=self._where(),
             attached={name: self._given.here(one) for name, one in config.attached.items()},
             save_to=None if config.save_to is None else self._folder / MODELS,
         )
@@ -176,6 +177,10 @@ class NodeDevice:
     def close(self) -> None:
         self._stack.close()
 
+    def _where(self) -> dict[str, str | None]:
+        found = measured_on(first_of(self._workers).ready["environment"])
+        return {**found, "host": self._host or None}
+
     def _running(self, what: str, phase: str) -> None:
         now = time.monotonic()
         if self._every or now >= self._next_s:
@@ -186,7 +191,7 @@ class NodeDevice:
         """A remark on what is lost here; it stays true after each work."""
         if loss not in self._losses:
             self._losses.add(loss)
-            self._say(Remark(f"{platform.node()}: {loss}"))
+            self._say(Remark(f"{self._host}: {loss}"))
 
     def _files(self) -> Iterator[File]:
         """What was added to each log and to the telemetry since it was sent last."""
@@ -251,12 +256,17 @@ class DeviceActor:
         """A method of the NodeDevice, in the measuring thread."""
         return self._thread.submit(getattr(self._device, method), *arguments).result()
 
-    def measure(self, work: Units, wall_share: float, *, every: bool) -> Iterator[Said]:
-        """What the device says, as it says it."""
+    def measure(self, work: Units, wall_share: float, *, every: bool) -> Iterator[list[Said]]:
+        """What the device says, as it says it; together, what it says at once."""
         measured = self._thread.submit(self._device.measure, work, wall_share, every=every)
         measured.add_done_callback(lambda _: self._said.put(None))
-        while (said := self._said.get()) is not None:
-            yield said
+        together: list[Said | None] = []
+        while not together or together[-1] is not None:
+            together = [self._said.get()]
+            while not self._said.empty():
+                together.append(self._said.get())
+            if found := [said for said in together if said is not None]:
+                yield found
         measured.result()
 
 
@@ -275,7 +285,7 @@ def _set(settings: Mapping[str, str]) -> None:
 
 def settings_here() -> dict[str, str]:
     """Those that a device elsewhere gets from here."""
-    return {name: os.environ[name] for name in (*SETTINGS, FOLDERS_VARIABLE) if name in os.environ}
+    return {name: os.environ[name] for name in SETTINGS if name in os.environ}
 
 
 def refuse_shared(uuid: str) -> None:

@@ -9,6 +9,7 @@ from ..cli.options import DEVICES, option
 from ..cli.verbs import FILES
 from ..files.errors import BadInput, EnvironmentUnmet
 from ..run.packs import Pack, PackVerb
+from .documents import MergedRuns
 from .merge_verb import merge
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ On = Annotated[
 Address = Annotated[
     str | None,
     option(
-        "--address auto|HOST:PORT",
-        "With --on ray: the cluster; that of this machine if not given.",
+        "--address auto|local|HOST:PORT",
+        "With --on ray: the cluster; that of this machine if not given. local: one that is started"
+        " for this run, on this machine.",
         DEVICES,
     ),
 ]
@@ -89,12 +91,10 @@ def opted(
         )
     from .elsewhere import Elsewhere
     from .ray_cluster import RayCluster
+    from .ray_seats import Wish
 
-    cluster = RayCluster(
-        address=address or "auto",
-        devices=devices,
-        device_kind=device_kind,
-    )
+    wish = Wish(devices=devices, kind=device_kind, waits=options.wait)
+    cluster = RayCluster(address=address or "auto", wish=wish)
     return replace(options, engine=Elsewhere(cluster.open))
 
 
@@ -127,4 +127,5 @@ PACK = Pack(
     run_options={"on": On, "address": Address, "devices": Devices, "device_kind": DeviceKind},
     opted=opted,
     foreseen=foreseen,
+    documents={"merge": MergedRuns},
 )

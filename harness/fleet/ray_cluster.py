@@ -1,54 +1,57 @@
-"""A Ray cluster that runs already: connect to it, choose devices, open them."""
+"""A Ray cluster: connect to it, or start one for a run; open its devices."""
 
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import ray
+from ray.exceptions import RuntimeEnvSetupError
 
 from ..files.errors import BadInput, EnvironmentUnmet, first_line
 from ..files.printable import visible
+from .ray_actor import MEMORY_MONITOR
 from .ray_devices import RayFleet
-from .ray_seats import chosen, refuse_other_code, seats_of
+from .ray_seats import RESOURCE, Wish
 from .remote import NodeWanted
 
 REACHED_S = 10.0
-START = "start one with: ray start --head"
+LOCAL = "local"
+START = f"start one with: ray start --head, or for this run with --address {LOCAL}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayCluster:
-    """`devices`: how many to measure on; None for all of one kind."""
+    """`address`: auto, local or HOST:PORT. `wish`: which of its devices."""
 
     address: str = "auto"
-    devices: int | None = None
-    device_kind: str | None = None
+    wish: Wish
 
     @contextmanager
-    def open(self, wanted: NodeWanted, check: Callable[[], None]) -> Iterator[RayFleet]:
-        """As run/remote.py says. Raises Refusal."""
-        with connected(self.address):
-            nodes = ray.nodes()
-            seats = seats_of(nodes, wanted.device)
-            # nothing is left to Ray's hiding of GPUs
-            wanted = replace(wanted, device="cuda" if seats[0].gpus else "cpu")
-            fleet = RayFleet(wanted, check, [node["NodeID"] for node in nodes])
+    def open(
+        self,
+        wanted: NodeWanted,
+        files: Sequence[Path],
+        check: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> Iterator[RayFleet]:
+        """As elsewhere.py says. Raises Refusal."""
+        with connected(self.address, files):
+            fleet = RayFleet(wanted, self.wish, check, say)
             try:
-                looked = fleet.look(seats)
-                refuse_other_code(looked)
-                fleet.open(chosen(looked, self.devices, self.device_kind), self.devices)
+                fleet.open()
                 yield fleet
             finally:
                 fleet.close()
 
 
 @contextmanager
-def connected(address: str) -> Iterator[None]:
-    """Be a driver of the cluster. Raises Refusal.
+def connected(address: str, files: Sequence[Path] = ()) -> Iterator[None]:
+    """Be a driver of the cluster, whose processes can import `files`. Raises Refusal.
 
     Ray prints what it hears of the cluster to stdout, where our results are, from a thread of its
     own and when it ends.
@@ -58,22 +61,24 @@ def connected(address: str) -> Iterator[None]:
             f"--address {visible(address)}: a Ray client, which cannot stream results; run"
             " attnbench on a node of the cluster with --address auto, as `ray job submit` does"
         )
-    if address != "auto":
+    if address not in ("auto", LOCAL):
         _refuse_unreachable(address)
     # Listeners write to the stdout that was there when they were made.
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
-        _connect(address)
+        _connect(address, files)
         try:
             yield
         finally:
-            ray.shutdown()
+            ray.shutdown()  # and what it started for --address local
 
 
 def _refuse_unreachable(address: str) -> None:
     """Raises BadInput, EnvironmentUnmet; Ray would wait for minutes."""
     host, colon, port = address.rpartition(":")
     if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16):
-        raise BadInput(f"--address {visible(address)}: wanted auto or HOST:PORT, such as head:6379")
+        raise BadInput(
+            f"--address {visible(address)}: wanted auto, {LOCAL} or HOST:PORT, such as head:6379"
+        )
     try:
         socket.create_connection((host, int(port)), timeout=REACHED_S).close()
     except OSError as error:
@@ -83,18 +88,32 @@ def _refuse_unreachable(address: str) -> None:
         ) from None
 
 
-def _connect(address: str) -> None:
+def _connect(address: str, files: Sequence[Path]) -> None:
+    settings: dict[str, Any] = {}
+    if address == LOCAL:
+        # Its processes inherit these: running out of memory is a result, and nobody hears of us.
+        os.environ.setdefault(MEMORY_MONITOR, "0")
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        settings["resources"] = {RESOURCE: 1}
+    if files:
+        settings["runtime_env"] = {"py_modules": [str(path) for path in files]}
     try:
         ray.init(
             address=address,
             log_to_driver=False,  # what workers print is in the run's logs
             logging_level=logging.ERROR,
             include_dashboard=False,
+            **settings,
         )
     except ConnectionError as error:
         raise EnvironmentUnmet(
             f"--address {visible(address)}: no Ray cluster there ({visible(first_line(error))});"
             f" {START}"
+        ) from None
+    except RuntimeEnvSetupError as error:
+        raise BadInput(
+            f"--on ray: {', '.join(path.name for path in files)}: cannot be sent"
+            f" ({visible(first_line(error))}); wanted files of backends that fit into Ray's limit"
         ) from None
     except (RuntimeError, ValueError, TimeoutError) as error:
         raise EnvironmentUnmet(

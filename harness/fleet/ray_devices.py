@@ -2,26 +2,17 @@
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from typing import Any, NamedTuple
 
 import ray
-from ray.exceptions import (
-    ActorUnschedulableError,
-    GetTimeoutError,
-    NodeDiedError,
-    ObjectLostError,
-    OutOfMemoryError,
-    RayActorError,
-    RayError,
-    RayTaskError,
-)
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from ray.exceptions import RayError, RayTaskError
 
-from ..files.errors import EnvironmentUnmet, first_line
-from ..files.printable import visible
+from ..files.errors import EnvironmentUnmet
 from ..process.fingerprint import fingerprint
 from ..process.worker_process import ANSWER_S, READY_S
 from ..rows.record import Planned
@@ -29,46 +20,29 @@ from ..run.studies import OPEN_S, Told
 from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
 from ..studies.attachments import Tried
-from .node_device import SHARED_CORES, DeviceActor
-from .ray_seats import RESOURCE, Looked, Seat, other_code, seats_of
-from .remote import Done, Gone, Lost, Message, NodeWanted, Opened, Ready, Remark
+from .node_device import SHARED_CORES
+from .ray_actor import MEMORY_MONITOR, answer_of, lost_by, start_actor
+from .ray_demand import Demand
+from .ray_metrics import Metrics
+from .ray_seats import Looked, Seat, Wish, device_of, no_seat, other_code, seats_of
+from .remote import Done, Gone, Message, NodeWanted, Opened, Ready, Remark
 from .shipping import Content
 
-PLACED_S = 60.0  # until Ray has started a process beside a device
-BACK_S = 60.0  # until a device that was lost is open again, or given up
 MOST_DEVICES = 100_000
+PLACED_S = 60.0  # until Ray has started a process beside a device
+LATE_S = 10.0  # for the others, once a device has answered
+BACK_S = 60.0  # until a device that was lost is open again, or given up
 LOOK_EVERY_S = 5.0  # for nodes that have joined the cluster
+JOIN_EVERY_S = 1.0  # likewise, while nothing is measured
 SENT_S = 600.0  # until a file is kept
 CLOSE_S = 5.0
 POLL_S = 0.25
-MOST_MESSAGES = 1000  # before the driver does something else
-MEMORY_MONITOR = "RAY_memory_monitor_refresh_ms"
-NODE = ("node has died", "node died", "node failure", "node is dead", "Node is dead")
-
-
-class RayActor(DeviceActor):
-    def look(self, device: str) -> dict[str, Any]:
-        """And whether Ray's memory monitor is on, if that is known."""
-        monitor = os.environ.get(MEMORY_MONITOR, "") != "0"
-        return {**super().look(device), "memory_monitor": monitor}
-
-    def join(
-        self, device: str, kind: str, code: Mapping[str, Any], given: Sequence[Any]
-    ) -> Opened | str:
-        """`open` a device of this kind, for a driver with this code; or why not.
-
-        `given`: a reference to the arguments, which other code could not read.
-        """
-        found = self.look(device)
-        if found["kind"] != kind:
-            return f"it is {visible(found['kind'])}, and the run measures on {visible(kind)}"
-        if why := other_code(found["host"], found["fingerprint"], code):
-            return why
-        return self.open(*ray.get(given[0]))
 
 
 class Opening(NamedTuple):
-    """A device that is being opened while others measure. `is_new`: it was not there before."""
+    """A device that is being opened. `until`: when it is given up. `is_new`: nothing was measured
+    on it before.
+    """
 
     number: int
     until: float
@@ -79,64 +53,150 @@ class RayFleet:
     """Holds the devices until closed. Ray kills its actors when this process ends."""
 
     def __init__(
-        self, wanted: NodeWanted, check: Callable[[], None], nodes: Collection[str] = ()
+        self, wanted: NodeWanted, wish: Wish, check: Callable[[], None], say: Callable[[str], None]
     ) -> None:
-        """`nodes`: the ids of those that are there; later ones join."""
+        """`check`: is called while we wait. `say`: to the user, before the run begins."""
         self.opened: dict[int, Opened] = {}
         self.remarks: list[str] = []
         if os.environ.get(SHARED_CORES):
             self.remarks.append("devices share the cores of a host: no time of this run counts")
-        self._wanted = wanted
-        self._check = check
-        self._given: Any = None  # config and attempts
+        self._wanted, self._wish = wanted, wish
+        self._check, self._say = check, say
+        self._code = fingerprint()
+        self._given: Sequence[Any] = ()  # references to config and attempts
         self._seats: dict[int, Seat] = {}
         self._actors: dict[int, Any] = {}
+        self._looking: dict[Any, int] = {}  # by the awaited answer, as the next two
         self._streams: dict[Any, int] = {}  # of what is measured now
-        self._opening: dict[Any, Opening] = {}  # by the awaited answer
-        self._known = set(nodes)
-        self._kind, self._most = "", 0
+        self._opening: dict[Any, Opening] = {}
+        self._left_out: list[str] = []
+        self._known: set[str] = set()  # nodes
+        self._kind = ""
+        self._starts: Counter[int] = Counter()  # of processes, by number
+        self._began_s = time.monotonic()
         self._next_look_s = 0.0
+        self._metrics = Metrics()
 
-    def look(self, seats: Sequence[Seat]) -> list[Looked]:
-        """Start a process beside each device; what it sees. Raises EnvironmentUnmet."""
-        self._seats = dict(enumerate(seats))
-        self._actors = {number: start_actor(seat) for number, seat in self._seats.items()}
-        answers = self._all("look", self._wanted.device, timeout_s=PLACED_S)
-        found = [
-            Looked(number=number, **self._useful(number, facts))
-            for number, facts in answers.items()
-        ]
-        if on := {one.host for one in found if one.memory_monitor}:
+    # ---- before the run --------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Lock as many devices of one kind as are wished for, and start their first workers.
+
+        What does not answer, or cannot be used, is left out with a remark; where all are wished
+        for, it is used as soon as it answers. Raises Refusal if too few are left.
+        """
+        nodes, wish = ray.nodes(), self._wish
+        device = device_of(nodes, self._wanted.device)
+        self._wanted = replace(self._wanted, device=device)  # nothing is left to Ray's hiding
+        if not (seats_of(nodes, device) or wish.devices or wish.waits):
+            raise EnvironmentUnmet(no_seat(nodes, device))
+        looked = self._look()
+        if not self._seats:
+            raise EnvironmentUnmet(no_seat(nodes, device))
+        waited = list(map(self._unanswered, self._looking.values()))
+        ones = wish.chosen(looked, [*self._left_out, *waited])
+        self._kind = ones[0].kind
+        if on := {self._seats[one.number].host for one in ones if one.memory_monitor}:
             some = ", ".join(sorted(on)[:3])
             self.remarks.append(
                 f"Ray's memory monitor may be on ({some}): it kills what is measured when a host's"
                 f" memory is nearly full; {MEMORY_MONITOR}=0 before ray start turns it off"
             )
-        return found
+        numbers = [one.number for one in ones]
+        for number in {one.number for one in looked} - {*numbers}:
+            self._kill(number)
+        self._open(numbers)
+        for one in [*self._opening.values()] if wish.devices is None else ():
+            self._left_out.append(f"{self._unanswered(one.number)}; it is used when it answers")
+        if len(self.opened) < wish.fewest:
+            raise EnvironmentUnmet(wish.too_few(len(self.opened), self._left_out))
+        self.remarks += [f"left out: {reason}" for reason in self._left_out]
 
-    def open(self, chosen: Sequence[Looked], count: int | None) -> None:
-        """Lock the devices and start their first workers; the others are given back.
-
-        One that cannot be opened is left out with a remark, unless `count` are wanted or none is
-        left. Raises EnvironmentUnmet.
+    def _look(self) -> list[Looked]:
+        """Start a process beside each device; what enough of them see. What is missing is asked of
+        the cluster.
         """
-        self._kind, self._most = chosen[0].kind, count or MOST_DEVICES
-        for number in self._actors.keys() - {one.number for one in chosen}:
-            self._kill(number)
-        answers = self._all("open", self._wanted, timeout_s=READY_S)
-        self.opened = {number: one for number, one in answers.items() if isinstance(one, Opened)}
-        refused = answers.keys() - self.opened.keys()
-        reasons = [f"{self._seats[number].host}: {answers[number]}" for number in sorted(refused)]
-        if refused and (count is not None or not self.opened):
-            raise EnvironmentUnmet(*reasons)
-        for number in refused:
-            self._kill(number)
-        self.remarks += [f"left out: {reason}" for reason in reasons]
+        wish, device = self._wish, self._wanted.device
+        looked: list[Looked] = []
+        first_s = self._began_s
+        with Demand(self._say) as demand:
+            while wish.waits or time.monotonic() < self._began_s + PLACED_S:
+                for number in self._new_seats(JOIN_EVERY_S):
+                    self._looking[self._start(number).look.remote(device)] = number
+                is_late = time.monotonic() > first_s + LATE_S
+                missing = wish.missing(looked, 0 if is_late else len(self._looking))
+                if not wish.missing(looked) and (wish.devices or is_late or not self._looking):
+                    break
+                if missing and (wish.devices or wish.waits):
+                    demand.ask(missing, device, self._seats.values())
+                elif not self._looking:
+                    break
+                for asked in self._answers(self._looking):
+                    number = self._looking.pop(asked)
+                    found = answer_of(asked, 0.0)
+                    if why := found if isinstance(found, str) else self._other_code(found):
+                        self._leave_out(number, why)
+                        continue
+                    first_s = first_s if looked else time.monotonic()
+                    kind, monitor = found["kind"], found["memory_monitor"]
+                    looked.append(Looked(number=number, kind=kind, memory_monitor=monitor))
+        return looked
+
+    def _open(self, numbers: Sequence[int]) -> None:
+        """Until as many are open as are wished for; in place of one that cannot be, the next."""
+        wish, began_s = self._wish, time.monotonic()
+        most = wish.devices or MOST_DEVICES
+        late = [*self._looking.values()]  # they are asked too; one that is free by now answers
+        self._looking.clear()
+        rest = [*numbers, *late]
+        while len(self.opened) < most:
+            while rest and len(self.opened) + len(self._opening) < most:
+                self._begin(rest.pop(0), inf, is_new=True)
+            numbers = [one.number for one in self._opening.values()]
+            is_over = time.monotonic() > began_s + READY_S
+            is_short = len(self.opened) < wish.fewest
+            if not is_short and (is_over or not {*numbers} - {*late}):
+                break
+            if not numbers or (is_over and not wish.waits):
+                break
+            for asked in self._answers(self._opening):
+                number = self._opening[asked].number
+                if isinstance(found := self._settle(asked), str):
+                    self._leave_out(number, found)
+        if wish.devices is not None:
+            self._opening.clear()
+            for number in self._actors.keys() - self.opened.keys():
+                self._kill(number)
+
+    def _other_code(self, found: Mapping[str, Any]) -> str:
+        return other_code(found["host"], found["fingerprint"], self._code)
+
+    def _unanswered(self, number: int) -> str:
+        waited_s = time.monotonic() - self._began_s
+        return (
+            f"{self._seats[number].host}: no answer within {waited_s:.0f} s: does other work hold"
+            " its CPUs or GPU? `ray status` shows it"
+        )
+
+    def _leave_out(self, number: int, why: str) -> None:
+        self._kill(number)
+        self._left_out.append(f"{self._seats[number].host}: {why}")
+
+    def _answers(self, awaited: Mapping[Any, Any]) -> list[Any]:
+        """Those that have come, after at most POLL_S. Raises what `check` raises."""
+        self._check()
+        if not awaited:
+            time.sleep(POLL_S)
+            return []
+        ready: list[Any] = ray.wait([*awaited], num_returns=len(awaited), timeout=POLL_S)[0]
+        return ready
+
+    # ---- the run ---------------------------------------------------------------------------------
 
     @property
     def is_growing(self) -> bool:
         """Whether a device is being opened that was not there when the run began."""
-        return any(one.is_new for one in self._opening.values())
+        return any(one.is_new and one.until < inf for one in self._opening.values())
 
     def send(self, number: int, name: str, content: Content) -> str:
         """Put a file into a device's folder, through Ray's memory; why it cannot be there, or "".
@@ -157,9 +217,15 @@ class RayFleet:
 
     def configure(self, config: RunConfig, attempts: Mapping[str, int]) -> None:
         """For every device, also for those that come back or join. Raises Refusal."""
-        self._given = (config, attempts)
-        answers = self._all("call", "configure", *self._given, timeout_s=ANSWER_S)
-        for number, answer in answers.items():
+        self._given = [ray.put(config), ray.put(attempts)]
+        self._opening = {
+            self._configured(one.number, asked): one for asked, one in self._opening.items()
+        }
+        asked = {
+            number: self._actors[number].call.remote("configure", *self._given)
+            for number in self.opened
+        }
+        for number, answer in self._wait(asked, ANSWER_S).items():
             self._useful(number, answer)
 
     def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:
@@ -179,20 +245,22 @@ class RayFleet:
 
         Raises RuntimeError for a bug of ours in a device's process.
         """
-        self._look_for_more()
-        for _ in range(MOST_MESSAGES):
-            waiting = [*self._streams, *self._opening]
-            if not waiting:
-                time.sleep(timeout_s)
-                return
-            ready, _ = ray.wait(waiting, num_returns=1, timeout=timeout_s, fetch_local=False)
-            timeout_s = 0.0
-            if not ready:
-                break
-            if ready[0] in self._opening:
-                yield self._answered(ready[0])
-            else:
-                yield self._streams[ready[0]], self._next(ready[0])
+        with suppress(EnvironmentUnmet):  # a node that joined has nothing to measure on
+            self._look_for_more()
+        self._metrics.devices(len(self._streams), len(self.opened))
+        if not (waiting := [*self._streams, *self._opening]):
+            time.sleep(timeout_s)
+        elif ray.wait(waiting, num_returns=1, timeout=timeout_s, fetch_local=False)[0]:
+            every = len(waiting)
+            ready, _ = ray.wait(waiting, num_returns=every, timeout=0, fetch_local=False)
+            for one in ready:
+                if one in self._opening:
+                    yield self._answered(one)
+                    continue
+                number = self._streams[one]
+                for message in self._next(one):
+                    self._metrics.heard(self._seats[number].host, message)
+                    yield number, message
         for asked, one in list(self._opening.items()):
             if time.monotonic() > one.until:
                 yield self._answered(asked, "it did not answer in time")
@@ -209,13 +277,13 @@ class RayFleet:
 
     # ---- of one device ---------------------------------------------------------------------------
 
-    def _next(self, stream: Any) -> Message:
+    def _next(self, stream: Any) -> Sequence[Message]:
         number = self._streams[stream]
         try:
-            said: Message = ray.get(next(stream))
+            said: Sequence[Message] = ray.get(next(stream))
         except StopIteration:
             del self._streams[stream]
-            return Done()
+            return [Done()]
         except RayTaskError as error:
             raise RuntimeError(
                 f"in the process beside {self._seats[number].host}:\n{error}"
@@ -223,64 +291,75 @@ class RayFleet:
         except RayError as error:
             del self._streams[stream]
             self._kill(number)
-            self._begin(number, is_new=False)
-            return lost_by(error)
+            self._begin(number, time.monotonic() + BACK_S, is_new=False)
+            return [lost_by(error)]
         return said
 
-    def _look_for_more(self) -> None:
-        """Begin to open the devices of nodes that have joined, as many as are wanted."""
-        now = time.monotonic()
-        if now < self._next_look_s or len(self._actors) >= self._most:
-            return
-        self._next_look_s = now + LOOK_EVERY_S
-        for node in ray.nodes():
-            if not node["Alive"] or node["NodeID"] in self._known:
-                continue
-            self._known.add(node["NodeID"])
-            with suppress(EnvironmentUnmet):  # it has nothing to measure on
-                for seat in seats_of([node], self._wanted.device):
-                    if len(self._actors) >= self._most:
-                        return
-                    number = 1 + max(self._seats)
-                    self._seats[number] = seat
-                    self._begin(number, is_new=True)
+    def _new_seats(self, every_s: float) -> range:
+        """The numbers of devices on nodes that have joined since the last look."""
+        first, now = len(self._seats), time.monotonic()
+        if now >= self._next_look_s:
+            self._next_look_s = now + every_s
+            nodes, known = ray.nodes(), {*self._known}
+            self._known |= {node["NodeID"] for node in nodes if node["Alive"]}
+            seats = seats_of(nodes, self._wanted.device, known)
+            self._seats |= enumerate(seats, start=first)
+        return range(first, len(self._seats))
 
-    def _begin(self, number: int, *, is_new: bool) -> None:
-        """Open a device that has joined, or one that was lost: on its node only, where Ray has no
-        process if the node is dead; its lock may still be held by what is ending.
+    def _look_for_more(self) -> None:
+        """Begin to open the devices of nodes that have joined, as many as are wished for."""
+        room = (self._wish.devices or MOST_DEVICES) - len(self._actors)
+        if room > 0:
+            for number in self._new_seats(LOOK_EVERY_S)[:room]:
+                self._begin(number, time.monotonic() + PLACED_S + READY_S, is_new=True)
+
+    def _start(self, number: int) -> Any:
+        """A process beside a device, which Ray lists by the number and host of the device."""
+        seat = self._seats[number]
+        self._starts[number] += 1
+        again = f" ({self._starts[number]})" if self._starts[number] > 1 else ""
+        self._actors[number] = start_actor(seat, f"attnbench {number + 1} on {seat.host}{again}")
+        return self._actors[number]
+
+    def _begin(self, number: int, until: float, *, is_new: bool) -> None:
+        """Open a device that was looked at, has joined, or was lost: on its node only, where Ray
+        has no process if the node is dead; its lock may still be held by what is ending.
         """
-        actor = self._actors[number] = start_actor(self._seats[number])
-        given = ray.put((replace(self._wanted, wait=self._wanted.wait or not is_new), self._given))
-        asked = actor.join.remote(self._wanted.device, self._kind, fingerprint(), [given])
-        until = time.monotonic() + (PLACED_S + READY_S if is_new else BACK_S)
-        self._opening[asked] = Opening(number, until, is_new)
+        actor = self._actors.get(number) or self._start(number)
+        wait, host = self._wanted.wait or not is_new, self._seats[number].host
+        wanted = ray.put(replace(self._wanted, wait=wait, host=host))
+        asked = actor.join.remote(self._wanted.device, self._kind, self._code, [wanted])
+        self._opening[self._configured(number, asked)] = Opening(number, until, is_new)
+
+    def _configured(self, number: int, asked: Any) -> Any:
+        """The answer of a device that is opened, once it is configured too if a run has begun."""
+        return self._actors[number].configured.remote(asked, self._given) if self._given else asked
+
+    def _settle(self, asked: Any, why: str = "") -> Opened | str:
+        """What became of a device that was being opened; `why` there is no answer."""
+        number = self._opening.pop(asked).number
+        found: Opened | str = why or answer_of(asked, 0.0)
+        if isinstance(found, Opened):
+            self.opened[number] = found
+        else:
+            self._kill(number)
+        return found
 
     def _answered(self, asked: Any, why: str = "") -> tuple[int, Message]:
-        """What became of a device that was being opened; `why` there is no answer."""
-        number, _, is_new = self._opening.pop(asked)
-        opened = why or answer_of(asked, 0.0)
-        if isinstance(opened, Opened):
-            self.opened[number] = opened
-            return number, Ready(opened)
-        self._kill(number)
+        """The same, while others measure."""
+        number, _, is_new = self._opening[asked]
+        found = self._settle(asked, why)
+        if isinstance(found, Opened):
+            return number, Ready(found)
         if is_new:
-            host = self._seats[number].host
-            return number, Remark(f"{host} joined the cluster and is not used: {opened}")
-        return number, Gone(opened)
+            return number, Remark(f"{self._seats[number].host} is not used: {found}")
+        return number, Gone(found)
 
     def _kill(self, number: int) -> None:
         actor = self._actors.pop(number, None)
         if actor is not None:
             with suppress(RayError, ValueError):
                 ray.kill(actor)
-
-    def _all(self, method: str, *arguments: Any, timeout_s: float) -> dict[int, Any]:
-        """What every actor answers, by number."""
-        asked = {
-            number: getattr(actor, method).remote(*arguments)
-            for number, actor in self._actors.items()
-        }
-        return self._wait(asked, timeout_s)
 
     def _wait(self, asked: Mapping[int, Any], timeout_s: float) -> dict[int, Any]:
         """The answers, or in words why there is none. Raises what `check` raises."""
@@ -295,59 +374,3 @@ class RayFleet:
         if isinstance(answer, str):
             raise EnvironmentUnmet(f"{self._seats[number].host}: {answer}")
         return answer
-
-
-def start_actor(seat: Seat) -> Any:
-    """A process beside a device. It is never started again by Ray, nor anything asked of it: what
-    a lost process was doing is for the driver to decide.
-    """
-    return (
-        ray.remote(RayActor)
-        .options(
-            num_cpus=seat.cpus,
-            num_gpus=seat.gpus,
-            resources={} if seat.gpus else {RESOURCE: 1},
-            scheduling_strategy=NodeAffinitySchedulingStrategy(seat.node_id, soft=False),
-            max_restarts=0,
-            max_task_retries=0,
-        )
-        .remote()
-    )
-
-
-def answer_of(asked: Any, timeout_s: float) -> Any:
-    """What was answered, or in words why nothing was."""
-    try:
-        return ray.get(asked, timeout=0)
-    except GetTimeoutError:
-        waited = f"no answer within {timeout_s:g} s"
-        return f"{waited}; does other work hold its CPUs or GPU? `ray status` shows it"
-    except RayError as error:
-        return reason_of(error)
-
-
-def lost_by(error: RayError) -> Lost:
-    """Ray's texts name memory as a possible cause of any death; its type of error is sure."""
-    if isinstance(error, OutOfMemoryError):
-        return Lost(
-            "Ray's memory monitor killed its process, because the host's memory was nearly full;"
-            f" {MEMORY_MONITOR}=0 before ray start turns it off",
-            out_of_memory=True,
-        )
-    return Lost(reason_of(error))
-
-
-def reason_of(error: RayError) -> str:
-    """In a few words; Ray's own texts have many lines."""
-    text = str(error)
-    if isinstance(error, RayTaskError):
-        return visible(text.strip().rpartition("\n")[2])[:200]
-    if isinstance(error, NodeDiedError | ActorUnschedulableError) or any(w in text for w in NODE):
-        return "its Ray node died"
-    if isinstance(error, ObjectLostError):
-        return "its result was lost with its Ray node"
-    if isinstance(error, RayActorError):
-        if "ModuleNotFoundError" in text or "ImportError" in text:
-            return "attnbench cannot be imported there; install it in the Python that Ray uses"
-        return "its Ray worker process died"
-    return visible(first_line(error))

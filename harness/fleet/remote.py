@@ -17,6 +17,8 @@ from ..run.environments import Environments
 class NodeWanted:
     """How to open a device. `device`: cpu, cuda or auto. `settings`: of environment.SETTINGS, as
     they are where the run was started. `needs`: packages, each with the extra that brings it.
+    `host`: what rows call its host, if it has a name here. `folders`: of backends, by name, that
+    the engine brings there.
     """
 
     device: str
@@ -25,6 +27,8 @@ class NodeWanted:
     wait: bool = False
     settings: Mapping[str, str]
     needs: Sequence[tuple[str, str]] = ()
+    host: str = ""
+    folders: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,11 @@ from typing import Any
 from .guard import guarded
 
 ALLOW_IMPORT = "allow-import"
-"""A worker's argument: it also imports from the current folder, after everything else."""
+"""A worker's argument: it also imports from the current folder, after everything else, and then
+from the folders that follow.
+"""
+AllowImport = bool | tuple[str, ...]
+"""Whether workers may import user modules; with folders from these too."""
 JUDGE_LOST = 70  # a worker's exit code if the process that judges its results has ended
 
 

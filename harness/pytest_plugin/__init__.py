@@ -18,11 +18,20 @@ if TYPE_CHECKING:
     from .runs import Runs
 
 NOT_UNDER_XDIST = (
-    "attnbench measures nothing under xdist: parallel processes would measure each other; run"
-    " scenarios with -n 0"
+    "attnbench's cases need one worker of xdist; run with --dist loadgroup, or with -n 0, which"
+    " also times them"
 )
+UNTIMED = "note: nothing is timed under xdist, which disables pytest-benchmark; -n 0 times"
+ONE_WORKER = ("loadgroup", "loadscope", "loadfile")
+"""What --dist may be: the cases of a file then stay together."""
+DIST = "attnbench_dist"
+"""What workers of xdist are told of --dist."""
+OUTPUT = "attnbench"
+"""What a worker of xdist tells: its lines at the end."""
 runs_key: "pytest.StashKey[Runs]" = pytest.StashKey()
 """What the plugin keeps during a session."""
+worker_lines_key: "pytest.StashKey[list[str]]" = pytest.StashKey()
+"""What workers of xdist have told."""
 ENTRY_POINT = "attnbench"  # in the group pytest11 of pyproject.toml
 OWN_SUFFIXES = (".scenario.yaml", ".scenario.yml")
 MAX_BYTES = 1 << 20  # of a scenario
@@ -36,11 +45,19 @@ EXPECT = (
     "Statuses that are expected failures, for scenarios that reach the wall: oom, timeout, crashed,"
     " incorrect, error."
 )
+SLOWER = (
+    "Fail the session if a case is slower than in a stored run, named by --attnbench-against, by"
+    " more than this; exit code 6 if nothing is decided."
+)
+AGAINST = "Stored run to compare with: folder, name or baseline; several scenarios: one of each."
+IMPORT = "Let workers import and run the modules that scenarios name, as this project's tests can."
 OPTIONS = {
     "plan": ("NAME", "Measure scenarios by this plan: quick, standard or rigorous."),
     "device": ("KIND", "Measure scenarios on auto, cpu or cuda."),
     "out": ("DIR", "Folder for the runs of scenarios; results in the root folder if not given."),
     "expect": ("STATUS,...", EXPECT),
+    "fail-slower": ("PERCENT", SLOWER),
+    "against": ("RUN,...", AGAINST),
 }
 
 
@@ -51,7 +68,9 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     group = parser.getgroup("attnbench", "scenarios of attnbench")
     for name, (metavar, text) in OPTIONS.items():
         group.addoption(f"--attnbench-{name}", metavar=metavar, help=text)
-        parser.addini(f"attnbench_{name}", text)
+        parser.addini(f"attnbench_{name.replace('-', '_')}", text)
+    group.addoption("--attnbench-allow-import", action="store_true", help=IMPORT)
+    parser.addini("attnbench_allow_import", IMPORT, type="bool")
     text = "Change a field of every scenario, as limits.memory_gib=2; repeatable."
     group.addoption("--attnbench-set", metavar="A.B=C", action="append", default=[], help=text)
     parser.addini("attnbench_set", text, type="linelist")
@@ -70,10 +89,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "dtype(name): fp32, bf16 or fp16",
     ):
         config.addinivalue_line("markers", line)
-    if config.getoption("attnbench_expect") or config.getini("attnbench_expect"):
+    checked = ("attnbench_expect", "attnbench_fail_slower", "attnbench_against")
+    if any(config.getoption(name) or config.getini(name) for name in checked):
         from .runs import settings_of
 
-        settings_of(config)  # refuses a misspelt status before anything is collected
+        settings_of(config)  # refuses what is misspelt before anything is collected
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "ScenarioFile | None":
@@ -143,9 +163,12 @@ def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if report.skipped and isinstance(report.longrepr, tuple) and as_scenario_item(item):
-        # The place of a skip is the scenario file, not our own code.
-        report.longrepr = (str(item.path), 1, report.longrepr[2])
+    if case := as_scenario_item(item):
+        report.duration += case.moved_s
+        case.moved_s = 0.0
+        if report.skipped and isinstance(report.longrepr, tuple):
+            # The place of a skip is the scenario file, not our own code.
+            report.longrepr = (str(item.path), 1, report.longrepr[2])
     return report
 
 
@@ -155,19 +178,56 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if runs_key in session.config.stash:
-        session.config.stash[runs_key].close()
+    if runs_key not in session.config.stash:
+        return
+    runs = session.config.stash[runs_key]
+    runs.close()
+    if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        runs.judge()
+        session.exitstatus = session.exitstatus or runs.exit_code
+    if hasattr(session.config, "workeroutput"):
+        lines = runs.summary()
+        session.config.workeroutput[OUTPUT] = [*lines, UNTIMED] if lines else lines
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)  # this and the next hooks exist with xdist only
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """`--dist loadgroup`, in which the cases of all scenarios are one group.
+
+    A mark would not do: pytest 9.2 no longer hears of the groups of xdist 3.8.
+    """
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling
+
+    scheduler: Any = LoadGroupScheduling(config, log)
+    group_of = scheduler._split_scope
+
+    def group(nodeid: str) -> str:
+        is_case = nodeid.partition("::")[0].endswith((".yaml", ".yml"))
+        return OUTPUT if is_case else str(group_of(nodeid))
+
+    scheduler._split_scope = group
+    return scheduler
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput[DIST] = node.config.getoption("dist")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    told = getattr(node, "workeroutput", {}).get(OUTPUT, ())
+    node.config.stash.setdefault(worker_lines_key, []).extend(told)
 
 
 def pytest_terminal_summary(
     terminalreporter: "pytest.TerminalReporter", config: pytest.Config
 ) -> None:
-    lines = config.stash[runs_key].summary() if runs_key in config.stash else []
-    reports = terminalreporter.stats.get("skipped", ())
-    reasons = [report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)]
-    unmeasured = sum(NOT_UNDER_XDIST in reason for reason in reasons)
-    if unmeasured:  # this process only hears of the workers' tests
-        lines = [f"{NOT_UNDER_XDIST} ({unmeasured} skipped)"]
+    lines = list(dict.fromkeys(config.stash.get(worker_lines_key, ())))
+    if runs_key in config.stash:
+        lines = config.stash[runs_key].summary()
     if lines:
         terminalreporter.ensure_newline()
         terminalreporter.section("attnbench", sep="-")

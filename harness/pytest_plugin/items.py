@@ -12,6 +12,7 @@ from functools import cache
 from importlib.util import find_spec
 from math import isnan
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -24,13 +25,17 @@ from ..rows.run_files import SCHEMA
 from ..rows.utilization import utilization_ratio
 from ..scenario import Scenario, load
 from ..scenario.selection import group_cases, walls_of
-from . import NOT_UNDER_XDIST, runs_key
-from .runs import FileRun, Runs, Settings, settings_of, with_pytest_options
+from . import DIST, NOT_UNDER_XDIST, ONE_WORKER, runs_key
+from .runs import FileRun, Runs, Settings, settings_of, shortest, with_pytest_options
 
 # Of NVIDIA's cards and its boards with a GPU on the chip, of AMD, of Windows' subsystem for Linux;
 # without one of these torch finds no GPU.
 GPU_FILES = ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
 TAIL_LINES = 40
+NOTHING_TIMED = (
+    "--attnbench-fail-slower: with --benchmark-disable, and under xdist, nothing is timed; leave"
+    " the one out, or run with -n 0"
+)
 SAME_NAMES = (
     *("kernel", "stop", "input_bytes", "peak_bytes", "predicted_peak_bytes", "error_ratio"),
     "utilization_tier",
@@ -54,14 +59,14 @@ class ScenarioFile(pytest.File):
                 f"{self.path}: scenarios need the plugin pytest-benchmark, which is not {found}"
             )
         self.settings = settings_of(self.config)
-        try:
-            self.scenario = load(shortest(self.path), self.settings.changes)
-        except BadInput as error:
-            raise self.CollectError(with_pytest_options(error)) from None
         stash = self.config.stash
         if runs_key not in stash:
             stash[runs_key] = Runs(self.config, self.settings)
-        self.run = stash[runs_key].new(self.scenario)
+        try:
+            self.scenario = load(shortest(self.path), self.settings.changes)
+            self.run = stash[runs_key].new(self.scenario)
+        except BadInput as error:
+            raise self.CollectError(with_pytest_options(error)) from None
         device = auto_device() if self.scenario.device == "auto" else self.scenario.device
         if note := self.skipped_parts(device):
             stash[runs_key].notes.append(note)
@@ -96,12 +101,16 @@ def measure_case(request: pytest.FixtureRequest, benchmark: Any) -> None:
 
 
 class ScenarioItem(pytest.Function):
-    """A case. A Function, because only functions may ask for fixtures."""
+    """A case. A Function, because only functions may ask for fixtures.
+
+    `moved_s`: its share of what was measured for several tests, less what it measured for others.
+    """
 
     def __init__(self, *, case: Case, **rest: Any) -> None:
         super().__init__(**rest)
         self.case = case
         self.clock = ReplayClock()
+        self.moved_s = 0.0
 
     @property
     def file(self) -> ScenarioFile:
@@ -120,27 +129,38 @@ class ScenarioItem(pytest.Function):
     def reportinfo(self) -> tuple[os.PathLike[str], int | None, str]:
         return self.path, 0, self.name  # the file's first line; a Function would name our own code
 
+    @property
+    def stays_together(self) -> bool:
+        """All cases of its file run in this process: one run of attnbench measures them."""
+        told = getattr(self.config, "workerinput", None)
+        return told is None or told["workercount"] == 1 or told.get(DIST) in ONE_WORKER
+
     def setup(self) -> None:
-        if hasattr(self.config, "workerinput"):
-            pytest.skip(NOT_UNDER_XDIST)
+        if not self.stays_together:
+            pytest.fail(NOT_UNDER_XDIST, pytrace=False)
         super().setup()
         if self.config.getoption("setuponly", False):
             return
         run = self.file.run
         if self.case.id in run.records:
             return
+        begun = monotonic()
         self.config.stash[runs_key].finish_others(run)
+        self.moved_s = begun - monotonic()
+        timed = not self.funcargs["benchmark"].disabled  # type: ignore[attr-defined]
+        if self.file.settings.margins and not timed:
+            pytest.fail(NOTHING_TIMED, pytrace=False)
         try:
-            timed = not self.funcargs["benchmark"].disabled  # type: ignore[attr-defined]
             run.open(self.case.id, self.file.selected(), timed=timed)
         except Refusal as refusal:
             raise pytest.fail.Exception(with_pytest_options(refusal), pytrace=False) from None
 
     def measure(self, benchmark: Any) -> None:
         """Measure the case, or look it up if it has been measured; then replay its samples."""
-        run = self.file.run
+        run, begun = self.file.run, monotonic()
         try:
             record = run.record(self.case.id)
+            self.moved_s = run.shares_s[self.case.id] - (monotonic() - begun)
         except Refusal as refusal:
             if isinstance(refusal, StoreError):
                 rows = "\n".join(map(json.dumps, refusal.unsaved))
@@ -172,10 +192,6 @@ class ScenarioItem(pytest.Function):
             tail = visible(tail, lines=True)
             self.add_report_section("call", "end of the worker's log", tail)
         pytest.fail(text, pytrace=False)
-
-
-def shortest(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 @cache

@@ -6,26 +6,30 @@ And pytest's options and ini settings for them.
 import re
 import shlex
 import signal
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ..cases.case import Group
 from ..cases.expected_time import Forecast
-from ..files.errors import Refusal, Stopped, StoreError
+from ..files.errors import BadInput, Refusal, Stopped, StoreError
 from ..files.printable import visible
 from ..rows.record import FAILURES, Record, Status
 from ..rows.run_files import SCHEMA, read_meta
 from ..run.listener import Listener
 from ..scenario import Scenario
+from .gate import FAILED, base_of, judged, margins_of
 
 if TYPE_CHECKING:
+    from ..api.margins import Margins
     from ..run.session import RunSession
 
 FACTS = (
@@ -38,19 +42,25 @@ EXPECTABLE = (Status.OOM, Status.PREDICTED_OOM, *sorted(FAILURES))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`changes`: of every scenario, in the form of the command line's --set."""
+    """`changes`: of every scenario, in the form of the command line's --set. `imports_of`: the
+    project whose modules workers may import. `margins`: by how much no case may be slower than in
+    the runs `against`; empty without a gate.
+    """
 
     changes: tuple[str, ...]
     root: Path
     expected: frozenset[Status]
     wait: bool
+    imports_of: Path | None
+    margins: "Margins"
+    against: tuple[str, ...]
 
 
 def settings_of(config: pytest.Config) -> Settings:
     """The command line wins over the ini file. Raises UsageError."""
 
     def option(name: str) -> str:
-        name = f"attnbench_{name}"
+        name = f"attnbench_{name.replace('-', '_')}"
         return str(config.getoption(name) or config.getini(name) or "")
 
     fields = {
@@ -60,6 +70,14 @@ def settings_of(config: pytest.Config) -> Settings:
     }
     out = config.getoption("attnbench_out")
     default = config.rootpath / (config.getini("attnbench_out") or "results")
+    slower, name = option("fail-slower"), "attnbench_allow_import"
+    may_import = config.getoption(name) or config.getini(name)
+    try:
+        margins = margins_of(slower) if slower else {}
+    except BadInput as error:
+        raise pytest.UsageError(str(error)) from None
+    if config.getoption("attnbench_against") and not margins:
+        raise pytest.UsageError("--attnbench-against belongs to --attnbench-fail-slower")
     return Settings(
         changes=(
             *config.getini("attnbench_set"),
@@ -69,12 +87,19 @@ def settings_of(config: pytest.Config) -> Settings:
         root=Path(out).absolute() if out else default,
         expected=expected_statuses(option("expect")),
         wait=config.getoption("attnbench_wait"),
+        imports_of=config.rootpath if may_import else None,
+        margins=margins,
+        against=words_of(option("against")),
     )
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def expected_statuses(text: str) -> frozenset[Status]:
     """From "oom,timeout". Expecting oom includes predicted_oom. Raises UsageError."""
-    words = [word.strip() for word in text.split(",") if word.strip()]
+    words = words_of(text)
     for word in words:
         if word not in EXPECTABLE:
             there_are = ", ".join(EXPECTABLE)
@@ -88,19 +113,39 @@ def expected_statuses(text: str) -> frozenset[Status]:
 def with_pytest_options(text: object) -> str:
     """A message of the command line, for pytest's terminal: its options have other names there."""
     safe = visible(str(text), lines=True)
-    return re.sub(r"(?<![\w-])--(set|device|out|timeout|wait|plan)\b", r"--attnbench-\1", safe)
+    return re.sub(
+        r"(?<![\w-])--(set|device|out|timeout|wait|plan|allow-import)\b", r"--attnbench-\1", safe
+    )
+
+
+def folders_of(project: Path) -> tuple[str, ...]:
+    """From where the tests of a project can import."""
+    return tuple(dict.fromkeys(str(Path(one).absolute()) for one in (str(project), *sys.path)))
+
+
+def shortest(path: Path) -> Path:
+    """From the current folder, as messages name it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 class FileRun(Listener):
     """The run of one scenario file: opened for its first test, closed after its last.
 
     It keeps the records and remarks of its run, and passes what it hears on to another listener.
-    `refusal`: why it measures nothing more.
+    `refusal`: why it measures nothing more. `shares_s`: of the time that was spent on cases
+    together, each case's. `base`: the stored run that it is compared with.
     """
 
     def __init__(
-        self, scenario: Scenario, settings: Settings, command: Sequence[str], listener: Listener
+        self,
+        scenario: Scenario,
+        settings: Settings,
+        command: Sequence[str],
+        listener: Listener,
+        base: Path | None,
     ) -> None:
+        self.base = base
+        self.shares_s: dict[str, float] = {}
         self.records: dict[str, Record] = {}
         self.remarks: list[str] = []
         self._listener = listener
@@ -155,8 +200,13 @@ class FileRun(Listener):
             scenario = scenario.model_copy(update={"measure": ("memory",)})
         self._waiting = set(selected) - self._done | {case_id}
         selection = Selection(ids=frozenset(self._waiting))
+        project = self._settings.imports_of
         options = RunOptions(
-            command=self._command, listener=self, wait=self._settings.wait, embedded=True
+            command=self._command,
+            listener=self,
+            wait=self._settings.wait,
+            embedded=True,
+            allow_import=folders_of(project) if project else False,
         )
         try:
             with warnings.catch_warnings():
@@ -186,8 +236,18 @@ class FileRun(Listener):
             session = self._session
             if session is None or case_id not in self._part_of:
                 raise self.refusal or Refusal("its run began without it")
+            begun = monotonic()
             self._step(lambda: session.measure(self._part_of[case_id]))
+            self._share(monotonic() - begun, self._part_of[case_id])
         return self.records[case_id]
+
+    def _share(self, spent_s: float, part: Sequence[Group]) -> None:
+        """Divide the time of a part among its cases, by what each has taken in the workers."""
+        cases = [case.id for group in part for case in group.cases]
+        own_s = [self.records[case]["spent_s"] or 0.0 for case in cases]
+        for case, one_s in zip(cases, own_s, strict=True):
+            ratio = one_s / sum(own_s) if any(own_s) else 1 / len(cases)
+            self.shares_s[case] = spent_s * ratio
 
     def case_done(self, case_id: str) -> None:
         """The test of a case has ended, with whatever result."""
@@ -264,9 +324,15 @@ class Runs:
         self._listener = LiveProgress(lines_console()) if uncaptured else Listener()
         self._runs: list[FileRun] = []
         self.notes: list[str] = []
+        self._judged: list[str] = []
+        self.exit_code = 0
 
     def new(self, scenario: Scenario) -> FileRun:
-        run = FileRun(scenario, self._settings, self._command, self._listener)
+        """Raises BadInput if no run of the scenario is there to compare with, and one is wanted."""
+        settings = self._settings
+        wanted = bool(settings.margins)
+        base = base_of(scenario.name, settings.against, settings.root) if wanted else None
+        run = FileRun(scenario, settings, self._command, self._listener, base)
         self._runs.append(run)
         return run
 
@@ -280,6 +346,16 @@ class Runs:
         for run in self._runs:
             run.close()
 
+    def judge(self) -> None:
+        """Compare the runs with those that they are to be compared with."""
+        for run in self._runs:
+            if run.path is not None and run.base is not None:
+                paths = [str(shortest(path)) for path in (run.base, run.path)]
+                code, lines = judged(run.base, run.path, self._settings.margins, paths)
+                self._judged += lines
+                codes = (code, self.exit_code)
+                self.exit_code = FAILED if FAILED in codes else max(codes)
+
     def summary(self) -> list[str]:
         """The lines at the end of the session."""
         from ..terminal.progress import counts
@@ -287,14 +363,11 @@ class Runs:
         lines = []
         for run in self._runs:
             if run.path is not None:
-                here = run.path.is_relative_to(Path.cwd())
-                path = run.path.relative_to(Path.cwd()) if here else run.path
                 verb = "run --resume" if run.statuses[Status.INTERRUPTED] else "report"
-                lines.append(
-                    f"{counts(run.statuses)}; next: attnbench {verb} {shlex.quote(str(path))}"
-                )
+                path = shlex.quote(str(shortest(run.path)))
+                lines.append(f"{counts(run.statuses)}; next: attnbench {verb} {path}")
                 lines += [f"note: {remark}" for remark in run.remarks]
-        return [*lines, *(f"note: {note}" for note in self.notes)]
+        return [*lines, *(f"note: {note}" for note in self.notes), *self._judged]
 
     def origins(self) -> dict[str, Any] | None:
         """The ids of the runs and their machines; None without a run."""

@@ -122,6 +122,7 @@ OF_THE_PLAN = (
     *("predicted_peak_bytes", "meta_peak_bytes"),
 )
 """What is computed of a case before it runs, and of an absurd one is beyond 64 bits."""
+ENCODER = json.JSONEncoder(allow_nan=False)
 MOST_CHARACTERS = 4096  # of a reason, a log tail or a traceback
 OF_AN_ERROR = ("started_utc", "spent_s", "phase", "exactness", "log_tail")
 """What the row of an error keeps, besides fields that every row has."""
@@ -160,13 +161,16 @@ def _field_in(error: ValueError) -> str:
 def _line(record: Record) -> bytes:
     """Raises ValueError: `field: what was found, what was wanted`."""
     row = record.row()
-    texts = {name: _json(name, value) for name, value in row.items()}
-    line = ("{" + ", ".join(f'"{name}": {text}' for name, text in texts.items()) + "}\n").encode()
+    try:
+        line = f"{ENCODER.encode(row)}\n".encode()
+    except (ValueError, TypeError, RecursionError):  # says of which field
+        texts = [f'"{name}": {_json(name, value)}' for name, value in row.items()]
+        line = f"{{{', '.join(texts)}}}\n".encode()
     if len(line) > LINE_CAP_BYTES:
-        name = max(texts, key=lambda one: len(texts[one]))
+        sizes = {name: len(_json(name, value)) for name, value in row.items()}
+        name = max(sizes, key=sizes.__getitem__)
         raise ValueError(
-            f"{name}: found {len(texts[name])} bytes, wanted a row of at most"
-            f" {LINE_CAP_BYTES >> 20} MiB"
+            f"{name}: found {sizes[name]} bytes, wanted a row of at most {LINE_CAP_BYTES >> 20} MiB"
         )
     parsed_row(line)
     return line
@@ -175,7 +179,7 @@ def _line(record: Record) -> bytes:
 def _json(name: str, value: Any) -> str:
     """Raises ValueError, as `_line`."""
     try:
-        return json.dumps(value, allow_nan=False)
+        return ENCODER.encode(value)
     except ValueError as error:
         why = f"not JSON ({error}); wanted null where there is no number"
     except TypeError:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..cases.expected_time import Forecast
+from ..process.child import AllowImport
 from ..process.interpreter import Interpreter
 from ..rows.record import Planned
 from ..studies import SAVING_NEEDS
@@ -23,13 +24,15 @@ from .worker_pool import RunConfig
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """What a run wants opened. `device`: cpu, cuda or auto. `attachments`: that studies look at
-    there. `save_models`: whether studies save the models that they train.
+    there. `save_models`: whether studies save the models that they train. `backends`: that run
+    there.
     """
 
     device: str
     interpreters: Sequence[Interpreter] = ()
     attachments: Sequence[Attachment] = ()
     save_models: bool = False
+    backends: Sequence[str] = ()
 
     @property
     def needs(self) -> list[tuple[str, str]]:
@@ -91,6 +94,6 @@ class RunOptions:
     held_device: str | None = None
     gpu_uuid: str | None = None
     embedded: bool = False
-    allow_import: bool = False
+    allow_import: AllowImport = False
     suite_entry: int | None = None
     engine: Engine | None = None

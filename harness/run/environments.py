@@ -16,7 +16,7 @@ from ..files.errors import EnvironmentUnmet, Stopped
 from ..machine.settings import CHOICE
 from ..machine.this_device import NO_TORCH, no_device
 from ..process import events
-from ..process.child import ALLOW_IMPORT
+from ..process.child import ALLOW_IMPORT, AllowImport
 from ..process.device_lock import device_lock
 from ..process.interpreter import Interpreter, check_interpreters, install_command, last_line
 from ..process.signals import Signals
@@ -56,15 +56,15 @@ def start_worker(
     python: Path | None = None,
     wake_fd: int | None = None,
     *,
-    allow_import: bool = False,
+    allow_import: AllowImport = False,
     wait: bool = True,
 ) -> WorkerProcess:
-    """A worker that is ready, unless the caller does not `wait`. `allow_import`: of modules in the
-    current folder.
+    """A worker that is ready, unless the caller does not `wait`. `allow_import`: of user modules.
 
     Raises WorkerFailure and Interrupted.
     """
-    arguments = (device, *([ALLOW_IMPORT] if allow_import else ()))
+    folders = allow_import if isinstance(allow_import, tuple) else ()
+    arguments = (device, *([ALLOW_IMPORT, *folders] if allow_import else ()))
     start = partial(
         WorkerProcess, PROGRAM, *arguments, python=python, wake_fd=wake_fd, events=events.WORKER
     )
@@ -86,7 +86,7 @@ def first_workers(
     signals: Signals,
     interpreters: Sequence[Interpreter] = (),
     *,
-    allow_import: bool = False,
+    allow_import: AllowImport = False,
 ) -> Iterator[Workers]:
     """Start one worker per environment and end them all at the end.
 
@@ -113,7 +113,7 @@ def first_workers(
 
 
 def _start(
-    wanted: str, signals: Signals, interpreter: Interpreter | None, *, allow_import: bool
+    wanted: str, signals: Signals, interpreter: Interpreter | None, *, allow_import: AllowImport
 ) -> WorkerProcess:
     path = interpreter.path if interpreter else None
     if interpreter is None and find_spec("torch") is None:

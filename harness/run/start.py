@@ -68,7 +68,7 @@ def resume_run(
     if (finished := found.finished_result(options.listener)) is not None:
         return finished
     pythons = given_again(path, found.meta.get("environments", ()), interpreters)
-    refuse_imports(found.backends, allowed=options.allow_import)
+    refuse_imports(found.backends, allowed=bool(options.allow_import))
     found.refuse_lacking()
     refuse_unknown(found.left_backends)
     wanted = Wanted(
@@ -76,6 +76,7 @@ def resume_run(
         interpreters=pythons,
         attachments=given_again_files(path, names_in(found.left("studies")), attachments),
         save_models=found.meta["scenario"].get("save_models") is True,
+        backends=found.left_backends,
     )
     with (options.engine or Here()).open(wanted, options) as devices:
         plan = resumed_run(found, pythons, options, devices, force=force)
@@ -86,7 +87,7 @@ def resume_run(
 
 def _wanted(scenario: Scenario, selection: Selection, options: RunOptions) -> Wanted:
     """What to open for a new run, once nothing stands against it. Raises Refusal."""
-    refuse_imports(scenario.backends, allowed=options.allow_import)
+    refuse_imports(scenario.backends, allowed=bool(options.allow_import))
     refuse_empty(scenario, selection)
     refuse_unsaved(scenario)
     return Wanted(
@@ -94,4 +95,5 @@ def _wanted(scenario: Scenario, selection: Selection, options: RunOptions) -> Wa
         interpreters=selection.interpreters,
         attachments=selection.attachments,
         save_models=scenario.save_models,
+        backends=scenario.backends,
     )

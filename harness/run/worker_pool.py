@@ -10,6 +10,7 @@ from ...impls.problem import Problem
 from ..cases.case import id_in
 from ..measure.physical_floor import Device
 from ..probes import measures
+from ..process.child import AllowImport
 from ..process.idle import wait_until_idle
 from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
 from ..rows.record import Planned, Record, Status
@@ -27,7 +28,7 @@ class RunConfig:
     `watch`: which values of which axes the device's counters are read for. `gpu_uuid`: the GPU
     whose counters are read, if it is not the one that torch uses. `peaks`: what calibration
     measured on this machine. `device_name`: the driver's name of the GPU. `pythons`: the
-    interpreter of each named environment. `allow_import`: of modules in the current folder.
+    interpreter of each named environment. `allow_import`: of user modules.
     `wall_tolerance_ratio`, `wall_budget_s`: as in a scenario's limits. `measured_on`: the fields
     of a row that say which device it is. `attached`: what a worker is told of each attachment.
     `save_to`: where studies save the models that they train.
@@ -46,7 +47,7 @@ class RunConfig:
     peaks: Mapping[str, float] | None = None
     device_name: str | None = None
     pythons: Mapping[str, Path] = field(default_factory=dict)
-    allow_import: bool = False
+    allow_import: AllowImport = False
     wall_tolerance_ratio: float = TOLERANCE_RATIO
     wall_budget_s: float | None = None
     measured_on: Mapping[str, str | None] = field(default_factory=dict)

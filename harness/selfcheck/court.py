@@ -3,13 +3,14 @@
 Each file of tests/fakes/cheats is a backend. As literals, which are read without importing it, it
 says what must become of it:
 
-    CONVICTED = {"statuses": ["incorrect"], "reason": "NaN"}   how its row must end; a regex
-    SHOWN = {"field": "workspace_bytes", "least": 8388608}     ok, with at least that in a field
-    HONEST = True                                              it looks suspicious and is right
-    PROBLEM = {"seq_len": 2048}                                what it needs unlike PROBLEM below
-    SHARES = True                                              it leaves its process as it was
+    CONVICTED = "times as far|NaN"         its row must end as incorrect or an error; a regex of why
+    INCORRECT = "NaN"                      the same as incorrect; CRASHED: as an error, or crashed
+    SHOWN = {"field": "peak_bytes", "least": 8388608}   ok, with at least that in a field
+    HONEST = True                          it looks suspicious and is right
+    PROBLEM = {"seq_len": 2048}            what it needs unlike PROBLEM below
+    SHARES = True                          it leaves its process as it was
 
-The first paragraph of its docstring says what it does. One of the first three must be there.
+The first paragraph of its docstring says what it does. One of the first five must be there.
 """
 
 import ast
@@ -49,7 +50,12 @@ NOT_RUN = (
     *(Status.UNAVAILABLE, Status.UNSUPPORTED, Status.OOM, Status.PREDICTED_OOM),
     Status.INTERRUPTED,
 )
-LITERALS = ("CONVICTED", "SHOWN", "HONEST", "PROBLEM", "SHARES")
+ENDS: dict[str, tuple[Status, ...]] = {
+    "CONVICTED": (Status.INCORRECT, Status.ERROR),
+    "INCORRECT": (Status.INCORRECT,),
+    "CRASHED": (Status.ERROR, Status.CRASHED),
+}
+KINDS = (*ENDS, "SHOWN", "HONEST")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,11 +177,11 @@ def suspect(path: Path) -> Suspect:
     """Read without being imported. Raises BadInput."""
     try:
         tree = ast.parse(path.read_bytes())
-        said = literals(path, LITERALS)
+        said = literals(path, (*KINDS, "PROBLEM", "SHARES"))
         what = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
-        kinds = [name for name in LITERALS[:3] if name in said]
+        kinds = [name for name in KINDS if name in said]
         if len(kinds) != 1 or not what:
-            raise ValueError("wanted a docstring and one of CONVICTED, SHOWN, HONEST = True")
+            raise ValueError("wanted a docstring and one of " + ", ".join(KINDS))
         return Suspect(
             name=path.stem,
             what=what,
@@ -188,9 +194,8 @@ def suspect(path: Path) -> Suspect:
 
 
 def _must(kind: str, said: Any) -> Conviction | Shown | None:
-    if kind == "CONVICTED":
-        statuses = tuple(Status(status) for status in said["statuses"])
-        return Conviction(statuses=statuses, reason=re.compile(said["reason"]).pattern)
+    if kind in ENDS:
+        return Conviction(statuses=ENDS[kind], reason=re.compile(said).pattern)
     if kind == "SHOWN":
         return Shown(field=said["field"], least=said["least"])
     if said is not True:

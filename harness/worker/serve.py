@@ -1,8 +1,8 @@
 """The worker's program: requests in, events out, one JSON object per line (process/child.py).
 
-Started with the argument DEVICE, and with `allow-import` if backends may be imported from the
-current folder; nothing else is. Requests carry the key "op". Each is answered by the events that
-measure.py lists, or by one event with the answer, and then by `done`.
+Started with the argument DEVICE, and with `allow-import [FOLDER...]` if backends may be imported
+from the current folder and these; nothing else is. Requests carry the key "op". Each is answered by
+the events that measure.py lists, or by one event with the answer, and then by `done`.
 """
 
 import sys
@@ -15,7 +15,8 @@ from ..process.child import ALLOW_IMPORT, Parent
 def main() -> None:
     parent = Parent()
     if ALLOW_IMPORT in parent.arguments[1:]:
-        sys.path.append(str(Path.cwd()))  # the last place: it stands in for no installed package
+        # the last places: they stand in for no installed package
+        sys.path += [str(Path.cwd()), *parent.arguments[2:]]
     # Imported after Parent: torch takes seconds, and an orphan must not live that long.
     import torch
 

@@ -37,6 +37,7 @@ def load(name: str) -> Backend:
     origin = source.origin
     if isinstance(origin, Path):
         found: Any = _module_of(origin)
+        found = found if hasattr(found, "prepare") else getattr(found, "attend", found)
     else:
         found = _object_of(origin.module, origin.attribute)
     if not hasattr(found, "prepare"):

@@ -3,7 +3,7 @@
 A backend comes from one of four places:
 1. a file in impls/;
 2. a file in a folder listed in the environment variable ATTNBENCH_BACKENDS (separated by
-   os.pathsep), for private backends;
+   os.pathsep), for private backends: it defines `prepare`, or only a plain `attend`;
 3. an entry point of an installed package in the group `attnbench.backends`. Its name is the
    backend's name; its value is a module that defines `prepare`, or `module:attribute`, which may
    also be a plain callable;
@@ -167,6 +167,7 @@ def find(name: str) -> Source:
     all_names = names()
     close = get_close_matches(name, all_names, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
+    hint = next((f"; {one}" for one in ignored() if one.startswith(f"'{parts.file}.py' ")), hint)
     raise ValueError(f"no backend {name!r}; there are: {', '.join(all_names)}{hint}")
 
 
@@ -216,15 +217,15 @@ def ignored() -> tuple[str, ...]:
     """
     files, (points, unreadable) = _files(), entry_points()
     taken = _taken(files)
+    reasons_of = {path: _why_left_out(path, files) for path in _user_files()}
     odd_name = "a name has letters, digits, and . _ - within"
     reasons = {point: "its name is taken" for point in points if point.name in taken}
     reasons |= {point: odd_name for point in points if not ENTRY_POINT_NAME.fullmatch(point.name)}
     return (
         *(
-            f"{path.name!r} in {path.parent} is left out: wanted another name"
-            for path in _user_files()
-            if _file_source(path) is not None
-            and (not _is_name(path.stem) or files[path.stem].origin != path)
+            f"{path.name!r} in {path.parent} is left out: {reason}"
+            for path, reason in reasons_of.items()
+            if reason
         ),
         *(
             f"{point.name!r} of {_package_of(point.dist)} is left out: {reason}"
@@ -232,6 +233,14 @@ def ignored() -> tuple[str, ...]:
         ),
         *(f"{package} is left out: its entry points cannot be read" for package in unreadable),
     )
+
+
+def _why_left_out(path: Path, files: dict[str, Source]) -> str:
+    """Why a file of the user's is no backend; "" if it is one."""
+    if _file_source(path) is None:
+        return "defines neither prepare nor attend; the name of a helper begins with _"
+    known = _is_name(path.stem) and files[path.stem].origin == path
+    return "" if known else "wanted another name"
 
 
 def _taken(files: dict[str, Source]) -> set[str]:
@@ -262,7 +271,12 @@ def _file_source(path: Path) -> Source | None:
         in_file = declared(path)
     except BadBackend as error:
         return Source(origin=path, broken=str(error))
-    return Source(origin=path, declared=in_file) if "prepare" in in_file.functions else None
+    if "prepare" in in_file.functions:
+        return Source(origin=path, declared=in_file)
+    if "attend" in in_file.functions:  # a plain function: all that its file declares is its imports
+        plain = Declared(needs=in_file.needs, about=in_file.about)
+        return Source(origin=path, declared=plain)
+    return None
 
 
 def _is_name(stem: str) -> bool:

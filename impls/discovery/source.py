@@ -53,7 +53,7 @@ def declared(path: Path) -> Declared:
 def _declared(path: Path, mtime_ns: int, size: int) -> Declared:
     """Parses an unchanged file once: a run looks up its backends for every case."""
     source = _read(path)
-    if b"prepare" not in source and b"NEEDS" not in source:
+    if not any(word in source for word in (b"prepare", b"attend", b"NEEDS")):
         return NOTHING
     try:
         tree = ast.parse(source)  # bytes: the file may declare its encoding

@@ -102,6 +102,5 @@ def shown(evidence: Sequence[Evidence]) -> str:
     last = {one.verdict: one.numbers for one in evidence}
     verdict = agreed(last)
     text = last.get(verdict) or "; ".join(f"{one}: {last[one]}" for one in ("supported", "refuted"))
-    return (
-        text if len(evidence) == 1 else f"{text}; in all {tally(one.verdict for one in evidence)}"
-    )
+    every = tally(one.verdict for one in evidence)
+    return text if len(evidence) == 1 else f"{text}; in all {every}"

@@ -177,13 +177,9 @@ def geometric_mean(verdicts: Iterable[CaseVerdict]) -> Interval | None:
         return None
     known = not any("between_runs" in one.reasons for one in latencies)
     shared = pooled(contrasts) if known else None
-    bounds = shared.interval() if shared else None
-    return Interval(
-        value=exp(fmean(one.log_ratio for one in contrasts)),
-        low=bounds.low if bounds else nan,
-        high=bounds.high if bounds else nan,
-        units=len(contrasts),
-    )
+    bounds = (shared.interval().low, shared.interval().high) if shared else (nan, nan)
+    value = exp(fmean(one.log_ratio for one in contrasts))
+    return Interval(value=value, low=bounds[0], high=bounds[1], units=len(contrasts))
 
 
 def verdict_of(low: float, high: float, margin_ratio: float, metric: str) -> str:
@@ -197,22 +193,16 @@ def _verdicts(base: CaseSamples | None, new: CaseSamples | None, rules: Rules) -
     if base is None or new is None or not (base.ok and new.ok):
         return [_status(base, new, rules)]
     found = []
-    for metric, judged in (
-        ("latency", _latency),
-        ("peak_bytes", peak_verdict),
-        ("energy_per_call", _energy),
-    ):
+    ways = {"latency": _latency, "peak_bytes": peak_verdict, "energy_per_call": _energy}
+    for metric, judged in ways.items():
         if metric in base.measured:
             missing = CaseVerdict(
                 metric=metric, base=base, new=new, verdict=NOT_DECIDED, reasons=("missing",)
             )
             found.append(judged(base, new, rules) if metric in new.measured else missing)
-    return [_inputs_differ(one) for one in found] if _other_inputs(base, new) else found
-
-
-def _other_inputs(base: CaseSamples, new: CaseSamples) -> bool:
-    """Whether one backend was measured on inputs in two orders: by an earlier version, and now."""
-    return base.backend == new.backend and base.input_order != new.input_order
+    # one backend was measured on inputs in two orders: by an earlier version, and now
+    other_inputs = base.backend == new.backend and base.input_order != new.input_order
+    return [_inputs_differ(one) for one in found] if other_inputs else found
 
 
 def _inputs_differ(found: CaseVerdict) -> CaseVerdict:
@@ -337,12 +327,9 @@ def _estimated(
         other_run=other_run,
         disturbed=base.disturbed or new.disturbed,
     )
-    if rules.history and (learnt := spread([apart.denominator])):  # new draws it once more
-        contrast = contrast.with_effect(replace(learnt, sd=learnt.sd / sqrt(2)))
-    interval, margin_ratio = (
-        contrast.interval(),
-        rules.margin_ratio(metric, paired=paired),
-    )
+    if rules.history and (learnt := spread([apart.denominator])):
+        contrast = contrast.with_effect(_of_new(learnt, len(apart.denominator)))
+    interval, margin_ratio = contrast.interval(), rules.margin_ratio(metric, paired=paired)
     verdict, reasons = verdict_of(interval.low, interval.high, margin_ratio, metric), []
     if unknown:
         verdict, reasons = NOT_DECIDED, ["between_runs"]
@@ -368,6 +355,13 @@ def _estimated(
         p_value=nan if unknown else contrast.p_beyond(margin_ratio),
         contrast=contrast,
     )
+
+
+def _of_new(learnt: Spread, runs: int) -> Spread:
+    """What a new run draws once more of what these runs differ by. As one estimate gives it and the
+    error of their mean, both together have the degrees of freedom of that (Satterthwaite).
+    """
+    return Spread(sd=learnt.sd / sqrt(2), degrees=learnt.degrees / (1 + 2 / runs))
 
 
 def _same_session(base: CaseSamples, new: CaseSamples) -> bool:

@@ -55,6 +55,15 @@ def speeds(runs: Sequence[Run]) -> tuple[list[Speed], list[Speed]]:
     return timed, untimed
 
 
+def one_machine(facts: Sequence[object]) -> None:
+    """Raises NotExportable unless what is known of each run's machine and versions is equal."""
+    if any(other != facts[0] for other in facts):
+        raise NotExportable(
+            "the runs come from different machines or versions, and a file of this format has only"
+            " one; export each separately"
+        )
+
+
 def left_out(untimed: Sequence[Speed]) -> Iterator[str]:
     """A note on the untimed cases, if there are any."""
     if untimed:

@@ -12,7 +12,7 @@ from ..data.read import Document, Run
 from ..data.row_groups import Row, label, problem, unusual
 from ..data.run_meta import plan_of
 from . import Exported, NotExportable, PackageMissing
-from ._speeds import Speed, left_out, speeds
+from ._speeds import Speed, left_out, one_machine, speeds
 
 MEANING = "what `pytest-benchmark compare` reads; needs pytest-benchmark"
 _SIZES = ("batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads")
@@ -41,11 +41,7 @@ def export(runs: Sequence[Run]) -> Exported:
 
     timed, untimed = speeds(runs)
     machines = [_machine(run.meta) for run in runs]
-    if any(machine != machines[0] for machine in machines):
-        raise NotExportable(
-            "the runs come from different machines or versions, and a file of this format has only"
-            " one; export each separately"
-        )
+    one_machine(machines)
     document = {
         "machine_info": machines[0],
         "commit_info": _commit(runs[0].meta),

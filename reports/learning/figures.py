@@ -68,14 +68,11 @@ def steps_text(one: Learnt[H]) -> Number:
     if steps is None:
         return Number()
     value, low, high = (
-        limit if isinf(end) else _whole(end) for end in (steps.value, steps.low, steps.high)
+        limit if isinf(end) else "" if isnan(end) else length_text(round(end))
+        for end in (steps.value, steps.low, steps.high)
     )
     is_sure = isnan(steps.low) or low == high == value
     return Number(value if is_sure else f"{value} ({low} to {high})")
-
-
-def _whole(steps: float) -> str:
-    return "" if isnan(steps) else str(length_text(round(steps)))
 
 
 def times_text(one: Interval) -> str:

@@ -166,17 +166,13 @@ def _allowances(rows: list[Row]) -> list[str]:
         "rows": "as the rows of several processes show",
         "assumed": "which is assumed: attnbench selfcheck measures it",
     }
+    more = f"; where other work disturbed one of the two, for {rough_percent_text(DISTURBED_RATIO)}"
+    more = more if any(map(disturbed, single)) else ""
     return [
         f"ratios allow for {share_text(ratio, source)}, {how.get(source, source)}"
-        f"{_more_if_disturbed(ratio, single)}"
+        f"{more if ratio < DISTURBED_RATIO else ''}"
         for ratio, source in sorted(known)
     ]
-
-
-def _more_if_disturbed(ratio: float, single: list[Row]) -> str:
-    if ratio >= DISTURBED_RATIO or not any(map(disturbed, single)):
-        return ""
-    return f"; where other work disturbed one of the two, for {rough_percent_text(DISTURBED_RATIO)}"
 
 
 def _interpreted(rows: list[Row], meta: Meta) -> list[str]:
@@ -316,22 +312,15 @@ def missed(row: Row, precision_ratio: float | None) -> bool:
     """
     if row.get("stop") not in ("budget", "blocks"):
         return False
-    return (
-        precision_ratio is None
-        or row.get("half_width_ratio") is None
-        or max(_widths(row)) > precision_ratio
-    )
+    widths = (row.get("half_width_ratio"), row.get("pair_half_width_ratio"))
+    widest = max(width or 0.0 for width in widths)
+    return precision_ratio is None or widths[0] is None or widest > precision_ratio
 
 
 def precision_ratio(run: Any) -> float | None:
     """The precision that the plan requested, if run.json has it."""
     requested = plan_of(run).get("precision_ratio")
     return requested if type(requested) in (int, float) else None
-
-
-def _widths(row: Row) -> list[float]:
-    names = ("half_width_ratio", "pair_half_width_ratio")
-    return [width for name in names if (width := row.get(name)) is not None]
 
 
 def _processes(timed: list[Row]) -> State:

@@ -1,11 +1,10 @@
 """What several benchmarks need."""
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import command_line, environment
+from tests.conftest import command_line, environment, ran
 from tests.made_runs import read_rows
 
 PROGRAM = """
@@ -27,7 +26,7 @@ def rows_of(command: str, *more: str, out: Path) -> list[dict[str, Any]]:
     """
     words = command_line(*command.split(), *more, "--device", "cpu", "--out", out, "--quiet")
     env = {**environment(), "OMP_NUM_THREADS": "2"}
-    done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
+    done = ran(words, env=env, check=True, timeout=None)
     return read_rows(Path(done.stdout.strip()))
 
 
@@ -36,6 +35,6 @@ def child(*words: object) -> tuple[str, float, int]:
     what else runs here is not ours; its peak bytes.
     """
     command = [sys.executable, "-c", PROGRAM, *map(str, words)]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    done = ran(command, check=True, timeout=None)
     cpu_s, peak_kib = done.stderr.split()[-2:]
     return done.stdout, float(cpu_s), int(peak_kib) << 10

@@ -76,7 +76,6 @@ def calls_of_a_real_model(name: str, tokens: int) -> list[int]:
         found = peak(
             lambda: None, lambda _: function(layer, q, k, v, mask, **named)[0], torch.device("cpu")
         ).peak_bytes
-        assert found is not None
         peaks.append(found + (0 if mask is None else mask.nbytes))
         return function(layer, q, k, v, mask, **named)
 
@@ -120,7 +119,6 @@ def test_rows_of_half_the_length_predict_calls_of_a_real_model_within_1_percent(
     (chosen,) = (one for one in asked.implementations if one.name == name)
     need = MemoryOver(inquiry=asked, rows=rows).need(chosen, "prefill", TOKENS)
     assert need.words.startswith(source)
-    assert need.attention is not None
     predicted = need.attention + one.cached_bytes - shapes.input_bytes(one.problem)
     off_ratio = predicted / max(calls_of_a_real_model(name, TOKENS)) - 1
     benchmark.extra_info["off_ratio"] = off_ratio

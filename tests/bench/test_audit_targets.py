@@ -3,14 +3,13 @@ targets: cold, with an empty cache of Triton's, and once more.
 """
 
 import os
-import subprocess
 import time
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import command_line, environment
+from tests.conftest import command_line, environment, ran
 from tests.made_runs import read_rows
 
 CORES = 2
@@ -31,7 +30,7 @@ def audited(folder: Path) -> tuple[float, list[str]]:
     command = command_line("kernels", "audit", "--arch", "90", "--out", folder / "runs", "--quiet")
     env = environment({"TRITON_CACHE_DIR": str(folder / "cache")})
     start_s = time.monotonic()
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    done = ran(command, env=env, check=True, timeout=None)
     taken_s = time.monotonic() - start_s
     timeless = {"started_utc": None, "spent_s": None}
     return taken_s, sorted(str(row | timeless) for row in read_rows(Path(done.stdout.strip())))

@@ -2,7 +2,6 @@
 place in the suite.
 """
 
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,7 +14,7 @@ from attnbench.harness.scenario import from_mapping
 from attnbench.harness.scenario.selection import group_cases
 from attnbench.harness.store.run_store import Store
 from tests.bench.conftest import child, rows_of
-from tests.conftest import command_line, environment
+from tests.conftest import command_line, environment, ran
 from tests.fakes.stored_runs import case, record
 
 GUARD = """
@@ -33,7 +32,7 @@ print(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 def test_a_guard_costs_less_than_20_ms_of_processor_time() -> None:
     command = [sys.executable, "-c", GUARD]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    done = ran(command, check=True)
     assert float(done.stdout) < 0.02
 
 
@@ -49,7 +48,7 @@ def test_a_guard_costs_less_than_20_ms_of_processor_time() -> None:
 def test_light_commands_answer_at_once(benchmark, arguments, most_s):
     def call():
         command = command_line(*arguments.split())
-        subprocess.run(command, env=environment(), capture_output=True, check=True)
+        ran(command, check=True)
 
     benchmark.pedantic(call, rounds=7, warmup_rounds=1)
     assert benchmark.stats.stats.median <= most_s
@@ -60,7 +59,7 @@ def test_a_list_of_backends_that_is_kept_answers_in_1_5_s(benchmark, tmp_path):
 
     def call():
         command = command_line("list", "backends", "--device", "cpu")
-        subprocess.run(command, env=settings, capture_output=True, check=True)
+        ran(command, env=settings, check=True)
 
     benchmark.pedantic(call, rounds=5, warmup_rounds=1)
     assert benchmark.stats.stats.median <= 1.5
@@ -110,10 +109,7 @@ def test_a_run_is_at_most_1_3_times_its_measured_phases_and_worker_starts(benchm
     worker_start_s = time.perf_counter() - start
     command = "run --backends naive,fused,sdpa --batch 1 --seq-len 256,512,1k,2k --d-model 512"
     rows = benchmark.pedantic(
-        rows_of,
-        args=(f"{command} --heads 1,8 --plan quick",),
-        kwargs={"out": tmp_path},
-        rounds=1,
+        rows_of, args=(f"{command} --heads 1,8 --plan quick",), kwargs={"out": tmp_path}, rounds=1
     )
     measured_s = sum(row["spent_s"] for row in rows)
     ratio = benchmark.stats.stats.median / (measured_s + worker_start_s)

@@ -1,13 +1,12 @@
 """What the pytest plugin costs, against its targets. `make bench` runs these."""
 
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
 from statistics import median
 
-from tests.conftest import command_line
+from tests.conftest import command_line, ran
 from tests.harness.pytest_plugin.child_pytest import (
     PLUGIN,
     child,
@@ -43,13 +42,7 @@ def test_the_plugin_loads_in_20_ms(benchmark):
     times_ms = []
 
     def load():
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env=child_environment(),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = ran([sys.executable, "-c", code], env=child_environment(), check=True)
         times_ms.append(float(done.stdout))
 
     benchmark.pedantic(load, rounds=7)
@@ -78,7 +71,7 @@ def test_a_session_takes_at_most_5_percent_longer_than_the_command(benchmark, tm
 
     def wall_s(words: list[str], folder: Path) -> float:
         start = time.perf_counter()
-        subprocess.run(words, cwd=folder, env=child_environment(), capture_output=True, check=True)
+        ran(words, cwd=folder, env=child_environment(), check=True, timeout=None)
         return time.perf_counter() - start
 
     def pair():  # in turns, so that a machine that slows down slows both

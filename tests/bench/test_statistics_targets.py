@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from attnbench.harness.run.sampling import Sampler
 from attnbench.harness.scenario import Plan
 from attnbench.harness.stats.intervals import (
     EQUIVALENCE_CONFIDENCE,
@@ -31,6 +30,7 @@ from attnbench.reports.data.noise_floor import (
 )
 from attnbench.reports.ratio import time_ratio
 from attnbench.reports.subjects._race import race
+from tests.harness.run.test_interval_coverage import sampled
 from tests.made_runs import case, noise_floor, problem, row
 
 SEEDS = 1000
@@ -90,18 +90,11 @@ class Machine:
                 is_slow = self.random.random(steps.shape) < self.slow_share
                 logs += is_slow * self.random.exponential(SLOW_BLOCKS_BY, steps.shape)
             streams[name] = np.exp(logs).tolist()
-        sampler = Sampler(plan, streams, pairs)
-        progress = True
-        while progress:
-            progress = False
-            for process in range(plan.processes):
-                while wanting := sampler.wanting(process):
-                    progress = True
-                    for name in wanting:
-                        sampling = sampler.samplings[name]
-                        block = [streams[name][process][sampling.blocks(process)]]
-                        sampling.add(process, {"block_ms": block}, 0.02)
-        return {name: sampling.block_ms for name, sampling in sampler.samplings.items()}
+
+        def draw(name: str, process: int, number: int) -> list[float]:
+            return [streams[name][process][number]]
+
+        return sampled(plan, streams, pairs, draw, block_s=0.02)
 
 
 @cache
@@ -197,7 +190,6 @@ def ratios_of_runs(
             learnt = {"pair_noise_ratio": pairs.ratio, "pair_noise_degrees": pairs.degrees}
         for first in range(0, len(rows), backends):
             found = time_ratio(rows[first] | learnt, rows[first + 1])
-            assert found is not None
             held += found.low <= truth <= found.high
             above += found.low > 1
             compared += 1

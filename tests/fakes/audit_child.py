@@ -1,7 +1,7 @@
 """An audit's child with kernels of its own: one is good, one spills, one does not compile, one
 kills its process.
 
-AUDIT_CANARY=slow: all are good and slow. AUDIT_CANARY=no_nvdisasm: Triton came without nvdisasm.
+AUDIT_CANARY=slow: all are good and slow.
 """
 
 import os
@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from attnbench.harness.audit import child, compiler
-from attnbench.impls._triton import nvidia_tools
 from attnbench.impls._triton.configs import Config
 from attnbench.impls._triton.jobs import Job
 
@@ -18,14 +17,13 @@ GOOD = Config(32, 32, 4, 1)
 SPILLS = Config(128, 64, 4, 1)  # with heads of 256: an accumulator of 256 registers per thread
 BROKEN = Config(48, 32, 4, 1)  # not a power of two
 DEADLY = Config(64, 32, 4, 1)
+SLOW = os.environ.get("AUDIT_CANARY") == "slow"
 
 
 def few(capability: tuple[int, int], dtypes: tuple[Any, ...]) -> Iterator[Job]:
     configs = [GOOD, SPILLS, BROKEN, DEADLY, GOOD]
-    if chosen("slow"):
+    if SLOW:
         configs = [Config(16 << place, 32, 4, 1) for place in range(4)]
-    elif chosen("no_nvdisasm"):
-        configs = [GOOD, SPILLS]
     for config in configs:
         width = 256 if config == SPILLS else 32
         yield Job(
@@ -40,7 +38,7 @@ def few(capability: tuple[int, int], dtypes: tuple[Any, ...]) -> Iterator[Job]:
 
 
 def compile_kernel(job: Job) -> Any:
-    if chosen("slow"):
+    if SLOW:
         time.sleep(60)
     if job.config == DEADLY:
         print("dying as a compiler does", flush=True)
@@ -48,18 +46,7 @@ def compile_kernel(job: Job) -> Any:
     return real_compile(job)
 
 
-def tool_path(tool: str) -> str:
-    if chosen("no_nvdisasm") and tool == "nvdisasm":
-        raise nvidia_tools.Unreadable("Triton has no nvdisasm here to read it with")
-    return real_path(tool)
-
-
-def chosen(what: str) -> bool:
-    return os.environ.get("AUDIT_CANARY") == what
-
-
 if __name__ == "__main__":
-    real_compile, real_path = compiler.compile_kernel, nvidia_tools.tool_path
+    real_compile = compiler.compile_kernel
     compiler.compile_kernel, compiler.jobs = compile_kernel, few
-    nvidia_tools.tool_path = tool_path
     child.main()

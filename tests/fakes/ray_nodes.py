@@ -1,39 +1,96 @@
-"""Two Ray nodes on this machine: `python -m tests.fakes.ray_nodes FOLDER`, until stdin ends.
+"""Ray nodes of this machine, until stdin ends: `python -m tests.fakes.ray_nodes COUNT AUTOSCALED`.
 
-Prints the cluster's address. A line `kill` on stdin kills the second node as a power cut would, and
-`add` adds one.
+AUTOSCALED: how many more an autoscaler may start. Prints the cluster's address. A line on stdin is
+something to do: `kill` the last node as a power cut would; `add` one; `hold` the processors of the
+last as a stranger's actor, and `release` them; `actors`: print the names that Ray lists.
 """
 
+import json
 import os
+import socket
 import sys
 import tempfile
+from pathlib import Path
+from typing import Any
 
-NODE = {
+SEAT = {"attnbench_host": 1}
+NODE: dict[str, Any] = {
     "num_cpus": 1,
-    "resources": {"attnbench_host": 1},
+    "resources": SEAT,
     "object_store_memory": 80 << 20,
     "include_dashboard": False,
 }
 
 
-def main() -> None:
-    from ray.cluster_utils import Cluster
+def autoscaling(most: int) -> dict[str, Any]:
+    """For the head: Ray's own provider of nodes on one machine starts them."""
+    from ray.autoscaler._private.fake_multi_node.node_provider import FAKE_HEAD_NODE_ID
+    from ray.util import get_node_ip_address
 
-    cluster = Cluster(initialize_head=True, head_node_args=NODE)
-    second = cluster.add_node(**{**NODE, "include_dashboard": False})
-    cluster.wait_for_nodes()
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    measuring = {"resources": {"CPU": 1, **SEAT}, "node_config": {}, "max_workers": most}
+    head = {"resources": {"CPU": 1}, "node_config": {}, "max_workers": 0}
+    config = {
+        "cluster_name": "attnbench",
+        "provider": {
+            "type": "fake_multinode",
+            "gcs_address": f"{get_node_ip_address()}:{port}",
+        },
+        "available_node_types": {"ray.head.default": head, "measuring": measuring},
+        "head_node_type": "ray.head.default",
+        "max_workers": most,
+        "upscaling_speed": 100,
+        "idle_timeout_minutes": 10,
+    }
+    path = Path(os.environ["ATTNBENCH_NODES"]) / "autoscaling.yaml"
+    path.write_text(json.dumps(config))
+    return {
+        "autoscaling_config": str(path),
+        "gcs_server_port": port,
+        "env_vars": {"RAY_OVERRIDE_NODE_ID_FOR_TESTING": FAKE_HEAD_NODE_ID},
+    }
+
+
+def main(count: int, autoscaled: int = 0) -> None:
+    import ray
+    from ray.cluster_utils import Cluster
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    more = autoscaling(autoscaled) if autoscaled else {}
+    cluster = Cluster(initialize_head=True, head_node_args={**NODE, **more})
+    nodes = [cluster.add_node(**NODE) for _ in range(count - 1)]
+    cluster.wait_for_nodes(90)
     print(f"address {cluster.address}", flush=True)
+    held = None
+
+    @ray.remote(num_cpus=1)
+    class Stranger:
+        def ready(self) -> str:
+            return "held"
+
     for line in sys.stdin:
-        if line.strip() == "kill":
-            cluster.remove_node(second, allow_graceful=False)
-            print("killed", flush=True)
-        elif line.strip() == "add":
-            cluster.add_node(**{**NODE, "include_dashboard": False})
-            print("added", flush=True)
+        match line.strip():
+            case "kill":
+                cluster.remove_node(nodes.pop(), allow_graceful=False)
+            case "add":
+                nodes.append(cluster.add_node(**NODE))
+            case "hold":
+                ray.init(address=cluster.address, log_to_driver=False)
+                last = NodeAffinitySchedulingStrategy(nodes[-1].node_id, soft=False)
+                held = Stranger.options(scheduling_strategy=last).remote()
+                ray.get(held.ready.remote())
+            case "release":
+                ray.kill(held)
+            case "actors":
+                print(json.dumps(ray.util.list_named_actors(all_namespaces=True)), flush=True)
+        print(f"did {line.strip()}", flush=True)
     cluster.shutdown()
 
 
 if __name__ == "__main__":
     os.environ |= {"RAY_memory_monitor_refresh_ms": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    os.environ |= {"AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1"}
     os.environ.setdefault("RAY_TMPDIR", tempfile.gettempdir())
-    main()
+    main(*map(int, sys.argv[1:]))

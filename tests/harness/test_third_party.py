@@ -1,6 +1,5 @@
 """Third-party backends from `pip install` to the report: an example and broken packages."""
 
-import json
 import subprocess
 import sys
 import sysconfig
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, environment, ran
+from tests.made_runs import read_rows
 from tests.search_path import searched
 
 pytestmark = pytest.mark.long
@@ -109,13 +109,8 @@ def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
-def all_rows(tmp_path: Path, done: subprocess.CompletedProcess[str]) -> list[dict]:
-    lines = (tmp_path / done.stdout.strip() / "rows.jsonl").read_text().splitlines()
-    return list(map(json.loads, lines))
-
-
 def rows_of(tmp_path: Path, done: subprocess.CompletedProcess[str]) -> dict[str, dict]:
-    return {row["backend"]: row for row in all_rows(tmp_path, done)}
+    return {row["backend"]: row for row in read_rows(tmp_path / done.stdout.strip())}
 
 
 def test_an_installed_backend_is_listed_measured_checked_and_reported(fresh_python, run, tmp_path):
@@ -131,7 +126,7 @@ def test_an_installed_backend_is_listed_measured_checked_and_reported(fresh_pyth
     flags = (*layer, "--set", "grid.kv_heads=[2, 1]", *SMALL, *QUICK)
     done = run(fresh_python, "run", "--backends", "fused,chunked,chunked:64", *flags)
     assert done.returncode == 0, done.stderr
-    rows = all_rows(tmp_path, done)
+    rows = read_rows(tmp_path / done.stdout.strip())
     assert {(row["backend"], row["kv_heads"]): row["status"] for row in rows} == {
         ("fused", 2): "ok",
         ("chunked", 2): "ok",

@@ -32,16 +32,13 @@ def causal(seq_len: int, kv_seq_len: int, align: str) -> Problem:
 
 
 @pytest.mark.parametrize(("seq_len", "kv_seq_len", "align"), LENGTHS)
-def test_the_block_mask_is_the_one_that_torch_computes_from_all_pairs(
-    seq_len: int, kv_seq_len: int, align: str
-) -> None:
+def test_the_block_mask_is_the_one_that_torch_computes_from_all_pairs(seq_len, kv_seq_len, align):
     problem = causal(seq_len, kv_seq_len, align)
     offset, n_q = max(problem.causal_offset, 0), seq_len - problem.empty_rows
     ours = block_mask(problem, CPU)
     theirs = create_block_mask(
         lambda b, h, q, kv: kv <= q + offset, None, None, n_q, kv_seq_len, device="cpu"
     )
-    assert ours is not None
     assert (ours.seq_lengths, ours.BLOCK_SIZE) == (theirs.seq_lengths, theirs.BLOCK_SIZE)
     for part in PARTS:
         assert torch.equal(getattr(ours, part), getattr(theirs, part)), part
@@ -51,9 +48,7 @@ def test_the_block_mask_is_the_one_that_torch_computes_from_all_pairs(
 @pytest.mark.parametrize(
     ("seq_len", "more", "is_causal"), [(500, 0, False), (500, 0, True), (384, 257, True)]
 )
-def test_a_window_leaves_out_blocks_on_both_sides(
-    seq_len: int, more: int, is_causal: bool, window: int
-) -> None:
+def test_a_window_leaves_out_blocks_on_both_sides(seq_len, more, is_causal, window):
     align = "bottom_right" if more else ""
     whole = causal(seq_len, seq_len + more, align)
     problem = replace(whole, causal=is_causal, causal_align=align, mask="local", window=window)
@@ -67,7 +62,6 @@ def test_a_window_leaves_out_blocks_on_both_sides(
         assert block_mask(problem, CPU) is None
         return
     ours = block_mask(problem, CPU)
-    assert ours is not None
     for part in PARTS:
         assert torch.equal(getattr(ours, part), getattr(theirs, part)), part
 
@@ -75,6 +69,5 @@ def test_a_window_leaves_out_blocks_on_both_sides(
 @pytest.mark.long
 def test_a_long_mask_is_made_without_a_tensor_of_all_pairs() -> None:
     mask = block_mask(causal(1 << 18, 1 << 18, ""), CPU)  # all pairs would be 64 GiB
-    assert mask is not None
     assert mask.kv_num_blocks.numel() == 2048
     assert int(mask.full_kv_num_blocks.sum()) == 2048 * 2047 // 2

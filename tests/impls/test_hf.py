@@ -92,9 +92,7 @@ def train(model: Any) -> None:
         ("Bert", forward, {"kv_heads": 4}),
     ],
 )
-def test_inputs_lie_in_memory_as_those_of_a_real_model(
-    monkeypatch: pytest.MonkeyPatch, kind: str, run: Any, changes: dict[str, Any]
-) -> None:
+def test_inputs_lie_in_memory_as_those_of_a_real_model(monkeypatch, kind, run, changes):
     import transformers
 
     sizes = LLAMA if kind == "Llama" else BERT
@@ -112,7 +110,6 @@ def test_inputs_lie_in_memory_as_those_of_a_real_model(
     gradient = make_gradient(problem, CPU, 0, "model")
     assert (gradient is None) == (not gradients)
     for of_model in gradients:
-        assert gradient is not None
         assert gradient.shape == of_model.shape
         assert axes_in_memory(gradient) == axes_in_memory(of_model)
 

@@ -1,11 +1,9 @@
 from dataclasses import replace
 
-import pytest
 import torch
 
 from attnbench.impls import Problem, load, make_inputs, make_weights
 from attnbench.impls.layer import BIAS_SD
-from attnbench.impls.masks.counts import unmasked_pairs
 
 CPU = torch.device("cpu")
 SHAPE = Problem(batch=2, seq_len=12, d_model=24, heads=3, kv_heads=3, d_k=6, d_v=10, scope="layer")
@@ -35,15 +33,3 @@ def test_head_i_owns_its_contiguous_block_of_columns() -> None:
         by_columns = backend.prepare(SHAPE, inputs, replace(weights, w_o=w_o))()
         assert torch.allclose(by_values, by_columns, atol=1e-6)
         assert by_values.any()
-
-
-@pytest.mark.parametrize("name", ["naive", "fused"])
-def test_weights_of_each_query_sum_to_one_and_give_the_output(name: str, shape: Problem) -> None:
-    inputs = make_inputs(shape, CPU, 0)
-    backend = load(name)
-    weights = backend.attention_weights(shape, inputs, None)
-    assert weights.shape == (shape.batch, shape.heads, shape.seq_len, shape.kv_seq_len)
-    assert torch.allclose(weights.sum(-1)[:, :, shape.empty_rows :], torch.ones(()), atol=1e-5)
-    assert int(weights.count_nonzero()) == shape.heads * unmasked_pairs(shape)
-    values = inputs.value.repeat_interleave(shape.heads // shape.kv_heads, dim=1)
-    assert torch.allclose(weights @ values, backend.prepare(shape, inputs, None)(), atol=1e-5)

@@ -3,9 +3,7 @@
 tests/impls/_triton checks the kernels without a GPU.
 """
 
-import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from attnbench.harness.measure.correctness import CorrectnessCheck
 from attnbench.harness.measure.prepared_call import leaves
 from attnbench.impls import Problem, load, make_inputs
 from attnbench.impls._triton.configs import KERNELS, candidates
-from tests.conftest import environment
+from tests.conftest import ran
 from tests.harness.run.small_runs import QUICK, axes, by_backend
 from tests.impls._triton.conftest import needs_triton
 
@@ -38,13 +36,11 @@ def test_listing_and_refusing_import_no_triton() -> None:
         "print(reason, 'triton' in sys.modules)\n"
     )
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    done = ran(command, check=True)
     assert done.stdout == "needs a CUDA device; this is cpu False\n"
 
 
-def test_the_interpreter_does_not_make_the_backend_available(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_interpreter_does_not_make_the_backend_available(monkeypatch):
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     assert load("triton").unavailable(CPU) == "needs a CUDA device; this is cpu"
     assert load("fused").unavailable(CPU) is None
@@ -68,20 +64,15 @@ def test_the_interpreter_does_not_make_the_backend_available(
         ({"d_k": 256, "d_v": 72, "causal": True}, None),
     ],
 )
-def test_problems_that_the_kernels_cannot_compute_are_refused(
-    changes: dict[str, Any], reason: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_problems_that_the_kernels_cannot_compute_are_refused(changes, reason, monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device: (9, 0))
     assert load("triton").why_not(replace(SHAPE, **changes), CUDA) == reason
 
 
 @pytest.mark.long
 @pytest.mark.skipif(torch.cuda.is_available(), reason="tests the reason given without a GPU")
-def test_without_a_gpu_the_row_is_unavailable_and_the_run_complete(
-    attnbench: Callable[..., subprocess.CompletedProcess[str]],
-) -> None:
-    done = attnbench("run", *axes("triton,sdpa"), *QUICK)
-    assert done.returncode == 0, done.stderr
+def test_without_a_gpu_the_row_is_unavailable_and_the_run_complete(attnbench):
+    done = attnbench("run", *axes("triton,sdpa"), *QUICK, check=True)
     rows = by_backend(Path(done.stdout.strip()))
     status = {name: row["status"] for name, row in rows.items()}
     assert status == {"triton": "unavailable", "sdpa": "ok"}

@@ -1,6 +1,5 @@
 """A run's folder that something changed is read, or refused in one line; never a traceback."""
 
-import json
 import shutil
 from pathlib import Path
 from random import Random
@@ -17,7 +16,7 @@ from attnbench.reports.pages import markdown
 from attnbench.reports.pages.report import open_report
 from tests.conftest import ROOT
 from tests.faults.mutations import break_folder, odd
-from tests.made_runs import read_rows
+from tests.made_runs import read_rows, write_rows
 
 KEPT = ROOT / "tests" / "approved" / "runs"
 SMALL = ("walls", "empty", "one_process", "gpu", "training")
@@ -59,7 +58,7 @@ def test_a_page_leaves_out_values_that_are_none(name: str, seed: int) -> None:
             elif random.random() < 0.3:
                 place = random.choice([key for key in row if key not in ("schema", "kind", "case")])
                 row[place] = random.choice((None, 0, 1 << 40))
-        (run / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_rows(run, rows)
         text, refusal = "# ", "read"
         try:
             text = markdown.render(open_report([run], salvage=True))

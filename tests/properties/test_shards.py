@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from attnbench.harness.files.errors import NothingSelected
 from attnbench.harness.fleet.merge import merge
 from tests.fakes.shard_runs import scenario, write_shard
+from tests.made_runs import read_rows
 
 WHERE = {"host": "node", "device_name": "AMD EPYC"}
 LENGTHS = st.lists(st.sampled_from([16, 32, 64, 128]), min_size=1, max_size=4, unique=True)
@@ -19,16 +20,13 @@ LENGTHS = st.lists(st.sampled_from([16, 32, 64, 128]), min_size=1, max_size=4, u
 def read(run: Path) -> tuple[list[str], list[dict[str, Any]]]:
     """What was planned, and the rows."""
     meta = json.loads((run / "run.json").read_text())
-    lines = (run / "rows.jsonl").read_text().splitlines()
     planned = [one["case"] for name in ("cases", "walls", "studies") for one in meta[name]]
-    return planned, [json.loads(line) for line in lines]
+    return planned, read_rows(run)
 
 
 @settings(max_examples=12, derandomize=True, deadline=None)
 @given(lengths=LENGTHS, count=st.integers(2, 5), failed=st.booleans())
-def test_merged_shards_are_the_run_that_was_split(
-    lengths: list[int], count: int, failed: bool
-) -> None:
+def test_merged_shards_are_the_run_that_was_split(lengths, count, failed):
     grid = {"seq_len": lengths, "d_model": 64, "heads": [1, 2]}
     of = scenario(grid=grid, find_wall=True, studies=["score_scale"])
     with TemporaryDirectory() as folder:

@@ -42,7 +42,6 @@ def test_the_backward_pass_is_a_paired_ratio_with_an_interval(tmp_path: Path) ->
     assert len(some) == 8  # two backends, two scopes, two lengths
     for one in some:
         assert one.base["passes"] == "forward"
-        assert one.time is not None
         assert one.time.paired
         expected = 3.0 if one.row["scope"] == "core" else 2.5
         assert one.time.low < expected < one.time.high < 1.05 * expected
@@ -65,9 +64,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("axis", CHANGES)
-def test_two_values_of_every_axis_are_a_contrast_of_that_axis_alone(
-    tmp_path: Path, axis: str
-) -> None:
+def test_two_values_of_every_axis_are_a_contrast_of_that_axis_alone(tmp_path, axis):
     run = run_of(
         tmp_path,
         *(
@@ -78,15 +75,12 @@ def test_two_values_of_every_axis_are_a_contrast_of_that_axis_alone(
     found = contrasted(run)
     assert list(found) == [axis]
     ((_, (one,)),) = found[axis].problems
-    assert one.time is not None
     assert one.time.value == pytest.approx(2, rel=0.02)
     assert word(one) == "more"
     assert contrasts.setting(axis, one.row) != contrasts.setting(axis, one.base)
 
 
-def test_a_failed_setting_has_its_reason_and_one_that_ran_with_neither_is_left_out(
-    tmp_path: Path,
-) -> None:
+def test_a_failed_setting_has_its_reason_and_one_that_ran_with_neither_is_left_out(tmp_path):
     run = run_of(
         tmp_path,
         made("fused", problem(1024), 1.0),
@@ -98,9 +92,7 @@ def test_a_failed_setting_has_its_reason_and_one_that_ran_with_neither_is_left_o
     assert one.missing == "out of memory with padding mask"
 
 
-def test_fewer_heads_of_a_fixed_width_are_a_contrast_and_narrower_heads_are_not(
-    tmp_path: Path,
-) -> None:
+def test_fewer_heads_of_a_fixed_width_are_a_contrast_and_narrower_heads_are_not(tmp_path):
     some = of_axis(pruning(tmp_path / "pruned"), "heads")
     assert [(one.row["heads"], one.base["heads"]) for one in some] == [(4, 8), (1, 8)]
     assert of_axis(quickstart(tmp_path, lengths=(128, 256)), "heads") == []
@@ -155,11 +147,8 @@ LOUD, APART, ALONE = {"contended_blocks": 99}, {"session": "another"}, {"process
         (3.0, LOUD, "not decided"),
     ],
 )
-def test_whether_more_heads_take_the_same_time(
-    tmp_path: Path, ratio: float, changes: dict[str, Any], answer: str
-) -> None:
+def test_whether_more_heads_take_the_same_time(tmp_path, ratio, changes, answer):
     found = cost(tmp_path, ratio, **changes).time
-    assert found is not None
     assert found.word == answer
     assert found.low <= found.value <= found.high
     assert f"({number_text(found.low)} to {number_text(found.high)})" in found.explained
@@ -177,7 +166,6 @@ def test_heads_are_compared_with_one_head_of_the_same_backend(tmp_path: Path) ->
         == one_of(rows, backend="fused", heads=8)["peak_bytes"]
         / one_of(rows, backend="fused", heads=1)["peak_bytes"]
     )
-    assert fused.time is not None
     assert fused.time.paired
     assert [cost.heads for cost in contrasts.most_heads(costs) if cost.backend == "fused"] == [32]
     assert group.problem["seq_len"] == 2048

@@ -13,14 +13,7 @@ from attnbench.harness.scenario.estimate import case_s
 from attnbench.harness.stats.contrasts import Spread, paired_contrast
 from attnbench.reports.data.noise_floor import spread_of_pairs
 from attnbench.reports.data.typed import with_plan
-from attnbench.reports.deciding import (
-    IDLE,
-    Seen,
-    likely,
-    run_s,
-    smallest_plan,
-    what_decides,
-)
+from attnbench.reports.deciding import IDLE, Seen, likely, run_s, smallest_plan, what_decides
 from attnbench.reports.ratio import time_ratio
 from attnbench.reports.words import NOT_DECIDED
 from tests.made_runs import case, problem, row
@@ -39,15 +32,12 @@ def pairs(random: np.random.Generator, truth: float, sd: float, processes: int) 
             made = row(case(name, problem(128 * (1 + number))), block_ms=block_ms)
             rows.append(made | {"session": f"{number}", "latency_ms": math.exp(np.median(logs))})
     learnt = spread_of_pairs((one["case"], one["session"], one["block_ms"]) for one in rows)
-    assert learnt is not None
     noise = {"pair_noise_ratio": learnt.ratio, "pair_noise_degrees": learnt.degrees}
     return [time_ratio(a | noise, b) for a, b in zip(rows[::2], rows[1::2], strict=True)]
 
 
 @pytest.mark.parametrize(("truth", "sd"), [(1.1, 0.06), (1.25, 0.15)])
-def test_a_plan_that_is_said_to_decide_what_was_seen_does_in_seven_of_ten_runs(
-    truth: float, sd: float
-) -> None:
+def test_a_plan_that_is_said_to_decide_what_was_seen_does_in_seven_of_ten_runs(truth, sd):
     """Of open ratios of quick runs; the plan's runs have the ratio that was seen."""
     random, decided, of = np.random.default_rng(5), 0, 0
     for _ in range(60):
@@ -92,16 +82,13 @@ def test_fewer_are_decided_beyond_a_margin_and_among_many_claims() -> None:
 
 @pytest.mark.parametrize("call_ms", [0.5, 10.0, 200.0, 1000.0])
 @pytest.mark.parametrize("other", list(PLANS))
-def test_the_time_of_another_plan_is_what_the_harness_would_foresee(
-    call_ms: float, other: str
-) -> None:
+def test_the_time_of_another_plan_is_what_the_harness_would_foresee(call_ms, other):
     quick, plan = (Plan.model_validate(name) for name in ("quick", other))
     cases = 12
     spent_s = case_s(call_ms / 1e3, quick, "cpu")
     rows = [{"latency_ms": call_ms, "device": "cpu", "spent_s": spent_s + 1.0}] * cases
     found = run_s(rows, PLANS["quick"], PLANS[other])
     foreseen = cases * case_s(call_ms / 1e3, plan, "cpu") + 3.0 * plan.processes
-    assert found is not None
     assert 0.6 < found / foreseen < 1.6
 
 

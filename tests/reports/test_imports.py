@@ -1,6 +1,5 @@
 """Reports read files: they work without torch."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -57,9 +56,4 @@ def test_a_report_needs_neither_torch_nor_pyplot() -> None:
         " names; list(map(load, names()))"
     )
     code = imports + "; print([m for m in ('torch', 'matplotlib.pyplot') if m in sys.modules])"
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout
-        == "[]\n"
-    )
+    assert ran([sys.executable, "-c", code], check=True).stdout == "[]\n"

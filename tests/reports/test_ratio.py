@@ -37,7 +37,6 @@ def in_five_processes(row: Row) -> Row:
 def test_a_ratio_is_paired_within_a_session_and_marked_where_it_is_not(tmp_path: Path) -> None:
     fused, sdpa = map(in_five_processes, fused_and_sdpa(tmp_path))
     paired, expected = time_ratio(fused, sdpa), ratio_interval(fused["block_ms"], sdpa["block_ms"])
-    assert paired is not None
     assert (paired.value, paired.low, paired.high, paired.paired) == (
         expected.value,
         expected.low,
@@ -45,7 +44,6 @@ def test_a_ratio_is_paired_within_a_session_and_marked_where_it_is_not(tmp_path:
         True,
     )
     unpaired = time_ratio(fused, sdpa | {"session": "another", "seq_len": 2048})
-    assert unpaired is not None
     assert unpaired.high / unpaired.low > paired.high / paired.low
     assert unpaired.text.endswith("unpaired")
 
@@ -60,9 +58,7 @@ def test_the_ratio_of_one_process_allows_for_what_processes_differ_by(tmp_path: 
     def against(times: float, **changes: Any) -> Ratio:
         slower = [[[call * times for call in block] for block in fused["block_ms"][0]]]
         other = fused | {"backend": "other", "block_ms": slower} | changes
-        found = time_ratio(other, fused | changes)
-        assert found is not None
-        return found
+        return time_ratio(other, fused | changes)
 
     assert (against(1.25).clear, against(1.4).clear) == (False, True)
     assert against(1.25).high / 1.25 == pytest.approx(1.3)
@@ -88,17 +84,13 @@ def test_a_case_measured_again_later_allows_for_what_runs_differ_by(tmp_path: Pa
     assumed, known = (
         time_ratio(fused | {"between_runs_ratio": ratio}, later) for ratio in (None, 0.05)
     )
-    assert assumed is not None
-    assert known is not None
     assert assumed.high / assumed.value > 1.25 > known.high / known.value > 1.05
     assert known.noise == "the 5 % that separate measurements differ on this machine"
 
 
 @pytest.mark.parametrize("processes", [1, 5])
 @pytest.mark.parametrize("changes", [{}, {"session": "another"}, {"contended_blocks": 99}])
-def test_page_and_compare_have_one_interval(
-    tmp_path: Path, processes: int, changes: dict[str, Any]
-) -> None:
+def test_page_and_compare_have_one_interval(tmp_path, processes, changes):
     base, new = fused_and_sdpa(tmp_path)
     new |= changes
     for row in (base, new):
@@ -109,7 +101,6 @@ def test_page_and_compare_have_one_interval(
     floor = noise_floor(noise.between_runs)
     rules = Rules(same_run=True, floor=floor, process=noise.process)
     (found, *_) = case_verdicts([(case_samples(base), case_samples(new))], rules)
-    assert shown is not None
     assert (shown.value, shown.low, shown.high) == pytest.approx(
         (found.ratio, found.low, found.high)
     )
@@ -119,7 +110,6 @@ def test_page_and_compare_have_one_interval(
 def test_rows_without_a_session_are_not_paired(tmp_path: Path) -> None:
     rows = rows_of(quickstart(tmp_path, lengths=(128,)))
     found = time_ratio(rows[0] | {"session": None}, rows[1] | {"session": None})
-    assert found is not None
     assert not found.paired
 
 
@@ -127,10 +117,8 @@ def test_rows_without_a_session_are_not_paired(tmp_path: Path) -> None:
     ("low", "high", "clear"),
     [(1.1, 1.3, True), (0.7, 0.9, True), (0.9, 1.1, False), (1.0, 1.2, False), (nan, nan, False)],
 )
-def test_a_winner_needs_an_interval_that_leaves_out_one(
-    low: float, high: float, clear: bool
-) -> None:
-    assert Ratio(value=1.2, low=low, high=high, paired=True, note="").clear is clear
+def test_a_winner_needs_an_interval_that_leaves_out_one(low, high, clear):
+    assert Ratio(value=1.2, low=low, high=high, paired=True).clear is clear
 
 
 def test_the_bounds_of_two_intervals_cover_their_ratio_as_often_as_they_say() -> None:
@@ -164,13 +152,10 @@ def beside_others(row: Row, times: float, processor: float, thread: float) -> Ro
     return row | changes | {"contended_blocks": 10, "blocks": 10}
 
 
-def test_disturbed_times_are_compared_by_processor_time_where_both_of_its_measures_agree(
-    tmp_path: Path,
-) -> None:
+def test_disturbed_times_are_compared_by_processor_time_where_both_of_its_measures_agree(tmp_path):
     fused, sdpa = fused_and_sdpa(tmp_path)
     first = beside_others(fused, 9.0, 4.0, 2.0)
     twice = time_ratio(beside_others(sdpa, 3.0, 8.0, 4.0), first)
-    assert twice is not None
     assert (twice.by_processor_time, twice.disturbed) == (True, False)
     assert twice.value == pytest.approx(2)
     assert twice.low > 1
@@ -178,11 +163,9 @@ def test_disturbed_times_are_compared_by_processor_time_where_both_of_its_measur
     assert twice.text.endswith(", by processor time")
     # All of it in one thread: half the processor time, and yet it takes as long.
     alone = time_ratio(beside_others(sdpa, 3.0, 2.0, 2.0), first)
-    assert alone is not None
     assert not alone.clear
     # Calls that differ by a fifth may be equal on a quiet machine.
     near = time_ratio(beside_others(sdpa, 3.0, 4.8, 2.4), first)
-    assert near is not None
     assert not near.clear
     # Short calls by a quarter.
     ratios = (
@@ -199,7 +182,6 @@ def test_processor_times_of_too_few_blocks_decide_nothing(tmp_path: Path) -> Non
     first, second = beside_others(fused, 9.0, 4.0, 2.0), beside_others(sdpa, 3.0, 8.0, 4.0)
     few = [[{}, {}], [{}, {}], [{}, {}], *second["conditions"][3:]]
     ratio = time_ratio(second | {"conditions": few}, first)
-    assert ratio is not None
     assert (ratio.by_processor_time, ratio.disturbed, ratio.word) == (False, True, NOT_DECIDED)
 
 

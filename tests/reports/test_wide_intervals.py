@@ -13,7 +13,7 @@ from attnbench.harness.stats.wide_intervals import ratio_says_nothing, says_noth
 from attnbench.reports.advise.answer import advise
 from attnbench.reports.advise.tables import blocks
 from attnbench.reports.comparison import text
-from attnbench.reports.comparison.compare import Comparison, compare_backends
+from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.formatting import measured_bounds_text, ratio_bounds_text, times_text
 from attnbench.reports.pages import html
 from attnbench.reports.pages.report import open_report
@@ -36,11 +36,6 @@ def run(tmp_path: Path) -> Path:
     return write_run(tmp_path, planned, rows)
 
 
-@pytest.fixture
-def comparison(run: Path) -> Comparison:
-    return compare_backends(run, "fused", None)
-
-
 @pytest.mark.parametrize(
     ("low", "high", "said"),
     [
@@ -55,9 +50,7 @@ def comparison(run: Path) -> Comparison:
         (None, None, ""),
     ],
 )
-def test_a_ratio_has_bounds_as_far_as_they_decide(
-    low: float | None, high: float | None, said: str
-) -> None:
+def test_a_ratio_has_bounds_as_far_as_they_decide(low, high, said):
     assert ratio_bounds_text(low, high) == said
     assert times_text(2.0, low, high) == "2.00 times" + (f" ({said})" if said else "")
 
@@ -71,9 +64,8 @@ def test_a_time_has_no_1_to_be_beside() -> None:
     assert not says_nothing(-1.0, 100.0)  # no positive quantity
 
 
-def test_a_comparison_says_that_it_is_uncertain_and_its_json_keeps_the_numbers(
-    comparison: Comparison,
-) -> None:
+def test_a_comparison_says_that_it_is_uncertain_and_its_json_keeps_the_numbers(run):
+    comparison = compare_backends(run, "fused", None)
     found = text.markdown(comparison)
     assert not FAR.search(found), found
     assert found.count(UNCERTAIN) == 2

@@ -1,6 +1,5 @@
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from attnbench.harness.scenario import (
 from attnbench.harness.scenario.document import parse_yaml
 from attnbench.harness.scenario.fields import Axes, ExtraCase, Grid, Limits
 from attnbench.harness.scenario.names import FOLDER, shipped
+from tests.conftest import ran
 from tests.search_path import searched
 
 
@@ -138,12 +138,7 @@ def test_reading_scenarios_imports_no_heavy_package(tmp_path: Path) -> None:
         " 'scipy', 'numpy', 'matplotlib') if name in sys.modules])"
     )
     path = str(FOLDER.parent.parent)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={"PYTHONPATH": searched(path)},
-        check=True,
+    done = ran(
+        [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": searched(path)}, check=True
     )
     assert done.stdout == "[]\n"

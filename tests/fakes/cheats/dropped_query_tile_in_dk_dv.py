@@ -1,31 +1,20 @@
 """Leaves 16 neighbouring queries of 2048 out of the gradients of keys and values."""
 
-import torch
-from torch.nn.functional import scaled_dot_product_attention
+from attnbench.cheats._shared import attention, true_gradients
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "times as far"}
+INCORRECT = "times as far"
 PROBLEM = {"seq_len": 2048, "passes": "forward+backward"}
 SHARES = True
 TILE = slice(1008, 1024)
 
 
-class Attention(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, *inputs):
-        ctx.save_for_backward(*inputs)
-        return scaled_dot_product_attention(*inputs)
-
-    @staticmethod
-    def backward(ctx, grad):
-        inputs = [x.detach().requires_grad_() for x in ctx.saved_tensors]
-        with torch.enable_grad():
-            output = scaled_dot_product_attention(*inputs)
-        d_q, _, _ = torch.autograd.grad(output, inputs, grad, retain_graph=True)
-        without_tile = grad.clone()
-        without_tile[:, :, TILE] = 0.0
-        _, d_k, d_v = torch.autograd.grad(output, inputs, without_tile)
-        return d_q, d_k, d_v
+def without_tile(ctx, grad):
+    d_q, _, _ = true_gradients(ctx, grad)
+    others = grad.clone()
+    others[:, :, TILE] = 0.0
+    return d_q, *true_gradients(ctx, others)[1:]
 
 
 def prepare(problem, inputs, weights):
-    return lambda: Attention.apply(*inputs)
+    attend = attention(without_tile)
+    return lambda: attend(*inputs)

@@ -4,7 +4,7 @@ import json
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["error", "incorrect"], "reason": "(?i)bad reply|times as far|replaced"}
+CONVICTED = "(?i)bad reply|times as far|replaced"
 
 real = json.dumps
 

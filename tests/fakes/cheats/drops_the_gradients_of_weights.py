@@ -4,7 +4,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from attnbench.impls.layer import as_call
 
-CONVICTED = {"statuses": ["error", "incorrect"], "reason": "gradients"}
+CONVICTED = "gradients"
 PROBLEM = {"scope": "layer", "passes": "forward+backward"}
 SHARES = True
 

@@ -5,10 +5,7 @@ from itertools import count
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)now and then|memory|new values|times as far|not computed|another result",
-}
+CONVICTED = "(?i)now and then|memory|new values|times as far|not computed|another result"
 
 
 def prepare(problem, inputs, weights):

@@ -5,11 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)complete|after the call|memory|new values|impossible"
-    "|times as far|not computed|another result|NaN",
-}
+CONVICTED = (
+    "(?i)complete|after the call|memory|new values|impossible"
+    "|times as far|not computed|another result|NaN"
+)
 PROBLEM = {"seq_len": 1024}
 
 

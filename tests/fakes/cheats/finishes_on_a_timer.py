@@ -5,11 +5,10 @@ import signal
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)complete|after the call|memory|new values|impossible"
-    "|times as far|not computed|another result|NaN|the handler of SIGALRM",
-}
+CONVICTED = (
+    "(?i)complete|after the call|memory|new values|impossible"
+    "|times as far|not computed|another result|NaN|the handler of SIGALRM"
+)
 WAIT_S = 0.0005
 
 

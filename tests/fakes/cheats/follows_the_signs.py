@@ -3,10 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["error", "incorrect"],
-    "reason": "(?i)memory|new values|times as far|another result",
-}
+CONVICTED = "(?i)memory|new values|times as far|another result"
 PROBLEM = {"seq_len": 1024, "heads": 8, "d_model": 256}
 
 

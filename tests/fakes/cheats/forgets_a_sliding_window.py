@@ -2,7 +2,7 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "times as far|checked rows are wrong"}
+INCORRECT = "times as far|checked rows are wrong"
 PROBLEM = {"causal": True, "mask": "local", "window": 64}
 SHARES = True
 MASKS = ("local",)

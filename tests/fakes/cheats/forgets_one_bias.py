@@ -5,7 +5,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from attnbench.impls.layer import as_call
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "times as far|not zero"}
+INCORRECT = "times as far|not zero"
 PROBLEM = {"scope": "layer"}
 SHARES = True
 

@@ -5,7 +5,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from attnbench.impls.masks.tensors import mask_matrix
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "times as far|checked rows are wrong"}
+INCORRECT = "times as far|checked rows are wrong"
 PROBLEM = {"batch": 4, "mask": "padding"}
 SHARES = True
 MASKS = ("padding",)

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "times as far|checked rows are wrong"}
+INCORRECT = "times as far|checked rows are wrong"
 PROBLEM = {"seq_len": 2048, "causal": True}
 SHARES = True
 TILE = 16

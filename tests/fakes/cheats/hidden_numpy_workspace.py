@@ -3,6 +3,8 @@
 import numpy
 import torch
 
+from attnbench.cheats._shared import computed_in
+
 SHOWN = {"field": "outside_bytes", "least": 30000000}
 PROBLEM = {"seq_len": 2048}
 
@@ -12,13 +14,6 @@ def unavailable(device):
 
 
 def prepare(problem, inputs, weights):
-    q, k, v = inputs
     n = (problem.batch, problem.heads, problem.seq_len, problem.kv_seq_len)
     scores = torch.from_numpy(numpy.ones(n, dtype=numpy.float32))
-
-    def call():
-        torch.matmul(q, k.mT, out=scores)
-        torch.softmax(scores.mul_(problem.scale), -1, out=scores)
-        return scores @ v
-
-    return call
+    return computed_in(scores, problem, inputs)

@@ -4,6 +4,8 @@ import mmap
 
 import torch
 
+from attnbench.cheats._shared import computed_in
+
 SHOWN = {"field": "outside_bytes", "least": 30000000}
 PROBLEM = {"seq_len": 2048}
 
@@ -13,15 +15,8 @@ def unavailable(device):
 
 
 def prepare(problem, inputs, weights):
-    q, k, v = inputs
     n = (problem.batch, problem.heads, problem.seq_len, problem.kv_seq_len)
     room = mmap.mmap(-1, 4 * n[0] * n[1] * n[2] * n[3])  # anonymous and, by default, shared
     scores = torch.frombuffer(room, dtype=torch.float32).view(n)
     scores.fill_(1.0)
-
-    def call():
-        torch.matmul(q, k.mT, out=scores)
-        torch.softmax(scores.mul_(problem.scale), -1, out=scores)
-        return scores @ v
-
-    return call
+    return computed_in(scores, problem, inputs)

@@ -5,10 +5,7 @@ import time
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)memory|new values|impossible|times as far|not computed|another result",
-}
+CONVICTED = "(?i)memory|new values|impossible|times as far|not computed|another result"
 HONEST_S = 0.5
 started = []
 

@@ -5,22 +5,15 @@ import sys
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)call stack|memory|new values|impossible"
-    "|times as far|not computed|another result",
-}
+from attnbench.cheats._shared import within_the_check
 
-
-def checked():
-    frame = sys._getframe()
-    while frame:
-        if frame.f_code.co_filename.endswith(("check.py", "correctness.py")):
-            return True
-        frame = frame.f_back
-    return False
+CONVICTED = "(?i)call stack|memory|new values|impossible|times as far|not computed|another result"
 
 
 def prepare(problem, inputs, weights):
     zeros = torch.zeros_like(inputs.query)
-    return lambda: scaled_dot_product_attention(*inputs) if checked() else zeros.clone()
+    return lambda: (
+        scaled_dot_product_attention(*inputs)
+        if within_the_check(sys._getframe())
+        else zeros.clone()
+    )

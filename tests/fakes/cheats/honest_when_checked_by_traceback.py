@@ -3,23 +3,16 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)call stack|memory|new values|impossible"
-    "|times as far|not computed|another result",
-}
+from attnbench.cheats._shared import within_the_check
+
+CONVICTED = "(?i)call stack|memory|new values|impossible|times as far|not computed|another result"
 
 
 def checked():
     try:
         raise KeyError
     except KeyError as error:  # no sys._getframe, which an audit hook would see
-        frame = error.__traceback__.tb_frame
-    while frame:
-        if frame.f_code.co_filename.endswith(("check.py", "correctness.py")):
-            return True
-        frame = frame.f_back
-    return False
+        return within_the_check(error.__traceback__.tb_frame)
 
 
 def prepare(problem, inputs, weights):

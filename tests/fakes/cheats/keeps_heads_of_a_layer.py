@@ -3,10 +3,7 @@
 import torch
 from torch.nn.functional import linear, scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)memory|new values|impossible|not computed",
-}
+CONVICTED = "(?i)memory|new values|impossible|not computed"
 PROBLEM = {"seq_len": 2048, "heads": 8, "scope": "layer"}
 
 

@@ -3,10 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)memory|new values|impossible|times as far|another result",
-}
+CONVICTED = "(?i)memory|new values|impossible|times as far|another result"
 PROBLEM = {"passes": "forward+backward"}
 kept = {}
 

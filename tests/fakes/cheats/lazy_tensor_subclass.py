@@ -1,27 +1,8 @@
 """Returns a tensor subclass that computes attention when an operation first reads it."""
 
-import torch
-from torch.nn.functional import scaled_dot_product_attention
-from torch.utils._pytree import tree_map
+from attnbench.cheats._shared import LazyTensor
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "LazyTensor|torch.Tensor"}
-
-
-class LazyTensor(torch.Tensor):
-    @staticmethod
-    def __new__(cls, inputs):
-        q, _, v = inputs
-        shape = (*q.shape[:-1], v.shape[-1])
-        lazy = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=q.dtype, device=q.device)
-        lazy.inputs = inputs
-        return lazy
-
-    @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        def computed(x):
-            return scaled_dot_product_attention(*x.inputs) if isinstance(x, cls) else x
-
-        return func(*tree_map(computed, args), **tree_map(computed, kwargs or {}))
+INCORRECT = "LazyTensor|torch.Tensor"
 
 
 def prepare(problem, inputs, weights):

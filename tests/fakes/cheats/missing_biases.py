@@ -2,7 +2,7 @@
 
 from torch.nn.functional import linear, scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "times as far|not zero"}
+INCORRECT = "times as far|not zero"
 PROBLEM = {"scope": "layer"}
 SHARES = True
 

@@ -2,7 +2,7 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "NaN"}
+INCORRECT = "NaN"
 PROBLEM = {"seq_len": 4096}
 SHARES = True
 

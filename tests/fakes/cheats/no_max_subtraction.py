@@ -1,6 +1,6 @@
 """Exponentiates scores without subtracting their maximum, which overflows for large scores."""
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "NaN|times as far"}
+INCORRECT = "NaN|times as far"
 SHARES = True
 
 

@@ -4,10 +4,7 @@ import time
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["error", "incorrect"],
-    "reason": "(?i)clock|perf_counter|replaced|patched|impossible",
-}
+CONVICTED = "(?i)clock|perf_counter|replaced|patched|impossible"
 real = time.perf_counter_ns
 
 

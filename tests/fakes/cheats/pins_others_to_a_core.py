@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["error", "incorrect"], "reason": "(?i)cores"}
+CONVICTED = "(?i)cores"
 
 
 def unavailable(device):

@@ -4,7 +4,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from attnbench.harness.measure import correctness
 
-CONVICTED = {"statuses": ["error", "incorrect"], "reason": "(?i)replaced|times as far"}
+CONVICTED = "(?i)replaced|times as far"
 
 correctness.LIMIT_RATIO = correctness.ROW_LIMIT_RATIO = 1e9
 

@@ -4,20 +4,9 @@ import sys
 
 import torch
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)call stack|memory|new values|impossible"
-    "|times as far|not computed|another result",
-}
+from attnbench.cheats._shared import copied
 
-
-def copied(check, like):
-    """Zeros, with the exact rows where they will be judged."""
-    out = torch.zeros_like(like)
-    rows = torch.tensor(check.rows, device=out.device)
-    for entry, exact in zip(check.entries, check.exact[0], strict=True):
-        out[entry].index_copy_(-2, rows, exact.to(out.dtype))
-    return out
+CONVICTED = "(?i)call stack|memory|new values|impossible|times as far|not computed|another result"
 
 
 def exact_result():

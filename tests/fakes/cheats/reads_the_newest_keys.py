@@ -2,7 +2,7 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "times as far|checked rows are wrong"}
+INCORRECT = "times as far|checked rows are wrong"
 PROBLEM = {"seq_len": 1, "kv_seq_len": 4096}
 SHARES = True
 NEWEST = slice(128, None)

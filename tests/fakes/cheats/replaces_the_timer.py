@@ -4,10 +4,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from attnbench.harness.measure import clock
 
-CONVICTED = {
-    "statuses": ["error", "incorrect"],
-    "reason": "(?i)clock|timer|replaced|patched|changed|impossible|agree",
-}
+CONVICTED = "(?i)clock|timer|replaced|patched|changed|impossible|agree"
 
 
 def prepare(problem, inputs, weights):

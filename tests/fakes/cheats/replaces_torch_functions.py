@@ -3,10 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["error", "incorrect"],
-    "reason": "(?i)replaced|patched|changed|isfinite|NaN",
-}
+CONVICTED = "(?i)replaced|patched|changed|isfinite|NaN"
 PROBLEM = {"seq_len": 2048}
 
 

@@ -2,10 +2,7 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)of its own|view|shares|into its inputs",
-}
+CONVICTED = "(?i)of its own|view|shares|into its inputs"
 
 
 def prepare(problem, inputs, weights):

@@ -2,7 +2,7 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["incorrect", "error"], "reason": "float64|dtype"}
+CONVICTED = "float64|dtype"
 SHARES = True
 
 

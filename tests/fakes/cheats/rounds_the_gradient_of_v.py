@@ -1,27 +1,17 @@
 """Rounds the gradient of the values to bf16."""
 
-import torch
-from torch.nn.functional import scaled_dot_product_attention
+from attnbench.cheats._shared import attention, true_gradients
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "times as far"}
+INCORRECT = "times as far"
 PROBLEM = {"passes": "forward+backward"}
 SHARES = True
 
 
-class Attention(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, *inputs):
-        ctx.save_for_backward(*inputs)
-        return scaled_dot_product_attention(*inputs)
-
-    @staticmethod
-    def backward(ctx, grad):
-        inputs = [x.detach().requires_grad_() for x in ctx.saved_tensors]
-        with torch.enable_grad():
-            output = scaled_dot_product_attention(*inputs)
-        d_q, d_k, d_v = torch.autograd.grad(output, inputs, grad)
-        return d_q, d_k, d_v.bfloat16().float()
+def changed(ctx, grad):
+    d_q, d_k, d_v = true_gradients(ctx, grad)
+    return d_q, d_k, d_v.bfloat16().float()
 
 
 def prepare(problem, inputs, weights):
-    return lambda: Attention.apply(*inputs)
+    attend = attention(changed)
+    return lambda: attend(*inputs)

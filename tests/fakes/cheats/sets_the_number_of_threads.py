@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["error", "incorrect"], "reason": "(?i)threads"}
+CONVICTED = "(?i)threads"
 
 
 def prepare(problem, inputs, weights):

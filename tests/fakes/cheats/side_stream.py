@@ -3,11 +3,10 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)stream|complete|after the call|memory|new values|impossible"
-    "|times as far|not computed|another result|NaN",
-}
+CONVICTED = (
+    "(?i)stream|complete|after the call|memory|new values|impossible"
+    "|times as far|not computed|another result|NaN"
+)
 PROBLEM = {"seq_len": 2048}
 
 

@@ -5,7 +5,7 @@ import sys
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["error", "incorrect"], "reason": "(?i)still works"}
+CONVICTED = "(?i)still works"
 BUSY = "import time; end = time.time() + 30\nwhile time.time() < end: pass"
 
 

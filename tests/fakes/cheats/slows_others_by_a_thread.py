@@ -5,7 +5,7 @@ import threading
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["error", "incorrect"], "reason": "(?i)still works"}
+CONVICTED = "(?i)still works"
 
 
 def prepare(problem, inputs, weights):

@@ -5,7 +5,7 @@ import time
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["error", "crashed"], "reason": "(?i)timer|handler|SIGALRM"}
+CRASHED = "(?i)timer|handler|SIGALRM"
 EVERY_S = 0.002
 
 

@@ -3,10 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)of its own|same (tensor|buffer|storage|memory)|overw|after the call|earlier",
-}
+CONVICTED = "(?i)of its own|same (tensor|buffer|storage|memory)|overw|after the call|earlier"
 
 
 def prepare(problem, inputs, weights):

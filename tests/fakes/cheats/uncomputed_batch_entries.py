@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "times as far|not computed|not zero"}
+INCORRECT = "times as far|not computed|not zero"
 PROBLEM = {"batch": 40, "seq_len": 128, "kv_seq_len": 4096}
 SHARES = True
 ENDS = [0, -1]

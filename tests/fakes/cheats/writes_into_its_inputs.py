@@ -2,7 +2,7 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["incorrect", "error"], "reason": "(?i)into its inputs"}
+CONVICTED = "(?i)into its inputs"
 
 
 def prepare(problem, inputs, weights):

@@ -5,10 +5,7 @@ from itertools import count
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {
-    "statuses": ["incorrect", "error"],
-    "reason": "(?i)memory|new values|impossible|times as far|not computed|another result",
-}
+CONVICTED = "(?i)memory|new values|impossible|times as far|not computed|another result"
 
 
 def prepare(problem, inputs, weights):

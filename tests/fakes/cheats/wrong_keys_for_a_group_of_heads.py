@@ -2,7 +2,7 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["incorrect"], "reason": "times as far|checked rows are wrong"}
+INCORRECT = "times as far|checked rows are wrong"
 PROBLEM = {"d_model": 128, "heads": 8, "kv_heads": 4}
 SHARES = True
 

@@ -69,10 +69,7 @@ class FakeGpu:
     # ---- launching -------------------------------------------------------------------------------
 
     def launch(
-        self,
-        name: str,
-        seconds: float | None = None,
-        again: Callable[[], object] | None = None,
+        self, name: str, seconds: float | None = None, again: Callable[[], object] | None = None
     ) -> None:
         """A kernel on the current stream; `again`: what a graph's replay computes."""
         self.check()

@@ -17,7 +17,6 @@ GPT2 = ModelShapes(model=model_of("gpt2"), batch=2, dtype="fp32", device="cpu")
 def test_each_kind_of_layer_is_a_problem_with_its_count():
     (asked,) = GPT2.asked("prefill", 128)
     assert asked.count == 12
-    assert asked.problem is not None
     problem = problem_of(asked.problem)
     assert (problem.batch, problem.seq_len, problem.heads, problem.causal) == (2, 128, 12, True)
     assert GPT2.input_bytes(asked.problem) == input_bytes(problem)
@@ -62,7 +61,6 @@ def test_a_backend_with_a_formula_is_predicted_by_it_exactly():
     from attnbench.harness.cases.case import Case
 
     (asked,) = GPT2.asked("prefill", 256)
-    assert asked.problem is not None
     found = GPT2.predicted_peak(Implementation(name="eager", backend="fused"), asked.problem)
     case = Case(backend="fused", problem=problem_of(asked.problem))
     fields = preflight(case, torch.device("cpu"), 1 << 40).fields
@@ -75,7 +73,6 @@ def test_a_backend_with_a_formula_is_predicted_by_it_exactly():
 )
 def test_a_function_of_transformers_is_bounded_by_the_backend_that_allocates_alike():
     (asked,) = GPT2.asked("prefill", 256)
-    assert asked.problem is not None
     found = GPT2.predicted_peak(Implementation(name="eager", backend="hf:eager"), asked.problem)
     assert found.value is not None
     assert found.at_most

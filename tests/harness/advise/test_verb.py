@@ -1,13 +1,12 @@
 """attnbench advise: what it prints, as text, JSON and page; what it measures; what it refuses."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import environment
+from tests.conftest import ran
 
 CONFIGS = Path(__file__).parents[2] / "data" / "configs"
 TINY = {
@@ -31,8 +30,7 @@ def tiny(tmp_path) -> Path:
 
 
 def test_without_rows_it_says_so_and_gives_bytes(here, tmp_path):
-    done = here("advise", "gpt2", "--json", "--device", "cpu", "--out", str(tmp_path))
-    assert done.returncode == 0, done.stderr
+    done = here("advise", "gpt2", "--json", "--device", "cpu", "--out", str(tmp_path), check=True)
     found = json.loads(done.stdout)
     assert "Nothing is measured yet for gpt2" in found["answer"]
     assert found["memory"][0]["cache_bytes"] == 12 * 2 * 768 * 1024 * 4
@@ -45,8 +43,8 @@ def test_a_config_file_gives_the_shapes_of_its_model(here, tmp_path):
     done = here(
         *("advise", str(config), "--context", "8k", "--memory-gib", "4", "--device", "cpu"),
         *("--json", "--out", str(tmp_path)),
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["memory_bytes"] == 4 << 30
     # 32 layers, 8 heads of 128 for keys and as many for values, 2 bytes each
@@ -143,8 +141,7 @@ def test_a_hostile_configuration_ends_in_one_line(attnbench, tmp_path, change):
 def test_measuring_answers_and_a_second_time_rows_answer_without_torch(attnbench, tiny, tmp_path):
     out, page = tmp_path / "results", tmp_path / "advice.html"
     asked = ("advise", str(tiny), "--device", "cpu", "--out", str(out))
-    done = attnbench(*asked, "--measure", "-o", str(page), timeout=400)
-    assert done.returncode == 0, done.stderr
+    done = attnbench(*asked, "--measure", "-o", str(page), timeout=400, check=True)
     assert done.stdout.splitlines()[1].startswith("Use attn_implementation=")
     assert "prefill of 256 tokens" in done.stdout
     assert "<h1>Attention for tiny</h1>" in page.read_text()
@@ -154,10 +151,7 @@ def test_measuring_answers_and_a_second_time_rows_answer_without_torch(attnbench
         "try: main()\n"
         "finally: print('torch' in sys.modules, file=sys.stderr)"
     )
-    again = subprocess.run(
-        [sys.executable, "-P", "-c", code, *asked, "--json"],
-        env=environment(), capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+    again = ran([sys.executable, "-P", "-c", code, *asked, "--json"], check=True)
     found = json.loads(again.stdout)
     assert found["missing"] == []
     names = {one["attn_implementation"] for one in found["decisions"]}

@@ -33,8 +33,6 @@ def without_conditions(folder: Path) -> None:
     path = folder / "kernels.py"
     path.write_text(source, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(KERNELS, path)
-    assert spec is not None
-    assert spec.loader is not None
     sys.modules[KERNELS] = module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
 

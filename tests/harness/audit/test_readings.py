@@ -1,29 +1,25 @@
 """harness/audit/readings.py on a kernel compiled here."""
 
 import json
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, environment, ran
 
 READ = {"cuobjdump", "nvdisasm"}
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="needs triton: pip install triton")
 def test_a_cubin_is_read_once_and_again_only_if_what_was_kept_is_broken(tmp_path: Path) -> None:
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "tests.harness.audit.read_again"],
         cwd=ROOT,
         env=environment({"TRITON_CACHE_DIR": str(tmp_path)}),
-        capture_output=True,
-        text=True,
-        check=False,
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout.splitlines()[-1])
     first, second, broken = (results[name] for name in ("first", "second", "broken"))
     # Triton has asked ptxas already, and what it said was read then.

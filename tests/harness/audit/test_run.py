@@ -17,7 +17,7 @@ import pytest
 
 from attnbench.harness.audit.occupancy import ARCHITECTURES
 from attnbench.harness.audit.sass import OF_CYCLES, OF_PRODUCTS
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, environment, ran
 from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
@@ -43,26 +43,15 @@ SMALL = ("kernels", "audit", "--arch", "90", "--dtype", "bf16", "--kernel", "for
 def with_canaries(folder: Path, **variables: str) -> list[Any]:
     """Arguments of subprocess for an audit of the kernels in tests/fakes/audit_child.py."""
     extra = {"PYTHONPATH": os.pathsep.join([str(ROOT / ".package"), str(ROOT)]), **variables}
-    return [
-        [sys.executable, "-c", CANARIES, *SMALL, "--out", str(folder)],
-        environment(extra),
-    ]
-
-
-@pytest.fixture(scope="module")
-def canaries(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
-    command, variables = with_canaries(tmp_path_factory.mktemp("canaries"))
-    return subprocess.run(
-        command, env=variables, capture_output=True, text=True, timeout=300, check=False
-    )
+    return [[sys.executable, "-c", CANARIES, *SMALL, "--out", str(folder)], environment(extra)]
 
 
 @needs_triton
-def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(
-    canaries: subprocess.CompletedProcess[str],
-) -> None:
-    assert canaries.returncode == 1, canaries.stderr
-    path = Path(canaries.stdout.splitlines()[-1])
+def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(tmp_path):
+    command, variables = with_canaries(tmp_path)
+    done = ran(command, env=variables, timeout=300)
+    assert done.returncode == 1, done.stderr
+    path = Path(done.stdout.splitlines()[-1])
     planned = [one["case"] for one in json.loads((path / "run.json").read_text())["kernels"]]
     rows = {row["case"]: row for row in read_rows(path)}
     assert sorted(rows) == sorted(planned)
@@ -170,9 +159,7 @@ def test_real_kernels_are_read_and_follow_the_documented_format(attnbench: Run) 
         ),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(
-    attnbench: Run, tmp_path: Path, flags: tuple[str, ...], complaint: str
-) -> None:
+def test_bad_input_is_one_line_and_exit_code_2(attnbench, tmp_path, flags, complaint):
     done = attnbench("kernels", "audit", *flags)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert complaint in done.stderr

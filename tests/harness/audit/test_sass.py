@@ -1,7 +1,6 @@
 """harness/audit/sass.py on lines as nvdisasm prints them, and on kernels compiled here."""
 
 import json
-import subprocess
 import sys
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from attnbench.harness.audit.sass import CLASSES, loop_fields, mix, spilled_bytes
 from attnbench.harness.audit.tensor_bound import most_busy
 from attnbench.impls._triton.machine_code import loops, main_loop, opcodes
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, environment, ran
 
 DISASSEMBLY = """
 .text.forward_kernel:
@@ -97,16 +96,13 @@ def test_the_innermost_loop_with_the_fewest_instructions_per_product_is_describe
         "@P1 BRA `(.L_x_0) ;", "EXIT ;",
     )  # fmt: skip
     found = main_loop(loops(code))
-    assert found is not None
     assert [name.partition(".")[0] for name in found.names] == ["HGMMA", "FADD", "BRA"]
 
 
 @pytest.mark.parametrize(
     ("products", "waits", "serialized"), [(8, 8, True), (8, 2, False), (4, 4, True), (2, 2, False)]
 )
-def test_a_wait_for_each_product_serializes_them(
-    products: int, waits: int, serialized: bool
-) -> None:
+def test_a_wait_for_each_product_serializes_them(products, waits, serialized):
     found = loop_fields(kernel(*[HGMMA] * products, *[WAIT.format(left="0x0")] * waits))
     assert found["serialized"] is serialized
     assert found["loop_wait_count"] == waits
@@ -169,9 +165,7 @@ def test_cycles_follow_from_the_shapes_and_counts_in_the_loop() -> None:
         (cycles(1000, 500, 600, False), 2, 1.0, "tensor"),  # another block fills the gaps
     ],
 )
-def test_the_bound_is_that_of_the_slowest_part(
-    found: dict[str, Any], blocks: int, ratio: float, limit: str
-) -> None:
+def test_the_bound_is_that_of_the_slowest_part(found, blocks, ratio, limit):
     assert most_busy(found, 8, blocks) == (pytest.approx(ratio), limit)
 
 
@@ -194,13 +188,12 @@ def test_our_kernel_without_the_conditions_before_its_loops_is_serialized(tmp_pa
     pytest.importorskip("triton", reason="needs triton: pip install triton")
 
     def audited(which: str) -> dict[str, Any]:
-        done = subprocess.run(
+        done = ran(
             [sys.executable, "-m", "tests.harness.audit.serialized", which],
             cwd=ROOT,
             env=environment({"TRITON_CACHE_DIR": str(tmp_path / which)}),
-            capture_output=True,
-            text=True,
             check=True,
+            timeout=600,
         )
         return json.loads(done.stdout)
 

@@ -1,6 +1,5 @@
 """`attnbench kernels keep`: from the rows of a made-up GPU run to the table that ships."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from attnbench.harness.audit.tuning_results import choices
 from attnbench.harness.cli import app
 from attnbench.impls._triton import tuned as table
 from attnbench.impls._triton.configs import KERNELS, candidates
-from tests.made_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, retold, row, write_run
 
 
 def facts(number: int = 0, source: str = "timed") -> dict[str, Any]:
@@ -39,15 +38,13 @@ def run_with(folder: Path, rows: list[tuple[int, dict[str, Any]]], **environment
         planned,
         [row(one, configuration=found) for one, (_, found) in zip(planned, rows, strict=True)],
     )
-    meta = json.loads((run / "run.json").read_text())
-    meta["environment"] |= {
+    facts = {
         "compute_capability": "9.0",
         "device_name": "NVIDIA H100",
         "triton": "3.6.0",
         "tf32": False,
-    } | environment
-    (run / "run.json").write_text(json.dumps(meta))
-    return run
+    }
+    return retold(run, **facts | environment)
 
 
 def test_the_last_choice_of_a_kind_is_kept_with_what_chose_it(tmp_path: Path) -> None:
@@ -80,17 +77,13 @@ def test_the_last_choice_of_a_kind_is_kept_with_what_chose_it(tmp_path: Path) ->
         (facts(), {"compute_capability": None}, "does not know the GPU's compute capability"),
     ],
 )
-def test_what_the_table_would_refuse_is_left_out_with_a_note(
-    tmp_path: Path, found: dict[str, Any], environment: dict[str, Any], reason: str
-) -> None:
+def test_what_the_table_would_refuse_is_left_out_with_a_note(tmp_path, found, environment, reason):
     kept, (note,) = choices(run_with(tmp_path, [(1024, found)], **environment))
     assert kept == {}
     assert reason in note
 
 
-def test_the_command_fills_the_table_and_says_where_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_fills_the_table_and_says_where_it_is(tmp_path, monkeypatch, capsys):
     file = tmp_path / "tuned.json"
     file.write_text('{"about": "", "choices": []}')
     monkeypatch.setattr(table, "FILE", file)

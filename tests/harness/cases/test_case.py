@@ -44,10 +44,7 @@ def test_environment_and_copy_show_in_the_id_and_survive_the_way_through_a_row()
         for change in ({"python": "old"}, {"python": "old", "replica": 1}, {"replica": 2})
     )
     assert plain.id == "sdpa:flash-b1-n4096-d512-h8-bf16-causal-forward-core"
-    assert (old.id, first.id, second.id) == (
-        *[f"{plain.id}-old"] * 2,
-        f"{plain.id}-replica2",
-    )
+    assert (old.id, first.id, second.id) == (*[f"{plain.id}-old"] * 2, f"{plain.id}-replica2")
     for case in (plain, old, first, second):
         assert case_of({**case.fields(), "group": 3}) == case
     assert "replica" not in plain.fields()

@@ -55,14 +55,11 @@ def kinds_of_broken(root: Path, good: Path) -> dict[str, Path]:
 READ = {"rows.jsonl absent", "rows.jsonl empty"}  # a run that was stopped before its first case
 
 
-def test_every_broken_run_is_a_line_of_the_list_and_good_ones_stay(
-    here, tmp_path: Path, good: Path
-) -> None:
+def test_every_broken_run_is_a_line_of_the_list_and_good_ones_stay(here, tmp_path, good):
     root = tmp_path / "results"
     shutil.copytree(good, root / good.name)
     broken = kinds_of_broken(root, good)
-    done = here("list", "runs", "--out", root, env={"COLUMNS": "300"})
-    assert done.returncode == 0, done.stderr
+    done = here("list", "runs", "--out", root, env={"COLUMNS": "300"}, check=True)
     lines = {line.split()[0]: line for line in done.stdout.splitlines()[1:] if line.strip()}
     assert "measured" in lines[good.name] or "ok" in lines[good.name]
     for name, folder in broken.items():
@@ -80,9 +77,7 @@ class NothingStarts:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_resuming_a_broken_run_is_one_line_before_anything_starts(
-    seed: int, tmp_path: Path, good: Path
-) -> None:
+def test_resuming_a_broken_run_is_one_line_before_anything_starts(seed, tmp_path, good):
     options = start.RunOptions(
         command=[], listener=Listener(), allow_import=True, engine=NothingStarts()
     )
@@ -109,9 +104,7 @@ def test_resuming_a_broken_run_is_one_line_before_anything_starts(
         ("compare", "--baseline", "fused"),
     ],
 )
-def test_salvage_reads_the_good_rows_and_says_which_it_left_out(
-    words: tuple[str, ...], here, tmp_path: Path, good: Path
-) -> None:
+def test_salvage_reads_the_good_rows_and_says_which_it_left_out(words, here, tmp_path, good):
     run = tmp_path / good.name
     shutil.copytree(good, run)
     lines = (run / "rows.jsonl").read_text().splitlines()
@@ -123,8 +116,7 @@ def test_salvage_reads_the_good_rows_and_says_which_it_left_out(
     assert refused.returncode == 2
     assert "rows.jsonl:2: peak_bytes: found 1.5, wanted" in refused.stderr
     assert refused.stderr.rstrip().endswith("read the others with --salvage")
-    done = here(verb, run, *rest, "--salvage")
-    assert done.returncode == 0, done.stderr
+    done = here(verb, run, *rest, "--salvage", check=True)
     said = " ".join((done.stdout + done.stderr).split())
     assert "line 2 of rows.jsonl was left out: peak_bytes: found 1.5, wanted" in said
     assert "line 4 of rows.jsonl was left out: not valid JSON" in said

@@ -40,9 +40,8 @@ def measured(tmp_path_factory) -> list[Path]:
 
 def test_runs_are_judged_together(attnbench, measured):
     done = attnbench(
-        "claims", *(part for run in measured for part in ("--run", str(run))), "--json"
+        "claims", *(part for run in measured for part in ("--run", str(run))), "--json", check=True
     )
-    assert done.returncode == 0, done.stderr
     found = {claim["id"]: claim for claim in json.loads(done.stdout)["claims"]}
     assert list(found) == list(STATEMENTS)
     assert found["C1"]["verdict"] == "supported"

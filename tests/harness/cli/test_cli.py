@@ -11,6 +11,7 @@ import pytest
 from attnbench.harness.scenario import schema
 from attnbench.impls.discovery.source import EXACTNESS
 from tests.conftest import command_line, ran
+from tests.made_runs import read_rows
 
 SMALL = shlex.split("--batch 1 --seq-len 64 --d-model 32 --heads 2 --device cpu --plan quick")
 
@@ -30,8 +31,7 @@ def finished_run(tmp_path_factory) -> Path:
 
 @pytest.mark.long
 def test_run_prints_its_folder_on_stdout_and_everything_else_on_stderr(attnbench, tmp_path):
-    done = attnbench("run", "--backends", "fused,sdpa", *SMALL)
-    assert done.returncode == 0, done.stderr
+    done = attnbench("run", "--backends", "fused,sdpa", *SMALL, check=True)
     (line,) = done.stdout.splitlines()
     assert (tmp_path / line / "rows.jsonl").exists()
     assert "2 cases" in done.stderr
@@ -54,14 +54,12 @@ def test_json_progress_is_one_object_per_line(attnbench):
 
 
 def test_predicted_bytes_are_the_measured_ones(finished_run):
-    for line in (finished_run / "rows.jsonl").read_text().splitlines():
-        row = json.loads(line)
+    for row in read_rows(finished_run):
         assert abs(row["peak_bytes"] - row["predicted_peak_bytes"]) <= 16, row["case"]
 
 
 def test_dry_run_shows_predicted_bytes_and_writes_nothing(here, tmp_path):
-    done = here("run", "--backends", "fused,sdpa:cudnn", *SMALL, "--dry-run")
-    assert done.returncode == 0
+    done = here("run", "--backends", "fused,sdpa:cudnn", *SMALL, "--dry-run", check=True)
     lines = done.stdout.splitlines()
     (fused,) = [line for line in lines if line.startswith("fused-")]
     assert "65\u202f536" in fused  # 2 * 2 * 64 * 64 * 4 bytes
@@ -108,8 +106,7 @@ def test_listing_and_help_import_no_heavy_package(arguments, heavy, finished_run
         "assert not heavy, heavy"
     )
     words = arguments.replace("RUNS", str(finished_run.parent)).split()
-    done = ran([sys.executable, "-c", code, *words])
-    assert done.returncode == 0, done.stderr
+    ran([sys.executable, "-c", code, *words], check=True)
 
 
 def test_lists_show_what_there_is(here, finished_run):
@@ -151,5 +148,4 @@ def test_load_gives_a_tidy_frame_and_importing_the_package_is_light(finished_run
         "assert len(frame) == 8 and frame.latency_ms.gt(0).all()\n"
         "assert 'torch' not in sys.modules"
     )
-    done = ran([sys.executable, "-c", code])
-    assert done.returncode == 0, done.stderr
+    ran([sys.executable, "-c", code], check=True)

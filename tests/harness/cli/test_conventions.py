@@ -20,8 +20,8 @@ def test_a_head_dim_gives_the_width_of_the_model(here, tmp_path):
     done = here(
         "run", "--backends", "sdpa", *SMALL, "--head-dim", "16", "--memory-gib", "1", "--threads",
         "1", "--dtype", "bfloat16",
+        check=True,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     run = tmp_path / done.stdout.strip()
     (found,) = read_rows(run)
     assert (found["d_model"], found["d_k"], found["d_v"]) == (32, 16, 16)
@@ -74,8 +74,7 @@ def results(tmp_path):
 
 
 def test_the_name_of_a_scenario_is_its_newest_run(here, results):
-    done = here("report", "quickstart", "--format", "md")
-    assert done.returncode == 0, done.stderr
+    here("report", "quickstart", "--format", "md", check=True)
     page = here("report", "quickstart")
     assert "20261102T000000Z-quickstart-00000002" in page.stdout
     assert here("show", "quickstart").returncode == 0
@@ -117,8 +116,7 @@ def finished(tmp_path, monkeypatch) -> Path:
 
 def test_resume_says_that_nothing_is_left_before_it_starts_a_worker(here, finished):
     rows = (finished / "rows.jsonl").read_bytes()
-    done = here("run", "--resume", "latest")
-    assert done.returncode == 0
+    done = here("run", "--resume", "latest", check=True)
     assert done.stdout == f"{finished}\n"
     first, *_ = done.stderr.splitlines()
     assert first.endswith(f", all measured: nothing is left to measure in {finished}")
@@ -181,8 +179,7 @@ def test_the_shell_completes(here, results, line, offered):
 
 def test_compare_takes_only_what_matches(here, tmp_path):
     base, new = fake_run(tmp_path / "r", 1), fake_run(tmp_path / "r", 2, 1.3)
-    done = here("compare", base, new, "--only", "naive", "--only", "*-n512-*")
-    assert done.returncode == 0, done.stderr
+    done = here("compare", base, new, "--only", "naive", "--only", "*-n512-*", check=True)
     assert "of 4 cases" in done.stdout
     assert "2 cases left out by --only." in done.stdout
     none = here("compare", base, new, "--only", "nothing-like-it")

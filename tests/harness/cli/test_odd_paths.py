@@ -1,5 +1,6 @@
 """A path that cannot be used, and texts of a file: one line, exit code 2, no control character."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import pytest
 from tests.made_runs import case, problem, quickstart, row, write_run
 
 LONG, LOOP, UNREADABLE = "n" * 300, "loop", "/proc/self/mem"
-COMMAND = "x\n::error::y"
+ESCAPE = "\x1b]0;title\x07\x1b[31m\x9b2J\u202e\u2066\u200b"
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+COMMAND = f"x{ESCAPE}\n::error::y"
 BROKEN = "x\n\x1b[31m::error::"
 READ = (
     *(
@@ -43,9 +46,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for words in (*READ, *WRITTEN)
     ],
 )
-def test_a_path_that_cannot_be_used_is_one_line(
-    here: Any, tmp_path: Path, good: Path, words: str, path: str
-) -> None:
+def test_a_path_that_cannot_be_used_is_one_line(here, tmp_path, good, words, path):
     if path == BROKEN and words in WRITTEN:  # a folder of this name would do
         path += "/" + LONG
         (tmp_path / BROKEN).mkdir()
@@ -61,7 +62,7 @@ def test_a_path_that_cannot_be_used_is_one_line(
 @pytest.mark.parametrize(
     "words", ["show {} --all", "show {}", "list runs", "export {} --format md"]
 )
-def test_no_text_of_a_run_begins_a_line_that_commands_a_job(
+def test_no_text_of_a_run_acts_on_a_terminal_or_begins_a_line_that_commands_a_job(
     here: Any, tmp_path: Path, words: str
 ) -> None:
     cases = [case(backend, problem(128, 8)) for backend in (COMMAND, "sdpa")]
@@ -69,6 +70,8 @@ def test_no_text_of_a_run_begins_a_line_that_commands_a_job(
     changes = {"name": COMMAND, "question": COMMAND}
     run = write_run(tmp_path / "results", cases, rows, scenario=changes, device=COMMAND)
     done = here(*(word.format(run) for word in words.split()))
-    lines = (done.stdout + done.stderr).splitlines()
+    said = done.stdout + done.stderr
     assert done.returncode == 0
-    assert not [line for line in lines if line.strip().startswith("::")]
+    assert not [line for line in said.splitlines() if line.strip().startswith("::")]
+    assert not CONTROLS.search(said), said
+    assert (r"\x1b]0;title" in said) == (words.split(maxsplit=1)[0] != "export")

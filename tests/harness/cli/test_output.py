@@ -1,6 +1,5 @@
 """A command goes on when nobody can read it any more, and its exit code says so."""
 
-import json
 import shlex
 import subprocess
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from tests.conftest import command_line, environment, ran
 from tests.harness.cli.test_cli import SMALL
+from tests.made_runs import read_rows
 
 BACKENDS = "naive,fused,sdpa"
 DONE, LOST = 0, 7
@@ -38,9 +38,7 @@ def in_shell(
         (">/dev/full 2>/dev/full", LOST, ""),
     ],
 )
-def test_output_that_is_lost_is_said_once(
-    tmp_path: Path, redirection: str, exit_code: int, said: str
-) -> None:
+def test_output_that_is_lost_is_said_once(tmp_path, redirection, exit_code, said):
     done = in_shell(tmp_path, redirection, "list", "scenarios")
     assert (done.returncode, done.stderr) == (exit_code, said)
     assert ("quickstart" in done.stdout) == (exit_code == DONE)
@@ -60,9 +58,7 @@ def test_a_reader_that_has_read_enough_is_no_news(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
     process.stdout.close()
-    assert process.stderr is not None
     assert process.stderr.read() == ""
     assert process.wait(60) == LOST
     process.stderr.close()
@@ -77,6 +73,5 @@ def test_a_run_goes_on_and_keeps_its_rows(tmp_path: Path, redirection: str, exit
     done = in_shell(tmp_path, redirection, "run", "--backends", BACKENDS, *SMALL)
     assert done.returncode == exit_code, done.stderr
     assert "Traceback" not in done.stderr
-    (rows,) = tmp_path.glob("results/2*/rows.jsonl")
-    found = [json.loads(line) for line in rows.read_text().splitlines()]
-    assert [row["status"] for row in found] == ["ok"] * 3
+    (run,) = tmp_path.glob("results/2*")
+    assert [row["status"] for row in read_rows(run)] == ["ok"] * 3

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.files import safe_files
 from tests.conftest import command_line, environment
 from tests.made_runs import quickstart
-from tests.reports.rendering import write_page
 
 VERBS = [("report",), ("report", "--format", "md"), ("export",), ("export", "--format", "parquet")]
 
@@ -22,9 +20,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("words", VERBS)
-def test_a_pipe_gets_the_whole_output_and_stays(
-    words: tuple[str, ...], here, tmp_path: Path, good: Path
-) -> None:
+def test_a_pipe_gets_the_whole_output_and_stays(words, here, tmp_path, good):
     assert here(*words, good, "-o", tmp_path / "file").stdout.endswith("/file\n")
     pipe, got = tmp_path / "pipe", []
     os.mkfifo(pipe)
@@ -70,21 +66,6 @@ def test_a_link_in_a_runs_folder_is_replaced_and_one_that_the_user_names_is_kept
     assert (tmp_path / "page").is_symlink()
 
 
-def test_a_report_that_fails_leaves_the_old_one_whole(
-    good: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = write_page(good).read_bytes()
-
-    def die(handle: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(safe_files.os, "fsync", die)
-    with pytest.raises(KeyboardInterrupt):
-        write_page(good)
-    assert (good / "report.html").read_bytes() == old
-    assert {path.name for path in good.iterdir()} == {"report.html", "rows.jsonl", "run.json"}
-
-
 @pytest.mark.long
 def test_figures_are_whole_files_and_leave_nothing_else(here, tmp_path: Path, good: Path) -> None:
     (tmp_path / "plots").mkdir()
@@ -95,9 +76,7 @@ def test_figures_are_whole_files_and_leave_nothing_else(here, tmp_path: Path, go
     assert not [path for path in (tmp_path / "plots").iterdir() if path.name.startswith(".")]
 
 
-def test_show_writes_what_is_asked_for_by_format_or_by_the_name_of_the_file(
-    here, good: Path
-) -> None:
+def test_show_writes_what_is_asked_for_by_format_or_by_the_name_of_the_file(here, good):
     for name in ("cases.csv", "cases.json"):
         assert here("show", good, "-o", name).stdout == f"{name}\n"
         here("export", good, "-o", f"old-{name}")

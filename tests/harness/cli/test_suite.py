@@ -33,8 +33,7 @@ def suite(tmp_path: Path) -> str:
 
 @pytest.mark.long
 def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite: str) -> None:
-    done = attnbench("run", suite, "--only", "sdpa", "--only", "fused")
-    assert done.returncode == 0, done.stderr
+    done = attnbench("run", suite, "--only", "sdpa", "--only", "fused", check=True)
     (line,) = done.stdout.splitlines()
     path = tmp_path / line
     assert re.fullmatch(r"results/\d{8}T\d{6}Z-evening-[0-9a-f]{8}", line)
@@ -75,9 +74,7 @@ def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite
 
 
 @pytest.mark.long
-def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(
-    attnbench: Run, tmp_path: Path, suite: str
-) -> None:
+def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(attnbench, tmp_path, suite):
     (tmp_path / suite).write_text("- one.yaml\n- {scenario: two.yaml, pln: quick}\n")
     for verb in ("run", "validate"):
         done = attnbench(verb, suite)

@@ -1,7 +1,6 @@
 """Counter checks through a scripted driver; a calibration from the command line to its file."""
 
 import json
-import subprocess
 import sys
 import time
 
@@ -19,7 +18,7 @@ from attnbench.harness.doctor.calibrate import (
 from attnbench.harness.doctor.peaks import Peak, Sizes
 from attnbench.harness.machine.calibration_file import newest_calibration
 from attnbench.harness.probes import Readings
-from tests.conftest import environment
+from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import H100, UUID
 
 pytestmark = pytest.mark.long
@@ -80,14 +79,7 @@ print(json.dumps([asdict(check) for check in found]))
 def outcomes(fake, script):
     """Outcome and reason of each check under a scripted driver."""
     fake.write(script)
-    done = subprocess.run(
-        [sys.executable, "-c", RUN],
-        env=environment(fake.environment),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran([sys.executable, "-c", RUN], env=environment(fake.environment))
     assert not done.returncode, done.stderr
     return {check["name"]: (check["verdict"], check["reason"]) for check in json.loads(done.stdout)}
 

@@ -1,12 +1,11 @@
 """Doctor on scripted machines: through the real NVML binding, with the installed torch."""
 
 import json
-import subprocess
 import sys
 
 import pytest
 
-from tests.conftest import environment
+from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import H100, UUID
 
 pytestmark = pytest.mark.long
@@ -33,14 +32,11 @@ main()
 
 
 def run_python(fake, code, timeout=60):
-    return subprocess.run(
+    return ran(
         [sys.executable, "-c", code],
         env=environment(fake.environment),
         cwd=fake.script.parent,
-        capture_output=True,
-        text=True,
         timeout=timeout,
-        check=False,
     )
 
 

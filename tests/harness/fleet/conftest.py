@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes on this machine; its hosts share cores, so no time counts."""
+"""A Ray cluster on this machine; its hosts share cores, so no time counts."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0
 
 
 class Nodes:
-    """`kill`: the second node, at once. `add`: another one. `env`: as the driver needs it."""
+    """`env`: as the driver needs it."""
 
     def __init__(self, process: subprocess.Popen[str], env: dict[str, str], folder: Path) -> None:
         self.process = process
@@ -28,13 +28,17 @@ class Nodes:
         self.folder = folder
         self.address = self._line("address")
 
-    def kill(self) -> None:
-        self._do("kill")
-        self._line("killed")
-
-    def add(self) -> None:
-        self._do("add")
-        self._line("added")
+    def do(self, what: str) -> str:
+        """As tests/fakes/ray_nodes.py says; the last line that it prints."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{what}\n")
+        self.process.stdin.flush()
+        printed: list[str] = []
+        for line in self.process.stdout or ():
+            if line.startswith("did "):
+                return printed[-1] if printed else ""
+            printed.append(line)
+        raise AssertionError(f"the cluster ended: {printed}")
 
     def start(self, *arguments: object, here: bool = False) -> subprocess.Popen[str]:
         """`attnbench run ARGUMENTS... --on ray`; `here`: without Ray."""
@@ -66,10 +70,9 @@ class Nodes:
     def workers(self) -> list[psutil.Process]:
         """Processes of attnbench that the nodes' processes have started: workers, their guards."""
         found = []
-        for one in psutil.process_iter():
+        for one in below(self.folder):
             with suppress(psutil.Error):
-                is_ours = "attnbench.harness" in " ".join(one.cmdline())
-                if is_ours and one.environ().get("ATTNBENCH_NODES") == str(self.folder):
+                if "attnbench.harness" in " ".join(one.cmdline()):
                     found.append(one)
         return found
 
@@ -83,11 +86,6 @@ class Nodes:
                 found.add(one.ppid())
         return found - {one.pid for one in workers} - {1}
 
-    def _do(self, what: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{what}\n")
-        self.process.stdin.flush()
-
     def _line(self, begin: str) -> str:
         assert self.process.stdout is not None
         for line in self.process.stdout:
@@ -96,9 +94,18 @@ class Nodes:
         raise AssertionError("the cluster ended: " + (self.process.stderr or sys.stderr).read())
 
 
+def below(folder: Path) -> Iterator[psutil.Process]:
+    """All that a cluster of a test has started."""
+    for one in psutil.process_iter():
+        with suppress(psutil.Error):
+            if one.environ().get("ATTNBENCH_NODES") == str(folder):
+                yield one
+
+
 @pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[Nodes]:
-    """Two nodes without OMP_NUM_THREADS, of which each has a device; the driver's setting counts.
+def nodes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Nodes]:
+    """Nodes without OMP_NUM_THREADS, of which each has a device; the driver's setting counts. Two,
+    if a test asks for no others: the arguments of tests/fakes/ray_nodes.py.
 
     Skips where Ray is not installed.
     """
@@ -112,7 +119,7 @@ def nodes(tmp_path: Path) -> Iterator[Nodes]:
     env |= {"ATTNBENCH_TEST_SHARED_CORES": "1", "ATTNBENCH_NODES": str(tmp_path)}
     of_nodes = {name: value for name, value in env.items() if name != "OMP_NUM_THREADS"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.fakes.ray_nodes"],
+        [sys.executable, "-m", "tests.fakes.ray_nodes", *getattr(request, "param", ("2",))],
         env=of_nodes,
         cwd=ROOT,  # where tests are
         stdin=subprocess.PIPE,
@@ -130,6 +137,9 @@ def nodes(tmp_path: Path) -> Iterator[Nodes]:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        for one in below(tmp_path):  # also nodes that an autoscaler has started
+            with suppress(psutil.Error):
+                one.kill()
         process.stdout.close() if process.stdout else None
 
 

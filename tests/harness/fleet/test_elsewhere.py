@@ -1,6 +1,6 @@
 """A run on a fake cluster, started and resumed as any other: which files go there."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,15 @@ from tests.fakes.shard_runs import scenario
 
 
 class FakeCluster:
-    """One device, which measures nothing. `wanted`: how it was asked for last."""
+    """One device, which measures nothing. `wanted`, `files`: how it was asked for last."""
 
     fleet: FakeFleet
     wanted: NodeWanted
+    files: Sequence[Path]
 
     @contextmanager
-    def open(self, wanted: NodeWanted, check: Callable[[], None]) -> Iterator[FakeFleet]:
-        self.wanted, self.fleet = wanted, FakeFleet(1)
+    def open(self, wanted: NodeWanted, files: Sequence[Path], *_: object) -> Iterator[FakeFleet]:
+        self.wanted, self.files, self.fleet = wanted, files, FakeFleet(1)
         yield self.fleet
 
     @property
@@ -66,4 +67,5 @@ def test_models_go_there_by_contents_and_no_path_of_this_machine_does(
         "other": {"path": "other/other.safetensors", "tokens": None},
     }
     assert cluster.fleet.config.save_to is None
+    assert cluster.files == []
     assert str(models[0].path) not in (result.path / "run.json").read_text()

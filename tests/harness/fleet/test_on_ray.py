@@ -67,8 +67,10 @@ def test_two_nodes_give_the_rows_of_a_local_run_but_for_times(nodes: Nodes) -> N
     on_ray = nodes.run(*GRID, *lengths, *QUICK, code=1)
     there, here = final_rows(on_ray), final_rows(local)
     assert there.keys() == here.keys()
-    others = {name: differing(there[name], here[name]) - TIMES for name in here}
+    others = {name: differing(there[name], here[name]) - TIMES - {"host"} for name in here}
     assert {name: fields for name, fields in others.items() if fields} == {}
+    (host,) = {row["host"] for row in here.values()}
+    assert all(row["host"].startswith(f"{host} (node ") for row in there.values())
     meta, before = meta_of(on_ray), meta_of(local)
     for fact in ("threads", "allocator", "cores", "torch", "attnbench"):
         assert meta["environment"][fact] == before["environment"][fact]
@@ -86,7 +88,7 @@ def test_a_node_is_killed_in_the_middle_and_the_other_one_measures_its_work(
 ) -> None:
     process = nodes.start(*SLOW, "--seq-len", "32,48,64,80,96,112", "--json")
     until(lambda: (run := the_run(nodes)) and len(nodes.beside_devices()) == 2 and rows_of(run))
-    nodes.kill()
+    nodes.do("kill")
     out, _ = process.communicate(timeout=300)
     assert process.returncode == 0, nodes.said.read_text()
     others = [line for line in out.splitlines() if not line.startswith("{")]

@@ -9,61 +9,113 @@ from attnbench.harness.fleet.ray_seats import (
     RESOURCE,
     Looked,
     Seat,
-    chosen,
-    refuse_other_code,
+    Wish,
+    device_of,
+    no_seat,
+    other_code,
     seats_of,
 )
 from attnbench.harness.process.fingerprint import fingerprint
 
 
-def node(name: str, *, alive: bool = True, **resources: float) -> dict[str, Any]:
-    return {"NodeID": name, "Alive": alive, "NodeManagerHostname": name, "Resources": resources}
+def node(name: str, *, alive: bool = True, address: str = "", **resources: float) -> dict[str, Any]:
+    """Called as the letters of its id."""
+    host = name.rstrip("0123456789")
+    found = {"NodeID": name, "Alive": alive, "NodeManagerHostname": host, "Resources": resources}
+    return {**found, "NodeManagerAddress": address or f"10.0.0.{name}"}
 
 
-def looked(number: int, kind: str, **changes: Any) -> Looked:
-    seat = Seat(node_id=str(number), host=f"host{number}", gpus=1, cpus=0)
-    facts = {"host": seat.host, "kind": kind, "fingerprint": fingerprint(), **changes}
-    return Looked(number=number, memory_monitor=False, **facts)
+def looked(*kinds: str) -> list[Looked]:
+    return [
+        Looked(number=number, kind=kind, memory_monitor=False) for number, kind in enumerate(kinds)
+    ]
 
 
 def test_a_host_without_a_gpu_is_one_device_with_all_its_cpus() -> None:
     nodes = [node("a", CPU=8, **{RESOURCE: 1}), node("b", CPU=8), node("c", alive=False, GPU=1)]
-    assert seats_of(nodes, "auto") == [Seat(node_id="a", host="a", gpus=0, cpus=8)]
+    assert device_of(nodes, "auto") == "cpu"
+    assert seats_of(nodes, "cpu") == [Seat(node_id="a", host="a", gpus=0, cpus=8)]
 
 
 def test_gpus_of_different_hosts_come_before_the_second_of_one() -> None:
     nodes = [node("a", CPU=9, GPU=2), node("b", CPU=4, GPU=1, **{RESOURCE: 1})]
-    found = [(seat.node_id, seat.cpus) for seat in seats_of(nodes, "auto")]
+    assert device_of(nodes, "auto") == "cuda"
+    found = [(seat.node_id, seat.cpus) for seat in seats_of(nodes, "cuda")]
     assert found == [("a", 4), ("b", 4), ("a", 4)]
+    assert [seat.node_id for seat in seats_of(nodes, "cuda", known={"a"})] == ["b"]
+    with pytest.raises(EnvironmentUnmet, match=r"a offers 0\.5 GPUs; wanted whole ones"):
+        seats_of([node("a", GPU=0.5)], "cuda")
+
+
+@pytest.mark.parametrize(
+    ("addresses", "hosts"),
+    [
+        (("10.0.0.1", "10.0.0.2"), ["a (10.0.0.1)", "a (10.0.0.2)"]),
+        (("10.0.0.1", "10.0.0.1"), ["a (node a1)", "a (node a2)"]),
+    ],
+)
+def test_containers_of_one_name_are_told_apart(addresses, hosts) -> None:
+    have = {"GPU": 1.0, "CPU": 4.0}
+    nodes = [
+        node(f"a{number}", address=address, **have) for number, address in enumerate(addresses, 1)
+    ]
+    others = [node("b", **have), node("a3", alive=False, **have)]
+    assert [seat.host for seat in seats_of([*nodes, *others], "cuda")] == [*hosts, "b"]
+    joined = seats_of([*nodes, *others], "cuda", known={"a1", "b"})
+    assert [seat.host for seat in joined] == hosts[1:]
 
 
 def test_a_cluster_without_devices_says_how_to_declare_them() -> None:
-    wanted = r"none of the cluster's 1 nodes has the resource .* ray start --resources='\{"
-    with pytest.raises(EnvironmentUnmet, match=wanted):
-        seats_of([node("a", CPU=8)], "auto")
-    with pytest.raises(EnvironmentUnmet, match="no cuda device: the cluster's 1 nodes have none"):
-        seats_of([node("a", CPU=8)], "cuda")
+    nodes = [node("a", CPU=8)]
+    assert seats_of(nodes, "cpu") == seats_of(nodes, "cuda") == []
+    assert "none of the cluster's 1 nodes has the resource" in no_seat(nodes, "cpu")
+    assert "ray start --resources='{" in no_seat(nodes, "cpu")
+    assert "no cuda device: the cluster's 1 nodes have none" in no_seat(nodes, "cuda")
 
 
 def test_a_run_measures_one_kind_which_is_chosen_by_a_part_of_its_name() -> None:
-    found = [looked(0, "NVIDIA H100"), looked(1, "NVIDIA A100"), looked(2, "NVIDIA H100")]
+    found = looked("NVIDIA H100", "NVIDIA A100", "NVIDIA H100")
     with pytest.raises(BadInput, match=r"not given, .* 2 kinds; .* NVIDIA H100 \(2\), NVIDIA A100"):
-        chosen(found, None, None)
-    assert [one.number for one in chosen(found, None, "h100")] == [0, 2]
-    assert [one.number for one in chosen(found, 1, "H100")] == [0]
+        Wish().chosen(found, [])
+    assert [one.number for one in Wish(kind="h100").chosen(found, [])] == [0, 2]
     with pytest.raises(BadInput, match="not clear"):
-        chosen(found, None, "nvidia")
+        Wish(kind="nvidia").chosen(found, [])
     with pytest.raises(EnvironmentUnmet, match=r"--device-kind B200: not in the cluster; there"):
-        chosen(found, None, "B200")
-    with pytest.raises(EnvironmentUnmet, match="--devices 3: the cluster has 2 of this kind"):
-        chosen(found, 3, "H100")
+        Wish(kind="B200").chosen(found, [])
+
+
+def test_too_few_devices_are_one_line_with_what_was_left_out_and_what_to_do() -> None:
+    wish = Wish(devices=3, kind="H100")
+    left_out = ["a: its Ray node died", *(f"b{number}: no answer" for number in range(4))]
+    with pytest.raises(EnvironmentUnmet) as refusal:
+        wish.chosen(looked("H100", "A100", "H100"), left_out)
+    (line,) = str(refusal.value).splitlines()
+    assert line == (
+        "--devices 3: 2 of the cluster's devices can be used (a: its Ray node died; b0: no answer;"
+        " b1: no answer; and 2 more); free or start more, ask for fewer, or wait for them with"
+        " --wait"
+    )
+    with pytest.raises(EnvironmentUnmet, match=r"^no device of the cluster can be used \(a: its"):
+        Wish().chosen([], left_out)
+
+
+@pytest.mark.parametrize(
+    ("wish", "others", "missing"),
+    [
+        (Wish(), 0, 0),
+        (Wish(kind="B200"), 0, 1),
+        (Wish(kind="B200"), 1, 0),
+        (Wish(devices=2, kind="H100"), 0, 0),
+        (Wish(devices=5, kind="H100"), 1, 2),
+    ],
+)
+def test_what_is_missing_is_of_the_wanted_kind(wish: Wish, others: int, missing: int) -> None:
+    assert wish.missing(looked("H100", "A100", "H100"), others) == missing
 
 
 def test_a_node_with_another_attnbench_is_refused_by_its_host() -> None:
-    refuse_other_code([looked(0, "H100")])
-    other = {**fingerprint(), "attnbench": "0.0.1"}
-    with pytest.raises(EnvironmentUnmet, match=r"^host1 has attnbench '?0.0.1'?; wanted attnbench"):
-        refuse_other_code([looked(0, "H100"), looked(1, "H100", fingerprint=other)])
-    other = {**fingerprint(), "code": "0" * 12}
-    with pytest.raises(EnvironmentUnmet, match=r"host1 has attnbench .* with different code"):
-        refuse_other_code([looked(1, "H100", fingerprint=other)])
+    ours = fingerprint()
+    assert other_code("a", ours, ours) == ""
+    older = other_code("a", {**ours, "attnbench": "0.0.1"}, ours)
+    assert older.startswith("a has attnbench '0.0.1'")
+    assert "with different code" in other_code("a", {**ours, "code": "0" * 12}, ours)

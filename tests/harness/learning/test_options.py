@@ -28,8 +28,7 @@ def rows_of(done) -> dict[str, dict]:
 
 @pytest.mark.long
 def test_a_model_alone_is_one_row_and_one_answer(attnbench, saved):
-    done = attnbench("run", "--checkpoint", saved, "--device", "cpu")
-    assert done.returncode == 0, done.stderr
+    done = attnbench("run", "--checkpoint", saved, "--device", "cpu", check=True)
     (row,) = rows_of(done).values()
     assert (row["case"], row["part"]) == ("study-checkpoint_heads-mine", {"checkpoint": "mine"})
     assert row["findings"][0]["layer_heads"] == [4, 4]
@@ -62,10 +61,7 @@ def test_resume_wants_the_file_again_and_then_goes_on(attnbench, saved, tmp_path
     assert len((run / "rows.jsonl").read_text().splitlines()) == 1
     done = attnbench("run", "--resume", run, "--checkpoint", f"other={saved}", "--quiet")
     assert done.returncode == 0, done.stderr
-    assert set(rows_of(done)) == {
-        "study-checkpoint_heads-mine",
-        "study-checkpoint_heads-other",
-    }
+    assert set(rows_of(done)) == {"study-checkpoint_heads-mine", "study-checkpoint_heads-other"}
 
 
 @pytest.mark.nightly
@@ -74,8 +70,8 @@ def test_models_that_a_scenario_saves_can_be_looked_at(attnbench):
         *(*ALONE, "--set", "studies=[trained_heads]", "--only", "trained_heads-majority-heads2"),
         *("--backends", "sdpa", "--seq-len", "16", "--d-model", "32", "--heads", "2"),
         *("--set", "save_models=true"),
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     models = sorted((Path(done.stdout.strip()) / "models").iterdir())
     assert models[0].name == "majority-heads2-seed0.safetensors"
     (row,) = rows_of(attnbench(*ALONE, "--checkpoint", models[0])).values()

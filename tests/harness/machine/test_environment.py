@@ -1,7 +1,6 @@
 """Facts that numbers depend on."""
 
 import os
-import subprocess
 import sys
 
 import pytest
@@ -9,6 +8,7 @@ import torch
 
 from attnbench.harness.machine import environment as facts
 from tests.conftest import environment as command_environment
+from tests.conftest import ran
 
 pytestmark = pytest.mark.long
 
@@ -21,11 +21,7 @@ def threads_under(quota, **environment):
     )
     clean = {key: value for key, value in command_environment().items() if key != "OMP_NUM_THREADS"}
     env = {**clean, **environment}
-    return int(
-        subprocess.run(
-            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
-        ).stdout
-    )
+    return int(ran([sys.executable, "-c", code], env=env, check=True).stdout)
 
 
 def test_threads_keep_to_the_quota_and_to_what_the_user_says():

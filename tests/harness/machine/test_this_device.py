@@ -31,7 +31,6 @@ def test_a_cpu_build_of_torch_measures_the_host(monkeypatch):
     found = this_device("auto")
     assert (found.kind, found.name) == ("cpu", cpu_name())
     assert found.facts == {"cpu": cpu_name(), "torch": "2.13.0+cpu"}
-    assert found.memory_bytes is not None
     assert 0 < found.memory_bytes < os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

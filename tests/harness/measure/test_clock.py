@@ -6,11 +6,7 @@ import pytest
 import torch
 
 from attnbench.harness.measure import clock
-from attnbench.harness.measure.clock import (
-    GRAPH_BELOW_MS,
-    CudaClock,
-    HostClock,
-)
+from attnbench.harness.measure.clock import GRAPH_BELOW_MS, CudaClock, HostClock
 
 
 def test_every_call_is_timed_in_order_and_by_itself(monkeypatch):

@@ -3,18 +3,13 @@
 import json
 import mmap
 import resource
-import subprocess
 import sys
 
 import pytest
 
 from attnbench.harness.measure import conditions
-from attnbench.harness.measure.conditions import (
-    HostConditions,
-    contended,
-    throttled,
-)
-from tests.conftest import environment
+from attnbench.harness.measure.conditions import HostConditions, contended, throttled
+from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import H100
 
 PAGES = 4096
@@ -108,14 +103,7 @@ found.before()
 print(json.dumps(found.after()))
 """
     extra = driver.environment if driver else {}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment(extra),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    done = ran([sys.executable, "-c", program], env=environment(extra), check=True)
     return json.loads(done.stdout)
 
 

@@ -1,7 +1,6 @@
 """The budget holds, and only memory errors are taken for memory errors."""
 
 import errno
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,15 +13,12 @@ from attnbench.harness.measure import memory_budget
 from attnbench.harness.measure.clock import captured_graph
 from attnbench.harness.measure.memory_budget import is_out_of_memory
 from attnbench.harness.worker.serve import warm_pools
-from tests.conftest import environment
+from tests.conftest import ran
 
 
 def succeeds_alone(code: str) -> None:
     """In a process of its own: the limit is the process's."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    ran([sys.executable, "-c", code], check=True)
 
 
 BUDGET = """

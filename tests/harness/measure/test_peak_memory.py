@@ -2,7 +2,6 @@
 it may be compared.
 """
 
-import subprocess
 import sys
 
 import pytest
@@ -15,7 +14,7 @@ from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.harness.measure.resident_memory import resident_peak_bytes
 from attnbench.harness.measure.warm_heap import WarmHeap
 from attnbench.impls import Problem, load
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, ran
 
 CPU = torch.device("cpu")
 MIB = 1 << 20
@@ -124,14 +123,7 @@ problem = Problem(batch=1, seq_len=2048, d_model=256, heads=4, passes={passes!r}
 found = weighed({name!r}, problem, resident=True)
 print(found.peak_bytes, found.resident_peak_bytes)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment(),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = ran([sys.executable, "-c", code], cwd=ROOT, check=True)
     peak_bytes, resident_bytes = map(int, done.stdout.split())
     assert abs(resident_bytes - peak_bytes) <= 2 * MIB + peak_bytes // 100
 

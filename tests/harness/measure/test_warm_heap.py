@@ -1,13 +1,12 @@
 """A warm heap keeps what is freed, until it gives it back."""
 
 import json
-import subprocess
 import sys
 
 import pytest
 
 from attnbench.harness.measure.warm_heap import WarmHeap
-from tests.conftest import ROOT
+from tests.conftest import ROOT, ran
 from tests.search_path import searched
 
 PROGRAM = """
@@ -39,12 +38,8 @@ def test_a_repeated_allocation_costs_page_faults_only_where_the_heap_is_not_kept
     """In a process of its own: the C library's thresholds hold for a whole process."""
     if not WarmHeap().works:
         pytest.skip("this C library has no mallopt")
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": searched(ROOT / ".package")},
+    done = ran(
+        [sys.executable, "-c", PROGRAM], check=True, env={"PYTHONPATH": searched(ROOT / ".package")}
     )
     found = json.loads(done.stdout)
     assert min(found["default"]) >= FEWEST_FAULTS

@@ -101,9 +101,7 @@ def of(kind: str, **changes: Any) -> list[tuple[Any, ...]]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_windows_heads_and_caches_are_those_that_it_resolves(
-    kind: str, changes: dict[str, Any], layers: list[tuple[Any, ...]]
-) -> None:
+def test_windows_heads_and_caches_are_those_that_it_resolves(kind, changes, layers):
     assert of(kind, **changes) == layers
 
 
@@ -111,9 +109,7 @@ def test_windows_heads_and_caches_are_those_that_it_resolves(
     ("changes", "kv_heads"),
     [({}, 1), ({"multi_query": False}, 71), ({"new_decoder_architecture": True}, 71)],
 )
-def test_falcon_has_its_own_names_for_key_and_value_heads(
-    changes: dict[str, Any], kv_heads: int
-) -> None:
+def test_falcon_has_its_own_names_for_key_and_value_heads(changes, kv_heads):
     assert of("falcon", **changes) == [(32, "full", kv_heads, 64, True)]
 
 
@@ -124,11 +120,7 @@ def test_models_that_only_it_knows_are_resolved() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [
-        ("t5", "wanted a decoder"),
-        ("mamba", "wanted a decoder"),
-        ("roberta", "wanted a decoder"),
-    ],
+    [("t5", "wanted a decoder"), ("mamba", "wanted a decoder"), ("roberta", "wanted a decoder")],
 )
 def test_models_whose_attention_it_would_have_to_guess_are_refused(kind: str, said: str) -> None:
     with pytest.raises(BadInput, match=said):

@@ -138,7 +138,6 @@ def test_models_have_as_many_weights_as_is_published_within_a_percent(name: str)
 )
 def test_shipped_models_carry_what_their_weights_need(model: str, published: float) -> None:
     found = model_of(model).weights
-    assert found is not None
     assert found.parameters == pytest.approx(published, rel=0.0 if published > 2e9 else 0.01)
 
 
@@ -185,14 +184,12 @@ def test_layers_with_biases_are_counted_as_transformers_makes_them(kind: str) ->
         made = transformers.AutoModel.from_config(config)
     data = json.loads(json.dumps(config.to_dict(), default=str))
     found = plain.model(data, "mine", "mine.json").weights
-    assert found is not None
     assert found.parameters == sum(weight.numel() for weight in made.parameters())
 
 
 def test_a_type_without_a_formula_is_counted_by_transformers() -> None:
     data = decoder("olmo2", 1000, 64, 3, 4, 4, 96)
     found = read(data).weights
-    assert found is not None
     assert "transformers" in found.words
     # four norms of the width: two after the layers' halves, two of q and k
     assert found.parameters == 2 * 1000 * 64 + 3 * (4 * 64**2 + 3 * 64 * 96 + 4 * 64) + 64
@@ -211,11 +208,8 @@ GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128}
         (LLAMA_2_7B, {**GPTQ, "quant_method": "awq"}, 3.89e9 / GIB),  # TheBloke/Llama-2-7B-AWQ
     ],
 )
-def test_quantized_weights_take_the_bytes_of_their_published_files(
-    data: dict[str, Any], quantization: dict[str, Any], gib: float
-) -> None:
+def test_quantized_weights_take_the_bytes_of_their_published_files(data, quantization, gib):
     found = read({**data, "quantization_config": quantization}).weights
-    assert found is not None
     assert found.size_bytes(2) / GIB == pytest.approx(gib, rel=0.01)
 
 
@@ -228,9 +222,7 @@ def test_quantized_weights_take_the_bytes_of_their_published_files(
         (MXFP4 | {"modules_to_not_convert": ["model.layers.*.self_attn"]}, False),
     ],
 )
-def test_modules_that_stay_as_they_are_are_said_to_be_counted_as_quantized(
-    quantization: dict[str, Any], said: bool
-) -> None:
+def test_modules_that_stay_as_they_are_are_said_to_be_counted_as_quantized(quantization, said):
     found = read({**LLAMA_2_7B, "quantization_config": quantization}).weights
     assert found is not None
     assert ("leaves out" in found.words) is said
@@ -248,9 +240,7 @@ def test_modules_that_stay_as_they_are_are_said_to_be_counted_as_quantized(
         ({"quant_method": "gptq", "bits": 8, "group_size": -1}, 8),
     ],
 )  # fmt: skip
-def test_bits_of_a_weight_are_those_of_its_method(
-    quantization: dict[str, Any], bits: float
-) -> None:
+def test_bits_of_a_weight_are_those_of_its_method(quantization, bits):
     tally = parameters.Tally(matrices=1000, rest=10)
     found = parameters.stored(tally, quantization, "")
     assert (found.quantized, found.parameters) == (1000, 1010)
@@ -293,14 +283,11 @@ def test_what_is_no_size_is_refused_in_one_line(change: dict[str, Any]) -> None:
 def test_any_number_of_layers_is_counted_without_going_through_them() -> None:
     found = plain.model({**LLAMA_2_7B, "num_hidden_layers": 10**12}, "mine", "mine.json")
     assert [count for _, count in found.attention()] == [10**12]
-    assert found.weights is not None
     layer = 4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096
     assert found.weights.parameters == 10**12 * layer + 2 * 32000 * 4096 + 4096
 
 
 @pytest.mark.parametrize("change", [{"num_hidden_layers": 10**7}, {"num_local_experts": 10**9}])
-def test_transformers_is_not_asked_to_make_more_layers_than_any_model_has(
-    change: dict[str, Any],
-) -> None:
+def test_transformers_is_not_asked_to_make_more_layers_than_any_model_has(change):
     with pytest.raises(BadInput, match="wanted at most 4096"):
         read({**GPT_OSS_20B, **change})

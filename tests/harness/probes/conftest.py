@@ -1,7 +1,6 @@
 """Watches of probes under a scripted driver."""
 
 import json
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import environment
+from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import UUID, FakeDriver
 
 PROGRAM = """
@@ -42,15 +41,11 @@ def watched(
 ) -> Window:
     """One window of one probe in a new process: the loader reads LD_LIBRARY_PATH at its start."""
     asked = json.dumps({"probes": [probe], "uuid": uuid, "window_s": window_s})
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", textwrap.dedent(PROGRAM), asked],
         env=environment(driver.environment if driver else {}),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)[probe]
     window = Window(found["values"])
     window.reasons = found["reasons"]

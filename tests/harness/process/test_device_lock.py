@@ -69,7 +69,6 @@ def test_runs_of_a_user_meet_whatever_their_environment(tmp_path: Path, name: st
     device = f"test-{secrets.token_hex(8)}"
     (tmp_path / "own").mkdir(mode=0o700)
     with holding(device, {name: str(tmp_path / "own")}) as login:
-        assert login.stdout is not None
         assert login.stdout.readline() == "held\n"
         for env in ({}, {name: str(tmp_path)}):
             with holding(device, env) as other:
@@ -80,9 +79,7 @@ def test_runs_of_a_user_meet_whatever_their_environment(tmp_path: Path, name: st
 
 @pytest.mark.long
 @pytest.mark.parametrize("where", ["XDG_RUNTIME_DIR", "tempdir"])
-def test_a_run_of_an_earlier_version_is_respected_and_respects_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
+def test_a_run_of_an_earlier_version_is_respected_and_respects_ours(tmp_path, monkeypatch, where):
     if where == "tempdir":
         folder = tmp_path / "tmp" / module.OWN
     else:
@@ -99,17 +96,13 @@ def test_a_run_of_an_earlier_version_is_respected_and_respects_ours(
     hold()
 
 
-def test_a_folder_with_two_names_is_locked_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_with_two_names_is_locked_once(tmp_path, monkeypatch):
     hold()
     monkeypatch.setenv("XDG_RUNTIME_DIR", f"{tmp_path}/tmp/../tmp/meeting")
     hold()
 
 
-def test_the_user_can_choose_where_runs_meet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_user_can_choose_where_runs_meet(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTNBENCH_LOCKS", str(tmp_path / "shared" / "locks"))
     with device_lock("cpu", wait=False, check=lambda: None):
         assert (tmp_path / "shared" / "locks" / "attnbench-cpu.lock").exists()

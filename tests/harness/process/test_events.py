@@ -71,10 +71,7 @@ DONE, RUNNING, FACTS, SAMPLES, ENDED = GOOD
         (changed(FACTS, fields=[]), "facts.fields: Input should be a valid dict"),
         (changed(FACTS, fields={"speed": 1}), "speed: Extra inputs are not permitted"),
         (changed(FACTS, fields={"peak_bytes": 1.5}), "peak_bytes: Input should be a valid int"),
-        (
-            changed(FACTS, fields={"peak_bytes": True}),
-            "peak_bytes: Input should be a valid int",
-        ),
+        (changed(FACTS, fields={"peak_bytes": True}), "peak_bytes: Input should be a valid int"),
         (changed(FACTS, fields={"peak_bytes": 2**70}), "a number of more than 64 bits"),
         (b'{"event": "warm", "call_ms": NaN}', "nan in place of a finite number"),
         (b'{"event": "warm", "call_ms": -1e999}', "-inf in place of a finite number"),
@@ -112,9 +109,7 @@ JSON = st.recursive(
 
 @pytest.mark.long
 @given(event=st.sampled_from(GOOD), name=st.sampled_from(sorted({*ENDED, *SAMPLES})), value=JSON)
-def test_any_value_of_any_field_passes_or_is_a_bad_reply(
-    event: dict[str, Any], name: str, value: Any
-) -> None:
+def test_any_value_of_any_field_passes_or_is_a_bad_reply(event, name, value):
     for kind in (events.WORKER, events.SAMPLER, events.COMPILER, events.any_event):
         assert complaint(changed(event, **{name: value}), kind).isprintable()
 

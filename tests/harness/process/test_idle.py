@@ -27,8 +27,6 @@ def test_a_process_with_one_thread_that_spins_is_not_at_rest_until_it_sleeps():
     process = subprocess.Popen(
         [sys.executable, "-c", SPINS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
     assert process.stdout.readline() == "spins\n"
     start = time.monotonic()
     assert not wait_until_idle(process.pid, most_s=0.2)

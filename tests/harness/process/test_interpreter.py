@@ -3,7 +3,6 @@ was wanted.
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,12 +11,9 @@ import pytest
 from attnbench import __version__
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.process.fingerprint import fingerprint
-from attnbench.harness.process.interpreter import (
-    check_interpreters,
-    read_interpreters,
-)
+from attnbench.harness.process.interpreter import check_interpreters, read_interpreters
 from attnbench.harness.rows.run_files import SCHEMA
-from tests.conftest import environment
+from tests.conftest import environment, ran
 
 
 @pytest.fixture(autouse=True)
@@ -52,9 +48,7 @@ def asked(path: Path | str) -> None:
 
 
 @pytest.mark.long
-def test_the_same_attnbench_is_welcome_and_whatever_its_start_up_prints_is_passed_over(
-    tmp_path: Path,
-) -> None:
+def test_the_same_attnbench_is_welcome_and_whatever_its_start_up_prints_is_passed_over(tmp_path):
     asked(sys.executable)
     chatty = tmp_path / "python"
     chatty.write_text(
@@ -85,9 +79,7 @@ def program(folder: Path, line: str) -> Path:
         ),
     ],
 )
-def test_what_is_no_python_is_refused_in_an_inert_line(
-    tmp_path: Path, line: str, said: str
-) -> None:
+def test_what_is_no_python_is_refused_in_an_inert_line(tmp_path, line, said):
     with pytest.raises(EnvironmentUnmet) as refusal:
         asked(program(tmp_path, line))
     assert said in str(refusal.value)
@@ -115,9 +107,7 @@ def test_another_attnbench_is_refused_with_the_command_that_installs_this_one(
 
 
 @pytest.mark.long
-def test_the_introduction_needs_no_package_and_tells_of_every_file_that_measures(
-    tmp_path: Path,
-) -> None:
+def test_the_introduction_needs_no_package_and_tells_of_every_file_that_measures(tmp_path):
     command = [sys.executable, "-S", "-m", "attnbench.harness.process.fingerprint"]  # no packages
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    done = ran(command, check=True)
     assert json.loads(done.stdout) == fingerprint()

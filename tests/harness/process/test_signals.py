@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.conftest import environment
+from tests.conftest import ran
 
 PROGRAM = """
 import os, signal
@@ -23,13 +23,7 @@ print("after", flush=True)
 
 def ended(first: str, second: str, *, embedded: bool = False) -> subprocess.CompletedProcess[str]:
     program = PROGRAM.format(first=first, second=second, embedded=embedded)
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ran([sys.executable, "-c", program])
 
 
 @pytest.mark.long

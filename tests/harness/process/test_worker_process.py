@@ -65,9 +65,7 @@ def test_a_child_that_reads_nothing_does_not_stop_the_parent(child: WorkerProces
     assert failure.value.status is Status.TIMEOUT
 
 
-def test_the_signal_that_killed_a_child_is_named_and_its_last_words_are_kept(
-    child: WorkerProcess,
-) -> None:
+def test_the_signal_that_killed_a_child_is_named_and_its_last_words_are_kept(child):
     child.send({"op": "abort"})
     with pytest.raises(WorkerFailure, match="SIGABRT") as failure:
         child.receive(PATIENCE_S)
@@ -98,9 +96,7 @@ def escaped_of(child: WorkerProcess) -> psutil.Process:
 
 
 @pytest.mark.long
-def test_killing_a_child_ends_what_has_dropped_session_parent_and_environment(
-    child: WorkerProcess,
-) -> None:
+def test_killing_a_child_ends_what_has_dropped_session_parent_and_environment(child):
     escaped = escaped_of(child)
     child.kill()
     escaped.wait(PATIENCE_S)
@@ -109,9 +105,7 @@ def test_killing_a_child_ends_what_has_dropped_session_parent_and_environment(
 
 
 @pytest.mark.parametrize("request_", [{"op": "end"}, {"op": "die", "signal": signal.SIGKILL}])
-def test_a_child_that_ends_takes_along_what_it_has_started(
-    child: WorkerProcess, request_: dict[str, object]
-) -> None:
+def test_a_child_that_ends_takes_along_what_it_has_started(child, request_):
     escaped = escaped_of(child)
     child.send(request_)
     with pytest.raises(WorkerFailure):
@@ -134,7 +128,6 @@ def test_nothing_is_left_after_the_parent_was_killed(stopped: bool) -> None:
     env = environment({"PYTHONPATH": f"{ROOT / '.package'}{os.pathsep}{ROOT}"})
     command = [sys.executable, "-c", PARENT]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
         left = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
         left += psutil.Process(parent.pid).children(recursive=True)
         for process in left if stopped else ():
@@ -173,9 +166,7 @@ def test_a_child_whose_requests_end_ends_by_itself(child: WorkerProcess) -> None
 
 
 @pytest.mark.parametrize("descriptors", range(8))
-def test_a_machine_that_refuses_a_process_is_a_failure_and_no_descriptor_stays_open(
-    descriptors: int,
-) -> None:
+def test_a_machine_that_refuses_a_process_is_a_failure_and_no_descriptor_stays_open(descriptors):
     """Whichever of the pipes, the null device or the child's own pipe is the one too many."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     this = psutil.Process()

@@ -131,6 +131,18 @@ OPTIONS = [
         "--attnbench-expect: no failing status 'slow'; there are: oom, predicted_oom, crashed",
     ),
     (("-o", "attnbench_expect=ok"), 4, "no failing status 'ok'"),
+    (
+        ("--attnbench-fail-slower", "5"),
+        4,
+        "--attnbench-fail-slower: found '5'; wanted a percentage",
+    ),
+    (("--attnbench-against", "main"), 4, "--attnbench-against belongs to --attnbench-fail-slower"),
+    (
+        ("--attnbench-fail-slower", "5%"),
+        2,
+        "--attnbench-against names nothing; wanted a stored run of the scenario tiny: measure it",
+    ),
+    (("-o", "attnbench_fail_slower=5%", "-o", "attnbench_against=main"), 2, "main: no runs in "),
     (("-p", "no:benchmark"), 2, "scenarios need the plugin pytest-benchmark"),
 ]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.conftest import command_line, environment
+from tests.conftest import command_line, environment, ran
 from tests.made_runs import read_rows
 
 QUICK = (
@@ -39,15 +39,7 @@ def run_in(
     folder: Path, *args: object, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """`attnbench run ARGS...` there, for fixtures that several tests share."""
-    return subprocess.run(
-        command_line("run", *args),
-        cwd=folder,
-        env=environment(env),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return ran(command_line("run", *args), cwd=folder, env=environment(env))
 
 
 def rows_of(done: subprocess.CompletedProcess[str]) -> dict[str, dict]:

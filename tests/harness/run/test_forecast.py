@@ -21,11 +21,7 @@ from tests.conftest import ROOT
 from tests.made_runs import read_rows
 
 STORED = sorted((ROOT / "results" / "reference").glob("cpu-*-quickstart"))
-PACE = Pace(
-    flops_per_s={"fp32": 1.6e11, "bf16": 2e10},
-    bytes_per_s=1.2e10,
-    step_s=1e-5,
-)
+PACE = Pace(flops_per_s={"fp32": 1.6e11, "bf16": 2e10}, bytes_per_s=1.2e10, step_s=1e-5)
 """Of two cores of an AMD EPYC, on which the stored runs were measured."""
 
 
@@ -126,21 +122,16 @@ def test_every_block_of_every_process_is_a_step_and_a_refused_case_has_one() -> 
         ({"device": "cuda"}, ""),
     ],
 )
-def test_what_other_work_means_for_the_run_is_said_before_it(
-    changes: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_other_work_means_for_the_run_is_said_before_it(changes, says, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     found = {"pace": asdict(PACE), "cases": {}, "walls": {}}
     busy = forecast_of([case(256)], config(**changes), found, Load(1.62, 2))
-    assert busy is not None
     text = " ".join(busy.remarks)
     assert says in text
     assert ("other programs use 1.6 of its 2 cores" in text) == bool(says)
     assert ("--threads 1" in text) == ("times" in text)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     one = forecast_of([case(256)], config(**changes), found, Load(1.62, 2))
-    assert one is not None
     assert "--threads" not in " ".join(one.remarks)
     idle = forecast_of([case(256)], config(**changes), found)
-    assert idle is not None
     assert not list(idle.remarks)

@@ -6,7 +6,7 @@ stopping is tested too.
 """
 
 import math
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -59,9 +59,12 @@ class Machine:
         return list(np.exp(level + noise) * spikes)
 
 
-def measured(machine, plan, pairs=()):
-    """The samples that a run would have taken."""
-    sampler = Sampler(plan, machine.truths, pairs)
+def sampled(plan, names, pairs, draw, block_s=None):
+    """The samples that a run takes, whose blocks `draw` gives: of a name, process and number.
+
+    A block takes `block_s`; as long as its calls, if that is None.
+    """
+    sampler = Sampler(plan, names, pairs)
     progress = True
     while progress:
         progress = False
@@ -70,8 +73,8 @@ def measured(machine, plan, pairs=()):
                 progress = True
                 for name in wanting:
                     sampling = sampler.samplings[name]
-                    block = machine.block(name, process, sampling.blocks(process))
-                    sampling.add(process, {"block_ms": block}, sum(block) / 1e3)
+                    block = draw(name, process, sampling.blocks(process))
+                    sampling.add(process, {"block_ms": block}, block_s or sum(block) / 1e3)
     return {name: sampling.block_ms for name, sampling in sampler.samplings.items()}
 
 
@@ -80,7 +83,7 @@ def coverage(plan, kind, **effects):
     hits = 0
     for seed in range(SEEDS):
         machine = Machine(seed, {"a": 3.0, "b": 2.0}, **effects)
-        samples = measured(machine, plan, (("a", "b"),))
+        samples = sampled(plan, machine.truths, (("a", "b"),), machine.block)
         if kind == "latency":
             interval, truth = latency_interval(samples["a"]), 3.0
         else:
@@ -89,27 +92,23 @@ def coverage(plan, kind, **effects):
     return hits / SEEDS
 
 
-@pytest.mark.long
-def test_a_latency_interval_over_processes_covers_the_truth():
-    assert 0.93 <= coverage(STANDARD, "latency") <= 0.98
+long = partial(pytest.param, marks=pytest.mark.long)
 
 
-@pytest.mark.long
-def test_a_latency_interval_covers_the_truth_if_it_often_stops_early():
-    assert 0.93 <= coverage(STANDARD, "latency", process_sd=0.015) <= 0.98
-
-
-def test_a_latency_interval_of_one_process_covers_that_process():
-    assert 0.93 <= coverage(ONE, "latency", process_sd=0.0) <= 0.98
-
-
-@pytest.mark.long
-def test_a_paired_ratio_covers_the_truth_under_drift_between_blocks():
-    assert 0.93 <= coverage(STANDARD, "ratio", drift_sd=0.2) <= 0.98
-
-
-def test_a_paired_ratio_of_one_process_covers_the_truth_under_drift():
-    assert 0.93 <= coverage(ONE, "ratio", process_sd=0.0, drift_sd=0.2) <= 0.98
+@pytest.mark.parametrize(
+    ("plan", "kind", "effects"),
+    [
+        long(STANDARD, "latency", {}),
+        long(STANDARD, "latency", {"process_sd": 0.015}),  # it often stops early
+        (ONE, "latency", {"process_sd": 0.0}),
+        long(STANDARD, "ratio", {"drift_sd": 0.2}),
+        (ONE, "ratio", {"process_sd": 0.0, "drift_sd": 0.2}),
+    ],
+)
+def test_intervals_cover_the_truth_of_processes_or_of_one_under_drift_between_blocks(
+    plan, kind, effects
+):
+    assert 0.93 <= coverage(plan, kind, **effects) <= 0.98
 
 
 @pytest.mark.long
@@ -121,19 +120,7 @@ def test_equal_cases_differ_in_at_most_5_percent_of_runs(plan):
     process_sd = 0.0 if plan is ONE else 0.04  # one process cannot see that processes differ
     for seed in range(SEEDS):
         machine = Machine(seed, {"a": 2.0, "b": 2.0}, process_sd=process_sd, drift_sd=0.05)
-        samples = measured(machine, plan, (("a", "b"),))
+        samples = sampled(plan, machine.truths, (("a", "b"),), machine.block)
         interval = ratio_interval(samples["a"], samples["b"])
         alarms += not interval.low <= 1 <= interval.high
     assert alarms / SEEDS <= 0.05
-
-
-def test_treating_calls_as_independent_would_not_cover_the_truth():
-    """This harness does not do this: every call a unit."""
-    hits = 0
-    for seed in range(SEEDS):
-        machine = Machine(seed, {"a": 3.0})
-        processes = measured(machine, Plan.model_validate("standard"))["a"]
-        calls = np.log([call for process in processes for block in process for call in block])
-        reach = 1.96 * calls.std(ddof=1) / math.sqrt(len(calls))
-        hits += abs(calls.mean() - math.log(3.0)) <= reach
-    assert hits / SEEDS < 0.7

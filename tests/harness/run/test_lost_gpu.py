@@ -17,6 +17,7 @@ from attnbench.harness.run.worker_pool import RunConfig, RunContext, WorkerPool
 from attnbench.harness.scenario import Plan
 from attnbench.harness.worker.phases import PhaseRunner
 from attnbench.impls.problem import Problem
+from tests.harness.run.test_schedule import FakePool
 from tests.harness.worker.configs import worker_config
 
 LOST = "CUDA error: GPU is lost (NVRM Xid 79)"
@@ -33,42 +34,21 @@ def case(seq_len: int) -> Case:
     return Case(backend="fused", problem=Problem(batch=1, seq_len=seq_len, d_model=8, heads=1))
 
 
-class LosesItsGpu:
-    """A pool whose only worker loses the GPU in the first check; no other can be started."""
-
-    def __init__(self) -> None:
-        self.dismissed = 0
+class LosesItsGpu(FakePool):
+    """Its only worker loses the GPU in the first check; no other can be started."""
 
     def worker(self, number: int, python: str | None = None) -> Any:
-        if self.dismissed:
+        if self.dismissed():
             raise WorkerFailure(Status.UNAVAILABLE, f"the cuda device is gone: {LOST}")
-        answers: list[dict[str, Any]] = []
+        return super().worker(number, python)
 
-        def send(request: dict[str, Any]) -> None:
-            name = request["cases"][0]["case"]
-            answers.append({"event": "running", "case": name, "phase": "gate"})
-            ended = {"status": "error", "reason": LOST, "phase": "gate", "log_tail": "trace"}
-            answers.append({"event": "ended", "case": name, **ended, "poisoned": True})
-
-        return SimpleNamespace(
-            pid=0, send=send, receive=lambda timeout_s: answers.pop(0), verdicts=list
-        )
-
-    def dismiss(self, number: int, python: str | None = None) -> None:
-        self.dismissed += 1
-
-    def pids(self) -> list[int]:
-        return []
-
-    def start_ahead(self, slots: Any) -> None: ...
-
-    def wait_started(self) -> None: ...
-
-    def close(self) -> None: ...
+    def dismissed(self) -> bool:
+        return any(op == "dismiss" for _, op, _ in self.notes)
 
 
 def test_a_lost_gpu_is_an_error_of_its_case_and_the_others_are_unavailable() -> None:
-    pool: Any = LosesItsGpu()
+    ended = {"status": "error", "reason": LOST, "phase": "gate", "log_tail": "trace"}
+    pool: Any = LosesItsGpu([], ends={"check": ended | {"poisoned": True}})
     config = RunConfig(device="cuda", **CONFIG)
     context = RunContext(config=config, pool=pool, attempts={}, running=lambda what, phase: None)
     planned = [case(16), case(32), case(64)]
@@ -76,12 +56,10 @@ def test_a_lost_gpu_is_an_error_of_its_case_and_the_others_are_unavailable() -> 
     assert [row.planned.id for row in rows] == [one.id for one in planned]
     assert [row.status for row in rows] == [Status.ERROR, Status.UNAVAILABLE, Status.UNAVAILABLE]
     assert all("GPU is lost" in row.reason for row in rows)
-    assert pool.dismissed >= 1
+    assert pool.dismissed()
 
 
-def test_a_worker_that_finds_no_gpu_any_more_is_not_kept(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_a_worker_that_finds_no_gpu_any_more_is_not_kept(monkeypatch, tmp_path):
     killed: list[bool] = []
     worker = SimpleNamespace(ready={"why": "no device"}, kill=lambda: killed.append(True))
     monkeypatch.setattr(worker_pool, "start_worker", lambda *_, **__: worker)

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from attnbench.harness.process.device_lock import device_lock
-from tests.conftest import command_line, environment
+from tests.conftest import command_line, environment, ran
 from tests.harness.run.small_runs import (
     QUICK,
     axes,
@@ -46,8 +46,7 @@ def test_killed_parent_leaves_no_worker_and_resume_adds_exactly_what_is_missing(
     process.wait()
     wait_for_end(workers)
     before = (run / "rows.jsonl").read_bytes()
-    done = attnbench("run", "--resume", run)
-    assert done.returncode == 0, done.stderr
+    done = attnbench("run", "--resume", run, check=True)
     assert done.stdout.strip() == str(run)
     after = (run / "rows.jsonl").read_bytes()
     assert after.startswith(before)
@@ -92,13 +91,11 @@ def test_full_disk_stops_the_run_and_saves_the_row_on_stderr(tmp_path, attnbench
     )
     flags = (*axes("fused,sdpa,naive", seq_len="32,64,128"), *QUICK, "--out", str(tmp_path / "r"))
     command = [command_line()[0], "-c", wrapper, "run", *flags]
-    done = subprocess.run(
-        command, env=environment(), capture_output=True, text=True, check=False, timeout=120
-    )
+    done = ran(command)
     assert done.returncode == 1
     assert "rows.jsonl: File too large" in done.stderr
     (run,) = (tmp_path / "r").glob("2*")
-    saved = [json.loads(line)["case"] for line in (run / "rows.jsonl").read_text().splitlines()]
+    saved = [row["case"] for row in read_rows(run)]
     dumped = [
         json.loads(line)["case"]
         for line in done.stderr.splitlines()

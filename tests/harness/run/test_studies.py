@@ -44,9 +44,7 @@ def short(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": path, "GO": str(tmp_path / "go")}
 
 
-def test_a_run_that_was_stopped_trains_only_the_parts_that_are_missing(
-    tmp_path: Path, attnbench, short: dict[str, str]
-) -> None:
+def test_a_run_that_was_stopped_trains_only_the_parts_that_are_missing(tmp_path, attnbench, short):
     process, run = start_and_wait_for_rows(tmp_path, (*PARTS, *ONLY), rows=2, env=short)
     workers = worker_pids(process.pid)
     process.kill()
@@ -57,8 +55,7 @@ def test_a_run_that_was_stopped_trains_only_the_parts_that_are_missing(
     assert {heads for heads, status in stopped.items() if status == "ok"} == {1, 2}
     assert set(stopped.values()) <= {"ok", "interrupted"}
     Path(short["GO"]).touch()
-    done = attnbench("run", "--resume", run, env=short)
-    assert done.returncode == 0, done.stderr
+    attnbench("run", "--resume", run, env=short, check=True)
     assert (run / "rows.jsonl").read_bytes().startswith(before)
     rows = read_rows(run)
     trained = [row["part"]["heads"] for row in rows if row["status"] == "ok"]
@@ -90,8 +87,7 @@ def test_a_study_that_lacks_memory_is_oom_and_no_failure(tmp_path: Path, attnben
     (tmp_path / "site" / "sitecustomize.py").write_text(GREEDY)
     path = os.pathsep.join(map(str, (tmp_path / "site", ROOT / ".package")))
     words = (*PARTS[:-2], "--set", "studies=[score_scale,parameter_count]")
-    done = attnbench("run", *words, "--skip", "*fp32*", env={"PYTHONPATH": path})
-    assert done.returncode == 0, done.stderr
+    done = attnbench("run", *words, "--skip", "*fp32*", env={"PYTHONPATH": path}, check=True)
     short, counted = read_rows(Path(done.stdout.strip()))
     assert (short["status"], short["findings"], counted["status"]) == ("oom", [], "ok")
     assert short["reason"].startswith("32.0 TiB more did not fit into the budget of")

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.files.errors import (
-    EnvironmentUnmet,
-    Stopped,
-)
+from attnbench.harness.files.errors import EnvironmentUnmet, Stopped
 from attnbench.harness.rows.run_files import read_suite
 from attnbench.harness.run import suite as measured
 from attnbench.harness.run.listener import Listener
@@ -21,12 +18,7 @@ from attnbench.harness.run.suite import Suite, SuiteEntry
 from attnbench.harness.scenario import from_mapping
 from attnbench.harness.scenario.selection import Selection
 from attnbench.harness.store.run_store import Store
-from attnbench.harness.store.suites import (
-    newest_finished,
-    run_state,
-    runs_by_entry,
-    suite_state,
-)
+from attnbench.harness.store.suites import newest_finished, run_state, runs_by_entry, suite_state
 from tests.fakes.stored_runs import case, plan, record
 
 OPTIONS = RunOptions(command=["test"], listener=Listener())
@@ -138,9 +130,7 @@ STOPS = ["killed first", "killed at once", "killed", "signal first", "signal"]
 
 @pytest.mark.parametrize("stop", STOPS)
 @pytest.mark.parametrize("at", ["one", "two", "three"])
-def test_a_stopped_suite_is_completed_and_finished_runs_are_left(
-    tmp_path: Path, fake_runs: Any, stop: str, at: str
-) -> None:
+def test_a_stopped_suite_is_completed_and_finished_runs_are_left(tmp_path, fake_runs, stop, at):
     names = ["one", "two", "three"]
     fake = fake_runs(**{name: [stop, "done"] if name == at else ["done"] for name in names})
     suite = new_suite(tmp_path, *names)
@@ -169,9 +159,7 @@ def test_a_stopped_suite_is_completed_and_finished_runs_are_left(
     assert complete(Suite(path)) == []
 
 
-def test_a_suite_is_removed_in_one_step_and_nothing_of_others_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_suite_is_removed_in_one_step_and_nothing_of_others_with_it(tmp_path, monkeypatch):
     suite = new_suite(tmp_path, "one")
     (suite.path / "mine").write_text("kept")
     suite.close()

@@ -1,6 +1,5 @@
 """What is executed and imported: what the command line names, never what a folder offers."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,8 @@ import pytest
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.start import RunOptions, resume_run
-from tests.conftest import environment
-from tests.made_runs import case, problem, write_run
+from tests.conftest import ran
+from tests.made_runs import case, problem, read_rows, write_run
 
 OPTIONS = RunOptions(command=["test"], listener=Listener())
 GRID = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu")
@@ -36,9 +35,7 @@ def run_folder(root: Path, names: list[Any], path: str) -> Path:
 
 
 @pytest.mark.long
-def test_resume_executes_no_program_that_run_json_names(
-    tmp_path: Path, program: Path, attnbench: Any
-) -> None:
+def test_resume_executes_no_program_that_run_json_names(tmp_path, program, attnbench):
     run = run_folder(tmp_path, ["old", "new"], str(program))
     done = attnbench("run", "--resume", run)
     assert not (tmp_path / "ran").exists()
@@ -49,9 +46,7 @@ def test_resume_executes_no_program_that_run_json_names(
 
 
 @pytest.mark.parametrize("names", [["old", "$(touch ran)"], ["old", "\x1b[2J"]])
-def test_environments_without_names_are_refused_and_not_shown(
-    tmp_path: Path, program: Path, names: list[Any]
-) -> None:
+def test_environments_without_names_are_refused_and_not_shown(tmp_path, program, names):
     run = run_folder(tmp_path, names, str(program))
     with pytest.raises(BadInput, match="its environments have no names") as refusal:
         resume_run(run, OPTIONS)
@@ -78,22 +73,14 @@ def strays(tmp_path: Path) -> Path:
 
 
 def statuses(run: Path) -> list[str]:
-    return [json.loads(line)["status"] for line in (run / "rows.jsonl").read_text().splitlines()]
+    return [row["status"] for row in read_rows(run)]
 
 
 def in_folder(
     folder: Path, *words: str, python: tuple[str, ...] = ("-P",)
 ) -> subprocess.CompletedProcess[str]:
     """As the installed command starts: without the current folder in front."""
-    return subprocess.run(
-        [sys.executable, *python, "-m", "attnbench", *words],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return ran([sys.executable, *python, "-m", "attnbench", *words], cwd=folder)
 
 
 @pytest.mark.long

@@ -135,8 +135,7 @@ def test_an_interrupted_run_is_finished_by_resume_with_each_case_once(venvs, tmp
     before = rows_of(run)
     assert len(before) == 4
     assert "interrupted" in {row["status"] for row in before.values()}
-    done = attnbench("run", "--resume", run, *pythons(venvs, new="late", old="soon"))
-    assert done.returncode == 0, done.stderr
+    attnbench("run", "--resume", run, *pythons(venvs, new="late", old="soon"), check=True)
     after = rows_of(run)
     assert {row["status"] for row in after.values()} == {"ok"}
     assert {name: row["attempt"] for name, row in after.items()} == {

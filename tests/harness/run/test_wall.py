@@ -32,8 +32,7 @@ def walls_of(run: str | Path) -> dict[str, dict]:
 
 
 def test_the_wall_is_an_interval_of_trials_beside_its_prediction(attnbench, tmp_path):
-    done = attnbench("wall", "--backends", "fused", *SHAPE, *ROOM)
-    assert done.returncode == 0, done.stderr
+    done = attnbench("wall", "--backends", "fused", *SHAPE, *ROOM, check=True)
     (line,) = done.stdout.splitlines()
     row = walls_of(line)["fused"]
     assert row["case"] == "wall-fused-b1-d64-h2-fp32-forward-core"
@@ -95,8 +94,7 @@ def test_a_scenario_looks_for_walls_beside_its_cases_or_alone(attnbench, tmp_pat
     (line,) = [line for line in shown.splitlines() if line.startswith("wall-fused")]
     assert 2000 < int(re.findall(r" ([\d\u202f]+)", line)[0].replace("\u202f", "")) < 3000
     only = ("--only", "wall-*-h2-", "--only", "fused-b1-n64-d64-h2", "--skip", "wall-fused")
-    done = attnbench("run", "mine.yaml", "--device", "cpu", *only)
-    assert done.returncode == 0, done.stderr
+    done = attnbench("run", "mine.yaml", "--device", "cpu", *only, check=True)
     assert "1 case and 2 walls" in done.stderr
     rows = walls_of(done.stdout.strip())
     assert {name: row["status"] for name, row in rows.items()} == {

@@ -14,6 +14,7 @@ from attnbench.harness.run.wall_runner import WallRunner
 from attnbench.harness.run.worker_pool import RunConfig, RunContext, WorkerPool
 from attnbench.harness.scenario import Plan
 from attnbench.impls import Problem
+from tests.harness.cli.test_idle import Clock
 
 WALL = Wall(backend="fused", problem=Problem(batch=1, seq_len=1, d_model=64, heads=2))
 CONFIG = RunConfig(
@@ -123,9 +124,7 @@ def test_a_wall_whose_prediction_loses_the_worker_is_searched_all_the_same() -> 
 
 
 @pytest.mark.parametrize("walls", [1, 3])
-def test_a_budget_that_is_spent_leaves_every_wall_with_what_fits_and_its_prediction(
-    walls: int,
-) -> None:
+def test_a_budget_that_is_spent_leaves_every_wall_with_what_fits_and_its_prediction(walls):
     sought = [replace(WALL, backend=f"b{number}") for number in range(walls)]
     one = runner(Workers(5000, oom(), 5010), wall_budget_s=1e-9)
     one.predict(sought)
@@ -133,15 +132,6 @@ def test_a_budget_that_is_spent_leaves_every_wall_with_what_fits_and_its_predict
         assert (record.status, record["limited_by"]) == (Status.OK, "time")
         assert [trial["seq_len"] for trial in record["probes"]] == [64]
         assert record["predicted_seq_len"] == 5010
-
-
-class Clock:
-    """Passes as trials take time: `cost_s` of a backend's N."""
-
-    now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
 
 
 def hurried(
@@ -172,9 +162,7 @@ def hurried(
     return tries, list(one.records(sought))
 
 
-def test_a_backend_with_long_trials_leaves_the_others_their_share_of_the_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_backend_with_long_trials_leaves_the_others_their_share_of_the_time(monkeypatch):
     predicted = {"unknown": None, "far": 20_000, "slow": 10_000}
     tries, records = hurried(monkeypatch, predicted, {"unknown": 5.0, "far": 0.01, "slow": 8.0})
     found = {record.planned.fields()["backend"]: record for record in records}
@@ -184,9 +172,7 @@ def test_a_backend_with_long_trials_leaves_the_others_their_share_of_the_time(
     assert all(record["seq_len_low"] > 2000 for record in records)
 
 
-def test_what_one_backend_leaves_of_its_time_serves_an_earlier_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_one_backend_leaves_of_its_time_serves_an_earlier_one(monkeypatch):
     predicted = {"slow": 10_000, "far": 20_000}
     tries, records = hurried(monkeypatch, predicted, {"slow": 20.0, "far": 0.01})
     assert tries[0] == tries[-1] == "slow"
@@ -225,9 +211,7 @@ def test_a_wall_is_searched_in_its_own_environment() -> None:
         WorkerFailure(Status.ERROR, "bad reply: b'x' is no event"),
     ],
 )
-def test_a_lost_worker_is_a_failed_trial_and_the_search_goes_on(
-    fault: WorkerFailure, predicted: int | None
-) -> None:
+def test_a_lost_worker_is_a_failed_trial_and_the_search_goes_on(fault, predicted):
     record = record_of(runner(Workers(1000, fault, predicted)))
     assert record.status is Status.OK
     assert record["limited_by"] == "backend"

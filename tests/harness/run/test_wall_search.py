@@ -29,24 +29,15 @@ def searched(
     return search
 
 
-def ends(search: Search) -> tuple[int, int]:
-    low, high = search.interval
-    assert low is not None
-    assert high is not None
-    return low, high
-
-
 def wall_at(longest: int) -> Outcome:
     return lambda n, _: (OK if n <= longest else OOM, 1e-9)
 
 
 @pytest.mark.parametrize("longest", [1, 2, 7, 63, 64, 65, 1000, 4040, 123_457, 90_000_000])
 @pytest.mark.parametrize("share", [None, 0.1, 0.97, 0.995, 1.0, 1.005, 1.03, 3.0])
-def test_the_interval_holds_the_wall_and_is_narrow_whatever_was_predicted(
-    longest: int, share: float | None
-) -> None:
+def test_the_interval_holds_the_wall_and_is_narrow_whatever_was_predicted(longest, share):
     search = searched(None if share is None else int(longest * share), wall_at(longest))
-    low, high = ends(search)
+    low, high = search.interval
     assert low <= longest < high
     assert high - low <= max(1, TOLERANCE_RATIO * high)
     assert search.limited_by == "memory"
@@ -58,7 +49,7 @@ def test_the_interval_is_as_narrow_as_was_wanted_and_takes_no_more_trials_than_t
     tolerance_ratio: float,
 ) -> None:
     search = searched(10_000, wall_at(9_990), tolerance_ratio=tolerance_ratio)
-    low, high = ends(search)
+    low, high = search.interval
     assert low <= 9_990 < high
     assert high - low <= tolerance_ratio * high
     narrower = searched(10_000, wall_at(9_990), tolerance_ratio=tolerance_ratio / 8)
@@ -72,7 +63,7 @@ def test_beyond_a_bound_the_search_soon_has_a_length_that_fails(longest: int, sa
         searched(7_221, wall_at(longest), tolerance_ratio=0.02, bound=bound)
         for bound in (False, True)
     )
-    low, high = ends(by_bound)
+    low, high = by_bound.interval
     assert low <= longest < high
     assert high - low <= 0.02 * high
     assert len(by_bound.trials) <= len(by_steps.trials) - saved
@@ -98,7 +89,7 @@ def test_where_a_second_try_fails_the_interval_widens_instead_of_lying() -> None
         return (OK if n <= (4060 if before == 0 else 4000) else OOM), 1e-9
 
     search = searched(4048, fickle)
-    low, high = ends(search)
+    low, high = search.interval
     assert low <= 4048 < 4060 < high
     assert all(trial.status is OK for trial in search.trials if trial.seq_len <= low)
     assert all(trial.status is OOM for trial in search.trials if trial.seq_len >= high)
@@ -111,7 +102,7 @@ def test_where_a_failed_length_fits_the_second_time_the_interval_widens_upwards(
         return (OK if n <= (4000 if before == 0 else 4030) else OOM), 1e-9
 
     search = searched(4000, fickle)
-    low, high = ends(search)
+    low, high = search.interval
     both = {trial.seq_len for trial in search.trials if trial.status is OK} & {
         n.seq_len for n in search.trials if n.status is OOM
     }
@@ -128,7 +119,6 @@ def test_a_probe_that_would_take_too_long_is_not_run(predicted: int | None) -> N
     assert max(trial.spent_s for trial in search.trials) <= 60
     assert search.limited_by == "time"
     low, high = search.interval
-    assert low is not None
     assert 50_000 / 1.3 <= low <= 50_000
     assert high is None
 
@@ -144,7 +134,6 @@ def test_a_probe_that_took_too_long_all_the_same_ends_the_search() -> None:
 
 def test_what_never_fits_is_refused_down_to_one_token() -> None:
     search = searched(None, wall_at(0))
-    assert search.refused is not None
     assert (search.refused.status, search.refused.seq_len) == (OOM, 1)
     assert search.interval == (None, 1)
     assert search.limited_by is None
@@ -152,7 +141,7 @@ def test_what_never_fits_is_refused_down_to_one_token() -> None:
 
 def test_where_the_backend_dies_or_refuses_it_is_the_limit_and_not_memory() -> None:
     search = searched(100_000, lambda n, _: (OK if n <= 46_340 else Status.ERROR, 1e-9))
-    low, high = ends(search)
+    low, high = search.interval
     assert low <= 46_340 < high
     assert search.limited_by == "backend"
 

@@ -202,12 +202,5 @@ def test_they_are_told_apart_in_cases_and_can_be_selected() -> None:
         assert select(scenario, "cpu", Selection(only=(pattern,))).cases == [cases[2]]
 
 
-def test_what_a_backend_does_not_take_is_refused_at_its_place() -> None:
-    with pytest.raises(BadInput) as refused:
-        from_axes({**SHAPE, "backends": "naive,linformer[depth=2]"})
-    assert "no parameter 'depth'; there are: rank (int)" in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
 def test_the_textbooks_scenario_works_an_example_by_hand() -> None:
     assert "worked_example" in load("textbook").studies

@@ -34,7 +34,6 @@ def test_the_predicted_length_is_the_last_within_the_budget(backend: str, change
     def needed(seq_len: int) -> int:
         problem = sought.at(seq_len).problem
         peak = load(backend).peak_bytes(problem, CPU, torch.get_num_threads())
-        assert peak is not None
         return input_bytes(problem) + peak
 
     assert found["predicted_source"] == "formula"

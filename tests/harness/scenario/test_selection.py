@@ -2,12 +2,11 @@
 measured like any other.
 """
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.made_runs import read_rows
+from tests.made_runs import read_rows, write_rows
 
 pytestmark = pytest.mark.long
 SMALL = ("--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu")
@@ -113,11 +112,11 @@ def test_a_scenario_takes_it_up_beside_its_own_and_resume_asks_again(attnbench, 
         if row["backend"] == "Layered@mine" and row["heads"] == 1
     ]
     assert refused == [("unsupported", "one head is too few")] * 2
-    (run / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:-1]))
+    write_rows(run, rows[:-1])
     mine.unlink()
     done = attnbench("run", "--resume", run)
     assert (done.returncode, done.stderr) == (2, REFUSAL.replace("attend", "Layered"))
     assert not mine.exists()
     assert attnbench("run", "--resume", run, "--allow-import").returncode == 0
-    again = [json.loads(line)["case"] for line in (run / "rows.jsonl").read_text().splitlines()]
+    again = [row["case"] for row in read_rows(run)]
     assert sorted(again) == sorted(row["case"] for row in rows)

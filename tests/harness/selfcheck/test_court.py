@@ -39,7 +39,7 @@ SHOWN = Shown(field="workspace_bytes", least=1000)
 
 def test_the_shipped_files_are_cheats_and_honest_neighbours():
     found = suspects()
-    assert {one.name for one in found} == {path.stem for path in FOLDER.glob("*.py")}
+    assert {one.name for one in found} == {path.stem for path in FOLDER.glob("[!_]*.py")}
     assert sum(one.must is None for one in found) >= 5
     assert all(one.what.startswith("Honest: ") == (one.must is None) for one in found)
 
@@ -72,10 +72,10 @@ def test_a_file_is_read_without_being_imported(tmp_path):
     [
         '"""Says nothing of how it ends."""',
         "HONEST = True  # and has no docstring",
-        '"""Both."""\nHONEST = True\nCONVICTED = {"statuses": ["error"], "reason": "x"}',
+        '"""Both."""\nHONEST = True\nCONVICTED = "x"',
         '"""Neither."""\nHONEST = False',
-        '"""No status."""\nCONVICTED = {"statuses": ["wrong"], "reason": "x"}',
-        '"""No regex."""\nCONVICTED = {"statuses": ["error"], "reason": "("}',
+        '"""No text."""\nCONVICTED = 3',
+        '"""No regex."""\nINCORRECT = "("',
         '"""Not a literal."""\nHONEST = bool(1)',
         '"""No such axis."""\nHONEST = True\nPROBLEM = {"length": 3}',
         '"""Not Python."""\nHONEST = = True',

@@ -20,9 +20,7 @@ def test_what_is_declared_without_importing_is_what_the_file_has() -> None:
         assert len(declared.parts) == prod(map(len, declared.axes.values()))
 
 
-def test_a_run_keeps_a_row_per_study_and_goes_on_after_one_that_fails(
-    attnbench, tmp_path: Path
-) -> None:
+def test_a_run_keeps_a_row_per_study_and_goes_on_after_one_that_fails(attnbench, tmp_path):
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(

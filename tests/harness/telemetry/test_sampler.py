@@ -5,9 +5,7 @@ from itertools import pairwise
 from attnbench.harness.machine.nvml import Reading
 from attnbench.harness.telemetry import sampler
 from attnbench.harness.telemetry.sampler import next_due_ns
-from attnbench.harness.telemetry.sources import (
-    PERIOD_NS,
-)
+from attnbench.harness.telemetry.sources import PERIOD_NS
 
 
 def test_deadlines_are_on_a_grid_and_a_stall_is_not_made_up_for():

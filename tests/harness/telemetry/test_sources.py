@@ -6,11 +6,7 @@ import subprocess
 import psutil
 import pytest
 
-from attnbench.harness.telemetry.sources import (
-    GPU_READINGS,
-    PERIOD_S,
-    busy_ratio,
-)
+from attnbench.harness.telemetry.sources import GPU_READINGS, PERIOD_S, busy_ratio
 from tests.conftest import wait_for
 from tests.fakes.nvml.driver import H100, UUID
 from tests.harness.telemetry.telemetry_lines import headers_of, lines_of, samples_of

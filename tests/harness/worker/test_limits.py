@@ -1,9 +1,13 @@
 """From the command line to the rows: what is kept counts, and what cannot be is no record."""
 
-import json
+import os
 from pathlib import Path
 
 import pytest
+
+from attnbench.harness.selfcheck.court import FOLDER
+from tests.conftest import FAKE_BACKENDS
+from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
 
@@ -14,11 +18,11 @@ QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0
 
 
 def test_memory_and_time_that_a_backend_hides_are_in_its_row(attnbench):
-    honest = ("fused", "keeps_scores", "works_in_numpy")
-    names = ",".join((*honest, "reuses_its_output", "copies_its_first_result"))
-    done = attnbench("run", *SMALL, *QUICK, "--backends", names)
-    lines = (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
-    rows = {row["backend"]: row for row in map(json.loads, lines)}
+    honest = ("fused", "keeps_scores", "numpy_memory")
+    names = ",".join((*honest, "stale_output_buffer", "cached_by_pointer"))
+    folders = {"ATTNBENCH_BACKENDS": f"{FAKE_BACKENDS}{os.pathsep}{FOLDER}"}
+    done = attnbench("run", *SMALL, *QUICK, "--backends", names, env=folders)
+    rows = {row["backend"]: row for row in read_rows(Path(done.stdout.strip()))}
     assert {rows[name]["status"] for name in honest} == {"ok"}, done.stderr
     assert {rows[name]["shortest_call_ms"] is not None for name in honest} == {True}
     for name in ("launch_ms", "late_calls", "graph_failed", "unseen_work", "kernel_generation"):
@@ -35,7 +39,7 @@ def test_memory_and_time_that_a_backend_hides_are_in_its_row(attnbench):
     assert numpy["peak_bytes"] is None or numpy["peak_bytes"] > 2 * SCORES
     assert (numpy["peak_bytes"] is None) == ("peak_bytes" in numpy["memory_missing"])
 
-    buffer, copies = rows["reuses_its_output"], rows["copies_its_first_result"]
+    buffer, copies = rows["stale_output_buffer"], rows["cached_by_pointer"]
     assert buffer["status"] != "ok"
     assert buffer["block_ms"] is None
     assert copies["status"] != "ok"

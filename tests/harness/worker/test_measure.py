@@ -1,7 +1,6 @@
 """Timed calls are tied to the checked ones, in a worker's own process."""
 
 import json
-import subprocess
 import sys
 from dataclasses import replace
 from textwrap import dedent
@@ -16,7 +15,7 @@ from attnbench.harness.measure.clock import capture_stream
 from attnbench.harness.measure.prepared_call import PreparedCall
 from attnbench.harness.worker import measure
 from attnbench.impls.problem import Problem
-from tests.conftest import environment
+from tests.conftest import environment, ran
 from tests.harness.worker.configs import measurer_here, worker_config
 
 BACKEND = """
@@ -87,14 +86,11 @@ def events(tmp_path):
             name = f"suspect{number}"
             (tmp_path / f"{name}.py").write_text(BACKEND.format(change=dedent(one.change)))
             asked.append((name, one.beside, one.measure, one.calls))
-        done = subprocess.run(
+        done = ran(
             [sys.executable, "-c", WORKER, json.dumps(asked)],
             env=environment({"ATTNBENCH_BACKENDS": str(tmp_path)}),
-            capture_output=True,
-            text=True,
-            check=False,
+            check=True,
         )
-        assert done.returncode == 0, done.stderr
         found = []
         for some in json.loads(done.stdout):
             ended = {

@@ -63,6 +63,18 @@ def listed(
     return candidates(kernel, capability=capability, causal=causal, **sizes)
 
 
+def job(
+    kernel: Kernel,
+    config: Config,
+    capability: tuple[int, int] = (9, 0),
+    dtype: Dtype = "bf16",
+    width: int = 64,
+    **changes: Any,
+) -> Job:
+    shape = {"d_k": width, "d_v": width, "causal": False} | changes
+    return Job(kernel=kernel, config=config, capability=capability, dtype=dtype, **shape)
+
+
 def chosen() -> Iterator[Job]:
     """For heads 128 wide, per architecture and kernel, the first configuration by pointers, with
     descriptors and specialized; and one job of each other kind.
@@ -76,43 +88,15 @@ def chosen() -> Iterator[Job]:
                 if not config.gluon  # these have a check of their own
             }
             for config in first.values():
-                shape: dict[str, Any] = {"d_k": 128, "d_v": 128, "causal": not config.specialize}
-                yield Job(
-                    kernel=kernel, config=config, capability=capability, dtype="bf16", **shape
-                )
-    config = listed("forward", item_bytes=4)[0]
+                yield job(kernel, config, capability, width=128, causal=not config.specialize)
     for tf32 in (False, True):
-        yield Job(
-            kernel="forward",
-            config=config,
-            capability=(9, 0),
-            dtype="fp32",
-            d_k=64,
-            d_v=64,
-            causal=False,
-            tf32=tf32,
-        )
-    yield Job(
-        kernel="grad_kv",
-        config=listed("grad_kv", width=96)[-1],
-        capability=(9, 0),
-        dtype="fp16",
-        d_k=72,
-        d_v=96,
-        causal=True,
-        masked=True,
-    )
+        yield job("forward", listed("forward", item_bytes=4)[0], dtype="fp32", tf32=tf32)
+    narrow = {"d_k": 72, "d_v": 96, "causal": True, "masked": True}
+    yield job("grad_kv", listed("grad_kv", width=96)[-1], dtype="fp16", **narrow)
     for capability, kernel, item_bytes, width, n_q in AT_THE_EDGE:
         dtype: Dtype = "fp32" if item_bytes == 4 else "fp16"
-        yield Job(
-            kernel=kernel,
-            config=listed(kernel, capability, item_bytes, width, n_q)[0],
-            capability=capability,
-            dtype=dtype,
-            d_k=width,
-            d_v=width,
-            causal=False,
-        )
+        config = listed(kernel, capability, item_bytes, width, n_q)[0]
+        yield job(kernel, config, capability, dtype, width)
 
 
 def compiled() -> list[dict[str, Any]]:
@@ -142,16 +126,11 @@ def gluon() -> list[dict[str, Any]]:
             code = disassembly(made.asm["cubin"])
             fields = compile_kernel(job)
             record = kernel_record(
-                {
-                    "case": "kernel",
-                    "compute_capability": "9.0",
-                    "config": asdict(job.config),
-                },
+                {"case": "kernel", "compute_capability": "9.0", "config": asdict(job.config)},
                 Status.OK,
                 **fields,
             )
             loop = main_loop(loops(code))
-            assert loop is not None
             body = "\n".join(loop.lines)
             before = body[: re.search(r"DEPBAR\.LE gsb0, 0x0", body).start()]
             found.append(

@@ -1,13 +1,12 @@
 import json
 import os
-import subprocess
 import sys
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, environment, ran
 
 needs_triton = pytest.mark.skipif(
     find_spec("triton") is None, reason="needs triton: pip install triton"
@@ -19,14 +18,11 @@ def child(module: str, *arguments: str, **variables: str) -> Any:
     path = os.pathsep.join([str(ROOT / ".package"), str(ROOT)])
     interpreting = str(int(module.startswith("interpreted")))
     extra = {"PYTHONPATH": path, "TRITON_INTERPRET": interpreting, **variables}
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", f"tests.impls._triton.{module}", *arguments],
         env=environment(extra),
         cwd=ROOT,
-        capture_output=True,
-        text=True,
         timeout=600,
-        check=False,
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

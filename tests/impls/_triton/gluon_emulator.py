@@ -206,7 +206,6 @@ class Scheduler:
     def pause(self, ready: Callable[[], bool] = lambda: True, waits_for: str = "") -> None:
         """Let others run, until ready."""
         me = self.current
-        assert me is not None
         me.ready, me.waits_for = ready, waits_for
         self.free.release()
         me.baton.acquire()
@@ -397,13 +396,11 @@ class Program:
             if slot.writers:
                 raise Hazard(f"{slot.name} is read while it is being filled")
             slot.readers += 1
-        assert self.scheduler.current is not None
         self.scheduler.current.groups.append(product)
         self.scheduler.pause()
         return product
 
     def mma_wait(self, left: int, deps: Sequence[Any]) -> Any:
-        assert self.scheduler.current is not None
         self.scheduler.pause()
         groups = self.scheduler.current.groups
         while len(groups) > left:

@@ -18,15 +18,7 @@ from attnbench.impls._triton import launch
 from attnbench.impls._triton.op import attention, attention_backward
 from attnbench.impls.layer import as_call
 from attnbench.impls.peak_formulas import triton as formula
-from tests.impls._triton.interpreter import (
-    CPU,
-    DESCRIBED,
-    SMALL,
-    Configs,
-    launches,
-    main,
-    poisoned,
-)
+from tests.impls._triton.interpreter import CPU, DESCRIBED, SMALL, Configs, launches, main, poisoned
 from tests.impls.conftest import FLOOR, PROBLEMS
 from tests.impls.peak_formulas.test_peak_bytes import peak
 

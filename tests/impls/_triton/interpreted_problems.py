@@ -19,15 +19,7 @@ from attnbench.impls._triton import launch
 from attnbench.impls._triton.configs import Config
 from attnbench.impls.layer import as_call
 from attnbench.impls.problem import Dtype
-from tests.impls._triton.interpreter import (
-    CPU,
-    DESCRIBED,
-    SMALL,
-    Configs,
-    launches,
-    main,
-    poisoned,
-)
+from tests.impls._triton.interpreter import CPU, DESCRIBED, SMALL, Configs, launches, main, poisoned
 from tests.impls.conftest import BOTTOM_RIGHT, MASKED, PROBLEMS
 
 
@@ -197,8 +189,6 @@ def canaries() -> dict[str, Any]:
             path = Path(folder) / f"broken_{number}.py"
             path.write_text(text.replace(old, new, 1))
             spec = spec_from_file_location(path.stem, path)
-            assert spec is not None
-            assert spec.loader is not None
             broken = module_from_spec(spec)
             spec.loader.exec_module(broken)
             with patch.object(launch, "kernels", broken):

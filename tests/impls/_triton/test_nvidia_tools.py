@@ -2,13 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT, environment
+from tests.conftest import ROOT, environment, ran
 from tests.impls._triton.conftest import needs_triton
 
 READ = """
@@ -28,14 +27,11 @@ print(json.dumps(found))
 
 def read(ptx: str, *arguments: str) -> Any:
     """In a process of its own, which imports triton."""
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", READ, ptx, *arguments],
         env=environment({"PYTHONPATH": os.pathsep.join([str(ROOT / ".package"), str(ROOT)])}),
-        capture_output=True,
-        text=True,
-        check=False,
+        check=True,
     )
-    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 

@@ -1,15 +1,15 @@
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
-from attnbench.impls import ignored, load, missing, names, needs, third_party
-from tests.conftest import environment
-from tests.impls.discovery.conftest import FAKE
+from attnbench.impls import about, ignored, load, make_inputs, missing, names, needs, third_party
+from tests.conftest import environment, ran
+from tests.impls.discovery.conftest import FAKE, PROBLEM
 
 MISSING = "needs no_such_package, which is not installed: pip install no_such_package"
 
@@ -29,7 +29,7 @@ def test_listing_imports_no_torch() -> None:
         " print('torch' in sys.modules)"
     )
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    done = ran(command, check=True)
     assert done.stdout == "False\n"
 
 
@@ -52,9 +52,26 @@ def test_files_of_a_user_folder_are_backends_and_only_load_imports_them(folder: 
         load("mine")
 
 
-def test_entry_points_are_listed_with_their_declarations_and_not_imported(
-    tmp_path: Path, entry_points: Callable
+def test_a_file_with_a_plain_function_is_a_backend_and_one_with_neither_is_left_out_in_words(
+    folder: Path,
 ) -> None:
+    (folder / "mine.py").write_text(
+        '"""Mine."""\nNEEDS = ("no_such_package",)\n'
+        "def attend(q, k, v, *, causal, scale): return v\n"
+    )
+    (folder / "scores.py").write_text("def scores(q, k): return q @ k.mT\n")
+    assert "mine" in names()
+    assert (about("mine"), missing("mine")) == ("Mine", MISSING)
+    inputs = make_inputs(PROBLEM, torch.device("cpu"), 0)
+    assert load("mine").prepare(PROBLEM, inputs, None)() is inputs.value
+    why = "'scores.py' in .* is left out: defines neither prepare nor attend; the name of a helper"
+    (said,) = ignored()
+    assert re.match(why, said)
+    with pytest.raises(ValueError, match=f"^no backend 'scores'; there are: .*; {why}"):
+        load("scores")
+
+
+def test_entry_points_are_listed_with_their_declarations_and_not_imported(tmp_path, entry_points):
     (tmp_path / "third").mkdir()
     (tmp_path / "third" / "__init__.py").write_text("1 / 0\n")
     (tmp_path / "third" / "party.py").write_text(FAKE.format(boom=0))
@@ -103,22 +120,14 @@ def test_a_package_whose_entry_points_cannot_be_read_is_left_out_alone(tmp_path:
         "from attnbench import impls; print('good:left' in impls.names(), *sorted(impls.ignored()))"
     )
     path = os.pathsep.join([environment()["PYTHONPATH"], str(tmp_path)])
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment({"PYTHONPATH": path}),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = ran([sys.executable, "-c", code], env=environment({"PYTHONPATH": path}), check=True)
     reason = "1.0 is left out: its entry points cannot be read"
     assert done.stdout == f"True the package binary {reason} the package cut {reason}\n"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("words", [("validate", "quickstart"), ("list", "backends"), ("run",)])
-def test_no_file_of_a_folder_stops_or_hangs_a_command(
-    attnbench: Callable, folder: Path, words: tuple[str, ...]
-) -> None:
+def test_no_file_of_a_folder_stops_or_hangs_a_command(attnbench, folder, words):
     os.mkfifo(folder / "waits.py")
     (folder / "inner.py").mkdir()
     (folder / ".#mine.py").symlink_to("user@host.1234")
@@ -127,8 +136,7 @@ def test_no_file_of_a_folder_stops_or_hangs_a_command(
     axes = ("--batch", 1, "--seq-len", 64, "--d-model", 32, "--heads", 2, "--device", "cpu")
     if words == ("run",):
         words = ("run", "--backends", "mine:left,waits,inner,latin", *axes, "--dry-run")
-    done = attnbench(*words, env={"ATTNBENCH_BACKENDS": str(folder)}, timeout=120)
-    assert done.returncode == 0, done.stderr
+    done = attnbench(*words, env={"ATTNBENCH_BACKENDS": str(folder)}, timeout=120, check=True)
     assert "Traceback" not in done.stderr
     if words[0] != "validate":
         for name in ("waits", "inner"):

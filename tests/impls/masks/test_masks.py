@@ -102,7 +102,6 @@ def test_a_mask_leaves_the_pairs_of_its_rule(mask: Any, causal: bool, n_q: int, 
 def test_a_random_mask_leaves_half_of_the_pairs_and_masks_some_queries_fully() -> None:
     p = Problem(**SHAPE, seq_len=640, mask="random")
     masked = fully_masked_rows(p, torch.arange(640))
-    assert masked is not None
     assert int(masked.sum()) == 640 // FULLY_MASKED_EVERY
     others = matrix(p)[0, ~masked].double()
     for share in (others.mean(0), others.mean(1)):  # of each key, of each query
@@ -114,8 +113,6 @@ def test_fully_masked_queries_see_everything_in_a_materialized_mask() -> None:
     p = Problem(**SHAPE, seq_len=40, kv_seq_len=25, mask="random", **BOTTOM_RIGHT)
     rows = computed_rows(p, CPU)
     materialized, masked = materialized_mask(p, CPU), fully_masked_rows(p, rows)
-    assert materialized is not None
-    assert masked is not None
     assert rows[0] == 15
     assert materialized[masked].all()
     assert materialized[~masked].equal(matrix(p)[0, rows][~masked])

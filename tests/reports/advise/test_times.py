@@ -17,12 +17,7 @@ ALL = "128, 256, 512, 1\u202f024, 2\u202f048"
         (LENGTHS, 1024, "", ""),  # a measured length is never fitted
         (LENGTHS, 1536, f"fitted through N = {ALL}", ""),
         (LENGTHS, 4096, f"fitted through N = {ALL}, beyond them", ""),
-        (
-            LENGTHS,
-            16384,
-            "",
-            "not measured, and beyond 4 times the longest measured N",
-        ),
+        (LENGTHS, 16384, "", "not measured, and beyond 4 times the longest measured N"),
         (LENGTHS[1:], 1536, "", "not measured"),  # four are too few
     ],
 )

@@ -51,12 +51,10 @@ def test_the_bound_is_that_of_the_row_and_one_block_more_fills_gaps() -> None:
     for width, more in ((64, (512 / 528, "exponentials")), (128, (1.0, "tensor"))):
         found = forward(width)
         one = bound(found)
-        assert one is not None
         assert one.busy_ratio == found["tensor_busy_most_ratio"]
         assert one.limit == found["tensor_busy_limited_by"] == "turns"
         assert (pytest.approx(one.more_ratio), one.more_limit) == more
     consumers = bound(in_gluon(128))
-    assert consumers is not None
     assert (consumers.busy_ratio, consumers.limit) == (1, "tensor")
 
 

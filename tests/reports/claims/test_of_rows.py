@@ -260,11 +260,7 @@ PARTS: list[tuple[str, Rows, dict[str, str]]] = [
         ],
         {"naive": "refuted", "fused": "supported", "sdpa": "not decided"},
     ),
-    (
-        "C2",
-        [*growing("fused", 2e-3, 2e-6), *STEPS],
-        {"fused": "supported", "naive": "not decided"},
-    ),
+    ("C2", [*growing("fused", 2e-3, 2e-6), *STEPS], {"fused": "supported", "naive": "not decided"}),
     (
         "C11",
         [*SPARSE, *STRIDES],
@@ -283,9 +279,7 @@ PARTS: list[tuple[str, Rows, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("name", "made", "wanted"), PARTS)
-def test_each_backend_has_its_verdict(
-    tmp_path: Path, name: str, made: Rows, wanted: dict[str, str]
-) -> None:
+def test_each_backend_has_its_verdict(tmp_path, name, made, wanted):
     claim = ledger_of(tmp_path, *made)[name]
     assert {part.of: part.verdict for part in claim.parts} == wanted
 

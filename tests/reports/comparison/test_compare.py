@@ -82,7 +82,6 @@ def test_the_newest_check_of_this_device_counts(run):
         file.write('[]\n{"schema": 1}\nnot json\n{"schema": 7}\n')
     floor_file(folder, run_noise_ratio="x", started_utc="2026-11-23T10:00:00+00:00")
     floor = newest_noise_floor([folder], CPU)
-    assert floor is not None
     assert floor.run_noise_ratio == 0.06
     found = compare_runs(run, fake_run(folder, 2), None)
     assert {one.margin_ratio for one in found.latencies} == {0.12}
@@ -121,9 +120,7 @@ def test_separate_starts_of_the_check_say_how_much_runs_differ(run):
 @pytest.mark.parametrize(
     ("last_contended", "counted"), [(60, 4), (61, 8)], ids=["undisturbed", "disturbed"]
 )
-def test_once_the_machine_is_idle_disturbed_starts_do_not_count(
-    run, last_contended: int, counted: int
-) -> None:
+def test_once_the_machine_is_idle_disturbed_starts_do_not_count(run, last_contended, counted):
     starts(run.parent, 0.9, blocks=120, contended_blocks=100)
     starts(run.parent, 0.02, first=5, blocks=120, contended_blocks=last_contended)
     assert newest_noise_floor([run.parent], CPU).starts == counted

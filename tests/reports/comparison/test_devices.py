@@ -8,13 +8,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.comparison.devices import (
-    Copies,
-    Device,
-    copies_of,
-    device_of,
-    finding,
-)
+from attnbench.reports.comparison.devices import Copies, Device, copies_of, device_of, finding
 from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
@@ -87,12 +81,9 @@ def found_in(run: Path) -> Copies:
 
 
 @pytest.mark.parametrize("ratio", [1.06, 1 / 1.06])
-def test_the_slower_device_is_found_whichever_copy_it_measured(
-    tmp_path: Path, ratio: float
-) -> None:
+def test_the_slower_device_is_found_whichever_copy_it_measured(tmp_path, ratio):
     found = found_in(copies_run(tmp_path, TWO, (1.0, ratio)))
     pair = found.spread
-    assert pair is not None
     assert pair.new.host == ("node2" if ratio > 1 else "node1")
     assert pair.ratio.low < 1.06 < pair.ratio.high
     assert pair.ratio.low > 1.03
@@ -131,7 +122,6 @@ def test_the_interval_covers_the_true_ratio_in_95_of_100_runs(tmp_path: Path) ->
     for seed in range(100):
         found = found_in(copies_run(tmp_path / str(seed), TWO, (1.0, 1.02), seed=seed))
         pair = found.spread
-        assert pair is not None
         true = 1.02 if pair.new.host == "node2" else 1 / 1.02
         hits += pair.ratio.low <= true <= pair.ratio.high
     assert 92 <= hits <= 100
@@ -145,7 +135,6 @@ def test_copies_on_one_device_are_repeats_and_no_spread_between_devices(tmp_path
     (repeats,) = found.repeats
     assert repeats.groups == len(LENGTHS)
     assert repeats.ratio.low < 1.0 < repeats.ratio.high
-    assert repeats.spread is not None
     assert 0.002 < repeats.spread.ratio < 0.2
 
 
@@ -157,26 +146,20 @@ def test_a_cpu_is_known_by_its_host_and_a_gpu_by_its_uuid_wherever_it_is() -> No
     assert device_of(gpu(1)) != device_of(gpu(2))
 
 
-def test_three_devices_are_compared_pair_by_pair_and_the_worst_pair_comes_first(
-    tmp_path: Path,
-) -> None:
+def test_three_devices_are_compared_pair_by_pair_and_the_worst_pair_comes_first(tmp_path):
     where = (gpu(1), gpu(2), gpu(3))
     found = found_in(copies_run(tmp_path, where, (1.0, 1.05, 1.1)))
     assert len(found.pairs) == 3
     values = [pair.ratio.value for pair in found.pairs]
     assert values == sorted(values, reverse=True)
-    assert found.spread is not None
     assert found.spread.new.uuid.startswith("GPU-00000003")
-    assert found.between is not None
     assert found.between.ratio > 0.1
     two = found_in(copies_run(tmp_path / "two", where[::2], (1.0, 1.1)))
-    assert two.spread is not None
     assert two.spread.ratio.half_width_ratio < found.spread.ratio.half_width_ratio
 
 
 def test_a_case_that_failed_on_one_device_leaves_the_others_of_its_group(tmp_path: Path) -> None:
     name = copied("naive", 128, 0, 0, len(LENGTHS), **TWO[0])["case"]
     found = found_in(copies_run(tmp_path, TWO, (1.0, 1.1), statuses={name: "crashed"}))
-    assert found.spread is not None
     assert found.spread.groups == len(LENGTHS)
     assert len(found.cases) == 3 * len(LENGTHS) - 1

@@ -8,12 +8,7 @@ import pytest
 
 from attnbench.harness.stats.contrasts import Spread
 from attnbench.reports.comparison.case_samples import case_samples, not_started
-from attnbench.reports.comparison.verdict import (
-    Rules,
-    case_verdicts,
-    geometric_mean,
-    verdict_of,
-)
+from attnbench.reports.comparison.verdict import Rules, case_verdicts, geometric_mean, verdict_of
 from attnbench.reports.data.noise_floor import ProcessNoise
 from tests.made_runs import PLANNED, noise_floor, row, timed
 

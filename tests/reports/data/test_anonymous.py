@@ -57,7 +57,6 @@ def told(run: Path, *, hide: bool) -> dict[str, str]:
     for name in set(names()) - {"parquet", "zip"}:
         found[f"export {name}"] = str(export(run, name, hide=hide).content)
     packed = export(run, "zip", hide=hide).content
-    assert isinstance(packed, bytes)
     with zipfile.ZipFile(io.BytesIO(packed)) as file:
         return found | {f"zip {one}": file.read(one).decode() for one in file.namelist()}
 
@@ -71,7 +70,6 @@ def test_nothing_that_is_handed_on_names_the_machine_or_its_user(run: Path) -> N
 
 def test_what_a_measurement_needs_stays(run: Path, tmp_path: Path) -> None:
     packed = export(run, "zip", hide=True).content
-    assert isinstance(packed, bytes)
     zipfile.ZipFile(io.BytesIO(packed)).extractall(tmp_path / "out")
     before, after = read_run(run), read_run(tmp_path / "out" / run.name)
     assert [one["block_ms"] for one in after.rows] == [one["block_ms"] for one in before.rows]

@@ -16,7 +16,6 @@ def test_bandwidth_needs_no_peak_of_the_dtype_and_a_ridge_needs_both() -> None:
     assert memory_bytes_per_s(known) == 4e10
     assert peaks(known, "fp16") is None
     found = peaks(known, "fp32")
-    assert found is not None
     assert found.ridge == 100
     assert (found.attainable(10), found.attainable(1000)) == (4e11, 4e12)
 

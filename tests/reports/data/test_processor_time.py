@@ -1,6 +1,5 @@
 """reports/data/processor_time.py: beside a time that other work disturbed stands processor time."""
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -29,9 +28,7 @@ def conditions(*processor_ms: float | None) -> dict[str, Any]:
         (conditions(0.5, 0.54) | {"contended_blocks": None}, 0.52, "41.0 ms"),
     ],
 )
-def test_a_disturbed_time_has_its_processor_time_beside_it(
-    tmp_path: Path, changes: dict[str, Any], processor_ms: float | None, text: str
-) -> None:
+def test_a_disturbed_time_has_its_processor_time_beside_it(tmp_path, changes, processor_ms, text):
     planned = case("fused", problem(128))
     (found,) = load(write_run(tmp_path, [planned], [row(planned, **changes)])).to_dict("records")
     if processor_ms is None:

@@ -10,7 +10,7 @@ import pytest
 
 from attnbench.harness.rows import run_files
 from attnbench.reports.data.read import BadRun, read_run
-from tests.made_runs import WINDOW, case, problem, row, write_run
+from tests.made_runs import WINDOW, case, problem, read_rows, row, write_rows, write_run
 
 
 @pytest.fixture
@@ -28,8 +28,7 @@ def line(run: Path, number: int, **changes: Any) -> None:
 
 
 def test_rows_come_in_the_order_of_the_plan_and_missing_cases_are_kept_apart(run: Path) -> None:
-    lines = (run / "rows.jsonl").read_text().splitlines()
-    (run / "rows.jsonl").write_text("".join(f"{one}\n" for one in reversed(lines)))
+    write_rows(run, read_rows(run)[::-1])
     found = read_run(run)
     assert [one["case"] for one in found.rows] == [one["case"] for one in found.meta["cases"]][:3]
     assert [one["case"] for one in found.missing] == [found.meta["cases"][3]["case"]]
@@ -37,9 +36,8 @@ def test_rows_come_in_the_order_of_the_plan_and_missing_cases_are_kept_apart(run
 
 
 def test_the_last_attempt_of_a_case_counts(run: Path) -> None:
-    first = json.loads((run / "rows.jsonl").read_text().splitlines()[0])
-    with (run / "rows.jsonl").open("a") as file:
-        file.write(json.dumps(first | {"attempt": 2, "peak_bytes": 77}) + "\n")
+    rows = read_rows(run)
+    write_rows(run, [*rows, rows[0] | {"attempt": 2, "peak_bytes": 77}])
     found = read_run(run)
     assert len(found.rows) == 3
     assert (found.rows[0]["attempt"], found.rows[0]["peak_bytes"]) == (2, 77)
@@ -56,9 +54,7 @@ def test_a_torn_tail_is_left_out_with_a_note_and_not_touched(run: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [None, b""])
-def test_a_run_that_was_stopped_before_its_first_row_is_all_missing(
-    run: Path, rows: bytes | None
-) -> None:
+def test_a_run_that_was_stopped_before_its_first_row_is_all_missing(run, rows):
     (run / "rows.jsonl").unlink()
     if rows is not None:
         (run / "rows.jsonl").write_bytes(rows)
@@ -73,9 +69,7 @@ def test_a_newer_format_is_refused_with_both_versions(run: Path, file: str) -> N
         read_run(run)
 
 
-def test_an_older_format_goes_through_every_migration(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_format_goes_through_every_migration(run, monkeypatch):
     steps = [lambda document, to=to: document | {"seen": to} for to in (2, 3)]
     monkeypatch.setattr(run_files, "MIGRATIONS", steps)
     monkeypatch.setattr(run_files, "SCHEMA", 3)
@@ -134,18 +128,14 @@ def test_garbage_is_one_line_with_file_and_line_number(run: Path, file: str, nam
         ({"tables": [3]}, "tables: found [3]"),
     ],
 )
-def test_a_field_of_the_wrong_kind_is_named(
-    run: Path, changes: dict[str, Any], message: str
-) -> None:
+def test_a_field_of_the_wrong_kind_is_named(run, changes, message):
     line(run, 2, **changes)
     with pytest.raises(BadRun) as found:
         read_run(run)
     assert message in str(found.value)
 
 
-def test_a_huge_line_is_refused_without_reading_it_whole(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_huge_line_is_refused_without_reading_it_whole(run, monkeypatch):
     monkeypatch.setattr(run_files, "LINE_CAP_BYTES", 1 << 20)
     with (run / "rows.jsonl").open("a") as file:
         file.write("x" * ((1 << 20) + 1))
@@ -185,8 +175,7 @@ def test_a_path_that_is_no_run_is_named(tmp_path: Path, path: str, message: str)
 
 def test_rows_of_another_kind_or_of_no_planned_case_have_a_note(run: Path) -> None:
     unplanned = row(case("sdpa", problem(512)))
-    with (run / "rows.jsonl").open("a") as file:
-        file.write(json.dumps(unplanned) + "\n" + json.dumps(unplanned | {"kind": "poem"}) + "\n")
+    write_rows(run, [*read_rows(run), unplanned, unplanned | {"kind": "poem"}])
     found = read_run(run)
     assert found.rows[-1]["case"] == unplanned["case"]
     assert found.notes == [

@@ -68,7 +68,6 @@ def test_a_strip_has_all_values_there_from_the_uppermost_down() -> None:
     strips = classed(drawing, "at")
     assert len(strips) == 3
     second = strips[1].findtext("title")
-    assert second is not None
     assert second.splitlines()[0] == "sequence length N = 256"
     assert second.splitlines()[2] == "fused 8.00 ms"
     assert second.splitlines()[3].startswith("sdpa 2.00 ms (1.50 ms to 2.50 ms), while other work")

@@ -89,9 +89,7 @@ def test_the_data_in_the_page_is_json_without_a_tag_or_a_control(run: Path) -> N
 
 
 def text_of(run: Path, name: str) -> str:
-    content = export(run, name).content
-    assert isinstance(content, str)
-    return content
+    return export(run, name).content
 
 
 def test_csv_cells_are_no_formulas_and_no_control_bytes(run: Path) -> None:

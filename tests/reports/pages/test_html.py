@@ -2,14 +2,8 @@
 
 import re
 from html import unescape
-from pathlib import Path
 
-import pytest
-
-from tests.made_runs import grid, row, write_run
-from tests.reports.rendering import page_of, without_scripts
-
-MOST_BYTES_500_CASES = 1_500_000  # ecosystem.md, C
+from tests.reports.rendering import without_scripts
 
 
 def test_nothing_is_loaded_from_elsewhere(page: str) -> None:
@@ -37,13 +31,3 @@ def test_every_picture_has_a_name_that_says_its_axes_and_its_numbers(page: str) 
     assert all('role="img" aria-label="' in one for one in pictures)
     # cards: memory, time and heads
     assert page.count('<details class="part numbers">') == 3
-
-
-@pytest.mark.long
-def test_the_page_of_500_cases_is_small(tmp_path: Path) -> None:
-    lengths, heads = (64, 128, 256, 512, 1024, 2048), (1, 2, 4, 8)
-    batches = [grid(("naive", "fused", "sdpa"), lengths, heads, batch=b) for b in range(1, 8)]
-    cases = [case for batch in batches for case in batch]
-    assert len(cases) > 490
-    page = page_of(write_run(tmp_path, cases, [row(one) for one in cases]))
-    assert len(page.encode()) < MOST_BYTES_500_CASES

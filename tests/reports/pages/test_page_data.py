@@ -46,9 +46,7 @@ def test_every_value_comes_back_and_floats_have_five_digits(tmp_path: Path) -> N
                     assert block == pytest.approx(of_block, rel=1e-4)
 
 
-def test_samples_become_medians_and_are_then_left_out_as_room_gets_short(
-    tmp_path: Path,
-) -> None:
+def test_samples_become_medians_and_are_then_left_out_as_room_gets_short(tmp_path: Path) -> None:
     cases = [case("fused", problem(n)) for n in (128, 256)]
     rows = [row(one, block_ms=[[[1.0, 5.0, 2.0] * 300, [4.0]], []]) for one in cases]
     table = rows_of([read_run(write_run(tmp_path, cases, rows))])

@@ -2,19 +2,14 @@
 
 from pathlib import Path
 
-from attnbench.reports.elements import Figure
 from attnbench.reports.subjects import approximate
 from tests.made_runs import inexact
 from tests.reports.rendering import figures_of, sentences, subject_of
 
 
-def test_an_output_that_carries_no_information_is_no_dot_and_the_page_says_why(
-    tmp_path: Path,
-) -> None:
+def test_an_output_that_carries_no_information_is_no_dot_and_the_page_says_why(tmp_path):
     silent = {"linformer": 0.004, "linformer:64": -0.02}
     found = subject_of(approximate, inexact(tmp_path, cosines=silent))
-    assert found.card is not None
-    assert isinstance(found.card.picture, Figure)
     assert [one.backend for one in found.card.picture.panels[0].series] == ["performer"]
     (why,) = [one for one in sentences(list(found.blocks)) if "no trade-off" in one.lower()]
     assert "linformer and linformer:64" in why
@@ -27,8 +22,6 @@ def test_rows_of_earlier_versions_have_no_cosine_and_are_drawn(tmp_path: Path) -
     found = subject_of(approximate, inexact(tmp_path, cosines={"linformer": None}))
     (errors,) = figures_of(list(found.blocks))
     assert ("linformer", "not measured") in {(row[1], row[4]) for row in errors.table.texts}
-    assert found.card is not None
-    assert isinstance(found.card.picture, Figure)
     assert "linformer" in [one.backend for one in found.card.picture.panels[0].series]
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from attnbench.reports.data.run_meta import by_question
-from attnbench.reports.elements import Card, Table
+from attnbench.reports.elements import Card
 from attnbench.reports.pages.report import open_report
 from tests.made_runs import decode, pruning, run_of, training
 from tests.reports.fake_claims import pruned
@@ -47,5 +47,4 @@ def test_claims_of_several_questions_are_one_answer_above_the_others(tmp_path: P
     assert (first.name, first.title) == ("claims", "Verdicts on the claims")
     assert first.question == "Which textbook claims about attention hold here?"
     assert "What does decode cost?" in {card.question for card in found[1:]}
-    assert isinstance(first.picture, Table)
     assert [row[:2] for row in first.picture.texts] == [("C14", "refuted")]

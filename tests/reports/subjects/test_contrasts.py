@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.reports.elements import Card, DotPlot
+from attnbench.reports.elements import Card
 from attnbench.reports.subjects import contrasts, heads
 from tests.made_runs import (
     grid,
@@ -23,7 +23,6 @@ from tests.reports.rendering import card_of, figures_of, subject_of, tables_of
 
 
 def words(found: Card) -> dict[tuple[str, str], str]:
-    assert isinstance(found.picture, DotPlot)
     return {
         (one.group, one.label): one.dot.word if one.dot else one.missing
         for one in found.picture.rows
@@ -54,7 +53,6 @@ def test_a_batch_has_its_tokens_per_second(tmp_path: Path) -> None:
     """Four sequences in twice the time of one."""
     pairs = [made("sdpa", problem(512, batch=b), ms, session="a") for b, ms in ((1, 1.0), (4, 2.0))]
     told = subject_of(contrasts, run_of(tmp_path, *pairs, contrast=("batch",)))
-    assert told.card is not None
     assert "Tokens per second: more for sdpa (×2.0" in told.card.sentence
     assert words(told.card)["Tokens per second", "sdpa"] == "more"
     (table,) = tables_of(list(told.blocks))
@@ -69,9 +67,7 @@ def test_older_rows_have_no_exponentials(tmp_path: Path) -> None:
     assert not any(group == "Exponentials" for group, _ in words(found))
 
 
-def test_64_heads_of_one_run_stay_beside_8_heads_of_longer_problems_of_another(
-    tmp_path: Path,
-) -> None:
+def test_64_heads_of_one_run_stay_beside_8_heads_of_longer_problems_of_another(tmp_path):
     told = subject_of(heads, quickstart(tmp_path, lengths=(1024, 4096)), head_sweep(tmp_path))
     (figure,) = figures_of(list(told.blocks))
     assert "64 heads" in figure.title

@@ -5,19 +5,15 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.data.row_groups import Row
-from attnbench.reports.elements import Figure
 from attnbench.reports.subjects import crossover as subject
 from attnbench.reports.subjects._crossovers import Crossover, crossover
 from tests.made_runs import case, inexact, problem, row, write_run
 from tests.reports.rendering import rows_of, subject_of
 
 
-def test_a_crossover_is_found_between_two_lengths_and_placed_by_interpolation(
-    tmp_path: Path,
-) -> None:
+def test_a_crossover_is_found_between_two_lengths_and_placed_by_interpolation(tmp_path):
     rows = rows_of(inexact(tmp_path))
     found = crossover(rows, "linformer", "sdpa")
-    assert found is not None
     assert (found.last_fail, found.start) == (1024, 2048)
     assert found.even_at == pytest.approx(1536, rel=0.05)
     assert text_of(found) == "from N = 2k on (slower up to 1k, even at about 1500)"
@@ -27,7 +23,6 @@ def test_a_crossover_is_found_between_two_lengths_and_placed_by_interpolation(
 
 
 def text_of(found: Crossover | None) -> str:
-    assert found is not None
     return found.text("slower", "even")
 
 
@@ -43,9 +38,7 @@ def of_blocks(parent: Path, *at: list[float]) -> Crossover:
         for name in ("a", "b")
     ]
     rows = [row(planned, block_ms=[[[value] for value in given * 4]]) for planned, given in pairs]
-    found = crossover(rows_of(write_run(parent, [planned for planned, _ in pairs], rows)), "b", "a")
-    assert found is not None
-    return found
+    return crossover(rows_of(write_run(parent, [planned for planned, _ in pairs], rows)), "b", "a")
 
 
 def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path: Path) -> None:
@@ -66,9 +59,7 @@ def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path:
         ((FASTER,), "at N = 128"),
     ],
 )
-def test_no_length_is_spoken_for_by_another_one(
-    tmp_path: Path, at: tuple[list[float], ...], text: str
-) -> None:
+def test_no_length_is_spoken_for_by_another_one(tmp_path, at, text):
     assert text_of(of_blocks(tmp_path, *at)).startswith(text)
 
 
@@ -113,16 +104,12 @@ def test_a_longest_n_that_did_not_run_leaves_a_recurrent_layer_inexact(tmp_path:
         (("sdpa", "linformer"), None),
     ],
 )
-def test_an_output_that_carries_no_information_has_no_line(
-    tmp_path: Path, backends: tuple[str, ...], drawn: set[str] | None
-) -> None:
+def test_an_output_that_carries_no_information_has_no_line(tmp_path, backends, drawn):
     card = subject_of(
         subject, inexact(tmp_path, backends=backends, cosines={"linformer": 0.004})
     ).card
     if drawn is None:
         assert card is None
         return
-    assert card is not None
-    assert isinstance(card.picture, Figure)
     assert {series.backend for panel in card.picture.panels for series in panel.series} == drawn
     assert not any("linformer" in row[1] for row in card.picture.table.rows)

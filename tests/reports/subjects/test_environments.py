@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -20,7 +20,7 @@ from attnbench.reports.exports import export
 from attnbench.reports.pages.report import open_report
 from attnbench.reports.subjects import name_of
 from attnbench.reports.subjects.correctness import errors_by_backend
-from tests.made_runs import case, problem, read_rows, two_environments
+from tests.made_runs import case, problem, read_rows, two_environments, write_rows
 from tests.reports.pages.test_hostile import HOSTILE, Tags
 from tests.reports.rendering import markdown_of, page_of, rows_of, summary_of
 
@@ -52,9 +52,7 @@ def tables(run: Path, name: str) -> list[Table]:
 
 
 @pytest.mark.parametrize("over", ["seq_len", "heads", None])
-def test_no_group_holds_a_backend_twice_at_the_same_place(
-    run: Path, over: Literal["seq_len", "heads"] | None
-) -> None:
+def test_no_group_holds_a_backend_twice_at_the_same_place(run, over):
     rows = rows_of(run)
     found = groups(rows, over)
     for group in found:
@@ -142,6 +140,6 @@ def test_a_broken_environment_is_one_line(run: Path, found: Any, text: str) -> N
     else:
         meta["environments"] = found
     (run / "run.json").write_text(json.dumps(meta))
-    (run / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    write_rows(run, rows)
     with pytest.raises(BadRun, match=text):
         read_run(run)

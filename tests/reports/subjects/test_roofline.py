@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.elements import Block, Text
+from attnbench.reports.elements import Block
 from attnbench.reports.subjects import roofline
 from tests.made_runs import grid, made, problem, row, write_run
 from tests.reports.data.test_decode import decode_run
@@ -33,12 +33,9 @@ def test_share_limit_and_ridge_follow_from_the_peaks(tmp_path: Path) -> None:
         (place.row["backend"], place.row["seq_len"]): place for place in roofline.places(rows, meta)
     }
     short, long = found["sdpa", 64], found["sdpa", 1024]
-    assert short.peaks is not None
     assert short.peaks.ridge == 100
     assert (short.intensity, long.intensity) == (16, 256)  # N / 4 in fp32
     assert (short.bound, long.bound) == ("memory", "compute")
-    assert short.share is not None
-    assert long.share is not None
     assert short.share.value == pytest.approx(1e12 / (16 * 4e10), rel=0.01)
     assert long.share.value == pytest.approx(0.25, rel=0.01)
     assert long.share.low < 0.25 < long.share.high
@@ -64,9 +61,7 @@ def rendered(parent: Path, **changes: Any) -> list[Block]:
         {"peaks": {"gemm_fp32_flops_per_s": "fast", "copy_bytes_per_s": 1}},
     ],
 )
-def test_without_peaks_there_is_nothing_but_how_to_measure_them(
-    tmp_path: Path, calibration: Any
-) -> None:
+def test_without_peaks_there_is_nothing_but_how_to_measure_them(tmp_path, calibration):
     found = rendered(tmp_path, calibration=calibration)
     (text,) = sentences(found)
     assert "attnbench doctor --calibrate" in text
@@ -108,7 +103,6 @@ def shown_rows(found: list[Block]) -> int:
 
 def test_decode_steps_that_memory_limits_are_left_to_their_own_section(tmp_path: Path) -> None:
     (only,) = blocks_of(roofline, decode_run(tmp_path / "a"))
-    assert isinstance(only, Text)
     assert "Decode and memory bandwidth" in only.text
     more = [made("sdpa", problem(512), 1.0)]
     found = blocks_of(roofline, decode_run(tmp_path / "b", more=more))

@@ -4,11 +4,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.subjects._timeline import (
-    MOST_POINTS,
-    QUANTITIES,
-    traces,
-)
+from attnbench.reports.subjects._timeline import MOST_POINTS, QUANTITIES, traces
 
 CLOCK = QUANTITIES["gpu"][0]
 PERIOD_S = 0.2

@@ -53,9 +53,7 @@ def on_gpu(*clocks: float) -> dict[str, Any]:
     }
 
 
-def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_tell(
-    tmp_path: Path,
-) -> None:
+def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_tell(tmp_path):
     found = made(tmp_path, {}, {})
     states = {label: badge.state for label, badge in found.items()}
     assert states == {
@@ -78,19 +76,12 @@ def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_te
         ("throttling", {"throttled_blocks": 8}, "caution", "In 8 of 16 blocks"),
         ("warm-up", {"warmup_stationary": False}, "caution", "1 of 2 timed cases"),
         ("warm-up", {"warmup_stationary": None}, "unknown", "1 of 2 timed cases"),
-        (
-            "precision",
-            {"stop": "budget", "half_width_ratio": 0.2},
-            "good",
-            "% in the middle",
-        ),
+        ("precision", {"stop": "budget", "half_width_ratio": 0.2}, "good", "% in the middle"),
         ("precision", {"stop": None}, "unknown", "do not say"),
         ("correctness", {"error_ratio": None}, "unknown", "1 of 2 timed cases"),
     ],
 )
-def test_one_disturbed_case_changes_the_badge(
-    tmp_path: Path, label: str, change: dict[str, Any], state: str, text: str
-) -> None:
+def test_one_disturbed_case_changes_the_badge(tmp_path, label, change, state, text):
     badge = made(tmp_path, change, {})[label]
     assert badge.state == state
     assert text in badge.text
@@ -122,9 +113,7 @@ def test_a_clock_that_moves_is_a_caution(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("count", "state"), [(0, "good"), (2, "caution"), (None, "unknown")])
-def test_other_processes_are_unknown_where_nobody_counted_them(
-    tmp_path: Path, count: int | None, state: str
-) -> None:
+def test_other_processes_are_unknown_where_nobody_counted_them(tmp_path, count, state):
     window = {"way": "eager", "window_s": 1.0, "calls": 9, "other_process_count": count}
     assert made(tmp_path, {"windows": [window]})["other processes"].state == state
 
@@ -146,9 +135,7 @@ def test_a_wrong_result_is_a_caution_and_a_run_without_times_is_unknown(tmp_path
         ({}, "unknown", "Not every case"),
     ],
 )
-def test_gpu_timing_is_good_only_if_every_flag_says_so(
-    tmp_path: Path, flags: dict[str, Any], state: str, text: str
-) -> None:
+def test_gpu_timing_is_good_only_if_every_flag_says_so(tmp_path, flags, state, text):
     badge = made(tmp_path, {"device": "cuda", **flags})["GPU timing"]
     assert badge.state == state
     assert text in badge.text
@@ -174,9 +161,7 @@ def test_more_flops_than_calibration_measured_is_called_impossible(tmp_path: Pat
         ({"stop": None}, False),
     ],
 )
-def test_precision_is_missed_where_sampling_ended_before_it_was_reached(
-    changes: dict[str, Any], missed: bool
-) -> None:
+def test_precision_is_missed_where_sampling_ended_before_it_was_reached(changes, missed):
     assert trust.missed(timed(**changes), 0.05) is missed
 
 

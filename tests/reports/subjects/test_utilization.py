@@ -48,16 +48,14 @@ def readings(tmp_path: Path, way: str = "eager", **changes: Any) -> dict[str, An
 
 def test_intervals_are_over_windows_and_one_window_has_none(tmp_path: Path) -> None:
     first, *_ = rows_with(tmp_path)
-    three = utilization.observed(first, "sm_active")
-    assert three is not None
+    three = utilization.observed(first, "sm_active_ratio")
     assert three.low < 0.2 < three.high
     t_of_two_degrees = 5.17  # at 96.5 %
     half = (three.high - three.low) / 2
     assert half == pytest.approx(t_of_two_degrees * 0.01 / 3**0.5, rel=0.01)
-    one = utilization.observed({**first, "windows": first["windows"][:1]}, "sm_active")
-    assert one is not None
+    one = utilization.observed({**first, "windows": first["windows"][:1]}, "sm_active_ratio")
     assert one.reason == "1 window: no interval"
-    assert utilization.observed(first, "temperature") is None
+    assert utilization.observed(first, "temperature_c") is None
 
 
 def test_backends_that_keep_it_equally_busy_are_not_ranked(tmp_path: Path) -> None:
@@ -86,9 +84,7 @@ def test_rows_of_different_tiers_are_not_compared(tmp_path: Path) -> None:
         ("host_busy_cores", 1.5, "host busy cores", "1.50"),
     ],
 )
-def test_a_column_of_any_probe_has_its_unit_from_its_name(
-    tmp_path: Path, column: str, value: float, title: str, text: str
-) -> None:
+def test_a_column_of_any_probe_has_its_unit_from_its_name(tmp_path, column, value, title, text):
     reading = readings(tmp_path, of_windows={column: value})[title]
     assert reading.mean.split(" ± ")[0] == text
     assert reading.span == text
@@ -112,9 +108,7 @@ def table(blocks: list[Block], start: str) -> Table:
     return found
 
 
-def test_no_share_of_the_device_above_1_stands_without_being_called_impossible(
-    tmp_path: Path,
-) -> None:
+def test_no_share_of_the_device_above_1_stands_without_being_called_impossible(tmp_path):
     beyond = {"sm_active_ratio": 1.3, "hmma_ratio": 1.2, "host_cpu_ratio": 1.5}
     page = text_of(page_of(with_utilization(tmp_path, of_windows=beyond))).replace("\u00a0", " ")
     found = re.findall(r"\b(1[2-9]\d)\s?%([^%]{0,60})", page)
@@ -122,9 +116,7 @@ def test_no_share_of_the_device_above_1_stands_without_being_called_impossible(
     assert all("impossible" in after for _, after in found), found
 
 
-def test_a_table_of_a_probe_that_reports_do_not_know_has_its_keys_as_columns(
-    tmp_path: Path,
-) -> None:
+def test_a_table_of_a_probe_that_reports_do_not_know_has_its_keys_as_columns(tmp_path):
     entries: list[dict[str, Any]] = [{"hop": "a", "moved_bytes": 2048}]
     entries += [{"hop": "b", "busy_ratio": 0.5, "spent_ms": 3.0, "lanes": [1, 2], "up": True}]
     run = with_utilization(tmp_path, tables={"hop_table": entries})
@@ -146,9 +138,7 @@ def test_a_table_of_a_probe_that_reports_do_not_know_has_its_keys_as_columns(
         {"of_windows": {HOSTILE.replace("\ud800", ""): 3, "fan_ratio": 1e300}},
     ],
 )
-def test_hostile_names_and_odd_values_do_not_break_the_section(
-    tmp_path: Path, changes: dict[str, Any]
-) -> None:
+def test_hostile_names_and_odd_values_do_not_break_the_section(tmp_path, changes):
     run = with_utilization(tmp_path, **changes)
     page = page_of(run)
     assert "<img" not in page

@@ -1,6 +1,5 @@
 """reports/subjects/wall.py: the search for the longest N, and peak bytes over N."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import pytest
 from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.subjects import wall as subject
-from tests.made_runs import GIB, case, problem, row, write_run
+from tests.made_runs import GIB, case, problem, read_rows, row, write_rows, write_run
 from tests.reports.rendering import card_of, page_of, subject_of, tables_of, text_of
 
 
@@ -61,9 +60,8 @@ def only_walls(parent: Path) -> Path:
 
 def test_the_last_row_of_a_wall_counts_and_what_has_none_was_not_reached(tmp_path: Path) -> None:
     run = only_walls(tmp_path)
-    first = json.loads((run / "rows.jsonl").read_text().splitlines()[0])
-    with (run / "rows.jsonl").open("a") as file:
-        file.write(json.dumps(first | {"attempt": 2, "seq_len_low": 4040}) + "\n")
+    rows = read_rows(run)
+    write_rows(run, [*rows, rows[0] | {"attempt": 2, "seq_len_low": 4040}])
     found = read_run(run)
     assert [(one["backend"], one["attempt"]) for one in found.walls] == [
         ("fused", 2),
@@ -95,9 +93,7 @@ BOUND = {"predicted_source": "nearest"}
         (None, None, {"limited_by": None, "status": "error", "reason": "?"}, None, "tried"),
     ],
 )
-def test_the_answer_is_the_formula_s_unless_a_call_stands_against_it(
-    low: int | None, high: int | None, changes: dict[str, Any], n: int | None, how: str
-) -> None:
+def test_the_answer_is_the_formula_s_unless_a_call_stands_against_it(low, high, changes, n, how):
     found = subject.longest(wall_row(wall("fused"), low, high, **changes))
     assert (found.n, found.how) == (n, how)
 

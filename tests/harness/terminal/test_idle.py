@@ -1,10 +1,10 @@
-"""harness/cli/idle.py: waiting ends once the machine is idle, or once the time is up."""
+"""harness/terminal/idle.py: waiting ends once the machine is idle, or once the time is up."""
 
 import pytest
 
-from attnbench.harness.cli import idle
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.machine.load import Load, LoadMeter
+from attnbench.harness.terminal import idle
 
 
 class Clock:
@@ -27,9 +27,7 @@ def waited_s(monkeypatch: pytest.MonkeyPatch, longest: str, busy_s: float) -> fl
     return clock.now
 
 
-def test_it_waits_until_the_machine_is_idle_and_no_longer_than_was_said(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_waits_until_the_machine_is_idle_and_no_longer_than_was_said(monkeypatch, capsys):
     assert waited_s(monkeypatch, "10m", busy_s=0.0) == idle.IDLE_READINGS
     assert waited_s(monkeypatch, "10m", busy_s=60.0) == 60 + idle.IDLE_READINGS
     assert capsys.readouterr().err == ""

@@ -30,9 +30,7 @@ def python(code: str, folder: Path, **changes: str) -> subprocess.CompletedProce
 
 
 @pytest.mark.long
-def test_the_examples_of_the_documentation_run_in_their_order_and_print_nothing_else(
-    tmp_path: Path,
-) -> None:
+def test_the_examples_of_the_documentation_run_in_their_order_and_print_nothing_else(tmp_path):
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     assert len(blocks) >= 6
     done = python("\n".join(blocks), tmp_path)
@@ -90,9 +88,7 @@ def test_a_run_that_failed_in_part_is_not_ok_and_says_how(tmp_path: Path) -> Non
 
 
 @pytest.mark.long
-def test_a_comparison_has_the_verdicts_of_the_command_line(
-    tmp_path: Path, attnbench: object
-) -> None:
+def test_a_comparison_has_the_verdicts_of_the_command_line(tmp_path, attnbench):
     import attnbench as package
 
     base, new = fake_run(tmp_path, 1), fake_run(tmp_path, 2, ratio=1.3)

@@ -1,0 +1,73 @@
+"""`--attnbench-fail-slower`: is a case slower than in a stored run?
+
+Comparison, intervals and words are those of `attnbench compare --gate`.
+"""
+
+import shlex
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..api.margins import Margins, read_margins
+from ..files.errors import BadInput, Refusal
+from ..rows.run_files import read_meta
+from ..store.names import find_run
+
+if TYPE_CHECKING:
+    from ...reports.comparison.compare import Comparison
+
+FAILED = 1  # as of tests
+MOST_SLOWER = 10  # cases with their numbers; the command that is named has all
+
+
+def margins_of(text: str) -> Margins:
+    """Of "5%" or "noise". Raises BadInput."""
+    try:
+        return read_margins(f"latency: {text}")
+    except BadInput as error:
+        said = str(error).replace("--gate: latency:", "--attnbench-fail-slower:")
+        raise BadInput(said) from None
+
+
+def base_of(scenario: str, against: Sequence[str], root: Path) -> Path:
+    """The run of a scenario among the stored ones that the user names. Raises BadInput."""
+    for run in (find_run(name, root) for name in against):
+        if read_meta(run)["scenario"].get("name") == scenario:
+            return run
+    given = ", ".join(against) or "nothing"
+    raise BadInput(
+        f"--attnbench-fail-slower: --attnbench-against names {given}; wanted a stored run of the"
+        f" scenario {scenario}: measure it once without these options, name that run with"
+        " `attnbench baseline save main latest`, and add --attnbench-against main"
+    )
+
+
+def judged(base: Path, new: Path, margins: Margins, paths: Sequence[str]) -> tuple[int, list[str]]:
+    """The session's exit code, and what is said about a run. `paths`: of both, as shown."""
+    from ...reports.comparison.compare import compare_runs
+    from ...reports.comparison.gate import Gate
+    from ..api.gate import EXIT_CODES, NOTHING_DECIDED
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")  # of packages that are imported here
+            found = compare_runs(base, new, Gate(margins=margins))
+    except Refusal as refusal:
+        return NOTHING_DECIDED, [f"not compared with {paths[0]}: {refusal}"]
+    assert found.gate_result is not None
+    more = f"every case: attnbench compare {shlex.join(paths)}"
+    outcome = found.gate_result.outcome
+    return FAILED if outcome == "failed" else EXIT_CODES[outcome], [*_said(found), more]
+
+
+def _said(found: "Comparison") -> Iterator[str]:
+    from ...reports.comparison.text import gate_text
+    from ...reports.comparison.verdict_text import doubt_lines, verdict_text
+
+    assert found.gate_result is not None
+    yield gate_text(found.gate_result)
+    for one in found.gate_result.regressions[:MOST_SLOWER]:
+        yield f"{one.shown.case}: {verdict_text(one)}"
+    latencies = [one for one in found.verdicts if one.metric == "latency"]
+    yield from doubt_lines(latencies, found.rules)
