@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .harness.advise.ask import advise
     from .harness.api.gate import gate
-    from .harness.api.runs import Run, open_run
+    from .harness.api.runs import Run, load, open_run
     from .harness.api.verbs import claims, doctor, run, wall
     from .harness.files.errors import BadInput, EnvironmentUnmet, Refusal
     from .harness.fleet.merging import merge
-    from .reports.data.load import load
     from .reports.data.read import BadRun
 
 __version__ = "0.2.0"
@@ -47,13 +46,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("Run", "open_run"), "harness.api.runs"),
+    **dict.fromkeys(("Run", "load", "open_run"), "harness.api.runs"),
     **dict.fromkeys(("claims", "doctor", "run", "wall"), "harness.api.verbs"),
     **dict.fromkeys(("BadInput", "EnvironmentUnmet", "Refusal"), "harness.files.errors"),
     "advise": "harness.advise.ask",
     "gate": "harness.api.gate",
     "merge": "harness.fleet.merging",
-    "load": "reports.data.load",
     "BadRun": "reports.data.read",
 }
 

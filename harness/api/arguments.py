@@ -26,7 +26,7 @@ DEFAULT_ROOT = "results"
 
 SWITCHES = re.compile(
     r"--(allow-import|allow-different-devices|beside-weights|calibrate|fail-on-undecided|force"
-    r"|measure|retry-failed|wait)\b"
+    r"|measure|retry-failed|salvage|wait)\b"
 )
 RENAMED = {
     "checkpoint": "checkpoints",

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -45,30 +45,32 @@ class Run:
         """
         return not self.statuses.keys() & {*FAILURES, Status.INTERRUPTED, NOT_REACHED}
 
-    def frame(self) -> "pd.DataFrame":
-        """One row per case, as `attnbench.load`. Raises BadRun."""
-        from ...reports.data.load import load
+    @public
+    def frame(self, *, salvage: bool = False) -> "pd.DataFrame":
+        """One row per case, as `attnbench.load`. `salvage`: without rows that cannot be read.
+        Raises BadRun.
+        """
+        return load(self.path, salvage=salvage)
 
-        return load(self.path)
-
-    def walls(self) -> "pd.DataFrame":
+    @public
+    def walls(self, *, salvage: bool = False) -> "pd.DataFrame":
         """One row per search of the longest N that fits: the fields of its row (docs/format.md),
         and the answer, `longest_seq_len`, with how it is known, `longest_how`. Raises BadRun.
         """
         from ...reports.data.read import read_run
         from ...reports.exports._frames import walls
 
-        return walls(read_run(self.path))
+        return walls(read_run(self.path, salvage=salvage))
 
     @public
-    def studies(self, name: str | None = None) -> "pd.DataFrame":
+    def studies(self, name: str | None = None, *, salvage: bool = False) -> "pd.DataFrame":
         """One row per finding of its studies, or of the one that is named; of a study without
         findings a row with `status` and `reason`. Raises BadRun.
         """
         from ...reports.data.read import read_run
         from ...reports.exports._frames import studies
 
-        return studies(read_run(self.path), name)
+        return studies(read_run(self.path, salvage=salvage), name)
 
     @public
     def report(self, path: str | Path | None = None) -> Path:
@@ -173,3 +175,18 @@ def open_run(name: str | Path = "latest", *, out: str | Path = DEFAULT_ROOT) -> 
     Raises BadInput.
     """
     return Run(find_run(str(name), Path(out)))
+
+
+@public
+def load(run: str | Path | Sequence[str | Path], *, salvage: bool = False) -> "pd.DataFrame":
+    """A table with one row per planned case of a run's folder, whose name is in its `attrs`;
+    several folders get a column `run`.
+
+    docs/format.md says what each column is, "Columns of a frame" what is computed. `latency_ms` is
+    the typical latency, `block_ms` keeps the raw samples. Missing is NaN or NA, never 0. A case
+    that was planned and never started has the status "not reached". `salvage`: without rows that
+    cannot be read. Raises BadRun.
+    """
+    from ...reports.data.load import load as load_frame
+
+    return load_frame(run, salvage=salvage)

@@ -55,11 +55,11 @@ def below(low: float, high: float, bound: float) -> ClaimVerdict:
     return above(-high, -low, -bound)
 
 
-def of_ratio(of: str, ratio: Ratio, verdict: ClaimVerdict, text: str, half: str = "") -> Evidence:
+def of_ratio(of: str, ratio: Ratio, verdict: ClaimVerdict, text: str) -> Evidence:
     """A ratio of two times decides nothing while other work disturbs most blocks of one of them."""
     if ratio.disturbed:
-        return Evidence(of, "not decided", text + DISTURBED, half)
-    return Evidence(of, verdict, text, half)
+        return Evidence(of, "not decided", text + DISTURBED)
+    return Evidence(of, verdict, text)
 
 
 def agreed(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:

@@ -33,16 +33,10 @@ LAUNCH_BOUND_RATIO = 1.1  # of wall to CUDA graph latency; above it launching is
 _NOT_AVERAGED = {"process", "way", "window_s", "calls", "energy_j"}  # columns of a window
 
 
-def load(run: str | Path | Sequence[str | Path]) -> "pd.DataFrame":
-    """A table with one row per planned case of a run's folder, whose name is in its `attrs`;
-    several folders get a column `run`.
-
-    docs/format.md says what each column is, "Columns of a frame" what is computed. `latency_ms` is
-    the typical latency, `block_ms` keeps the raw samples. Missing is NaN or NA, never 0. A case
-    that was planned and never started has the status "not reached". Raises BadRun.
-    """
-    one = isinstance(run, str | Path)
-    return frame_of(read_runs([run] if isinstance(run, str | Path) else run), several=not one)
+def load(run: str | Path | Sequence[str | Path], *, salvage: bool = False) -> "pd.DataFrame":
+    """`attnbench.load`, without its checks of arguments. Raises BadRun."""
+    folders = [run] if isinstance(run, str | Path) else run
+    return frame_of(read_runs(folders, salvage=salvage), several=folders is run)
 
 
 def frame_of(runs: Sequence[Run], *, several: bool) -> "pd.DataFrame":

@@ -21,14 +21,7 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..deciding import what_decides_ratios
 from ..elements import ASIDE, Card, Figure, Marked, Table, table_of
-from ..formatting import (
-    STATUS_WORDS,
-    capital,
-    length_text,
-    list_text,
-    more_below,
-    paragraph,
-)
+from ..formatting import STATUS_WORDS, capital, length_text, list_text, more_below, paragraph
 from ..ratio import time_ratio
 from ..words import meaning_of
 from . import Subject, testing_claims
