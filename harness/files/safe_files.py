@@ -119,8 +119,8 @@ def _first(folder: Path, pattern: str) -> Path | None:
 
 
 def read_text(path: Path, name: str, most_bytes: int, wanted: str) -> str:
-    """A user's file, of UTF-8, also at the end of links, but not if they lead out of results; a pipe
-    is not waited for. Raises BadInput, which calls it `name`, at the first bad byte's place.
+    """A user's file, of UTF-8, also at the end of links, but not if they lead out of results; of no
+    pipe. Raises BadInput, which calls it `name`, at the place of the first bad byte.
     """
     try:
         refuse_way_out(path)
