@@ -230,9 +230,9 @@ def plural(count: int, noun: str, nouns: str = "") -> str:
     return f"{count} {noun if count == 1 else nouns or f'{noun}s'}"
 
 
-def more_below(count: int, noun: str = "problem") -> str:
+def more_below(count: int) -> str:
     """`3 more problems below.`; "" for none."""
-    return f"{plural(count, f'more {noun}')} below." if count > 0 else ""
+    return f"{plural(count, 'more problem')} below." if count > 0 else ""
 
 
 def paragraph(*sentences: str) -> str:

@@ -110,7 +110,8 @@ def growth(rows: Sequence[Row], backend: str, over: str = "seq_len") -> Growth:
     bounds = _intervals(
         [*chosen, *exponents[:, 0]], np.concatenate([draws.T, exponents[:, 1:]]), note
     )
-    crossing = chosen[1] / chosen[2] if chosen[1] > 0 and chosen[2] > 0 else None
+    crosses = chosen[1] > 0 and chosen[2] > 0
+    ratio = chosen[1] / chosen[2] if crosses else nan
     return Growth(
         backend=backend,
         lengths=lengths,
@@ -120,13 +121,9 @@ def growth(rows: Sequence[Row], backend: str, over: str = "seq_len") -> Growth:
         per_pair_ms=bounds[2],
         exponents=tuple(bounds[3:]),
         slopes=slopes,
-        crossover=(
-            None if crossing is None else _intervals([crossing], _crossing(draws)[None], note)[0]
-        ),
+        crossover=_intervals([ratio], _crossing(draws)[None], note)[0] if crosses else None,
         worst=(worst, off[worst]),
-        describes=all(
-            off[row[over]] <= OFF_RATIO or _within(formula[row[over]], row) for row in mine
-        ),
+        describes=all(off[n] <= OFF_RATIO or _within(formula[n], timed[n]) for n in lengths),
         disturbed=disturbed(*mine),
         draws=draws,
     )
@@ -284,23 +281,14 @@ def _intervals(values: Sequence[float], draws: Numbers, note: str) -> list[Inter
     """
     count = draws.shape[1]
     if not count:
-        return [
-            Interval(value=float(value), low=nan, high=nan, units=0, reason=note)
-            for value in values
-        ]
+        return [replace(NOTHING, value=float(value), reason=note) for value in values]
     outside = int((1 - CONFIDENCE) / 2 * count)
     ordered = np.sort(draws, axis=1)
+    lows = np.minimum(ordered[:, outside], values)
+    highs = np.maximum(ordered[:, -1 - outside], values)
     return [
-        Interval(
-            value=float(value),
-            low=min(float(low), float(value)),
-            high=max(float(high), float(value)),
-            units=count,
-            reason=note,
-        )
-        for value, low, high in zip(
-            values, ordered[:, outside], ordered[:, -1 - outside], strict=True
-        )
+        Interval(value=float(value), low=float(low), high=float(high), units=count, reason=note)
+        for value, low, high in zip(values, lows, highs, strict=True)
     ]
 
 

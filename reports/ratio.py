@@ -19,20 +19,9 @@ from ..harness.stats.contrasts import (
     unpaired_contrast,
 )
 from ..harness.stats.intervals import Interval, Samples
-from .data.noise_floor import (
-    ASSUMED,
-    ASSUMED_RATIO,
-    ProcessNoise,
-    share_text,
-)
+from .data.noise_floor import ASSUMED, ASSUMED_RATIO, ProcessNoise, share_text
 from .data.noise_floor import DISTURBED as DISTURBED_SPREAD
-from .data.processor_time import (
-    PROCESSOR_TIMES,
-    disturbed,
-    is_known,
-    processor_samples,
-    typical_ms,
-)
+from .data.processor_time import PROCESSOR_TIMES, disturbed, is_known, processor_samples, typical_ms
 from .data.row_groups import Row, once, problem
 from .formatting import (
     number_text,
@@ -66,9 +55,9 @@ SHORT_CALL_MS = 1.0  # of processor time in the calling thread: waking others is
 class Ratio:
     """A ratio with its 95 % interval (NaN without one).
 
-    `paired`: measured in the same blocks, so drift cancels. `noise_ratio`: what the interval allows
-    for because the rows do not show it, 0 if nothing; `noise`: the same in words, such as
-    `the 12 % that processes differ on this machine`. `disturbed`: as below, of either row.
+    `paired`: measured in the same blocks, so drift cancels. `noise`: what the interval allows for
+    because the rows do not show it, such as `the 12 % that processes differ on this machine`; "" if
+    nothing. `disturbed`: as below, of either row.
     `tested`: the bounds of two one-sided tests, within those of the interval; None: the same.
     `by_processor_time`: of calls, because other work disturbed their time by the clock.
     `process`: how far the ratio of one process may be off; None if that is not known, or not all.
@@ -78,8 +67,6 @@ class Ratio:
     low: float
     high: float
     paired: bool
-    note: str
-    noise_ratio: float = 0.0
     noise: str = ""
     disturbed: bool = False
     tested: tuple[float, float] | None = None
@@ -299,8 +286,6 @@ def _ratio_of(
         low=nan,
         high=nan,
         paired=together is not None,
-        note=together.reason if together else "not measured in the same blocks",
-        noise_ratio=noise_ratio,
         noise=words,
         disturbed=is_disturbed,
         by_processor_time=processor_time is not None,

@@ -4,9 +4,11 @@ believe the answer.
 Public names are loaded when first used, so that `import attnbench` imports neither torch nor
 pandas. docs/api.md has examples.
 
-- `run(scenario)`: measure a scenario, and get its `Run`; `open_run(path)`: one that was measured
-  before.
+- `run(scenario)`: measure a scenario, or backends on shapes, and get its `Run`; `wall(...)`: the
+  longest sequence that fits; `open_run(path)`: a run that was measured before.
 - `load(run)`: a run's rows as one tidy `pandas.DataFrame`.
+- `advise(model)`, `claims()`, `doctor()`, `gate(base, head)`, `merge(runs)`: what the commands of
+  these names print with --json.
 - `Refusal`, and its kinds `BadInput` (a ValueError) and `EnvironmentUnmet`: why nothing was
   measured; `BadRun` (a ValueError): a folder that cannot be read as a run.
 """
@@ -16,9 +18,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .harness.api import Run, open_run, run
+    from .harness.advise.ask import advise
+    from .harness.api.gate import gate
+    from .harness.api.runs import Run, load, open_run
+    from .harness.api.verbs import claims, doctor, run, wall
     from .harness.files.errors import BadInput, EnvironmentUnmet, Refusal
-    from .reports.data.load import load
+    from .harness.fleet.merging import merge
     from .reports.data.read import BadRun
 
 __version__ = "0.2.0"
@@ -29,15 +34,24 @@ __all__ = [
     "Refusal",
     "Run",
     "__version__",
+    "advise",
+    "claims",
+    "doctor",
+    "gate",
     "load",
+    "merge",
     "open_run",
     "run",
+    "wall",
 ]
 
 _HOMES = {
-    **dict.fromkeys(("Run", "open_run", "run"), "harness.api"),
+    **dict.fromkeys(("Run", "load", "open_run"), "harness.api.runs"),
+    **dict.fromkeys(("claims", "doctor", "run", "wall"), "harness.api.verbs"),
     **dict.fromkeys(("BadInput", "EnvironmentUnmet", "Refusal"), "harness.files.errors"),
-    "load": "reports.data.load",
+    "advise": "harness.advise.ask",
+    "gate": "harness.api.gate",
+    "merge": "harness.fleet.merging",
     "BadRun": "reports.data.read",
 }
 

@@ -2,6 +2,7 @@
 
 from ..cli.verbs import FIRST_SCREEN
 from ..run.packs import Pack, PackVerb
+from .documents import Advised
 from .verb import advise
 
 PACK = Pack(
@@ -15,5 +16,6 @@ PACK = Pack(
                 "attnbench advise ./my-model --context 32k,128k --measure -o advice.html",
             ),
         ),
-    )
+    ),
+    documents={"advise": Advised},
 )

@@ -1,9 +1,9 @@
 """`attnbench advise`: which attention for a model here, how long a context, at what cost."""
 
-import re
+import json
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,26 +12,18 @@ import typer
 
 from ..cli import completion, options
 from ..cli.options import DEFAULT_ROOT, HOW, LIMITS, OUTPUT, SHAPE, Root, argument, option
-from ..files.errors import BadInput, shown
+from .ask import Ended, Measuring, Question, given_limits, inquiry_of, measured, stored
 
 if TYPE_CHECKING:
-    from ...impls.problem import Dtype
     from ...reports.advise.answer import Advice
-    from ...reports.advise.asked import Inquiry, Phase
-    from ...reports.advise.stored import StoredRows
-    from ..machine.this_device import ThisDevice
-    from ..models.layers import Model
+    from ..run.engine import RunOptions
 
-USUAL_CONTEXT = 8192  # tokens, if the model takes so many
-MOST_TOKENS = 1 << 27
-MOST_SECONDS = 1e8
-GIB = 2**30
 MEASURED_ELSEWHERE = ("--measure", "--json", "--quiet", "-q", "--wait", "--wait-idle")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The model, and the shapes that are asked about."""
+class Asked(Question):
+    """As options."""
 
     config: Annotated[
         str,
@@ -94,10 +86,6 @@ class Asked:
         ),
     ] = None
 
-    def __post_init__(self) -> None:
-        if self.memory_gib is not None and not 0 < self.memory_gib < 1 << 20:
-            raise BadInput(f"--memory-gib {self.memory_gib:g}: wanted a number of GiB above 0")
-
 
 def advise(
     asked: Asked,
@@ -120,27 +108,38 @@ def advise(
     Answers from the rows of earlier runs on this device, and says which are missing; --measure
     measures those.
     """
-    from ...reports.advise import document
     from ...reports.advise.answer import advise as answer
-    from ..cli.idle import wait_until_idle
+    from ...reports.advise.document import document
     from ..machine.this_device import this_device
+    from ..terminal.idle import wait_until_idle
+    from ..terminal.progress import kept, say
 
     here = this_device(device)
-    inquiry = _inquiry(asked, here)
+    inquiry = inquiry_of(asked, here, _of_the_question(sys.argv[2:]))
     if measure:
-        limits = {"memory_gib": asked.memory_gib, "timeout_s": timeout}
-        given = {name: value for name, value in limits.items() if value is not None}
         wait_until_idle(wait_idle, quiet=quiet or as_json)
-        rows = _measured(inquiry, here, out, given, wait=wait, quiet=quiet)
+        measuring = Measuring(
+            options=lambda: _options(wait=wait, quiet=quiet),
+            wait=wait,
+            limits=given_limits(asked.memory_gib, timeout),
+            close=lambda sentence: None if quiet else say(sentence, stderr=True),
+        )
+        try:
+            rows = measured(inquiry, here, out, measuring)
+        except Ended as stopped:
+            if not quiet:
+                how = "Go on: the same command; without --measure it answers from what is kept."
+                say(f"{kept(stopped.result.statuses)} {how}", stderr=True)
+            raise typer.Exit(stopped.result.exit_code) from None
     else:
-        rows = _rows(inquiry, here, out)
+        rows = stored(inquiry, here, out)
     advice = answer(inquiry, rows)
     for note in rows.notes:
         typer.echo(f"note: {note}", err=True)
     if page is not None:
         _write(page, advice)
     if as_json:
-        typer.echo(document.as_json(advice))
+        typer.echo(json.dumps(document(advice), indent=2, ensure_ascii=False, allow_nan=False))
         return
     _print(advice)
 
@@ -172,44 +171,15 @@ def _write(path: Path, advice: "Advice") -> None:
             typer.echo(path, err=True)
 
 
-# ---- the question --------------------------------------------------------------------------------
+@contextmanager
+def _options(*, wait: bool, quiet: bool) -> "Iterator[RunOptions]":
+    """Of the command that was given, with its progress."""
+    from ..cli.measuring import run_options
+    from ..terminal.progress import progress, started
 
-
-def _inquiry(asked: Asked, here: "ThisDevice") -> "Inquiry":
-    """Raises BadInput."""
-    from ...reports.advise.asked import Inquiry
-    from ..models.resolve import model_of
-    from .shapes import ModelShapes, implementations, weights_of
-
-    model = model_of(asked.config).divided(asked.tp)
-    phases, (dtype, guess) = _phases(asked.phase, model), _dtype(asked.dtype, model)
-    memory_gib = asked.memory_gib
-    weights, stored, words = weights_of(model, dtype, given=asked.dtype is not None)
-    return Inquiry(
-        config=asked.config,
-        arguments=_of_the_question(sys.argv[2:]),
-        model=model.name,
-        model_type=model.model_type,
-        device=here.kind,
-        device_name=here.name,
-        dtype=dtype,
-        batch=asked.batch,
-        tp=asked.tp,
-        phases=phases,
-        contexts=_contexts(asked.context, model),
-        most_context=model.max_context,
-        weight_bytes=None if weights is None or asked.beside_weights else weights // asked.tp,
-        weights_in=f"{stored}, which is a guess" if guess and stored == f"in {dtype}" else stored,
-        weights_words=words,
-        beside_weights=asked.beside_weights,
-        dtype_guess=guess,
-        memory_bytes=here.memory_bytes if memory_gib is None else int(memory_gib * GIB),
-        memory_from=here.memory_from if memory_gib is None else f"{memory_gib:g} GiB, as given",
-        implementations=implementations(),
-        max_seconds=_max_seconds(asked.max_seconds, phases),
-        others=model.others(),
-        shapes=ModelShapes(model=model, batch=asked.batch, dtype=dtype, device=here.kind),
-    )
+    listener = progress(quiet=quiet)
+    with started(listener):
+        yield run_options(listener, wait=wait)
 
 
 def _of_the_question(arguments: Sequence[str]) -> list[str]:
@@ -219,173 +189,3 @@ def _of_the_question(arguments: Sequence[str]) -> list[str]:
         for one, before in zip(arguments, ["", *arguments], strict=False)
         if one.partition("=")[0] not in MEASURED_ELSEWHERE and before != "--wait-idle"
     ]
-
-
-def _contexts(text: str | None, model: "Model") -> list[int]:
-    """Shortest first. Raises BadInput, also beyond what the model takes."""
-    fixed = {layer.seq_len for layer, _ in model.attention()}
-    if text is None:
-        if fixed and 0 not in fixed:
-            return [max(fixed)]
-        return [min(USUAL_CONTEXT, model.max_context or USUAL_CONTEXT)]
-    found = sorted({_tokens(part.strip()) for part in text.split(",")})
-    if model.max_context is not None and found[-1] > model.max_context:
-        raise BadInput(
-            f"--context {found[-1]}: {model.name} takes at most {model.max_context} tokens; wanted"
-            " no more"
-        )
-    return found
-
-
-def _tokens(text: str) -> int:
-    """8192 or 8k, as scenarios write sizes."""
-    if match := re.fullmatch(r"([0-9]{1,12})([kKmM]?)", text):
-        tokens = int(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2].lower()]
-        if 1 <= tokens <= MOST_TOKENS:
-            return tokens
-    raise BadInput(
-        f"--context {shown(text)}: wanted a number of tokens from 1 to {MOST_TOKENS}, as 8192 or 8k"
-    )
-
-
-def _dtype(text: str | None, model: "Model") -> "tuple[Dtype, str]":
-    """The weights' own, unless another is given; fp32 where theirs is none of ours, and why."""
-    from ...impls.problem import ITEM_BYTES
-    from ..cases.case import VALUE_ALIASES
-    from ..models.layers import DTYPES
-
-    if text is None:
-        if known := DTYPES.get(model.dtype or ""):
-            return known, ""
-        found = (
-            f"config.json has dtype {model.dtype}" if model.dtype else "config.json has no dtype"
-        )
-        return "fp32", f"{found}; --dtype says which it is"
-    name = VALUE_ALIASES.get("dtype", {}).get(text, text)
-    for one in ITEM_BYTES:
-        if name == one:
-            return one, ""
-    raise BadInput(f"--dtype {text!r}: wanted one of {', '.join(ITEM_BYTES)}")
-
-
-def _phases(text: str | None, model: "Model") -> "list[Phase]":
-    """Raises BadInput for a phase in which the model has no attention."""
-    from ..models.layers import PHASES
-
-    stacks = {layer.stack for layer, _ in model.attention()}
-    decodes = bool(stacks - {"encoder"})
-    if text is None:
-        return ["prefill", "decode"] if decodes else ["prefill"]
-    names = [part.strip() for part in text.split(",")]
-    found: list[Phase] = [phase for phase in PHASES if phase in names]
-    if wrong := [name for name in names if name not in PHASES]:
-        raise BadInput(f"--phase {wrong[0]!r}: wanted one of {', '.join(PHASES)}")
-    if "decode" in found and not decodes:
-        raise BadInput(f"--phase decode: {model.name} has no decoder; wanted prefill or training")
-    return found
-
-
-def _max_seconds(text: str | None, phases: "list[Phase]") -> "dict[Phase, float]":
-    """One number for all phases, or one for each that is named."""
-    if text is None:
-        return {}
-    if "=" not in text:
-        return dict.fromkeys(phases, _seconds(text, text))
-    found: dict[Phase, float] = {}
-    for part in text.split(","):
-        name, _, number = part.partition("=")
-        asked = next((phase for phase in phases if phase == name.strip()), None)
-        if asked is None:
-            raise BadInput(
-                f"--max-seconds {shown(text)}: {shown(name.strip())} is not asked for; wanted"
-                f" {' or '.join(phases)}, as {phases[0]}=10"
-            )
-        found[asked] = _seconds(number, text)
-    return found
-
-
-def _seconds(number: str, text: str) -> float:
-    """Above 0, and below three years. Raises BadInput."""
-    with suppress(ValueError):
-        if 0 < (seconds := float(number)) < MOST_SECONDS:
-            return seconds
-    raise BadInput(
-        f"--max-seconds {shown(text)}: wanted a number of seconds above 0, as 10 or 0.05"
-    )
-
-
-# ---- rows ----------------------------------------------------------------------------------------
-
-
-def _rows(inquiry: "Inquiry", here: "ThisDevice", out: Path) -> "StoredRows":
-    """Of all runs in the results folder, newest first; those of suites too."""
-    from ...reports.advise.stored import Device, stored_rows
-    from ..store.run_store import runs, runs_and_suites
-
-    folders = [run for folder in runs_and_suites(out) for run in (runs(folder) or [folder])]
-    problems = [
-        one.problem
-        for phase in inquiry.phases
-        for context in inquiry.contexts
-        for one in inquiry.shapes.asked(phase, context)
-        if one.problem is not None
-    ]
-    device = Device(kind=here.kind, facts=here.facts)
-    return stored_rows(reversed(folders), device, problems, inquiry.implementations)
-
-
-def _measured(
-    inquiry: "Inquiry",
-    here: "ThisDevice",
-    out: Path,
-    limits: dict[str, float],
-    *,
-    wait: bool,
-    quiet: bool,
-) -> "StoredRows":
-    """The rows after measuring what is missing, and again where the choice is close.
-
-    The device is locked from the first look at it to the last row: no other run gets in between.
-    """
-    from ...reports.advise.answer import advise as answer
-    from ..process.device_lock import device_lock
-    from ..run.start import RunOptions
-    from ..terminal.progress import kept, progress, say
-    from . import measure as advise_measure
-
-    device = here.facts.get("device_uuid") or here.kind
-
-    def run(problems: advise_measure.Wanted, plan: str) -> None:
-        listener = progress(quiet=quiet)
-        options = RunOptions(
-            command=["attnbench", *sys.argv[1:]], listener=listener, wait=wait, held_device=device
-        )
-        listener.start("starting a worker")
-        try:
-            result = advise_measure.run_wanted(inquiry, problems, plan, limits, out, options)
-        finally:
-            listener.end()
-        if result.signal is not None:
-            if not quiet:
-                how = "Go on: the same command; without --measure it answers from what is kept."
-                say(f"{kept(result.statuses)} {how}", stderr=True)
-            raise typer.Exit(result.exit_code)
-
-    with device_lock(device, wait=wait, check=lambda: None):
-        rows = _rows(inquiry, here, out)  # only now: the run that was waited for may have some
-        pace = advise_measure.predicted_call_s(inquiry.device, inquiry.dtype)
-        if problems := advise_measure.wanted(inquiry, rows, pace):
-            run(problems, "quick")
-            rows = _rows(inquiry, here, out)
-        if problems := advise_measure.close(answer(inquiry, rows)):
-            takes_s = advise_measure.standard_takes_s(inquiry, problems, limits)
-            if takes_s <= advise_measure.LONGEST_STANDARD_S:
-                run(problems, "standard")
-                rows = _rows(inquiry, here, out)
-            elif not quiet:
-                say(
-                    f"The choice is close; a standard run would take about {takes_s / 60:.0f} min:"
-                    " the commands are at the end.",
-                    stderr=True,
-                )
-    return rows

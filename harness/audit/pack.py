@@ -2,6 +2,10 @@
 
 from ..cli.verbs import DEVELOP
 from ..run.packs import Pack, PackVerb
+from .documents import AuditLine
 from .verb import kernels_app
 
-PACK = Pack(verbs=(PackVerb(name="kernels", command=kernels_app, panel=DEVELOP),))
+PACK = Pack(
+    verbs=(PackVerb(name="kernels", command=kernels_app, panel=DEVELOP),),
+    documents={"kernels": AuditLine},
+)

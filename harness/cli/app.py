@@ -210,14 +210,20 @@ def help_(
     typer.echo(found.get_help(of))
 
 
-def schema(suite: bool = switch("--suite", "Of suite files.")) -> None:
-    """Print the JSON Schema of scenario files, for editors."""
-    from ..scenario import schema as scenario_schema
+def schema(
+    name: Annotated[
+        str,
+        argument("NAME", "scenario, suite, rows, or a command with --json.", completion.schemas),
+    ] = "scenario",
+    suite: bool = switch("--suite", "Of suite files, as the name suite."),
+) -> None:
+    """Print a JSON Schema: of scenario files, for editors, if no name is given."""
+    from .schemas import schema_named
 
-    typer.echo(json.dumps(scenario_schema(of_suites=suite), indent=2))
+    typer.echo(json.dumps(schema_named("suite" if suite else name), indent=2))
 
 
-command(list_app, "attnbench list schema > schema.json")(schema)
+command(list_app, "attnbench list schema > schema.json", "attnbench list schema rows")(schema)
 command(app, hidden=True)(schema)  # its name in earlier releases
 
 

@@ -1,5 +1,6 @@
 """`attnbench claims`: measure the scenarios claims_* and print each claim with its verdict."""
 
+import json
 from pathlib import Path
 
 import typer
@@ -58,7 +59,7 @@ def claims(
     opened = open_report(folders)
     found = ledger.claims_of(opened)
     if as_json:
-        typer.echo(ledger.as_json(found))
+        typer.echo(json.dumps(ledger.document(found), indent=2, ensure_ascii=False))
     else:
         for part in ledger.render(found):
             echo(part)

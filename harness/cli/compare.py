@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..api.gate import EXIT_CODES
+from ..api.sides import against, runs_in
 from ..files.errors import BadInput
 from . import completion
 from .lists import print_table
@@ -17,10 +19,7 @@ from .verbs import command, verbs
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
-    from ...reports.comparison.gate import Gate
 
-REGRESSION, NOTHING_DECIDED = 3, 6
-EXIT_CODES = {"passed": 0, "failed": REGRESSION, "nothing decided": NOTHING_DECIDED}
 baseline_app = typer.Typer(
     cls=verbs("attnbench baseline save main latest", "attnbench baseline list"),
     help="Name runs, to compare others with.",
@@ -131,8 +130,8 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     from ...impls.discovery.names import real_name
     from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
     from ...reports.comparison.gate import Gate
+    from ..api.margins import read_margins
     from ..store.names import find_run, number_of_last
-    from .margins import read_margins
 
     limits = None
     if gate.gate is not None:
@@ -165,30 +164,6 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
             f"{base}: backends are compared within every environment; leave out @{python}"
         )
     return compare_backends(path, real_name(asked.baseline), limits, **settings)
-
-
-def against(base: str, run: Path, out: Path, gate: "Gate | None", **settings: Any) -> "Comparison":
-    """A run against an earlier one of `out`, or against last:N. Raises Refusal."""
-    from ...reports.comparison.compare import compare_runs
-    from ...reports.comparison.history import compare_history
-    from ..store.names import earlier_runs, find_run, number_of_last
-
-    if most := number_of_last(base):
-        return compare_history(earlier_runs(run, out), most, run, gate, **settings)
-    return compare_runs(find_run(base, out), run, gate, **settings)
-
-
-def runs_in(folder: str) -> list[Path]:
-    """Oldest first. Raises BadInput."""
-    from ..store.run_store import runs
-
-    found = runs(Path(folder))
-    if not found:
-        raise BadInput(
-            f"{folder}: no runs in this folder; wanted what --runs named when the runs of one side"
-            " were measured in turns"
-        )
-    return found
 
 
 def find_part(name: str, out: Path) -> tuple[Path, str | None]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from .idle import wait_until_idle
+from ..terminal.idle import wait_until_idle
 from .measuring import run_options
 from .options import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait, WaitIdle, switch
 
@@ -94,18 +94,13 @@ def _calibrated(device: Device, out: Path, *, wait: bool, quiet: bool) -> Found:
 
 
 def _noise_known(device: Device, out: Path, *, wait: bool, quiet: bool) -> Found:
-    """After as many starts of the self-check as comparing two runs needs; one if they are there.
-    Raises Refusal.
-    """
-    from ...reports.data.noise_floor import FEWEST_STARTS
-    from .machine_text import newest
+    """Raises Refusal."""
+    from ..api.verbs import noise_known
 
-    for start in range(FEWEST_STARTS):
-        floor = _noise(device, out, start, wait=wait, quiet=quiet)
-        known = newest(floor, out)
-        if known is None or known.starts >= FEWEST_STARTS:
-            break
-    return _of_noise(floor, out)
+    def check(start: int) -> "NoiseFloor":
+        return _noise(device, out, start, wait=wait, quiet=quiet)
+
+    return _of_noise(noise_known(check, out), out)
 
 
 def _noise(device: Device, out: Path, seed: int, *, wait: bool, quiet: bool) -> "NoiseFloor":

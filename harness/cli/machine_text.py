@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...reports.data.noise_floor import FEWEST_STARTS, newest_noise_floor
-from ...reports.data.noise_floor import NoiseFloor as KnownNoise
-from ...reports.data.run_meta import device_identity
+from ...reports.data.noise_floor import FEWEST_STARTS
 from ...reports.elements import Block, Table, Text, table_of
 from ...reports.formatting import plural, ratio_bounds_text, rough_percent_text, share_text
 from ...reports.quantity import Cell, Quantity, Unit
+from ..api.verbs import newest_noise
 from ..doctor import Findings
 from ..machine.calibration_file import FILE as CALIBRATIONS
 from ..rows.record import Record, Status
@@ -161,7 +160,7 @@ def noise_sentences(floor: NoiseFloor, root: Path) -> Iterator[str]:
         )
     else:
         yield "No equals were told apart."
-    known = newest(floor, root)
+    known = newest_noise(floor, root)
     if known is not None and known.between_runs is None:
         yield (
             f"Start {known.starts} of {FEWEST_STARTS} that tell how much runs differ, which"
@@ -173,12 +172,6 @@ def noise_sentences(floor: NoiseFloor, root: Path) -> Iterator[str]:
             f" {rough_percent_text(known.between_runs.ratio)} (95 % of pairs)."
         )
     yield f"Appended to {root / SELFCHECKS}."
-
-
-def newest(floor: NoiseFloor, root: Path) -> KnownNoise | None:
-    """With what earlier starts on this device have shown."""
-    identity = device_identity({"device": floor.device, "environment": floor.environment})
-    return newest_noise_floor([root], identity)
 
 
 # ---- selfcheck --court ---------------------------------------------------------------------------

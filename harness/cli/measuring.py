@@ -15,7 +15,7 @@ import typer
 
 from ..files.errors import BadInput, Refusal, shown
 from ..rows.record import FAILURES
-from .idle import wait_until_idle
+from ..terminal.idle import wait_until_idle
 from .options import (
     DEFAULT_ROOT,
     OUTPUT,

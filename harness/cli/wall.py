@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from ..api.verbs import USUAL_BACKENDS, WALL_BUDGET_S
 from ..files.errors import BadInput, shown
 from .measuring import Grid, Session, measure, print_dry_run
 from .options import (
@@ -21,9 +22,6 @@ from .options import (
     own_option,
 )
 from .texts import as_changes, ratio_of, separated
-
-USUAL_BACKENDS = "naive,fused,sdpa"
-WALL_BUDGET_S = 45.0  # with the workers' starts an answer within a minute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ import typer
 
 from ..cli import completion
 from ..cli.options import DEFAULT_ROOT, Root, argument, option
-from ..files.errors import BadInput
 
 if TYPE_CHECKING:
     from .merge import Merged
@@ -38,42 +37,16 @@ def merge(
 
     Prints its folder. Exit code 1 if cases are missing, and says which.
     """
-    from ..store.names import find
-    from ..store.suites import is_suite
-    from .merge import merge as merge_runs
-    from .merge import merge_suites
+    from .merging import document, merge_named
 
-    paths = [find(name, out) for name in runs]
-    suites = [is_suite(path) for path in paths]
-    if any(suites) and not all(suites):
-        raise BadInput("runs and suites; wanted shards of one run, or of one suite")
-    command = ["attnbench", *sys.argv[1:]]
-    if suites[0]:
-        merged = merge_suites(paths, output, out, command)
-        path = merged[0].path.parent if merged else output
-    else:
-        merged = [merge_runs(paths, output, out, command)]
-        path = merged[0].path
+    path, merged = merge_named(runs, output, out, ["attnbench", *sys.argv[1:]])
     if as_json:
-        typer.echo(json.dumps({"path": str(path), "runs": [_as_json(one) for one in merged]}))
+        typer.echo(json.dumps(document(path, merged)))
     else:
         typer.echo(path)
         for one in merged:
             _say(one)
     raise typer.Exit(1 if any(one.missing for one in merged) else 0)
-
-
-def _as_json(one: "Merged") -> dict[str, object]:
-    return {
-        "run": str(one.path),
-        "shards": list(one.shards),
-        "of": one.of,
-        "planned": one.planned,
-        "absent_shards": one.absent,
-        "missing": list(one.missing),
-        "changed": one.changed,
-        "notes": list(one.notes),
-    }
 
 
 def _say(one: "Merged") -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..cli.margins import Margins, read_margins
+from ..api.margins import Margins, read_margins
 from ..files.errors import BadInput, Refusal
 from ..rows.run_files import read_meta
 from ..store.names import find_run
@@ -47,7 +47,7 @@ def judged(base: Path, new: Path, margins: Margins, paths: Sequence[str]) -> tup
     """The session's exit code, and what is said about a run. `paths`: of both, as shown."""
     from ...reports.comparison.compare import compare_runs
     from ...reports.comparison.gate import Gate
-    from ..cli.compare import EXIT_CODES, NOTHING_DECIDED
+    from ..api.gate import EXIT_CODES, NOTHING_DECIDED
 
     try:
         with warnings.catch_warnings():

@@ -29,7 +29,7 @@ from ..scenario import Scenario
 from .gate import FAILED, base_of, judged, margins_of
 
 if TYPE_CHECKING:
-    from ..cli.margins import Margins
+    from ..api.margins import Margins
     from ..run.session import RunSession
 
 FACTS = (

@@ -7,14 +7,12 @@ study shows, and what later versions added, may be missing.
 Packs have such a file of their own.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 F = TypeVar("F", bound="Finding")
-T = TypeVar("T")
-N = TypeVar("N")
 
 
 class Finding(BaseModel):
@@ -40,14 +38,6 @@ def findings_of(model: type[F], found: object) -> list[F]:
     every = found if isinstance(found, list) else []
     own = (one for one in every if isinstance(one, dict) and one.get("study") == model.STUDY)
     return list(_valid(model, own))
-
-
-def by(found: Iterable[T], name: Callable[[T], N]) -> dict[N, tuple[T, ...]]:
-    """What was found by what it has in common, in order."""
-    some: dict[N, list[T]] = {}
-    for one in found:
-        some.setdefault(name(one), []).append(one)
-    return {of: tuple(each) for of, each in some.items()}
 
 
 def _valid(model: type[F], found: Iterable[dict[str, Any]]) -> Iterable[F]:

@@ -62,7 +62,9 @@ Reasons = dict[str, str]
 Object = dict[str, Any]
 PlainValue = Annotated[Any, AfterValidator(_plain)]
 Config = dict[str, PlainValue]
-StatusWord = Annotated[str, AfterValidator(_status)]
+StatusWord = Annotated[
+    str, AfterValidator(_status), Field(json_schema_extra={"enum": [*map(str, Status)]})
+]
 
 
 class Window(OpenPart):

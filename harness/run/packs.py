@@ -48,6 +48,8 @@ class Pack:
     `foreseen(dry_run, forecast, **values)`: what `--dry-run` prints beside its own tables;
     `dry_run` is harness.cli.dry_run.DryRun.
     They raise Refusal.
+
+    `documents`: by name, the types of what its verbs print with --json, or each line of it.
     """
 
     verbs: Sequence[PackVerb] = ()
@@ -55,6 +57,7 @@ class Pack:
     selected: "Callable[..., Selection] | None" = None
     opted: "Callable[..., RunOptions] | None" = None
     foreseen: Callable[..., Iterator[Any]] | None = None
+    documents: Mapping[str, Any] = field(default_factory=dict)
 
     def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Of the options of all packs, this one's."""

@@ -7,8 +7,8 @@ Intervals are on logarithms, as ratios are compared. Those over processes are of
 and hold whatever the distribution of processes is; those of a single process are Student t.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import comb, exp, isnan, log, nan, sqrt
 from statistics import fmean, median  # mean and stdev use fractions: 3 times slower
@@ -64,6 +64,11 @@ class Interval:
     def half_width_ratio(self) -> float:
         """Half the width on the log scale: 0.03 means within 3 % either way."""
         return (log(self.high) - log(self.low)) / 2 if self.low > 0 else nan
+
+    def mapped(self, change: Callable[[float], float]) -> "Interval":
+        """Of what grows with the value: `change` of the value and of both bounds."""
+        value, low, high = map(change, (self.value, self.low, self.high))
+        return replace(self, value=value, low=low, high=high)
 
 
 # ---- intervals -----------------------------------------------------------------------------------

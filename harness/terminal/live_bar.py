@@ -6,6 +6,7 @@ On stderr, so that stdout carries data only; nothing is drawn if that is no term
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -71,8 +72,13 @@ def live_bar(out: Console) -> Progress:
         expand=True,
         transient=True,
         refresh_per_second=FRAMES_PER_S,
-        disable=not out.is_terminal,
+        disable=not shows_bar(out),
     )
+
+
+def shows_bar(out: Console) -> bool:
+    """A terminal, or a notebook with what rich draws bars by there."""
+    return out.is_terminal or (out.is_jupyter and find_spec("ipywidgets") is not None)
 
 
 class DoneColumn(ProgressColumn):
@@ -107,7 +113,7 @@ class Steps:
         self.total: int | None = None
         out = console()
         self.bar = live_bar(out)
-        self.bar.disable = quiet or not out.is_terminal
+        self.bar.disable = quiet or not shows_bar(out)
         self.done = -1
 
     def __enter__(self) -> "Steps":

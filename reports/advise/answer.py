@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..data.read import Run
+from ..data.row_groups import by
 from ..words import NOT_DECIDED
 from .asked import Asked, Implementation, Inquiry, Phase
 from .choices import Choice, Decision, decide
@@ -60,22 +61,16 @@ class Advice:
         return next((one for one in self.inquiry.implementations if one.name == least), None)
 
     @cached_property
-    def recommended(self) -> list[tuple[str, list[Decision]]]:
+    def recommended(self) -> list[tuple[str, tuple[Decision, ...]]]:
         """attn_implementation, and the decisions that it is the answer to."""
-        found: dict[str, list[Decision]] = {}
-        for decision in self.decisions:
-            if decision.best is not None:
-                found.setdefault(decision.best.implementation.name, []).append(decision)
-        return list(found.items())
+        decided = (decision for decision in self.decisions if decision.best is not None)
+        return list(by(decided, lambda decision: decision.name_of_best).items())
 
     @property
     def runs(self) -> list[Run]:
         """Those that the answer's rows are from."""
-        used: dict[int, Run] = {}
-        for cell in self.cells:
-            if cell.stored is not None:
-                used[id(cell.stored.run)] = cell.stored.run
-        return list(used.values())
+        used = (cell.stored.run for cell in self.cells if cell.stored is not None)
+        return list({id(run): run for run in used}.values())
 
     @property
     def cells(self) -> Iterator[Cell]:
@@ -102,23 +97,19 @@ class Advice:
     @property
     def not_measured(self) -> list[Asked]:
         """Kinds of layers whose attention attnbench cannot measure."""
-        found: dict[str, Asked] = {}
-        for decision in self.decisions:
-            for asked in decision.not_measured:
-                found.setdefault(asked.layer, asked)
-        return list(found.values())
+        every = (asked for decision in self.decisions for asked in decision.not_measured)
+        return [some[0] for some in by(every, lambda asked: asked.layer).values()]
 
     @property
     def traps(self) -> list[str]:
         """Where sdpa fell back to the kernel that writes all scores."""
-        found: dict[str, None] = {}
-        for cell in self.cells:
-            if cell.implementation.name == "sdpa" and cell.kernel == "math":
-                where = f"{cell.asked.phase} of {cell.asked.layer}"
-                found[f"sdpa ran the kernel math in {where}: it writes all scores{_why(cell)}"] = (
-                    None
-                )
-        return list(found)
+        found = (
+            f"sdpa ran the kernel math in {cell.asked.phase} of {cell.asked.layer}: it writes all"
+            f" scores{_why(cell)}"
+            for cell in self.cells
+            if cell.implementation.name == "sdpa" and cell.kernel == "math"
+        )
+        return list(dict.fromkeys(found))
 
 
 def _why(cell: Cell) -> str:

@@ -5,14 +5,14 @@ that ran out of memory. What runs in so many bytes needs no more at shorter leng
 out of them needs more at longer ones.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from ...harness.files.printable import spaced
 from ..data.polynomial import FEWEST, Polynomial, through
 from ..formatting import size_text
-from .asked import Bytes, Fields, Implementation, Shapes, growing, key_over, length
+from .asked import Bytes, Fields, Implementation, Shapes, growing, length
 from .stored import Stored, StoredRows
 from .times import last_within
 
@@ -28,90 +28,99 @@ class Edge:
     length: int
     needed: int
     words: str
-    wall: bool
+    wall: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edges:
-    """What rows say of one backend and problem at any length. `searched`: the rows of walls."""
+@dataclass(frozen=True)
+class Counts:
+    """Exact bytes by length, where they were measured."""
 
-    fits: tuple[Edge, ...]
-    fails: tuple[Edge, ...]
-    stops: Edge | None
-    searched: tuple[Stored, ...]
+    by_length: dict[int, int]
+
+    @cached_property
+    def curve(self) -> Polynomial | None:
+        """Through all of them; None unless it is exact."""
+        found = through(self.by_length) if len(self.by_length) >= FEWEST_MEASURED else None
+        return found if found is not None and found.exact else None
+
+    def at(self, n: int) -> Bytes | None:
+        """As measured at this length, or by the polynomial through others."""
+        if n in self.by_length:
+            return Bytes(value=self.by_length[n], words="measured at this length")
+        if self.curve is None or n < self.curve.holds_from:
+            return None
+        lengths = ", ".join(map(spaced, sorted((*self.curve.solved, *self.curve.agrees))))
+        words = f"by the exact bytes measured at N = {lengths}"
+        return Bytes(value=int(self.curve.at(n)), words=words)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, kw_only=True)
 class CallBytes:
-    """Bytes of calls, from rows and formulas."""
+    """An implementation's calls of problems that differ in their context only (key_over).
+
+    `stored`: its rows, of each length the newest. `searched`: those of walls.
+    """
 
     shapes: Shapes
-    rows: StoredRows
-    _polynomials: dict[Any, Polynomial | None] = field(default_factory=dict)
-    _edges: dict[Any, Edges] = field(default_factory=dict)
+    implementation: Implementation
+    stored: Sequence[Stored]
+    searched: Sequence[Stored]
 
-    def needed(self, implementation: Implementation, problem: Fields) -> Bytes:
+    @classmethod
+    def of(
+        cls, shapes: Shapes, rows: StoredRows, implementation: Implementation, problem: Fields
+    ) -> "CallBytes":
+        backend = implementation.backend
+        return cls(
+            shapes=shapes,
+            implementation=implementation,
+            stored=rows.over_lengths(problem, backend),
+            searched=rows.walls_of(problem, backend),
+        )
+
+    def needed(self, problem: Fields) -> Bytes:
         """Of a call and its inputs; walls correct what bytes say, and say it where bytes do not."""
-        found = self.counted(implementation, problem)
-        edges, n = self.edges(implementation, problem), length(problem)
-        if edges.stops is not None and n >= edges.stops.length:
-            return Bytes(value=None, words=edges.stops.words, wall=True, refused=True)
+        found, n = self.counted(problem), length(problem)
+        if self.stops is not None and n >= self.stops.length:
+            return Bytes(value=None, words=self.stops.words, wall=True, refused=True)
         if found.value is None or found.at_most:
-            bounds = [edge for edge in edges.fits if edge.length >= n]
+            bounds = [edge for edge in self.fits if edge.length >= n]
             least = min(bounds, key=lambda edge: edge.needed, default=None)
             if least is not None and (found.value is None or least.needed < found.value):
                 found = Bytes(value=least.needed, words=least.words, at_most=True, wall=least.wall)
-        passed = [edge for edge in edges.fails if edge.length <= n]
+        passed = [edge for edge in self.fails if edge.length <= n]
         most = max(passed, key=lambda edge: edge.needed, default=None)
         if most is not None and found.value is not None and found.value <= most.needed:
             return Bytes(value=most.needed + 1, words=most.words, wall=True)
         return found
 
-    def counted(self, implementation: Implementation, problem: Fields) -> Bytes:
+    def counted(self, problem: Fields) -> Bytes:
         """Of a call and its inputs, without walls."""
         inputs = self.shapes.input_bytes(problem)
-        measured = self._measured(implementation, problem, _peak)
-        if measured is not None:
+        if measured := self.peaks.at(length(problem)):
             return measured.beside(inputs)
-        if why := self._why_none(implementation, problem):
+        if why := self._why_none:
             return Bytes(value=None, words=why)
-        return self.shapes.predicted_peak(implementation, problem).beside(inputs)
+        return self.shapes.predicted_peak(self.implementation, problem).beside(inputs)
 
-    def kept(self, implementation: Implementation, problem: Fields) -> Bytes:
+    def kept(self, problem: Fields) -> Bytes:
         """What a layer's attention keeps for the backward pass: q, k and v, and what its forward
         pass leaves.
         """
         inputs = self.shapes.input_bytes({**problem, "passes": "forward"})
-        measured = self._measured(implementation, problem, _saved)
-        if measured is not None:
+        if measured := self.saved.at(length(problem)):
             return measured.beside(inputs)
-        longer = [
-            (_saved(one.row), length(one.row))
-            for one in self.rows.over_lengths(problem, implementation.backend)
-            if one.row["status"] == "ok" and length(one.row) > length(problem)
-            if _saved(one.row)
-        ]
+        longer = [(kept, n) for n, kept in self.saved.by_length.items() if n > length(problem)]
         if longer:
             least, n = min(longer)
-            words = f"at most what was measured at N = {spaced(n)}"
-            return Bytes(value=least + inputs, words=words, at_most=True)
-        why = self._refused(implementation, problem)
-        return Bytes(value=None, words=why or NOT_KEPT)
+            return Bytes(value=least + inputs, words=_at_most(n), at_most=True)
+        return Bytes(value=None, words=self._refused or NOT_KEPT)
 
-    def edges(self, implementation: Implementation, problem: Fields) -> Edges:
-        place = implementation.backend, key_over(problem)
-        if place not in self._edges:
-            self._edges[place] = self._edges_of(implementation, problem)
-        return self._edges[place]
-
-    def longest_by_bytes(
-        self, implementation: Implementation, problem: Fields, budget: int, most: int
-    ) -> int | None:
+    def longest_by_bytes(self, problem: Fields, budget: int, most: int) -> int | None:
         """The longest context whose counted bytes are within a budget; None if not known."""
 
         def within(n: int) -> bool:
-            longer = {**problem, **dict.fromkeys(growing(problem), n)}
-            found = self.counted(implementation, longer)
+            found = self.counted({**problem, **dict.fromkeys(growing(problem), n)})
             if found.value is None or found.at_most:
                 raise LookupError
             return found.value <= budget
@@ -121,79 +130,81 @@ class CallBytes:
         except LookupError:
             return None
 
-    def _measured(
-        self, implementation: Implementation, problem: Fields, of: Callable[[Fields], int]
-    ) -> Bytes | None:
-        """Exact bytes by rows: of this length, or by the polynomial through others."""
-        stored = self.rows.of(problem).get(implementation.backend)
-        if stored is not None and stored.row["status"] == "ok" and (value := of(stored.row)):
-            return Bytes(value=value, words="measured at this length")
-        n = length(problem)
-        curve = self._curve(implementation, problem, of)
-        if curve is None or n < curve.holds_from:
-            return None
-        lengths = sorted((*curve.solved, *curve.agrees))
-        measured = ", ".join(spaced(one) for one in lengths)
-        return Bytes(value=int(curve.at(n)), words=f"by the exact bytes measured at N = {measured}")
+    # ---- what rows say ---------------------------------------------------------------------------
 
-    def _why_none(self, implementation: Implementation, problem: Fields) -> str:
-        """What rows say, before a formula is asked for, which takes long; "" if nothing."""
-        if why := self._refused(implementation, problem):
-            return why
-        rows = [one.row for one in self.rows.over_lengths(problem, implementation.backend)]
-        lengths = sorted({length(row) for row in rows if _peak(row)})
-        if implementation.compiles and lengths:
+    @cached_property
+    def _ran(self) -> dict[int, Fields]:
+        """The rows of calls that ran, by length."""
+        return {length(one.row): one.row for one in self.stored if one.row["status"] == "ok"}
+
+    @cached_property
+    def peaks(self) -> Counts:
+        """Peak and workspace."""
+        return Counts({n: peak for n, row in self._ran.items() if (peak := _peak(row))})
+
+    @cached_property
+    def saved(self) -> Counts:
+        """What the forward pass leaves."""
+        found = {n: int(row.get("saved_bytes") or 0) for n, row in self._ran.items()}
+        return Counts({n: kept for n, kept in found.items() if kept})
+
+    @cached_property
+    def _why_none(self) -> str:
+        """Why there are no bytes, before a formula is asked for, which takes long; "" if it may."""
+        lengths = sorted({length(one.row) for one in self.stored if _peak(one.row)})
+        if lengths and self.implementation.compiles and not self._refused:
             return f"its bytes were measured at N = {', '.join(map(spaced, lengths))} only"
-        return ""
+        return self._refused
 
-    def _refused(self, implementation: Implementation, problem: Fields) -> str:
+    @cached_property
+    def _refused(self) -> str:
         """Why no row of any length could run; "" if one could, or there is none."""
-        rows = [one.row for one in self.rows.over_lengths(problem, implementation.backend)]
+        rows = [one.row for one in self.stored]
         if rows and all(row["status"] in REFUSED for row in rows):
             return f"{rows[0]['status']}: {rows[0]['reason']}"
         return ""
 
-    def _curve(
-        self, implementation: Implementation, problem: Fields, of: Callable[[Fields], int]
-    ) -> Polynomial | None:
-        """Through the bytes that were measured at other lengths; None unless it is exact."""
-        place = implementation.backend, key_over(problem), of
-        if place not in self._polynomials:
-            counts = {
-                length(one.row): of(one.row)
-                for one in self.rows.over_lengths(problem, implementation.backend)
-                if one.row["status"] == "ok" and of(one.row)
-            }
-            curve = through(counts) if len(counts) >= FEWEST_MEASURED else None
-            self._polynomials[place] = curve if curve is not None and curve.exact else None
-        return self._polynomials[place]
+    @cached_property
+    def fits(self) -> Sequence[Edge]:
+        return [*self._fits()]
 
-    def _edges_of(self, implementation: Implementation, problem: Fields) -> Edges:
-        backend = implementation.backend
-        fits, fails = [], []
-        for one in self.rows.over_lengths(problem, backend):
-            n = length(one.row)
-            if one.row["status"] == "ok" and (peak := _peak(one.row)):
-                needed = peak + int(one.row.get("input_bytes") or 0)
-                words = f"at most what was measured at N = {spaced(n)}"
-                fits.append(Edge(length=n, needed=needed, words=words, wall=False))
+    def _fits(self) -> Iterator[Edge]:
+        for n, peak in self.peaks.by_length.items():
+            needed = peak + int(self._ran[n].get("input_bytes") or 0)
+            yield Edge(length=n, needed=needed, words=_at_most(n), wall=False)
+        for wall in (one.row for one in self.searched if one.row["seq_len_low"]):
+            words = fitting(wall)
+            yield Edge(length=wall["seq_len_low"], needed=wall["memory_bytes"], words=words)
+
+    @cached_property
+    def fails(self) -> Sequence[Edge]:
+        return [*self._fails()]
+
+    def _fails(self) -> Iterator[Edge]:
+        for one in self.stored:
             if one.row["status"] == "oom":
-                needed = int(one.run.meta["memory_bytes"])
+                n, needed = length(one.row), int(one.run.meta["memory_bytes"])
                 words = f"N = {spaced(n)} ran out of {size_text(needed)}"
-                fails.append(Edge(length=n, needed=needed, words=words, wall=True))
-        searched = tuple(self.rows.walls_of(problem, backend))
-        for wall in (one.row for one in searched):
-            low, high, needed = wall["seq_len_low"], wall["seq_len_high"], wall["memory_bytes"]
-            if low:
-                words = fitting(wall)
-                fits.append(Edge(length=low, needed=needed, words=words, wall=True))
-            if high and wall["limited_by"] == "memory":
-                words = (
-                    f"a search found that N = {spaced(high)} does not fit into {size_text(needed)}"
-                )
-                fails.append(Edge(length=high, needed=needed, words=words, wall=True))
-        stops = min(_stops(searched), key=lambda edge: edge.length, default=None)
-        return Edges(fits=tuple(fits), fails=tuple(fails), stops=stops, searched=searched)
+                yield Edge(length=n, needed=needed, words=words)
+        for wall in (one.row for one in self.searched):
+            if (n := wall["seq_len_high"]) and wall["limited_by"] == "memory":
+                room = size_text(wall["memory_bytes"])
+                words = f"a search found that N = {spaced(n)} does not fit into {room}"
+                yield Edge(length=n, needed=wall["memory_bytes"], words=words)
+
+    @cached_property
+    def stops(self) -> Edge | None:
+        """Where the backend itself fails first, whatever memory there is."""
+        return min(self._stops(), key=lambda edge: edge.length, default=None)
+
+    def _stops(self) -> Iterator[Edge]:
+        for wall in (one.row for one in self.searched):
+            if (n := wall["seq_len_high"]) and wall["limited_by"] == "backend":
+                trials = (trial["reason"] for trial in wall["probes"] if trial["seq_len"] == n)
+                why = next(trials, "")
+                words = f"a search found that it fails from N = {spaced(n)} on"
+                words += f": {why}" if why else ""
+                yield Edge(length=n, needed=wall["memory_bytes"], words=words)
 
 
 def fitting(wall: Fields) -> str:
@@ -204,24 +215,11 @@ def fitting(wall: Fields) -> str:
     return f"{words} {size_text(wall['memory_bytes'])}{beyond}"
 
 
-def _stops(searched: tuple[Stored, ...]) -> Iterator[Edge]:
-    """Where a backend itself fails, whatever memory there is."""
-    for one in searched:
-        wall, high = one.row, one.row["seq_len_high"]
-        if high and wall["limited_by"] == "backend":
-            trials = (trial["reason"] for trial in wall["probes"] if trial["seq_len"] == high)
-            why = next(trials, "")
-            words = f"a search found that it fails from N = {spaced(high)} on"
-            words += f": {why}" if why else ""
-            yield Edge(length=high, needed=wall["memory_bytes"], words=words, wall=True)
+def _at_most(n: int) -> str:
+    return f"at most what was measured at N = {spaced(n)}"
 
 
 def _peak(row: Fields) -> int:
     """Peak and workspace; 0 if the peak was not measured."""
     peak = row.get("peak_bytes")
     return 0 if peak is None else int(peak) + int(row.get("workspace_bytes") or 0)
-
-
-def _saved(row: Fields) -> int:
-    """What the forward pass leaves; 0 if that was not measured."""
-    return int(row.get("saved_bytes") or 0)

@@ -91,6 +91,10 @@ class Decision:
         return first if first is not None and first.total_ms is not None else None
 
     @property
+    def name_of_best(self) -> str:
+        return self.best.implementation.name if self.best else ""
+
+    @property
     def ties(self) -> list[Choice]:
         """Those that are not decided to be slower than the fastest, or the same."""
         return [one for one in self.choices if one.against and one.against.verdict != SLOWER]
@@ -187,19 +191,26 @@ def _fitted_part(one: Cell, two: Cell) -> CaseVerdict:
     effects = [_own_ratio(cell, rules) for cell in (one, two)]
     if not rules.same_run and between is not None:
         effects.append(between.ratio)
-    ratio, low, high = ratio_of_intervals(two.time_ms, one.time_ms, effects)
-    margin_ratio = rules.margin_ratio("latency", paired=False)
-    verdict, reasons = verdict_of(low, high, margin_ratio, "latency"), ["unpaired"]
-    slower = two if verdict == SLOWER else one
+    ends = ratio_of_intervals(two.time_ms, one.time_ms, effects)
+    found = _judged(ends, rules.margin_ratio("latency", paired=False), ["unpaired"])
+    slower, why = two if found.verdict == SLOWER else one, ""
     if not rules.same_run and between is None:
-        verdict, reasons = NOT_DECIDED, ["between_runs", *reasons]
-    elif verdict in (SLOWER, FASTER) and slower.disturbed:
-        verdict, reasons = NOT_DECIDED, ["contended", *reasons]
-    elif verdict == NOT_DECIDED:
-        reasons = ["interval_wide", *reasons]
+        why = "between_runs"
+    elif found.verdict in (SLOWER, FASTER) and slower.disturbed:
+        why = "contended"
+    elif found.verdict == NOT_DECIDED:
+        why = "interval_wide"
+    return replace(found, verdict=NOT_DECIDED, reasons=(why, "unpaired")) if why else found
+
+
+def _judged(
+    ends: tuple[float, float, float], margin_ratio: float, reasons: Sequence[str]
+) -> CaseVerdict:
+    """`ends`: the ratio and its bounds."""
+    ratio, low, high = ends
     return CaseVerdict(
         metric="latency",
-        verdict=verdict,
+        verdict=verdict_of(low, high, margin_ratio, "latency"),
         reasons=tuple(reasons),
         ratio=ratio,
         low=low,
@@ -229,17 +240,7 @@ def _combined(parts: Sequence[CaseVerdict], weights: Sequence[float]) -> CaseVer
     )
     reasons = list(dict.fromkeys(reason for part in parts for reason in part.reasons))
     margins = (part.margin_ratio for part in parts if isfinite(part.margin_ratio))
-    margin_ratio = max(margins, default=DEFAULT_MARGIN["latency"])
-    verdict = verdict_of(low, high, margin_ratio, "latency")
-    if DOUBTS & set(reasons) and verdict != SAME:
-        verdict = NOT_DECIDED
-    return CaseVerdict(
-        metric="latency",
-        verdict=verdict,
-        reasons=tuple(reasons),
-        ratio=ratio,
-        low=low,
-        high=high,
-        margin_ratio=margin_ratio,
-        paired=all(part.paired for part in parts),
-    )
+    found = _judged((ratio, low, high), max(margins, default=DEFAULT_MARGIN["latency"]), reasons)
+    in_doubt = DOUBTS & set(reasons) and found.verdict != SAME
+    verdict = NOT_DECIDED if in_doubt else found.verdict
+    return replace(found, verdict=verdict, paired=all(part.paired for part in parts))

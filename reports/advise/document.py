@@ -1,6 +1,5 @@
 """Advice as JSON; docs/format.md describes it."""
 
-import json
 from math import isfinite
 from typing import Any
 
@@ -15,12 +14,12 @@ from .times import Cell
 SCHEMA = 1
 
 
-def as_json(advice: Advice) -> str:
-    """One object; what is not known is null."""
+def document(advice: Advice) -> dict[str, Any]:
+    """What is not known is null."""
     asked = advice.inquiry
     names = ("model", "model_type", "device", "device_name", "dtype", "batch", "tp", "most_context")
     of_need = ("context", "weight_bytes", "cache_bytes", "paged_cache_bytes", "kept_bytes")
-    found = {
+    return {
         "schema": SCHEMA,
         "answer": headline(advice),
         "sentences": list(beside_tables(advice)),
@@ -59,7 +58,6 @@ def as_json(advice: Advice) -> str:
         "runs": [str(run.path) for run in advice.runs],
         "not_included": NOT_INCLUDED,
     }
-    return json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _choice(one: Choice) -> dict[str, Any]:
@@ -71,9 +69,7 @@ def _choice(one: Choice) -> dict[str, Any]:
         "fitted": one.fitted or None,
         "why_not": one.why_not or None,
         "against_fastest": against
-        and {
-            **json_fields(against, "ratio", "low", "high", "verdict", "reasons", "paired"),
-        },
+        and json_fields(against, "ratio", "low", "high", "verdict", "reasons", "paired"),
         "layers": [*map(_cell, one.cells)],
     }
 

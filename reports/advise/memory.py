@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ...harness.files.printable import spaced
 from ...harness.stats.intervals import Interval
 from ..formatting import list_text, size_text
-from .asked import Asked, Bytes, Implementation, Inquiry, Phase, length
+from .asked import Asked, Bytes, Fields, Implementation, Inquiry, Phase, key_over, length
 from .call_bytes import CallBytes, fitting
 from .stored import StoredRows
 from .times import Times, last_within, total
@@ -21,6 +21,7 @@ the implementation fails beyond it. "unknown": what is beyond it needs bytes, or
 nothing says.
 """
 FoundBy = Literal["bytes", "wall", "time"]
+WALL = ("memory_bytes", "seq_len_low", "seq_len_high")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +95,18 @@ class MemoryOver:
 
     inquiry: Inquiry
     rows: StoredRows
-    calls: CallBytes = field(init=False)
     times: Times = field(init=False)
+    _calls: dict[Any, CallBytes] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.calls = CallBytes(self.inquiry.shapes, self.rows)
         self.times = Times(self.rows)
+
+    def calls(self, implementation: Implementation, problem: Fields) -> CallBytes:
+        place = implementation.backend, key_over(problem)
+        if place not in self._calls:
+            shapes = self.inquiry.shapes
+            self._calls[place] = CallBytes.of(shapes, self.rows, implementation, problem)
+        return self._calls[place]
 
     def need(self, implementation: Implementation, phase: Phase, context: int) -> Need:
         """Raises BadInput beyond the model's own longest context."""
@@ -227,13 +234,14 @@ class MemoryOver:
         if asked.problem is None:
             why = f"not known for {asked.layer}: {asked.why}"
             return Bytes(value=None, words=why), None
-        call = self.calls.needed(implementation, asked.problem)
+        calls = self.calls(implementation, asked.problem)
+        call = calls.needed(asked.problem)
         if asked.phase != "training":
             call = call.beside(-asked.cached_bytes)
             if call.value is not None and call.value < asked.appended_bytes:
                 call = Bytes(value=asked.appended_bytes, words=APPENDING)
             return call, None
-        kept = self.calls.kept(implementation, asked.problem)
+        kept = calls.kept(asked.problem)
         return call.beside(-(kept.value or 0)), (kept, asked.count)
 
     def _checked(
@@ -246,24 +254,17 @@ class MemoryOver:
         for asked in self.inquiry.shapes.asked(phase, max(1, context)):
             if asked.problem is None:
                 continue
-            for one in self.calls.edges(implementation, asked.problem).searched:
-                wall = one.row
-                if wall["limited_by"] != "memory" or not wall["seq_len_high"]:
+            calls = self.calls(implementation, asked.problem)
+            for wall in (one.row for one in calls.searched):
+                budget, low, high = (wall[name] for name in WALL)
+                if wall["limited_by"] != "memory" or not high:
                     continue
-                most = 2 * wall["seq_len_high"]
-                counted = self.calls.longest_by_bytes(
-                    implementation, asked.problem, wall["memory_bytes"], most
-                )
+                counted = calls.longest_by_bytes(asked.problem, budget, 2 * high)
                 ours = "" if counted is None else f"; by these bytes {spaced(counted)} is the last"
                 if not ours and fitting(wall) in known:
                     continue
-                room, low, high = (
-                    size_text(wall["memory_bytes"]),
-                    spaced(wall["seq_len_low"]),
-                    spaced(wall["seq_len_high"]),
-                )
-                words = f"a search found that one layer's call fits into {room} at N = {low}"
-                said[f"{words} and not at {high}{ours}"] = None
+                words = f"a search found that one layer's call fits into {size_text(budget)} at"
+                said[f"{words} N = {spaced(low)} and not at {spaced(high)}{ours}"] = None
         return list_text(list(said)) if said else ""
 
 

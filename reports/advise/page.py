@@ -8,19 +8,7 @@ from ...harness.files.printable import spaced
 from ..comparison.verdict import DEFAULT_MARGIN
 from ..data.load import rows_of
 from ..data.run_meta import run_meta
-from ..elements import (
-    Block,
-    Card,
-    Dot,
-    DotPlot,
-    DotRow,
-    Figure,
-    Panel,
-    Series,
-    Table,
-    Text,
-    table_of,
-)
+from ..elements import Card, Dot, DotPlot, DotRow, Figure, Panel, Series, Table, Text, table_of
 from ..formatting import bytes_text, list_text, size_text
 from ..pages.exactness_marks import marked_names
 from ..pages.html import render as page_of
@@ -84,13 +72,9 @@ class AdviceReport(Report):
     def answer(self) -> str:
         return headline(self.advice)
 
-    @cached_property
-    def certainty(self) -> str:
-        return ""
-
-    @cached_property
-    def regret(self) -> Table | None:
-        return None
+    @property
+    def is_choice(self) -> bool:
+        return False
 
     @cached_property
     def sections(self) -> Sequence[Section]:
@@ -109,16 +93,11 @@ class AdviceReport(Report):
 
 
 def _own_parts(advice: Advice) -> Iterator[Part]:
-    layers = layer_table(advice)
-    own: dict[str, list[Block]] = {
-        "Details": [*blocks(advice), *([layers] if layers else [])],
-        "Commands that measure it again": [
-            Text(text="\n".join(run_commands(advice)), kind="log"),
-        ],
-    }
-    for title, some in own.items():
-        name = f"advise.{title.split()[0].lower()}"
-        yield Part(name=name, title=title, blocks=some)
+    details = [*blocks(advice), *filter(None, [layer_table(advice)])]
+    yield Part(name="advise.details", title="Details", blocks=details)
+    commands = Text(text="\n".join(run_commands(advice)), kind="log")
+    title = "Commands that measure it again"
+    yield Part(name="advise.commands", title=title, blocks=[commands])
 
 
 def _which(advice: Advice) -> Card:
@@ -195,10 +174,9 @@ def _memory(advice: Advice) -> Figure | None:
         for one in asked.implementations
     }
     any_needs = next(iter(needs.values()))
-    lines: dict[str, list[int | None]] = {}
-    if asked.weight_bytes is not None:
-        lines[WEIGHTS] = [asked.weight_bytes] * len(contexts)
-    lines[CACHE] = [(need.weight_bytes or 0) + need.cache_bytes for need in any_needs]
+    cache: list[int | None] = [(one.weight_bytes or 0) + one.cache_bytes for one in any_needs]
+    weights: dict[str, list[int | None]] = {WEIGHTS: [asked.weight_bytes] * len(contexts)}
+    lines = {**(weights if asked.weight_bytes is not None else {}), CACHE: cache}
     totals = {backend: [need.total_bytes for need in found] for backend, found in needs.items()}
     totals = {backend: found for backend, found in totals.items() if any(found)}
     budget = asked.memory_bytes

@@ -5,7 +5,9 @@ from shlex import quote
 
 from ...harness.files.printable import spaced
 from ...harness.stats.intervals import Interval
+from ..data.row_groups import by
 from ..formatting import (
+    capital,
     in_brackets,
     list_text,
     measured_bounds_text,
@@ -78,8 +80,8 @@ def room(advice: Advice) -> str:
 
 def _preferred(advice: Advice, one: Longest) -> tuple[bool, int, int]:
     """More for what is advised in its phase, then for the longest, then for what needs least."""
-    decided = (of for of in advice.decisions if of.phase == one.phase)
-    used = any(_name(of) == one.implementation.name for of in decided)
+    decided = {of.name_of_best for of in advice.decisions if of.phase == one.phase}
+    used = one.implementation.name in decided
     needed = (one.need and one.need.total_bytes) or 0
     return used, one.context or 0, -needed
 
@@ -106,9 +108,7 @@ def use(advice: Advice) -> str:
 
 def _use(name: str, decisions: Sequence[Decision]) -> str:
     """`"sdpa" for prefill of 1,024 tokens (faster than eager)`: and whether that is clear."""
-    parts = []
-    for decision in decisions:
-        parts.append(f"{named(decision)} ({_how_clear(name, decision)})")
+    parts = [f"{named(decision)} ({_how_clear(name, decision)})" for decision in decisions]
     return f'"{name}" for {list_text(parts)}'
 
 
@@ -119,7 +119,7 @@ def _how_clear(name: str, decision: Decision) -> str:
         if one.against is not None:
             found.setdefault(one.against.verdict, []).append(one.implementation.name)
     slower, left = found.get("slower", []), found.get(NOT_DECIDED, [])
-    if (best := _name(decision)) != name:  # it is as good as the fastest
+    if (best := decision.name_of_best) != name:  # it is as good as the fastest
         slower, left = [], [best] if name in left else []
     if slower and left:
         return f"faster than {list_text(slower)}; not confirmed against {list_text(left)}"
@@ -128,22 +128,18 @@ def _how_clear(name: str, decision: Decision) -> str:
     return f"faster than {list_text(slower)}" if slower else "no other is clearly faster"
 
 
-def _name(decision: Decision) -> str:
-    return decision.best.implementation.name if decision.best else ""
-
-
 def _common(decided: Sequence[Decision]) -> str | None:
     """An implementation that is the fastest everywhere, or as good as the fastest."""
     possible: list[str] | None = None
     for decision in decided:
-        names = [_name(decision)]
+        names = [decision.name_of_best]
         names += [
             one.implementation.name
             for one in decision.ties
             if one.against is not None and one.against.ratio <= AS_GOOD_RATIO
         ]
         possible = names if possible is None else [one for one in possible if one in names]
-    wins = [_name(decision) for decision in decided]
+    wins = [decision.name_of_best for decision in decided]
     return max(possible, key=wins.count) if possible else None
 
 
@@ -183,12 +179,9 @@ def beside_tables(advice: Advice) -> Iterator[str]:
 
 def rate_notes(advice: Advice) -> list[str]:
     """Why decode has no share of the bandwidth, or what limits it; each once."""
-    notes: dict[str, None] = {}
-    for decision in advice.decisions:
-        for cell in decision.best.cells if decision.best else ():
-            rate = cell.rate
-            notes |= dict.fromkeys(rate.notes if rate is not None else ())
-    return list(notes)
+    chosen = (decision.best for decision in advice.decisions if decision.best is not None)
+    rates = (cell.rate for best in chosen for cell in best.cells)
+    return list(dict.fromkeys(note for rate in rates if rate is not None for note in rate.notes))
 
 
 def interval_text(time_ms: Interval) -> str:
@@ -206,22 +199,19 @@ def beside_weights(advice: Advice) -> str:
 
 def longest_sentence(found: Sequence[Longest]) -> str:
     """`12,345 tokens with sdpa (memory is the limit); 1,234 with eager; not known for ...`"""
-    together: dict[tuple[int, str, str], list[str]] = {}
-    unknown: list[str] = []
-    for one in found:
-        if one.context is None:
-            unknown.append(one.implementation.name)
-        else:
-            least = "at least " if one.at_least else ""
-            same = together.setdefault((one.context, limit_text(one), least), [])
-            same.append(one.implementation.name)
+
+    def names(some: Sequence[Longest]) -> str:
+        return list_text([one.implementation.name for one in some])
+
+    known = [one for one in found if one.context is not None]
+    unknown = [one for one in found if one.context is None]
+    together = by(known, lambda one: (one.context or 0, limit_text(one), one.at_least))
     parts = [
-        f"{least}{spaced(tokens)} tokens with {list_text(names)} ({limit})"
-        for (tokens, limit, least), names in sorted(together.items(), reverse=True)
+        f"{'at least ' if at_least else ''}{spaced(tokens)} tokens with {names(some)} ({limit})"
+        for (tokens, limit, at_least), some in sorted(together.items(), reverse=True)
     ]
-    parts += [f"not known for {list_text(unknown)}"] if unknown else []
-    text = "; ".join(parts) or "not asked"
-    return f"{text[0].upper()}{text[1:]}."
+    parts += [f"not known for {names(unknown)}"] if unknown else []
+    return f"{capital('; '.join(parts) or 'not asked')}."
 
 
 def room_text(advice: Advice, phase: Phase) -> str:

@@ -12,14 +12,7 @@ from .answer import Advice
 from .asked import Implementation, Phase
 from .choices import Choice, Decision
 from .memory import Longest, Need
-from .sentences import (
-    beside_tables,
-    beside_weights,
-    interval_text,
-    limit_text,
-    named,
-    seconds_text,
-)
+from .sentences import beside_tables, beside_weights, interval_text, limit_text, named, seconds_text
 
 NOT_KNOWN = "not known"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..data.row_groups import Row
+from ..data.row_groups import Row, by
 from ..data.run_meta import Meta
 from ..formatting import list_text
 
@@ -17,17 +17,9 @@ def kernels(meta: Meta) -> list[Row]:
     return [{"run": name, **row} for name, run in meta.items() for row in run.get("kernels", ())]
 
 
-def by_gpu(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
+def by_gpu(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[Row, ...]]:
     """By run and compute capability, in the order of the plan."""
-    found: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        found.setdefault((row["run"], row["compute_capability"]), []).append(row)
-    return found
-
-
-def of_usual_dtype(rows: Sequence[Row]) -> list[Row]:
-    known = [name for name in DTYPES if any(row["dtype"] == name for row in rows)]
-    return [row for row in rows if not known or row["dtype"] == known[0]]
+    return by(rows, lambda row: (row["run"], row["compute_capability"]))
 
 
 def first(rows: Sequence[Row], *, causal: bool) -> list[Row]:
@@ -41,11 +33,12 @@ def first(rows: Sequence[Row], *, causal: bool) -> list[Row]:
         other = bool(row.get("causal")) is not causal
         return unfit, row.get("rank", 0), other, bool(row.get("masked"))
 
-    best: dict[tuple[Any, ...], Row] = {}
-    for row in sorted(of_usual_dtype(rows), key=preference):
-        best.setdefault((row["kernel"], row["d_k"], row["d_v"]), row)
+    by_dtype = by(rows, lambda row: row["dtype"])
+    usual = next((by_dtype[name] for name in DTYPES if name in by_dtype), rows)
+    every = by(sorted(usual, key=preference), lambda row: (row["kernel"], row["d_k"], row["d_v"]))
+    best = [some[0] for some in every.values()]
     place = {name: at for at, name in enumerate(KERNELS)}
-    return sorted(best.values(), key=lambda row: (place.get(row["kernel"], len(place)), row["d_k"]))
+    return sorted(best, key=lambda row: (place.get(row["kernel"], len(place)), row["d_k"]))
 
 
 def gpu_text(row: Mapping[str, Any]) -> str:

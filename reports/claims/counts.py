@@ -5,10 +5,10 @@ from fractions import Fraction
 from math import isnan
 from typing import Any
 
-from ...harness.rows.findings import HeadFlops, by
+from ...harness.rows.findings import HeadFlops
 from ..contrasts import Contrast, against_one_head, share_width
 from ..data.polynomial import bytes_over_n, coefficient_text
-from ..data.row_groups import Group, Row, backends, groups
+from ..data.row_groups import Group, Row, backends, by, groups
 from ..formatting import bytes_text, length_text, number_text
 from ..words import SAME_RATIO
 from .statement import Measured, claim

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
 
-from ...harness.rows.findings import ThreadGain, by
+from ...harness.rows.findings import ThreadGain
 from ...harness.stats.intervals import Interval
 from ..data.exactness import RECURRENT
 from ..data.polynomial import bytes_over_n, flops_over
-from ..data.row_groups import Group, Row, backends, family, groups
+from ..data.row_groups import Group, Row, backends, by, family, groups
 from ..formatting import count_text, number_text
 from ..growth_fit import EXPONENT_MARGIN, Growth, growths_of, interval_text
 from ..ratio import ratio_of_intervals

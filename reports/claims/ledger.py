@@ -5,12 +5,12 @@ A verdict comes from an interval, or from exact bytes or FLOPs. A claim that the
 is `not run`, with what it needs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..data.row_groups import Row, by_environment
-from ..data.run_meta import Meta, device_name
+from ..data.run_meta import Meta, device_name, found_nothing
 from ..formatting import in_brackets
 from .statement import Measured, Statement, statements
 from .verdict import ClaimVerdict, Evidence
@@ -54,19 +54,10 @@ def first_of(reasons: Sequence[str]) -> list[str]:
 def ledger(rows: Sequence[Row], run: Mapping[str, Any]) -> list[Claim]:
     """Every claim once, for the rows of one run and the findings of its studies."""
     measured = Measured(every=rows, studies=run.get("studies"))
-    found = []
-    for one in STATEMENTS.values():
-        why = tuple(_unanswered(run, one))
-        found.append(Claim(of=one, parts=one.parts(measured), unanswered=why))
-    return found
-
-
-def _unanswered(run: Mapping[str, Any], of: Statement) -> Iterator[str]:
-    """Each study, or part of one, that was requested, is read by a statement and found nothing."""
-    for one in run.get("unanswered") or []:
-        if one.get("study") in of.studies:
-            name, why = one.get("case") or one["study"], one.get("reason") or one.get("status")
-            yield f"{name} found nothing: {why}"
+    return [
+        Claim(of=one, parts=one.parts(measured), unanswered=(*found_nothing(run, one.studies),))
+        for one in STATEMENTS.values()
+    ]
 
 
 def ledgers(rows: Sequence[Row], meta: Meta) -> dict[str, list[Claim]]:

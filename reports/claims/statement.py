@@ -7,9 +7,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...harness.rows.findings import Finding, by
+from ...harness.rows.findings import Finding
 from ..data.exactness import RECURRENT, is_exact
-from ..data.row_groups import Row, family
+from ..data.row_groups import Row, by, family
 from ..data.study_processes import read_findings
 from .verdict import ClaimVerdict, Evidence, agreed, jointly, shown
 

@@ -18,11 +18,10 @@ from ...harness.rows.findings import (
     ParameterCount,
     ScoreScale,
     Timed,
-    by,
 )
 from ...harness.stats.intervals import Interval
-from ..data.generation import complaints, flops_exponent, timed
 from ..data.processor_time import in_most
+from ..data.row_groups import by
 from ..formatting import (
     beyond_text,
     bytes_text,
@@ -34,18 +33,10 @@ from ..formatting import (
 )
 from ..growth_fit import interval_text
 from ..ratio import Noise
+from ..subjects.generation import complaints, flops_exponent, timed
 from ..words import DISTURBED
 from .statement import Measured, Statement, claim
-from .verdict import (
-    EQUAL,
-    OPPOSITE,
-    Evidence,
-    above,
-    agreed,
-    by_interval,
-    exactly,
-    jointly,
-)
+from .verdict import EQUAL, OPPOSITE, Evidence, above, agreed, by_interval, exactly, jointly
 
 # ---- exact counts --------------------------------------------------------------------------------
 
@@ -131,9 +122,7 @@ C7 = properties(
     *("rows_sum_to_one", "outputs_between_values"),
 )
 C8 = properties(
-    "C8",
-    "Without positions, permuting the inputs permutes the outputs.",
-    "order_permutes_outputs",
+    "C8", "Without positions, permuting the inputs permutes the outputs.", "order_permutes_outputs"
 )
 C9 = properties(
     "C9",

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from typing import Any
 
-from ...harness.rows.findings import ProjectionEquality, ThreadGain, by
+from ...harness.rows.findings import ProjectionEquality, ThreadGain
 from ..contrasts import against_one_head, contrasts, share_width
 from ..data.exactness import RECURRENT, is_exact
 from ..data.processor_time import disturbed
-from ..data.row_groups import AXES, Row, backends, family, groups
+from ..data.row_groups import AXES, Row, backends, by, family, groups
 from ..formatting import beyond_text, count_text, number_text, times_text
 from ..ratio import Ratio, time_ratio
 from ..subjects.correctness import ALLOWED_RATIO
@@ -295,7 +295,7 @@ def fewer_active(rows: Sequence[Row], one: str, other: str) -> Iterator[Evidence
     counted = [row for row in rows if row.get("utilization_tier") == "gpm"]
     for group in groups(counted, None):
         both = pair(group.rows, "backend", one, other)
-        ours, theirs = (observed(row, "sm_active") for row in both) if both else (None, None)
+        ours, theirs = (observed(row, "sm_active_ratio") for row in both) if both else (None, None)
         if ours is None or theirs is None:
             continue
         verdict: ClaimVerdict = "supported" if ours.high < theirs.low else "not decided"

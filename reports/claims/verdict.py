@@ -55,11 +55,11 @@ def below(low: float, high: float, bound: float) -> ClaimVerdict:
     return above(-high, -low, -bound)
 
 
-def of_ratio(of: str, ratio: Ratio, verdict: ClaimVerdict, text: str, half: str = "") -> Evidence:
+def of_ratio(of: str, ratio: Ratio, verdict: ClaimVerdict, text: str) -> Evidence:
     """A ratio of two times decides nothing while other work disturbs most blocks of one of them."""
     if ratio.disturbed:
-        return Evidence(of, "not decided", text + DISTURBED, half)
-    return Evidence(of, verdict, text, half)
+        return Evidence(of, "not decided", text + DISTURBED)
+    return Evidence(of, verdict, text)
 
 
 def agreed(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
@@ -102,6 +102,5 @@ def shown(evidence: Sequence[Evidence]) -> str:
     last = {one.verdict: one.numbers for one in evidence}
     verdict = agreed(last)
     text = last.get(verdict) or "; ".join(f"{one}: {last[one]}" for one in ("supported", "refuted"))
-    return (
-        text if len(evidence) == 1 else f"{text}; in all {tally(one.verdict for one in evidence)}"
-    )
+    every = tally(one.verdict for one in evidence)
+    return text if len(evidence) == 1 else f"{text}; in all {every}"

@@ -10,7 +10,7 @@ from ...harness.stats.intervals import Samples
 from ..data.decode import Traffic, traffic
 from ..data.exactness import exactness_note
 from ..data.processor_time import in_most
-from ..data.row_groups import AXES, Row
+from ..data.row_groups import AXES, Row, by
 from ..data.run_meta import NOT_REACHED, not_reached
 
 # Of a call in ms or J: from less than any clock or counter resolves to 30 years.
@@ -136,10 +136,7 @@ def merge_runs(runs: Sequence[Sequence[CaseSamples]]) -> list[CaseSamples]:
     between the two differs from turn to turn, so it widens the interval. A case that failed in some
     run is its first failure; one that some run lacks was not reached.
     """
-    by_case: dict[str, list[CaseSamples]] = {}
-    for run in runs:
-        for case in run:
-            by_case.setdefault(case.case, []).append(case)
+    by_case = by((case for run in runs for case in run), lambda case: case.case)
     return [
         _merged(cases)
         if len(cases) == len(runs)
@@ -170,12 +167,10 @@ def _merged(cases: Sequence[CaseSamples]) -> CaseSamples:
 
 def _values(runs: Sequence[Samples]) -> Samples:
     """One value per run, the geometric mean of its processes' medians; empty if a run has none."""
-    logs = [
-        [
-            median(log(median(block)) for block in process if block)
-            for process in run
-            if any(process)
-        ]
-        for run in runs
-    ]
+
+    def logs_of(run: Samples) -> list[float]:
+        measured = ([block for block in process if block] for process in run)
+        return [median(log(median(block)) for block in some) for some in measured if some]
+
+    logs = [*map(logs_of, runs)]
     return tuple(((exp(fmean(run)),),) for run in logs) if all(logs) else ()

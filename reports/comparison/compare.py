@@ -353,11 +353,8 @@ def read_side(path: Folder, python: str | None = None, *, salvage: bool) -> Side
 def _environment(run: Run, python: str) -> Document:
     known = environments(run.meta)
     if python not in known:
-        there_are = (
-            f"there are: {visible(', '.join(known))}"
-            if known
-            else "it was measured in one, without --python"
-        )
+        there_are = f"there are: {visible(', '.join(known))}"
+        there_are = there_are if known else "it was measured in one, without --python"
         raise BadInput(
             f"{visible(str(run.path))}: no environment {visible(repr(python))} in this run;"
             f" {there_are}"

@@ -16,7 +16,7 @@ from ...harness.stats.contrasts import Spread, spread, unpaired_contrast
 from ...harness.stats.intervals import CONFIDENCE, Interval, mean_interval
 from ...harness.stats.wide_intervals import ratio_says_nothing
 from ..data.processor_time import disturbed, in_most
-from ..data.row_groups import AXES, COPY, Row, label, problem, varying_axes
+from ..data.row_groups import AXES, COPY, Row, by, label, problem, varying_axes
 from ..data.run_meta import Meta
 from ..formatting import UNCERTAIN, Number, list_text, number_text, plural, ratio_bounds_text
 from ..ratio import noise_of
@@ -126,12 +126,8 @@ def device_of(row: Row) -> Device | None:
 
 def copies_of(rows: Sequence[Row], meta: Meta) -> list[Copies]:
     """Of each run that has copies; `rows` with all of them."""
-    found = []
-    for name, run in meta.items():
-        mine = [row for row in rows if row["run"] == name and row.get(COPY) is not None]
-        if mine:
-            found.append(_copies(name, run, mine))
-    return found
+    copies = by((row for row in rows if row.get(COPY) is not None), lambda row: str(row["run"]))
+    return [_copies(name, run, copies[name]) for name, run in meta.items() if name in copies]
 
 
 # ---- by group ------------------------------------------------------------------------------------
@@ -147,11 +143,10 @@ def _copies(name: str, run: Mapping[str, Any], rows: Sequence[Row]) -> Copies:
         one["case"]: one.get("replica_of", one.get("group")) for one in run.get("cases") or ()
     }
     timed = [row for row in rows if row["status"] == "ok" and (row.get("latency_ms") or 0) > 0]
-    by_group: dict[Any, dict[Device | None, dict[Case, list[Row]]]] = {}
-    for row in timed:
-        group = by_group.setdefault(originals.get(row["case"], row["case"]), {})
-        group.setdefault(device_of(row), {}).setdefault(_case(row), []).append(row)
-    groups = list(by_group.values())
+    groups = [
+        {device: by(mine, _case) for device, mine in by(some, device_of).items()}
+        for some in by(timed, lambda row: originals.get(row["case"], row["case"])).values()
+    ]
     counts = Counter(map(device_of, timed))
     unnamed = counts.pop(None, 0)
     devices = {one: counts[one] for one in sorted(filter(None, counts), key=lambda one: one.label)}
@@ -209,7 +204,7 @@ def _pairs(groups: Sequence[Group]) -> list[DevicePair]:
         sign = 1 if fmean(ratios) >= 0 else -1
         fast, slow = pair[::sign]
         mean = mean_interval([sign * one for one in ratios], "group", level)
-        found.append(DevicePair(base=fast, new=slow, groups=len(ratios), ratio=_as_ratio(mean)))
+        found.append(DevicePair(base=fast, new=slow, groups=len(ratios), ratio=mean.mapped(exp)))
     return sorted(found, key=lambda one: -one.ratio.value)
 
 
@@ -270,11 +265,9 @@ def _case_ratio(base: Row, new: Row) -> Interval:
 def _repeats(device: Device | None, groups: Iterable[Group]) -> Repeats | None:
     logs = []
     for group in groups:
-        by_copy: dict[int, dict[Case, list[Row]]] = {}
-        for case, rows in group.get(device, {}).items():
-            for row in rows:
-                by_copy.setdefault(row[COPY], {})[case] = [row]
-        means = _means(cases for _, cases in sorted(by_copy.items()))
+        rows = [row for some in group.get(device, {}).values() for row in some]
+        by_copy = sorted(by(rows, lambda row: int(row[COPY])).items())
+        means = _means({_case(row): [row] for row in some} for _, some in by_copy)
         if len(means) > 1:
             logs.append(means)
     if not logs:
@@ -283,13 +276,9 @@ def _repeats(device: Device | None, groups: Iterable[Group]) -> Repeats | None:
     return Repeats(
         device=device,
         groups=len(logs),
-        ratio=_as_ratio(mean_interval(later, "group")),
+        ratio=mean_interval(later, "group").mapped(exp),
         spread=spread(logs),
     )
-
-
-def _as_ratio(logs: Interval) -> Interval:
-    return replace(logs, value=exp(logs.value), low=exp(logs.low), high=exp(logs.high))
 
 
 # ---- in sentences --------------------------------------------------------------------------------

@@ -218,11 +218,8 @@ def _between_runs(comparison: Comparison) -> Iterator[str]:
     between_runs = comparison.rules.noise.between_runs
     if floor is None or between_runs is None or comparison.rules.same_run or not unpaired:
         return
-    over = (
-        f"{floor.span_s / 3600:.1f} hours"
-        if floor.span_s >= 3600
-        else f"{floor.span_s / 60:.0f} minutes"
-    )
+    hours, minutes = floor.span_s / 3600, floor.span_s / 60
+    over = f"{hours:.1f} hours" if hours >= 1 else f"{minutes:.0f} minutes"
     yield (
         f"Intervals of values that were not measured together allow for the"
         f" {rough_percent_text(between_runs.ratio)} that runs differ here, by {floor.starts}"
@@ -231,11 +228,11 @@ def _between_runs(comparison: Comparison) -> Iterator[str]:
 
 
 def _differences(comparison: Comparison) -> Iterator[str]:
-    if comparison.differences:
-        texts = [
-            f"{one.fact} {clipped(fact_text(one.base))} before, {clipped(fact_text(one.new))} now"
-            for one in comparison.differences
-        ]
+    texts = [
+        f"{one.fact} {clipped(fact_text(one.base))} before, {clipped(fact_text(one.new))} now"
+        for one in comparison.differences
+    ]
+    if texts:
         intended = "" if comparison.rules.environment_differs else " (what is compared)"
         yield f"The environments differ{intended}: {'; '.join(texts)}."
 
@@ -256,11 +253,8 @@ def gate_text(result: GateResult) -> str:
             nothing_decided_text(one.metric, one.cases, one.reasons) for one in result.idle
         )
         return f"Gate {margins}: {idle}{absent}."
-    named = [
-        f"{clipped(one.shown.case)} {one.verdict}"
-        for one in (regressions or undecided)[:MOST_NAMED]
-    ]
-    count = len(regressions)
+    some, count = (regressions or undecided)[:MOST_NAMED], len(regressions)
+    named = [f"{clipped(one.shown.case)} {one.verdict}" for one in some]
     rest = max(count, len(undecided)) - MOST_NAMED
     more = f", and {rest} more" if rest > 0 else ""
     what = plural(count, "regression") if count else f"{len(undecided)} not confirmed"

@@ -177,13 +177,9 @@ def geometric_mean(verdicts: Iterable[CaseVerdict]) -> Interval | None:
         return None
     known = not any("between_runs" in one.reasons for one in latencies)
     shared = pooled(contrasts) if known else None
-    bounds = shared.interval() if shared else None
-    return Interval(
-        value=exp(fmean(one.log_ratio for one in contrasts)),
-        low=bounds.low if bounds else nan,
-        high=bounds.high if bounds else nan,
-        units=len(contrasts),
-    )
+    bounds = (shared.interval().low, shared.interval().high) if shared else (nan, nan)
+    value = exp(fmean(one.log_ratio for one in contrasts))
+    return Interval(value=value, low=bounds[0], high=bounds[1], units=len(contrasts))
 
 
 def verdict_of(low: float, high: float, margin_ratio: float, metric: str) -> str:
@@ -197,22 +193,16 @@ def _verdicts(base: CaseSamples | None, new: CaseSamples | None, rules: Rules) -
     if base is None or new is None or not (base.ok and new.ok):
         return [_status(base, new, rules)]
     found = []
-    for metric, judged in (
-        ("latency", _latency),
-        ("peak_bytes", peak_verdict),
-        ("energy_per_call", _energy),
-    ):
+    ways = {"latency": _latency, "peak_bytes": peak_verdict, "energy_per_call": _energy}
+    for metric, judged in ways.items():
         if metric in base.measured:
             missing = CaseVerdict(
                 metric=metric, base=base, new=new, verdict=NOT_DECIDED, reasons=("missing",)
             )
             found.append(judged(base, new, rules) if metric in new.measured else missing)
-    return [_inputs_differ(one) for one in found] if _other_inputs(base, new) else found
-
-
-def _other_inputs(base: CaseSamples, new: CaseSamples) -> bool:
-    """Whether one backend was measured on inputs in two orders: by an earlier version, and now."""
-    return base.backend == new.backend and base.input_order != new.input_order
+    # one backend was measured on inputs in two orders: by an earlier version, and now
+    other_inputs = base.backend == new.backend and base.input_order != new.input_order
+    return [_inputs_differ(one) for one in found] if other_inputs else found
 
 
 def _inputs_differ(found: CaseVerdict) -> CaseVerdict:
@@ -339,10 +329,7 @@ def _estimated(
     )
     if rules.history and (learnt := spread([apart.denominator])):  # new draws it once more
         contrast = contrast.with_effect(replace(learnt, sd=learnt.sd / sqrt(2)))
-    interval, margin_ratio = (
-        contrast.interval(),
-        rules.margin_ratio(metric, paired=paired),
-    )
+    interval, margin_ratio = contrast.interval(), rules.margin_ratio(metric, paired=paired)
     verdict, reasons = verdict_of(interval.low, interval.high, margin_ratio, metric), []
     if unknown:
         verdict, reasons = NOT_DECIDED, ["between_runs"]

@@ -9,15 +9,10 @@ from typing import Any
 
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval, latency_interval
+from ..data.row_groups import by
+from ..data.run_meta import OUT_OF_MEMORY
 from ..elements import Marked, Table, table_of
-from ..formatting import (
-    STATUS_WORDS,
-    list_text,
-    number_text,
-    plural,
-    ratio_range_text,
-    time_text,
-)
+from ..formatting import STATUS_WORDS, list_text, number_text, plural, ratio_range_text, time_text
 from ..quantity import Cell, Number
 from ..words import NOISY, NOT_DECIDED, SEEN, meaning_of
 from .case_samples import CaseSamples
@@ -32,7 +27,6 @@ from .verdict import (
 )
 
 MOST_CHARACTERS = 60
-FAILED_TO_FIT = ("oom", "predicted_oom")
 MOST_NAMED = 4
 TITLES = {
     "latency": "latency",
@@ -62,10 +56,7 @@ REASONS = {  # why a verdict is not decided, and what would decide it
         "q, k and v lay in another order in memory",
         "measure both sides again, with one version of attnbench",
     ),
-    "clocks_differ": (
-        "the slower side ran at a lower clock",
-        "lock the clocks, or use --turns",
-    ),
+    "clocks_differ": ("the slower side ran at a lower clock", "lock the clocks, or use --turns"),
     "many_claims": (
         "not clear enough among so many comparisons (Holm)",
         "use more turns, or fewer cases with --only",
@@ -98,11 +89,9 @@ def severity(found: CaseVerdict) -> tuple[int, bool, float]:
     return rank, found.metric not in ("latency", "status"), -change
 
 
-def by_case(verdicts: Iterable[CaseVerdict]) -> list[Sequence[CaseVerdict]]:
+def by_case(verdicts: Iterable[CaseVerdict]) -> list[tuple[CaseVerdict, ...]]:
     """All verdicts on each case, those cases first of which most is decided."""
-    found: dict[tuple[int, int], list[CaseVerdict]] = {}
-    for one in verdicts:
-        found.setdefault((id(one.base), id(one.new)), []).append(one)
+    found = by(verdicts, lambda one: (id(one.base), id(one.new)))
     return sorted(found.values(), key=lambda some: min(map(severity, some)))
 
 
@@ -132,7 +121,7 @@ def _ends_text(found: CaseVerdict, names: tuple[str, str]) -> str:
         return f"only in {names[found.base is None]}"
     if found.worse or found.better:
         return f"broken: {ends[1]}" if found.worse else f"mended: was {ends[0]}"
-    if all(side and side.status in FAILED_TO_FIT for side in sides):
+    if all(side and side.status in OUT_OF_MEMORY for side in sides):
         ends = [STATUS_WORDS["oom"]] * 2
     if ends[0] == ends[1]:
         return f"both: {ends[0]}"
@@ -262,10 +251,8 @@ def doubt_lines(verdicts: Iterable[CaseVerdict], rules: Rules) -> Iterator[str]:
 
 def margin_lines(verdicts: Iterable[CaseVerdict], rules: Rules) -> Iterator[str]:
     """How much change counts as the same, and whether noise raised that."""
-    margins: dict[str, set[float]] = {}
-    for one in verdicts:
-        if isfinite(one.margin_ratio):
-            margins.setdefault(one.metric, set()).add(one.margin_ratio)
+    known = by((one for one in verdicts if isfinite(one.margin_ratio)), lambda one: one.metric)
+    margins = {metric: {one.margin_ratio for one in some} for metric, some in known.items()}
     if not margins:
         return
     texts = [

@@ -3,7 +3,7 @@
 Fields of a row come from harness/rows/fields.py; those that are computed from them stand here.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,3 +110,19 @@ def _nested_last(columns: Iterator[Column]) -> dict[str, Column]:
 COLUMNS = _nested_last(_columns())
 """By name, in the order of the table."""
 NESTED_COLUMNS = [one.name for one in COLUMNS.values() if one.dtype == NESTED]
+
+
+def dtype_of(values: Sequence[Any]) -> str:
+    """Of a column that is known by its values only; None is missing."""
+    kinds = {type(value) for value in values if value is not None}
+    for found, dtype in (({int}, COUNT), ({bool}, YES_NO), ({str}, TEXT)):
+        if kinds == found:
+            return dtype
+    return NUMBER if kinds <= {int, float} else NESTED
+
+
+def dtypes_of(kind: str) -> dict[str, str]:
+    """Of the fields of a kind of row."""
+    return {
+        name: _DTYPES[field.kind] for name, field in FIELDS[kind].items() if name not in _NOT_SHOWN
+    }

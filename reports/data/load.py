@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval, latency_interval
-from .columns import COLUMNS, NUMBER, TEXT, YES_NO
+from .columns import COLUMNS, NUMBER, TEXT, YES_NO, dtype_of
 from .decode import traffic
 from .exactness import is_exact
 from .memory_need import needed_bytes
@@ -33,37 +33,41 @@ LAUNCH_BOUND_RATIO = 1.1  # of wall to CUDA graph latency; above it launching is
 _NOT_AVERAGED = {"process", "way", "window_s", "calls", "energy_j"}  # columns of a window
 
 
-def load(run: str | Path | Sequence[str | Path]) -> "pd.DataFrame":
-    """A table with one row per planned case of a run's folder; several folders get a column `run`.
+def load(run: str | Path | Sequence[str | Path], *, salvage: bool = False) -> "pd.DataFrame":
+    """`attnbench.load`, without its checks of arguments. Raises BadRun."""
+    folders = [run] if isinstance(run, str | Path) else run
+    return frame_of(read_runs(folders, salvage=salvage), several=folders is run)
 
-    `latency_ms` is the typical latency (of several processes the median, of one the geometric mean
-    of its blocks), `latency_low_ms` and `latency_high_ms` its 95 % interval, `latency_note` a
-    remark on the interval; `block_ms` keeps the raw samples. On a CPU `processor_ms` is the
-    processor time of a typical call in all threads, null where it does not hold.
-    `process_noise_ratio` is by how much processes differ on the device (`process_noise_source`: how
-    that is known), `between_runs_ratio` by how much runs do, and `pair_noise_ratio` by how much
-    ratios of cases of the same blocks differ from process to process; `process_noise_degrees`,
-    `between_runs_degrees` and `pair_noise_degrees` are their degrees of freedom. On CUDA a case
-    also has `wall_latency_ms`, `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound`
-    if wall / graph > 1.1. A decode step has `decode_bytes_per_s`, the bytes that it must move
-    over its latency, and `decode_bandwidth_ratio`, their share of the memory bandwidth that
-    calibration measured, both with their intervals; `decode_bandwidth_note` says why one is
-    missing, or what
-    limits it. A case that was planned and never started has the status "not reached". Raises
-    BadRun.
+
+def frame_of(runs: Sequence[Run], *, several: bool) -> "pd.DataFrame":
+    """The table of runs that were read. `several`: with the column `run`."""
+    rows = rows_of(runs)
+    kinds = {"run": TEXT, **{name: one.dtype for name, one in COLUMNS.items()}}
+    return as_frame(rows, columns_of(rows), kinds, None if several else runs[0])
+
+
+def as_frame(
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    kinds: Mapping[str, str],
+    run: Run | None = None,
+) -> "pd.DataFrame":
+    """Rows as a frame. `kinds`: the columns' types; of others their values say it. `run`: the one
+    that all are of: in `attrs`, in place of a column.
     """
     import pandas as pd  # half a second, which pages do without
 
-    rows = rows_of(read_runs([run] if isinstance(run, str | Path) else run))
-    kinds = {"run": TEXT, **{name: one.dtype for name, one in COLUMNS.items()}}
-    known = {name: pd.Series([row[name] for row in rows], dtype=kinds[name]) for name in kinds}
-    more = {
-        name: [nan if row[name] is None else row[name] for row in rows]
-        for name in columns_of(rows)
-        if name not in kinds
-    }
-    table = pd.DataFrame(known).assign(**more)
-    return table.drop(columns="run") if isinstance(run, str | Path) else table
+    values = {name: [row.get(name) for row in rows] for name in columns}
+    frame = pd.DataFrame(
+        {
+            name: pd.Series(some, dtype=kinds[name] if name in kinds else dtype_of(some))
+            for name, some in values.items()
+        }
+    )
+    if run is None:
+        return frame
+    frame.attrs = {"run": run.meta["run"]}
+    return frame.drop(columns="run", errors="ignore")
 
 
 def rows_of(runs: Sequence[Run]) -> list[Row]:

@@ -14,6 +14,7 @@ from ..formatting import Number, count_text
 
 Row = dict[str, Any]
 Found = TypeVar("Found")
+Key = TypeVar("Key")
 AXES = ("run", "device", "python", *PROBLEM_AXES)
 COPY = "replica"  # the number of a case that was measured several times on purpose (`--replicate`)
 ROOT = "√N"  # the usual stride: round(sqrt(kv_seq_len))
@@ -29,6 +30,14 @@ class LoadedRow(Row):
 
     __slots__ = ("known",)
     known: dict[Hashable, tuple[Sequence[Row], Any]]
+
+
+def by(found: Iterable[Found], key: Callable[[Found], Key]) -> dict[Key, tuple[Found, ...]]:
+    """What was found by what it has in common, in order."""
+    some: dict[Key, list[Found]] = {}
+    for one in found:
+        some.setdefault(key(one), []).append(one)
+    return {of: tuple(each) for of, each in some.items()}
 
 
 def once(rows: Sequence[Row], what: Hashable, compute: Callable[[], Found]) -> Found:
@@ -187,12 +196,9 @@ def over_lengths(rows: Iterable[Row]) -> list[Group]:
     return [group for group in groups(rows, "seq_len") if len(group.lengths) > 1]
 
 
-def by_environment(rows: Iterable[Row]) -> dict[str | None, list[Row]]:
+def by_environment(rows: Iterable[Row]) -> dict[str | None, tuple[Row, ...]]:
     """The rows of each environment; all under None if there is only one."""
-    found: dict[str | None, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row.get("python"), []).append(row)
-    return found or {None: []}
+    return by(rows, lambda row: row.get("python")) or {None: ()}
 
 
 def _strides_are_roots(rows: Iterable[Row]) -> bool:

@@ -1,7 +1,7 @@
 """What run.json says about a run: device, scenario, budget, walls, studies and kernels."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from math import isfinite
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from .row_groups import Row, label, unusual
 
 Meta = Mapping[str, Mapping[str, Any]]  # run -> its entry of run_meta
 NOT_REACHED = "not reached"
+OUT_OF_MEMORY = ("oom", "predicted_oom")  # statuses of what did not fit
 UNFINISHED = (NOT_REACHED, "interrupted")  # statuses of what a run lacks
 FACTS = (
     *("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores"),
@@ -216,6 +217,15 @@ def stopped(rows: Sequence[Row], meta: Meta) -> list[str]:
                 f" attnbench run --resume {shlex.quote(str(run['run']))}"
             )
     return found
+
+
+def found_nothing(run: Mapping[str, Any], studies: Collection[str]) -> list[str]:
+    """Of each of these studies, or part of one, that has no findings: which, and why."""
+    every = (one for one in run.get("unanswered") or () if one.get("study") in studies)
+    return [
+        f"{one.get('case') or one['study']} found nothing: {one.get('reason') or one.get('status')}"
+        for one in every
+    ]
 
 
 def unanswered_texts(meta: Meta) -> list[str]:

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import Any, TypeVar
 
-from ...harness.rows.findings import Finding, Timed, by, findings_of
+from ...harness.rows.findings import Finding, Timed, findings_of
 from ...harness.stats.intervals import latency_interval, mean_interval
+from .row_groups import by
 
 F = TypeVar("F", bound=Finding)
 T = TypeVar("T", bound=Timed)

@@ -19,7 +19,9 @@ LEFT_OUT = (
     "  # its programs, modules and --allow-import are left out: give them again if you trust them"
 )
 UNPRINTABLE = "(not shown: it has characters that cannot be printed)"
-FROM_PYTHON = re.compile(r"attnbench\.(run|open_run)\('[\w.:-]*'\)(\.resume\(\))?", re.ASCII)
+FROM_PYTHON = re.compile(
+    r"attnbench\.(run|open_run|wall|advise|doctor|merge)\(('[\w.:-]*')?\)(\.resume\(\))?", re.ASCII
+)
 
 
 def typed(words: object) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, isfinite, log, log2, log10
+from math import ceil, floor, inf, isfinite, log, log2, log10
 
 from ..elements import Panel, Scale
 from ..formatting import bytes_text, count_text, length_text
@@ -115,10 +115,9 @@ def x_ticks(axis: Axis, xs: Sequence[float], text_px: float) -> list[Tick]:
     found: list[Tick] = []
     for x in reversed(places):
         words = str(count_text(x)) if whole else ratio_text(x)[1:]
-        half = text_px * 0.58 * len(words) / 2 + 4
-        if not found or axis.at(found[-1][0]) - axis.at(x) >= half + text_px * 0.29 * len(
-            found[-1][1]
-        ):
+        right, next_words = found[-1] if found else (inf, "")
+        room = text_px * 0.29 * (len(words) + len(next_words)) + 4
+        if not found or axis.at(right) - axis.at(x) >= room:
             found.append((x, words))
     return found[::-1]
 
@@ -144,11 +143,9 @@ def _steps(low: float, high: float, most: int, *, binary: bool) -> list[float]:
     if not rough > 0 or not isfinite(rough):
         return [low]
     ten = 10.0 ** floor(log10(rough))
-    step = (
-        2.0 ** ceil(log2(rough))
-        if binary
-        else next(ten * factor for factor in (1, 2, 5, 10) if ten * factor >= rough * (1 - 1e-9))
-    )
+    round_ones = (ten * factor for factor in (1, 2, 5, 10))
+    step = next(one for one in round_ones if one >= rough * (1 - 1e-9))
+    step = 2.0 ** ceil(log2(rough)) if binary else step
     return [step * place for place in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
 
 

@@ -1,10 +1,10 @@
 """How a panel of a chart is laid out before it is drawn: both axes, and the room for names."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import isfinite, log
 
+from ..data.row_groups import by
 from ..elements import Figure, Panel, Series
 from .chart_axes import Axis, Tick, every_x, x_limits, y_limits, y_ticks
 from .marks import CROSS_PX, TEXT_EM, Width, text_width, wrapped
@@ -84,8 +84,8 @@ class Label:
 def labels_of(panel: Panel, room: float, layout: Layout) -> list[Label]:
     """In the order of the first series."""
     room -= LABEL_GAP
-    bundles: list[list[list[Series]]] = []
-    for mine in by_name(panel):
+    bundles: list[list[Sequence[Series]]] = []
+    for mine in by(panel.series, lambda one: one.backend).values():
         alike = (some for some in bundles if _end_as_one(some[0], mine))
         bundle = next(alike, None)
         if bundle is None:
@@ -134,11 +134,3 @@ def _end(mine: Sequence[Series]) -> tuple[float, float]:
 
 def _ending(mine: Sequence[Series]) -> str:
     return next((one.ending for one in mine if one.ending), "")
-
-
-def by_name(panel: Panel) -> Iterator[list[Series]]:
-    """The series of each name, in the order of their first ones."""
-    order = {one.backend: place for place, one in reversed(list(enumerate(panel.series)))}
-    ordered = sorted(panel.series, key=lambda one: order[one.backend])
-    for _, mine in groupby(ordered, key=lambda one: one.backend):
-        yield list(mine)

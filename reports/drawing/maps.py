@@ -65,13 +65,8 @@ def _scale(maps: Maps, top: float, *, clips: bool) -> str:
         words = f"≥ {words}" if clips and share == 1 else words
         parts.append(line(share * BAR_WIDE, below, share * BAR_WIDE, below + 4, "ax"))
         parts.append(text(share * BAR_WIDE, below + 18, words, "tk", anchor))
-    return svg(
-        LEFT + SIDE + RIGHT,
-        below + 24,
-        "map scale",
-        f"Colours of {maps.value_label}",
-        "".join(parts),
-    )
+    said = f"Colours of {maps.value_label}"
+    return svg(LEFT + SIDE + RIGHT, below + 24, "map scale", said, "".join(parts))
 
 
 def _ticks(start: float, count: int) -> Iterator[tuple[float, str]]:
@@ -86,9 +81,8 @@ def _image(
 ) -> str:
     """A pixel per weight, in a frame."""
     x, y, width, height = box
-    data = b64encode(
-        _png([bytes(c for w in row for c in _colour(w / top)) for row in rows])
-    ).decode()
+    pixels = [bytes(c for w in row for c in _colour(w / top)) for row in rows]
+    data = b64encode(_png(pixels)).decode()
     place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
     image = f'<image {place} preserveAspectRatio="none" href="data:image/png;base64,{data}"/>'
     return image + rect(x, y, width, height, "frame")

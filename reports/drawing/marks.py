@@ -137,16 +137,14 @@ def cross(x: float, y: float, number: str, *, hollow: bool) -> str:
         arm = coordinate(2 * CROSS_PX)
         way = f"M{a} {b}l{arm} {arm}M{a} {coordinate(y + CROSS_PX)}l{arm} -{arm}"
         return f'<path class="cross s-{number}" d="{way}"/>'
-    way = "L".join(f"{coordinate(x + dx)} {coordinate(y + dy)}" for dx, dy in HOLLOW)
-    return f'<path class="hollow s-{number}" d="M{way}z"/>'
+    return area([(x + dx, y + dy) for dx, dy in HOLLOW], f"hollow s-{number}")
 
 
 def triangle(left: float, up: float, wide: float, high: float, *, steep: bool) -> str:
     """Its long side rises to the right; the others are above it if it is steep, else below."""
-    below = up + high
-    way = f"M{coordinate(left)} {coordinate(below)}L{coordinate(left + wide)} {coordinate(up)}"
-    way += f"H{coordinate(left)}z" if steep else f"V{coordinate(below)}z"
-    return f'<path class="guide" d="{way}"/>'
+    right, below = left + wide, up + high
+    corner = (left, up) if steep else (right, below)
+    return area([(left, below), (right, up), corner], "guide")
 
 
 @dataclass(frozen=True, slots=True)

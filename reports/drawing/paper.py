@@ -22,10 +22,9 @@ from matplotlib.path import Path as Outline
 from matplotlib.patheffects import withStroke
 
 from ...harness.files.printable import visible
-from ..elements import Bars, DotPlot, Drawable, Figure, Maps
-from . import bars, chart, dot_plot, maps
+from ..elements import DotPlot, Drawable
 from .marks import wrapped
-from .picture import places_in
+from .picture import places_in, svgs
 
 CSS = Path(__file__).parents[1] / "pages" / "pictures.css"
 POINTS = 0.75  # of a unit of the drawings, a pixel of the page
@@ -35,13 +34,15 @@ FONT: dict[Any, Any] = {
     "svg.fonttype": "none",
     "text.parse_math": False,
 }
+BOX = ("x", "y", "width", "height")
 MOVES = re.compile(r"([MLHVlz])([^MLHVlz]*)")
 Style = dict[str, str]
 
 
 def save(picture: Drawable, backends: Sequence[str], path: Path, dpi: int) -> None:
     """Write the picture with its title, in the format of the suffix."""
-    drawing = _sheet(picture, _parts(picture, backends))
+    parts = svgs(picture, places_in(picture, backends), "wide", {})
+    drawing = _sheet(picture, parts)
     if path.suffix == ".svg":
         path.write_text(drawing, encoding="utf-8")
         return
@@ -57,19 +58,6 @@ def save(picture: Drawable, backends: Sequence[str], path: Path, dpi: int) -> No
         _place(axes, root, (0.0, 0.0))
         dateless = {"CreationDate": None} if path.suffix == ".pdf" else {}
         canvas.savefig(path, dpi=dpi, facecolor="white", metadata=dateless)
-
-
-def _parts(picture: Drawable, backends: Sequence[str]) -> list[str]:
-    places = places_in(picture, backends)
-    match picture:
-        case Figure():
-            return chart.draw(picture, places, "wide", {})
-        case DotPlot():
-            return [dot_plot.draw(picture, places, "wide")]
-        case Bars():
-            return [bars.draw(picture, "wide")]
-        case Maps():
-            return maps.draw(picture)
 
 
 def _sheet(picture: Drawable, parts: Sequence[str]) -> str:
@@ -167,13 +155,11 @@ def _place(axes: Any, element: ElementTree.Element, at: tuple[float, float]) -> 
     elif tag == "text":
         _text(axes, element, at, order)
     elif tag == "image":
-        x, y, width, height = (
-            float(element.get(name, "0")) for name in ("x", "y", "width", "height")
-        )
+        left, top, right, bottom = _box(element, at)
         data = b64decode(element.get("href", "").partition(",")[2])
         pixels = matplotlib.image.imread(BytesIO(data), format="png")
-        box = (at[0] + x, at[0] + x + width, at[1] + y + height, at[1] + y)
-        axes.imshow(pixels, extent=box, interpolation="none", aspect="auto", zorder=order)
+        extent = (left, right, bottom, top)
+        axes.imshow(pixels, extent=extent, interpolation="none", aspect="auto", zorder=order)
     elif tag in ("path", "rect", "circle"):
         style = _style(element)
         wide = float(style.get("stroke-width", "1").removesuffix("px"))
@@ -216,17 +202,20 @@ def _text(axes: Any, element: ElementTree.Element, at: tuple[float, float], orde
 
 
 def _outline(element: ElementTree.Element, tag: str, at: tuple[float, float]) -> Outline:
-    def value(name: str) -> float:
-        return float(element.get(name, "0"))
-
     if tag == "circle":
-        return Outline.circle((at[0] + value("cx"), at[1] + value("cy")), value("r"))
+        x, y, radius = (float(element.get(name, "0")) for name in ("cx", "cy", "r"))
+        return Outline.circle((at[0] + x, at[1] + y), radius)
     if tag == "rect":
-        left, top = at[0] + value("x"), at[1] + value("y")
-        right, bottom = left + value("width"), top + value("height")
+        left, top, right, bottom = _box(element, at)
         corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
         return Outline(corners, closed=True)
     return _path(element.get("d", ""), at)
+
+
+def _box(element: ElementTree.Element, at: tuple[float, float]) -> tuple[float, ...]:
+    """Left, top, right, bottom."""
+    x, y, width, height = (float(element.get(name, "0")) for name in BOX)
+    return at[0] + x, at[1] + y, at[0] + x + width, at[1] + y + height
 
 
 def _path(way: str, at: tuple[float, float]) -> Outline:

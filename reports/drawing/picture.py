@@ -10,7 +10,7 @@ from html import escape
 
 from ..elements import Bars, DotPlot, Drawable, Figure, Maps, Scale
 from . import bars, chart, dot_plot, maps
-from .marks import WIDTHS
+from .marks import WIDTHS, Width
 from .palette import KNOWN, Places, places_of
 
 SCALES: tuple[Scale, ...] = ("log", "linear")
@@ -23,17 +23,27 @@ def drawn(picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[
     `name`: unique on the page, for ids. `cases`: the number of each case on the page.
     """
     places = places_in(picture, backends)
+    if isinstance(picture, Figure):
+        if picture.both_scales:
+            return _switched(picture, places, name, cases)
+        return _panels(picture, places, "", cases)
+    is_maps = isinstance(picture, Maps)
+    widths = WIDTHS[:1] if is_maps else WIDTHS
+    drawings = "".join(one for width in widths for one in svgs(picture, places, width, cases))
+    return f'<div class="panels maps">{drawings}</div>' if is_maps else drawings
+
+
+def svgs(picture: Drawable, places: Places, width: Width, cases: Mapping[str, int]) -> list[str]:
+    """Of each of its parts. Maps have one width."""
     match picture:
         case DotPlot():
-            return "".join(dot_plot.draw(picture, places, width) for width in WIDTHS)
+            return [dot_plot.draw(picture, places, width)]
         case Bars():
-            return "".join(bars.draw(picture, width) for width in WIDTHS)
+            return [bars.draw(picture, width)]
         case Maps():
-            return f'<div class="panels maps">{"".join(maps.draw(picture))}</div>'
+            return maps.draw(picture)
         case Figure():
-            if picture.both_scales:
-                return _switched(picture, places, name, cases)
-            return _panels(picture, places, "", cases)
+            return chart.draw(picture, places, width, cases)
 
 
 def _panels(figure: Figure, places: Places, classes: str, cases: Mapping[str, int]) -> str:

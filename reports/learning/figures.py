@@ -26,9 +26,9 @@ def shares_text(shares: Sequence[float]) -> str:
     return " to ".join(dict.fromkeys(f"{100 * one:.0f} %" for one in (min(shares), max(shares))))
 
 
-def percents(one: Interval, least: float = 0.0, most: float = 1.0) -> Number:
-    """`98.9 % (98.1 to 99.7)`, bounds within `least` and `most`; "" without readings."""
-    low, high = known(one.low, least, most), known(one.high, least, most)
+def percents(one: Interval) -> Number:
+    """`98.9 % (98.1 to 99.7)`, bounds from 0 to 100 %; "" without readings."""
+    low, high = (known(end, 0.0, 1.0) for end in (one.low, one.high))
     bounds = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
     return Number(percent(one.value) + bounds)
 
@@ -68,14 +68,11 @@ def steps_text(one: Learnt[H]) -> Number:
     if steps is None:
         return Number()
     value, low, high = (
-        limit if isinf(end) else _whole(end) for end in (steps.value, steps.low, steps.high)
+        limit if isinf(end) else "" if isnan(end) else length_text(round(end))
+        for end in (steps.value, steps.low, steps.high)
     )
     is_sure = isnan(steps.low) or low == high == value
     return Number(value if is_sure else f"{value} ({low} to {high})")
-
-
-def _whole(steps: float) -> str:
-    return "" if isnan(steps) else str(length_text(round(steps)))
 
 
 def times_text(one: Interval) -> str:

@@ -9,10 +9,10 @@ from itertools import pairwise
 from math import gcd, inf
 
 from ...harness.learning.findings import GradientDistance, TrainedGradients
-from ...harness.rows.findings import by
 from ...harness.stats.intervals import Interval
 from ..claims.statement import Measured, claim
 from ..claims.verdict import Evidence, above, below, by_interval, exactly
+from ..data.row_groups import by
 from ..formatting import list_text, number_text, percent_text
 from .figures import bounded
 from .trained import trained_models

@@ -15,7 +15,7 @@ from ..claims.statement import Measured, Statement, claim
 from ..claims.verdict import ClaimVerdict, Evidence, by_interval, jointly
 from ..formatting import list_text, number_text, percent_text, plural, range_text
 from .figures import bounded, learnt_text, times_text
-from .trained import MARGIN_RATIO, HeadCount, TaskResult, over_seeds, results
+from .trained import MARGIN_RATIO, WHENS, HeadCount, TaskResult, over_seeds, results
 
 HEADS = 8  # where heads of a model are compared with each other
 MORE = (nextafter(0, inf), inf)
@@ -94,7 +94,7 @@ LOCAL, GLOBAL = (0, 0.5), (1, inf)
 )
 def different_patterns(count: HeadCount) -> Found:
     """A definition of ours: sources name local and broad heads by their maps."""
-    pattern = over_seeds(_change(one, "pattern_difference", fmean) for one in count.trainings)
+    pattern = over_seeds(map(_change, count.trainings))
     near, far = (
         over_seeds(_over_even(one, pick) for one in count.trainings) for pick in (min, max)
     )
@@ -116,12 +116,10 @@ def _over_even(one: TrainedHeads, pick: Callable[[list[float]], float]) -> float
     return pick(found) / ((one.tokens - 1) / 4) if found and one.tokens else None
 
 
-def _change(
-    one: TrainedHeads, metric: str, summary: Callable[[list[float]], float]
-) -> float | None:
-    """Of a summary over heads by training."""
-    before, after = one.of_heads(metric, "before"), one.of_heads(metric, "after")
-    return summary(after) - summary(before) if before and after else None
+def _change(one: TrainedHeads) -> float | None:
+    """Of the mean difference between the patterns of heads, by training."""
+    before, after = (one.of_heads("pattern_difference", when) for when in WHENS)
+    return fmean(after) - fmean(before) if before and after else None
 
 
 @on_heads(

@@ -21,11 +21,12 @@ from ...harness.learning.findings import (
     TrainedHeadWidth,
     When,
 )
-from ...harness.rows.findings import by
 from ...harness.stats.counted import median_bounds, share_interval
 from ...harness.stats.intervals import Interval, latency_interval, mean_interval
+from ..data.row_groups import by
 
 MARGIN_RATIO = 0.02  # of answers: accuracies this close count as equal
+WHENS: tuple[When, ...] = ("before", "after")
 LOCAL_SHARE = 0.5  # of the weight, from which a head is called a previous-token or induction head
 ASKS = {
     "majority": "which bit is the most frequent of the last five",
@@ -314,8 +315,4 @@ def trained_models(found: Iterable[TrainedGradients]) -> list[TrainedModel]:
 def _geometric(values: tuple[float, ...]) -> Interval | None:
     if min(values) <= 0:
         return None
-    found = over_seeds(map(log, values))
-    value, low, high = (
-        exp(one) if abs(one) < 300 else nan for one in (found.value, found.low, found.high)
-    )
-    return Interval(value=value, low=low, high=high, units=found.units)
+    return over_seeds(map(log, values)).mapped(lambda one: exp(one) if abs(one) < 300 else nan)

@@ -16,20 +16,9 @@ from ..quantity import Quantity
 
 Shown = TypeVar("Shown")
 FIELDS = (
-    *(
-        "title",
-        "subtitle",
-        "caption",
-        "description",
-        "about",
-        "text",
-        "sentence",
-        "note",
-        "sure",
-        "decisions",
-        "picture",
-    ),
-    *("table", "columns", "rows", "cell", "panels", "series", "lines", "backend", "group", "label"),
+    *("title", "subtitle", "caption", "description", "about", "text", "sentence", "note", "sure"),
+    *("decisions", "picture", "table", "columns", "rows", "cell", "panels", "series", "lines"),
+    *("backend", "group", "label"),
 )
 """What people read of blocks and cards, and what holds it."""
 

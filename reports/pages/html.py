@@ -199,23 +199,18 @@ def _card(card: Card, section: Section, report: Report, cases: Mapping[str, int]
     found = {"is": card, "id": name, "dots": isinstance(picture, DotPlot)}
     found |= {"about": (title + card.subtitle).removesuffix(": ")}
     found |= {"svg": "", "tables": [], "narrow_table": None, "numbers": None}
-    tables = [card.decisions] if card.decisions is not None else []
     if isinstance(picture, Table):
         turned = 1 < len(picture.rows) + 1 < len(picture.columns)
-        return found | {
-            "tables": [picture],
-            "narrow_table": picture.turned if turned else None,
-        }
-    if picture is None:
-        return found
-    svg = _drawn(picture, report.backends, name, cases)
-    return found | {"tables": tables, "numbers": picture.table, "svg": svg}
+        found |= {"tables": [picture], "narrow_table": picture.turned if turned else None}
+    elif picture is not None:
+        found |= {"svg": _drawn(picture, report, name, cases), "numbers": picture.table}
+        found |= {"tables": [card.decisions] if card.decisions is not None else []}
+    return found
 
 
-def _drawn(
-    picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[str, int]
-) -> Markup:
-    return Markup(drawn(picture, backends, name, cases))  # noqa: S704 - all text in it is escaped
+def _drawn(picture: Drawable, report: Report, name: str, cases: Mapping[str, int]) -> Markup:
+    svg = drawn(picture, report.backends, name, cases)
+    return Markup(svg)  # noqa: S704 - all text in it is escaped
 
 
 def _section(section: Section, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
@@ -240,6 +235,6 @@ def _part(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, Any
             parts.append({"kind": kind, "blocks": []})
         found: dict[str, Any] = {"is": block}
         if not isinstance(block, Text | Table):
-            found["svg"] = _drawn(block, report.backends, f"{part.name}-{number}", cases)
+            found["svg"] = _drawn(block, report, f"{part.name}-{number}", cases)
         parts[-1]["blocks"].append(found)
     return {"name": part.name, "title": part.title, "parts": parts}

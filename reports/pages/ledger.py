@@ -1,7 +1,7 @@
 """The claims ledger of several runs together, for the terminal and as JSON."""
 
-import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rich.console import RenderableType
 
@@ -28,8 +28,8 @@ def render(claims: Sequence[Claim]) -> Iterator[RenderableType]:
     yield f"{statements_text(claims)}."
 
 
-def as_json(claims: Sequence[Claim]) -> str:
-    """The format is described in docs/format.md."""
+def document(claims: Sequence[Claim]) -> dict[str, Any]:
+    """As docs/format.md describes it."""
     documents = [
         {
             "id": claim.of.name,
@@ -43,4 +43,4 @@ def as_json(claims: Sequence[Claim]) -> str:
         }
         for claim in claims
     ]
-    return json.dumps({"schema": SCHEMA, "claims": documents}, indent=2, ensure_ascii=False)
+    return {"schema": SCHEMA, "claims": documents}

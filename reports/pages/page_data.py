@@ -58,10 +58,7 @@ def _column(values: Sequence[Any]) -> Any:
         return short
     order = sorted(places, key=places.__getitem__)
     number = {kind: at for at, kind in enumerate(order)}
-    return {
-        "of": [value for _, value in order],
-        "at": [number[kind] for kind in kinds],
-    }
+    return {"of": [value for _, value in order], "at": [number[kind] for kind in kinds]}
 
 
 def _short(value: Any) -> Any:

@@ -91,12 +91,13 @@ class Report:
         return questions(self.meta)
 
     @property
-    def is_one_question(self) -> bool:
+    def is_choice(self) -> bool:
+        """Whether it may say which backend to take: of one question, that is of no claims."""
         return len(by_question(self.meta)) < 2 and not testing_claims(self.meta)
 
     @cached_property
     def _choices(self) -> Choices | None:
-        return choices(first_copies(self.rows)) if self.is_one_question else None
+        return choices(first_copies(self.rows)) if self.is_choice else None
 
     @cached_property
     def lead(self) -> Card | None:
@@ -298,13 +299,9 @@ class OwnPage(Report):
     def _parts(self) -> Sequence[Part]:
         return [self.part(one, alone=True) for one in self._apart()[self.page]]
 
-    @cached_property
-    def certainty(self) -> str:
-        return ""
-
-    @cached_property
-    def regret(self) -> Table | None:
-        return None
+    @property
+    def is_choice(self) -> bool:
+        return False
 
     @cached_property
     def trust(self) -> Sequence[Badge]:

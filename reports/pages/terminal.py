@@ -51,13 +51,7 @@ def render_briefly(report: Report) -> Iterator[RenderableType]:
     """
     yield safe(report.title)
     yield from _headers(report)
-    yield from (f"[yellow]{safe(one)}[/]" for one in report.stopped)
-    if report.answer:
-        yield f"[bold]{safe(report.answer)}[/]"
-    if sure := report.how_sure(brief=True):
-        yield safe(sure)
-    if (table := report.brief_regret) is not None:
-        yield grid(table)
+    yield from _answer(report, report.how_sure(brief=True), report.brief_regret)
     yield from map(safe, _others(report))
     yield from _trust_line(report)
 
@@ -110,13 +104,17 @@ def head(report: Report) -> Iterator[RenderableType]:
     yield f"[bold]{safe(page_title(report.meta))}[/]"
     yield from _headers(report)
     yield from map(safe, questions(report.meta))
+    yield from _answer(report, report.certainty, report.regret)
+
+
+def _answer(report: Report, sure: str, regret: Table | None) -> Iterator[RenderableType]:
     yield from (f"[yellow]{safe(one)}[/]" for one in report.stopped)
     if report.answer:
         yield f"[bold]{safe(report.answer)}[/]"
-    if report.certainty:
-        yield safe(report.certainty)
-    if report.regret is not None:
-        yield grid(report.regret)
+    if sure:
+        yield safe(sure)
+    if regret is not None:
+        yield grid(regret)
 
 
 def _headers(report: Report) -> Iterator[str]:

@@ -77,9 +77,9 @@ class Teller(Protocol):
     `SECTION`: where on the page it stands, one of SECTIONS: its card open, its details closed. What
     has neither card nor line is in the last one. `ORDER`: its place there. Optional `PAGE`: without
     a card it is on a page of this name, beside the report.
-    `NEEDS`: columns of rows without which it has nothing to say. Optional `ABOUT`: of "cases" (the
-    default; includes walls and studies), "kernels" and "court": runs without any have no such
-    subject. Optional `ALL_COPIES`: it gets the further copies of a case (`--replicate`) too.
+    Optional `NEEDS`: columns of rows without which it has nothing to say. Optional `ABOUT`: of
+    "cases" (the default; includes walls and studies), "kernels" and "court": runs without any have
+    no such subject. Optional `ALL_COPIES`: it gets further copies of a case (`--replicate`) too.
     Optional `BELOW_CLAIMS`: runs that test claims show its card's sentence and picture below.
     Optional `STUDIES`: those that it shows; Studies has tables of all others.
     Optional `OVER_QUESTIONS`: where runs ask several questions, it makes one card over all of them,
@@ -90,7 +90,6 @@ class Teller(Protocol):
     TITLE: str
     SECTION: str
     ORDER: int
-    NEEDS: tuple[str, ...]
 
     def subject(self, rows: Sequence[Row], meta: Meta) -> Subject: ...
 
@@ -154,7 +153,7 @@ def tell(one: Teller, rows: Sequence[Row], meta: Meta) -> Subject:
     many panels.
     """
     known = columns_of(rows)
-    missing = [column for column in one.NEEDS if column not in known]
+    missing = [column for column in getattr(one, "NEEDS", ()) if column not in known]
     if missing:
         return Subject(lacking=f"the runs have no {', '.join(missing)}.")
     told = one.subject(rows, meta)

@@ -3,12 +3,12 @@ taking another one. All of it is true of what was measured, so that it needs no 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from ..data.row_groups import Row, backends, case_key
-from ..data.run_meta import Meta
+from ..data.row_groups import Row, backends, by, case_key
+from ..data.run_meta import OUT_OF_MEMORY, Meta
 from ..deciding import what_decides_ratios
 from ..elements import Marked, Table, table_of
 from ..formatting import bytes_text, capital, length_text, list_text, number_text, paragraph, plural
@@ -16,8 +16,7 @@ from ..quantity import Cell, Number
 from ..ratio import Ratio, time_ratio
 from ..words import BY_PROCESSOR_TIME, CONFIRMED, MARKS, SAME, SAME_RATIO
 from ._memory_over_n import need_bytes
-from ._over import n_text
-from ._race import FAILED_TO_FIT, Race, Raced, races
+from ._race import Race, Raced, races
 
 NEAR_RATIO = 0.15  # to the fastest: more is said as a ratio
 MOST_LENGTHS, MOST_NAMES = 3, 4
@@ -106,7 +105,7 @@ def _choice(name: str, found: Sequence[Raced]) -> Choice:
         if row["backend"] == name
     ]
     ended = Counter(
-        row["status"] in FAILED_TO_FIT
+        row["status"] in OUT_OF_MEMORY
         for one in found
         for row in one.rows
         if row["backend"] == name and row["status"] != "ok"
@@ -148,6 +147,11 @@ def take(of: Choices) -> str:
     return f"Take {names}: {'each ' if several else ''}{fast}{'' if several else _only(of)}."
 
 
+def _lengths(some: Iterable[int]) -> str:
+    """`N = 512 and 1 024`."""
+    return f"N\u00a0=\u00a0{list_text([*map(length_text, some)], MOST_LENGTHS)}"
+
+
 def _only(of: Choices) -> str:
     """`, and the only one that fits at N = 8 192`, else `; it fits at N = 8 192, where fused does
     not`.
@@ -157,17 +161,16 @@ def _only(of: Choices) -> str:
         return ""
     if not only:
         return _outlived(of)
-    lengths = list_text([length_text(n) for n in sorted({one.n for one in only})], MOST_LENGTHS)
     failed = {row["status"] for one in only for row in one.rows} - {"ok"}
-    fits = "fits" if failed <= {*FAILED_TO_FIT} else "ran"
-    return f", and the only one that {fits} at N\u00a0=\u00a0{lengths}"
+    fits = "fits" if failed <= {*OUT_OF_MEMORY} else "ran"
+    return f", and the only one that {fits} at {_lengths(sorted({one.n for one in only}))}"
 
 
 def _outlived(of: Choices) -> str:
     """Of the longest problem that the first one finished and others could not fit."""
     best, lost = of.every[0].backend, []
     for one in of.problems:
-        unfit = {row["backend"]: None for row in one.rows if row["status"] in FAILED_TO_FIT}
+        unfit = {row["backend"]: None for row in one.rows if row["status"] in OUT_OF_MEMORY}
         if unfit and any(row["backend"] == best for row in one.race.ranking):
             lost.append((one, [*unfit]))
     if not lost:
@@ -186,9 +189,8 @@ def _take_by_memory(of: Choices) -> str:
         for row in one.race.ranking
         if row["backend"] == best.backend and all(map(need_bytes, one.race.ranking))
     )
-    return (
-        f"By memory take {best.backend}: the least in {_count(least, len(of.problems))}{_only(of)}."
-    )
+    where = _count(least, len(of.problems))
+    return f"By memory take {best.backend}: the least in {where}{_only(of)}."
 
 
 def _count(some: int, of: int) -> str:
@@ -246,12 +248,9 @@ def how_sure(contested: Sequence[Raced], *, brief: bool = False) -> str:
 
 def _places(some: Sequence[Raced]) -> str:
     """`h = 8: N = 512 and 1 024; h = 1: N = 1 024`."""
-    by_label: dict[str, list[str]] = {}
-    for one in some:
-        by_label.setdefault(one.group.label, []).append(length_text(one.n))
     texts = [
-        f"{f'{label}: ' if label else ''}N\u00a0=\u00a0{list_text(lengths, MOST_LENGTHS)}"
-        for label, lengths in by_label.items()
+        f"{f'{label}: ' if label else ''}{_lengths(one.n for one in mine)}"
+        for label, mine in by(some, lambda one: one.group.label).items()
     ]
     more = [f"{len(texts) - MOST_LENGTHS} more"] if len(texts) > MOST_LENGTHS else []
     return "; ".join([*texts[:MOST_LENGTHS], *more])
@@ -267,7 +266,7 @@ def regret(of: Choices, *, brief: bool = False) -> Table:
     many = len(of.problems)
     shared = [one for one in of.problems if len(one.race.ranking) == len(of.every)]
     largest = max(shared, key=_size, default=None)
-    where = "" if largest is None else ", ".join(filter(None, (n_text(largest.n), _label(largest))))
+    where = "" if largest is None else largest.place
 
     def slowest(one: Choice) -> Cell | Marked:
         if not of.judged:
@@ -275,9 +274,8 @@ def regret(of: Choices, *, brief: bool = False) -> Table:
         at = one.slowest
         if at.ratio is None or at.value == 1.0:
             return "the fastest wherever it ran" if one.unfit or one.failed else "the fastest"
-        place = ", ".join(filter(None, (n_text(at.of.n), _label(at.of))))
         row = next(row for row in at.of.rows if row["backend"] == one.backend)
-        where = "" if brief else f" at {place}"
+        where = "" if brief else f" at {at.of.place}"
         return Marked(cell=f"{at.ratio.marked}{where}", case=case_key(row))
 
     def unfit(one: Choice) -> str:
@@ -306,10 +304,6 @@ def regret(of: Choices, *, brief: bool = False) -> Table:
         optional=(f"memory at {where}",),
         most=MOST_CHOICES,
     )
-
-
-def _label(of: Raced) -> str:
-    return of.group.label
 
 
 def _size(of: Raced) -> list[int]:

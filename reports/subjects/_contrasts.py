@@ -1,6 +1,6 @@
 """How contrasts are told: on a card, in a sentence, as rows of a dot plot, and in a table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -12,6 +12,7 @@ from ..data.row_groups import (
     axis_text,
     axis_title,
     backends,
+    by,
     case_key,
     label,
     varying_axes,
@@ -190,11 +191,9 @@ def sentence(some: Sequence[Contrast]) -> str:
             texts.append(f"same {nouns}" if ratio == 1 else f"{_times(ratio)} times the {nouns}")
     text = ", ".join(texts)
     parts = [f"{capital(text)}."] if text else []
-    by_size: dict[str, list[str]] = {}
     sizes = {one.backend: one.peak_bytes for one in some if isfinite(one.peak_bytes)}
-    for name in sorted(sizes, key=lambda name: -sizes[name]):
-        by_size.setdefault(_times(sizes[name]), []).append(name)
-    if by_size:
+    ordered = sorted(sizes, key=lambda name: -sizes[name])
+    if by_size := by(ordered, lambda name: _times(sizes[name])):
         texts = [f"×{size} in {list_text(names, MOST_NAMES)}" for size, names in by_size.items()]
         parts.append(f"Peak memory: {list_text(texts, MOST_NAMES + 1)}.")
     parts += _said("Time", [(one.backend, one.time) for one in some])
@@ -207,18 +206,16 @@ def sentence(some: Sequence[Contrast]) -> str:
 
 def _said(what: str, found: Sequence[tuple[str, Ratio | None]]) -> list[str]:
     """`Time: more for all (×2.99 to ×3.03).`, by backend; [] without a ratio."""
-    by_word: dict[str, list[tuple[float, str]]] = {}
-    for backend, ratio in found:
-        if ratio is not None:
-            by_word.setdefault(ratio.said, []).append((ratio.value, backend))
+    known = ((ratio.said, ratio.value, backend) for backend, ratio in found if ratio is not None)
+    by_word = by(known, lambda one: one[0])
     order = ("more", "less", SAME.words, SEEN.words, NOISY.words)
     clauses = [_clause(word, by_word[word], len(found)) for word in order if word in by_word]
     return [f"{what}: {', '.join(clauses)}."] if clauses else []
 
 
-def _clause(word: str, found: list[tuple[float, str]], every: int) -> str:
-    ratios = dict.fromkeys(f"×{_times(ratio)}" for ratio, _ in (min(found), max(found)))
-    names = [name for _, name in found]
+def _clause(word: str, found: Sequence[tuple[str, float, str]], every: int) -> str:
+    ratios = dict.fromkeys(f"×{_times(ratio)}" for _, ratio, _ in (min(found), max(found)))
+    names = [name for _, _, name in found]
     who = "all" if len(names) == every > 1 else list_text(names, MOST_NAMES)
     return f"{word} for {who} ({' to '.join(ratios)})"
 
@@ -273,11 +270,9 @@ def _counted(ratio: float) -> Dot | None:
 
 
 def _timed(found: Ratio | None) -> Dot | None:
-    return (
-        None
-        if found is None
-        else Dot.of(found.value, found.low, found.high, found.word, found.mark)
-    )
+    if found is None:
+        return None
+    return Dot.of(found.value, found.low, found.high, found.word, found.mark)
 
 
 def _dot_plot(picked: Picked) -> DotPlot:
@@ -330,8 +325,8 @@ def table(title: str, axis: str, shown: Sequence[Line], *, folded: bool) -> Tabl
         known = row.get("latency_ms") is not None
         return time_of(row) if known else STATUS_WORDS[row["status"]]
 
-    def ratio(line: Line) -> Cell:
-        found = line[2].time if line[2] else None
+    def ratio(line: Line, of: Callable[[Contrast], Ratio | None]) -> Cell:
+        found = of(line[2]) if line[2] else None
         return Number(found.text) if found else ""
 
     def word(line: Line) -> str:
@@ -341,12 +336,7 @@ def table(title: str, axis: str, shown: Sequence[Line], *, folded: bool) -> Tabl
     def tokens(line: Line) -> Cell:
         row = line[1]
         known = axis == "batch" and row.get("latency_ms") is not None
-        per_s = row["batch"] * row["seq_len"] / row["latency_ms"] * 1e3 if known else None
-        return Quantity(per_s) if known else ""
-
-    def throughput(line: Line) -> Cell:
-        found = line[2].throughput if line[2] else None
-        return Number(found.text) if found else ""
+        return Quantity(row["batch"] * row["seq_len"] / row["latency_ms"] * 1e3) if known else ""
 
     def counted(line: Line, column: str) -> Cell:
         return line[2].counted(column) if line[2] else ""
@@ -361,10 +351,10 @@ def table(title: str, axis: str, shown: Sequence[Line], *, folded: bool) -> Tabl
                 line[1][axis] if axis == "heads" else setting(axis, line[1])
             ),
             "time": time,
-            "time ratio": ratio,
+            "time ratio": lambda line: ratio(line, lambda one: one.time),
             "in words": word,
             "tokens per second": tokens,
-            "tokens ratio": throughput,
+            "tokens ratio": lambda line: ratio(line, lambda one: one.throughput),
             "peak bytes": lambda line: Quantity(line[1].get("peak_bytes"), "bytes"),
             "bytes ratio": lambda line: line[2].peak_bytes if line[2] else "",
             "inputs ratio": lambda line: counted(line, "input_bytes"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from ..data.row_groups import Group, Row, case_key
+from ..data.row_groups import Group, Row, by, case_key
 from ..data.run_meta import Meta, budget_bytes, caption
 from ..elements import Card, Figure, Marked, Panel, Series, Table
 from ..formatting import (
@@ -48,16 +48,12 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta) -> Card | None:
     budget = budget_bytes(meta[group.problem["run"]])
     size = None if budget is None else int(budget)
     sentence = _sentence(most, curves, size)
-    others = [part for part in group.label.split(", ") if part != f"h\u00a0=\u00a0{most}"]
+    room = [f"budget {bytes_text(size)}"] if size else []
+    labels = group.label.split(", ") if len(found) > 1 else []
+    others = [part for part in labels if part != f"h\u00a0=\u00a0{most}"]
     return Card(
         title="The wall" if any(one.stops for one in curves[most]) else "Memory over N",
-        subtitle=", ".join(
-            (
-                "memory needed: inputs + peak",
-                *([f"budget {bytes_text(size)}"] if size else []),
-                *(others if len(found) > 1 else []),
-            )
-        ),
+        subtitle=", ".join(["memory needed: inputs + peak", *room, *others]),
         sentence=sentence,
         picture=Figure(
             title=sentence,
@@ -184,10 +180,8 @@ def _grows(curve: MemoryCurve) -> str:
     usual, words = {"quadratic": (4, "four times"), "linear": (2, "twice")}[curve.growth]
     if curve.twice is None or abs(curve.twice / usual - 1) <= SAME_RATIO:
         return f"{curve.growth}: twice the length, {words} the memory"
-    at = n_text(curve.measured[-1][0])
-    return (
-        f"{curve.growth} in the end: twice {at} takes {number_text(curve.twice)} times the memory"
-    )
+    at, times = n_text(curve.measured[-1][0]), number_text(curve.twice)
+    return f"{curve.growth} in the end: twice {at} takes {times} times the memory"
 
 
 def _stops(stopping: Sequence[MemoryCurve], one_head: Mapping[str, MemoryCurve]) -> str:
@@ -226,9 +220,7 @@ def _where(curve: MemoryCurve, *, first: bool = False) -> str:
 
 def _goes_on(free: Sequence[MemoryCurve], others_stop: bool) -> list[str]:
     """`sdpa grows linearly and still fits at 8 192 with 65 MiB.`"""
-    same: dict[tuple[str, bool, int], list[MemoryCurve]] = {}
-    for curve in free:
-        same.setdefault((curve.growth, curve.peak is None, curve.measured[-1][0]), []).append(curve)
+    same = by(free, lambda one: (one.growth, one.peak is None, one.measured[-1][0]))
     sentences = []
     for (growth, about, n), some in list(same.items())[:MOST_CLAUSES]:
         sizes = [curve.measured[-1][1] for curve in some]

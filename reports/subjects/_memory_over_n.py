@@ -12,10 +12,9 @@ from typing import Any, Literal
 from ...harness.rows.counted_pages import seen_from_bytes
 from ..data.polynomial import Polynomial, bytes_over_n, through
 from ..data.row_groups import AXES, Group, Row, backends, groups, over_lengths, problem
-from ..data.run_meta import Meta, budget_bytes
+from ..data.run_meta import OUT_OF_MEMORY, Meta, budget_bytes
 from ..formatting import bytes_text
 
-OUT_OF_MEMORY = ("oom", "predicted_oom")
 FEWEST_LENGTHS = 3  # two show no growth
 NEAR_EXPONENT = 0.2  # of N^2 or N: bytes without a polynomial that grow so are called by that name
 
@@ -151,19 +150,17 @@ def wall_groups(meta: Meta) -> list[Group]:
 
 def _searched(group: Group, meta: Meta) -> dict[str, int]:
     """The longest N per backend that a search on this very problem found, if memory ended it."""
+
+    def without_n(of: Mapping[str, Any]) -> list[Any]:
+        """A wall's row has 0 for no window where a case's row has nothing."""
+        return [of[axis] or None for axis in AXES if axis != "seq_len"]
+
+    ended = (row for wall in wall_groups(meta) for row in wall.rows if row.get("seq_len_low"))
     return {
         row["backend"]: row["seq_len_low"]
-        for wall in wall_groups(meta)
-        for row in wall.rows
-        if row.get("limited_by") == "memory"
-        and row.get("seq_len_low")
-        and _same_problem(problem(row), group.problem)
+        for row in ended
+        if row.get("limited_by") == "memory" and without_n(problem(row)) == without_n(group.problem)
     }
-
-
-def _same_problem(wall: Mapping[str, Any], over_n: Mapping[str, Any]) -> bool:
-    """But for N. A wall's row has 0 for no window where a case's row has nothing."""
-    return all((wall[axis] or None) == (over_n[axis] or None) for axis in AXES if axis != "seq_len")
 
 
 def _agrees(row: Row) -> bool:

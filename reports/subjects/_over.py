@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from math import isfinite
+from typing import Any
 
+from ...harness.stats.intervals import Interval
 from ..data.exactness import is_exact
 from ..data.processor_time import disturbed, time_of
 from ..data.row_groups import (
@@ -16,29 +19,25 @@ from ..data.row_groups import (
     unusual,
     value_text,
 )
-from ..data.run_meta import Meta, caption
+from ..data.run_meta import OUT_OF_MEMORY, Meta, caption
 from ..elements import Block, Figure, Marked, Panel, Scale, Series, Table, note, table_of
 from ..formatting import STATUS_WORDS, capital, length_text, plural
 from ..growth_fit import slope
-from ..quantity import Cell, Unit
+from ..quantity import Cell, Quantity, Unit
+from ..ratio import Ratio
 
 N_LABEL = "sequence length N (1k = 1024)"
 SPARSE = "sparse_"  # backends whose names begin with this compute a sparse mask only
 MOST_PANELS = 3
 LATENCY = "latency_{}ms"
-OUT_OF_MEMORY = ("oom", "predicted_oom")
 LAST = 3  # lengths of which the growth stands at a line's end
 MOST_SPREAD = 0.5  # of the bounds of its exponent
 LEAST_POWER = 0.1
 
 
-def is_sparse(row: Row) -> bool:
-    return family(row["backend"]).startswith(SPARSE)
-
-
 def challenges(row: Row) -> bool:
     """A backend that was measured to be compared with dense exact attention."""
-    return not is_exact(row) or is_sparse(row)
+    return not is_exact(row) or family(row["backend"]).startswith(SPARSE)
 
 
 def n_text(n: int) -> str:
@@ -48,12 +47,10 @@ def n_text(n: int) -> str:
 
 def joined(findings: Sequence[tuple[Group, str]]) -> str:
     """One sentence of several problems; with a capital, unless a backend's name opens it."""
-    group = findings[0][0]
-    parts = [
-        f"for {other.label}: {finding}" if other.label else finding for other, finding in findings
-    ]
-    text = "; ".join(parts)
-    starts_with_name = text.partition(" ")[0] in backends(group.rows)
+    text = "; ".join(
+        f"for {group.label}: {finding}" if group.label else finding for group, finding in findings
+    )
+    starts_with_name = text.partition(" ")[0] in backends(findings[0][0].rows)
     return text if starts_with_name else capital(text)
 
 
@@ -94,12 +91,24 @@ def panel(
     )
 
 
+def ends(row: Row, column: str) -> tuple[Any, Any, Any]:
+    """A value and its bounds; `column` has braces where the names of its bounds have `low_`."""
+    value, low, high = (row.get(column.format(part)) for part in ("", "low_", "high_"))
+    return value, low, high
+
+
+def with_ends(row: Row, column: str, found: Interval | Quantity | Ratio) -> Row:
+    """A row with a value and those of its bounds that are known, in columns as `panel` takes."""
+    every = {"": found.value, "low_": found.low, "high_": found.high}
+    known = {part: end for part, end in every.items() if end is not None and isfinite(end)}
+    return row | {column.format(part): known.get(part) for part in every}
+
+
 def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
     """In order of the size; of failed cases without a column."""
     mine = sorted(rows, key=lambda row: row[axis])
-    y, low, high = (
-        tuple(row.get(column.format(part)) for row in mine) for part in ("", "low_", "high_")
-    )
+    is_oom = all(row.get("status") in OUT_OF_MEMORY for row in mine)
+    y, low, high = zip(*(ends(row, column) for row in mine), strict=True)
     return Series(
         backend=mine[0]["backend"],
         kind="measured" if column else "failed",
@@ -109,13 +118,9 @@ def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
         high=high if "{}" in column else (),
         cases=tuple(case_key(row) for row in mine if "case" in row),
         busy=tuple(disturbed(row) for row in mine) if column == LATENCY else (),
-        why="" if column or not all(map(_is_oom, mine)) else "out of memory",
+        why="out of memory" if is_oom and not column else "",
         ending=_growth(mine) if column == LATENCY and axis == "seq_len" else "",
     )
-
-
-def _is_oom(row: Row) -> bool:
-    return row.get("status") in OUT_OF_MEMORY
 
 
 def _growth(rows: Sequence[Row]) -> str:
@@ -182,16 +187,13 @@ Line = tuple[tuple[Cell, ...], Sequence[Row]]  # the first cells, and the rows t
 
 def lines_over(groups: Sequence[Group], axis: str) -> tuple[tuple[str, ...], list[Line]]:
     """The titles of the first cells, and a line for each problem and value of the axis."""
-    several = len(groups) > 1
+    from_place = 0 if len(groups) > 1 else 1  # of one problem the lines do not name it
     lines: list[Line] = [
-        (
-            (*([group.label or "all"] if several else []), value_text(axis, value)),
-            rows,
-        )
+        ((group.label or "all", value_text(axis, value))[from_place:], rows)
         for group in groups
         for value, rows in group.by_value(axis).items()
     ]
-    return (*(["problem"] if several else []), axis_title(axis)), lines
+    return ("problem", axis_title(axis))[from_place:], lines
 
 
 def by_backend(

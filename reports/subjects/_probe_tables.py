@@ -7,16 +7,8 @@ from typing import Any
 
 from ...harness.stats.intervals import Interval
 from ..data.row_groups import Row, distinguishing_axes, label, problem
-from ..elements import Block, Table, note
-from ..formatting import (
-    bytes_text,
-    capital,
-    number_text,
-    plural,
-    share_text,
-    time_text,
-    whole_text,
-)
+from ..elements import Block, Table, note, table_of
+from ..formatting import bytes_text, capital, number_text, plural, share_text, time_text, whole_text
 from ..quantity import Cell, Number, Quantity, joules_text
 
 KERNELS, CALLS = "kernel_table", "profiled_call_count"
@@ -81,7 +73,7 @@ MOST_KERNELS = 10
 MOST_ENTRIES = 40
 MOST_TABLES = 60
 MOST_NAME = 80  # characters of a cell; a kernel's name with templates goes on for pages
-COLUMNS = ("kernel", "launches per call", "time per call", "share of time")
+Line = tuple[str, Sequence[Entry]]
 SHAPES = ("grid", "block", "thread_register_count", "block_shared_bytes", "occupancy_ratio")
 
 
@@ -120,38 +112,38 @@ def _kernels(row: Row, case: str) -> Table | None:
         return None
     entries.sort(key=lambda one: (one.get("name") == OTHERS, -_sum([one], "time_ms")))
     first = [one for one in entries[:MOST_KERNELS] if one.get("name") != OTHERS]
-    lines = [(_short(str(one.get("name") or "unnamed")), [one]) for one in first]
+    lines: list[Line] = [(_short(str(one.get("name") or "unnamed")), [one]) for one in first]
     title = f"Kernels of {case}"
     if rest := entries[len(first) :]:
         lines.append((plural(len(rest), "other entry", "other entries"), rest))
     calls, total_ms = _number(row["tables"], CALLS) or 0, _sum(entries, "time_ms")
     if calls > 0:
         title += f": {whole_text(_sum(entries, 'launch_count') / calls)} launches per call"
-    if first and total_ms > 0 and (share := _sum(first[:1], "time_ms") / total_ms):
-        title += f"; {share_text(share)} of the time in {lines[0][0]}"
+    if first and total_ms > 0 and (most := _sum(first[:1], "time_ms") / total_ms):
+        title += f"; {share_text(most)} of the time in {lines[0][0]}"
     shapes = [shape for shape in SHAPES if any(one.get(shape) is not None for one in first)]
 
-    def line(name: str, some: Sequence[Entry]) -> tuple[Cell, ...]:
-        launches, time_ms = (_sum(some, column) for column in ("launch_count", "time_ms"))
-        return (
-            name,
-            Number(whole_text(launches / calls)) if calls > 0 else "",
-            Quantity(time_ms / calls, "ms") if calls > 0 else "",
-            Number(share_text(time_ms / total_ms)) if total_ms > 0 else "",
-            *(
-                entry_cell(some[0].get(shape), partial(reading_text, shape))
-                if len(some) == 1
-                else ""
-                for shape in shapes
-            ),
-        )
+    def launches(line: Line) -> Cell:
+        return Number(whole_text(_sum(line[1], "launch_count") / calls)) if calls > 0 else ""
 
-    return Table(
-        title=title,
-        columns=(*COLUMNS, *map(column_title, shapes)),
-        rows=tuple(line(name, some) for name, some in lines),
-        folded=True,
-    )
+    def time(line: Line) -> Cell:
+        return Quantity(_sum(line[1], "time_ms") / calls, "ms") if calls > 0 else ""
+
+    def share(line: Line) -> Cell:
+        return Number(share_text(_sum(line[1], "time_ms") / total_ms)) if total_ms > 0 else ""
+
+    def of_shape(shape: str, line: Line) -> Cell:
+        alone = line[1][0] if len(line[1]) == 1 else {}
+        return entry_cell(alone.get(shape), partial(reading_text, shape))
+
+    columns: dict[str, Callable[[Line], Cell]] = {
+        "kernel": lambda line: line[0],
+        "launches per call": launches,
+        "time per call": time,
+        "share of time": share,
+    }
+    columns |= {column_title(shape): partial(of_shape, shape) for shape in shapes}
+    return table_of(title, lines, columns, folded=True)
 
 
 def _sum(entries: Sequence[Entry], name: str) -> float:

@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from ..data.exactness import exactness_note, is_exact
 from ..data.row_groups import Group, Row, groups, once
+from ..data.run_meta import OUT_OF_MEMORY
 from ..formatting import capital, number_text, time_text
 from ..ratio import Ratio, time_ratio
 from ..words import CONFIRMED, NOISY, NOT_DECIDED, SAME, SEEN, Mark
 from ._over import n_text
-
-FAILED_TO_FIT = ("oom", "predicted_oom")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +97,19 @@ class Raced(NamedTuple):
     rows: list[Row]
     race: Race
 
+    @property
+    def place(self) -> str:
+        """`N = 1 024, h = 8`."""
+        return ", ".join(filter(None, (n_text(self.n), self.group.label)))
+
+
+def against_fastest(row: Row, rows: Sequence[Row]) -> tuple[str, Ratio | None]:
+    """The fastest exact backend of these rows, and the time of `row` over its: "" and None if none
+    was timed.
+    """
+    fastest = next(iter(race(rows).ranking), None)
+    return (fastest["backend"], time_ratio(row, fastest)) if fastest else ("", None)
+
 
 def races(rows: Sequence[Row]) -> list[Raced]:
     """At every length of every problem over N."""
@@ -152,7 +164,7 @@ def alone(rows: Sequence[Row], found: Race) -> str:
     others = {row["status"] for row in rows if row["status"] != "ok"}
     if not others:
         return ""
-    return f"only {exact}one that {'fits' if others <= {*FAILED_TO_FIT} else 'ran'}"
+    return f"only {exact}one that {'fits' if others <= {*OUT_OF_MEMORY} else 'ran'}"
 
 
 def _faster_inexact(found: Race) -> str:

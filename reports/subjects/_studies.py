@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from ...harness.rows.findings import Finding
-from ..data.run_meta import Meta, run_caption
+from ..data.run_meta import Meta, found_nothing, run_caption
 from ..data.study_processes import read_findings
 from ..elements import Text, note
 
@@ -21,8 +21,6 @@ def studied(model: type[F], meta: Meta) -> Iterator[tuple[str, str, list[F]]]:
 def failed(meta: Meta, *studies: str) -> Iterator[Text]:
     """A note for each run in which some of these studies, or some of their parts, found nothing."""
     for run in meta.values():
-        reasons = [one for one in run.get("unanswered") or [] if one.get("study") in studies]
-        for one in reasons[:1]:
-            more = f", and {len(reasons) - 1} more parts" if len(reasons) > 1 else ""
-            why = one.get("reason") or one.get("status")
-            yield note(f"{one.get('case') or one.get('study')} found nothing: {why}{more}.")
+        reasons = found_nothing(run, studies)
+        more = f", and {len(reasons) - 1} more parts" if len(reasons) > 1 else ""
+        yield from (note(f"{one}{more}.") for one in reasons[:1])

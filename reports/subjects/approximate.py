@@ -8,15 +8,15 @@ from typing import NamedTuple
 from ...harness.rows.findings import LinformerProjection
 from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing
 from ..data.processor_time import time_of
-from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups, is_timed
+from ..data.row_groups import Group, Row, axis_text, backends, by, case_key, groups, is_timed
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Card, Figure, Panel, Table, note, table_of
 from ..formatting import capital, list_text, more_below, paragraph, percent_text, rough_percent_text
 from ..quantity import Cell, Number, Quantity
-from ..ratio import Ratio, time_ratio
+from ..ratio import Ratio
 from . import Subject
 from ._over import not_drawn, panel
-from ._race import race
+from ._race import against_fastest
 from ._studies import studied
 
 TITLE = "Approximate attention"
@@ -30,14 +30,11 @@ SIZES = ("rank", "features")  # names of an approximation's size in a row's conf
 
 
 class Trade(NamedTuple):
-    """One timed row of an approximation.
-
-    `ratio`: its time over that of the fastest exact backend, None if there is none.
-    """
+    """One timed row of an approximation, and the fastest exact backend (against_fastest)."""
 
     row: Row
-    ratio: Ratio | None
     against: str
+    ratio: Ratio | None
 
     @property
     def name(self) -> str:
@@ -54,7 +51,7 @@ class Trade(NamedTuple):
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    found = approximating(rows)
+    found = [group for group in groups(rows, "seq_len") if any(map(_timed, group.rows))]
     kept = tuple(projections_kept(meta))
     if not found:
         lacking = "No backend that approximates attention was timed."
@@ -82,27 +79,18 @@ def _card(group: Group, every: Sequence[Trade], *, more: int, meta: Meta) -> Car
     """At the longest N with an error, of the first problem."""
     longest, made = _at_longest(every)
     at = axis_text("seq_len", longest)
-    drawn = [one for one in made if not carries_nothing(one.row)]
     # A setting that carries no information has no place in the picture, only in the note.
-    rows = [one.row for one in drawn]
-    text, why = capital(_finding_at(group, longest, drawn)), capital(emptiness(group))
+    drawn = [one for one in made if not carries_nothing(one.row)]
+    text, table = capital(_finding_at(group, longest, drawn)), _table(made, NOT_ON_CARDS)
+    panel = _panel(group, [one.row for one in drawn], "latency_ms", f"latency in ms, at {at}")
+    of = caption({**group.problem, "seq_len": longest}, meta)
+    how = "Random inputs and untrained weights: trained ones may do better."
     return Card(
         title="Error against time",
         sentence=f"{text}.",
-        picture=_table(made, NOT_ON_CARDS)
-        if not drawn
-        else Figure(
-            title=text,
-            caption=caption({**group.problem, "seq_len": longest}, meta),
-            panels=(_panel(group, rows, "latency_ms", f"latency in ms, at {at}"),),
-            table=_table(made, NOT_ON_CARDS),
-        ),
+        picture=Figure(title=text, caption=of, panels=(panel,), table=table) if drawn else table,
         subtitle=f"error over latency at {at}",
-        note=paragraph(
-            "Random inputs and untrained weights: trained ones may do better.",
-            why,
-            more_below(more),
-        ),
+        note=paragraph(how, capital(emptiness(group)), more_below(more)),
     )
 
 
@@ -114,17 +102,12 @@ def _at_longest(every: Sequence[Trade]) -> tuple[int, list[Trade]]:
 def _finding_at(group: Group, n: int, made: Sequence[Trade]) -> str:
     """Of each family, the setting with the smallest error."""
     texts = []
-    for family in dict.fromkeys(method(one.name) for one in made):
-        one = min((one for one in made if method(one.name) == family), key=lambda one: one.error)
+    for some in by(made, lambda one: method(one.name)).values():
+        one = min(some, key=lambda one: one.error)
         against = f" and takes {one.ratio.text} the time of {one.against}" if one.ratio else ""
         texts.append(f"{one.name} is off by {rough_percent_text(one.error)}{against}")
     nothing = "no approximation's output has anything in common with the exact one"
     return group.prefixed(f"at {axis_text('seq_len', n)} {'; '.join(texts) or nothing}")
-
-
-def approximating(rows: Sequence[Row]) -> list[Group]:
-    """Every problem over N on which an approximation was timed."""
-    return [group for group in groups(rows, "seq_len") if any(_timed(row) for row in group.rows)]
 
 
 def method(backend: str) -> str:
@@ -169,13 +152,11 @@ def emptiness(group: Group) -> str:
 
 def trades(group: Group) -> list[Trade]:
     """By N, then by backend."""
-    found = []
-    for here in group.by_length.values():
-        fastest = next(iter(race(here).ranking), None)
-        for row in filter(_timed, here):
-            ratio = time_ratio(row, fastest) if fastest else None
-            found.append(Trade(row=row, ratio=ratio, against=fastest["backend"] if fastest else ""))
-    return found
+    return [
+        Trade(row, *against_fastest(row, here))
+        for here in group.by_length.values()
+        for row in filter(_timed, here)
+    ]
 
 
 def size(row: Row) -> int | None:
@@ -204,10 +185,8 @@ def _of_problem(group: Group, made: Sequence[Trade], meta: Meta) -> Iterator[Blo
 def _errors(group: Group, known: Sequence[Trade]) -> Iterator[Panel]:
     """Over the size, if a family has several sizes at the longest N; and over N."""
     longest, last = _at_longest(known)
-    families: dict[str, list[Trade]] = {}
-    for one in last:
-        if size(one.row) is not None:
-            families.setdefault(method(one.name), []).append(one)
+    sized = (one for one in last if size(one.row) is not None)
+    families = by(sized, lambda one: method(one.name))
     if any(len(of) > 1 for of in families.values()):
         over_size = [
             one.row | {"backend": _drawn_as(family, of), "size": size(one.row)}

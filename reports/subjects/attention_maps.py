@@ -21,7 +21,6 @@ TITLE = "Attention maps"
 SECTION = "asked"
 PAGE = "maps"
 ORDER = 12
-NEEDS = ()
 STUDIES = (AttentionMap.STUDY,)
 
 

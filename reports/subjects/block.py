@@ -6,12 +6,11 @@ A block's time and that of its layer are measured in the same blocks of calls if
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
 from typing import Any
 
 from ..data.polynomial import through
 from ..data.processor_time import time_of
-from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups, problem
+from ..data.row_groups import Group, Row, axis_text, backends, by, case_key, groups, problem
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, note, table_of
 from ..formatting import count_text, list_text, more_below, paragraph
@@ -19,7 +18,7 @@ from ..quantity import Quantity
 from ..ratio import Ratio, time_ratio
 from . import Subject
 from ._crossovers import Crossover, about_text
-from ._over import MOST_PANELS, joined, panel
+from ._over import MOST_PANELS, joined, panel, with_ends
 
 TITLE = "Attention in a block"
 SECTION = "asked"
@@ -28,6 +27,7 @@ NEEDS = ("scope", "work_flops", "latency_ms")
 BELOW_CLAIMS = True
 MOST_FIGURES = 2
 HALF = 0.5
+SHARE = "time_{}share"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,17 +48,6 @@ class Share:
         """The interval does not end above the whole."""
         most = max(1.0, self.time.value)
         return Quantity(self.time.value, "share", self.time.low, min(self.time.high, most))
-
-    @property
-    def as_row(self) -> Row:
-        """The block's, with the share and its bounds, if it has any."""
-        known, found = isfinite(self.time.low) and isfinite(self.time.high), self.of_time
-        low, high = (found.low, found.high) if known else (None, None)
-        return self.block | {
-            "time_share": found.value,
-            "time_low_share": low,
-            "time_high_share": high,
-        }
 
     def of(self, column: str) -> float | None:
         """What is counted; None if one of them is not known."""
@@ -93,10 +82,9 @@ class Dominance:
         """The N at which its FLOPs a N + c N² are those of the rest, b N; None if they are not so,
         as under most masks.
         """
-        layer = through({one.n: one.layer["work_flops"] for one in self.shares})
-        rest = through(
-            {one.n: one.block["work_flops"] - one.layer["work_flops"] for one in self.shares}
-        )
+        flops = {one.n: (one.layer["work_flops"], one.block["work_flops"]) for one in self.shares}
+        layer = through({n: part for n, (part, _) in flops.items()})
+        rest = through({n: whole - part for n, (part, whole) in flops.items()})
         if layer is None or rest is None or layer.off or rest.off or layer.quadratic <= 0:
             return None
         found = float((rest.linear - layer.linear) / layer.quadratic)
@@ -204,10 +192,11 @@ def _panel(group: Group, every: Sequence[Dominance]) -> Panel:
         x=tuple(one.n for one in most),
         y=tuple(one.of("work_flops") for one in most),
     )
+    shares = [one for some in every for one in some.shares]
     measured = panel(
-        replace(group, rows=[one.as_row for some in every for one in some.shares]),
+        replace(group, rows=[with_ends(one.block, SHARE, one.of_time) for one in shares]),
         "seq_len",
-        "time_{}share",
+        SHARE,
         x_label="N",
         y_label="attention's share of a block",
         unit="share",
@@ -222,18 +211,16 @@ def dominances(rows: Sequence[Row]) -> list[tuple[Group, list[Dominance]]]:
     layers = {_key(row): row for row in rows if row.get("scope") == "layer"}
     found = []
     for group in groups([row for row in rows if row.get("scope") == "block"], "seq_len"):
-        shares = (
-            [
-                Share(problem=group.label or "all", block=row, layer=layer, time=time)
-                for row in group.of_backend(name)
-                if (layer := layers.get(_key(row))) is not None
-                and (time := time_ratio(layer, row)) is not None
-                and row.get("work_flops")
-            ]
+        shares = [
+            Share(problem=group.label or "all", block=row, layer=layer, time=time)
             for name in backends(group.rows)
-        )
-        if every := [Dominance(some) for some in shares if some]:
-            found.append((group, every))
+            for row in group.of_backend(name)
+            if (layer := layers.get(_key(row))) is not None
+            and (time := time_ratio(layer, row)) is not None
+            and row.get("work_flops")
+        ]
+        if every := by(shares, lambda one: str(one.block["backend"])).values():
+            found.append((group, [*map(Dominance, every)]))
     return found
 
 
@@ -251,10 +238,9 @@ def finding(every: Sequence[Dominance]) -> str:
 
 def longest(every: Sequence[Dominance]) -> str:
     """`At N = 2k attention takes 71 % of a block's time with fused and 52 % with sdpa`."""
-    n = max(one.shares[-1].n for one in every)
-    texts = [
-        f"{one.shares[-1].of_time} with {one.backend}" for one in every if one.shares[-1].n == n
-    ]
+    last = [(one.backend, one.shares[-1]) for one in every]
+    n = max(share.n for _, share in last)
+    texts = [f"{share.of_time} with {name}" for name, share in last if share.n == n]
     return f"At {axis_text('seq_len', n)} attention takes {list_text(texts)} of a block's time"
 
 

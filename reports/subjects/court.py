@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ..data.row_groups import Row, backends, case_key
 from ..data.run_meta import Meta
 from ..elements import Card, table_of
-from ..formatting import STATUS_WORDS, list_text, plural
+from ..formatting import STATUS_WORDS, in_brackets, list_text, plural
 from ..quantity import Quantity
 from . import Subject
 
@@ -69,13 +69,11 @@ def finding(rows: Sequence[Row], tried: Sequence[Row]) -> str:
     fine = [row["backend"] for row in tried if row["status"] == "ok"]
     known = {row["backend"] for row in tried}
     others = [row for row in rows if row["backend"] not in known]
-    beside = sum(row["status"] == "ok" for row in others)
+    beside = f"{sum(row['status'] == 'ok' for row in others)} of {len(others)} cases"
     texts = [
         f"No result of {len(tried) - len(fine)} of {plural(len(tried), 'backend')}"
-        f"{f' ({list_text(without)})' if without else ''}",
-        f"a result of {len(fine)}: {list_text(fine)}" if fine else "",
-        f"beside them of {beside} of {len(others)} cases of {list_text(backends(others))}"
-        if others
-        else "",
+        f"{in_brackets(list_text(without))}"
     ]
-    return "; ".join(filter(None, texts)) + "."
+    texts += [f"a result of {len(fine)}: {list_text(fine)}"] if fine else []
+    texts += [f"beside them of {beside} of {list_text(backends(others))}"] if others else []
+    return f"{'; '.join(texts)}."

@@ -33,6 +33,12 @@ class Challenger(NamedTuple):
     crossovers: dict[str, Crossover]
     even_by_flops: float | None
 
+    @classmethod
+    def of(cls, group: Group, name: str, others: Sequence[str]) -> "Challenger":
+        pairs = ((other, crossover(group.rows, name, other)) for other in others)
+        known = {other: one for other, one in pairs if one is not None}
+        return cls(group, name, known, even_by_flops(group, name))
+
 
 Found = Sequence[tuple[Group, list[Challenger]]]
 
@@ -65,19 +71,9 @@ def challenged(rows: Sequence[Row]) -> list[tuple[Group, list[Challenger]]]:
         others = backends(filter(challenges, timed))
         dense = [name for name in backends(timed) if name not in others]
         compared = [name for name in dense if name in COMPARED] or dense
-        every = [
-            Challenger(group, name, them, even_by_flops(group, name))
-            for name in others
-            if (
-                them := {
-                    other: one
-                    for other in compared
-                    if (one := crossover(group.rows, name, other)) is not None
-                }
-            )
-        ]
-        if every:
-            found.append((group, every))
+        every = [Challenger.of(group, name, compared) for name in others]
+        if some := [one for one in every if one.crossovers]:
+            found.append((group, some))
     return found
 
 
@@ -148,12 +144,8 @@ def _finding(of: Challenger) -> str:
         same.setdefault(f"{_verdict(one)}{_fewer_bytes(of, against)}", []).append(against)
     text = ", ".join(clause.format(list_text(names)) for clause, names in same.items())
     row, even = _last(of), of.even_by_flops
-    at = axis_text("seq_len", row["seq_len"])
-    error = (
-        f" (error {rough_percent_text(_error(of))} at {at})"
-        if not is_exact(row) and _error(of)
-        else ""
-    )
+    error = f"{rough_percent_text(_error(of))} at {axis_text('seq_len', row['seq_len'])}"
+    error = f" (error {error})" if not is_exact(row) and _error(of) else ""
     fewer = "" if even is None else f"; it does fewer FLOPs {_flops_text(even)}"
     return f"{of.backend} is {text}{error}{fewer}"
 

@@ -20,9 +20,9 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta, caption, device_name
 from ..elements import Block, Card, Figure, Panel, note, table_of
 from ..formatting import bandwidth_text, capital, more_below, paragraph
-from ..quantity import Number, Quantity, Unit
+from ..quantity import Number, Quantity
 from . import Subject
-from ._over import MOST_PANELS, by_backend, lines_over, panel
+from ._over import MOST_PANELS, by_backend, ends, lines_over, panel
 
 TITLE = "Decode and memory bandwidth"
 NEEDS = ("decode_bytes_per_s", "decode_bandwidth_ratio", "decode_bandwidth_note")
@@ -31,6 +31,7 @@ ORDER = 16
 MOST_NAMED = 4
 MOST_ROWS = 200
 AXIS = "kv_seq_len"
+RATE = "decode_{}bytes_per_s"
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -68,17 +69,14 @@ def own_text(row: Row) -> str:
 
 def own_share(row: Row) -> str:
     """`61.0 % (58.2 to 63.9)`; "" if no bandwidth was measured."""
-    return _text(row, "decode_bandwidth_{}ratio", "share")
+    value, *bounds = ends(row, "decode_bandwidth_{}ratio")
+    return str(Quantity(value, "share", *bounds))
 
 
 def own_rate(row: Row) -> str:
     """`9.80 GB/s (9.41 GB/s to 10.2 GB/s)`."""
-    return _text(row, "decode_{}bytes_per_s", "bytes_per_s")
-
-
-def _text(row: Row, column: str, unit: Unit) -> str:
-    value, low, high = (row.get(column.format(part)) for part in ("", "low_", "high_"))
-    return str(Quantity(value, unit, low, high))
+    value, *bounds = ends(row, RATE)
+    return str(Quantity(value, "bytes_per_s", *bounds))
 
 
 def notes(row: Row) -> list[str]:
@@ -144,7 +142,7 @@ def _blocks(steps: Sequence[Row], meta: Meta) -> Iterator[Block]:
                 bandwidth_text(row.get("decode_bytes_per_s")) if own_share(row) else own_rate(row)
             ),
             "of measured bandwidth": lambda row: Number(own_share(row)),
-            "from the cache": lambda row: "yes" if _is_cached(row) else "",
+            "from the cache": lambda row: "yes" if row.get("decode_fits_in_cache") else "",
         },
         case=case_key,
         optional=("of measured bandwidth", "from the cache"),
@@ -184,11 +182,7 @@ def _remarks(steps: Sequence[Row]) -> list[str]:
     ]
 
 
-def _is_cached(row: Row) -> bool:
-    return bool(row.get("decode_fits_in_cache"))
-
-
 def _panel(group: Group, meta: Meta) -> Panel:
     whole = memory_bytes_per_s(meta[group.problem["run"]])
     line = None if whole is None else (whole, f"measured: {bandwidth_text(whole)}")
-    return panel(group, AXIS, "decode_{}bytes_per_s", y_label="rate", unit="bytes_per_s", line=line)
+    return panel(group, AXIS, RATE, y_label="rate", unit="bytes_per_s", line=line)

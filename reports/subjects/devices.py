@@ -47,9 +47,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         "The other sections show the first copy of each case. What devices differ by includes their"
         " hosts, and whatever else ran there."
     )
-    details = [
-        block for one in found for block in _details(one, f" of {one.run}" if len(meta) > 1 else "")
-    ]
+    names = [f" of {one.run}" if len(meta) > 1 else "" for one in found]
+    details = [block for some in map(_details, found, names) for block in some]
     return Subject(
         card=_card(spread) if spread else None,
         lines=tuple(f"{finding(one)}." for one in apart),

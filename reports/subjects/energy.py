@@ -1,10 +1,11 @@
 """Energy per call and per token, by problem and backend, relative to the baseline."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ...harness.stats.intervals import Interval
+from ..data.peaks import share_of
 from ..data.row_groups import Group, Row, axis_text, case_key, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Text, note, table_of
@@ -36,15 +37,12 @@ class EnergyCost:
 
     @property
     def per_token_j(self) -> Interval:
-        found, tokens = self.per_call_j, self.row["batch"] * self.row["seq_len"]
-        return replace(
-            found, value=found.value / tokens, low=found.low / tokens, high=found.high / tokens
-        )
+        return share_of(self.per_call_j, self.row["batch"] * self.row["seq_len"])
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     found = energy_costs(rows, meta)
-    lacking = [row for row in rows if windows(row) and observed(row, "energy") is None]
+    lacking = [row for row in rows if windows(row) and observed(row, "energy_j") is None]
     why = "; ".join(reason for reason, names in missing(lacking).items() if "energy_j" in names)
     if not found:
         usual = (
@@ -63,7 +61,7 @@ def energy_costs(rows: Sequence[Row], meta: Meta) -> list[tuple[Group, list[Ener
 
 def _costs(group: Group, run: Mapping[str, Any]) -> list[EnergyCost]:
     """To the scenario's baseline, or to the first backend if that has no energy."""
-    known = [(row, found) for row in group.rows if (found := observed(row, "energy")) is not None]
+    known = [(row, found) for row in group.rows if (found := observed(row, "energy_j")) is not None]
     by_backend = {row["backend"]: found for row, found in known}
     named = run["scenario"].get("baseline")
     is_known = isinstance(named, str) and named in by_backend
@@ -84,7 +82,7 @@ def energy_ratio(numerator: Interval, denominator: Interval) -> Ratio | None:
     if not (numerator.value > 0 and denominator.value > 0):
         return None
     value, low, high = ratio_of_intervals(numerator, denominator, ())
-    return Ratio(value=value, low=low, high=high, paired=False, note="")
+    return Ratio(value=value, low=low, high=high, paired=False)
 
 
 def _blocks(found: Sequence[tuple[Group, list[EnergyCost]]], meta: Meta) -> Iterator[Block]:

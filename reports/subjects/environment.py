@@ -14,7 +14,6 @@ from . import Subject
 TITLE = "Environment"
 SECTION = "more"
 ORDER = 60
-NEEDS = ()
 ALL_COPIES = True
 ABOUT = ("cases", "kernels", "court")
 MOST_LINES = 300

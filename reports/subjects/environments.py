@@ -52,9 +52,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         for line in (*([] if one.latencies else [finding(one)]), *exceptions(one))
     ]
     return Subject(
-        card=_card(timed) if timed else None,
-        lines=tuple(lines),
-        blocks=tuple(_blocks(found, meta)),
+        card=_card(timed) if timed else None, lines=tuple(lines), blocks=tuple(_blocks(found, meta))
     )
 
 

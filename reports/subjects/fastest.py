@@ -21,14 +21,7 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..deciding import what_decides_ratios
 from ..elements import ASIDE, Card, Figure, Marked, Table, table_of
-from ..formatting import (
-    STATUS_WORDS,
-    capital,
-    length_text,
-    list_text,
-    more_below,
-    paragraph,
-)
+from ..formatting import STATUS_WORDS, capital, length_text, list_text, more_below, paragraph
 from ..ratio import time_ratio
 from ..words import meaning_of
 from . import Subject, testing_claims
@@ -54,30 +47,26 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         return Subject(lacking="No case has a latency.")
     over_n = [group for group in over_lengths(rows) if any(map(is_timed, group.rows))]
     raced = [group for group in groups(rows, "seq_len") if longest_race(group)]
-    card = _card(rows, over_n, raced, meta)
-    return Subject(
-        card=card,
-        # of a single problem at one length the card has all of them
-        blocks=()
-        if isinstance(card.picture, Figure) or (len(raced) < 2 and not over_n)
-        else (_every_latency(rows),),
-    )
+    table = _every_latency(rows)
+    card = _card(rows, over_n, raced, table, meta)
+    # of a single problem at one length the card has all of them
+    is_shown = isinstance(card.picture, Figure) or (len(raced) < 2 and not over_n)
+    return Subject(card=card, blocks=() if is_shown else (table,))
 
 
 # ---- the card ------------------------------------------------------------------------------------
 
 
-def _contested(rows: Sequence[Row]) -> list[Raced]:
-    return [one for one in races(rows) if one.race.margins]
-
-
-def _card(rows: list[Row], over_n: list[Group], raced: Sequence[Group], meta: Meta) -> Card:
-    contested = _contested(rows)
+def _card(
+    rows: list[Row], over_n: list[Group], raced: Sequence[Group], table: Table, meta: Meta
+) -> Card:
+    every = races(rows)
+    contested = [one for one in every if one.race.margins]
     judged = [one for one in contested if not one.race.rival[1].is_unjudged]
     judged = judged if 2 * len(judged) >= len(contested) else []  # as the answer does
     sentence, decisions = f"{finding(raced[0])}." if raced else "", None
     if contested:
-        decisions = _decisions(races(rows), contested)
+        decisions = _decisions(every, contested)
         beside_own = own_backends(rows, meta) and len(backends(rows)) == 2  # its card says it
         sentence = "" if beside_own else _sentence(judged) if judged else NOT_JUDGED
     open_ones = [one.race.rival[1] for one in contested if one.race.close]
@@ -87,8 +76,12 @@ def _card(rows: list[Row], over_n: list[Group], raced: Sequence[Group], meta: Me
     # where something else is compared with dense attention, that card draws them
     others = [challenges(row) for row in rows if is_timed(row)]
     drawn_there = any(others) and not all(others) and not testing_claims(meta)
-    shown = [] if drawn_there else _drawn(over_n)
-    picture = _figure(shown, rows, meta) if shown else decisions or _every_latency(rows)
+    # of many problems the first and the last ones, which differ most
+    shown = over_n if len(over_n) <= MOST_PANELS else [over_n[0], over_n[-1]]
+    shown = [] if drawn_there else shown
+    picture: Figure | Table = decisions or table
+    if shown:
+        picture = latencies(shown, ". ".join(map(finding, shown)), meta, table=table)
     return Card(
         title="Time",
         subtitle="of a call",
@@ -105,21 +98,14 @@ def _card(rows: list[Row], over_n: list[Group], raced: Sequence[Group], meta: Me
     )
 
 
-def _drawn(over_n: Sequence[Group]) -> list[Group]:
-    """Of many problems the first and the last ones, which differ most."""
-    few = len(over_n) <= MOST_PANELS
-    return list(over_n) if few else [over_n[0], over_n[-1]]
-
-
 def _sentence(contested: Sequence[Raced]) -> str:
     """Who is fastest on the largest problem that two backends ran, by how much."""
     largest = max(contested, key=lambda one: [one.rows[0].get(axis) or 0 for axis in SIZES])
     others = largest.group.label if len({one.group.label for one in contested}) > 1 else ""
     # a length of 1 is as it is when tokens come one by one
     shown = n_text(largest.n) if largest.n != 1 or not others else ""
-    return (
-        f"{capital(verdict(largest.race, ', '.join(filter(None, [shown, others])), largest.rows))}."
-    )
+    where = ", ".join(filter(None, [shown, others]))
+    return f"{capital(verdict(largest.race, where, largest.rows))}."
 
 
 def _decisions(raced: Sequence[Raced], contested: Sequence[Raced]) -> Table:
@@ -185,15 +171,6 @@ def _cell(of: Raced) -> Marked | str:
 # ---- every latency -------------------------------------------------------------------------------
 
 
-def _figure(over_n: Sequence[Group], rows: list[Row], meta: Meta) -> Figure:
-    """A panel for each problem."""
-    return latencies(over_n, ". ".join(map(finding, over_n)), meta, table=_every_latency(rows))
-
-
-def _no_time(row: Row) -> str:
-    return STATUS_WORDS[row["status"]] if row["status"] != "ok" else "not timed"
-
-
 def _every_latency(rows: list[Row]) -> Table:
     """Every latency with its multiple of the fastest, or why there is none."""
     problems = groups(rows, None)
@@ -226,7 +203,7 @@ def _every_latency(rows: list[Row]) -> Table:
 def beside(row: Row, found: Race) -> str:
     """`58.7 ms · fastest`, `63.1 ms · ×1.08 (0.9 to 1.2) –`, `out of memory`."""
     if row["latency_ms"] is None:
-        return _no_time(row)
+        return STATUS_WORDS[row["status"]] if row["status"] != "ok" else "not timed"
     text, ranked = str(time_of(row)), found.ranking
     if not is_exact(row):
         ratio = time_ratio(row, ranked[0]) if ranked else None

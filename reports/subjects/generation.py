@@ -1,10 +1,10 @@
 """Tokens generated one by one, with and without a cache of keys and values: time and bytes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import log2
 
 from ...harness.rows.findings import Generated
-from ..data.generation import complaints, flops_exponent, timed
-from ..data.row_groups import Group, Row
+from ..data.row_groups import Group, Row, by
 from ..data.run_meta import Meta
 from ..elements import Block, Figure, Text, caution, note, table_of
 from ..formatting import capital, count_text, list_text, range_text, size_text
@@ -16,9 +16,15 @@ from ._studies import failed, studied
 TITLE = "Generation"
 SECTION = "asked"
 ORDER = 45
-NEEDS = ()
 STUDIES = (Generated.STUDY,)
 WAYS = (("cached", "with a cache"), ("full", "without a cache"))
+VALUES = tuple(
+    name
+    for name in Generated.model_fields
+    if name.endswith(("_ms", "_exponent", "_ratio"))
+    and not set(name.split("_")) & {"low", "high", "error"}
+)
+"""What a backend that was timed has."""
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -28,6 +34,25 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         blocks=(*blocks, *failed(meta, Generated.STUDY)),
         lacking="Nothing was generated. A scenario requests it with studies: [generation].",
     )
+
+
+def timed(found: Sequence[Generated]) -> dict[str, tuple[Generated, ...]]:
+    """Those with times, by backend."""
+    whole = (one for one in found if all(one[name] is not None for name in VALUES))
+    return by(whole, lambda one: one.backend)
+
+
+def complaints(found: Sequence[Generated]) -> dict[str, str]:
+    """Backends whose cached steps are not the full causal pass, and why."""
+    return {one.backend: one.complaint for one in found if one.complaint}
+
+
+def flops_exponent(some: Sequence[Generated], way: str) -> float | None:
+    """Of the FLOPs of T steps between the last T and half of it; `some`: of one backend."""
+    by_tokens = {one.tokens: one[f"{way}_total_flops"] for one in some}
+    last = max(by_tokens)
+    half = by_tokens.get(last // 2)
+    return log2(by_tokens[last] / half) if half else None
 
 
 def _of_run(found: Sequence[Generated], caption: str) -> Iterator[Block]:

@@ -8,15 +8,7 @@ from math import isfinite
 from ...harness.stats.intervals import Interval
 from ..data.exactness import baseline
 from ..data.polynomial import Polynomial, bytes_over_n
-from ..data.row_groups import (
-    Group,
-    Row,
-    axis_text,
-    axis_title,
-    backends,
-    groups,
-    value_text,
-)
+from ..data.row_groups import Group, Row, axis_text, axis_title, backends, groups, value_text
 from ..data.run_meta import Meta
 from ..elements import Block, Card, Text, note, table_of
 from ..formatting import (
@@ -29,17 +21,10 @@ from ..formatting import (
     plural,
     time_text,
 )
-from ..growth_fit import (
-    FEWEST_LENGTHS,
-    FURTHEST,
-    Growth,
-    growths,
-    interval_text,
-    predict,
-)
+from ..growth_fit import FEWEST_LENGTHS, FURTHEST, Growth, growths, interval_text, predict
 from ..quantity import Cell, Number, Quantity
 from . import Subject, testing_claims
-from ._growth_along import SIZES, Along, growth_along, joint_finding, main_axis
+from ._growth_along import SIZES, growth_along, joint_finding, main_axis
 from ._over import MOST_PANELS, challenges, joined, latencies
 
 TITLE = "Growth"
@@ -89,21 +74,16 @@ def _card(rows: list[Row], meta: Meta) -> Card | None:
         axis = "seq_len" if over_n else main_axis(mine, run)
         if axis and (found := growth_along(mine, axis)[:MOST_PANELS]):
             # over N the question is which of them grow
-            lead = "" if over_n else baseline(run, mine) or ""
-            return _of_axis(found, axis, joint_finding(found, lead), meta)
+            text = joint_finding(found, "" if over_n else baseline(run, mine) or "")
+            x, how = axis_title(axis), "x is the slope between the ends: 1 is linear, 2 quadratic."
+            return Card(
+                title=f"Growth with {x}",
+                sentence=f"{capital(text)}.",
+                picture=latencies([group for group, _ in found], text, meta, axis=axis),
+                subtitle=f"latency over {x}",
+                note=f"{how} Growth has every step.",
+            )
     return None
-
-
-def _of_axis(found: Sequence[tuple[Group, list[Along]]], axis: str, text: str, meta: Meta) -> Card:
-    shown = [group for group, _ in found]
-    x = axis_title(axis)
-    return Card(
-        title=f"Growth with {x}",
-        sentence=f"{capital(text)}.",
-        picture=latencies(shown, text, meta, axis=axis),
-        subtitle=f"latency over {x}",
-        note="x is the slope between the ends: 1 is linear, 2 quadratic. Growth has every step.",
-    )
 
 
 def _along(rows: list[Row], axis: str) -> Iterator[Block]:

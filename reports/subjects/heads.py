@@ -7,12 +7,12 @@ from dataclasses import replace
 from math import isfinite
 
 from ..contrasts import Contrast, against_one_head, asks_for, most_heads, of_given_width
-from ..data.row_groups import Group, Row, backends
+from ..data.row_groups import Group, Row, backends, by
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, note
 from . import Subject
 from ._contrasts import Problems, card, how_compared, lines, pick, sentence, table
-from ._over import not_drawn, panel
+from ._over import not_drawn, panel, with_ends
 
 TITLE = "Cost of heads"
 SECTION = "asked"
@@ -30,9 +30,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             lacking="There is nothing to compare: no backend was measured with one head and with"
             " more on an otherwise equal problem."
         )
-    by_run: dict[tuple[str, str | None], list[tuple[Group, list[Contrast]]]] = {}
-    for group, some in every:  # numbers of two environments are not one comparison
-        by_run.setdefault((group.problem["run"], group.problem["python"]), []).append((group, some))
+    # numbers of two environments are not one comparison
+    by_run = by(every, lambda pair: (pair[0].problem["run"], pair[0].problem["python"]))
     firsts = [problems[0] for problems in by_run.values()]
     others = [pair for pair in every if pair not in firsts]
     drawn = [
@@ -40,7 +39,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         for group, some in [*firsts, *others][: max(MOST_FIGURES, len(firsts))]
         if len({one.heads for one in some}) > 1  # two points are no curve
     ]
-    left = [group for group, _ in every if group not in [group for group, _ in drawn]]
+    left = [pair[0] for pair in every if pair not in drawn]
     by_length = sorted(every, key=lambda pair: pair[0].problem["seq_len"])
     return Subject(
         card=next(filter(None, (_card(problems, meta) for problems in by_run.values())), None),
@@ -108,12 +107,8 @@ def _rows(mine: Sequence[Contrast]) -> Iterator[Row]:
     known = {"time_ratio": base.get("latency_ms"), "bytes_ratio": base.get("peak_bytes")}
     yield base | {name: None if value is None else 1.0 for name, value in known.items()}
     for one in mine:
-        time = {
-            f"time_{part}ratio": one.time and getattr(one.time, of)
-            for part, of in (("", "value"), ("low_", "low"), ("high_", "high"))
-        }
-        bytes_ratio = one.peak_bytes if isfinite(one.peak_bytes) else None
-        yield one.row | time | {"bytes_ratio": bytes_ratio}
+        row = with_ends(one.row, "time_{}ratio", one.time) if one.time else one.row
+        yield row | {"bytes_ratio": one.peak_bytes if isfinite(one.peak_bytes) else None}
 
 
 def _headline(some: Sequence[Contrast]) -> str:

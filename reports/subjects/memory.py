@@ -236,12 +236,10 @@ def _seen(row: Row, column: str, size: int | None) -> Cell:
     return Number(BELOW if unseen else "not known")
 
 
-def _has_mask(row: Row) -> bool:
-    return row.get("mask") == "random"
-
-
 _SPLIT: Mapping[str, Callable[[Row], Cell]] = {
-    "inputs": lambda row: _remarked(row, "input_bytes", ", with the mask", _has_mask(row)),
+    "inputs": lambda row: _remarked(
+        row, "input_bytes", ", with the mask", row.get("mask") == "random"
+    ),
     "output": _size("output_bytes"),
     "temporaries": _size("temporary_bytes"),
     "peak": lambda row: _seen(row, "peak_bytes", row.get("peak_bytes")),

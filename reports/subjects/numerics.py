@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...harness.rows.findings import Precision, ScoreScale, by, findings_of
-from ..data.row_groups import Group, Row, backends
+from ...harness.rows.findings import Precision, ScoreScale, findings_of
+from ..data.row_groups import Group, Row, backends, by
 from ..data.run_meta import Meta, run_caption
 from ..elements import Block, Figure, Table, note
 from ..formatting import list_text, number_text
@@ -17,7 +17,6 @@ TITLE = "Studies"
 SECTION = "more"
 PAGE = "studies"
 ORDER = 51
-NEEDS = ()
 SCALE, PRECISION = ScoreScale.STUDY, Precision.STUDY
 Finding = Mapping[str, Any]
 
@@ -30,14 +29,13 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
     drawn = False
     elsewhere = {study for one in tellers() for study in getattr(one, "STUDIES", ())}
     for name, run in meta.items():
-        by_study: dict[str, list[Finding]] = {}
-        for one in run.get("studies", []):
-            if isinstance(one.get("study"), str) and one["study"] not in elsewhere:
-                by_study.setdefault(one["study"], []).append(one)
+        named = (one for one in run.get("studies", []) if isinstance(one.get("study"), str))
+        own = (one for one in named if one["study"] not in elsewhere)
+        by_study = by(own, lambda one: str(one["study"]))
         caption = run_caption(run, name if len(meta) > 1 else "")
-        yield from _scale(by_study.get(SCALE, []), caption)
+        yield from _scale(list(by_study.get(SCALE, ())), caption)
         timed = backends(row for row in rows if row["run"] == name)
-        yield from _precision(by_study.get(PRECISION, []), caption, timed)
+        yield from _precision(list(by_study.get(PRECISION, ())), caption, timed)
         for study, found in by_study.items():
             if study not in (SCALE, PRECISION):
                 yield _table(study, found, f" ({name})" if len(meta) > 1 else "")
@@ -49,7 +47,7 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
         )
 
 
-def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
+def _scale(found: Sequence[Finding], caption: str) -> Iterator[Block]:
     """Entropy of the softmax over d_k, with and without the factor."""
     known = [one for one in findings_of(ScoreScale, found) if not one.of]
     panels = [
@@ -81,7 +79,7 @@ def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
     )
 
 
-def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator[Block]:
+def _precision(found: Sequence[Finding], caption: str, timed: list[str]) -> Iterator[Block]:
     """Relative error over N, a panel per dtype, for the backends of the run; the table has all."""
     known = [one for one in findings_of(Precision, found) if (one.error_l2_ratio or 0) > 0]
     if not known:

@@ -9,18 +9,12 @@ from ..data.processor_time import time_of
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
 from ..data.run_meta import Meta
 from ..elements import Card, Marked, Table, table_of
-from ..formatting import (
-    STATUS_WORDS,
-    number_text,
-    plural,
-    ratio_bounds_text,
-    size_text,
-    time_text,
-)
-from ..ratio import Ratio, time_ratio
+from ..formatting import STATUS_WORDS, number_text, plural, ratio_bounds_text, size_text, time_text
+from ..ratio import Ratio
 from ..words import BY_PROCESSOR_TIME, NOISY
-from . import Subject, _race
+from . import Subject
 from ._memory_over_n import need_bytes
+from ._race import against_fastest
 
 TITLE = "Your backends"
 SECTION = "asked"
@@ -177,9 +171,7 @@ def races(name: str, rows: Sequence[Row]) -> list[Race]:
         mine = next(iter(group.of_backend(name)), None)
         if mine is not None:
             others = [row for row in group.rows if row["backend"] != name]
-            best = next(iter(_race.race(others).ranking), None)
-            ratio = time_ratio(mine, best) if best else None
-            found.append(Race(group, mine, best["backend"] if best else "", ratio))
+            found.append(Race(group, mine, *against_fastest(mine, others)))
     return found
 
 
@@ -191,14 +183,11 @@ def _compared(raced: Sequence[Race]) -> str:
     ratio, race = max(found, key=lambda one: one[1].group.problem["seq_len"] or 0)
     if len(found) == 1:
         return f"takes {_times(race.best, ratio)}{_memory(race)}"
-    n = axis_text("seq_len", race.group.problem["seq_len"])
-    places = race.group.label.split(", ") if race.group.label else []
-    where = ", ".join(places if n in places else [n, *places])
     values = sorted(one.value for one, _ in found)
     over = f"{number_text(values[0])} to {number_text(values[-1])}"
     return (
-        f"takes {_times(race.best, ratio)}{_memory(race)} at {where}; over {len(found)} problems"
-        f" {over} times the time of the best other one"
+        f"takes {_times(race.best, ratio)}{_memory(race)} at {race.group.at}; over {len(found)}"
+        f" problems {over} times the time of the best other one"
     )
 
 

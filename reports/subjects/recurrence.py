@@ -79,12 +79,11 @@ class Steps(NamedTuple):
 
 
 def steps(group: Group) -> list[Steps]:
-    found = []
-    recurrent = filter(_recurs, group.rows)
-    for row in sorted(recurrent, key=lambda row: (row["backend"], row["seq_len"])):
-        here = race([one for one in group.rows if one["seq_len"] == row["seq_len"]]).ranking
-        found.append(Steps(group.label, row, here[0] if here else {}))
-    return found
+    recurrent = sorted(
+        filter(_recurs, group.rows), key=lambda row: (row["backend"], row["seq_len"])
+    )
+    fastest = {n: race(here).ranking[:1] for n, here in group.by_length.items()}
+    return [Steps(group.label, row, *(fastest[row["seq_len"]] or [{}])) for row in recurrent]
 
 
 def flops(row: Row) -> int | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...harness.files.printable import visible
-from ..data.row_groups import Row, backends
+from ..data.row_groups import Row, backends, by
 from ..data.run_meta import Meta
 from ..elements import Block, Text, note, table_of
 from ..formatting import STATUS_WORDS, count_text, list_text, plural
@@ -21,6 +21,7 @@ COMMAND = re.compile(r"^(?=\s*::)", re.M)
 """Where a line begins that would be a command in a job of GitHub."""
 LOG_LINES = 15
 MOST_GROUPS = 100
+SAME = ("status", "reason", "python")
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -33,10 +34,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def _blocks(failed: Sequence[Row], of: int) -> Iterator[Block]:
-    same: dict[tuple[str, str, str], list[Row]] = {}
-    for row in failed:
-        fields = (row.get(name) or "" for name in ("reason", "python"))
-        same.setdefault((row["status"], *fields), []).append(row)
+    same = by(failed, lambda row: tuple(row.get(name) or "" for name in SAME))
     order = list(STATUS_WORDS)
     ranked = sorted(same.values(), key=lambda rows: order.index(rows[0]["status"]))
     yield table_of(

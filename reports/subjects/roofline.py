@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import isfinite
 
 from ...harness.stats.intervals import Interval
 from ..data.decode import is_decode
@@ -11,6 +10,7 @@ from ..data.row_groups import (
     Group,
     Row,
     axis_text,
+    by,
     case_key,
     groups,
     label,
@@ -19,16 +19,10 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta, device_name
 from ..elements import Block, Figure, Panel, Series, Table, note, table_of
-from ..formatting import (
-    bandwidth_text,
-    beyond_whole,
-    number_text,
-    rate_text,
-    share_text,
-)
+from ..formatting import bandwidth_text, beyond_whole, number_text, rate_text, share_text
 from ..quantity import Cell, Quantity
 from . import Subject
-from ._over import MOST_PANELS, common_caption, joined, not_drawn, panel
+from ._over import MOST_PANELS, common_caption, joined, not_drawn, panel, with_ends
 
 TITLE = "Roofline"
 SECTION = "more"
@@ -37,6 +31,7 @@ ORDER = 46
 NEEDS = ("achieved_flops_per_s", "minimal_bytes", "work_flops")
 MOST_ROWS = 200
 ROOF = "attainable"
+RATE = "achieved_{}rate"
 FROM_MEMORY = "from memory alone"
 WHY_BEYOND = (
     "More than 100 % of the measured peaks is impossible from memory alone where memory is the"
@@ -129,19 +124,13 @@ def _panel(group: Group, points: list[Place]) -> Panel:
     roof = sorted({*xs, min(xs[0], known.ridge) / 2, known.ridge, max(xs[-1], known.ridge) * 2})
     attainable = tuple(map(known.attainable, roof))
     rows = [
-        place.row
-        | {
-            "intensity": place.intensity,
-            "achieved_rate": place.achieved_flops_per_s.value,
-            "achieved_low_rate": _finite(place.achieved_flops_per_s.low),
-            "achieved_high_rate": _finite(place.achieved_flops_per_s.high),
-        }
+        with_ends(place.row | {"intensity": place.intensity}, RATE, place.achieved_flops_per_s)
         for place in points
     ]
     measured = panel(
         replace(group, rows=rows),
         "intensity",
-        "achieved_{}rate",
+        RATE,
         x_label="highest possible intensity, FLOP per byte",
         y_label="achieved",
         unit="flops_per_s",
@@ -150,15 +139,9 @@ def _panel(group: Group, points: list[Place]) -> Panel:
     return replace(measured, series=(top, *measured.series))
 
 
-def _finite(bound: float) -> float | None:
-    return bound if isfinite(bound) else None
-
-
 def _finding(points: list[Place]) -> str:
     """The best and the worst backend at the longest N with the most cases."""
-    by_n: dict[int, list[Place]] = {}
-    for place in points:
-        by_n.setdefault(place.row["seq_len"], []).append(place)
+    by_n = by(points, lambda place: int(place.row["seq_len"]))
     n = max(by_n, key=lambda n: (len(by_n[n]), n))
     shares = sorted(
         ((place.share.value, place.row["backend"]) for place in by_n[n] if place.share is not None),

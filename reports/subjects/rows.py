@@ -5,15 +5,7 @@ from typing import Any
 
 from ..data.columns import COLUMNS
 from ..data.processor_time import disturbed
-from ..data.row_groups import (
-    AXES,
-    Row,
-    axis_text,
-    axis_title,
-    case_key,
-    problem,
-    value_text,
-)
+from ..data.row_groups import AXES, Row, axis_text, axis_title, case_key, problem, value_text
 from ..data.run_meta import Meta
 from ..elements import Block, Marked, Table, note, table_of
 from ..formatting import STATUS_WORDS, kernel_text

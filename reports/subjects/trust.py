@@ -166,17 +166,13 @@ def _allowances(rows: list[Row]) -> list[str]:
         "rows": "as the rows of several processes show",
         "assumed": "which is assumed: attnbench selfcheck measures it",
     }
+    more = f"; where other work disturbed one of the two, for {rough_percent_text(DISTURBED_RATIO)}"
+    more = more if any(map(disturbed, single)) else ""
     return [
         f"ratios allow for {share_text(ratio, source)}, {how.get(source, source)}"
-        f"{_more_if_disturbed(ratio, single)}"
+        f"{more if ratio < DISTURBED_RATIO else ''}"
         for ratio, source in sorted(known)
     ]
-
-
-def _more_if_disturbed(ratio: float, single: list[Row]) -> str:
-    if ratio >= DISTURBED_RATIO or not any(map(disturbed, single)):
-        return ""
-    return f"; where other work disturbed one of the two, for {rough_percent_text(DISTURBED_RATIO)}"
 
 
 def _interpreted(rows: list[Row], meta: Meta) -> list[str]:
@@ -233,10 +229,6 @@ def _clocks(timed: list[Row]) -> State:
     return "good" if steady else "caution", f"{low:.0f} to {high:.0f} MHz over all blocks."
 
 
-def _mostly(timed: list[Row], field: str) -> list[Row]:
-    return [row for row in timed if in_most(row.get(field), row.get("blocks"))]
-
-
 def _blocks(timed: list[Row], field: str, meta: Meta) -> State:
     """Such blocks are kept."""
     what = DISTURBANCES[field][1]
@@ -245,7 +237,7 @@ def _blocks(timed: list[Row], field: str, meta: Meta) -> State:
         return "unknown", f"It is not known whether {what}."
     some, blocks = sum(row[field] for row in known), sum(row["blocks"] for row in known)
     text = f"In {some or 'none'} of {plural(blocks, 'block')} {what}."
-    if mostly := _mostly(timed, field):
+    if mostly := [row for row in timed if in_most(row.get(field), row.get("blocks"))]:
         text += f" In {_of(mostly, timed)} it was more than half of the blocks: measure again"
         threads = [cpu_threads(meta[row["run"]]) or 1 for row in mostly]
         waits = field == "contended_blocks" and max(threads) > 1
@@ -316,22 +308,15 @@ def missed(row: Row, precision_ratio: float | None) -> bool:
     """
     if row.get("stop") not in ("budget", "blocks"):
         return False
-    return (
-        precision_ratio is None
-        or row.get("half_width_ratio") is None
-        or max(_widths(row)) > precision_ratio
-    )
+    widths = (row.get("half_width_ratio"), row.get("pair_half_width_ratio"))
+    widest = max(width or 0.0 for width in widths)
+    return precision_ratio is None or widths[0] is None or widest > precision_ratio
 
 
 def precision_ratio(run: Any) -> float | None:
     """The precision that the plan requested, if run.json has it."""
     requested = plan_of(run).get("precision_ratio")
     return requested if type(requested) in (int, float) else None
-
-
-def _widths(row: Row) -> list[float]:
-    names = ("half_width_ratio", "pair_half_width_ratio")
-    return [width for name in names if (width := row.get(name)) is not None]
 
 
 def _processes(timed: list[Row]) -> State:

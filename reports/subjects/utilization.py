@@ -1,10 +1,11 @@
 """Utilization: how much of the device was in use, energy per call, and the kernels of a call."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeGuard
 
 from ...harness.stats.intervals import Interval, mean_interval
-from ..data.row_groups import Group, Row, groups
+from ..data.row_groups import Group, Row, by, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Table, Text, note, table_of
 from ..formatting import list_text
@@ -19,9 +20,9 @@ NEEDS = ("windows", "utilization_tier")
 Window = Mapping[str, Any]
 BOOKKEEPING = ("process", "way", "window_s", "calls")  # columns of a window that no probe measured
 HEADLINES = {  # utilization tier: its headline quantity, as part of a sentence; `derived` has none
-    "gpm": ("sm_active", "the SMs active for"),
-    "busy": ("busy", "some kernel running for"),
-    "host": ("host", "the host's threads busy for"),
+    "gpm": ("sm_active_ratio", "the SMs active for"),
+    "busy": ("kernel_busy_ratio", "some kernel running for"),
+    "host": ("host_cpu_ratio", "the host's threads busy for"),
 }
 STATED_RATIO = 1.2  # a larger ratio of the highest to the lowest value is worth a sentence
 MOST_NAMES = 5
@@ -44,16 +45,6 @@ TIERS = {
 }
 
 
-class Quantity(NamedTuple):
-    """A headline quantity of the windows: the column it is computed from, and the one that it is
-    divided by.
-    """
-
-    title: str
-    column: str
-    per: str = ""
-
-
 class Reading(NamedTuple):
     """One column over the windows of a case, as text.
 
@@ -66,19 +57,22 @@ class Reading(NamedTuple):
     windows: int
 
 
-QUANTITIES: dict[str, Quantity] = {
-    "sm_active": Quantity("SMs active", "sm_active_ratio"),
-    "sm_occupancy": Quantity("occupancy", "sm_occupancy_ratio"),
-    "any_tensor": Quantity("tensor cores", "any_tensor_ratio"),
-    "dram": Quantity("memory bandwidth", "dram_bandwidth_ratio"),
-    "busy": Quantity("kernels run", "kernel_busy_ratio"),
-    "host": Quantity("threads busy", "host_cpu_ratio"),
-    "power": Quantity("power", "power_w"),
-    "energy": Quantity("energy per call", "energy_j", per="calls"),
-    "clock": Quantity("SM clock", "sm_clock_mhz"),
-    "temperature": Quantity("temperature", "temperature_c"),
-    "rate": Quantity("calls per second", "calls", per="window_s"),
+QUANTITIES = {
+    "sm_active_ratio": "SMs active",
+    "sm_occupancy_ratio": "occupancy",
+    "any_tensor_ratio": "tensor cores",
+    "dram_bandwidth_ratio": "memory bandwidth",
+    "kernel_busy_ratio": "kernels run",
+    "host_cpu_ratio": "threads busy",
+    "power_w": "power",
+    "energy_j": "energy per call",
+    "sm_clock_mhz": "SM clock",
+    "temperature_c": "temperature",
+    "calls": "calls per second",
 }
+"""The headline quantities of the windows, by column, with their titles."""
+PER = {"energy_j": "calls", "calls": "window_s"}
+"""What some of them are divided by."""
 
 
 def windows(row: Row, way: str = "eager") -> list[Window]:
@@ -90,27 +84,19 @@ def launch_modes(rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys(window["way"] for row in rows for window in row.get("windows") or []))
 
 
-def observed(row: Row, name: str, way: str = "eager") -> Interval | None:
+def observed(row: Row, column: str, way: str = "eager") -> Interval | None:
     """A headline quantity of one case; None if no window has it."""
-    of = QUANTITIES[name]
-    known = [window for window in windows(row, way) if _is_number(window.get(of.column))]
-    values = [window[of.column] / (window[of.per] if of.per else 1) for window in known]
+    known = [window for window in windows(row, way) if _is_number(window.get(column))]
+    per = PER.get(column)
+    values = [window[column] / (window[per] if per else 1) for window in known]
     return mean_interval(values, "window") if values else None
-
-
-def observed_names(rows: Iterable[Row], way: str = "eager") -> list[str]:
-    """The headline quantities that at least one of the rows has, in order."""
-    every = list(rows)
-    return [name for name in QUANTITIES if any(observed(row, name, way) for row in every)]
 
 
 def missing(rows: Iterable[Row]) -> dict[str, list[str]]:
     """Why columns are missing: reason -> their names, each once."""
-    found: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for name, reason in (row.get("missing") or {}).items():
-            found.setdefault(reason, {})[name] = None
-    return {reason: list(names) for reason, names in found.items()}
+    every = (pair for row in rows for pair in (row.get("missing") or {}).items())
+    by_reason = by(dict.fromkeys(every), lambda pair: pair[1])
+    return {reason: [name for name, _ in pairs] for reason, pairs in by_reason.items()}
 
 
 def finding(rows: list[Row]) -> str:
@@ -119,13 +105,13 @@ def finding(rows: list[Row]) -> str:
     headline = HEADLINES.get(tiers.pop() or "") if len(tiers) == 1 else None
     if headline is None:
         return ""
-    name, title = headline
-    known = ((row["backend"], observed(row, name)) for row in rows)
+    column, title = headline
+    known = ((row["backend"], observed(row, column)) for row in rows)
     found = {backend: interval.value for backend, interval in known if interval is not None}
     if len(found) < 2:
         return ""
     high, low = (pick(found, key=lambda one: found[one]) for pick in (max, min))
-    most, least = (reading_text(QUANTITIES[name].column, found[one]) for one in (high, low))
+    most, least = (reading_text(column, found[one]) for one in (high, low))
     if found[low] and found[high] / found[low] < STATED_RATIO:
         both = " to ".join(dict.fromkeys((least, most)))
         return f"all keep {title} {both} of the time"
@@ -150,7 +136,7 @@ def other_readings(row: Row, way: str = "eager") -> list[Reading]:
         for name, value in window.items():
             if _is_number(value):
                 values.setdefault(name, []).append(value)
-    shown = {*BOOKKEEPING, *(quantity.column for quantity in QUANTITIES.values())}
+    shown = {*BOOKKEEPING, *QUANTITIES}
     return [_reading(name, found) for name, found in values.items() if name not in shown]
 
 
@@ -171,7 +157,9 @@ def _blocks(every: Sequence[Row], meta: Meta) -> Iterator[Block]:
     if rows:
         yield from _windows(rows, meta)
         yield from _timeline.figures(rows, meta)
-        yield from _missing(rows)
+        if reasons := missing(rows):
+            texts = [f"{list_text(names, MOST_NAMES)} ({why})" for why, names in reasons.items()]
+            yield note(f"Missing, with the reason: {'; '.join(texts)}.")
     else:
         yield note(
             "No case has utilization windows. A scenario requests them with measure: [latency,"
@@ -197,15 +185,18 @@ def _windows(rows: list[Row], meta: Meta) -> Iterator[Block]:
 
 
 def _headlines(group: Group, meta: Meta, way: str) -> Table:
-    names = observed_names(group.rows, way)
-    return Table(
-        title=caption(group.problem, meta) + (f" · {GRAPH}" if way == "graph" else ""),
-        columns=("backend", *(QUANTITIES[name].title for name in names)),
-        rows=tuple(
-            (row["backend"], *(_cell(row, name, way) for name in names))
-            for row in group.rows
-            if windows(row, way)
-        ),
+    def mean(column: str, row: Row) -> Number:
+        found = observed(row, column, way)
+        return Number("") if found is None else mean_text(column, found)
+
+    return table_of(
+        caption(group.problem, meta) + (f" · {GRAPH}" if way == "graph" else ""),
+        [row for row in group.rows if windows(row, way)],
+        {
+            "backend": lambda row: row["backend"],
+            **{title: partial(mean, column) for column, title in QUANTITIES.items()},
+        },
+        optional=QUANTITIES.values(),
     )
 
 
@@ -237,16 +228,3 @@ def _other_readings(rows: list[Row]) -> Iterator[Block]:
         folded=True,
         most=MOST_READINGS,
     )
-
-
-def _missing(rows: list[Row]) -> Iterator[Block]:
-    reasons = missing(rows)
-    if not reasons:
-        return
-    texts = [f"{list_text(names, MOST_NAMES)} ({reason})" for reason, names in reasons.items()]
-    yield note(f"Missing, with the reason: {'; '.join(texts)}.")
-
-
-def _cell(row: Row, name: str, way: str) -> Number:
-    found = observed(row, name, way)
-    return Number("") if found is None else mean_text(QUANTITIES[name].column, found)

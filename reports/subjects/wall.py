@@ -19,6 +19,7 @@ ORDER = 10
 NEEDS = ("peak_bytes", "predicted_peak_bytes", "input_bytes")
 MOST_CHARTS = 6
 MOST_LINES = 3
+ENDS = ("seq_len_low", "seq_len_high", "predicted_seq_len")
 BUDGETS_S = (60, 300, 1200, 3600)  # that are advised where one was used up
 
 How = Literal["tried", "formula", "at least"]
@@ -80,9 +81,7 @@ def asked(family: dict[int, Group], meta: Meta) -> bool:
 
 
 def longest(row: Row) -> Longest:
-    low, high, predicted = (
-        row.get(name) for name in ("seq_len_low", "seq_len_high", "predicted_seq_len")
-    )
+    low, high, predicted = map(row.get, ENDS)
     backend = row["backend"]
     if low is None or row.get("limited_by") in ("memory", "backend"):
         return Longest(backend, low, "tried")
@@ -141,11 +140,9 @@ def _found(rows: Sequence[Row]) -> str:
     hows = {end.how for _, end in known} or {"tried"}
     names = [f"{end.backend}\u00a0{_longest_text(end)}" for _, end in known]
     if len(hows) > 1:
-        words = [
-            f"{name}{'' if place else ' tokens'} ({_together([row], end.how)})"
-            for place, (name, (row, end)) in enumerate(zip(names, known, strict=True))
-        ]
-        text = list_text(words)
+        names[0] += " tokens"
+        ways = (f" ({_together([row], end.how)})" for row, end in known)
+        text = list_text([name + way for name, way in zip(names, ways, strict=True)])
     else:
         text = f"{list_text(names)} tokens: {_together([row for row, _ in known], *hows)}"
     others = [
@@ -166,16 +163,12 @@ def _together(rows: Sequence[Row], how: How) -> str:
 
 def _how_sure(row: Row) -> str:
     """What was tried, and what stands against it."""
-    low, high, predicted = (
-        row.get(name) for name in ("seq_len_low", "seq_len_high", "predicted_seq_len")
-    )
+    low, high, predicted = map(row.get, ENDS)
     how, status = longest(row).how, row["status"]
     if low is None:
         return ": ".join(filter(None, [STATUS_WORDS[status], row["reason"]]))
-    parts = [f"{length_text(low)} fits"]
-    if high is not None:
-        parts = [f"{length_text(low)} fits, {length_text(high)} fails"]
-    parts = ["by formula"] * (how == "formula") + [f"tried: {parts[0]}"]
+    fails = "" if high is None else f", {length_text(high)} fails"
+    parts = ["by formula"] * (how == "formula") + [f"tried: {length_text(low)} fits{fails}"]
     if how == "tried" and predicted is not None and not _is_bound(row):
         parts.append(f"by formula {length_text(predicted)} ({100 * (predicted / low - 1):+.2f} %)")
     if status != "ok":

@@ -14,7 +14,6 @@ TITLE = "Worked example"
 SECTION = "more"
 PAGE = "studies"
 ORDER = 50
-NEEDS = ()
 STUDIES = (WorkedExample.STUDY,)
 DIGITS = 3
 FILL = 1e6  # scores beyond it are a fill, and shown as one

@@ -118,7 +118,7 @@ def test_rows_without_a_session_are_not_paired(tmp_path: Path) -> None:
     [(1.1, 1.3, True), (0.7, 0.9, True), (0.9, 1.1, False), (1.0, 1.2, False), (nan, nan, False)],
 )
 def test_a_winner_needs_an_interval_that_leaves_out_one(low, high, clear):
-    assert Ratio(value=1.2, low=low, high=high, paired=True, note="").clear is clear
+    assert Ratio(value=1.2, low=low, high=high, paired=True).clear is clear
 
 
 def test_the_bounds_of_two_intervals_cover_their_ratio_as_often_as_they_say() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ....harness.audit.verdict import is_serialized, spills, verdicts
-from ...data.row_groups import Row
+from ...data.row_groups import Row, by
 from ...data.run_meta import Meta
 from ...elements import Bar, Bars, Block, Card, Marked, Table, note, table_of
 from ...formatting import list_text, plural
@@ -15,7 +15,6 @@ from ..kernels import by_gpu, first, gpu_text, kernel_name, kernels, short_name,
 TITLE = "GPU anatomy"
 SECTION = "asked"
 ORDER = 47
-NEEDS = ()
 ABOUT = ("kernels",)
 EXAMPLE_WIDTH = 128  # of a head, in most models of today
 EXAMPLE_FIELDS = (
@@ -161,11 +160,11 @@ def examples(rows: Sequence[Row]) -> list[Row]:
 
 def _figure(rows: Sequence[Row]) -> Bars:
     """One SM of each GPU, and the share of it that the resident blocks take."""
-    same: dict[str, list[str]] = {}
-    for row in rows:
-        warps = f"{row['sm_warp_count']} of {row['sm_most_warp_count']} warps"
-        same.setdefault(warps, []).append(row["compute_capability"])
-    held = [f"{warps} on {list_text(gpus)}" for warps, gpus in same.items()]
+    same = by(rows, lambda row: f"{row['sm_warp_count']} of {row['sm_most_warp_count']} warps")
+    held = [
+        f"{warps} on {list_text([row['compute_capability'] for row in some])}"
+        for warps, some in same.items()
+    ]
     return Bars(
         title=f"Of {rows[0]['kernel']} an SM holds {', '.join(held)}",
         caption=(

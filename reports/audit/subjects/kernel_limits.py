@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ....harness.audit import tensor_bound
 from ....harness.audit.tensor_bound import LIMITS, most_busy
 from ....harness.files.printable import spaced
-from ...data.row_groups import Row
+from ...data.row_groups import Row, by
 from ...data.run_meta import Meta
 from ...elements import Block, Card, Text, note, table_of
 from ...formatting import list_text, percent_text, plural
@@ -21,7 +21,6 @@ from ..kernels import by_gpu, first, kernels, short_name
 TITLE = "What limits the kernels"
 SECTION = "asked"
 ORDER = 48
-NEEDS = ()
 ABOUT = ("kernels",)
 USUAL_WIDTHS = (64, 128)  # of a head, in most models of today
 MOST_ROWS = 60
@@ -168,12 +167,10 @@ def _blocks(gpus: Sequence[Sequence[Row]]) -> Iterator[Block]:
     shown = [row for rows in gpus for row in first(rows, causal=False)]
     if any(map(bound, shown)):
         yield note(MODEL)
-    reasons: dict[str, dict[str, None]] = {}
-    for row in shown:
-        if row["kernel"] == "forward" and bound(row) is None:
-            reasons.setdefault(why_no_bound(row), {})[short_name(row)] = None
-    for why, names in reasons.items():
-        yield note(f"No bound is known for {list_text(list(names))}: {why}.")
+    unknown = (row for row in shown if row["kernel"] == "forward" and bound(row) is None)
+    for why, some in by(unknown, why_no_bound).items():
+        names = list(dict.fromkeys(map(short_name, some)))
+        yield note(f"No bound is known for {list_text(names)}: {why}.")
     yield table_of(
         "Cycles of a step by what they use, registers of a thread, blocks, and how busy"
         " the tensor cores can be",

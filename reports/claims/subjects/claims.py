@@ -5,8 +5,7 @@ On pages of runs that were made to test claims, or that asked for a study.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ....harness.rows.findings import by
-from ...data.row_groups import Row
+from ...data.row_groups import Row, by
 from ...data.run_meta import Meta
 from ...elements import ASIDE, Block, Card, Marked, Table, Text, note, table_of
 from ...formatting import capital, in_brackets, list_text, plural

@@ -1,6 +1,7 @@
 """Trained models without some of their heads, what the smaller layers cost; and with noise."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from statistics import median
 
 from ....harness.learning.findings import Order
@@ -48,7 +49,7 @@ def _pruned(removed: Sequence[HeadCount], caption: str) -> Figure:
                 "loss": lambda one: bounded(one.loss, least=0.0),
                 "rise without one head, median": lambda one: bounded(_rise(one, median)),
                 "rise, worst head": lambda one: bounded(_rise(one, max)),
-                **{f"half left, {name}": _halved(order) for name, order in ORDERS.items()},
+                **{f"half left, {name}": partial(_halved, order) for name, order in ORDERS.items()},
             },
             folded=True,
         ),
@@ -62,13 +63,10 @@ def _rise(count: HeadCount, summary: Callable[[list[float]], float]) -> Interval
     return over_seeds(summary(one.rises_nats) for one in count.trainings if one.rises_nats)
 
 
-def _halved(order: Order) -> Callable[[HeadCount], Quantity]:
-    def loss(count: HeadCount) -> Quantity:
-        left = count.losses_over_left(order)
-        half = max(left, default=0) // 2
-        return bounded(left.get(half) if half else None, least=0.0)
-
-    return loss
+def _halved(order: Order, count: HeadCount) -> Quantity:
+    left = count.losses_over_left(order)
+    half = max(left, default=0) // 2
+    return bounded(left.get(half) if half else None, least=0.0)
 
 
 def _smaller(found: Sequence[tuple[HeadCount, list[LeftCost]]], caption: str) -> Figure:
@@ -92,11 +90,7 @@ def _smaller(found: Sequence[tuple[HeadCount, list[LeftCost]]], caption: str) ->
         Axes("heads left", "time, of the whole", "share"),
         table_of(
             "Loss without some heads, and what the smaller layers take",
-            [
-                (count, count.losses_over_left("pruned"), one)
-                for count, some in found
-                for one in some
-            ],
+            [(of, of.losses_over_left("pruned"), one) for of, some in found for one in some],
             {
                 "task, heads left": lambda one: f"{one[0].task}, {one[2].left}",
                 "loss, nats": lambda one: bounded(one[1].get(one[2].left), least=0.0),
@@ -156,10 +150,9 @@ def _levels(counts: Sequence[HeadCount]) -> list[float]:
 
 
 def _with_noise(counts: Sequence[HeadCount]) -> Table:
-    def at(level: float) -> Callable[[HeadCount], Cell]:
-        return lambda one: (
-            percents(found[level]) if level in (found := one.accuracy_over_noise()) else ""
-        )
+    def at(level: float, one: HeadCount) -> Cell:
+        found = one.accuracy_over_noise()
+        return percents(found[level]) if level in found else ""
 
     return table_of(
         "Right answers with noise on the embedded tokens, and loss on sequences that were"
@@ -168,7 +161,7 @@ def _with_noise(counts: Sequence[HeadCount]) -> Table:
         {
             "task, heads": lambda one: one.label,
             "right answers": lambda one: percents(one.accuracy),
-            **{f"noise {level:g}": at(level) for level in _levels(counts)},
+            **{f"noise {level:g}": partial(at, level) for level in _levels(counts)},
             "points lost, mean": lambda one: bounded(one.mean("points_lost")),
             "loss, held-out less known, nats": lambda one: bounded(one.mean("overfit_nats")),
         },

@@ -4,7 +4,8 @@ From the study checkpoint_heads. A removal is judged sequence by sequence: the l
 less the loss with all heads, of the same tokens. Intervals are over sequences.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
@@ -27,7 +28,6 @@ TITLE = "Heads of given models"
 SECTION = "asked"
 PAGE = "learning"
 ORDER = 12
-NEEDS = ()
 STUDIES = (CheckpointHeads.STUDY,)
 UNIT = "sequence"
 MOST_NAMED = 4  # heads in a sentence
@@ -101,10 +101,8 @@ def _model(one: CheckpointHeads) -> Model:
             for head, value in enumerate(values)
         }
 
-    metrics, losses = (
-        {name: of_heads(name) for name in TITLES},
-        of_heads("single_sequence_loss_nats"),
-    )
+    metrics = {name: of_heads(name) for name in TITLES}
+    losses = of_heads("single_sequence_loss_nats")
     left = zip(one.pruned_heads_left or (), one.pruned_sequence_loss_nats or (), strict=True)
     drawn = zip(one.drawn_heads or (), one.weight_rows or (), strict=True)
 
@@ -268,9 +266,6 @@ def _fewer(found: Sequence[Model], caption: str) -> Figure:
 
 
 def _metrics(found: Sequence[Model]) -> Table:
-    def over_heads(name: str) -> Callable[[Model], Number]:
-        return lambda one: _least_to_most(name, [head.metrics[name] for head in one.heads])
-
     return table_of(
         "Given models, means over heads (least to most)",
         found,
@@ -279,13 +274,13 @@ def _metrics(found: Sequence[Model]) -> Table:
             "parameters": lambda one: Number(
                 "" if (count := one.found.parameter_count) is None else spaced(count)
             ),
-            **{TITLES[name]: over_heads(name) for name in TITLES},
+            **{title: partial(_least_to_most, name) for name, title in TITLES.items()},
         },
     )
 
 
-def _least_to_most(name: str, values: Sequence[float | None]) -> Number:
-    known = [value for value in values if value is not None]
+def _least_to_most(name: str, of: Model) -> Number:
+    known = [value for one in of.heads if (value := one.metrics[name]) is not None]
     if not known:
         return Number()
     mean, low, high = (_metric(name, one) for one in (fmean(known), min(known), max(known)))
@@ -297,8 +292,8 @@ def _metric(name: str, value: float | None) -> Number:
 
 
 def _heads(one: Model) -> Table:
-    def metric(name: str) -> Callable[[Head], Number]:
-        return lambda head: _metric(name, head.metrics[name])
+    def metric(name: str, head: Head) -> Number:
+        return _metric(name, head.metrics[name])
 
     return table_of(
         f"Every head of {one.name}",
@@ -309,7 +304,7 @@ def _heads(one: Model) -> Table:
             "needed": lambda head: (
                 ("yes" if head.is_missed else "not surely") if head.rise.units else ""
             ),
-            **{TITLES[name]: metric(name) for name in [*TITLES][:4]},
+            **{title: partial(metric, name) for name, title in [*TITLES.items()][:4]},
         },
         folded=True,
     )

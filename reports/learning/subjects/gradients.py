@@ -19,7 +19,6 @@ TITLE = "Gradients over distance"
 SECTION = "asked"
 PAGE = "learning"
 ORDER = 50
-NEEDS = ()
 STUDIES = (GradientDistance.STUDY,)
 
 

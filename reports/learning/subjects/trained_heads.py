@@ -34,14 +34,13 @@ from ..figures import (
     times_text,
 )
 from ..maps import READING, back_text, favourite, looked_at, mean_attended, named, side_by_side
-from ..trained import ASKS, LOCAL_SHARE, HeadCount, Learnt, TaskResult, results, spread
+from ..trained import ASKS, LOCAL_SHARE, WHENS, HeadCount, Learnt, TaskResult, results, spread
 from ._disturbed import fewer, noisy
 
 TITLE = "What heads learn"
 SECTION = "asked"
 PAGE = "learning"
 ORDER = 11
-NEEDS = ()
 STUDIES = (TrainedHeads.STUDY, TrainedHeadWidth.STUDY)
 MOST_DRAWN = 8  # heads of a model whose maps are shown
 SHARP_SHARE = 0.5  # of the weight at one distance, from which a head is said to look there
@@ -164,12 +163,11 @@ def _of_run(found: Sequence[TaskResult], of_run: str) -> Iterator[Block]:
 
 
 def _training_text(found: Sequence[TaskResult]) -> str:
-    goals = []
-    for one in found:
-        first = one.counts[0].trainings[0]
-        goals.append(
-            f"{one.task} {100 * (first.goal_ratio or 0):g} %, {length_text(first.limit_steps or 0)}"
-        )
+    goals = [
+        f"{one.task} {100 * (first.goal_ratio or 0):g} %, {length_text(first.limit_steps or 0)}"
+        for one in found
+        for first in one.counts[0].trainings[:1]
+    ]
     return (
         "Each is trained until it has learnt its task, which is to say until the stated share of"
         " answers on new sequences is right at two looks in a row, or to a limit in steps:"
@@ -191,7 +189,9 @@ def _sizes(found: Sequence[TaskResult]) -> str:
 
 def _steps_until_learnt(found: Sequence[TaskResult], caption: str) -> Figure:
     """Both ways to have more heads: those that share d_model, and those of one width."""
-    every = [one for task in found for one in (*task.counts, *_with_shared(task)[1])]
+    every: list[Learnt[Any]] = []
+    for task in found:
+        every += [*task.counts, *task.wide]
     return figure(
         "Steps until a task is learnt, over the number of heads",
         f"{caption} · median seed; bars: where it lies in 95 % of runs; a point at the limit has"
@@ -199,7 +199,7 @@ def _steps_until_learnt(found: Sequence[TaskResult], caption: str) -> Figure:
         {
             task.task: {
                 name: {one.heads: _shown(one) for one in some if one.steps}
-                for name, some in zip(ARMS, (task.counts, _with_shared(task)[0]), strict=True)
+                for name, some in zip(ARMS, (task.counts, _with_shared(task)), strict=True)
                 if some
             }
             for task in found
@@ -228,22 +228,16 @@ def _steps_until_learnt(found: Sequence[TaskResult], caption: str) -> Figure:
 ARMS = ("d_k = d / h", "d_k = d / 8")
 
 
-def _with_shared(task: TaskResult) -> tuple[list[Learnt[Any]], tuple[Learnt[Any], ...]]:
-    """Heads of one width with the number of heads that has it in `counts`; and without."""
+def _with_shared(task: TaskResult) -> list[Learnt[Any]]:
+    """Heads of one width with the number of heads that has it in `counts`."""
     widths = {one.trainings[0].d_k for one in task.wide}
-    shared = [one for one in task.counts if one.trainings[0].d_k in widths]
-    return ([*task.wide, *shared] if task.wide else []), task.wide
+    return [*task.wide, *(one for one in task.counts if one.trainings[0].d_k in widths)]
 
 
 def _shown(one: Learnt[Any]) -> Interval | None:
     """At the limit where the median seed has not learnt the task."""
-    steps, limit = one.steps, float(one.limit_steps or 0)
-    if steps is None:
-        return None
-    value, low, high = (
-        limit if isinf(end) else end for end in (steps.value, steps.low, steps.high)
-    )
-    return Interval(value=value, low=low, high=high, units=steps.units)
+    limit = float(one.limit_steps or 0)
+    return one.steps and one.steps.mapped(lambda end: limit if isinf(end) else end)
 
 
 def _equal_steps(found: Sequence[TaskResult], caption: str) -> Figure:
@@ -299,10 +293,9 @@ def _metrics(found: Sequence[TaskResult]) -> Table:
     def local(metric: str) -> Metric:
         return lambda of: percents(of[0].over_heads(metric, of[1], _local_share))
 
-    whens: tuple[When, ...] = ("before", "after")
     return table_of(
         "Heads before and after training, means over heads",
-        product(_counts(found), whens),
+        product(_counts(found), WHENS),
         {
             "task, heads, when": lambda of: f"{of[0].label}, {of[1]}",
             "entropy, nats": mean("entropy_nats"),
@@ -356,7 +349,7 @@ def _before_and_after(count: HeadCount, one: TrainedHeads, caption: str) -> Maps
         f"{caption} · the same sequence before and after training: {words}",
         [
             (f"{name}, {when}", rows)
-            for when, maps in (("before", before), ("after", after))
+            for when, maps in zip(WHENS, (before, after), strict=True)
             for name, rows in maps
         ],
         table_of(

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ....harness.learning.findings import TrainedProjections
-from ....harness.rows.findings import by
 from ....harness.stats.intervals import Interval, ratio_interval
-from ...data.row_groups import Row
+from ...data.row_groups import Row, by
 from ...data.run_meta import Meta
 from ...elements import Figure, note, table_of
 from ...formatting import list_text
@@ -24,7 +23,6 @@ TITLE = "Linformer in trained models"
 SECTION = "asked"
 PAGE = "learning"
 ORDER = 46
-NEEDS = ()
 STUDIES = (TrainedProjections.STUDY,)
 EXACT = "exact"
 NAMES = {

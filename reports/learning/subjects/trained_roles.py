@@ -17,13 +17,12 @@ from ...quantity import Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
 from ..figures import Axes, bounded, figure, percents
-from ..trained import Trainings, over_seeds
+from ..trained import WHENS, Trainings, over_seeds
 
 TITLE = "Roles of heads"
 SECTION = "asked"
 PAGE = "learning"
 ORDER = 12
-NEEDS = ()
 STUDIES = (TrainedRoles.STUDY,)
 ROLES = {
     "subject": "the verb's subject",
@@ -36,7 +35,6 @@ VARIANTS = {
     "pruned_during": "removed during training",
     "half_from_start": "never there",
 }
-WHENS: tuple[When, ...] = ("before", "after")
 REMARK = (
     "Weight on a verb's subject is that of the last letter of its stem, whose next character is the"
     " ending; on rare characters, together at most a tenth of the text, and on the last three that"

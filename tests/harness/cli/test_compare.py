@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cli.margins import read_margins
+from attnbench.harness.api.margins import read_margins
 from attnbench.harness.files.errors import BadInput
 from attnbench.reports.comparison.compare import compare_interleaved
 from attnbench.reports.data.noise_floor import FILE

@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from attnbench.harness.cli import gate
-from attnbench.harness.cli.gate import Checkouts, Settings
+from attnbench.harness.api import gate
+from attnbench.harness.api.gate import Checkouts, Settings
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.store import run_store as store
 from tests.conftest import command_line, environment, ran, wait_for

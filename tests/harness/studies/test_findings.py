@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from attnbench.harness import studies
-from attnbench.harness.rows.findings import by
 from attnbench.harness.studies import (
     attention_facts,
     head_flops,
@@ -19,6 +18,7 @@ from attnbench.harness.studies import (
 )
 from attnbench.harness.studies.output_share import Timed
 from attnbench.impls.problem import Problem
+from attnbench.reports.data.row_groups import by
 
 CPU = torch.device("cpu")
 SMALL = Problem(batch=1, seq_len=64, d_model=64, heads=8)

@@ -11,7 +11,8 @@ from attnbench.harness.cases.case import Case, ShortNames
 from attnbench.harness.machine.load import Load, LoadMeter
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run.forecast import forecast
-from attnbench.harness.terminal.live_bar import BAR_FROM
+from attnbench.harness.terminal import live_bar
+from attnbench.harness.terminal.live_bar import BAR_FROM, SafeConsole
 from attnbench.harness.terminal.progress import PHASES, LiveProgress
 from attnbench.impls.problem import Problem
 from tests.harness.run.test_forecast import PACE, config
@@ -131,3 +132,13 @@ def test_short_names_differ_where_ids_do() -> None:
     assert names.of(ids[0]) == "naive n2048 h1"
     alone = ShortNames(ids[:1])
     assert alone.of(ids[0]).split() == ids[0].split("-")
+
+
+@pytest.mark.parametrize(("ipywidgets", "is_shown"), [(object(), True), (None, False)])
+def test_a_notebook_shows_a_bar_where_rich_can_draw_one(
+    ipywidgets: object, is_shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_bar, "find_spec", lambda name: ipywidgets)
+    out = SafeConsole(file=StringIO(), force_jupyter=True)
+    assert live_bar.live_bar(out).disable is not is_shown
+    assert not live_bar.shows_bar(SafeConsole(file=StringIO(), force_jupyter=False))

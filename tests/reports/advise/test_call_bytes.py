@@ -22,6 +22,10 @@ from tests.reports.fake_advice import (
 FORMULA = FakeShapes(formulas={"hf:sdpa": 7})  # with the inputs, 1,007 bytes a token
 
 
+def needed(asked, rows, implementation, problem):
+    return CallBytes.of(asked.shapes, rows, implementation, problem).needed(problem)
+
+
 def longest(asked, rows, implementation=SDPA, phase="prefill"):
     return MemoryOver(inquiry=asked, rows=rows).longest(implementation, phase)
 
@@ -32,7 +36,7 @@ def longest(asked, rows, implementation=SDPA, phase="prefill"):
 def test_what_runs_at_a_length_needs_no_more_at_shorter_ones(tmp_path: Path):
     asked = inquiry(implementations=(FLEX,))
     rows = rows_of(asked, measured(tmp_path, asked, changes={FLEX.backend: {"peak_bytes": 9}}))
-    found = CallBytes(asked.shapes, rows).needed(FLEX, problem_of("prefill", 512, 8))
+    found = needed(asked, rows, FLEX, problem_of("prefill", 512, 8))
     assert found.at_most
     assert not found.wall
     assert found.words == "at most what was measured at N = 1\u202f024"
@@ -80,7 +84,7 @@ def test_a_wall_that_was_found_counts(tmp_path: Path, implementation, wall, foun
 def test_a_case_that_ran_out_of_memory_is_a_wall_too(tmp_path: Path):
     asked = inquiry(shapes=FORMULA, memory_bytes=3 << 30, contexts=(1024,))
     oom = measured(tmp_path, asked, changes={SDPA.backend: {"status": "oom"}})
-    found = CallBytes(FORMULA, rows_of(asked, oom)).needed(SDPA, problem_of("prefill", 2048, 8))
+    found = needed(asked, rows_of(asked, oom), SDPA, problem_of("prefill", 2048, 8))
     assert found.value == (2 << 30) + 1
     assert found.words == "N = 1\u202f024 ran out of 2 GiB"
 
@@ -112,9 +116,8 @@ def test_bytes_of_cross_attention_follow_from_shorter_contexts(tmp_path: Path):
         measured(tmp_path / str(n), asked, (n,), {SDPA.backend: {"peak_bytes": 50 * n}})
         for n in (128, 256, 512, 1024)
     ]
-    found = CallBytes(asked.shapes, rows_of(asked, *folders)).needed(
-        SDPA, asked.shapes.asked("prefill", 2048)[0].problem
-    )
+    (longer, *_) = asked.shapes.asked("prefill", 2048)
+    found = needed(asked, rows_of(asked, *folders), SDPA, longer.problem)
     assert found.value == (1000 + 50) * 2048
     assert found.words == "by the exact bytes measured at N = 128, 256, 512, 1\u202f024"
 
@@ -138,10 +141,10 @@ class Windowed(Local):
 def test_a_wall_with_the_window_of_the_layers_counts_beyond_the_window(tmp_path: Path):
     asked, local = inquiry(shapes=Windowed()), inquiry(shapes=Local())
     wall = searched(tmp_path, local, EAGER, 2000, 2010, memory_bytes=2_100_000)
-    calls = CallBytes(asked.shapes, rows_of(asked, wall))
+    rows = rows_of(asked, wall)
     (beyond, *_), (within, *_) = (asked.shapes.asked("prefill", n) for n in (1999, 100))
-    assert calls.needed(EAGER, beyond.problem).value == 2_100_000
-    assert calls.needed(EAGER, within.problem).value is None
+    assert needed(asked, rows, EAGER, beyond.problem).value == 2_100_000
+    assert needed(asked, rows, EAGER, within.problem).value is None
 
 
 def test_a_decode_step_that_ran_out_of_memory_ends_the_context(tmp_path: Path):

@@ -2,17 +2,24 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from attnbench.reports.advise.answer import advise
-from attnbench.reports.advise.document import as_json
+from attnbench.reports.advise.asked import Inquiry
+from attnbench.reports.advise.document import document
 from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import EAGER, SDPA, FakeShapes, inquiry, measured, rows_of
+
+
+def as_document(asked: Inquiry, rows: StoredRows) -> dict[str, Any]:
+    """As a program reads it: what JSON has."""
+    return json.loads(json.dumps(document(advise(asked, rows)), allow_nan=False))
 
 
 def test_the_answer_carries_every_number_with_its_run_and_interval(tmp_path: Path):
     asked = inquiry(implementations=(EAGER, SDPA), shapes=FakeShapes(formulas={"hf:sdpa": 7}))
     folder = measured(tmp_path, asked, changes={"hf:eager": {"speed": 8.0}})
-    found = json.loads(as_json(advise(asked, rows_of(asked, folder))))
+    found = as_document(asked, rows_of(asked, folder))
     (decision,) = found["decisions"]
     assert decision["attn_implementation"] == "sdpa"
     first, second = decision["choices"]
@@ -29,7 +36,7 @@ def test_the_answer_carries_every_number_with_its_run_and_interval(tmp_path: Pat
 
 
 def test_what_is_not_known_is_null():
-    found = json.loads(as_json(advise(inquiry(weight_bytes=None), StoredRows())))
+    found = as_document(inquiry(weight_bytes=None), StoredRows())
     assert found["decisions"][0]["attn_implementation"] is None
     assert found["decisions"][0]["choices"][0]["total_ms"] is None
     assert found["weight_bytes"] is None

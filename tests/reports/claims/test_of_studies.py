@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from attnbench.reports.claims.verdict import Evidence
-from attnbench.reports.data.generation import VALUES
+from attnbench.reports.subjects.generation import VALUES
 from tests.reports.fake_claims import COPIES, MERGED, bounded, parts, verdict
 from tests.reports.subjects.test_generation import finding
 

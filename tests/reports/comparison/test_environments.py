@@ -109,7 +109,7 @@ def test_a_run_of_one_environment_has_nothing_to_compare(tmp_path: Path) -> None
     assert comparisons(run) == []
     rows = rows_of([read_run(run)])
     assert list(by_environment(rows)) == [None]
-    assert by_environment([]) == {None: []}
+    assert by_environment([]) == {None: ()}
     with pytest.raises(BadInput, match="in this run; it was measured in one, without --python"):
         compare_runs(run, run, None, pythons=("old", "new"))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from attnbench.harness.rows.model import SAMPLES
 from attnbench.reports.data.columns import COLUMNS
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import export
@@ -24,11 +25,15 @@ def read(*runs: Path):
 def test_every_value_comes_back_and_missing_is_null(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     frame, table = load(run), read(run)
+    assert table.column_names == list(frame)
     for name in table.column_names:
         wanted = [
             None if value is pd.NA or value != value else value for value in frame[name].tolist()
         ]
-        assert table[name].to_pylist() == wanted, name
+        found = table[name].to_pylist()
+        if frame[name].dtype == object and name not in SAMPLES:
+            found = [value and json.loads(value) for value in found]
+        assert found == wanted, name
     assert table["block_ms"].to_pylist() == frame["block_ms"].tolist()
 
 
@@ -52,6 +57,9 @@ def test_pandas_reads_it_and_the_metadata_name_the_runs(tmp_path: Path) -> None:
     content = export(runs, "parquet").content
     assert isinstance(content, bytes)
     frame = pd.read_parquet(io.BytesIO(content))
+    wanted = load(runs)
+    plain = [name for name in wanted if wanted[name].dtype != object]
+    assert frame[plain].dtypes.map(str).to_dict() == wanted[plain].dtypes.map(str).to_dict()
     assert set(frame["run"]) == {run.name for run in runs}
     facts = json.loads(pq.read_schema(io.BytesIO(content)).metadata[METADATA])
     assert {name: fact["scenario"]["name"] for name, fact in facts.items()} == {

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.data.generation import VALUES
 from attnbench.reports.data.row_groups import Group
 from attnbench.reports.subjects import generation
 from attnbench.reports.subjects._over import panel
+from attnbench.reports.subjects.generation import VALUES
 from tests.made_runs import with_study
 from tests.reports.rendering import figures_of, sentences, subject_of
 

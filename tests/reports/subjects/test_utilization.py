@@ -48,14 +48,14 @@ def readings(tmp_path: Path, way: str = "eager", **changes: Any) -> dict[str, An
 
 def test_intervals_are_over_windows_and_one_window_has_none(tmp_path: Path) -> None:
     first, *_ = rows_with(tmp_path)
-    three = utilization.observed(first, "sm_active")
+    three = utilization.observed(first, "sm_active_ratio")
     assert three.low < 0.2 < three.high
     t_of_two_degrees = 5.17  # at 96.5 %
     half = (three.high - three.low) / 2
     assert half == pytest.approx(t_of_two_degrees * 0.01 / 3**0.5, rel=0.01)
-    one = utilization.observed({**first, "windows": first["windows"][:1]}, "sm_active")
+    one = utilization.observed({**first, "windows": first["windows"][:1]}, "sm_active_ratio")
     assert one.reason == "1 window: no interval"
-    assert utilization.observed(first, "temperature") is None
+    assert utilization.observed(first, "temperature_c") is None
 
 
 def test_backends_that_keep_it_equally_busy_are_not_ranked(tmp_path: Path) -> None:

@@ -156,3 +156,15 @@ def test_sigterm_ends_the_callers_process_as_it_would_have_without_us(tmp_path: 
     assert process.returncode == -signal.SIGTERM
     (path,) = tmp_path.glob("results/2*")
     assert sum(attnbench.open_run(path).statuses.values()) == 2
+
+
+def test_a_row_that_cannot_be_read_is_left_out_only_if_asked(tmp_path: Path) -> None:
+    run = attnbench.Run(fake_run(tmp_path, 1))
+    whole = run.frame()
+    rows = (run.path / "rows.jsonl").read_text()
+    (run.path / "rows.jsonl").write_text("{broken\n" + rows)
+    for read in (run.frame, run.walls, run.studies, lambda: attnbench.load(run.path)):
+        with pytest.raises(attnbench.BadRun, match="read the others with salvage=True"):
+            read()
+    assert run.frame(salvage=True).equals(whole)
+    assert run.walls(salvage=True).empty

@@ -15,8 +15,8 @@ def wait_until_idle(longest: str | None, *, quiet: bool = False) -> None:
     """Say if it never was. Does nothing without a time. Raises BadInput."""
     if longest is None:
         return
-    from ..terminal.live_bar import Steps
-    from ..terminal.progress import say
+    from .live_bar import Steps
+    from .progress import say
 
     begun_s, longest_s = time.monotonic(), seconds_of(longest)
     load, idle, meter = None, 0, LoadMeter()
@@ -45,7 +45,7 @@ def await_idle(longest: str | None, *, quiet: bool) -> None:
     Raises BadInput.
     """
     from ..run.forecast import busy_text
-    from ..terminal.progress import say
+    from .progress import say
 
     wait_until_idle(longest, quiet=quiet)
     if quiet:

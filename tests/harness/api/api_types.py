@@ -26,6 +26,26 @@ assert_type(attnbench.run(checkpoints="my_model", tokens=Path("t.json")), attnbe
 assert_type(run.resume(checkpoints={"old": Path("my_model")}), attnbench.Run)
 assert_type(attnbench.open_run(), attnbench.Run)
 assert_type(attnbench.load(run.path), pd.DataFrame)
+assert_type(run.walls(), pd.DataFrame)
+assert_type(run.studies("score_scale", salvage=True), pd.DataFrame)
+assert_type(attnbench.load([run.path], salvage=True), pd.DataFrame)
+
+
+def attend(q: object, k: object, v: object, *, causal: bool, scale: float) -> object:
+    return v
+
+
+assert_type(
+    attnbench.run(backends=[attend, "sdpa"], seq_len=[512, "1k"], heads=8, on_row=print),
+    attnbench.Run,
+)
+assert_type(attnbench.wall("fused", heads=8, head_dim=64).walls(), pd.DataFrame)
+assert_type(attnbench.claims()["claims"][0]["id"], str)
+assert_type(attnbench.doctor()["findings"][0]["about"], str)
+assert_type(attnbench.advise("gpt2", context="8k")["answer"], str)
+assert_type(attnbench.merge(["one", "other"])["path"], str)
+assert_type(attnbench.gate("main", turns=3)["output"], str)
+
 
 try:
     attnbench.run({"name": "mine"}, out=Path("results"))
@@ -36,4 +56,6 @@ attnbench.run("quickstart", plan="fast")  # type: ignore[arg-type]
 attnbench.run("quickstart", device="gpu")  # type: ignore[arg-type]
 attnbench.run("quickstart", "results")  # type: ignore[call-arg]
 attnbench.run(3)  # type: ignore[arg-type]
+attnbench.run(backends="fused", sequence=512)  # type: ignore[call-arg]
+attnbench.wall("fused", seq_len=512)  # type: ignore[call-arg]
 run.path = Path("elsewhere")  # type: ignore[misc]

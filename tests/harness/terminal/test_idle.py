@@ -1,10 +1,10 @@
-"""harness/cli/idle.py: waiting ends once the machine is idle, or once the time is up."""
+"""harness/terminal/idle.py: waiting ends once the machine is idle, or once the time is up."""
 
 import pytest
 
-from attnbench.harness.cli import idle
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.machine.load import Load, LoadMeter
+from attnbench.harness.terminal import idle
 
 
 class Clock:

@@ -1,8 +1,8 @@
-"""harness/cli/margins.py: gates as text and as files."""
+"""harness/api/margins.py: gates as text and as files."""
 
 import pytest
 
-from attnbench.harness.cli.margins import read_margins
+from attnbench.harness.api.margins import read_margins
 from attnbench.harness.files.errors import BadInput
 
 

@@ -1,0 +1,123 @@
+"""What `attnbench advise --json` prints, as types."""
+
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+Phase = Literal["prefill", "decode", "training"]
+
+
+class Bounds(TypedDict):
+    value: float
+    low: float | None
+    high: float | None
+
+
+class AgainstFastest(TypedDict):
+    ratio: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+    reasons: list[str]
+    paired: bool
+
+
+class LayerTime(TypedDict):
+    layer: str
+    count: int
+    status: str
+    reason: str | None
+    call_ms: Bounds | None
+    fitted: str | None
+    peak_bytes: int | None
+    kernel: str | None
+    bytes_per_s: Bounds | None
+    bandwidth_ratio: Bounds | None
+    run: str | None
+    case: str | None
+
+
+class Choice(TypedDict):
+    attn_implementation: str
+    backend: str
+    total_ms: Bounds | None
+    fitted: str | None
+    why_not: str | None
+    against_fastest: AgainstFastest | None
+    layers: list[LayerTime]
+
+
+class Decision(TypedDict):
+    phase: Phase
+    context: int
+    attn_implementation: str | None
+    choices: list[Choice]
+
+
+class MemoryNeed(TypedDict):
+    phase: Phase
+    implementation: str
+    context: int
+    weight_bytes: int | None
+    cache_bytes: int
+    paged_cache_bytes: int
+    kept_bytes: int | None
+    attention_bytes: int | None
+    total_bytes: int | None
+    at_most: bool
+    source: str | None
+
+
+class LongestContext(TypedDict):
+    phase: Phase
+    attn_implementation: str
+    context: int | None
+    at_least: bool
+    limit: str | None
+    found_by: Literal["bytes", "wall", "time"] | None
+    checked: str | None
+    total_ms: Bounds | None
+    source: str | None
+
+
+class NotMeasured(TypedDict):
+    layer: str
+    count: int
+    why: str
+
+
+class Missing(TypedDict):
+    phase: Phase
+    context: int
+    implementation: str
+
+
+class Advised(TypedDict):
+    schema: int
+    answer: str
+    sentences: list[str]
+    model: str
+    model_type: str
+    device: str
+    device_name: str
+    dtype: str
+    batch: int
+    tp: int
+    most_context: int | None
+    memory_bytes: int | None
+    weight_bytes: int | None
+    devices_for_weights: int | None
+    weights_source: str | None
+    dtype_guess: str | None
+    max_seconds: dict[Phase, float]
+    decisions: list[Decision]
+    memory: list[MemoryNeed]
+    longest: list[LongestContext]
+    traps: list[str]
+    not_measured: list[NotMeasured]
+    other_layers: dict[str, int]
+    missing: list[Missing]
+    commands: list[str]
+    measure: str | None
+    runs: list[str]
+    not_included: str

@@ -1,0 +1,64 @@
+"""`attnbench.merge`: shards by their names, as one run or one suite."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..api.arguments import DEFAULT_ROOT, public
+from ..files.errors import BadInput
+from ..store.names import find
+from ..store.suites import is_suite
+from .documents import MergedRun, MergedRuns
+from .merge import Merged, merge_suites
+from .merge import merge as merge_runs
+
+
+@public
+def merge(
+    runs: Sequence[str | Path],
+    *,
+    output: str | Path | None = None,
+    out: str | Path = DEFAULT_ROOT,
+) -> MergedRuns:
+    """Make one run of shards that were measured apart, or one suite of those of a suite; as
+    `attnbench merge --json`.
+
+    `runs`: folders, or names under `out`. `output`: the folder to write; if not given, one under
+    `out`. Returns `path`, for `attnbench.open_run`, and what became of each run, `missing` cases
+    among it. Raises BadInput.
+    """
+    target = None if output is None else Path(output)
+    return document(*merge_named([*map(str, runs)], target, Path(out), ["attnbench.merge()"]))
+
+
+def merge_named(
+    runs: Sequence[str], output: Path | None, out: Path, command: Sequence[str]
+) -> tuple[Path | None, list[Merged]]:
+    """What was made, and its folder. Raises BadInput."""
+    if not runs:
+        raise BadInput("runs: none; wanted the folders of shards")
+    paths = [find(name, out) for name in runs]
+    suites = [is_suite(path) for path in paths]
+    if any(suites) and not all(suites):
+        raise BadInput("runs and suites; wanted shards of one run, or of one suite")
+    if suites[0]:
+        merged = merge_suites(paths, output, out, command)
+        return merged[0].path.parent if merged else output, merged
+    one = merge_runs(paths, output, out, command)
+    return one.path, [one]
+
+
+def document(path: Path | None, merged: Sequence[Merged]) -> MergedRuns:
+    return {"path": str(path), "runs": [_of_run(one) for one in merged]}
+
+
+def _of_run(one: Merged) -> MergedRun:
+    return {
+        "run": str(one.path),
+        "shards": list(one.shards),
+        "of": one.of,
+        "planned": one.planned,
+        "absent_shards": one.absent,
+        "missing": list(one.missing),
+        "changed": one.changed,
+        "notes": list(one.notes),
+    }

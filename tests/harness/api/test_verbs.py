@@ -1,0 +1,144 @@
+"""attnbench.wall, claims, doctor, gate, advise and merge: the same as their commands, quiet."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import attnbench
+from tests.conftest import ROOT
+from tests.fakes.shard_runs import write_shard
+from tests.github.test_action import COMPUTE, FAST, SCENARIO
+
+RUNS = ROOT / "tests" / "approved" / "runs"
+TINY = {"seq_len": [32, 64], "heads": 2, "head_dim": 8, "device": "cpu", "plan": "quick"}
+
+
+def test_claims_of_a_run_are_those_of_the_command(here: Any, capfd: Any) -> None:
+    run = RUNS / "cpu-20261121-quickstart"
+    assert attnbench.claims(run) == attnbench.claims([str(run)])
+    found, printed = attnbench.claims(run), here("claims", "--run", run, "--json")
+    assert found == json.loads(printed.stdout)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_advice_is_that_of_the_command_but_for_how_it_was_asked(here: Any) -> None:
+    asked = ("advise", "gpt2", "--context", "512,1k", "--memory-gib", "4", "--device", "cpu")
+    printed = here(*asked, "--json").stdout
+    found = attnbench.advise("gpt2", context=[512, "1k"], memory_gib=4, device="cpu")
+    measure = "attnbench advise gpt2 --context=512,1k --memory-gib=4 --device=cpu"
+    assert found["measure"] == f"{measure} --measure"
+    again = json.dumps(found).replace(measure, " ".join(["attnbench", *asked]))
+    assert json.loads(again) == json.loads(printed)
+
+
+def test_shards_are_merged_and_what_is_missing_is_told(here: Any, tmp_path: Path) -> None:
+    some = [write_shard(tmp_path / "results", f"{number}/3") for number in (1, 2)]
+    found = attnbench.merge(some, output=tmp_path / "whole")
+    (one,) = found["runs"]
+    assert (one["shards"], one["of"], one["absent_shards"]) == ([1, 2], 3, [3])
+    run = attnbench.open_run(found["path"])
+    assert run.statuses["not reached"] == len(one["missing"])
+    again = json.loads(here("merge", *some, "-o", tmp_path / "other", "--json").stdout)
+    assert again["runs"][0]["missing"] == one["missing"]
+    with pytest.raises(attnbench.BadInput, match="one of the runs to merge"):
+        attnbench.merge(some, output=some[0])
+
+
+@pytest.mark.long
+def test_the_doctor_says_what_the_command_says(here: Any) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    found, printed = attnbench.doctor(), json.loads(here("doctor", "--json").stdout)
+    assert [one["about"] for one in found["findings"]] == [
+        one["about"] for one in printed["findings"]
+    ]
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.long
+def test_two_checkouts_are_measured_and_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / ".package"))
+    for side in ("base", "head"):
+        (tmp_path / side / "attention").mkdir(parents=True)
+        (tmp_path / side / "attention" / "mine.py").write_text(FAST + COMPUTE)
+        (tmp_path / side / "bench.yaml").write_text(SCENARIO)
+    found = attnbench.gate(
+        tmp_path / "base",
+        tmp_path / "head",
+        backend_dir="attention",
+        turns=1,
+        gate="peak_bytes: 0%",
+        threads=1,
+        output=tmp_path / "out",
+    )
+    assert (found["verdict"], found["reason"]) == ("passed", "")
+    assert found["compare"] is not None
+    assert found["compare"]["turns"] == 1
+    assert (Path(found["output"]) / "report.html").exists()
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(attnbench.BadInput, match="has runs already"):
+        attnbench.gate(tmp_path / "base", tmp_path / "head", output=tmp_path / "out")
+
+
+@pytest.mark.long
+def test_every_row_is_told_once_it_is_on_disk_and_what_the_function_raises_ends_the_run(
+    tmp_path: Path,
+) -> None:
+    rows: list[Any] = []
+
+    def heard(row: Any) -> None:
+        rows.append(row)
+        (path,) = tmp_path.glob("2*/rows.jsonl")
+        assert json.loads(path.read_text().splitlines()[-1]) == row
+        if len(rows) == 2:
+            raise ZeroDivisionError
+
+    changes = {"plan.budget_s": 0.2}
+    with pytest.raises(ZeroDivisionError):
+        attnbench.run(backends="fused,sdpa", out=tmp_path, changes=changes, on_row=heard, **TINY)
+    run = attnbench.open_run(next(tmp_path.glob("2*")))
+    assert run.statuses == {"ok": 2, "not reached": 2}
+    assert run.resume().statuses == {"ok": 4}
+
+
+@pytest.mark.long
+def test_threads_are_those_of_the_workers(tmp_path: Path) -> None:
+    run = attnbench.run(
+        backends="fused", out=tmp_path, threads=2, changes={"plan.budget_s": 0.2}, **TINY
+    )
+    meta = json.loads((run.path / "run.json").read_text())
+    assert meta["environment"]["threads"] == 2
+    assert meta["command"] == ["attnbench.run('grid')"]
+
+
+@pytest.mark.long
+def test_a_function_found_elsewhere_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "def attend(q, k, v, *, causal, scale):\n    return (q @ k.mT * scale).softmax(-1) @ v\n"
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "far_attention.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
+    monkeypatch.chdir(tmp_path)
+    far = __import__("far_attention")
+    run = attnbench.run(backends=far.attend, changes={"plan.budget_s": 0.2}, **TINY)
+    assert run.statuses == {"ok": 2}
+    assert set(run.frame()["backend"]) == {"attend@far_attention"}
+
+
+@pytest.mark.long
+def test_a_wall_is_searched_and_its_frame_has_the_answer_of_the_command(tmp_path: Path) -> None:
+    run = attnbench.wall(
+        ["fused"], heads=2, head_dim=8, memory_gib=0.01, tolerance_ratio=0.5, out=tmp_path
+    )
+    (wall,) = run.walls().to_dict("records")
+    assert wall["seq_len_low"] <= wall["longest_seq_len"]
+    assert wall["memory_bytes"] == int(0.01 * 2**30)
+    assert run.frame().empty
+    shutil.rmtree(run.path)
