@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# What users have, and beside it what developing needs.
+USABLE := $(VENV)/.usable
 STAMP := $(VENV)/.installed
 OUT := results
 # a checkout finds itself first, then what users have on this path, such as by pip install --target
@@ -26,7 +28,7 @@ TRITON ?= triton==3.6.*
 
 .PHONY: lock demo test test-all test-lowest nightly cookbook check approve bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures site dist report format clean
 
-demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write the page
+demo: $(USABLE)  ## measure scenarios/quickstart.yaml on this machine and write the page
 	@run=$$($(BIN)/attnbench run quickstart --runs $(OUT)); code=$$?; \
 	if [ -n "$$run" ]; then echo "open this page:" >&2; $(BIN)/attnbench report "$$run"; fi; exit $$code
 
@@ -42,7 +44,7 @@ nightly: $(STAMP)  ## what takes minutes each: compiled backends on every proble
 
 cookbook:  ## the cookbook's entries for other tools, with those installed, in .venv-cookbook
 	$(PYTHON) -m venv .venv-cookbook
-	.venv-cookbook/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . duckdb mlflow wandb $(TEST_TOOLS)
+	.venv-cookbook/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . duckdb 'mlflow-skinny>=3' sqlalchemy alembic wandb $(TEST_TOOLS)
 	.venv-cookbook/bin/python -m pytest tests/test_cookbook.py
 
 test-lowest:  ## the same with the lowest versions that pyproject.toml allows, in .venv-lowest
@@ -84,7 +86,7 @@ site: $(STAMP)  ## the site, into .site-pages: docs/, and a page of every run un
 dist: $(STAMP)  ## wheel and sdist of the last commit, checked, installed elsewhere and used; release/ tells of them; five minutes
 	$(BIN)/python .ci/dist.py  # TAG=v0.2.0: is it that version, and has it notes?
 
-report: $(STAMP)  ## the page of the newest run
+report: $(USABLE)  ## the page of the newest run
 	@$(BIN)/attnbench show --format html --runs $(OUT)
 
 gpu:  ## on a machine with a GPU and its own torch: the three below, in half an hour; installs nothing, needs no network
@@ -117,7 +119,7 @@ lock:  ## .ci/locked.txt from constraints.txt; needs uv
 clean:
 	rm -rf $(VENV) .venv-lowest .venv-cookbook .venv-rehearsal .rehearsal .whl .site .site-pages .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist release build
 
-$(STAMP): pyproject.toml constraints.txt
+$(USABLE): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "attnbench needs Python 3.11 or newer; choose one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 ifneq ($(TORCH_BACKEND),)
@@ -125,10 +127,16 @@ ifneq ($(TORCH_BACKEND),)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --torch-backend $(TORCH_BACKEND) $(CONSTRAINTS:%=-c %) torch
 endif
 ifeq ($(LOCK),)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'  # the first that knows --group
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS:%=-c %) -e . --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS:%=-c %) -e .
 else
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+endif
+	touch $@
+
+$(STAMP): $(USABLE)
+ifeq ($(LOCK),)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'  # the first that knows --group
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS:%=-c %) --group dev
 endif
 	touch $@

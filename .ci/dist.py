@@ -79,7 +79,7 @@ def distribute(temporary: Path, tag: str) -> Path:
     check_rebuilt(wheel, sdist, temporary, epoch)
     for file in (wheel, sdist):
         use(file, version, temporary / f"user-of-{file.suffix[1:]}", source / "constraints.txt")
-    list_parts(temporary / "user-of-whl" / "venv", source, about / "sbom.cdx.json")
+    list_parts(temporary / "user-of-whl" / "venv", source, version, about / "sbom.cdx.json")
     return made
 
 
@@ -229,11 +229,13 @@ def check_run(folder: Path, name: str) -> None:
     say(f"{name}: {len(rows)} rows, {(folder / 'report.html').stat().st_size} bytes of page")
 
 
-def list_parts(venv: Path, source: Path, file: Path) -> None:
+def list_parts(venv: Path, source: Path, version: str, file: Path) -> None:
     """Every package that the wheel was tried with, as CycloneDX."""
     say("listing what was installed")
+    project = source / "pyproject.toml"  # its version is known when it is built
+    project.write_text(re.sub(r"(?m)^dynamic = .*", f'version = "{version}"', project.read_text()))
     words = [sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible"]
-    words += ["--pyproject", str(source / "pyproject.toml"), "--mc-type", "library"]
+    words += ["--pyproject", str(project), "--mc-type", "library"]
     output([*words, "--output-file", str(file), str(venv)], source)
 
 

@@ -203,7 +203,8 @@ def test_the_lock_is_installed_by_make_only_where_it_is_asked_for() -> None:
         words = ["make", "--dry-run", "--always-make", ".venv/.installed", *settings]
         return ran(words, cwd=ROOT, check=True).stdout
 
-    assert "-c constraints.txt -e . --group dev" in commands()
+    assert "-c constraints.txt -e .\n" in commands()
+    assert "-c constraints.txt --group dev" in commands()
     assert "uv" not in commands()
     assert "--torch-backend cpu -c constraints.txt torch\n" in commands("TORCH_BACKEND=cpu")
     assert "--require-hashes" not in commands()

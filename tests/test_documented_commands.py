@@ -63,7 +63,7 @@ UNKNOWN_HERE = (
     "mine,sdpa",
 )
 
-NEED_MORE = ("run", "wall", "advise", "compare", "merge", "report", "export", "validate")
+NEED_MORE = ("run", "wall", "advise", "compare", "gate", "merge", "report", "export", "validate")
 
 
 def pages() -> Iterator[str]:
