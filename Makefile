@@ -44,7 +44,7 @@ nightly: $(STAMP)  ## what takes minutes each: compiled backends on every proble
 
 cookbook:  ## the cookbook's entries for other tools, with those installed, in .venv-cookbook
 	$(PYTHON) -m venv .venv-cookbook
-	.venv-cookbook/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . duckdb mlflow wandb $(TEST_TOOLS)
+	.venv-cookbook/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . duckdb 'mlflow-skinny>=3' sqlalchemy alembic wandb $(TEST_TOOLS)
 	.venv-cookbook/bin/python -m pytest tests/test_cookbook.py
 
 test-lowest:  ## the same with the lowest versions that pyproject.toml allows, in .venv-lowest

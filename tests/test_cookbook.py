@@ -19,7 +19,7 @@ ENTRIES = {
     for code in re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 }
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]  # theirs, of what they use
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests.made_runs import write_rows
 from tests.search_path import searched
 
 PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-FAULTS, BAD_INPUTS = 28, 32
+FAULTS, BAD_INPUTS = 28, 33
 
 
 def numbered(title: str) -> dict[int, list[str]]:

@@ -26,7 +26,7 @@ DEFAULT_ROOT = "results"
 
 SWITCHES = re.compile(
     r"--(allow-import|allow-different-devices|beside-weights|calibrate|fail-on-undecided|force"
-    r"|measure|retry-failed|salvage|wait)\b"
+    r"|measure|retry-failed|salvage|wait)(?![\w-])"
 )
 RENAMED = {
     "checkpoint": "checkpoints",
@@ -146,10 +146,14 @@ def _translated(text: str) -> str:
     )
     text = re.sub(
         r"(?<![\w-])--([a-z][a-z-]*) ([a-z0-9][\w./]*)(?=[;,)]|$)",
-        lambda found: f'{_argument(found[1])}="{found[2]}"',
+        lambda found: f"{_argument(found[1])}={_literal(found[2])}",
         text,
     )
     return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda found: _argument(found[1]), text)
+
+
+def _literal(text: str) -> str:
+    return text if text.isdecimal() else f'"{text}"'
 
 
 def _argument(option: str) -> str:

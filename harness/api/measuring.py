@@ -5,7 +5,7 @@ for.
 import json
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +13,11 @@ from sysconfig import get_paths
 from typing import TYPE_CHECKING, Any
 
 from ..files.errors import BadInput, Stopped
-from .arguments import Models
+from .arguments import Models, as_argument
 
 if TYPE_CHECKING:
+    from ..cases.expected_time import Forecast
+    from ..run.listener import Listener
     from ..run.run_rows import RunResult
     from ..run.start import RunOptions
     from ..scenario.selection import Selection
@@ -26,11 +28,12 @@ MOST_THREADS = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class How:
-    """What runs have in common. `of_packs`: values of their options. `folders`: from
-    which workers may import, beside the current one.
+    """What runs have in common. `wait_idle`: as --wait-idle. `of_packs`: values of their options.
+    `folders`: from which workers may import, beside the current one.
     """
 
     wait: bool = False
+    wait_idle: str | None = None
     quiet: bool = True
     allow_import: bool = False
     threads: int | None = None
@@ -43,9 +46,12 @@ class How:
         """For runs in this process, with progress. Raises Refusal."""
         from ..run.packs import opted
         from ..run.start import RunOptions
+        from ..terminal.idle import wait_until_idle
         from ..terminal.progress import progress, started
 
+        wait_until_idle(self.wait_idle, quiet=self.quiet)
         listener = progress(quiet=self.quiet)
+        translate(listener)
         if (on_row := self.on_row) is not None:
             listener.finished = _both(listener.finished, on_row)  # type: ignore[method-assign]
         options = RunOptions(
@@ -58,6 +64,23 @@ class How:
         options = opted(options, self.of_packs, dry_run=False)
         with worker_variables(self.threads, self.folders), started(listener), signals_passed_on():
             yield options
+
+
+def translate(listener: "Listener") -> None:
+    """Its remarks name arguments, not options."""
+    begin, remark = listener.begin, listener.remark
+
+    def begun(
+        path: Path,
+        planned: Mapping[str, int],
+        done: int,
+        remarks: Sequence[str],
+        forecast: "Forecast | None" = None,
+    ) -> None:
+        begin(path, planned, done, [*map(as_argument, remarks)], forecast)
+
+    listener.begin = begun  # type: ignore[method-assign]
+    listener.remark = lambda text: remark(as_argument(text))  # type: ignore[method-assign]
 
 
 def _both(first: Callable[..., None], on_row: Callable[[Row], object]) -> Callable[..., None]:

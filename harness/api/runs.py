@@ -120,6 +120,7 @@ class Run:
         device_kind: str | None = None,
         on_row: Callable[[Row], object] | None = None,
         wait: bool = False,
+        wait_idle: str | None = None,
         quiet: bool = True,
     ) -> "Run":
         """Measure what the run still lacks, into the same folder; as `attnbench run --resume`.
@@ -132,6 +133,7 @@ class Run:
         attachments = with_models(Selection(), checkpoints, tokens).attachments
         how = How(
             wait=wait,
+            wait_idle=wait_idle,
             quiet=quiet,
             allow_import=allow_import,
             threads=threads,

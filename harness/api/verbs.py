@@ -70,6 +70,7 @@ def run(
     device_kind: str | None = None,
     on_row: Callable[[Row], object] | None = None,
     wait: bool = False,
+    wait_idle: str | None = None,
     quiet: bool = True,
     **axes: Unpack[Axes],
 ) -> Run:
@@ -87,8 +88,8 @@ def run(
     given. `allow_import`: workers may import the modules of backends like "attend@my_attention",
     also from the current folder. `on`: "ray", with `address`, `devices`, `device_kind`:
     docs/scaling.md. `on_row`: called with each row once it is on disk; what it raises ends the run,
-    whose rows stay.
-    `wait`: for another run on the device to end. `quiet`: print nothing; otherwise progress goes to
+    whose rows stay. `wait`: for another run on the device to end; `wait_idle`: first until the
+    cores are idle, so long at most, "10m". `quiet`: print nothing; otherwise progress goes to
     stderr, in a notebook below the cell.
 
     A case that fails is a row and no exception. Raises Refusal where nothing is measured: BadInput
@@ -132,6 +133,7 @@ def run(
     refuse_imports([one for one in planned.backends if one not in folders], allowed=allow_import)
     how = How(
         wait=wait,
+        wait_idle=wait_idle,
         quiet=quiet,
         allow_import=allow_import or bool(folders),
         threads=threads,
@@ -189,6 +191,7 @@ def wall(
     allow_import: bool = False,
     on_row: Callable[[Row], object] | None = None,
     wait: bool = False,
+    wait_idle: str | None = None,
     quiet: bool = True,
     **shape: Unpack[Shape],
 ) -> Run:
@@ -214,6 +217,7 @@ def wall(
     refuse_imports([one for one in planned.backends if one not in folders], allowed=allow_import)
     how = How(
         wait=wait,
+        wait_idle=wait_idle,
         quiet=quiet,
         allow_import=allow_import or bool(folders),
         threads=threads,

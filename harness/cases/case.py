@@ -5,6 +5,7 @@ It imports neither pydantic nor torch, so `attnbench --help` stays fast.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 from ...impls.discovery.names import given_parameters
@@ -54,7 +55,7 @@ class Case:
         run without copies.
         """
         p = self.problem
-        lengths = [f"n{p.seq_len}"] + [f"kv{p.kv_seq_len}"] * (p.kv_seq_len != p.seq_len)
+        lengths = (f"n{p.seq_len}", *((f"kv{p.kv_seq_len}",) if p.kv_seq_len != p.seq_len else ()))
         name = problem_id(self.backend, p, lengths)
         name += f"-twin{self.twin}" if self.twin else ""
         name += f"-replica{self.replica}" if (self.replica or 1) > 1 else ""
@@ -107,7 +108,7 @@ class Wall:
     @property
     def id(self) -> str:
         """Unique among cases and walls, for example wall-fused-b1-d512-h8-fp32-forward-core."""
-        lengths = [] if self.kv_seq_len is None else [f"kv{self.kv_seq_len}"]
+        lengths = () if self.kv_seq_len is None else (f"kv{self.kv_seq_len}",)
         return id_in(self.python, f"wall-{problem_id(self.backend, self.problem, lengths)}")
 
     def at(self, seq_len: int) -> Case:
@@ -159,7 +160,8 @@ class PlannedStudy:
 # ---- ids -----------------------------------------------------------------------------------------
 
 
-def problem_id(backend: str, problem: Problem, lengths: Sequence[str]) -> str:
+@lru_cache(maxsize=4096)  # a driver asks for the id of each row several times
+def problem_id(backend: str, problem: Problem, lengths: tuple[str, ...]) -> str:
     """`lengths` stand where the length of a case does, behind the batch."""
     parts = {name: axis.part(problem) for name, axis in AXES.items()}
     batch = parts.pop("batch")

@@ -30,6 +30,7 @@ MOST_WAIT_S, POLL_S = 2.0, 0.05  # for whoever appends to the same file
 RESULTS = ("run.json", "suite.json", "[0-9]*T[0-9]*Z-*/run.json", "[0-9]*T[0-9]*Z-*/suite.json")
 """What a folder of results has in it."""
 MOST_JUNK_BYTES = 256 << 20  # of a file, that are no text or beyond the length of a line
+LINE_BYTES = 256  # that any line counts as: of a million, more than ten a second for a day
 
 
 class NotPlain(OSError):
@@ -118,11 +119,11 @@ def _first(folder: Path, pattern: str) -> Path | None:
 
 
 def read_text(path: Path, name: str, most_bytes: int, wanted: str) -> str:
-    """A user's file, of UTF-8, also at the end of links; a pipe is not waited for.
-
-    Raises BadInput, which calls it `name`, at the line and column of the first bad byte.
+    """A user's file, of UTF-8, also at the end of links, but not if they lead out of results; of no
+    pipe. Raises BadInput, which calls it `name`, at the place of the first bad byte.
     """
     try:
+        refuse_way_out(path)
         with opened(os.path.realpath(path)) as file:
             content = file.read(most_bytes + 1)
     except FileNotFoundError:
@@ -144,13 +145,13 @@ def read_text(path: Path, name: str, most_bytes: int, wanted: str) -> str:
 def lines_of(file: BinaryIO, most_bytes: int) -> Iterator[bytes]:
     """The lines of a file; of one that is longer, the first `most_bytes` and one more.
 
-    A sparse file of a terabyte is zeros, and takes no room on the disk but minutes to read: after
-    MOST_JUNK_BYTES of lines with zeros or beyond their length, what follows is not read.
+    A sparse file of a terabyte is zeros, and takes no room on the disk but minutes to read: nothing
+    is read after a million lines, or MOST_JUNK_BYTES of those with zeros or beyond their length.
     """
     junk = 0
     while junk <= MOST_JUNK_BYTES and (line := file.readline(most_bytes + 1)):
         yield line
-        junk += len(line) if b"\0" in line else 0
+        junk += len(line) if b"\0" in line else LINE_BYTES
         while len(line) > most_bytes and not line.endswith(b"\n") and junk <= MOST_JUNK_BYTES:
             line = file.readline(most_bytes + 1) or b"\n"
             junk += len(line)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files.errors import BadInput
-from ..files.safe_files import append_lines, opened
+from ..files.safe_files import append_lines, lines_of, opened
 
 FILE = "calibration.jsonl"
 SCHEMA = 1
@@ -43,10 +43,8 @@ def newest_calibration(
 ) -> dict[str, Any] | None:
     """The last line for this GPU or, without a UUID, for a CPU of this name; None if none."""
     newest = None
-    with suppress(OSError):
-        with opened(root / FILE) as file:
-            lines = file.read(CAP_BYTES).splitlines()
-        for line in lines:
+    with suppress(OSError), opened(root / FILE) as file:
+        for line in lines_of(file, CAP_BYTES):
             with suppress(ValueError, RecursionError):  # torn, or not ours
                 found = json.loads(line)
                 if _is_of(found, device_uuid, device_name):

@@ -27,6 +27,7 @@ from .verdict_text import clipped, ended_lines
 COMMIT = 8  # letters of a commit
 WORDS = dict(zip(("less", "more"), BETTER_WORSE["latency"], strict=True))
 MOST_PANELS = 12
+MOST_TABLES = 100
 MOST_RUNS = 500  # in a table
 
 
@@ -237,10 +238,12 @@ def run_table(found: Trend) -> Table:
     )
 
 
-def value_tables(found: Trend) -> Iterator[Table]:
+def value_tables(found: Trend) -> Iterator[Block]:
     """Of each case every run's ratio and bytes."""
     axes = axes_of(found)
-    for one in found.cases:
+    if (left := len(found.cases) - MOST_TABLES) > 0:
+        yield note(f"{plural(left, 'more case')} left out.")
+    for one in found.cases[:MOST_TABLES]:
         of = f"{clipped(one.case.backend)} at {label(problem(one.case.problem), axes)}"
         numbered = enumerate(zip(one.ratios, one.peaks, strict=True), 1)
         yield table_of(

@@ -327,8 +327,8 @@ def _estimated(
         other_run=other_run,
         disturbed=base.disturbed or new.disturbed,
     )
-    if rules.history and (learnt := spread([apart.denominator])):  # new draws it once more
-        contrast = contrast.with_effect(replace(learnt, sd=learnt.sd / sqrt(2)))
+    if rules.history and (learnt := spread([apart.denominator])):
+        contrast = contrast.with_effect(_of_new(learnt, len(apart.denominator)))
     interval, margin_ratio = contrast.interval(), rules.margin_ratio(metric, paired=paired)
     verdict, reasons = verdict_of(interval.low, interval.high, margin_ratio, metric), []
     if unknown:
@@ -355,6 +355,13 @@ def _estimated(
         p_value=nan if unknown else contrast.p_beyond(margin_ratio),
         contrast=contrast,
     )
+
+
+def _of_new(learnt: Spread, runs: int) -> Spread:
+    """What a new run draws once more of what these runs differ by. As one estimate gives it and the
+    error of their mean, both together have the degrees of freedom of that (Satterthwaite).
+    """
+    return Spread(sd=learnt.sd / sqrt(2), degrees=learnt.degrees / (1 + 2 / runs))
 
 
 def _same_session(base: CaseSamples, new: CaseSamples) -> bool:

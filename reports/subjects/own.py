@@ -183,14 +183,11 @@ def _compared(raced: Sequence[Race]) -> str:
     ratio, race = max(found, key=lambda one: one[1].group.problem["seq_len"] or 0)
     if len(found) == 1:
         return f"takes {_times(race.best, ratio)}{_memory(race)}"
-    n = axis_text("seq_len", race.group.problem["seq_len"])
-    places = race.group.label.split(", ") if race.group.label else []
-    where = ", ".join(places if n in places else [n, *places])
     values = sorted(one.value for one, _ in found)
     over = f"{number_text(values[0])} to {number_text(values[-1])}"
     return (
-        f"takes {_times(race.best, ratio)}{_memory(race)} at {where}; over {len(found)} problems"
-        f" {over} times the time of the best other one"
+        f"takes {_times(race.best, ratio)}{_memory(race)} at {race.group.at}; over {len(found)}"
+        f" problems {over} times the time of the best other one"
     )
 
 

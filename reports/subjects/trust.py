@@ -229,10 +229,6 @@ def _clocks(timed: list[Row]) -> State:
     return "good" if steady else "caution", f"{low:.0f} to {high:.0f} MHz over all blocks."
 
 
-def _mostly(timed: list[Row], field: str) -> list[Row]:
-    return [row for row in timed if in_most(row.get(field), row.get("blocks"))]
-
-
 def _blocks(timed: list[Row], field: str, meta: Meta) -> State:
     """Such blocks are kept."""
     what = DISTURBANCES[field][1]
@@ -241,7 +237,7 @@ def _blocks(timed: list[Row], field: str, meta: Meta) -> State:
         return "unknown", f"It is not known whether {what}."
     some, blocks = sum(row[field] for row in known), sum(row["blocks"] for row in known)
     text = f"In {some or 'none'} of {plural(blocks, 'block')} {what}."
-    if mostly := _mostly(timed, field):
+    if mostly := [row for row in timed if in_most(row.get(field), row.get("blocks"))]:
         text += f" In {_of(mostly, timed)} it was more than half of the blocks: measure again"
         threads = [cpu_threads(meta[row["run"]]) or 1 for row in mostly]
         waits = field == "contended_blocks" and max(threads) > 1

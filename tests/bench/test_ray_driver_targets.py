@@ -15,7 +15,7 @@ import pytest
 from attnbench.harness.fleet.dispatch import run_on
 from attnbench.harness.fleet.elsewhere import DevicesElsewhere
 from attnbench.harness.fleet.ray_seats import Seat, Wish
-from attnbench.harness.fleet.remote import NodeWanted, Running
+from attnbench.harness.fleet.remote import File, NodeWanted, Running
 from attnbench.harness.fleet.shipping import Shipping
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.rows.record import Planned, Record
@@ -52,12 +52,16 @@ CONDITION = {
 
 
 class ManyDevices:
-    """Says what so many devices would; measures nothing."""
+    """Says what so many devices would that measure three cases in two seconds: what it does once a
+    second, and at the end of its work the rows and a log. Measures nothing.
+    """
 
     async def measure(self, number: int, work: Units) -> AsyncIterator[list[Any]]:
-        for one in work.planned:
-            yield [Running(one.id, "latency"), a_row(one, number)]
+        planned = list(work.planned)
+        for one in planned[: max(1, 2 * len(planned) // 3)]:
+            yield [Running(one.id, "latency")]
             await asyncio.sleep(0)
+        yield [*(a_row(one, number) for one in planned), File("worker-1.log", bytes(200))]
 
     async def call(self, *_: object) -> None: ...
 

@@ -20,6 +20,11 @@ NODE: dict[str, Any] = {
     "object_store_memory": 80 << 20,
     "include_dashboard": False,
 }
+COMMANDS = (
+    *("initialization_commands", "setup_commands", "head_setup_commands"),
+    *("worker_setup_commands", "head_start_ray_commands", "worker_start_ray_commands"),
+    *("cluster_synced_files", "rsync_exclude"),
+)
 
 
 def autoscaling(most: int) -> dict[str, Any]:
@@ -36,6 +41,8 @@ def autoscaling(most: int) -> dict[str, Any]:
         "cluster_name": "attnbench",
         "provider": {
             "type": "fake_multinode",
+            "disable_node_updaters": True,
+            "disable_launch_config_check": True,
             "gcs_address": f"{get_node_ip_address()}:{port}",
         },
         "available_node_types": {"ray.head.default": head, "measuring": measuring},
@@ -43,6 +50,9 @@ def autoscaling(most: int) -> dict[str, Any]:
         "max_workers": most,
         "upscaling_speed": 100,
         "idle_timeout_minutes": 10,
+        "file_mounts_sync_continuously": False,
+        **{name: {} for name in ("auth", "docker", "file_mounts")},
+        **{name: [] for name in COMMANDS},
     }
     path = Path(os.environ["ATTNBENCH_NODES"]) / "autoscaling.yaml"
     path.write_text(json.dumps(config))

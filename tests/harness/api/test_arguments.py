@@ -13,8 +13,9 @@ import pytest
 
 import attnbench
 from attnbench.harness.api.arguments import Axes, as_argument, named_backends
-from attnbench.harness.api.measuring import worker_variables
+from attnbench.harness.api.measuring import translate, worker_variables
 from attnbench.harness.files.errors import BadInput
+from attnbench.harness.run.listener import Listener
 from attnbench.impls.problem import AXES
 
 TINY = {
@@ -49,6 +50,7 @@ TINY = {
         ({"tokens": "t.json"}, "tokens: belong to checkpoints; give the model too"),
         ({"changes": {"limits.memory": 2}}, "limits.memory"),
         ({"changes": {"plan.budget_s": "long"}}, "plan.budget_s"),
+        ({"wait_idle": "soon"}, "wait_idle: 'soon': wanted a time, such as 90s or 10m"),
         ({"threads": 0}, "threads: found 0; wanted 1 to 4096"),
         ({"device_kind": "H100"}, "address and device_kind belong to on"),
     ],
@@ -114,6 +116,7 @@ def test_so_is_one_of_the_other_functions(
         ("raise it with --timeout, or give less", "raise it with timeout_s, or give less"),
         ("start a new run, or add --force", "start a new run, or add force=True"),
         ("choose another with --runs DIR", "choose another with out DIR"),
+        ("Ctrl-C, then --wait-idle 10m waits", "Ctrl-C, then wait_idle 10m waits"),
         ("--memory-gib 0: wanted more", "memory_gib: 0: wanted more"),
         ("again: attnbench run --resume x --wait", "again: attnbench run --resume x --wait"),
         (
@@ -126,6 +129,23 @@ def test_so_is_one_of_the_other_functions(
 def test_options_are_called_as_arguments_are_and_commands_stay(problem: str, said: str) -> None:
     assert as_argument(problem) == said
     assert as_argument(said) == said
+
+
+def test_remarks_name_arguments_too() -> None:
+    heard: list[str] = []
+
+    class Hears(Listener):
+        def begin(self, path: Any, planned: Any, done: Any, remarks: Any, *_: Any) -> None:
+            heard.extend(remarks)
+
+        def remark(self, text: str) -> None:
+            heard.append(text)
+
+    listener = Hears()
+    translate(listener)
+    listener.begin(Path(), {}, 0, ["with --threads 1"])
+    listener.remark("add --wait")
+    assert heard == ["with threads=1", "add wait=True"]
 
 
 def test_shapes_are_the_axes_of_a_problem() -> None:

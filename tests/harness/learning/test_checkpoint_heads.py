@@ -16,7 +16,9 @@ from attnbench.harness.learning.studies import checkpoint_heads, trained_heads
 from attnbench.harness.learning.synthetic_tasks import Batch
 from attnbench.harness.learning.training import SETTLING, Goal, one_thread
 from attnbench.impls.problem import Problem
+from tests.harness.cli.test_odd_files import ODD
 from tests.harness.learning.test_checkpoint_files import decoder
+from tests.made_runs import fake_run
 
 pytest.importorskip("safetensors.torch")
 transformers = pytest.importorskip("transformers")
@@ -142,6 +144,16 @@ def test_tokens_that_the_model_does_not_have_are_refused(tmp_path: Path, text: s
     model = GatedDecoder(decoder())
     with pytest.raises(BadInput, match=r"--tokens .*; wanted"):
         sequences_for(model.about, tmp_path, file, 0, CPU)
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_what_is_no_file_of_tokens_is_refused(tmp_path: Path, odd: str) -> None:
+    (tmp_path / "private").write_text("[[1, 2], [3, 4]]")
+    run = fake_run(tmp_path / "results", 1)
+    ODD[odd](run.parent / "t.json")
+    model = GatedDecoder(decoder())
+    with pytest.raises(BadInput, match=r"--tokens .*; (wanted|save the file as UTF-8)"):
+        sequences_for(model.about, tmp_path, run.parent / "t.json", 0, CPU)
 
 
 # ---- bad folders ---------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def verdict(random: Random, count: int, ratio: float = 1.0, rules: Rules = ONLY_
     return next(one.verdict for one in case_verdicts([(base, sides[-1])], rules))
 
 
-@pytest.mark.parametrize("count", [3, 5, 10])
+@pytest.mark.parametrize("count", [4, 5, 10])
 def test_equal_runs_are_told_apart_in_at_most_5_percent(count):
     random = Random(count)
     found = [verdict(random, count) for _ in range(200)]
@@ -54,13 +54,13 @@ def test_runs_decide_without_a_self_check_and_the_text_says_what_is_allowed_for(
 
 
 def test_runs_that_are_unlike_the_new_one_are_passed_over(tmp_path):
-    runs = [fake_run(tmp_path / str(seed), seed) for seed in range(1, 8)]
+    runs = [fake_run(tmp_path / str(seed), seed) for seed in range(1, 9)]
     for run in runs[1:3]:
         retold(run, torch="2.12.0")
     retold(runs[3], git="another commit")
-    found = compare_history(runs[:-1], 3, runs[-1], None)
-    assert found.base.name == f"3 runs, {runs[4].name} to {runs[0].name}"
-    with pytest.raises(BadInput, match=r"last:5: 2 finished runs like 20261121T093000Z-seed7"):
+    found = compare_history(runs[:-1], 4, runs[-1], None)
+    assert found.base.name == f"4 runs, {runs[5].name} to {runs[0].name}"
+    with pytest.raises(BadInput, match=r"last:5: 2 finished runs like 20261121T093000Z-seed8"):
         compare_history(runs[:4], 5, runs[-1], None)
 
 

@@ -16,6 +16,7 @@ from tests.made_runs import case, problem, row, write_run
 
 HOST, USER, LOG = "build-host-7", "mallory", "secret token"
 UUID, OTHER = "GPU-5d1c1f0e-0c0d", "GPU-1f0e5d1c-0c0e"
+COMMIT = {"id": "0123456789abcdef0123456789abcdef01234567", "committed_s": 1_700_000_000}
 PRIVATE = (HOST, USER, UUID, OTHER, LOG, "/home", "/srv/tenant", "/root")
 
 
@@ -30,6 +31,8 @@ def run(tmp_path: Path) -> Path:
     ]
     facts = {
         "cpu": "Imaginary CPU 9000",
+        "python": "3.11.7",
+        "torch": "2.13.0",
         "threads": 2,
         "cudnn_path": f"/home/{USER}/venv/lib/libcudnn.so.9",
         "allocator": {"LD_PRELOAD": "/srv/tenant/lib/libjemalloc.so:/root/other.so"},
@@ -54,15 +57,11 @@ def told(run: Path, *, hide: bool) -> dict[str, str]:
     """All texts that are handed on, by what they are."""
     opened = open_report([run], hide=hide)
     found = {"page": html.render(opened), "md": markdown.render(opened)}
-    commit = {"id": "0123456789abcdef0123456789abcdef01234567", "committed_s": 1_700_000_000}
-    for name in set(names()) - {"parquet"}:
-        content = export(run, name, hide=hide, commit=commit).content
-        if isinstance(content, str):
-            found[f"export {name}"] = content
-            continue
-        with zipfile.ZipFile(io.BytesIO(content)) as file:
-            found |= {f"{name} {one}": file.read(one).decode() for one in file.namelist()}
-    return found
+    for name in set(names()) - {"parquet", "zip"}:
+        found[f"export {name}"] = str(export(run, name, hide=hide, commit=COMMIT).content)
+    packed = export(run, "zip", hide=hide).content
+    with zipfile.ZipFile(io.BytesIO(packed)) as file:
+        return found | {f"zip {one}": file.read(one).decode() for one in file.namelist()}
 
 
 def test_nothing_that_is_handed_on_names_the_machine_or_its_user(run: Path) -> None:
