@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from attnbench.harness.cli.app import app
 from attnbench.harness.store.names import save
 from attnbench.harness.store.run_store import point_latest
 from tests.conftest import ROOT, ran
+from tests.made_runs import case, problem, row, write_run
 
 PAGES = (
     "README.md",
@@ -57,6 +59,7 @@ UNKNOWN_HERE = (
     "--measure",
     "latest/",
     "--checkpoint",
+    "--commit HEAD",
     "mine,sdpa",
 )
 
@@ -202,7 +205,13 @@ PYTEST = sorted(set(re.findall(r"^ {4}pytest (.+)$", SHOWN, re.M)))
 def test_pytest_takes_a_documented_command(command: str, tmp_path: Path) -> None:
     """It finds cases; none is measured."""
     shutil.copytree(ROOT / "scenarios", tmp_path / "scenarios")
-    arguments = [sys.executable, "-m", "pytest", *shlex.split(command), "--collect-only", "-q"]
+    (own_file,) = re.findall(r"^ {4}# bench\.scenario\.yaml .*\n((?: {4}.*\n)+)", SHOWN, re.M)
+    (tmp_path / "bench.scenario.yaml").write_text(textwrap.dedent(own_file))
+    planned = case("sdpa", problem(512))
+    results = tmp_path / "results"
+    save("main", write_run(results, [planned], [row(planned)], name="bench"), results, force=False)
+    words = shlex.split(command, comments=True)
+    arguments = [sys.executable, "-m", "pytest", *words, "--collect-only", "-q"]
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = ran(arguments, cwd=tmp_path, env=own, check=True)
     assert re.search(r"^\d+ tests collected", done.stdout, re.M), done.stdout

@@ -63,11 +63,9 @@ def judged(base: Path, new: Path, margins: Margins, paths: Sequence[str]) -> tup
 
 def _said(found: "Comparison") -> Iterator[str]:
     from ...reports.comparison.text import gate_text
-    from ...reports.comparison.verdict_text import doubt_lines, verdict_text
+    from ...reports.comparison.verdict_text import verdict_text
 
     assert found.gate_result is not None
     yield gate_text(found.gate_result)
     for one in found.gate_result.regressions[:MOST_SLOWER]:
         yield f"{one.shown.case}: {verdict_text(one)}"
-    latencies = [one for one in found.verdicts if one.metric == "latency"]
-    yield from doubt_lines(latencies, found.rules)

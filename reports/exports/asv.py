@@ -43,10 +43,9 @@ def export(runs: Sequence[Run]) -> Exported:
             "asv: no commit, and its results are of one; give --commit HEAD, or another commit of"
             " your project, in the project's folder"
         )
-    one_machine([_facts(run.meta) for run in runs])
-    facts, commit = _facts(meta), meta["commit"]
-    machine = _machine(meta)
-    environment = f"{facts['device']}-python{facts['python']}-torch{facts['torch']}"
+    one_machine([(_machine(run.meta), _versions(run.meta)) for run in runs])
+    machine, versions, commit = _machine(meta), _versions(meta), meta["commit"]
+    environment = "-".join(f"{name}{versions[name]}" for name in ("python", "torch"))
     benchmarks = {
         f"{name}.{metric}": (metric, rows)
         for name, rows in _problems(timed).items()
@@ -57,8 +56,8 @@ def export(runs: Sequence[Run]) -> Exported:
         "commit_hash": commit["id"],
         "date": round(commit["committed_s"] * MS_PER_S),
         "env_name": environment,
-        "params": {**machine, **facts},
-        "python": facts["python"],
+        "params": {**machine, **versions},
+        "python": versions["python"],
         "requirements": {},
         "env_vars": {},
         "result_columns": COLUMNS,
@@ -124,12 +123,10 @@ def _seconds(value_ms: float | None) -> float | None:
     return None if value_ms is None else value_ms / MS_PER_S
 
 
-def _facts(meta: Document) -> dict[str, str]:
-    """What numbers depend on beside the commit; asv draws a line for each value."""
-    known = meta["environment"]
+def _versions(meta: Document) -> dict[str, str]:
+    """What numbers depend on beside machine and commit; asv draws a line for each value."""
     names = ("python", "torch", "threads", "driver", "cuda")
-    facts = {name: str(known[name]) for name in names if known.get(name) is not None}
-    return {"device": visible(device_name(meta)), **{n: visible(one) for n, one in facts.items()}}
+    return {name: visible(str(meta["environment"].get(name) or "")) for name in names}
 
 
 def _machine(meta: Document) -> dict[str, str]:
