@@ -14,7 +14,7 @@ from attnbench.harness.run.wall_runner import WallRunner
 from attnbench.harness.run.worker_pool import RunConfig, RunContext, WorkerPool
 from attnbench.harness.scenario import Plan
 from attnbench.impls import Problem
-from tests.harness.cli.test_idle import Clock
+from tests.harness.terminal.test_idle import Clock
 
 WALL = Wall(backend="fused", problem=Problem(batch=1, seq_len=1, d_model=64, heads=2))
 CONFIG = RunConfig(
