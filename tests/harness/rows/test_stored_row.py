@@ -37,7 +37,10 @@ for _ in range(100_000):
         ({"tables": {"a": DEEP}}, "tables: found lists in lists too deep"),
         ({"block_ms": [[[1.0, -1.0]]]}, "block_ms[0][0][1]: found -1.0, wanted"),
         ({"missing": {"sm_active_ratio": 3}}, "missing.sm_active_ratio: found 3, wanted"),
-        ({"memory_missing": {"outside_bytes": []}}, "memory_missing.outside_bytes: found [], wanted"),
+        (
+            {"memory_missing": {"outside_bytes": []}},
+            "memory_missing.outside_bytes: found [], wanted",
+        ),
         ({"exactness": "roughly"}, "exactness: found 'roughly', wanted"),
         ({"graph_reason": "x" * (16 << 20)}, "graph_reason: found 16777218 bytes"),
     ],
