@@ -4,7 +4,9 @@ import importlib.util
 import json
 import re
 import tomllib
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hatchling.metadata.core import CoreMetadata, ProjectMetadata
@@ -98,7 +100,9 @@ def test_the_notes_of_a_release_are_its_part_of_the_changelog(monkeypatch):
         ([{"status": "ok"}], "", "wrote no page"),
     ],
 )
-def test_a_run_that_failed_is_no_release(rows, page, said, tmp_path):
+def test_a_run_that_failed_is_no_release(
+    rows: list[dict[str, Any]], page: str, said: str, tmp_path: Path
+) -> None:
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "report.html").write_text(page)
     with pytest.raises(dist.Failed, match=said):
@@ -107,7 +111,9 @@ def test_a_run_that_failed_is_no_release(rows, page, said, tmp_path):
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs the repository")
-def test_the_last_commit_builds_what_is_in_it(tmp_path, monkeypatch):
+def test_the_last_commit_builds_what_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All of `make dist` but the two installations."""
     used: list[str] = []
     monkeypatch.setattr(dist, "use", lambda file, *_: used.append(file.suffix))

@@ -17,7 +17,9 @@ DEAF = f"trap '' INT; {SLOW}"
 
 
 @pytest.mark.parametrize("program", [SLOW, DEAF])
-def test_a_command_that_is_too_slow_is_ended(program, tmp_path, monkeypatch):
+def test_a_command_that_is_too_slow_is_ended(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tests.gpu_day.commands.GRACE_S", 1.0)
     ended = execute(["/bin/sh", "-c", program], tmp_path / "logs" / "a.log", 2.0, {})
     assert ended.cut_off

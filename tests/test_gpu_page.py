@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -36,7 +37,9 @@ def test_the_example_is_the_kernel_that_is_listed_first(program: ModuleType, row
     assert not program.is_example({**row, "config": {**row["config"], "stages": 1}})
 
 
-def test_a_run_of_the_audit_gives_the_example(program, row, tmp_path):
+def test_a_run_of_the_audit_gives_the_example(
+    program: ModuleType, row: dict, tmp_path: Path
+) -> None:
     others = [{**row, "d_k": 128}, {**row, "status": "error"}, row]
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in others))
     assert program.example(tmp_path) == row
@@ -65,7 +68,9 @@ def test_another_kernel_changes_the_page(program: ModuleType, row: dict) -> None
     assert more["gpu-sm.svg"] != program.page(row)["gpu-sm.svg"]
 
 
-def test_the_tiles_of_the_picture_are_those_that_the_kernel_computes(program, row):
+def test_the_tiles_of_the_picture_are_those_that_the_kernel_computes(
+    program: ModuleType, row: dict
+) -> None:
     drawn = program.tiles_picture(program.facts(row))
     rows, per_row = 4096 // 128, 128 // 64
     whole = sum(per_row * tile for tile in range(rows))

@@ -66,7 +66,9 @@ def interrupted(
         ("humanize", "converted()", "show latest"),
     ],
 )
-def test_an_interrupted_import_is_one_line(tmp_path, module, action, command):
+def test_an_interrupted_import_is_one_line(
+    tmp_path: Path, module: str, action: str, command: str
+) -> None:
     done = interrupted(tmp_path, module, action, *command.split())
     assert (done.returncode, done.stderr, done.stdout) == (130, STOPPED, "")
 

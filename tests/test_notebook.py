@@ -24,7 +24,9 @@ def texts(cells: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("folder", ["docs", "."])
-def test_its_outputs_are_those_of_its_code_now(cells, folder, monkeypatch):
+def test_its_outputs_are_those_of_its_code_now(
+    cells: list[dict[str, Any]], folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(ROOT / folder)
     made = runpy.run_path(str(ROOT / "docs" / "notebook.py"))["executed"](cells)
     assert texts(made) == texts(cells), "make pictures"

@@ -143,7 +143,9 @@ def endless() -> None:
         pass
 
 
-def test_a_command_hangs_by_its_work_and_not_by_the_work_of_others(trial, monkeypatch):
+def test_a_command_hangs_by_its_work_and_not_by_the_work_of_others(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "argv", sys.argv)
     limit = (signal.SIGPROF, signal.ITIMER_PROF, 0.05)
     monkeypatch.setattr(in_process, "LIMITS", (limit,))

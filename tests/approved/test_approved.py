@@ -84,7 +84,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_what_is_printed_was_approved(name, runs, monkeypatch):
+def test_what_is_printed_was_approved(
+    name: str, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = COMMANDS[name]
     text = printed(shlex.split(command), runs, monkeypatch)
     found = f"$ attnbench {command}\n{text}"

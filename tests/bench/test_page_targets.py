@@ -2,6 +2,7 @@
 take to write, and when a browser has them ready. `make bench` runs these.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -104,7 +105,9 @@ PAGES = pytest.mark.parametrize("pages_of", ["run", "trained"])
 
 
 @PAGES
-def test_a_large_page_is_small_and_soon_written(benchmark, pages_of, request):
+def test_a_large_page_is_small_and_soon_written(
+    benchmark, pages_of: str, request: pytest.FixtureRequest
+) -> None:
     """500 cases with samples; and the section on what heads learn, of all trainings."""
     run = request.getfixturevalue(pages_of)
     page = benchmark.pedantic(lambda: render(open_report([run])), rounds=3, warmup_rounds=1)
@@ -115,7 +118,13 @@ def test_a_large_page_is_small_and_soon_written(benchmark, pages_of, request):
 
 
 @PAGES
-def test_a_browser_has_it_ready_at_once(benchmark, pages_of, request, require, tmp_path):
+def test_a_browser_has_it_ready_at_once(
+    benchmark,
+    pages_of: str,
+    request: pytest.FixtureRequest,
+    require: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
     run = request.getfixturevalue(pages_of)
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="needs playwright: pip install playwright"

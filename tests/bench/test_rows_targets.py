@@ -3,6 +3,7 @@ targets. `make bench` runs these.
 """
 
 import json
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -59,7 +60,9 @@ def over_many_lengths(folder: Path) -> Path:
 @pytest.mark.parametrize(
     "make", [lambda folder: run_of_many(folder, range(7, 13)), over_many_lengths]
 )
-def test_ten_thousand_cases_are_read_in_seconds(benchmark, tmp_path, make, verb, most_s):
+def test_ten_thousand_cases_are_read_in_seconds(
+    benchmark, tmp_path: Path, make: Callable[[Path], Path], verb: str, most_s: float
+) -> None:
     run = make(tmp_path)
     cpu_s, peak_bytes = benchmark.pedantic(child, args=("attnbench", verb, run), rounds=1)[1:]
     benchmark.extra_info.update(cpu_s=cpu_s, peak_bytes=peak_bytes)

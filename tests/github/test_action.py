@@ -175,13 +175,17 @@ def test_a_verdict_is_an_output_and_nothing_decided_a_warning(
 
 
 @pytest.mark.parametrize(("code", "ends"), [("0", 0), ("3", 3), ("6", 0), ("", 1)])
-def test_the_last_step_fails_the_job_for_a_regression_and_not_for_nothing_decided(code, ends):
+def test_the_last_step_fails_the_job_for_a_regression_and_not_for_nothing_decided(
+    code: str, ends: int
+) -> None:
     (gate,) = (step for step in action()["runs"]["steps"] if step["name"] == "Gate")
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", gate["run"]]
     assert subprocess.run(command, env={"CODE": code}, check=False).returncode == ends
 
 
-def test_without_a_base_failed_cases_fail_the_job_and_a_long_report_is_not_in_the_summary(tmp_path):
+def test_without_a_base_failed_cases_fail_the_job_and_a_long_report_is_not_in_the_summary(
+    tmp_path: Path,
+) -> None:
     out = results(tmp_path / "alone", base=None, turns=1, code=1)
     assert run_judge(out, MOST_BYTES="2000").returncode == 1
     assert (

@@ -51,7 +51,9 @@ def words_given(script: str, folder: Path, **inputs: str) -> list[str]:
 
 @pytest.mark.parametrize("value", HOSTILE)
 @pytest.mark.parametrize("script", ["measure.sh", "judge.sh"])
-def test_every_input_arrives_as_the_value_of_its_option(script, value, tmp_path):
+def test_every_input_arrives_as_the_value_of_its_option(
+    script: str, value: str, tmp_path: Path
+) -> None:
     for name, option in (MEASURE if script == "measure.sh" else JUDGE).items():
         words = words_given(script, tmp_path, **{name: value})
         assert words[:4] == ["-P", "-m", "attnbench", "gate"]
@@ -83,7 +85,9 @@ TWO_LINES = r"--output: found 'out\nverdict=passed'; wanted a path without line 
         ("judge", {"OUT": "out\nverdict=passed"}, TWO_LINES),
     ],
 )
-def test_what_is_no_number_or_would_be_two_outputs_is_bad_input(step, inputs, said, tmp_path):
+def test_what_is_no_number_or_would_be_two_outputs_is_bad_input(
+    step: str, inputs: dict[str, str], said: str, tmp_path: Path
+) -> None:
     given = {"SCENARIO": "quickstart", "OUT": "out", "PYTHON": sys.executable} | inputs
     done = ran(
         [ACTION.parent / f"{step}.sh"],

@@ -53,7 +53,9 @@ MASKED_CASES = [
 
 
 @pytest.mark.parametrize(("name", "problem"), CASES)
-def test_backend_is_as_close_as_the_same_dtype_reference(name, problem, make_case, require):
+def test_backend_is_as_close_as_the_same_dtype_reference(
+    name: str, problem: str, make_case: Callable, require: Callable
+) -> None:
     if name in COMPILE and load(name).unavailable(torch.device("cpu")):
         require("g++")
     check(name, PROBLEMS[problem], make_case, "cpu", kinds_of(name, problem))
@@ -61,7 +63,9 @@ def test_backend_is_as_close_as_the_same_dtype_reference(name, problem, make_cas
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", COMPILE)
-def test_backend_that_compiles_is_as_close_in_every_dtype_and_scope(name, shape, make_case):
+def test_backend_that_compiles_is_as_close_in_every_dtype_and_scope(
+    name: str, shape: Problem, make_case: Callable
+) -> None:
     check(name, shape, make_case, "cpu", KINDS)
 
 
@@ -78,7 +82,9 @@ def test_backend_is_as_close_on_cuda(name: str, problem: str, make_case: Callabl
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(("name", "problem"), MASKED_CASES)
-def test_backend_is_as_close_under_masks_on_cuda(name, problem, make_case):
+def test_backend_is_as_close_under_masks_on_cuda(
+    name: str, problem: str, make_case: Callable
+) -> None:
     check(name, MASKED[problem], make_case, "cuda", KINDS[:1] if name in COMPILE else KINDS)
 
 
@@ -114,18 +120,24 @@ def check(
 
 
 @pytest.mark.parametrize("name", INEXACT)
-def test_backend_that_is_not_exact_gives_finite_numbers_of_the_right_shape(name, shape, make_case):
+def test_backend_that_is_not_exact_gives_finite_numbers_of_the_right_shape(
+    name: str, shape: Problem, make_case: Callable
+) -> None:
     check_inexact(name, shape, make_case, "cpu")
 
 
 @pytest.mark.parametrize("name", INEXACT)
-def test_backend_that_is_not_exact_gives_them_under_masks(name, masked_shape, make_case):
+def test_backend_that_is_not_exact_gives_them_under_masks(
+    name: str, masked_shape: Problem, make_case: Callable
+) -> None:
     check_inexact(name, masked_shape, make_case, "cpu")
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", INEXACT)
-def test_backend_that_is_not_exact_gives_them_on_cuda(name, shape, make_case):
+def test_backend_that_is_not_exact_gives_them_on_cuda(
+    name: str, shape: Problem, make_case: Callable
+) -> None:
     check_inexact(name, shape, make_case, "cuda")
 
 
@@ -156,7 +168,9 @@ def check_inexact(name: str, shape: Problem, make_case: Callable, device: str) -
 
 
 @pytest.mark.parametrize("name", ["naive", "fused", "sdpa", "sdpa:math", "sdpa:flash"])
-def test_queries_that_a_mask_leaves_without_keys_give_zeros_and_zero_gradients(name, make_case):
+def test_queries_that_a_mask_leaves_without_keys_give_zeros_and_zero_gradients(
+    name: str, make_case: Callable
+) -> None:
     random: dict[str, Any] = {"seq_len": 40, "mask": "random"}
     shapes = [random, {**random, "causal": True}]
     if name != "sdpa:flash":

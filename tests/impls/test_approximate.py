@@ -89,7 +89,9 @@ def error_of(name: str, problem: Problem, seed: int, times: float = 1.0) -> floa
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_error_of_performer_falls_with_the_features_on_average(causal, monkeypatch):
+def test_the_error_of_performer_falls_with_the_features_on_average(
+    causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The mean of logarithms over draws of the features.
 
     For short queries and keys: the variance of the kernel grows with exp of their squares, so among

@@ -1,6 +1,8 @@
 """Scope block: every backend's layer inside a pre-norm block, against float64 and block.py."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -21,7 +23,9 @@ SELF = {
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_every_backends_block_is_within_the_limit_of_the_textbooks(backend, make_case):
+def test_every_backends_block_is_within_the_limit_of_the_textbooks(
+    backend: str, make_case: Callable[..., Any]
+) -> None:
     checked = 0
     for name, problem in SELF.items():
         if load(backend).why_not(replace(problem, passes="forward+backward"), CPU):

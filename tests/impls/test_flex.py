@@ -32,7 +32,9 @@ def causal(seq_len: int, kv_seq_len: int, align: str) -> Problem:
 
 
 @pytest.mark.parametrize(("seq_len", "kv_seq_len", "align"), LENGTHS)
-def test_the_block_mask_is_the_one_that_torch_computes_from_all_pairs(seq_len, kv_seq_len, align):
+def test_the_block_mask_is_the_one_that_torch_computes_from_all_pairs(
+    seq_len: int, kv_seq_len: int, align: str
+) -> None:
     problem = causal(seq_len, kv_seq_len, align)
     offset, n_q = max(problem.causal_offset, 0), seq_len - problem.empty_rows
     ours = block_mask(problem, CPU)
@@ -48,7 +50,9 @@ def test_the_block_mask_is_the_one_that_torch_computes_from_all_pairs(seq_len, k
 @pytest.mark.parametrize(
     ("seq_len", "more", "is_causal"), [(500, 0, False), (500, 0, True), (384, 257, True)]
 )
-def test_a_window_leaves_out_blocks_on_both_sides(seq_len, more, is_causal, window):
+def test_a_window_leaves_out_blocks_on_both_sides(
+    seq_len: int, more: int, is_causal: bool, window: int
+) -> None:
     align = "bottom_right" if more else ""
     whole = causal(seq_len, seq_len + more, align)
     problem = replace(whole, causal=is_causal, causal_align=align, mask="local", window=window)

@@ -92,7 +92,9 @@ def train(model: Any) -> None:
         ("Bert", forward, {"kv_heads": 4}),
     ],
 )
-def test_inputs_lie_in_memory_as_those_of_a_real_model(monkeypatch, kind, run, changes):
+def test_inputs_lie_in_memory_as_those_of_a_real_model(
+    monkeypatch: pytest.MonkeyPatch, kind: str, run: Any, changes: dict[str, Any]
+) -> None:
     import transformers
 
     sizes = LLAMA if kind == "Llama" else BERT

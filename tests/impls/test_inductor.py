@@ -35,7 +35,9 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 @pytest.mark.long
-def test_each_call_keeps_its_own_code_however_many_shapes_there_are(compilations):
+def test_each_call_keeps_its_own_code_however_many_shapes_there_are(
+    compilations: list[object],
+) -> None:
     def doubled(x: torch.Tensor) -> torch.Tensor:
         return 2 * x
 
@@ -52,7 +54,9 @@ def test_each_call_keeps_its_own_code_however_many_shapes_there_are(compilations
 
 @pytest.mark.parametrize("scope", ["core", "layer"])
 @pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
-def test_all_is_compiled_before_the_call_is_timed(passes, scope, compilations):
+def test_all_is_compiled_before_the_call_is_timed(
+    passes: str, scope: str, compilations: list[object]
+) -> None:
     problem = Problem(
         batch=1, seq_len=8, d_model=16, heads=2, causal=True, passes=passes, scope=scope
     )
@@ -73,7 +77,9 @@ def test_all_is_compiled_before_the_call_is_timed(passes, scope, compilations):
     assert len(compilations) == compiled
 
 
-def test_a_missing_part_of_torch_compile_is_reported_with_the_command_that_helps(monkeypatch):
+def test_a_missing_part_of_torch_compile_is_reported_with_the_command_that_helps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     for name in ("compiled", "flex"):
         assert load(name).unavailable(CPU) == (
@@ -96,7 +102,9 @@ def test_a_missing_part_of_torch_compile_is_reported_with_the_command_that_helps
 
 
 @pytest.mark.long
-def test_compiled_runs_the_formula_of_fused(shape, compilations, monkeypatch):
+def test_compiled_runs_the_formula_of_fused(
+    shape: Problem, compilations: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The two files repeat it, since backends do not import one another."""
     for mask in ("none", "random"):
         problem = replace(shape, mask=mask)

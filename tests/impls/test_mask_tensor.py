@@ -44,7 +44,9 @@ def by_definition(layer: MultiHeadAttention, x: Tensor, source: Tensor, bias: Te
 @pytest.mark.parametrize("backend", TAKE_MASKS)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", ["boolean", "additive"])
-def test_a_mask_gives_what_its_definition_gives(kind, size, backend):
+def test_a_mask_gives_what_its_definition_gives(
+    kind: str, size: tuple[int, ...], backend: str
+) -> None:
     layer, x, source = layer_of(backend=backend), drawn(2, 7, 24), drawn(2, 9, 24, seed=1)
     values = drawn(*size, seed=2)
     mask = values > 0 if kind == "boolean" else values
@@ -57,7 +59,9 @@ def test_a_mask_gives_what_its_definition_gives(kind, size, backend):
 
 
 @pytest.mark.parametrize("backend", TAKE_MASKS)
-def test_fills_of_minus_1e9_and_minus_infinity_are_equal_where_a_query_sees_a_key(backend):
+def test_fills_of_minus_1e9_and_minus_infinity_are_equal_where_a_query_sees_a_key(
+    backend: str,
+) -> None:
     layer, x = layer_of(replace(SHAPE, kv_seq_len=7), backend), drawn(2, 7, 24)
     seen = torch.ones(7, 7, dtype=torch.bool).tril()
     boolean = layer(x, x, x, mask=seen)[0]
@@ -70,7 +74,9 @@ def test_fills_of_minus_1e9_and_minus_infinity_are_equal_where_a_query_sees_a_ke
 
 @pytest.mark.parametrize("fill", [-1e9, torch.finfo(torch.float32).min])
 @pytest.mark.parametrize("backend", ["naive", "fused"])
-def test_a_query_of_fills_alone_is_uniform_and_one_without_keys_is_zero(backend, fill):
+def test_a_query_of_fills_alone_is_uniform_and_one_without_keys_is_zero(
+    backend: str, fill: float
+) -> None:
     layer, x = layer_of(replace(SHAPE, kv_seq_len=7), backend), drawn(2, 7, 24)
     p = layer(x, x, x, need_weights=True, mask=torch.full((1, 7), fill))[1]
     assert torch.allclose(p, torch.full_like(p, 1 / 7))

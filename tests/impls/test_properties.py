@@ -57,7 +57,9 @@ def seen(problem: Problem) -> Tensor:
 @pytest.mark.parametrize("name", WITH_WEIGHTS)
 @few
 @given(problem=problems(), seed=st.integers(0, 99), size=st.sampled_from((0.01, 1.0, 30.0)))
-def test_rows_of_weights_sum_to_one_over_the_keys_that_are_seen(name, problem, seed, size):
+def test_rows_of_weights_sum_to_one_over_the_keys_that_are_seen(
+    name: str, problem: Problem, seed: int, size: float
+) -> None:
     inputs, backend = drawn(problem, seed, size), load(name)
     weights = backend.attention_weights(problem, inputs, None)
     mask = seen(problem)
@@ -74,7 +76,9 @@ def test_rows_of_weights_sum_to_one_over_the_keys_that_are_seen(name, problem, s
 @pytest.mark.parametrize("name", EXACT)
 @few
 @given(problem=problems(), seed=st.integers(0, 99), size=st.sampled_from((0.01, 1.0, 30.0)))
-def test_outputs_lie_between_the_values_that_are_seen(name, problem, seed, size):
+def test_outputs_lie_between_the_values_that_are_seen(
+    name: str, problem: Problem, seed: int, size: float
+) -> None:
     inputs = drawn(problem, seed, size)
     output = load(name).prepare(problem, inputs, None)()
     values = inputs.value.repeat_interleave(problem.heads // problem.kv_heads, 1)

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 
@@ -86,7 +87,9 @@ def test_gradients_of_the_reference_are_those_of_the_definition(shape: Problem) 
 
 
 @pytest.mark.parametrize("function", [reference, same_dtype_reference])
-def test_chosen_rows_are_those_of_the_whole(function, shape, make_case):
+def test_chosen_rows_are_those_of_the_whole(
+    function: Callable, shape: Problem, make_case: Callable
+) -> None:
     for scope in ("core", "layer"):
         case = make_case(shape, scope=scope)
         rows = torch.tensor(sorted({0, shape.seq_len // 2, shape.seq_len - 1}))
@@ -95,7 +98,9 @@ def test_chosen_rows_are_those_of_the_whole(function, shape, make_case):
         assert torch.allclose(part, whole[..., rows, :], atol=1e-6)
 
 
-def test_block_size_does_not_change_the_reference(make_case, monkeypatch):
+def test_block_size_does_not_change_the_reference(
+    make_case: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     case = make_case(Problem(batch=1, seq_len=30, d_model=16, heads=2, causal=True))
     whole = reference(case.problem, case.inputs, case.weights, case.rows)
     monkeypatch.setattr(reference_module, "BLOCK_SCORES", 7 * 30)

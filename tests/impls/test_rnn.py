@@ -1,5 +1,6 @@
 """The recurrent baselines: their cells, refusals, and the gradients of their own weights."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -49,7 +50,9 @@ def plain(x: Parts, h: Parts, states: States) -> States:
 @pytest.mark.parametrize(
     ("name", "gates", "cell"), [("rnn", 3, gru), ("rnn:lstm", 4, lstm), ("rnn:tanh", 1, plain)]
 )
-def test_its_cell_is_as_torch_documents_it(name, gates, cell):
+def test_its_cell_is_as_torch_documents_it(
+    name: str, gates: int, cell: Callable[[Parts, Parts, States], States]
+) -> None:
     problem = Problem(**SHAPE)
     inputs = make_inputs(problem, CPU, 0)
     layer = rnn.make_layer(problem, CPU, name.partition(":")[2])

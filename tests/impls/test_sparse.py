@@ -59,7 +59,9 @@ def test_other_masks_are_refused_with_the_one_that_is_computed(name: str, mask: 
 
 @pytest.mark.parametrize(("name", "mask"), BACKENDS.items())
 @pytest.mark.parametrize("passes", ["forward", "forward+backward"])
-def test_bytes_grow_with_the_pairs_and_not_with_n_squared(name, mask, passes):
+def test_bytes_grow_with_the_pairs_and_not_with_n_squared(
+    name: str, mask: Any, passes: Any
+) -> None:
     def peak(n: int) -> int:
         problem = Problem(batch=1, seq_len=n, d_model=256, heads=4, mask=mask, passes=passes)
         found, reason = meta_peak_bytes(problem, load(name), CPU)

@@ -3,7 +3,9 @@
 tests/impls/_triton checks the kernels without a GPU.
 """
 
+import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +42,9 @@ def test_listing_and_refusing_import_no_triton() -> None:
     assert done.stdout == "needs a CUDA device; this is cpu False\n"
 
 
-def test_the_interpreter_does_not_make_the_backend_available(monkeypatch):
+def test_the_interpreter_does_not_make_the_backend_available(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     assert load("triton").unavailable(CPU) == "needs a CUDA device; this is cpu"
     assert load("fused").unavailable(CPU) is None
@@ -64,14 +68,18 @@ def test_the_interpreter_does_not_make_the_backend_available(monkeypatch):
         ({"d_k": 256, "d_v": 72, "causal": True}, None),
     ],
 )
-def test_problems_that_the_kernels_cannot_compute_are_refused(changes, reason, monkeypatch):
+def test_problems_that_the_kernels_cannot_compute_are_refused(
+    changes: dict[str, Any], reason: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device: (9, 0))
     assert load("triton").why_not(replace(SHAPE, **changes), CUDA) == reason
 
 
 @pytest.mark.long
 @pytest.mark.skipif(torch.cuda.is_available(), reason="tests the reason given without a GPU")
-def test_without_a_gpu_the_row_is_unavailable_and_the_run_complete(attnbench):
+def test_without_a_gpu_the_row_is_unavailable_and_the_run_complete(
+    attnbench: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
     done = attnbench("run", *axes("triton,sdpa"), *QUICK, check=True)
     rows = by_backend(Path(done.stdout.strip()))
     status = {name: row["status"] for name, row in rows.items()}

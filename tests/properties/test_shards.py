@@ -26,7 +26,9 @@ def read(run: Path) -> tuple[list[str], list[dict[str, Any]]]:
 
 @settings(max_examples=12, derandomize=True, deadline=None)
 @given(lengths=LENGTHS, count=st.integers(2, 5), failed=st.booleans())
-def test_merged_shards_are_the_run_that_was_split(lengths, count, failed):
+def test_merged_shards_are_the_run_that_was_split(
+    lengths: list[int], count: int, failed: bool
+) -> None:
     grid = {"seq_len": lengths, "d_model": 64, "heads": [1, 2]}
     of = scenario(grid=grid, find_wall=True, studies=["score_scale"])
     with TemporaryDirectory() as folder:

@@ -43,7 +43,9 @@ def verdicts(base: CaseSamples, new: CaseSamples, rules: Rules) -> dict[str, Cas
 
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(one=SIDES, other=SIDES, rules=RULES)
-def test_exchanging_both_sides_gives_the_opposite(one, other, rules):
+def test_exchanging_both_sides_gives_the_opposite(
+    one: dict[str, Any], other: dict[str, Any], rules: Rules
+) -> None:
     forth = verdicts(side(**one), side(**other), rules)
     back = verdicts(side(**other), side(**one), rules)
     assert set(forth) == set(back)
@@ -57,7 +59,9 @@ def test_exchanging_both_sides_gives_the_opposite(one, other, rules):
 
 @settings(max_examples=30, derandomize=True, deadline=None)
 @given(one=SIDES, other=SIDES, rules=RULES, scale=st.sampled_from([1e-3, 0.5, 7.0, 1e3]))
-def test_all_times_in_another_unit_give_the_same_verdict(one, other, rules, scale):
+def test_all_times_in_another_unit_give_the_same_verdict(
+    one: dict[str, Any], other: dict[str, Any], rules: Rules, scale: float
+) -> None:
     plain = verdicts(side(**one), side(**other), rules)
     scaled = verdicts(side(**one, scale=scale), side(**other, scale=scale), rules)
     for metric, found in plain.items():

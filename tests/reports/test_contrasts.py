@@ -64,7 +64,9 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("axis", CHANGES)
-def test_two_values_of_every_axis_are_a_contrast_of_that_axis_alone(tmp_path, axis):
+def test_two_values_of_every_axis_are_a_contrast_of_that_axis_alone(
+    tmp_path: Path, axis: str
+) -> None:
     run = run_of(
         tmp_path,
         *(
@@ -80,7 +82,9 @@ def test_two_values_of_every_axis_are_a_contrast_of_that_axis_alone(tmp_path, ax
     assert contrasts.setting(axis, one.row) != contrasts.setting(axis, one.base)
 
 
-def test_a_failed_setting_has_its_reason_and_one_that_ran_with_neither_is_left_out(tmp_path):
+def test_a_failed_setting_has_its_reason_and_one_that_ran_with_neither_is_left_out(
+    tmp_path: Path,
+) -> None:
     run = run_of(
         tmp_path,
         made("fused", problem(1024), 1.0),
@@ -92,7 +96,9 @@ def test_a_failed_setting_has_its_reason_and_one_that_ran_with_neither_is_left_o
     assert one.missing == "out of memory with padding mask"
 
 
-def test_fewer_heads_of_a_fixed_width_are_a_contrast_and_narrower_heads_are_not(tmp_path):
+def test_fewer_heads_of_a_fixed_width_are_a_contrast_and_narrower_heads_are_not(
+    tmp_path: Path,
+) -> None:
     some = of_axis(pruning(tmp_path / "pruned"), "heads")
     assert [(one.row["heads"], one.base["heads"]) for one in some] == [(4, 8), (1, 8)]
     assert of_axis(quickstart(tmp_path, lengths=(128, 256)), "heads") == []
@@ -147,7 +153,9 @@ LOUD, APART, ALONE = {"contended_blocks": 99}, {"session": "another"}, {"process
         (3.0, LOUD, "not decided"),
     ],
 )
-def test_whether_more_heads_take_the_same_time(tmp_path, ratio, changes, answer):
+def test_whether_more_heads_take_the_same_time(
+    tmp_path: Path, ratio: float, changes: dict[str, Any], answer: str
+) -> None:
     found = cost(tmp_path, ratio, **changes).time
     assert found.word == answer
     assert found.low <= found.value <= found.high

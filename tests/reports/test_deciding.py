@@ -37,7 +37,9 @@ def pairs(random: np.random.Generator, truth: float, sd: float, processes: int) 
 
 
 @pytest.mark.parametrize(("truth", "sd"), [(1.1, 0.06), (1.25, 0.15)])
-def test_a_plan_that_is_said_to_decide_what_was_seen_does_in_seven_of_ten_runs(truth, sd):
+def test_a_plan_that_is_said_to_decide_what_was_seen_does_in_seven_of_ten_runs(
+    truth: float, sd: float
+) -> None:
     """Of open ratios of quick runs; the plan's runs have the ratio that was seen."""
     random, decided, of = np.random.default_rng(5), 0, 0
     for _ in range(60):
@@ -82,7 +84,9 @@ def test_fewer_are_decided_beyond_a_margin_and_among_many_claims() -> None:
 
 @pytest.mark.parametrize("call_ms", [0.5, 10.0, 200.0, 1000.0])
 @pytest.mark.parametrize("other", list(PLANS))
-def test_the_time_of_another_plan_is_what_the_harness_would_foresee(call_ms, other):
+def test_the_time_of_another_plan_is_what_the_harness_would_foresee(
+    call_ms: float, other: str
+) -> None:
     quick, plan = (Plan.model_validate(name) for name in ("quick", other))
     cases = 12
     spent_s = case_s(call_ms / 1e3, quick, "cpu")

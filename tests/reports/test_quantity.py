@@ -6,7 +6,7 @@ import pytest
 
 from attnbench.reports.elements import Marked, table_of
 from attnbench.reports.formatting import Number
-from attnbench.reports.quantity import Quantity, cell_text
+from attnbench.reports.quantity import Quantity, Unit, cell_text
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,9 @@ from attnbench.reports.quantity import Quantity, cell_text
         (0.05, "plain", None, None, "0.05"),
     ],
 )
-def test_a_quantity_writes_itself(value, unit, low, high, said):
+def test_a_quantity_writes_itself(
+    value: float | None, unit: Unit, low: float | None, high: float | None, said: str
+) -> None:
     assert str(Quantity(value, unit, low, high)) == said
     assert str(Quantity(value, unit, low, high, note=", unpaired")) == (
         f"{said}, unpaired" if said else ""

@@ -90,7 +90,9 @@ def test_a_case_measured_again_later_allows_for_what_runs_differ_by(tmp_path: Pa
 
 @pytest.mark.parametrize("processes", [1, 5])
 @pytest.mark.parametrize("changes", [{}, {"session": "another"}, {"contended_blocks": 99}])
-def test_page_and_compare_have_one_interval(tmp_path, processes, changes):
+def test_page_and_compare_have_one_interval(
+    tmp_path: Path, processes: int, changes: dict[str, Any]
+) -> None:
     base, new = fused_and_sdpa(tmp_path)
     new |= changes
     for row in (base, new):
@@ -117,7 +119,9 @@ def test_rows_without_a_session_are_not_paired(tmp_path: Path) -> None:
     ("low", "high", "clear"),
     [(1.1, 1.3, True), (0.7, 0.9, True), (0.9, 1.1, False), (1.0, 1.2, False), (nan, nan, False)],
 )
-def test_a_winner_needs_an_interval_that_leaves_out_one(low, high, clear):
+def test_a_winner_needs_an_interval_that_leaves_out_one(
+    low: float, high: float, clear: bool
+) -> None:
     assert Ratio(value=1.2, low=low, high=high, paired=True).clear is clear
 
 
@@ -152,7 +156,9 @@ def beside_others(row: Row, times: float, processor: float, thread: float) -> Ro
     return row | changes | {"contended_blocks": 10, "blocks": 10}
 
 
-def test_disturbed_times_are_compared_by_processor_time_where_both_of_its_measures_agree(tmp_path):
+def test_disturbed_times_are_compared_by_processor_time_where_both_of_its_measures_agree(
+    tmp_path: Path,
+) -> None:
     fused, sdpa = fused_and_sdpa(tmp_path)
     first = beside_others(fused, 9.0, 4.0, 2.0)
     twice = time_ratio(beside_others(sdpa, 3.0, 8.0, 4.0), first)

@@ -50,7 +50,9 @@ def run(tmp_path: Path) -> Path:
         (None, None, ""),
     ],
 )
-def test_a_ratio_has_bounds_as_far_as_they_decide(low, high, said):
+def test_a_ratio_has_bounds_as_far_as_they_decide(
+    low: float | None, high: float | None, said: str
+) -> None:
     assert ratio_bounds_text(low, high) == said
     assert times_text(2.0, low, high) == "2.00 times" + (f" ({said})" if said else "")
 
@@ -64,7 +66,7 @@ def test_a_time_has_no_1_to_be_beside() -> None:
     assert not says_nothing(-1.0, 100.0)  # no positive quantity
 
 
-def test_a_comparison_says_that_it_is_uncertain_and_its_json_keeps_the_numbers(run):
+def test_a_comparison_says_that_it_is_uncertain_and_its_json_keeps_the_numbers(run: Path) -> None:
     comparison = compare_backends(run, "fused", None)
     found = text.markdown(comparison)
     assert not FAR.search(found), found

@@ -15,7 +15,9 @@ from attnbench.harness.files.errors import BadInput
         ("9.0,8.0", ((9, 0), (8, 0))),
     ],
 )
-def test_every_notation_is_understood_and_each_capability_counts_once(text, expected):
+def test_every_notation_is_understood_and_each_capability_counts_once(
+    text: str, expected: tuple[tuple[int, int], ...]
+) -> None:
     assert parse_capabilities(text) == expected
 
 

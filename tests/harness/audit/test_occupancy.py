@@ -96,7 +96,14 @@ def test_nvidias_published_examples_of_37_registers(warps: int, blocks: int, rat
         ((12, 0), 12, 40, 0, 4, {"registers", "warps"}),  # 1280 a warp: 12 in each part
     ],
 )
-def test_by_hand(capability, warps, registers, shared_kib, blocks, limited_by):
+def test_by_hand(
+    capability: Capability,
+    warps: int,
+    registers: int,
+    shared_kib: float,
+    blocks: int,
+    limited_by: set[Limit],
+) -> None:
     found = held(capability, warps, registers, int(shared_kib * KIB))
     assert found.sm_block_count == blocks
     assert set(found.limited_by) == limited_by
@@ -116,7 +123,9 @@ def test_by_hand(capability, warps, registers, shared_kib, blocks, limited_by):
         ((9, 0), 1, 257, 0),
     ],
 )
-def test_what_does_not_fit_has_no_block_and_a_reason(capability, warps, registers, shared_kib):
+def test_what_does_not_fit_has_no_block_and_a_reason(
+    capability: Capability, warps: int, registers: int, shared_kib: float
+) -> None:
     found = held(capability, warps, registers, int(shared_kib * KIB))
     assert (found.sm_block_count, found.occupancy_ratio) == (0, 0)
     assert found.limited_by

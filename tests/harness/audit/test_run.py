@@ -47,7 +47,7 @@ def with_canaries(folder: Path, **variables: str) -> list[Any]:
 
 
 @needs_triton
-def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(tmp_path):
+def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(tmp_path: Path) -> None:
     command, variables = with_canaries(tmp_path)
     done = ran(command, env=variables, timeout=300)
     assert done.returncode == 1, done.stderr
@@ -159,7 +159,9 @@ def test_real_kernels_are_read_and_follow_the_documented_format(attnbench: Run) 
         ),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(attnbench, tmp_path, flags, complaint):
+def test_bad_input_is_one_line_and_exit_code_2(
+    attnbench: Run, tmp_path: Path, flags: tuple[str, ...], complaint: str
+) -> None:
     done = attnbench("kernels", "audit", *flags)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert complaint in done.stderr

@@ -102,7 +102,9 @@ def test_the_innermost_loop_with_the_fewest_instructions_per_product_is_describe
 @pytest.mark.parametrize(
     ("products", "waits", "serialized"), [(8, 8, True), (8, 2, False), (4, 4, True), (2, 2, False)]
 )
-def test_a_wait_for_each_product_serializes_them(products, waits, serialized):
+def test_a_wait_for_each_product_serializes_them(
+    products: int, waits: int, serialized: bool
+) -> None:
     found = loop_fields(kernel(*[HGMMA] * products, *[WAIT.format(left="0x0")] * waits))
     assert found["serialized"] is serialized
     assert found["loop_wait_count"] == waits
@@ -165,7 +167,9 @@ def test_cycles_follow_from_the_shapes_and_counts_in_the_loop() -> None:
         (cycles(1000, 500, 600, False), 2, 1.0, "tensor"),  # another block fills the gaps
     ],
 )
-def test_the_bound_is_that_of_the_slowest_part(found, blocks, ratio, limit):
+def test_the_bound_is_that_of_the_slowest_part(
+    found: dict[str, Any], blocks: int, ratio: float, limit: str
+) -> None:
     assert most_busy(found, 8, blocks) == (pytest.approx(ratio), limit)
 
 

@@ -77,13 +77,17 @@ def test_the_last_choice_of_a_kind_is_kept_with_what_chose_it(tmp_path: Path) ->
         (facts(), {"compute_capability": None}, "does not know the GPU's compute capability"),
     ],
 )
-def test_what_the_table_would_refuse_is_left_out_with_a_note(tmp_path, found, environment, reason):
+def test_what_the_table_would_refuse_is_left_out_with_a_note(
+    tmp_path: Path, found: dict[str, Any], environment: dict[str, Any], reason: str
+) -> None:
     kept, (note,) = choices(run_with(tmp_path, [(1024, found)], **environment))
     assert kept == {}
     assert reason in note
 
 
-def test_the_command_fills_the_table_and_says_where_it_is(tmp_path, monkeypatch, capsys):
+def test_the_command_fills_the_table_and_says_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "tuned.json"
     file.write_text('{"about": "", "choices": []}')
     monkeypatch.setattr(table, "FILE", file)

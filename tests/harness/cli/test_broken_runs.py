@@ -55,7 +55,9 @@ def kinds_of_broken(root: Path, good: Path) -> dict[str, Path]:
 READ = {"rows.jsonl absent", "rows.jsonl empty"}  # a run that was stopped before its first case
 
 
-def test_every_broken_run_is_a_line_of_the_list_and_good_ones_stay(here, tmp_path, good):
+def test_every_broken_run_is_a_line_of_the_list_and_good_ones_stay(
+    here, tmp_path: Path, good: Path
+) -> None:
     root = tmp_path / "results"
     shutil.copytree(good, root / good.name)
     broken = kinds_of_broken(root, good)
@@ -77,7 +79,9 @@ class NothingStarts:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_resuming_a_broken_run_is_one_line_before_anything_starts(seed, tmp_path, good):
+def test_resuming_a_broken_run_is_one_line_before_anything_starts(
+    seed: int, tmp_path: Path, good: Path
+) -> None:
     options = start.RunOptions(
         command=[], listener=Listener(), allow_import=True, engine=NothingStarts()
     )
@@ -104,7 +108,9 @@ def test_resuming_a_broken_run_is_one_line_before_anything_starts(seed, tmp_path
         ("compare", "--baseline", "fused"),
     ],
 )
-def test_salvage_reads_the_good_rows_and_says_which_it_left_out(words, here, tmp_path, good):
+def test_salvage_reads_the_good_rows_and_says_which_it_left_out(
+    words: tuple[str, ...], here, tmp_path: Path, good: Path
+) -> None:
     run = tmp_path / good.name
     shutil.copytree(good, run)
     lines = (run / "rows.jsonl").read_text().splitlines()

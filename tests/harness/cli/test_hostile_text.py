@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,9 @@ def assert_inert(done: subprocess.CompletedProcess[str]) -> None:
     assert SHOWN in done.stdout + done.stderr
 
 
-def test_a_backend_shows_its_name_and_its_error_but_does_not_act(attnbench, tmp_path):
+def test_a_backend_shows_its_name_and_its_error_but_does_not_act(
+    attnbench: Any, tmp_path: Path
+) -> None:
     code = f"def prepare(problem, inputs, weights):\n    raise ValueError({ESCAPE!r})\n"
     (tmp_path / "mine.py").write_text(code)
     (tmp_path / f"a{ESCAPE}.py").write_text(code)

@@ -46,7 +46,9 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for words in (*READ, *WRITTEN)
     ],
 )
-def test_a_path_that_cannot_be_used_is_one_line(here, tmp_path, good, words, path):
+def test_a_path_that_cannot_be_used_is_one_line(
+    here: Any, tmp_path: Path, good: Path, words: str, path: str
+) -> None:
     if path == BROKEN and words in WRITTEN:  # a folder of this name would do
         path += "/" + LONG
         (tmp_path / BROKEN).mkdir()

@@ -38,7 +38,9 @@ def in_shell(
         (">/dev/full 2>/dev/full", LOST, ""),
     ],
 )
-def test_output_that_is_lost_is_said_once(tmp_path, redirection, exit_code, said):
+def test_output_that_is_lost_is_said_once(
+    tmp_path: Path, redirection: str, exit_code: int, said: str
+) -> None:
     done = in_shell(tmp_path, redirection, "list", "scenarios")
     assert (done.returncode, done.stderr) == (exit_code, said)
     assert ("quickstart" in done.stdout) == (exit_code == DONE)

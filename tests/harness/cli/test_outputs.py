@@ -20,7 +20,9 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("words", VERBS)
-def test_a_pipe_gets_the_whole_output_and_stays(words, here, tmp_path, good):
+def test_a_pipe_gets_the_whole_output_and_stays(
+    words: tuple[str, ...], here, tmp_path: Path, good: Path
+) -> None:
     assert here(*words, good, "-o", tmp_path / "file").stdout.endswith("/file\n")
     pipe, got = tmp_path / "pipe", []
     os.mkfifo(pipe)
@@ -76,7 +78,9 @@ def test_figures_are_whole_files_and_leave_nothing_else(here, tmp_path: Path, go
     assert not [path for path in (tmp_path / "plots").iterdir() if path.name.startswith(".")]
 
 
-def test_show_writes_what_is_asked_for_by_format_or_by_the_name_of_the_file(here, good):
+def test_show_writes_what_is_asked_for_by_format_or_by_the_name_of_the_file(
+    here, good: Path
+) -> None:
     for name in ("cases.csv", "cases.json"):
         assert here("show", good, "-o", name).stdout == f"{name}\n"
         here("export", good, "-o", f"old-{name}")

@@ -74,7 +74,9 @@ def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite
 
 
 @pytest.mark.long
-def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(attnbench, tmp_path, suite):
+def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(
+    attnbench: Run, tmp_path: Path, suite: str
+) -> None:
     (tmp_path / suite).write_text("- one.yaml\n- {scenario: two.yaml, pln: quick}\n")
     for verb in ("run", "validate"):
         done = attnbench(verb, suite)

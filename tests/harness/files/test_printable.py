@@ -2,6 +2,7 @@
 
 import io
 import sys
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -47,7 +48,9 @@ def test_a_safe_stream_writes_visible_text_and_is_otherwise_the_stream() -> None
     assert file_of(SafeStream(stream)) is inner  # type: ignore[arg-type]
 
 
-def test_a_console_of_rich_colours_what_a_safe_stream_would_spell_out(monkeypatch):
+def test_a_console_of_rich_colours_what_a_safe_stream_would_spell_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     inner = Terminal()
     monkeypatch.setattr(sys, "stderr", SafeStream(inner))
     monkeypatch.setenv("TERM", "xterm")
@@ -56,7 +59,9 @@ def test_a_console_of_rich_colours_what_a_safe_stream_would_spell_out(monkeypatc
 
 
 @pytest.mark.parametrize("make", [live_bar.console, terminal.lines_console])
-def test_our_consoles_keep_their_colours_and_spell_out_foreign_text(make, monkeypatch):
+def test_our_consoles_keep_their_colours_and_spell_out_foreign_text(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inner = Terminal()
     monkeypatch.setattr(sys, "stderr", SafeStream(inner))
     out = make()

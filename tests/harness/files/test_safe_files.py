@@ -113,7 +113,9 @@ def test_only_plain_files_are_opened_and_nothing_is_waited_for(tmp_path: Path, f
     os.close(open_plain(tmp_path / "file", flags))
 
 
-def test_lines_are_appended_after_an_incomplete_one_and_never_through_a_link(tmp_path):
+def test_lines_are_appended_after_an_incomplete_one_and_never_through_a_link(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "lines").write_text("whole\nhalf")
     append_lines(tmp_path / "lines", "new\n")
     assert (tmp_path / "lines").read_text() == "whole\nhalf\nnew\n"
@@ -122,7 +124,9 @@ def test_lines_are_appended_after_an_incomplete_one_and_never_through_a_link(tmp
         append_lines(tmp_path / "link", "evil\n")
 
 
-def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_has_is_not(tmp_path):
+def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_has_is_not(
+    tmp_path: Path,
+) -> None:
     code = (
         "import os; from attnbench.harness.files import safe_files; from pathlib import Path;"
         " safe_files.os.fsync = lambda fd: os._exit(9);"  # killed before the rename
@@ -194,7 +198,9 @@ def test_of_several_writers_of_a_new_file_one_writes_it(tmp_path: Path) -> None:
     assert (tmp_path / "name").read_text() == str(wrote.index(True))
 
 
-def test_no_reader_keeps_the_owner_from_writing(tmp_path, monkeypatch):
+def test_no_reader_keeps_the_owner_from_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who can open a file can hold its lock."""
     (tmp_path / "lock").touch(0o644)
     FileLock(tmp_path / "lock").release()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.learning.checkpoints import decoder_file
@@ -62,7 +63,9 @@ NO_NUMBER = {"norm.weight": torch.full((16,), torch.nan)}
         ({"embedding.weight": torch.ones(3)}, {}, "wanted"),
     ],
 )
-def test_a_file_that_does_not_fit_is_refused_in_one_line(saved, tensors, about, said):
+def test_a_file_that_does_not_fit_is_refused_in_one_line(
+    saved: Path, tensors: dict[str, Tensor | None], about: dict[str, str | None], said: str
+) -> None:
     words = {"format": decoder_file.FORMAT, "heads": str(HEADS), **about}
     whole = {**safetensors.load_file(saved), **tensors}
     known, told = ({n: v for n, v in one.items() if v is not None} for one in (whole, words))

@@ -76,7 +76,9 @@ def change_config(folder: Path, **values: Any) -> None:
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
-def test_a_model_of_transformers_computes_and_attends_as_it_does_there(folders, family):
+def test_a_model_of_transformers_computes_and_attends_as_it_does_there(
+    folders: dict[str, Path], family: str
+) -> None:
     model = checkpoint_heads.opened(folders[family], CPU)
     plain = type(tiny(family)).from_pretrained(folders[family], attn_implementation="eager")
     with torch.no_grad():
@@ -87,7 +89,9 @@ def test_a_model_of_transformers_computes_and_attends_as_it_does_there(folders, 
         assert seen.outputs.shape == (2, 4, 12, 8)
 
 
-def test_without_a_head_is_the_model_with_its_columns_of_the_output_projection_zero(folders):
+def test_without_a_head_is_the_model_with_its_columns_of_the_output_projection_zero(
+    folders: dict[str, Path],
+) -> None:
     model = checkpoint_heads.opened(folders["llama"], CPU)
     plain = tiny("llama")
     with torch.no_grad():
@@ -119,7 +123,9 @@ def test_a_finding_has_every_head(folders: dict[str, Path], family: str) -> None
     assert found["kv_heads"] == (2 if family == "llama" else 4)
 
 
-def test_a_saved_decoder_is_looked_at_on_new_sequences_of_its_task(tmp_path, monkeypatch):
+def test_a_saved_decoder_is_looked_at_on_new_sequences_of_its_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(trained_heads.GOALS, "copy", Goal(None, 2))
     with one_thread():
         trained = trained_heads.trained("copy", 2, CPU, 5, maps=False, save_to=tmp_path)
@@ -173,7 +179,9 @@ def test_what_is_no_file_of_tokens_is_refused(tmp_path: Path, odd: str) -> None:
         ({"num_attention_heads": "x"}, "does not load it"),
     ],
 )
-def test_a_folder_that_does_not_fit_is_refused_in_one_line(folder, values, said):
+def test_a_folder_that_does_not_fit_is_refused_in_one_line(
+    folder: Path, values: dict[str, Any], said: str
+) -> None:
     change_config(folder, **values)
     (problem,) = checkpoint_heads.tried(CPU, None, path=str(folder), tokens=None).problems
     assert said in problem

@@ -50,7 +50,9 @@ def test_copy_begins_again_and_asks_only_what_was_seen() -> None:
 @pytest.mark.parametrize(
     ("name", "symbols", "back"), [("two_relations", SHORT, SHORT_BACK), ("six_relations", 2, BACK)]
 )
-def test_relations_ask_for_every_token_so_many_places_before(name, symbols, back):
+def test_relations_ask_for_every_token_so_many_places_before(
+    name: str, symbols: int, back: tuple[int, ...]
+) -> None:
     for tokens, targets in drawn(name):
         for place in range(max(back), len(tokens)):
             digits, answer = [], targets[place]

@@ -106,7 +106,9 @@ def test_training_ends_after_two_good_looks_or_at_the_limit(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("name", "heads"), [("copy", 1), ("copy", 16), ("text", 16)])
-def test_each_number_of_heads_has_the_rate_with_which_it_learns_in_the_fewest_steps(name, heads):
+def test_each_number_of_heads_has_the_rate_with_which_it_learns_in_the_fewest_steps(
+    name: str, heads: int
+) -> None:
     """From seeds that no study has; within a third, since three seeds are few."""
     of, goal = task(name), trained_heads.GOALS[name]
 
@@ -135,7 +137,9 @@ def test_more_heads_need_more_bytes_for_a_step() -> None:
 # ---- trained_heads -------------------------------------------------------------------------------
 
 
-def test_noise_is_tried_at_several_levels_and_one_of_them_has_fields_of_its_own(monkeypatch):
+def test_noise_is_tried_at_several_levels_and_one_of_them_has_fields_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(trained_heads.GOALS, "majority", Goal(None, 1))
     found = trained_heads.trained("majority", 4, CPU, 0, maps=False)
     levels, losses = found.noise_levels_ratio, found.noise_levels_loss_nats
@@ -167,7 +171,9 @@ def test_heads_of_one_width_make_a_wider_layer(monkeypatch: pytest.MonkeyPatch) 
 # ---- trained_roles -------------------------------------------------------------------------------
 
 
-def test_half_of_the_heads_are_removed_during_training_and_after_it(monkeypatch):
+def test_half_of_the_heads_are_removed_during_training_and_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(trained_roles, "GOAL", Goal(None, 24))
     found = trained_roles.trained(CPU, 0)
     assert found.removed_heads == trained_roles.HEADS

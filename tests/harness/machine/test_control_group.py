@@ -50,7 +50,9 @@ def v1(folder: str, limit: int, used: int, cached: int = 0) -> dict[str, object]
     }
 
 
-def test_the_least_that_is_left_counts_up_the_tree_and_above_high_nothing_is(tmp_path):
+def test_the_least_that_is_left_counts_up_the_tree_and_above_high_nothing_is(
+    tmp_path: Path,
+) -> None:
     files = {
         **v2("", "max", 9 * GIB),
         **v2("user/", 8 * GIB, 7 * GIB),
@@ -78,7 +80,9 @@ def test_the_least_that_is_left_counts_up_the_tree_and_above_high_nothing_is(tmp
         ("/docker/ab/not_here", "/", "docker/ab/"),
     ],
 )
-def test_the_group_of_v1_is_found_where_it_is_mounted(tmp_path, own, mounted, folder):
+def test_the_group_of_v1_is_found_where_it_is_mounted(
+    tmp_path: Path, own: str, mounted: str, folder: str
+) -> None:
     text = f"8:cpu:/other\n4:memory:{own}\n0::/\n"
     root = lay(tmp_path, text, V1.format(mounted), v1(folder, 2 * GIB, GIB, GIB // 2))
     file = root / "sys/fs/cgroup/memory" / folder / "memory.limit_in_bytes"
@@ -96,7 +100,9 @@ def test_the_group_of_v1_is_found_where_it_is_mounted(tmp_path, own, mounted, fo
         ("", "", v2("", GIB, 0)),
     ],
 )
-def test_no_limit_and_what_cannot_be_read_are_none(tmp_path, own, mounts, files):
+def test_no_limit_and_what_cannot_be_read_are_none(
+    tmp_path: Path, own: str, mounts: str, files: dict[str, object]
+) -> None:
     root = lay(tmp_path, own, mounts, files)
     assert memory_limit(root) is None
     assert memory_limit(tmp_path / "nothing") is None
@@ -122,7 +128,9 @@ def v1_quota(quota_us: int, group: str = "") -> dict[str, object]:
         ({"ours/nothing": ""}, None),
     ],
 )
-def test_the_cpu_quota_is_read_from_both_kinds(tmp_path, files, cores):
+def test_the_cpu_quota_is_read_from_both_kinds(
+    tmp_path: Path, files: dict[str, object], cores: float | None
+) -> None:
     own = "3:cpu,cpuacct:/ours\n0::/ours\n"
     root = lay(tmp_path, own, f"{V1_CPU.format('/')}\n{V2.format('/')}", files)
     found = quota(root)

@@ -26,7 +26,9 @@ def test_idle_time_and_other_cores_do_not_count_and_what_a_hypervisor_took_does(
     ("others", "cores", "busy"),
     [(0.1, 2, False), (0.9, 2, True), (0.9, 16, True), (0.9, 64, False), (8.0, 64, True)],
 )
-def test_one_program_that_computes_disturbs_a_small_machine(others, cores, busy):
+def test_one_program_that_computes_disturbs_a_small_machine(
+    others: float, cores: int, busy: bool
+) -> None:
     assert Load(others, cores).is_busy == busy
 
 

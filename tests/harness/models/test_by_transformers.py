@@ -101,7 +101,9 @@ def of(kind: str, **changes: Any) -> list[tuple[Any, ...]]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_windows_heads_and_caches_are_those_that_it_resolves(kind, changes, layers):
+def test_windows_heads_and_caches_are_those_that_it_resolves(
+    kind: str, changes: dict[str, Any], layers: list[tuple[Any, ...]]
+) -> None:
     assert of(kind, **changes) == layers
 
 
@@ -109,7 +111,9 @@ def test_windows_heads_and_caches_are_those_that_it_resolves(kind, changes, laye
     ("changes", "kv_heads"),
     [({}, 1), ({"multi_query": False}, 71), ({"new_decoder_architecture": True}, 71)],
 )
-def test_falcon_has_its_own_names_for_key_and_value_heads(changes, kv_heads):
+def test_falcon_has_its_own_names_for_key_and_value_heads(
+    changes: dict[str, Any], kv_heads: int
+) -> None:
     assert of("falcon", **changes) == [(32, "full", kv_heads, 64, True)]
 
 

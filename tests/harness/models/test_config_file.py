@@ -34,7 +34,9 @@ def test_a_shipped_name_a_file_and_its_folder_are_found(tmp_path: Path) -> None:
         (f'{{"max_position_embeddings": {10**400}}}', "'max_position_embeddings': 1000"),
     ],
 )
-def test_what_is_no_configuration_is_refused_in_one_line(tmp_path, text, said):
+def test_what_is_no_configuration_is_refused_in_one_line(
+    tmp_path: Path, text: str, said: str
+) -> None:
     path = tmp_path / "config.json"
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     with pytest.raises(BadInput) as caught:

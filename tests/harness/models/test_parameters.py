@@ -208,7 +208,9 @@ GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128}
         (LLAMA_2_7B, {**GPTQ, "quant_method": "awq"}, 3.89e9 / GIB),  # TheBloke/Llama-2-7B-AWQ
     ],
 )
-def test_quantized_weights_take_the_bytes_of_their_published_files(data, quantization, gib):
+def test_quantized_weights_take_the_bytes_of_their_published_files(
+    data: dict[str, Any], quantization: dict[str, Any], gib: float
+) -> None:
     found = read({**data, "quantization_config": quantization}).weights
     assert found.size_bytes(2) / GIB == pytest.approx(gib, rel=0.01)
 
@@ -240,7 +242,9 @@ def test_modules_that_stay_as_they_are_are_said_to_be_counted_as_quantized(quant
         ({"quant_method": "gptq", "bits": 8, "group_size": -1}, 8),
     ],
 )  # fmt: skip
-def test_bits_of_a_weight_are_those_of_its_method(quantization, bits):
+def test_bits_of_a_weight_are_those_of_its_method(
+    quantization: dict[str, Any], bits: float
+) -> None:
     tally = parameters.Tally(matrices=1000, rest=10)
     found = parameters.stored(tally, quantization, "")
     assert (found.quantized, found.parameters) == (1000, 1010)
@@ -288,6 +292,8 @@ def test_any_number_of_layers_is_counted_without_going_through_them() -> None:
 
 
 @pytest.mark.parametrize("change", [{"num_hidden_layers": 10**7}, {"num_local_experts": 10**9}])
-def test_transformers_is_not_asked_to_make_more_layers_than_any_model_has(change):
+def test_transformers_is_not_asked_to_make_more_layers_than_any_model_has(
+    change: dict[str, Any],
+) -> None:
     with pytest.raises(BadInput, match="wanted at most 4096"):
         read({**GPT_OSS_20B, **change})

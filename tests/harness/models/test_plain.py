@@ -64,7 +64,9 @@ def test_every_sixth_layer_of_gemma_3_is_full_and_the_others_have_its_window() -
         ({"dtype": "b\x1b"}, "dtype: "),
     ],
 )
-def test_what_it_does_not_understand_is_refused_in_one_line(fields, said):
+def test_what_it_does_not_understand_is_refused_in_one_line(
+    fields: dict[str, Any], said: str
+) -> None:
     with pytest.raises(BadInput) as caught:
         read(**fields)
     (line,) = caught.value.problems

@@ -34,6 +34,8 @@ def test_a_folder_gives_its_name_its_layers_and_its_weights(folder: Path) -> Non
     assert [count for _, count in found.attention()] == [2]
 
 
-def test_without_transformers_our_own_reader_is_used(folder, monkeypatch):
+def test_without_transformers_our_own_reader_is_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(resolve, "find_spec", lambda _: None)
     assert model_of(str(folder)).read_by == "attnbench"

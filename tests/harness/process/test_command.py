@@ -28,7 +28,9 @@ def test_it_gives_what_was_printed_and_how_it_ended() -> None:
 
 
 @pytest.mark.parametrize(("content", "wanted"), [(None, FileNotFoundError), ("", PermissionError)])
-def test_what_does_not_run_is_an_error(tmp_path, content, wanted):
+def test_what_does_not_run_is_an_error(
+    tmp_path: Path, content: str | None, wanted: type[OSError]
+) -> None:
     if content is not None:
         (tmp_path / "it").write_text(content)
     before = psutil.Process().num_fds()
@@ -71,7 +73,9 @@ time.sleep(600)
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("words", [("advise", "tiny"), ("run", "--model", "tiny", "--dry-run")])
-def test_a_killed_command_leaves_no_child_that_asks_transformers(tmp_path, words, number):
+def test_a_killed_command_leaves_no_child_that_asks_transformers(
+    tmp_path: Path, words: tuple[str, ...], number: int
+) -> None:
     pytest.importorskip("transformers")
     for name, content in (
         ("tiny/config.json", '{"model_type": "llama"}'),

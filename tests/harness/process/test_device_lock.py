@@ -79,7 +79,9 @@ def test_runs_of_a_user_meet_whatever_their_environment(tmp_path: Path, name: st
 
 @pytest.mark.long
 @pytest.mark.parametrize("where", ["XDG_RUNTIME_DIR", "tempdir"])
-def test_a_run_of_an_earlier_version_is_respected_and_respects_ours(tmp_path, monkeypatch, where):
+def test_a_run_of_an_earlier_version_is_respected_and_respects_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
     if where == "tempdir":
         folder = tmp_path / "tmp" / module.OWN
     else:
@@ -96,13 +98,17 @@ def test_a_run_of_an_earlier_version_is_respected_and_respects_ours(tmp_path, mo
     hold()
 
 
-def test_a_folder_with_two_names_is_locked_once(tmp_path, monkeypatch):
+def test_a_folder_with_two_names_is_locked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hold()
     monkeypatch.setenv("XDG_RUNTIME_DIR", f"{tmp_path}/tmp/../tmp/meeting")
     hold()
 
 
-def test_the_user_can_choose_where_runs_meet(tmp_path, monkeypatch):
+def test_the_user_can_choose_where_runs_meet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ATTNBENCH_LOCKS", str(tmp_path / "shared" / "locks"))
     with device_lock("cpu", wait=False, check=lambda: None):
         assert (tmp_path / "shared" / "locks" / "attnbench-cpu.lock").exists()

@@ -109,7 +109,9 @@ JSON = st.recursive(
 
 @pytest.mark.long
 @given(event=st.sampled_from(GOOD), name=st.sampled_from(sorted({*ENDED, *SAMPLES})), value=JSON)
-def test_any_value_of_any_field_passes_or_is_a_bad_reply(event, name, value):
+def test_any_value_of_any_field_passes_or_is_a_bad_reply(
+    event: dict[str, Any], name: str, value: Any
+) -> None:
     for kind in (events.WORKER, events.SAMPLER, events.COMPILER, events.any_event):
         assert complaint(changed(event, **{name: value}), kind).isprintable()
 

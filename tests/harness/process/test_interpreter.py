@@ -48,7 +48,9 @@ def asked(path: Path | str) -> None:
 
 
 @pytest.mark.long
-def test_the_same_attnbench_is_welcome_and_whatever_its_start_up_prints_is_passed_over(tmp_path):
+def test_the_same_attnbench_is_welcome_and_whatever_its_start_up_prints_is_passed_over(
+    tmp_path: Path,
+) -> None:
     asked(sys.executable)
     chatty = tmp_path / "python"
     chatty.write_text(
@@ -79,7 +81,9 @@ def program(folder: Path, line: str) -> Path:
         ),
     ],
 )
-def test_what_is_no_python_is_refused_in_an_inert_line(tmp_path, line, said):
+def test_what_is_no_python_is_refused_in_an_inert_line(
+    tmp_path: Path, line: str, said: str
+) -> None:
     with pytest.raises(EnvironmentUnmet) as refusal:
         asked(program(tmp_path, line))
     assert said in str(refusal.value)
@@ -107,7 +111,9 @@ def test_another_attnbench_is_refused_with_the_command_that_installs_this_one(
 
 
 @pytest.mark.long
-def test_the_introduction_needs_no_package_and_tells_of_every_file_that_measures(tmp_path):
+def test_the_introduction_needs_no_package_and_tells_of_every_file_that_measures(
+    tmp_path: Path,
+) -> None:
     command = [sys.executable, "-S", "-m", "attnbench.harness.process.fingerprint"]  # no packages
     done = ran(command, check=True)
     assert json.loads(done.stdout) == fingerprint()

@@ -65,7 +65,9 @@ def test_a_child_that_reads_nothing_does_not_stop_the_parent(child: WorkerProces
     assert failure.value.status is Status.TIMEOUT
 
 
-def test_the_signal_that_killed_a_child_is_named_and_its_last_words_are_kept(child):
+def test_the_signal_that_killed_a_child_is_named_and_its_last_words_are_kept(
+    child: WorkerProcess,
+) -> None:
     child.send({"op": "abort"})
     with pytest.raises(WorkerFailure, match="SIGABRT") as failure:
         child.receive(PATIENCE_S)
@@ -96,7 +98,9 @@ def escaped_of(child: WorkerProcess) -> psutil.Process:
 
 
 @pytest.mark.long
-def test_killing_a_child_ends_what_has_dropped_session_parent_and_environment(child):
+def test_killing_a_child_ends_what_has_dropped_session_parent_and_environment(
+    child: WorkerProcess,
+) -> None:
     escaped = escaped_of(child)
     child.kill()
     escaped.wait(PATIENCE_S)
@@ -105,7 +109,9 @@ def test_killing_a_child_ends_what_has_dropped_session_parent_and_environment(ch
 
 
 @pytest.mark.parametrize("request_", [{"op": "end"}, {"op": "die", "signal": signal.SIGKILL}])
-def test_a_child_that_ends_takes_along_what_it_has_started(child, request_):
+def test_a_child_that_ends_takes_along_what_it_has_started(
+    child: WorkerProcess, request_: dict[str, object]
+) -> None:
     escaped = escaped_of(child)
     child.send(request_)
     with pytest.raises(WorkerFailure):
@@ -166,7 +172,9 @@ def test_a_child_whose_requests_end_ends_by_itself(child: WorkerProcess) -> None
 
 
 @pytest.mark.parametrize("descriptors", range(8))
-def test_a_machine_that_refuses_a_process_is_a_failure_and_no_descriptor_stays_open(descriptors):
+def test_a_machine_that_refuses_a_process_is_a_failure_and_no_descriptor_stays_open(
+    descriptors: int,
+) -> None:
     """Whichever of the pipes, the null device or the child's own pipe is the one too many."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     this = psutil.Process()

@@ -56,7 +56,9 @@ def endless(path: Path, begin: bytes = b"", line_bytes: int = 0) -> Path:
 
 
 @pytest.mark.parametrize("line_bytes", [0, LINE_CAP_BYTES // 2, LINE_CAP_BYTES * 4])
-def test_rows_without_an_end_are_refused_and_salvage_leaves_them_out(tmp_path, line_bytes):
+def test_rows_without_an_end_are_refused_and_salvage_leaves_them_out(
+    tmp_path: Path, line_bytes: int
+) -> None:
     good = (LINE % 1).encode() + b"\n"
     endless(tmp_path / "rows.jsonl", good, line_bytes)
     with pytest.raises(BadRun, match=r":2: .*--salvage"):

@@ -45,7 +45,9 @@ for _ in range(100_000):
         ({"graph_reason": "x" * (16 << 20)}, "graph_reason: found 16777218 bytes"),
     ],
 )
-def test_what_does_not_fit_is_an_error_that_names_the_field(values, why):
+def test_what_does_not_fit_is_an_error_that_names_the_field(
+    values: dict[str, Any], why: str
+) -> None:
     kept, line = stored(record(case(), **values, started_utc="2026-11-21T09:30:00Z", spent_s=2.5))
     row = parsed_row(line)
     assert (row["status"], kept.status) == ("error", Status.ERROR)

@@ -133,7 +133,9 @@ def test_in_a_run_of_one_environment_its_python_may_change(workers: Any) -> None
     assert changes(older, environments_of({None: worker}))[0].name == "torch"
 
 
-def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is(tmp_path, monkeypatch):
+def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ATTNBENCH_LOCKS", str(tmp_path))
     on_cpu: Any = SimpleNamespace(ready={"device": "cpu", "environment": {"device_uuid": None}})
     on_gpu: Any = SimpleNamespace(ready={"device": "cuda", "environment": {"device_uuid": "GPU-1"}})
@@ -181,7 +183,9 @@ def test_a_first_worker_that_is_killed_while_it_starts_is_tried_once_more(
 @pytest.mark.parametrize(
     ("status", "exit_code"), [(Status.TIMEOUT, -9), (Status.CRASHED, 1), (Status.ERROR, None)]
 )
-def test_a_first_worker_that_fails_by_itself_is_not_tried_again(monkeypatch, status, exit_code):
+def test_a_first_worker_that_fails_by_itself_is_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch, status: Status, exit_code: int | None
+) -> None:
     failure = WorkerFailure(status, "no torch")
     made = []
 

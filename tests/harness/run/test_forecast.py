@@ -122,7 +122,9 @@ def test_every_block_of_every_process_is_a_step_and_a_refused_case_has_one() -> 
         ({"device": "cuda"}, ""),
     ],
 )
-def test_what_other_work_means_for_the_run_is_said_before_it(changes, says, monkeypatch):
+def test_what_other_work_means_for_the_run_is_said_before_it(
+    changes: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     found = {"pace": asdict(PACE), "cases": {}, "walls": {}}
     busy = forecast_of([case(256)], config(**changes), found, Load(1.62, 2))

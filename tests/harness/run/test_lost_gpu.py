@@ -59,7 +59,9 @@ def test_a_lost_gpu_is_an_error_of_its_case_and_the_others_are_unavailable() -> 
     assert pool.dismissed()
 
 
-def test_a_worker_that_finds_no_gpu_any_more_is_not_kept(monkeypatch, tmp_path):
+def test_a_worker_that_finds_no_gpu_any_more_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     killed: list[bool] = []
     worker = SimpleNamespace(ready={"why": "no device"}, kill=lambda: killed.append(True))
     monkeypatch.setattr(worker_pool, "start_worker", lambda *_, **__: worker)

@@ -44,7 +44,9 @@ def short(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": path, "GO": str(tmp_path / "go")}
 
 
-def test_a_run_that_was_stopped_trains_only_the_parts_that_are_missing(tmp_path, attnbench, short):
+def test_a_run_that_was_stopped_trains_only_the_parts_that_are_missing(
+    tmp_path: Path, attnbench, short: dict[str, str]
+) -> None:
     process, run = start_and_wait_for_rows(tmp_path, (*PARTS, *ONLY), rows=2, env=short)
     workers = worker_pids(process.pid)
     process.kill()

@@ -130,7 +130,9 @@ STOPS = ["killed first", "killed at once", "killed", "signal first", "signal"]
 
 @pytest.mark.parametrize("stop", STOPS)
 @pytest.mark.parametrize("at", ["one", "two", "three"])
-def test_a_stopped_suite_is_completed_and_finished_runs_are_left(tmp_path, fake_runs, stop, at):
+def test_a_stopped_suite_is_completed_and_finished_runs_are_left(
+    tmp_path: Path, fake_runs: Any, stop: str, at: str
+) -> None:
     names = ["one", "two", "three"]
     fake = fake_runs(**{name: [stop, "done"] if name == at else ["done"] for name in names})
     suite = new_suite(tmp_path, *names)
@@ -159,7 +161,9 @@ def test_a_stopped_suite_is_completed_and_finished_runs_are_left(tmp_path, fake_
     assert complete(Suite(path)) == []
 
 
-def test_a_suite_is_removed_in_one_step_and_nothing_of_others_with_it(tmp_path, monkeypatch):
+def test_a_suite_is_removed_in_one_step_and_nothing_of_others_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     suite = new_suite(tmp_path, "one")
     (suite.path / "mine").write_text("kept")
     suite.close()

@@ -35,7 +35,9 @@ def run_folder(root: Path, names: list[Any], path: str) -> Path:
 
 
 @pytest.mark.long
-def test_resume_executes_no_program_that_run_json_names(tmp_path, program, attnbench):
+def test_resume_executes_no_program_that_run_json_names(
+    tmp_path: Path, program: Path, attnbench: Any
+) -> None:
     run = run_folder(tmp_path, ["old", "new"], str(program))
     done = attnbench("run", "--resume", run)
     assert not (tmp_path / "ran").exists()
@@ -46,7 +48,9 @@ def test_resume_executes_no_program_that_run_json_names(tmp_path, program, attnb
 
 
 @pytest.mark.parametrize("names", [["old", "$(touch ran)"], ["old", "\x1b[2J"]])
-def test_environments_without_names_are_refused_and_not_shown(tmp_path, program, names):
+def test_environments_without_names_are_refused_and_not_shown(
+    tmp_path: Path, program: Path, names: list[Any]
+) -> None:
     run = run_folder(tmp_path, names, str(program))
     with pytest.raises(BadInput, match="its environments have no names") as refusal:
         resume_run(run, OPTIONS)

@@ -124,7 +124,9 @@ def test_a_wall_whose_prediction_loses_the_worker_is_searched_all_the_same() -> 
 
 
 @pytest.mark.parametrize("walls", [1, 3])
-def test_a_budget_that_is_spent_leaves_every_wall_with_what_fits_and_its_prediction(walls):
+def test_a_budget_that_is_spent_leaves_every_wall_with_what_fits_and_its_prediction(
+    walls: int,
+) -> None:
     sought = [replace(WALL, backend=f"b{number}") for number in range(walls)]
     one = runner(Workers(5000, oom(), 5010), wall_budget_s=1e-9)
     one.predict(sought)
@@ -162,7 +164,9 @@ def hurried(
     return tries, list(one.records(sought))
 
 
-def test_a_backend_with_long_trials_leaves_the_others_their_share_of_the_time(monkeypatch):
+def test_a_backend_with_long_trials_leaves_the_others_their_share_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     predicted = {"unknown": None, "far": 20_000, "slow": 10_000}
     tries, records = hurried(monkeypatch, predicted, {"unknown": 5.0, "far": 0.01, "slow": 8.0})
     found = {record.planned.fields()["backend"]: record for record in records}
@@ -172,7 +176,9 @@ def test_a_backend_with_long_trials_leaves_the_others_their_share_of_the_time(mo
     assert all(record["seq_len_low"] > 2000 for record in records)
 
 
-def test_what_one_backend_leaves_of_its_time_serves_an_earlier_one(monkeypatch):
+def test_what_one_backend_leaves_of_its_time_serves_an_earlier_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     predicted = {"slow": 10_000, "far": 20_000}
     tries, records = hurried(monkeypatch, predicted, {"slow": 20.0, "far": 0.01})
     assert tries[0] == tries[-1] == "slow"
@@ -211,7 +217,9 @@ def test_a_wall_is_searched_in_its_own_environment() -> None:
         WorkerFailure(Status.ERROR, "bad reply: b'x' is no event"),
     ],
 )
-def test_a_lost_worker_is_a_failed_trial_and_the_search_goes_on(fault, predicted):
+def test_a_lost_worker_is_a_failed_trial_and_the_search_goes_on(
+    fault: WorkerFailure, predicted: int | None
+) -> None:
     record = record_of(runner(Workers(1000, fault, predicted)))
     assert record.status is Status.OK
     assert record["limited_by"] == "backend"

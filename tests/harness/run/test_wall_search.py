@@ -35,7 +35,9 @@ def wall_at(longest: int) -> Outcome:
 
 @pytest.mark.parametrize("longest", [1, 2, 7, 63, 64, 65, 1000, 4040, 123_457, 90_000_000])
 @pytest.mark.parametrize("share", [None, 0.1, 0.97, 0.995, 1.0, 1.005, 1.03, 3.0])
-def test_the_interval_holds_the_wall_and_is_narrow_whatever_was_predicted(longest, share):
+def test_the_interval_holds_the_wall_and_is_narrow_whatever_was_predicted(
+    longest: int, share: float | None
+) -> None:
     search = searched(None if share is None else int(longest * share), wall_at(longest))
     low, high = search.interval
     assert low <= longest < high

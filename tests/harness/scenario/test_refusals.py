@@ -117,7 +117,9 @@ FIELDS: list[tuple[dict[str, str | None], str, str]] = [
 
 
 @pytest.mark.parametrize(("fields", "begins", "named"), FIELDS)
-def test_a_wrong_field_is_named_with_its_place(fields, begins, named):
+def test_a_wrong_field_is_named_with_its_place(
+    fields: dict[str, str | None], begins: str, named: str
+) -> None:
     message = refusal(text_with(**fields))
     assert message.startswith(f"f.yaml:{begins}")
     assert named in message

@@ -10,7 +10,9 @@ from attnbench.harness.stats.intervals import CONFIDENCE
 
 @pytest.mark.parametrize("of", [1, 6, 20])
 @pytest.mark.parametrize("truth", [0.01, 0.2, 0.5, 0.9])
-def test_the_interval_of_a_share_covers_the_truth_as_often_as_it_says(of, truth):
+def test_the_interval_of_a_share_covers_the_truth_as_often_as_it_says(
+    of: int, truth: float
+) -> None:
     covered = sum(
         comb(of, count) * truth**count * (1 - truth) ** (of - count)
         for count in range(of + 1)

@@ -80,7 +80,9 @@ def test_latest_is_the_last_finished_measuring_run(tmp_path: Path) -> None:
         (DONE, {"kernels": KERNELS[:1]}, "an audit of kernels"),
     ],
 )
-def test_a_baseline_is_a_finished_measuring_run(tmp_path, rows, meta, why):
+def test_a_baseline_is_a_finished_measuring_run(
+    tmp_path: Path, rows: dict[str, str], meta: dict[str, object], why: str
+) -> None:
     path = run(tmp_path, 1, rows, **meta)
     with pytest.raises(BadInput, match=f"{path.name}: {why}"):
         names.save("main", path, tmp_path, force=False)

@@ -20,7 +20,9 @@ def test_what_is_declared_without_importing_is_what_the_file_has() -> None:
         assert len(declared.parts) == prod(map(len, declared.axes.values()))
 
 
-def test_a_run_keeps_a_row_per_study_and_goes_on_after_one_that_fails(attnbench, tmp_path):
+def test_a_run_keeps_a_row_per_study_and_goes_on_after_one_that_fails(
+    attnbench, tmp_path: Path
+) -> None:
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(

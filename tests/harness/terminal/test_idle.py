@@ -27,7 +27,9 @@ def waited_s(monkeypatch: pytest.MonkeyPatch, longest: str, busy_s: float) -> fl
     return clock.now
 
 
-def test_it_waits_until_the_machine_is_idle_and_no_longer_than_was_said(monkeypatch, capsys):
+def test_it_waits_until_the_machine_is_idle_and_no_longer_than_was_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert waited_s(monkeypatch, "10m", busy_s=0.0) == idle.IDLE_READINGS
     assert waited_s(monkeypatch, "10m", busy_s=60.0) == 60 + idle.IDLE_READINGS
     assert capsys.readouterr().err == ""

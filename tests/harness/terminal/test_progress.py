@@ -77,7 +77,9 @@ def test_the_line_keeps_count_and_times_and_fits(width: int, phase: str) -> None
     assert PHASES[phase][:6] in line
 
 
-def test_the_line_counts_blocks_and_says_once_that_and_why_it_takes_longer(monkeypatch):
+def test_the_line_counts_blocks_and_says_once_that_and_why_it_takes_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     progress, out = begun(80)
     monkeypatch.setattr(LoadMeter, "busy", lambda _: Load(1.62, 2))
     progress.steps(CASES[0].id, 5)

@@ -62,7 +62,9 @@ def measured(slower: float, *, stop: int | None = None) -> tuple[float, float]:
 
 @pytest.mark.parametrize("slower", [0.5, 1.0, 4.0])
 @pytest.mark.parametrize("stop", [5, 8, 12])
-def test_time_left_follows_the_run_s_own_pace_before_any_case_is_finished(slower, stop):
+def test_time_left_follows_the_run_s_own_pace_before_any_case_is_finished(
+    slower: float, stop: int
+) -> None:
     said, true = measured(slower, stop=stop)
     assert 0.6 * true <= said <= 1.6 * true
 

@@ -44,7 +44,9 @@ def test_code_of_others_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None
     assert found(case("attend@some_module"))["cases"] == {}
 
 
-def test_a_backend_that_cannot_be_asked_is_no_reason_to_measure_nothing(monkeypatch):
+def test_a_backend_that_cannot_be_asked_is_no_reason_to_measure_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(_: str) -> None:
         raise ImportError("no")
 

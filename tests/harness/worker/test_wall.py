@@ -68,7 +68,9 @@ def test_every_pass_and_scope_is_one_call(backend: str, passes: str, scope: str)
         ("sdpa:cudnn", "unsupported", "torch has the cudnn kernel for CUDA only"),
     ],
 )
-def test_what_does_not_go_says_why(monkeypatch, backend, status, reason):
+def test_what_does_not_go_says_why(
+    monkeypatch: pytest.MonkeyPatch, backend: str, status: str, reason: str
+) -> None:
     monkeypatch.setenv("ATTNBENCH_BACKENDS", str(FAKE_BACKENDS))
     answer = tried(backend)
     assert answer["status"] == status

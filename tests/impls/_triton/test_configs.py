@@ -18,7 +18,9 @@ from attnbench.impls._triton.configs import (
     ("capability", "item_bytes"),
     [((8, 0), 2), ((8, 9), 2), ((9, 0), 2), ((10, 0), 2), ((12, 0), 2), ((9, 0), 4)],
 )
-def test_every_problem_has_candidates_that_its_gpu_can_run(capability, item_bytes):
+def test_every_problem_has_candidates_that_its_gpu_can_run(
+    capability: tuple[int, int], item_bytes: int
+) -> None:
     widths, lengths = (1, 16, 64, 65, 128, 200, 256), (1, 16, 17, 10**6)
     for width, n_q, causal, kernel in product(widths, lengths, (False, True), KERNELS):
         found = candidates(
@@ -64,7 +66,9 @@ def test_only_versions_that_can_specialize_are_given_such_configurations() -> No
 
 
 @pytest.mark.parametrize(("triton", "is_listed"), [("3.6.0", False), ("3.9.0", True)])
-def test_a_configuration_that_one_version_spills_is_not_listed_for_it(triton, is_listed):
+def test_a_configuration_that_one_version_spills_is_not_listed_for_it(
+    triton: str, is_listed: bool
+) -> None:
     problem = {"item_bytes": 2, "width": 128, "n_q": 512, "causal": True, "triton": triton}
     found = candidates("grad_kv", capability=(9, 0), **problem)
     assert (SPILLS_BY_3_6 in found) == is_listed

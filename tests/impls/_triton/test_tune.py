@@ -41,7 +41,9 @@ def skipped(facts: dict[str, Any]) -> dict[tuple[str, tuple[int, ...]], str]:
     }
 
 
-def test_prepare_times_the_candidates_that_fit_and_the_call_uses_the_fastest(prepared):
+def test_prepare_times_the_candidates_that_fit_and_the_call_uses_the_fastest(
+    prepared: dict[str, Any],
+) -> None:
     found = prepared["timed"]
     too_large = skipped(found["facts"])
     assert set(too_large) == {
@@ -60,7 +62,9 @@ def test_prepare_times_the_candidates_that_fit_and_the_call_uses_the_fastest(pre
     assert found["gradients"]
 
 
-def test_the_facts_have_the_configuration_and_the_time_that_tuning_took(prepared):
+def test_the_facts_have_the_configuration_and_the_time_that_tuning_took(
+    prepared: dict[str, Any],
+) -> None:
     facts = prepared["timed"]["facts"]
     assert list(facts) == [
         *("configuration", "configuration_source", "forward_kernel", "why_not_gluon"),
@@ -109,13 +113,17 @@ def test_a_serialized_candidate_is_never_launched(prepared: dict[str, Any]) -> N
     assert reason.startswith("its matrix products run one at a time")
 
 
-def test_a_choice_of_the_table_that_is_serialized_here_is_replaced(prepared):
+def test_a_choice_of_the_table_that_is_serialized_here_is_replaced(
+    prepared: dict[str, Any],
+) -> None:
     found = prepared["slow_table"]
     assert found["facts"]["configuration_source"] == "timed"
     assert found["used"] == [listed("forward")[-2], *prepared["timed"]["used"][1:]]
 
 
-def test_descriptors_are_not_tried_on_tensors_that_they_do_not_fit(prepared):
+def test_descriptors_are_not_tried_on_tensors_that_they_do_not_fit(
+    prepared: dict[str, Any],
+) -> None:
     found = prepared["narrow"]
     for_narrow = [config for config in listed("forward") if not config[6]]
     assert found["tried"] == [config for config in for_narrow if not config[4]]
@@ -127,7 +135,9 @@ def test_descriptors_are_not_tried_on_tensors_that_they_do_not_fit(prepared):
     assert all(reason.startswith(message) for reason in described.values())
 
 
-def test_a_candidate_that_does_not_compile_or_computes_wrongly_is_skipped(prepared):
+def test_a_candidate_that_does_not_compile_or_computes_wrongly_is_skipped(
+    prepared: dict[str, Any],
+) -> None:
     found = prepared["broken"]
     reasons = skipped(found["facts"])
     failing, wrong = tuple(prepared["failing"]), tuple(prepared["wrong"])
@@ -137,7 +147,9 @@ def test_a_candidate_that_does_not_compile_or_computes_wrongly_is_skipped(prepar
     assert found["used"] == prepared["timed"]["used"]
 
 
-def test_the_choice_of_an_earlier_run_is_taken_without_timing_others(prepared):
+def test_the_choice_of_an_earlier_run_is_taken_without_timing_others(
+    prepared: dict[str, Any],
+) -> None:
     found = prepared["table"]
     assert found["used"] == prepared["timed"]["used"]
     assert found["tried"] == found["used"]

@@ -98,7 +98,9 @@ def test_the_shipped_table_is_valid_and_says_if_it_is_empty() -> None:
         ({"d_k": 8, "d_v": 8}, replace(KIND, width=16)),
     ],
 )
-def test_problems_that_differ_in_no_tile_are_of_one_kind(changes, kind):
+def test_problems_that_differ_in_no_tile_are_of_one_kind(
+    changes: dict[str, Any], kind: Kind
+) -> None:
     assert kind_of(replace(PROBLEM, **changes), (9, 0)) == kind
 
 
@@ -133,7 +135,9 @@ def test_merged_choices_can_be_read_and_the_newest_of_a_kind_stays(table: Path) 
         ({"speed": 3}, "speed"),
     ],
 )
-def test_a_wrong_choice_is_refused_with_its_number(table, changes, message):
+def test_a_wrong_choice_is_refused_with_its_number(
+    table: Path, changes: dict[str, Any], message: str
+) -> None:
     table.write_text(merged([choice(problem=replace(PROBLEM, passes="forward")), choice()], table))
     written = json.loads(table.read_text())
     written["choices"][1] |= changes

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,9 @@ def test_the_variant_reaches_the_backend(folder: Path) -> None:
     assert torch.equal(load("two_sided").prepare(PROBLEM, inputs, None)(), inputs.query)
 
 
-def test_an_entry_point_is_a_module_an_object_or_a_plain_callable(tmp_path, entry_points):
+def test_an_entry_point_is_a_module_an_object_or_a_plain_callable(
+    tmp_path: Path, entry_points: Callable
+) -> None:
     (tmp_path / "third_party.py").write_text(
         "import math\n"
         "from types import SimpleNamespace as N\n"
@@ -43,7 +46,9 @@ def test_an_entry_point_is_a_module_an_object_or_a_plain_callable(tmp_path, entr
         load("number")
 
 
-def test_a_plain_callable_gets_causal_and_scale(tmp_path, monkeypatch):
+def test_a_plain_callable_gets_causal_and_scale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "returning.py").write_text(
         "def attend(q, k, v, *, causal, scale): return q.shape, k.shape, v.shape, causal, scale\n"

@@ -55,7 +55,9 @@ def test_each_parameter_reaches_the_backend_with_its_type(sized: str) -> None:
         ("naive[rank=1]", "no parameter 'rank'; there are: none"),
     ],
 )
-def test_what_a_backend_does_not_take_is_refused_in_one_line(sized, name, why):
+def test_what_a_backend_does_not_take_is_refused_in_one_line(
+    sized: str, name: str, why: str
+) -> None:
     assert why in unknown(name)
     assert "\n" not in unknown(name)
     with pytest.raises(ValueError, match="backend"):

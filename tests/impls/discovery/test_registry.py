@@ -71,7 +71,9 @@ def test_a_file_with_a_plain_function_is_a_backend_and_one_with_neither_is_left_
         load("scores")
 
 
-def test_entry_points_are_listed_with_their_declarations_and_not_imported(tmp_path, entry_points):
+def test_entry_points_are_listed_with_their_declarations_and_not_imported(
+    tmp_path: Path, entry_points: Callable
+) -> None:
     (tmp_path / "third").mkdir()
     (tmp_path / "third" / "__init__.py").write_text("1 / 0\n")
     (tmp_path / "third" / "party.py").write_text(FAKE.format(boom=0))
@@ -127,7 +129,9 @@ def test_a_package_whose_entry_points_cannot_be_read_is_left_out_alone(tmp_path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("words", [("validate", "quickstart"), ("list", "backends"), ("run",)])
-def test_no_file_of_a_folder_stops_or_hangs_a_command(attnbench, folder, words):
+def test_no_file_of_a_folder_stops_or_hangs_a_command(
+    attnbench: Callable, folder: Path, words: tuple[str, ...]
+) -> None:
     os.mkfifo(folder / "waits.py")
     (folder / "inner.py").mkdir()
     (folder / ".#mine.py").symlink_to("user@host.1234")

@@ -57,7 +57,9 @@ def test_a_broken_file_is_named_with_its_line(folder: Path, text: str, message: 
 
 
 @pytest.mark.parametrize("what", ["fifo", "folder", "dangling", "loop", "socket", "huge", "device"])
-def test_what_is_no_file_is_a_broken_backend_and_nobody_waits_for_it(folder, what):
+def test_what_is_no_file_is_a_broken_backend_and_nobody_waits_for_it(
+    folder: Path, what: str
+) -> None:
     path = folder / "mine.py"
     if what == "fifo":
         os.mkfifo(path)

@@ -54,7 +54,9 @@ def measured(name: str, problem: Problem, make_case: Callable) -> int:
 @pytest.mark.parametrize(
     "backend", ["naive", "fused", "sdpa", "sdpa:math", "sdpa:flash", "hf:eager", "hf:sdpa", "hf"]
 )
-def test_no_call_takes_more_than_its_bound(backend, dtype, changes, make_case):
+def test_no_call_takes_more_than_its_bound(
+    backend: str, dtype: str, changes: dict, make_case: Callable
+) -> None:
     if backend.startswith("hf"):
         pytest.importorskip("transformers")
     problem = replace(PROBLEM, dtype=dtype, **{"kv_heads": PROBLEM.heads, **changes})

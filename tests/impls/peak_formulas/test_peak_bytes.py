@@ -9,6 +9,7 @@ import torch
 
 from attnbench.harness.measure.prepared_call import leaves
 from attnbench.impls import Inputs, Problem, input_order, load, missing
+from attnbench.impls.problem import Scope
 from tests.harness.measure.test_peak_memory import weighed
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU
@@ -63,13 +64,17 @@ def compare(name: str, shape: Problem, make_case: Callable, **changes: object) -
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_forward_peak_is_as_predicted_in_both_scopes(name, shape, make_case):
+def test_forward_peak_is_as_predicted_in_both_scopes(
+    name: str, shape: Problem, make_case: Callable
+) -> None:
     predicted = [compare(name, shape, make_case, scope=scope) for scope in ("core", "layer")]
     assert all(predicted) or name.startswith("sdpa")
 
 
 @pytest.mark.parametrize("name", ["hf", "hf:sdpa"])
-def test_transformers_sdpa_adds_nothing_to_inputs_of_a_model(name, shape, make_case):
+def test_transformers_sdpa_adds_nothing_to_inputs_of_a_model(
+    name: str, shape: Problem, make_case: Callable
+) -> None:
     if why := missing(name):
         pytest.skip(why)
     known = compare(name, shape, make_case)
@@ -81,7 +86,9 @@ def test_transformers_sdpa_adds_nothing_to_inputs_of_a_model(name, shape, make_c
 
 @pytest.mark.parametrize("shape", [LONG, LONGER, replace(LONG, causal=True)])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_flash_peak_follows_the_tiles_and_the_threads(shape, threads, make_case):
+def test_flash_peak_follows_the_tiles_and_the_threads(
+    shape: Problem, threads: int, make_case: Callable
+) -> None:
     torch.set_num_threads(threads)
     assert compare("sdpa:flash", shape, make_case)
     assert compare("sdpa", shape, make_case, scope="layer")
@@ -116,7 +123,9 @@ def test_the_loop_frees_the_scores_of_a_head_before_the_next() -> None:
 
 @pytest.mark.parametrize("name", ["naive", "fused", "sdpa"])
 @pytest.mark.parametrize("scope", ["core", "layer"])
-def test_peak_of_the_backward_pass_alone_is_as_predicted(name, scope, shape):
+def test_peak_of_the_backward_pass_alone_is_as_predicted(
+    name: str, scope: Scope, shape: Problem
+) -> None:
     """The graph exists before the call and stays for the next one, so nothing of it is freed."""
     few_tokens = {"heads": 2, "kv_heads": 1, "seq_len": 3, "kv_seq_len": 3}
     for changes in ({}, few_tokens, {"heads": 1, "kv_heads": 1}):

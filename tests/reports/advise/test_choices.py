@@ -65,7 +65,9 @@ def test_without_a_time_an_implementation_stands_last_with_the_reason(tmp_path: 
 
 
 @pytest.mark.parametrize("context", [1024, 1536])  # measured, and fitted
-def test_times_of_two_runs_decide_nothing_if_it_is_not_known_how_runs_differ(tmp_path, context):
+def test_times_of_two_runs_decide_nothing_if_it_is_not_known_how_runs_differ(
+    tmp_path: Path, context: int
+):
     found = against(*two_runs(tmp_path, 6.0, LENGTHS), context=context)
     assert (found.verdict, found.reasons[0], found.paired) == ("not decided", "between_runs", False)
 
@@ -81,7 +83,9 @@ def test_fitted_times_are_told_apart_where_they_clearly_differ(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("speed", "verdict"), [(60.0, "slower"), (1.2, "not decided")])
-def test_fitted_times_of_two_runs_allow_for_what_runs_differ_by(tmp_path, speed, verdict):
+def test_fitted_times_of_two_runs_allow_for_what_runs_differ_by(
+    tmp_path: Path, speed: float, verdict: str
+):
     folders = two_runs(tmp_path, speed, LENGTHS)
     starts(tmp_path / "a", 0.1, count=6)
     found = against(*folders, context=1536)

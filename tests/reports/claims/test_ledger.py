@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,9 @@ def test_the_ledger_has_the_claims_of_the_theory() -> None:
 
 
 @pytest.mark.parametrize("made", [odd, quickstart, head_sweep, many_problems])
-def test_every_claim_is_once_in_every_ledger_and_no_number_is_nan(tmp_path, made):
+def test_every_claim_is_once_in_every_ledger_and_no_number_is_nan(
+    tmp_path: Path, made: Any
+) -> None:
     read = read_run(made(tmp_path))
     lines = lines_of([read], run_meta([read]))
     assert sorted(line[0] for line in lines) == sorted(IDS)
@@ -137,7 +140,9 @@ FAILS = GROWS._replace(verdict="refuted")
         ([], "not run", ()),
     ],
 )
-def test_a_statement_of_two_halves_needs_both(parts, verdict, missing):
+def test_a_statement_of_two_halves_needs_both(
+    parts: list[Evidence], verdict: str, missing: tuple[str, ...]
+) -> None:
     of = claim("C99", "", tested="", halves=("attention", "recurrent"))(lambda run: parts)
     found = of.parts(Measured(every=(), studies=None))
     assert (of.verdict(found), of.missing(found)) == (verdict, missing)

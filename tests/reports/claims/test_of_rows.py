@@ -279,7 +279,9 @@ PARTS: list[tuple[str, Rows, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("name", "made", "wanted"), PARTS)
-def test_each_backend_has_its_verdict(tmp_path, name, made, wanted):
+def test_each_backend_has_its_verdict(
+    tmp_path: Path, name: str, made: Rows, wanted: dict[str, str]
+) -> None:
     claim = ledger_of(tmp_path, *made)[name]
     assert {part.of: part.verdict for part in claim.parts} == wanted
 

@@ -24,7 +24,9 @@ OUTCOMES: list[tuple[list[ClaimVerdict], ClaimVerdict, ClaimVerdict]] = [
 
 
 @pytest.mark.parametrize(("verdicts", "side_by_side", "together"), OUTCOMES)
-def test_tests_of_a_general_statement_and_halves_of_one_claim(verdicts, side_by_side, together):
+def test_tests_of_a_general_statement_and_halves_of_one_claim(
+    verdicts: list[ClaimVerdict], side_by_side: ClaimVerdict, together: ClaimVerdict
+) -> None:
     assert agreed(verdicts) == side_by_side
     assert jointly(verdicts) == together
 

@@ -81,7 +81,9 @@ def found_in(run: Path) -> Copies:
 
 
 @pytest.mark.parametrize("ratio", [1.06, 1 / 1.06])
-def test_the_slower_device_is_found_whichever_copy_it_measured(tmp_path, ratio):
+def test_the_slower_device_is_found_whichever_copy_it_measured(
+    tmp_path: Path, ratio: float
+) -> None:
     found = found_in(copies_run(tmp_path, TWO, (1.0, ratio)))
     pair = found.spread
     assert pair.new.host == ("node2" if ratio > 1 else "node1")
@@ -146,7 +148,9 @@ def test_a_cpu_is_known_by_its_host_and_a_gpu_by_its_uuid_wherever_it_is() -> No
     assert device_of(gpu(1)) != device_of(gpu(2))
 
 
-def test_three_devices_are_compared_pair_by_pair_and_the_worst_pair_comes_first(tmp_path):
+def test_three_devices_are_compared_pair_by_pair_and_the_worst_pair_comes_first(
+    tmp_path: Path,
+) -> None:
     where = (gpu(1), gpu(2), gpu(3))
     found = found_in(copies_run(tmp_path, where, (1.0, 1.05, 1.1)))
     assert len(found.pairs) == 3

@@ -93,7 +93,9 @@ BOUNDS = ("decode_bandwidth_low_ratio", "decode_bandwidth_ratio", "decode_bandwi
         ({"kv_seq_len": None}, False),
     ],
 )
-def test_a_decode_step_is_a_forward_pass_of_few_queries_over_many_keys(changes, expected):
+def test_a_decode_step_is_a_forward_pass_of_few_queries_over_many_keys(
+    changes: dict[str, Any], expected: bool
+) -> None:
     assert is_decode(STEP | changes) is expected
 
 
@@ -114,7 +116,9 @@ def test_the_share_is_bytes_over_time_over_the_measured_bandwidth(tmp_path: Path
         assert row["decode_high_bytes_per_s"] == pytest.approx(high * MEMORY)
 
 
-def test_without_a_measured_bandwidth_the_rate_stays_and_the_note_has_the_command(tmp_path):
+def test_without_a_measured_bandwidth_the_rate_stays_and_the_note_has_the_command(
+    tmp_path: Path,
+) -> None:
     for name, calibrated in (("none", {}), ("no copy", calibration(copy_bytes_per_s=None))):
         table = load(decode_run(tmp_path / name, calibrated=calibrated, cache_bytes=None))
         assert table["decode_bytes_per_s"].notna().all()
@@ -131,7 +135,9 @@ def test_without_a_measured_bandwidth_the_rate_stays_and_the_note_has_the_comman
         ({"minimal_bytes": None}, "the row does not say how many bytes must be moved"),
     ],
 )
-def test_what_need_not_move_known_bytes_has_a_reason_and_no_rate(tmp_path, changes, note):
+def test_what_need_not_move_known_bytes_has_a_reason_and_no_rate(
+    tmp_path: Path, changes: dict[str, Any], note: str
+) -> None:
     for row in rows_of(decode_run(tmp_path, cache_bytes=None, **changes)):
         assert row["latency_ms"] is not None
         assert row["decode_bytes_per_s"] is row["decode_bandwidth_ratio"] is None
@@ -168,7 +174,9 @@ ARITHMETIC = "arithmetic is the limit at 64.0 FLOP per byte, memory only below 5
         *(({"environment": odd}, None, "") for odd in (None, [], {"cpu_cache_bytes": "many"})),
     ],
 )
-def test_what_limits_or_doubts_a_share_is_said(run, work_flops, note):
+def test_what_limits_or_doubts_a_share_is_said(
+    run: dict[str, Any], work_flops: int | None, note: str
+) -> None:
     moved = traffic({**STEP, "work_flops": work_flops}, {"calibration": calibration(), **run})
     time_ms = 64 * MIB / (MEMORY / 2) * 1e3
     assert moved.rate(Interval(value=time_ms, low=time_ms, high=time_ms, units=5)).note == note

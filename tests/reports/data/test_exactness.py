@@ -25,7 +25,9 @@ def test_old_rows_are_exact(tmp_path: Path) -> None:
     assert (load(old)["latency_ms"].notna() & load(old)["achieved_flops_per_s"].notna()).all()
 
 
-def test_the_baseline_is_the_scenarios_or_the_first_planned_that_is_exact_and_ran(tmp_path):
+def test_the_baseline_is_the_scenarios_or_the_first_planned_that_is_exact_and_ran(
+    tmp_path: Path,
+) -> None:
     names = ("linformer", "fused", "sdpa")
     rows = rows_of(inexact(tmp_path, names, lengths=(256,)))
     assert baseline({"scenario": {"backends": names}}, rows) == "fused"

@@ -112,7 +112,9 @@ def test_columns_that_a_probe_adds_are_kept(tmp_path: Path) -> None:
     assert "trace" not in frame
 
 
-def test_the_frame_has_means_over_windows_and_the_energy_of_a_call_and_a_token(tmp_path):
+def test_the_frame_has_means_over_windows_and_the_energy_of_a_call_and_a_token(
+    tmp_path: Path,
+) -> None:
     frame = load(with_utilization(tmp_path)).set_index("backend")
     assert frame.loc["naive", "utilization_tier"] == "gpm"
     assert frame.loc["naive", "sm_active_ratio"] == pytest.approx(0.2)

@@ -32,7 +32,9 @@ def of(peak: int | None, workspace: int | None, outside: int | None) -> dict[str
         ({"device": "cuda", **of(10 * MIB, 0, 600 * MIB)}, 610 * MIB),
     ],
 )
-def test_a_case_needs_its_peak_what_it_keeps_and_what_is_clearly_outside(row, needed):
+def test_a_case_needs_its_peak_what_it_keeps_and_what_is_clearly_outside(
+    row: dict[str, Any], needed: int | None
+) -> None:
     assert needed_bytes(row) == needed
 
 

@@ -54,7 +54,9 @@ def test_a_torn_tail_is_left_out_with_a_note_and_not_touched(run: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [None, b""])
-def test_a_run_that_was_stopped_before_its_first_row_is_all_missing(run, rows):
+def test_a_run_that_was_stopped_before_its_first_row_is_all_missing(
+    run: Path, rows: bytes | None
+) -> None:
     (run / "rows.jsonl").unlink()
     if rows is not None:
         (run / "rows.jsonl").write_bytes(rows)
@@ -69,7 +71,9 @@ def test_a_newer_format_is_refused_with_both_versions(run: Path, file: str) -> N
         read_run(run)
 
 
-def test_an_older_format_goes_through_every_migration(run, monkeypatch):
+def test_an_older_format_goes_through_every_migration(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps = [lambda document, to=to: document | {"seen": to} for to in (2, 3)]
     monkeypatch.setattr(run_files, "MIGRATIONS", steps)
     monkeypatch.setattr(run_files, "SCHEMA", 3)
@@ -128,14 +132,18 @@ def test_garbage_is_one_line_with_file_and_line_number(run: Path, file: str, nam
         ({"tables": [3]}, "tables: found [3]"),
     ],
 )
-def test_a_field_of_the_wrong_kind_is_named(run, changes, message):
+def test_a_field_of_the_wrong_kind_is_named(
+    run: Path, changes: dict[str, Any], message: str
+) -> None:
     line(run, 2, **changes)
     with pytest.raises(BadRun) as found:
         read_run(run)
     assert message in str(found.value)
 
 
-def test_a_huge_line_is_refused_without_reading_it_whole(run, monkeypatch):
+def test_a_huge_line_is_refused_without_reading_it_whole(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(run_files, "LINE_CAP_BYTES", 1 << 20)
     with (run / "rows.jsonl").open("a") as file:
         file.write("x" * ((1 << 20) + 1))

@@ -84,7 +84,9 @@ def test_gradients_decide_their_claims(name: str, found: list[Any], wanted: str)
         ("dilated convolutions", (11, 14, 14), "not decided"),  # a rounded constant, or an end
     ],
 )
-def test_path_lengths_are_counted_over_doubled_lengths(model, steps, wanted):
+def test_path_lengths_are_counted_over_doubled_lengths(
+    model: str, steps: tuple[int, ...], wanted: str
+) -> None:
     found = paths(model, *steps)
     assert parts("Q10", found)[model].verdict == wanted
     if wanted == "supported" and model == "dilated convolutions":

@@ -139,7 +139,9 @@ JUDGED: list[tuple[str, str, list[dict[str, Any]], str]] = [
     ("name", "findings", "wanted"),
     [pytest.param(name, found, wanted, id=f"{name} {id_}") for name, id_, found, wanted in JUDGED],
 )
-def test_a_known_truth_is_the_verdict(name, findings, wanted):
+def test_a_known_truth_is_the_verdict(
+    name: str, findings: list[dict[str, Any]], wanted: str
+) -> None:
     assert claims(findings)[name].verdict == wanted
 
 

@@ -60,7 +60,9 @@ NEVER: list[int | None] = [None] * 6
         (NEVER, (0.0, 0.0, 0.49), (inf, inf, inf)),
     ],
 )
-def test_a_seed_that_does_not_learn_within_the_limit_took_more_steps(seeds, share, steps):
+def test_a_seed_that_does_not_learn_within_the_limit_took_more_steps(
+    seeds: list[int | None], share: tuple[float, ...], steps: tuple[float, ...]
+) -> None:
     """It is neither left out nor taken for 0 or for the limit."""
     one = learnt({1: seeds}).counts[0]
     assert one.share
@@ -102,7 +104,9 @@ def test_steps_are_compared_seed_by_seed_and_a_limit_bounds_their_ratio() -> Non
         ({1: [100] * 2 + [None] * 4, 8: [900] * 6}, 8),  # the median seed does not learn
     ],
 )
-def test_the_number_of_heads_whose_median_seed_learns_first_is_the_fastest(steps, fastest):
+def test_the_number_of_heads_whose_median_seed_learns_first_is_the_fastest(
+    steps: dict[int, list[int | None]], fastest: int
+) -> None:
     assert learnt(steps).fastest.heads == fastest
 
 

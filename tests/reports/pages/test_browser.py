@@ -1,6 +1,7 @@
 """The page in a real browser: offline, accessible, at every width, printed, light and dark."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,7 +67,9 @@ def test_without_scripts_everything_is_there(opened: Open) -> None:
     assert plain.url.endswith("#row-2")
 
 
-def test_a_page_whose_scripts_its_server_blocks_has_everything_too(chromium, page_file, tmp_path):
+def test_a_page_whose_scripts_its_server_blocks_has_everything_too(
+    chromium: Any, page_file: Path, tmp_path: Path
+) -> None:
     blocking = '<meta http-equiv="Content-Security-Policy" content="script-src \'none\'">'
     blocked_file = tmp_path / "blocked.html"
     text = page_file.read_text().replace(
@@ -99,7 +102,9 @@ def test_a_printed_page_is_the_answer_pictures_and_trust_on_white(opened: Open) 
     assert len(page.pdf(format="A4")) > 50_000
 
 
-def test_the_first_screen_has_the_answer_and_a_picture_with_its_words_beside_it(opened):
+def test_the_first_screen_has_the_answer_and_a_picture_with_its_words_beside_it(
+    opened: Open,
+) -> None:
     page = opened()
     picture = page.locator("#card-wall svg:visible").first.bounding_box()
     words = page.locator("#card-wall .say").bounding_box()

@@ -56,7 +56,9 @@ def test_a_column_sorts_by_size_and_not_by_letters(opened: Open) -> None:
     assert page.locator("table.all [aria-sort]").count() == 1
 
 
-def test_the_filter_wants_every_word_and_also_knows_what_all_rows_have_in_common(opened):
+def test_the_filter_wants_every_word_and_also_knows_what_all_rows_have_in_common(
+    opened: Open,
+) -> None:
     page = with_rows(opened())
     total = page.locator("table.all tbody tr").count()
     page.locator("#filter").fill("FUSED  8k")
@@ -68,7 +70,9 @@ def test_the_filter_wants_every_word_and_also_knows_what_all_rows_have_in_common
     assert page.locator("#count").inner_text() == f"0 of {total} rows"
 
 
-def test_all_values_at_an_n_show_on_hover_touch_and_focus_and_lead_to_their_cases(opened):
+def test_all_values_at_an_n_show_on_hover_touch_and_focus_and_lead_to_their_cases(
+    opened: Open,
+) -> None:
     page = opened(has_touch=True)
     strips = page.locator("#card-fastest .chart.narrow >> nth=0 >> .at")
     first, last = strips.first, strips.last
@@ -187,7 +191,9 @@ def test_hostile_names_stay_inert_in_downloads_in_markdown_and_in_the_dialog_of_
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in markdown.strip().splitlines()}) == 1
 
 
-def test_medians_stand_for_calls_where_the_page_would_be_too_large(visit, tmp_path):
+def test_medians_stand_for_calls_where_the_page_would_be_too_large(
+    visit: Open, tmp_path: Path
+) -> None:
     cases = [case("fused", problem(n)) for n in (128, 256)]
     calls_ms = [1.0 + call / 1e5 for call in range(30_000)]
     rows = [row(one, block_ms=[[calls_ms] * 8]) for one in cases]

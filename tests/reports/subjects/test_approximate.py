@@ -7,7 +7,9 @@ from tests.made_runs import inexact
 from tests.reports.rendering import figures_of, sentences, subject_of
 
 
-def test_an_output_that_carries_no_information_is_no_dot_and_the_page_says_why(tmp_path):
+def test_an_output_that_carries_no_information_is_no_dot_and_the_page_says_why(
+    tmp_path: Path,
+) -> None:
     silent = {"linformer": 0.004, "linformer:64": -0.02}
     found = subject_of(approximate, inexact(tmp_path, cosines=silent))
     assert [one.backend for one in found.card.picture.panels[0].series] == ["performer"]

@@ -67,7 +67,9 @@ def test_older_rows_have_no_exponentials(tmp_path: Path) -> None:
     assert not any(group == "Exponentials" for group, _ in words(found))
 
 
-def test_64_heads_of_one_run_stay_beside_8_heads_of_longer_problems_of_another(tmp_path):
+def test_64_heads_of_one_run_stay_beside_8_heads_of_longer_problems_of_another(
+    tmp_path: Path,
+) -> None:
     told = subject_of(heads, quickstart(tmp_path, lengths=(1024, 4096)), head_sweep(tmp_path))
     (figure,) = figures_of(list(told.blocks))
     assert "64 heads" in figure.title

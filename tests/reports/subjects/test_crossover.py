@@ -11,7 +11,9 @@ from tests.made_runs import case, inexact, problem, row, write_run
 from tests.reports.rendering import rows_of, subject_of
 
 
-def test_a_crossover_is_found_between_two_lengths_and_placed_by_interpolation(tmp_path):
+def test_a_crossover_is_found_between_two_lengths_and_placed_by_interpolation(
+    tmp_path: Path,
+) -> None:
     rows = rows_of(inexact(tmp_path))
     found = crossover(rows, "linformer", "sdpa")
     assert (found.last_fail, found.start) == (1024, 2048)
@@ -59,7 +61,9 @@ def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path:
         ((FASTER,), "at N = 128"),
     ],
 )
-def test_no_length_is_spoken_for_by_another_one(tmp_path, at, text):
+def test_no_length_is_spoken_for_by_another_one(
+    tmp_path: Path, at: tuple[list[float], ...], text: str
+) -> None:
     assert text_of(of_blocks(tmp_path, *at)).startswith(text)
 
 
@@ -104,7 +108,9 @@ def test_a_longest_n_that_did_not_run_leaves_a_recurrent_layer_inexact(tmp_path:
         (("sdpa", "linformer"), None),
     ],
 )
-def test_an_output_that_carries_no_information_has_no_line(tmp_path, backends, drawn):
+def test_an_output_that_carries_no_information_has_no_line(
+    tmp_path: Path, backends: tuple[str, ...], drawn: set[str] | None
+) -> None:
     card = subject_of(
         subject, inexact(tmp_path, backends=backends, cosines={"linformer": 0.004})
     ).card

@@ -1,6 +1,7 @@
 """reports/subjects/devices.py: the spread between devices, and what is no such thing."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,9 @@ def test_copies_on_one_device_are_never_called_a_spread_between_devices(tmp_path
     assert subject_of(devices, run).card is None
 
 
-def test_other_sections_have_one_row_of_each_case_and_the_table_of_all_rows_has_all(tmp_path):
+def test_other_sections_have_one_row_of_each_case_and_the_table_of_all_rows_has_all(
+    tmp_path: Path,
+) -> None:
     report = open_report([copies_run(tmp_path, TWO, (1.0, 1.06))])
     (every,) = (one for one in report.subjects if name_of(one) == "rows")
     assert len(tables_of(list(report.part(every).blocks))[0].rows) == 6 * len(LENGTHS)
@@ -49,7 +52,9 @@ def test_other_sections_have_one_row_of_each_case_and_the_table_of_all_rows_has_
         ((gpu(1), gpu(1)), 1.0, "unknown", "is not known"),
     ],
 )
-def test_the_badge_is_good_only_if_two_devices_agree(tmp_path, where, ratio, state, text):
+def test_the_badge_is_good_only_if_two_devices_agree(
+    tmp_path: Path, where: tuple[dict[str, Any], ...], ratio: float, state: str, text: str
+) -> None:
     run = copies_run(tmp_path, where, (1.0, ratio))
     found, said = checks(*rows_and_meta(run))["devices"]
     assert found == state

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -52,7 +52,9 @@ def tables(run: Path, name: str) -> list[Table]:
 
 
 @pytest.mark.parametrize("over", ["seq_len", "heads", None])
-def test_no_group_holds_a_backend_twice_at_the_same_place(run, over):
+def test_no_group_holds_a_backend_twice_at_the_same_place(
+    run: Path, over: Literal["seq_len", "heads"] | None
+) -> None:
     rows = rows_of(run)
     found = groups(rows, over)
     for group in found:

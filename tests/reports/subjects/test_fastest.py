@@ -143,7 +143,9 @@ def taken(parent: Path, times_ms: dict[tuple[str, int], float | None], **changes
     return re.sub("[\u00a0\u202f]", " ", take(found)) if found else ""
 
 
-def test_the_answer_is_what_runs_in_most_problems_and_is_never_far_from_the_fastest(tmp_path):
+def test_the_answer_is_what_runs_in_most_problems_and_is_never_far_from_the_fastest(
+    tmp_path: Path,
+) -> None:
     found = taken(
         tmp_path,
         {("a", 128): 1.1, ("b", 128): 1.0, ("a", 256): 2.0, ("b", 256): 5.0, ("a", 512): 9.0}

@@ -23,7 +23,9 @@ SIZES: dict[str, list[dict[str, Any]]] = {
 @pytest.mark.parametrize(
     ("ratio", "name"), [(1.0, "constant"), (2.0, "linear"), (4.0, "quadratic")]
 )
-def test_the_exponent_along_every_size_is_measured_from_two_values(tmp_path, axis, ratio, name):
+def test_the_exponent_along_every_size_is_measured_from_two_values(
+    tmp_path: Path, axis: str, ratio: float, name: str
+) -> None:
     pairs = [
         made("fused", problem(1024, **SIZES[axis][place]), (1, ratio)[place]) for place in (1, 0)
     ]

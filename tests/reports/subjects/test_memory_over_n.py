@@ -105,7 +105,9 @@ def row_with_peaks(measured: int = 150 * MIB, **changes: Any) -> dict[str, Any]:
         ({"status": "oom", "peak_bytes": None}, ""),
     ],
 )
-def test_what_differs_by_more_than_its_way_of_counting_allows_is_a_disagreement(changes, text):
+def test_what_differs_by_more_than_its_way_of_counting_allows_is_a_disagreement(
+    changes: dict[str, Any], text: str
+) -> None:
     assert disagreement(row_with_peaks(**changes)) == text
 
 

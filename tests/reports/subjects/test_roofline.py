@@ -61,7 +61,9 @@ def rendered(parent: Path, **changes: Any) -> list[Block]:
         {"peaks": {"gemm_fp32_flops_per_s": "fast", "copy_bytes_per_s": 1}},
     ],
 )
-def test_without_peaks_there_is_nothing_but_how_to_measure_them(tmp_path, calibration):
+def test_without_peaks_there_is_nothing_but_how_to_measure_them(
+    tmp_path: Path, calibration: Any
+) -> None:
     found = rendered(tmp_path, calibration=calibration)
     (text,) = sentences(found)
     assert "attnbench doctor --calibrate" in text

@@ -53,7 +53,9 @@ def on_gpu(*clocks: float) -> dict[str, Any]:
     }
 
 
-def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_tell(tmp_path):
+def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_tell(
+    tmp_path: Path,
+) -> None:
     found = made(tmp_path, {}, {})
     states = {label: badge.state for label, badge in found.items()}
     assert states == {
@@ -81,7 +83,9 @@ def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_te
         ("correctness", {"error_ratio": None}, "unknown", "1 of 2 timed cases"),
     ],
 )
-def test_one_disturbed_case_changes_the_badge(tmp_path, label, change, state, text):
+def test_one_disturbed_case_changes_the_badge(
+    tmp_path: Path, label: str, change: dict[str, Any], state: str, text: str
+) -> None:
     badge = made(tmp_path, change, {})[label]
     assert badge.state == state
     assert text in badge.text
@@ -113,7 +117,9 @@ def test_a_clock_that_moves_is_a_caution(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("count", "state"), [(0, "good"), (2, "caution"), (None, "unknown")])
-def test_other_processes_are_unknown_where_nobody_counted_them(tmp_path, count, state):
+def test_other_processes_are_unknown_where_nobody_counted_them(
+    tmp_path: Path, count: int | None, state: str
+) -> None:
     window = {"way": "eager", "window_s": 1.0, "calls": 9, "other_process_count": count}
     assert made(tmp_path, {"windows": [window]})["other processes"].state == state
 
@@ -135,7 +141,9 @@ def test_a_wrong_result_is_a_caution_and_a_run_without_times_is_unknown(tmp_path
         ({}, "unknown", "Not every case"),
     ],
 )
-def test_gpu_timing_is_good_only_if_every_flag_says_so(tmp_path, flags, state, text):
+def test_gpu_timing_is_good_only_if_every_flag_says_so(
+    tmp_path: Path, flags: dict[str, Any], state: str, text: str
+) -> None:
     badge = made(tmp_path, {"device": "cuda", **flags})["GPU timing"]
     assert badge.state == state
     assert text in badge.text
@@ -161,7 +169,9 @@ def test_more_flops_than_calibration_measured_is_called_impossible(tmp_path: Pat
         ({"stop": None}, False),
     ],
 )
-def test_precision_is_missed_where_sampling_ended_before_it_was_reached(changes, missed):
+def test_precision_is_missed_where_sampling_ended_before_it_was_reached(
+    changes: dict[str, Any], missed: bool
+) -> None:
     assert trust.missed(timed(**changes), 0.05) is missed
 
 

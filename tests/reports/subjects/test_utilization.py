@@ -84,7 +84,9 @@ def test_rows_of_different_tiers_are_not_compared(tmp_path: Path) -> None:
         ("host_busy_cores", 1.5, "host busy cores", "1.50"),
     ],
 )
-def test_a_column_of_any_probe_has_its_unit_from_its_name(tmp_path, column, value, title, text):
+def test_a_column_of_any_probe_has_its_unit_from_its_name(
+    tmp_path: Path, column: str, value: float, title: str, text: str
+) -> None:
     reading = readings(tmp_path, of_windows={column: value})[title]
     assert reading.mean.split(" ± ")[0] == text
     assert reading.span == text
@@ -108,7 +110,9 @@ def table(blocks: list[Block], start: str) -> Table:
     return found
 
 
-def test_no_share_of_the_device_above_1_stands_without_being_called_impossible(tmp_path):
+def test_no_share_of_the_device_above_1_stands_without_being_called_impossible(
+    tmp_path: Path,
+) -> None:
     beyond = {"sm_active_ratio": 1.3, "hmma_ratio": 1.2, "host_cpu_ratio": 1.5}
     page = text_of(page_of(with_utilization(tmp_path, of_windows=beyond))).replace("\u00a0", " ")
     found = re.findall(r"\b(1[2-9]\d)\s?%([^%]{0,60})", page)
@@ -116,7 +120,9 @@ def test_no_share_of_the_device_above_1_stands_without_being_called_impossible(t
     assert all("impossible" in after for _, after in found), found
 
 
-def test_a_table_of_a_probe_that_reports_do_not_know_has_its_keys_as_columns(tmp_path):
+def test_a_table_of_a_probe_that_reports_do_not_know_has_its_keys_as_columns(
+    tmp_path: Path,
+) -> None:
     entries: list[dict[str, Any]] = [{"hop": "a", "moved_bytes": 2048}]
     entries += [{"hop": "b", "busy_ratio": 0.5, "spent_ms": 3.0, "lanes": [1, 2], "up": True}]
     run = with_utilization(tmp_path, tables={"hop_table": entries})
@@ -138,7 +144,9 @@ def test_a_table_of_a_probe_that_reports_do_not_know_has_its_keys_as_columns(tmp
         {"of_windows": {HOSTILE.replace("\ud800", ""): 3, "fan_ratio": 1e300}},
     ],
 )
-def test_hostile_names_and_odd_values_do_not_break_the_section(tmp_path, changes):
+def test_hostile_names_and_odd_values_do_not_break_the_section(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
     run = with_utilization(tmp_path, **changes)
     page = page_of(run)
     assert "<img" not in page

@@ -44,7 +44,9 @@ def test_a_crossing_is_the_last_n_within_the_budget(tmp_path: Path) -> None:
     assert need(int(stop)) <= 2 * GIB < need(int(stop) + 1)
 
 
-def test_no_crossing_is_computed_from_a_formula_that_a_measurement_contradicts(tmp_path):
+def test_no_crossing_is_computed_from_a_formula_that_a_measurement_contradicts(
+    tmp_path: Path,
+) -> None:
     cases = grid(("fused",), LENGTHS)
     rows = [row(one, "oom" if one["seq_len"] == 8192 else "ok") for one in cases]
     rows[1]["peak_bytes"] += 1 << 20
@@ -80,7 +82,9 @@ UNKNOWN = {"peak_bytes": None, "predicted_peak_bytes": None, "meta_peak_bytes": 
 
 
 @pytest.mark.parametrize(("lengths", "changes"), [(LENGTHS, UNKNOWN), ((512, 1024), {})])
-def test_unknown_bytes_and_two_lengths_show_no_growth(tmp_path, lengths, changes):
+def test_unknown_bytes_and_two_lengths_show_no_growth(
+    tmp_path: Path, lengths: tuple[int, ...], changes: dict[str, Any]
+) -> None:
     run = over_n(tmp_path, lengths=lengths, out_from=None, **changes)
     assert subject_of(wall, run).card is None
     assert subject_of(memory, run).card is None
@@ -100,7 +104,9 @@ def test_a_case_without_a_prediction_is_drawn_at_the_budget(tmp_path: Path) -> N
         (LENGTHS, "quadratic: twice the length, four times the memory."),
     ],
 )
-def test_four_times_the_memory_is_said_only_of_lengths_where_it_is_so(tmp_path, lengths, grows):
+def test_four_times_the_memory_is_said_only_of_lengths_where_it_is_so(
+    tmp_path: Path, lengths: tuple[int, ...], grows: str
+) -> None:
     """64 N^2 + 10240 N in all: at N = 512 the linear part still is a quarter."""
     run = over_n(tmp_path, lengths=lengths, out_from=None, of_run={"memory_bytes": None})
     assert grows in sentence(memory, run)

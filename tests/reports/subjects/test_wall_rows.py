@@ -93,7 +93,9 @@ BOUND = {"predicted_source": "nearest"}
         (None, None, {"limited_by": None, "status": "error", "reason": "?"}, None, "tried"),
     ],
 )
-def test_the_answer_is_the_formula_s_unless_a_call_stands_against_it(low, high, changes, n, how):
+def test_the_answer_is_the_formula_s_unless_a_call_stands_against_it(
+    low: int | None, high: int | None, changes: dict[str, Any], n: int | None, how: str
+) -> None:
     found = subject.longest(wall_row(wall("fused"), low, high, **changes))
     assert (found.n, found.how) == (n, how)
 
