@@ -28,7 +28,8 @@ def phases(monkeypatch):
     said = []
     found = PhaseRunner(worker_config(), said.append, forget=lambda case_id: None)
     found.said = said
-    return found
+    yield found
+    found.budget.lift()  # the limit of this process's address space
 
 
 @pytest.fixture
