@@ -110,10 +110,11 @@ EXECUTED = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the documentation takes for granted: runs, a baseline, files of the user."""
     folder = tmp_path_factory.mktemp("documented")
-    for number, side in enumerate(("results", "results", "base", "base", "head", "head")):
+    sides = (*["results"] * 5, "base", "base", "head", "head")
+    for number, side in enumerate(sides):
         name = f"2026112{number}T000000Z-quickstart-0000000{number}"
         shutil.copytree(REFERENCE, folder / side / name)
-    newest = folder / "results" / "20261121T000000Z-quickstart-00000001"
+    newest = folder / "results" / "20261124T000000Z-quickstart-00000004"
     point_latest(newest.parent, newest.name)
     save("main", newest, folder / "results", force=False)
     own = (ROOT / "scenarios" / "quickstart.yaml").read_text(encoding="utf-8")
