@@ -231,6 +231,9 @@ def prediction_text(fields: Mapping[str, Any]) -> str:
 class JsonProgress(Listener):
     """One JSON object per line on stdout, each with a key `reason`, for programs."""
 
+    def __init__(self) -> None:
+        self._out = sys.stdout  # while Ray runs, sys.stdout is another
+
     def begin(
         self,
         path: Path,
@@ -263,8 +266,8 @@ class JsonProgress(Listener):
         self._print(reason="remark", text=text)
 
     def _print(self, **message: Any) -> None:
-        sys.stdout.write(f"{json.dumps(message, allow_nan=False)}\n")
-        sys.stdout.flush()
+        self._out.write(f"{json.dumps(message, allow_nan=False)}\n")
+        self._out.flush()
 
 
 def progress(*, quiet: bool, as_json: bool = False) -> Listener:

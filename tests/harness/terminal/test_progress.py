@@ -1,6 +1,8 @@
 """harness/terminal/progress.py at 80 and at 40 columns: what a person reads while a run goes on."""
 
+import json
 import re
+from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run.forecast import forecast
 from attnbench.harness.terminal import live_bar
 from attnbench.harness.terminal.live_bar import BAR_FROM, SafeConsole
-from attnbench.harness.terminal.progress import PHASES, LiveProgress
+from attnbench.harness.terminal.progress import PHASES, LiveProgress, progress
 from attnbench.impls.problem import Problem
 from tests.harness.run.test_forecast import PACE, config
 
@@ -144,3 +146,13 @@ def test_a_notebook_shows_a_bar_where_rich_can_draw_one(
     out = SafeConsole(file=StringIO(), force_jupyter=True)
     assert live_bar.live_bar(out).disable is not is_shown
     assert not live_bar.shows_bar(SafeConsole(file=StringIO(), force_jupyter=False))
+
+
+def test_json_lines_go_where_stdout_was_when_they_were_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """While Ray runs, sys.stdout is another."""
+    json_lines = progress(quiet=False, as_json=True)
+    with redirect_stdout(StringIO()):
+        json_lines.remark("a node was lost")
+    assert json.loads(capsys.readouterr().out) == {"reason": "remark", "text": "a node was lost"}
