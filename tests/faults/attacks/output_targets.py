@@ -8,6 +8,7 @@ import signal
 import stat
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from ..dies_at_step import Steps
@@ -64,8 +65,9 @@ def fifo(trial: Trial, words: Words, path: Path) -> None:
     call(trial, *words, path, allowed=(0, 2))
     is_fifo = stat.S_ISFIFO(path.lstat().st_mode)
     trial.outcome.expect(is_fifo, "the FIFO was replaced")
-    if is_fifo and reader.is_alive():  # let the reader see an end
-        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+    if is_fifo and reader.is_alive():  # let the reader see an end, if it has not seen one now
+        with suppress(OSError):
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
     reader.join(5)
     trial.outcome.expect(read and read[0], "nothing came through")
 
