@@ -32,7 +32,7 @@ PIXELS_PER_POINT = 1.5
 
 def newest_quickstart() -> Path:
     """Of the runs that are kept."""
-    runs = (DOCS.parent / "results" / "reference").glob("*-quickstart")
+    runs = (DOCS.parent / "results" / "reference").glob("cpu-*-quickstart")
     return max(runs, key=lambda run: json.loads((run / "run.json").read_text())["started_utc"])
 
 

@@ -43,7 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built as `make site` does, from the kept runs and some made-up ones."""
     folder = tmp_path_factory.mktemp("site")
     runs, pages = folder / "runs", folder / "pages"
-    (kept,) = (ROOT / "results" / "reference").glob("*-quickstart")
+    (kept,) = (ROOT / "results" / "reference").glob("cpu-*-quickstart")
     shutil.copytree(kept, runs / kept.name)
     for name, run in MADE_UP.items():
         shutil.copytree(next((MADE / run).rglob("run.json")).parent, runs / name)

@@ -55,7 +55,8 @@ def run(name: str, most_s: float, scenario: str, *gpu: str, cpu: tuple[str, ...]
 
 def pytest(name: str, most_s: float, *words: str, jobs: bool = False) -> Step:
     """`jobs`: several processes at once, for tests that compile and do not time."""
-    together = ("--numprocesses", "{jobs}", "--dist", "worksteal") if jobs else ()
+    xdist = ("--numprocesses", "{jobs}", "--dist", "worksteal", "--benchmark-disable")
+    together = xdist if jobs else ()  # pytest-benchmark 5.2 warns of xdist, which is an error here
     environment = FEW_COMPILERS if jobs else {}
     return Step(
         name=name, words=(*PYTEST, *together, *words), most_s=most_s, environment=environment
