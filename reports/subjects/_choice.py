@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from ...harness.rows.record import FAILURES
 from ..data.row_groups import Row, backends, by, case_key
 from ..data.run_meta import OUT_OF_MEMORY, Meta
 from ..deciding import what_decides_ratios
@@ -135,7 +136,7 @@ def take(of: Choices) -> str:
     """
     best, most = of.every[0], len(of.every[0].times)
     if not of.judged:
-        return f"{_take_by_memory(of)} {NOT_JUDGED}"
+        return f"{_take_by_memory(of)} {NOT_JUDGED}{_without_result(of)}"
     as_good = [
         one for one in of.every if len(one.times) == most and one.slowest.value <= 1 + SAME_RATIO
     ]
@@ -144,7 +145,26 @@ def take(of: Choices) -> str:
     values = [one.value for choice in chosen for one in choice.times]
     names = " or ".join(one.backend for one in chosen)
     fast = _how_fast(values, most, len(of.problems))
-    return f"Take {names}: {'each ' if several else ''}{fast}{'' if several else _only(of)}."
+    choice = f"Take {names}: {'each ' if several else ''}{fast}{'' if several else _only(of)}."
+    return choice + _without_result(of)
+
+
+def _without_result(of: Choices) -> str:
+    """` triton gave no result in any of them: timeout.` Without it, who asked for a backend that
+    failed everywhere would not hear of it.
+    """
+    finished = {one.backend for one in of.every}
+    failed = [
+        row
+        for one in of.problems
+        for row in one.rows
+        if row["backend"] not in finished and row["status"] in FAILURES
+    ]
+    if not failed:
+        return ""
+    names = list_text([*dict.fromkeys(row["backend"] for row in failed)], MOST_NAMES)
+    statuses = list_text([*dict.fromkeys(row["status"] for row in failed)])
+    return f" {names} gave no result in any of them: {statuses}."
 
 
 def _lengths(some: Iterable[int]) -> str:

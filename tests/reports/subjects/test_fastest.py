@@ -165,6 +165,15 @@ def test_the_answer_names_what_does_not_fit_where_it_does(tmp_path: Path) -> Non
     )
 
 
+def test_the_answer_names_a_backend_that_failed_everywhere(tmp_path: Path) -> None:
+    cases = [case(name, problem(128)) for name in ("a", "b", "c")]
+    rows = [row(one, block_ms=in_processes(*[1.0] * 8)) for one in cases[:2]]
+    rows.append(row(cases[2], "timeout", reason="more than 60 s in one step"))
+    found = choices(rows_of(write_run(tmp_path, cases, rows)))
+    assert found is not None
+    assert take(found).endswith(". c gave no result in any of them: timeout.")
+
+
 def test_what_is_as_good_is_named_too_and_what_is_far_off_has_its_ratio(tmp_path: Path) -> None:
     alike = {(name, n): n / 100 for n in (128, 256) for name in ("a", "b")}
     assert taken(tmp_path / "alike", alike) == ("Take a or b: each the fastest in both problems.")
