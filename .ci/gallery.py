@@ -40,7 +40,9 @@ class Example:
 
 
 def examples(folder: Path) -> list[Example]:
-    """Of every run in the folder, the newest of each scenario or advice. Raises BadRun."""
+    """Of every run in the folder, the newest of each scenario or advice, on a CPU and on a GPU.
+    Raises BadRun.
+    """
     found: dict[str, list[tuple[Path, dict[str, Any]]]] = {}
     for path in sorted(folder.glob("*/run.json")):
         meta = json.loads(path.read_text(encoding="utf-8"))
@@ -59,10 +61,10 @@ def is_advice(meta: dict[str, Any]) -> bool:
 
 
 def name_of(meta: dict[str, Any]) -> str:
-    """`quickstart`; `advise-llama-3-8b`."""
+    """`quickstart`; `quickstart-gpu`; `advise-llama-3-8b`."""
     if is_advice(meta):
         return f"advise-{Path(meta['command'][2]).stem}"
-    return str(meta["scenario"]["name"])
+    return f"{meta['scenario']['name']}{'' if meta['device'] == 'cpu' else '-gpu'}"
 
 
 def place(name: str) -> int:
@@ -77,7 +79,7 @@ def measured(name: str, run: Path, meta: dict[str, Any]) -> Example:
         pages = pages_in(Path(temporary))
     return Example(
         name=name,
-        title=report.heading,
+        title=f"{report.heading}{' on a GPU' if name.endswith('-gpu') else ''}",
         question=" ".join(report.questions),
         answer=report.answer,
         device=" ".join(text for _, text in report.headers.values()),

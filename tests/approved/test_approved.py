@@ -83,7 +83,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+HEAVY = {"advise_windows.txt": pytest.mark.long}  # torch follows 18 calls on a meta device
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=HEAVY.get(name, ())) for name in COMMANDS]
+)
 def test_what_is_printed_was_approved(
     name: str, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
