@@ -2,7 +2,7 @@
 launches of each candidate on the problem's own inputs (timing.py). Imports triton.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from math import inf
@@ -17,6 +17,7 @@ from ..problem import Problem
 from . import launch
 from .configs import KERNELS, Config, Kernel, candidates, why_not_gluon
 from .nvidia_tools import Unreadable, serialized
+from .safe_code import why_unsafe
 from .timing import Timed, by_turns
 from .tuned import Choice, kind_of, read
 
@@ -273,7 +274,10 @@ def _tried(
     if made.config != config:
         return made.why_not or launch.UNDESCRIBABLE
     try:
-        if _is_serialized(made, notes) and not serialized_too:
+        asm = compiled(made).asm
+        if unsafe := why_unsafe(asm):
+            return unsafe
+        if _is_serialized(asm, notes) and not serialized_too:
             return SERIALIZED
         made.start()
         torch.cuda.synchronize(trial.results[0].device)
@@ -284,13 +288,17 @@ def _tried(
     return made
 
 
-def _is_serialized(made: launch.Launch, notes: Notes) -> bool:
-    """Compiles it. False also if its machine code cannot be read, which is noted."""
-    compiled = made.kernel.warmup(
+def compiled(made: launch.Launch) -> Any:
+    """What Triton makes of it, without starting it."""
+    return made.kernel.warmup(
         *made.arguments, grid=(made.programs,), **made.constants, **made.options
     )
+
+
+def _is_serialized(asm: Mapping[str, Any], notes: Notes) -> bool:
+    """False also if the machine code cannot be read, which is noted."""
     try:
-        return serialized(compiled.asm)
+        return serialized(asm)
     except Unreadable as reason:
         notes.unread = str(reason)
         return False

@@ -30,6 +30,7 @@ from attnbench.impls._triton.configs import KERNELS, Config, Kernel, candidates
 from attnbench.impls._triton.jobs import Job, jobs
 from attnbench.impls._triton.machine_code import loops, main_loop
 from attnbench.impls._triton.nvidia_tools import Unreadable, disassembly
+from attnbench.impls._triton.safe_code import why_unsafe
 from attnbench.impls.problem import Dtype
 from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
 
@@ -137,23 +138,10 @@ def gluon() -> list[dict[str, Any]]:
                 {"width": job.d_k, "causal": job.causal}
                 | dict(record.values)
                 | {"exponentials_before_the_wait": before.count("MUFU.EX2") >= 64}
-                | {"arrivals_alone": arrivals_alone(made.asm["ptx"])}
+                | {"unsafe": why_unsafe(made.asm)}
+                | {"arrives": "mbarrier.arrive.shared" in made.asm["ptx"]}
             )
     return found
-
-
-def arrivals_alone(ptx: str) -> list[str]:
-    """Arrivals at an mbarrier by one thread whose warpgroup may still read what it gives back."""
-    alone, together = [], False
-    for line in ptx.splitlines():
-        if "bar.sync" in line:
-            together = True
-        elif re.search(r"wgmma\.(mma_async|wait_group)|(ld|st)\.shared", line):
-            together = False
-        elif "mbarrier.arrive.shared" in line and not together:
-            alone.append(line.strip())
-    assert "mbarrier.arrive.shared" in ptx
-    return alone
 
 
 class NoGpu:
@@ -321,18 +309,16 @@ def prepared(
         return bool(codes[id(asm)] in serialized)
 
     codes: dict[int, Config] = {}
-    is_serialized = tune._is_serialized
+    compiled = tune.compiled
 
-    def known(one: launch.Launch, notes: Any) -> bool:
-        compiled = one.kernel.warmup(
-            *one.arguments, grid=(one.programs,), **one.constants, **one.options
-        )
-        codes[id(compiled.asm)] = one.config
-        return is_serialized(one, notes)
+    def known(one: launch.Launch) -> Any:
+        made = compiled(one)
+        codes[id(made.asm)] = one.config
+        return made
 
     with (
         patch.object(launch.Launch, "start", noted),
-        patch.object(tune, "_is_serialized", known),
+        patch.object(tune, "compiled", known),
         patch.object(tune, "serialized", read),
     ):
         call = load("triton").prepare(problem, inputs, weights)
