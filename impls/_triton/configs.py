@@ -121,9 +121,9 @@ WARPGROUP: Table = {
     },
 }
 
-# On 10.x also these, by width: Triton specializes their warps. On 9.x it does too (3.6), but not with
-# descriptors made by the host: it halves the tile of queries, not the box that the descriptor copies,
-# so that a barrier waits for half the bytes that come, for ever (safe_code.py).
+# On 10.x also these, by width: Triton specializes their warps. On 9.x it does too (3.6), but with
+# descriptors made by the host it halves the tile of queries and not the box that is copied, so that
+# a barrier never completes (safe_code.py).
 SPECIALIZED: dict[int, tuple[Config, ...]] = {
     64: (Config(128, 64, 8, 3, descriptors=True, specialize=True),),
     128: (Config(128, 64, 8, 3, descriptors=True, specialize=True),),

@@ -37,9 +37,9 @@ from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
 ARCHITECTURES = ((8, 0), (9, 0), (10, 0))
 # positions of the results among the arguments
 FILLED = {
-    "forward_kernel": (4,),
-    "hopper_forward_kernel": (3,),
-    "grad_q_kernel": (8,),
+    "forward_kernel": (4, 5),
+    "hopper_forward_kernel": (3, 4),
+    "grad_q_kernel": (7, 8),
     "grad_kv_kernel": (7, 8),
 }
 # Configurations that once spilled, or nearly do: capability, kernel, item_bytes, width, n_q
@@ -246,8 +246,11 @@ def tuned() -> dict[str, Any]:
             return prepared(problem, gpu, **how)
 
         made = {"timed": found(problem), "only": found(short), "narrow": found(narrow)}
-        made["again"] = prepared(narrow, gpu)
+        made["again"] = prepared(replace(narrow, batch=3, heads=4, d_model=80), gpu)
+        for name in ("portable", "pointers"):
+            made[name] = found(core, backend=f"triton:{name}")
         made["broken"] = found(problem, failing=failing, wrong=wrong)
+        made["unwritten"] = found(core, unwritten=listed("forward", n_q=256)[0])
         made["serialized"] = found(core, serialized=(last,))
         made["all_serialized"] = found(core, serialized=listed("forward", n_q=256))
         made["unread"] = found(core, unread="Triton has no nvdisasm here")
@@ -261,6 +264,12 @@ def tuned() -> dict[str, Any]:
             stale = Config(**facts["configuration"]["forward"])
             made["stale"] = found(problem, failing=stale)
             made["slow_table"] = found(problem, serialized=(stale,))
+        try:
+            found(core, breaking=last)
+        except RuntimeError as error:
+            made["breaks"] = str(error)
+        gpu.broken = ""
+        made["after_a_break"] = found(core)
     return made | {"failing": failing, "wrong": wrong}
 
 
@@ -276,14 +285,18 @@ def prepared(
     problem: Problem,
     gpu: FakeGpu,
     *,
+    backend: str = "triton",
     failing: Config | None = None,
     wrong: Config | None = None,
+    unwritten: Config | None = None,
+    breaking: Config | None = None,
     serialized: Sequence[Config] = (),
     unread: str = "",
 ) -> dict[str, Any]:
     """The configurations that were launched, and those that the call used.
 
-    `failing` does not compile, `wrong` computes something else, the machine code of those in
+    `failing` does not compile, `wrong` computes something else, `unwritten` leaves its last result
+    as it was, and after `breaking` the GPU refuses everything. The machine code of those in
     `serialized` is said to be, and none can be read if `unread` says why.
     """
     device = torch.device("cuda", 0)
@@ -300,8 +313,11 @@ def prepared(
         starts.append((kernel, one.config))
         place = listed(kernel, n_q=256).index(one.config)
         gpu.launch(kernel, SLOWEST_S - place * STEP_S)
-        for position in FILLED[one.kernel.__name__]:
+        positions = FILLED[one.kernel.__name__]
+        for position in positions[:-1] if one.config == unwritten else positions:
             one.arguments[position].fill_(7 if one.config == wrong else 1)
+        if one.config == breaking:
+            gpu.broken = "CUDA error: an illegal memory access was encountered"
 
     def read(asm: Any) -> bool:
         if unread:
@@ -321,7 +337,7 @@ def prepared(
         patch.object(tune, "compiled", known),
         patch.object(tune, "serialized", read),
     ):
-        call = load("triton").prepare(problem, inputs, weights)
+        call = load(backend).prepare(problem, inputs, weights)
         tried = [config for _, config in dict.fromkeys(starts)]
         starts.clear()
         output = call()
