@@ -101,6 +101,10 @@ class Tuner:
     def capability(self) -> tuple[int, int]:
         return torch.cuda.get_device_capability(self.device)
 
+    @property
+    def _n_q(self) -> int:
+        return self.problem.seq_len - self.problem.empty_rows
+
     def candidates(self, kernel: Kernel) -> tuple[Config, ...]:
         listed = candidates(kernel, causal=self.problem.causal, **self._shape())
         return listed[-1:] if self._is_short() else tuple(filter(self._allowed, listed))
@@ -193,12 +197,12 @@ class Tuner:
             "capability": self.capability,
             "item_bytes": p.item_bytes,
             "width": max(p.d_k, p.d_v),
-            "n_q": p.seq_len - p.empty_rows,
+            "n_q": self._n_q,
             "masked": p.mask == "padding",
         }
 
     def _is_short(self) -> bool:
-        return max(self._shape()["n_q"], self.problem.kv_seq_len) <= SHORT
+        return max(self._n_q, self.problem.kv_seq_len) <= SHORT
 
     def _facts(self, chosen: Mapping[Kernel, Found]) -> dict[str, Any]:
         """All but `tune_ms`."""

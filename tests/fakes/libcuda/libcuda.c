@@ -13,13 +13,13 @@
 static char noted[1 << 20];
 static size_t used;
 static int sizes[MOST_PARAMETERS], size_count; /* of the parameters of the next launch */
-static int launches_left = -1;                 /* until the context breaks; -1: never */
+static int launches_left = -1;                 /* the last one breaks the context; -1: none */
 
 struct function { int dynamic_bytes; };
 
 const char *fake_noted(void) { return noted; }
 void fake_forget(void) { used = 0; noted[0] = 0; }
-void fake_break_after(int launches) { launches_left = launches; }
+void fake_break_in(int launches) { launches_left = launches; }
 void fake_parameters(int count, const int *bytes) {
   size_count = count < MOST_PARAMETERS ? count : MOST_PARAMETERS;
   memcpy(sizes, bytes, size_count * sizeof *bytes);

@@ -309,7 +309,7 @@ def prepared(
         if one.config == failing:
             raise RuntimeError("PassManager::run failed\nand more")
         start(one)
-        kernel: Any = one.kernel.__name__.removesuffix("_kernel")
+        kernel: Any = one.kernel.__name__.removesuffix("_kernel").removeprefix("hopper_")
         starts.append((kernel, one.config))
         place = listed(kernel, n_q=256).index(one.config)
         gpu.launch(kernel, SLOWEST_S - place * STEP_S)

@@ -1,6 +1,6 @@
-"""Launches of every listed configuration for compute capability 9.0, by Triton's own launcher over a
-driver that computes nothing, and what is wrong with them, as JSON: `python -m
-tests.impls._triton.launched CHECK FOLDER`, where CHECK is `every` or `broken`.
+"""Launches for compute capability 9.0 by Triton's own launcher over a driver that computes nothing,
+and what is wrong with them, as JSON: `python -m tests.impls._triton.launched CHECK FOLDER`, where
+CHECK is `every` or `broken`.
 """
 
 import json
@@ -20,7 +20,8 @@ from attnbench.impls._triton.configs import Config
 from attnbench.impls._triton.jobs import Job, jobs
 from attnbench.impls._triton.safe_code import why_unsafe
 from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
-from tests.fakes.libcuda import FakeLibcuda, illegal, parameter_bytes, unlaunchable
+from tests.fakes.libcuda.library import FakeLibcuda
+from tests.fakes.libcuda.rules import illegal, parameter_bytes, unlaunchable
 from tests.impls._triton import compiled
 
 # batch, heads, kv_heads, n_q, n_kv: edges of tiles, many tiles, a step of decode
@@ -128,7 +129,7 @@ def flattened(arguments: Sequence[Any]) -> Iterator[Any]:
 
 def broken(cuda: FakeLibcuda) -> dict[str, Any]:
     """`prepare` where the second candidate breaks the context, and after that in a new process."""
-    problem = Problem(batch=1, seq_len=256, d_model=128, heads=2, dtype="bf16")
+    problem = Problem(batch=1, seq_len=256, d_model=128, heads=2, dtype="bf16", causal=True)
     clock = HandClock()
     start = launch.Launch.start
     gpu = FakeGpu(clock)
@@ -149,12 +150,12 @@ def broken(cuda: FakeLibcuda) -> dict[str, Any]:
     ):
         turned_by_hand(clock, patched, "attnbench.impls")
         gpu.kernel_s["fill_"] = 0.0
-        cuda.break_after(1)
+        cuda.break_in(2)
         try:
             compiled.prepared(problem, gpu)
         except RuntimeError as error:
             found["reason"] = str(error)
-        cuda.break_after(-1)
+        cuda.break_in(-1)
         gpu.broken = ""
         tune.choices.cache_clear()
         found["facts"] = compiled.prepared(problem, gpu)["facts"]
