@@ -2,8 +2,9 @@
 
 A straight line through logarithms does not work: 20 us + 20 ns N + 2 ps N^2 gives it a slope of 0.6
 over N = 128..8192. The formula is fitted to relative errors, with coefficients >= 0. Its terms are
-chosen by AICc (Hurvich and Tsai 1989) among those that describe the times, if any do. The intervals keep all three terms: with four or five
-lengths the choice is often wrong, and an interval that depends on it misses the truth.
+chosen by AICc (Hurvich and Tsai 1989) among those that describe the times, if any do. The intervals
+keep all three terms: with four or five lengths the choice is often wrong, and an interval that
+depends on it misses the truth.
 """
 
 from collections.abc import Iterator, Sequence
@@ -65,6 +66,14 @@ class Growth:
     draws: Numbers = field(repr=False, compare=False, default_factory=lambda: np.empty((0, 3)))
 
     @property
+    def overtaking(self) -> Interval | None:
+        """`crossover`, and 0 where no cost of N shows beside N²; None if N² does not show."""
+        if not self.per_pair_ms.value > 0:
+            return None
+        ratio = self.per_token_ms.value / self.per_pair_ms.value
+        return self.crossover or _intervals([ratio], _crossing(self.draws)[None], "")[0]
+
+    @property
     def chosen(self) -> Numbers:
         """The coefficients."""
         found = (self.constant_ms, self.per_token_ms, self.per_pair_ms)
@@ -103,7 +112,9 @@ def growth(rows: Sequence[Row], backend: str, over: str = "seq_len") -> Growth:
     coefficients, residual = _solutions(lengths, np.concatenate([np.array([times]), drawn]))
     draws = _best(coefficients, residual)[1:]
     # AICc does not know how exact the times are, so a formula that misses them may have the best.
-    misses = [not _describes(one, mine, over) for one in coefficients[:, 0]]
+    misses = np.isinf(residual[:, 0]) | [
+        not _describes(one, mine, over) for one in coefficients[:, 0]
+    ]
     scores = _aicc(residual[:, 0], len(mine))
     chosen = coefficients[np.lexsort((residual[:, 0], scores, misses))[0], 0]
     off = {row[over]: _off(chosen, row, over) for row in mine}
