@@ -386,5 +386,5 @@ def _time(backend: str, some: Sequence[Generated]) -> Evidence:
     text = f"{count_text(last.tokens)} tokens without a cache take {times} the time of those with"
     verdict = above(low, high, 1.0)
     if last.processes > 1:
-        how += needed(verdict, (last.full_over_cached_total_ratio, low, high), (1.0,))
+        how += needed(verdict, (last.full_over_cached_total_ratio or nan, low, high), (1.0,))
     return Evidence(f"time, {backend}", verdict, f"{text} it{how}", half="time")
