@@ -312,7 +312,7 @@ def captured_graph(
     torch.cuda.synchronize(device)
     graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
     try:
-        with torch.cuda.graph(graph, pool, stream=stream):
+        with _leaves_on_the_captured_stream(), torch.cuda.graph(graph, pool, stream=stream):
             captured(call)
     except Exception:
         torch.cuda.set_stream(here)  # torch leaves the other one current
@@ -321,6 +321,28 @@ def captured_graph(
     finally:
         torch.cuda.set_stream(here)
     return Captured(graph, call, stream)
+
+
+def overrides_streams() -> bool:
+    """Whether torch can capture a backward pass to leaves that have been used on another stream.
+
+    Autograd has one node for each leaf, made on the stream where the first graph that ends in it
+    was. It lives with that graph, and a capture would wait for its stream (pytorch#180090).
+    """
+    return hasattr(torch.autograd.graph, "set_override_stale_capture_stream")  # from 2.13 on
+
+
+@contextmanager
+def _leaves_on_the_captured_stream() -> Iterator[None]:
+    if not overrides_streams():
+        yield
+        return
+    before = torch._C._override_stale_capture_stream()
+    torch.autograd.graph.set_override_stale_capture_stream(True)
+    try:
+        yield
+    finally:
+        torch.autograd.graph.set_override_stale_capture_stream(before)
 
 
 def capture_stream(device: torch.device) -> torch.cuda.Stream:
