@@ -38,7 +38,10 @@ class Look(Protocol):
     """Gets the result of a timed call, after its time was taken."""
 
     def __call__(self, result: object, /, *, must: bool) -> object:
-        """`must`: the last call of a block, whose result is compared in any case."""
+        """`must`: the first and the last call of a block, whose results are compared in any case.
+
+        The inputs have other values since the block before, and the first call may not know it.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +110,7 @@ class HostTimer:
         own_ms: list[float] = []  # processor time of this thread
         all_ms: list[float] = []  # of all threads
         with no_garbage_collection():
-            for left in range(calls - 1 + first, -1, -1):
+            for left in reversed(range(calls + first)):
                 all_before, own_before = processor_ns(), thread_ns()
                 start = now()
                 result = call()
@@ -115,7 +118,7 @@ class HostTimer:
                 own_ms.append((thread_ns() - own_before) / 1e6)
                 all_ms.append((processor_ns() - all_before) / 1e6)
                 if look is not None:
-                    look(result, must=left == 0)
+                    look(result, must=left in (0, calls - 1 + first))
                 del result  # two results at once would be more memory than the call needs
         holds = sum(all_ms) <= sum(own_ms) * (torch.get_num_threads() + OTHERS_SLACK)
         return Samples(
@@ -188,7 +191,7 @@ class CudaTimer:
     def sample(self, calls: int, look: Look | None = None, *, first: bool = False) -> Samples:
         others = min(calls, MAX_OTHER_CALLS)
         with no_garbage_collection():
-            wall_ms = [self._wall_ms() for _ in range(others)]
+            wall_ms = [self._wall_ms(look), *(self._wall_ms() for _ in range(others - 1))]
             delay = self._delay_cycles()
             apart = [self._events_ms(delay, flush=True) for _ in range(first)]
             cold = [self._events_ms(delay, flush=True) for _ in range(calls - 1)]
@@ -226,12 +229,15 @@ class CudaTimer:
             look(result, must=True)
         return Timed(ms, late, left_ms > LEFT_OVER_MS + LEFT_OVER_RATIO * ms)
 
-    def _wall_ms(self) -> float:
+    def _wall_ms(self, look: Look | None = None) -> float:
         self.clock.finish()
         start = now_ns()
-        self.call()
+        result = self.call()
         self.clock.finish()
-        return (now_ns() - start) / 1e6
+        took_ms = (now_ns() - start) / 1e6
+        if look is not None:
+            look(result, must=True)
+        return took_ms
 
     def _delay_cycles(self) -> int:
         """One and a half times as long as the host needs to launch the call."""

@@ -123,9 +123,7 @@ class PreparedCall:
         if self.problem.passes != "backward" or overrides_streams():
             return self.anew()
         leaves_of_its_own = fresh_leaves(self.tensors)
-        return prepare_call(
-            self.problem, self.backend, leaves_of_its_own, self.grad_output
-        ).anew()
+        return prepare_call(self.problem, self.backend, leaves_of_its_own, self.grad_output).anew()
 
     def result(
         self, before_backward: Callable[[], object] = lambda: None

@@ -159,7 +159,8 @@ def test_a_host_that_waits_long_for_an_idle_gpu_takes_it_for_no_hidden_work(fake
     assert samples.unjoined_calls == 0
 
 
-def test_the_result_of_the_last_call_of_a_block_is_looked_at(fake_gpu):
+def test_the_results_of_the_first_and_the_last_call_of_a_block_are_looked_at(fake_gpu):
+    """The first may give what it has of other inputs, and the calls after it what they must."""
     results = iter(range(100))
 
     def call():
@@ -169,7 +170,13 @@ def test_the_result_of_the_last_call_of_a_block_is_looked_at(fake_gpu):
     seen = []
     timer = CudaClock(CUDA).timer(call, 2 * GRAPH_BELOW_MS)
     timer.sample(3, lambda result, must: seen.append((result, must)))
-    assert seen == [(3 + 1 + 2, True)]  # after three by the wall clock and one for the delay
+    # the last comes after three by the wall clock and one for the delay
+    assert seen == [(0, True), (3 + 1 + 2, True)]
+    for apart in (False, True):
+        seen.clear()
+        timer = HostClock().timer(lambda: None, 0.001)
+        timer.sample(3, lambda result, must: seen.append(must), first=apart)
+        assert seen == [True, *[False] * (1 + apart), True]
 
 
 def test_a_failed_capture_is_a_reason_and_leaves_the_current_stream_as_it_was(fake_gpu):
