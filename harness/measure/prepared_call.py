@@ -14,7 +14,7 @@ from torch import Tensor
 from ...impls.backend import TORCH_DTYPE, Backend, Inputs, Weights, make_inputs
 from ...impls.layer import make_weights
 from ...impls.problem import Problem
-from .clock import overrides_streams
+from .graph_capture import overrides_streams
 
 
 class Tensors(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .clock import overrides_streams
+from .graph_capture import overrides_streams
 
 PRECISIONS = (
     *(("generic", "all"), ("cuda", "all"), ("mkldnn", "all")),

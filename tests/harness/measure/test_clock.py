@@ -7,6 +7,7 @@ import torch
 
 from attnbench.harness.measure import clock
 from attnbench.harness.measure.clock import GRAPH_BELOW_MS, CudaClock, HostClock
+from attnbench.harness.measure.graph_capture import captured_graph
 from attnbench.harness.measure.prepared_call import make_gradient, make_tensors, prepare_call
 from attnbench.impls import load
 from attnbench.impls.problem import Problem
@@ -209,7 +210,7 @@ def test_a_backward_pass_is_captured_beside_calls_that_hold_their_graphs(
     runs = [one.anew() for one in calls]
     for run, one in zip(runs, calls, strict=True):
         found = []
-        graph = clock.captured_graph(one.for_graph, lambda call, to=found: to.extend(call()), CUDA)
+        graph = captured_graph(one.for_graph, lambda call, to=found: to.extend(call()), CUDA)
         gradient.mul_(-1)
         graph.replay()
         assert all(map(torch.equal, found, run()))
@@ -219,7 +220,7 @@ def test_a_backward_pass_is_captured_beside_calls_that_hold_their_graphs(
 def test_a_graph_computes_the_call_again_with_the_values_of_now(fake_gpu):
     x = torch.ones(4, 4, device=CUDA)
     out = torch.zeros_like(x)
-    graph = clock.captured_graph(lambda: lambda: torch.mm(x, x, out=out), lambda call: call(), CUDA)
+    graph = captured_graph(lambda: lambda: torch.mm(x, x, out=out), lambda call: call(), CUDA)
     x.fill_(2.0)
     assert out.sum().item() == 64.0  # of the call before the capture
     graph.replay()
