@@ -55,14 +55,15 @@ PARTS = (
     ("Undisturbed", (*DISTURBED, "GPU timing", "launching")),
     ("Repeated", ("repeats", "warm-up", "precision", "devices")),
 )
+LATE = "late_calls"
 GPU_DOUBTS: dict[str, str] = {
     "unseen_work": (
         "the wall clock saw much more than launching and the time between the events, so that the"
         " latency may be too short"
     ),
-    "late_calls": (
-        "the GPU began calls before the host had launched all of them, so that launch gaps may be"
-        " in their time"
+    LATE: (
+        "the GPU often began a call before the host had launched all of it, so that launch gaps may"
+        " be in its time"
     ),
     "graph_failed": "no CUDA graph could be captured, so that launch costs are not known",
 }
@@ -351,13 +352,24 @@ def _gpu_timing(timed: list[Row]) -> State:
     doubts = [
         f"in {_of(some, timed)} {what}"
         for flag, what in GPU_DOUBTS.items()
-        if (some := [row for row in timed if row.get(flag)])
+        if (some := [row for row in timed if row.get(flag) and (flag != LATE or _often_late(row))])
     ]
     if doubts:
         return "caution", f"{capital('; '.join(doubts))}."
     if any(row.get(flag) is None for row in timed for flag in GPU_DOUBTS):
         return "unknown", "Not every case says whether events and wall clock agree."
     return "good", "Events and wall clock agree, and no CUDA graph failed."
+
+
+def _often_late(row: Row) -> bool:
+    """Of the calls between events, with a flush of L2 before them and without."""
+    blocks = [
+        block
+        for name in ("block_ms", "hot_block_ms")
+        for process in row.get(name) or ()
+        for block in process
+    ]
+    return bool(row[LATE] > FEW_RATIO * sum(map(len, blocks)))
 
 
 def _faster_than_limits(timed: list[Row], meta: Meta) -> list[Row]:

@@ -130,12 +130,16 @@ def test_a_wrong_result_is_a_caution_and_a_run_without_times_is_unknown(tmp_path
     assert {badge.state for label, badge in found.items() if label != "correctness"} == {"unknown"}
 
 
+AGREES = {"unseen_work": False, "late_calls": 0, "graph_failed": False}
+
+
 @pytest.mark.parametrize(
     ("flags", "state", "text"),
     [
-        ({"unseen_work": False, "late_calls": 0, "graph_failed": False}, "good", "agree"),
+        (AGREES, "good", "agree"),
         ({"unseen_work": True, "late_calls": 0}, "caution", "may be too short"),
         ({"late_calls": 7}, "caution", "launch gaps"),
+        ({**AGREES, "late_calls": 7, "block_ms": [[[1.0] * 99] * 2]}, "good", "agree"),
         ({"graph_failed": True}, "caution", "no CUDA graph"),
         ({"unseen_work": None}, "unknown", "Not every case"),
         ({}, "unknown", "Not every case"),
