@@ -28,6 +28,7 @@ from ..formatting import (
 )
 from ..ratio import of_one_process
 from . import Subject
+from ._timeline import HEAT_MASK, POWER_MASK
 from .correctness import WRONG
 
 TITLE = "Can I trust it?"
@@ -41,14 +42,16 @@ MOST_NAMED = 4
 CLOCK_SPREAD_RATIO = 0.05
 State = tuple[Literal["good", "caution", "unknown"], str]  # and a sentence
 FEW_RATIO = 0.05  # of all blocks: a few of them move no median
+SLOWDOWN = 0x8  # NVML's HwSlowdown: heat or power, which it does not say
 NOTHING_TIMED: State = ("unknown", "No case was timed.")
 DISTURBANCES = {  # column: its badge, and what happened
-    "throttled_blocks": ("throttling", "the processor was throttled by a quota, power or heat"),
+    "throttled_blocks": ("throttling", "a quota held the processor back, or power or heat a GPU"),
     "contended_blocks": ("contention", "other work competed for the same cores"),
 }
 ONE_THREAD = (
     ", with --threads 1 if the machine stays busy: several threads wait for the slowest of them"
 )
+MEASURE_AGAIN = ": measure again"
 DISTURBED = ("clocks", "throttling", "contention", "other processes")
 PARTS = (
     ("Right", ("correctness", "peak", "interpreter")),
@@ -233,13 +236,17 @@ def _clocks(timed: list[Row]) -> State:
 def _blocks(timed: list[Row], field: str, meta: Meta) -> State:
     """Such blocks are kept."""
     what = DISTURBANCES[field][1]
+    power = field == "throttled_blocks" and _power_only(timed)
+    if power:
+        what = "the GPU lowered its clock to stay below its power limit"
     known = [row for row in timed if row.get(field) is not None and row.get("blocks")]
     if not known:
         return "unknown", f"It is not known whether {what}."
     some, blocks = sum(row[field] for row in known), sum(row["blocks"] for row in known)
     text = f"In {some or 'none'} of {plural(blocks, 'block')} {what}."
     if mostly := [row for row in timed if in_most(row.get(field), row.get("blocks"))]:
-        text += f" In {_of(mostly, timed)} it was more than half of the blocks: measure again"
+        text += f" In {_of(mostly, timed)} it was more than half of the blocks"
+        text += ", as in all long work: times are those of this clock" if power else MEASURE_AGAIN
         threads = [cpu_threads(meta[row["run"]]) or 1 for row in mostly]
         waits = field == "contended_blocks" and max(threads) > 1
         text += f"{ONE_THREAD if waits else ''}."
@@ -248,6 +255,20 @@ def _blocks(timed: list[Row], field: str, meta: Meta) -> State:
     if mostly or some > FEW_RATIO * blocks:
         return "caution", text
     return "unknown" if silent else "good", text
+
+
+def _power_only(timed: list[Row]) -> bool:
+    """Whether every reason for which a GPU lowered its clock was power, and no quota held it up."""
+    blocks = [
+        block for row in timed for process in row.get("conditions") or [] for block in process
+    ]
+    masks = [int(block.get("clock_event_reasons") or 0) for block in blocks]
+    quota = any((block.get("throttled_s") or 0) > 0 for block in blocks)
+    return (
+        not quota
+        and any(mask & POWER_MASK for mask in masks)
+        and not any(mask & (HEAT_MASK | SLOWDOWN) for mask in masks)
+    )
 
 
 def _other_processes(timed: list[Row]) -> State:

@@ -1,7 +1,5 @@
 """How often a case is called before it is timed."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from attnbench.harness.measure.clock import HostClock
@@ -27,17 +25,18 @@ def test_a_slow_first_call_alone_is_no_warm_up(
 ) -> None:
     passed_s = 0.0
 
-    def run() -> Iterator[None]:
+    def run() -> None:
         nonlocal passed_s
         passed_s += each_s
-        return iter(())
 
     monkeypatch.setattr(warm_up, "now_s", lambda: passed_s)
     readings = [*before_ms]
-    looks: list[object] = []
-    _, call_ms = call_until_stationary(
-        run, HostClock(), readings, (0.05, 0.05), lambda result, *, must: looks.append(result)
-    )
+    looks: list[bool] = []
+
+    def look(_: object, *, must: bool) -> None:
+        looks.append(must)
+
+    _, call_ms = call_until_stationary(run, HostClock(), readings, (0.05, 0.05), look)
     assert len(looks) in calls
     assert len(readings) == len(before_ms) + len(looks)
     assert call_ms == pytest.approx(typical_ms)
