@@ -28,7 +28,7 @@ from ..formatting import (
 )
 from ..ratio import of_one_process
 from . import Subject
-from ._timeline import HEAT_MASK, POWER_MASK
+from ._gpu_doubts import GPU_DOUBTS, QUOTA, held_back, is_in_doubt, power_only
 from .correctness import WRONG
 
 TITLE = "Can I trust it?"
@@ -42,10 +42,9 @@ MOST_NAMED = 4
 CLOCK_SPREAD_RATIO = 0.05
 State = tuple[Literal["good", "caution", "unknown"], str]  # and a sentence
 FEW_RATIO = 0.05  # of all blocks: a few of them move no median
-SLOWDOWN = 0x8  # NVML's HwSlowdown: heat or power, which it does not say
 NOTHING_TIMED: State = ("unknown", "No case was timed.")
 DISTURBANCES = {  # column: its badge, and what happened
-    "throttled_blocks": ("throttling", "a quota held the processor back, or power or heat a GPU"),
+    "throttled_blocks": ("throttling", QUOTA),
     "contended_blocks": ("contention", "other work competed for the same cores"),
 }
 ONE_THREAD = (
@@ -58,18 +57,6 @@ PARTS = (
     ("Undisturbed", (*DISTURBED, "GPU timing", "launching")),
     ("Repeated", ("repeats", "warm-up", "precision", "devices")),
 )
-LATE = "late_calls"
-GPU_DOUBTS: dict[str, str] = {
-    "unseen_work": (
-        "the wall clock saw much more than launching and the time between the events, so that the"
-        " latency may be too short"
-    ),
-    LATE: (
-        "the GPU often began a call before the host had launched all of it, so that launch gaps may"
-        " be in its time"
-    ),
-    "graph_failed": "no CUDA graph could be captured, so that launch costs are not known",
-}
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -235,10 +222,9 @@ def _clocks(timed: list[Row]) -> State:
 
 def _blocks(timed: list[Row], field: str, meta: Meta) -> State:
     """Such blocks are kept."""
-    what = DISTURBANCES[field][1]
-    power = field == "throttled_blocks" and _power_only(timed)
-    if power:
-        what = "the GPU lowered its clock to stay below its power limit"
+    throttling = field == "throttled_blocks"
+    what = held_back(timed) if throttling else DISTURBANCES[field][1]
+    power = throttling and power_only(timed)
     known = [row for row in timed if row.get(field) is not None and row.get("blocks")]
     if not known:
         return "unknown", f"It is not known whether {what}."
@@ -255,20 +241,6 @@ def _blocks(timed: list[Row], field: str, meta: Meta) -> State:
     if mostly or some > FEW_RATIO * blocks:
         return "caution", text
     return "unknown" if silent else "good", text
-
-
-def _power_only(timed: list[Row]) -> bool:
-    """Whether every reason for which a GPU lowered its clock was power, and no quota held it up."""
-    blocks = [
-        block for row in timed for process in row.get("conditions") or [] for block in process
-    ]
-    masks = [int(block.get("clock_event_reasons") or 0) for block in blocks]
-    quota = any((block.get("throttled_s") or 0) > 0 for block in blocks)
-    return (
-        not quota
-        and any(mask & POWER_MASK for mask in masks)
-        and not any(mask & (HEAT_MASK | SLOWDOWN) for mask in masks)
-    )
 
 
 def _other_processes(timed: list[Row]) -> State:
@@ -373,24 +345,13 @@ def _gpu_timing(timed: list[Row]) -> State:
     doubts = [
         f"in {_of(some, timed)} {what}"
         for flag, what in GPU_DOUBTS.items()
-        if (some := [row for row in timed if row.get(flag) and (flag != LATE or _often_late(row))])
+        if (some := [row for row in timed if is_in_doubt(row, flag)])
     ]
     if doubts:
         return "caution", f"{capital('; '.join(doubts))}."
     if any(row.get(flag) is None for row in timed for flag in GPU_DOUBTS):
         return "unknown", "Not every case says whether events and wall clock agree."
     return "good", "Events and wall clock agree, and no CUDA graph failed."
-
-
-def _often_late(row: Row) -> bool:
-    """Of the calls between events, with a flush of L2 before them and without."""
-    blocks = [
-        block
-        for name in ("block_ms", "hot_block_ms")
-        for process in row.get(name) or ()
-        for block in process
-    ]
-    return bool(row[LATE] > FEW_RATIO * sum(map(len, blocks)))
 
 
 def _faster_than_limits(timed: list[Row], meta: Meta) -> list[Row]:

@@ -221,3 +221,24 @@ def test_the_regret_counts_from_what_is_fastest_in_pairs_of_blocks(tmp_path: Pat
         ("a", False),
     ]
     assert found.every[1].slowest.value == pytest.approx(10 / 9)  # the median pair
+
+
+@pytest.mark.parametrize(
+    ("kernels", "said"),
+    [
+        (["flash", "efficient"], "a ran flash at N = 128 and efficient at N = 256."),
+        (["flash", "flash"], ""),
+        (["flash", None], ""),  # not seen is no kernel
+    ],
+)
+def test_the_card_names_the_kernels_of_a_backend_that_chooses(
+    tmp_path: Path, kernels: list[str | None], said: str
+) -> None:
+    cases = [case("a", problem(n)) for n in (128, 256)]
+    rows = [
+        row(one, block_ms=in_processes(*[1.0] * 8), kernel=kernel)
+        for one, kernel in zip(cases, kernels, strict=True)
+    ]
+    card = card_of(fastest, write_run(tmp_path, cases, rows))
+    assert ("ran" in card.note) is bool(said)
+    assert said in card.note.replace("\u00a0", " ")
