@@ -225,6 +225,52 @@ class Gated(TypedDict):
     compare: Compared | None
 
 
+# ---- `attnbench trend --json` --------------------------------------------------------------------
+
+
+class TrendRun(TypedDict):
+    run: str
+    path: str
+    started_utc: str | None
+    commit: str | None
+
+
+class TrendRatio(TypedDict):
+    ratio: float
+    low: Maybe
+    high: Maybe
+
+
+class TrendChange(TypedDict):
+    at: int
+    verdict: Literal["faster", "slower", "not decided"]
+    ratio: float
+    low: Maybe
+    high: Maybe
+
+
+class TrendCase(TypedDict):
+    """Open: it also has the problem's fields."""
+
+    case: str
+    backend: str
+    times: list[TrendRatio | None]
+    changes: list[TrendChange]
+    peak_bytes: list[int | None]
+    more_bytes: dict[str, int]
+    disturbed: list[bool]
+
+
+class Trend(TypedDict):
+    schema: int
+    device: str
+    runs: list[TrendRun]
+    base: int
+    against: str | None
+    notes: list[str]
+    cases: list[TrendCase]
+
+
 # ---- `attnbench claims --json` -------------------------------------------------------------------
 
 ClaimVerdict = Literal["supported", "refuted", "depends", "not decided", "not run"]
@@ -355,10 +401,11 @@ class Court(TypedDict):
     findings: list[Tried]
 
 
-OPEN = ("ComparedCase", "Predicted")
+OPEN = ("ComparedCase", "Predicted", "TrendCase")
 DOCUMENTS: dict[str, Any] = {
     "run": RunLine,
     "compare": Compared,
+    "trend": Trend,
     "claims": Claims,
     "doctor": Machine | Calibration,
     "selfcheck": Selfcheck | Court,
