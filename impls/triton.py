@@ -8,6 +8,7 @@ in every other backend.
 import torch
 from torch import Tensor
 
+from ._inductor import missing_for_triton
 from ._triton.configs import SMALLEST_BLOCK, WIDEST, Config
 from .backend import Call, Inputs, Weights
 from .layer import Attend, as_call, split_heads
@@ -28,7 +29,7 @@ def unavailable(device: torch.device) -> str | None:
     major, minor = torch.cuda.get_device_capability(device)
     if (major, minor) < OLDEST:
         return f"needs a GPU of compute capability 8.0 or newer; this one has {major}.{minor}"
-    return None
+    return missing_for_triton()
 
 
 def why_not(problem: Problem, device: torch.device) -> str | None:

@@ -2,8 +2,9 @@
 
 A straight line through logarithms does not work: 20 us + 20 ns N + 2 ps N^2 gives it a slope of 0.6
 over N = 128..8192. The formula is fitted to relative errors, with coefficients >= 0. Its terms are
-chosen by AICc (Hurvich and Tsai 1989). The intervals keep all three terms: with four or five
-lengths the choice is often wrong, and an interval that depends on it misses the truth.
+chosen by AICc (Hurvich and Tsai 1989) among those that describe the times, if any do. The intervals
+keep all three terms: with four or five lengths the choice is often wrong, and an interval that
+depends on it misses the truth.
 """
 
 from collections.abc import Iterator, Sequence
@@ -65,6 +66,14 @@ class Growth:
     draws: Numbers = field(repr=False, compare=False, default_factory=lambda: np.empty((0, 3)))
 
     @property
+    def overtaking(self) -> Interval | None:
+        """`crossover`, and 0 where no cost of N shows beside N²; None if N² does not show."""
+        if not self.per_pair_ms.value > 0:
+            return None
+        ratio = self.per_token_ms.value / self.per_pair_ms.value
+        return self.crossover or _intervals([ratio], _crossing(self.draws)[None], "")[0]
+
+    @property
     def chosen(self) -> Numbers:
         """The coefficients."""
         found = (self.constant_ms, self.per_token_ms, self.per_pair_ms)
@@ -100,11 +109,15 @@ def growth(rows: Sequence[Row], backend: str, over: str = "seq_len") -> Growth:
         reason = f"{FEWEST_LENGTHS} timed lengths are needed, and there {are} {len(mine)}"
         return Growth(backend=backend, lengths=lengths, time_ms=times, slopes=slopes, reason=reason)
     drawn, note = _drawn(mine, over)
-    solutions = _solutions(lengths, np.concatenate([np.array([times]), drawn]))
-    chosen = _best(*solutions, len(mine), choose=True)[0]
-    draws = _best(*solutions, len(mine), choose=False)[1:]
-    formula = {n: _time(chosen, n) for n in lengths}
-    off = {n: exp(abs(log(formula[n] / time))) for n, time in zip(lengths, times, strict=True)}
+    coefficients, residual = _solutions(lengths, np.concatenate([np.array([times]), drawn]))
+    draws = _best(coefficients, residual)[1:]
+    # AICc does not know how exact the times are, so a formula that misses them may have the best.
+    misses = np.isinf(residual[:, 0]) | [
+        not _describes(one, mine, over) for one in coefficients[:, 0]
+    ]
+    scores = _aicc(residual[:, 0], len(mine))
+    chosen = coefficients[np.lexsort((residual[:, 0], scores, misses))[0], 0]
+    off = {row[over]: _off(chosen, row, over) for row in mine}
     worst = max(off, key=lambda n: off[n])
     exponents = _exponents(np.concatenate([chosen[None], draws]), lengths)  # [length, 1 + draw]
     bounds = _intervals(
@@ -123,7 +136,7 @@ def growth(rows: Sequence[Row], backend: str, over: str = "seq_len") -> Growth:
         slopes=slopes,
         crossover=_intervals([ratio], _crossing(draws)[None], note)[0] if crosses else None,
         worst=(worst, off[worst]),
-        describes=all(off[n] <= OFF_RATIO or _within(formula[n], timed[n]) for n in lengths),
+        describes=_describes(chosen, mine, over),
         disturbed=disturbed(*mine),
         draws=draws,
     )
@@ -177,7 +190,8 @@ def fit(lengths: Sequence[int], times_ms: Numbers, *, choose: bool) -> Numbers:
     All seven sets of terms are solved without the bound, and the best solution within it is taken:
     the optimum is the unbounded fit of its own terms. `choose`: by AICc, else by residuals.
     """
-    return _best(*_solutions(lengths, times_ms), len(lengths), choose=choose)
+    coefficients, residual = _solutions(lengths, times_ms)
+    return _best(coefficients, _aicc(residual, len(lengths)) if choose else residual)
 
 
 def _solutions(lengths: Sequence[int], times_ms: Numbers) -> tuple[Numbers, Numbers]:
@@ -207,17 +221,21 @@ def _products(columns: Numbers) -> Numbers:
     return np.asarray((columns[:, :, None] * columns[:, None, :]).reshape(len(columns), -1))
 
 
-def _best(coefficients: Numbers, residual: Numbers, lengths: int, *, choose: bool) -> Numbers:
-    score = residual
-    if choose:
-        # The variance of the errors is estimated too, so it counts as a parameter.
-        counts = 1 + np.array([len(subset) for subset in _SUBSETS])
-        freedom = lengths - counts - 1
-        penalty = np.where(
-            freedom > 0, 2 * counts + 2 * counts * (counts + 1) / np.maximum(freedom, 1), inf
-        )
-        score = lengths * np.log(np.maximum(residual, _NO_RESIDUAL**2)) + penalty[:, None]
-    return np.asarray(coefficients[score.argmin(axis=0), np.arange(residual.shape[1])])
+def _best(coefficients: Numbers, scores: Numbers) -> Numbers:
+    """Of each series the coefficients with the lowest score [set, series]."""
+    return np.asarray(coefficients[scores.argmin(axis=0), np.arange(scores.shape[1])])
+
+
+def _aicc(residual: Numbers, lengths: int) -> Numbers:
+    """By mean squared residuals, the sets first; the same shape."""
+    # The variance of the errors is estimated too, so it counts as a parameter.
+    counts = 1 + np.array([len(subset) for subset in _SUBSETS])
+    freedom = lengths - counts - 1
+    penalty = np.where(
+        freedom > 0, 2 * counts + 2 * counts * (counts + 1) / np.maximum(freedom, 1), inf
+    )
+    fits = lengths * np.log(np.maximum(residual, _NO_RESIDUAL**2))
+    return np.asarray((fits.T + penalty).T)
 
 
 def _solved(gram: Numbers, aim: Numbers) -> Numbers:
@@ -290,6 +308,20 @@ def _intervals(values: Sequence[float], draws: Numbers, note: str) -> list[Inter
         Interval(value=float(value), low=float(low), high=float(high), units=count, reason=note)
         for value, low, high in zip(values, lows, highs, strict=True)
     ]
+
+
+def _describes(coefficients: Numbers, rows: Sequence[Row], over: str) -> bool:
+    """Whether no row is off by more than `OFF_RATIO` and more than its interval."""
+    return all(
+        _off(coefficients, row, over) <= OFF_RATIO or _within(_time(coefficients, row[over]), row)
+        for row in rows
+    )
+
+
+def _off(coefficients: Numbers, row: Row, over: str) -> float:
+    """The ratio, above 1, of a formula's time and the measured one; infinite for a time of 0."""
+    time = _time(coefficients, row[over])
+    return exp(abs(log(time / row["latency_ms"]))) if time > 0 else inf
 
 
 def _within(time_ms: float, row: Row) -> bool:

@@ -19,11 +19,13 @@ from .output_share import timed
 
 QUESTION = "What do all heads at once, a loop over heads and a recurrent layer gain by threads?"
 AT_ONCE = "fused"
+PARTS = {"process": (1, 2, 3, 4, 5)}
+PART_S = 4.0
 BACKENDS = (AT_ONCE, "naive", "rnn")
 LENGTHS, D_MODEL, HEADS = (64, 512), 256, 8
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[ThreadGain]:
+def run(problem: Problem, device: torch.device, seed: int, *, process: int) -> Iterator[ThreadGain]:
     """Nothing where there is one thread."""
     threads = torch.get_num_threads()
     for seq_len in LENGTHS if device.type == "cpu" and threads > 1 else ():
@@ -57,6 +59,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[ThreadGai
                 heads=HEADS,
                 dtype=problem.dtype,
                 threads=threads,
+                process=process,
                 **interval_fields("gain", ratio_interval(one, every), "ratio"),
                 **interval_fields("behind", behind, "ratio"),
                 **found.conditions,

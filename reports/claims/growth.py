@@ -14,14 +14,12 @@ from ..data.row_groups import Group, Row, backends, by, family, groups
 from ..formatting import count_text, number_text
 from ..growth_fit import EXPONENT_MARGIN, Growth, growths_of, interval_text
 from ..ratio import ratio_of_intervals
-from ..words import DISTURBED
 from .statement import LINEAR, STRIDED, Measured, claim
-from .times import fewer_active, less_gain
-from .verdict import ClaimVerdict, Evidence, by_interval, exactly, jointly
+from .times import PAST_CROSSING, fewer_active, less_gain
+from .verdict import BUSY, ClaimVerdict, Evidence, by_interval, exactly, jointly, needed
 
 EXPONENTS = dict.fromkeys(LINEAR, 1.0) | {STRIDED: 1.5}
 SAME_CROSSING = 2  # at twice or half the N of a crossing the smaller part is still a third
-PAST_CROSSING = 4  # times the N at which FLOPs cross: there their exponent is 1.8
 FEWEST_WIDTHS = 3
 MOVES = (0.5, 1.5)  # exponents over d of what is in proportion to it, but for the time of a softmax
 LONG, BELOW, WHERE = "N² for long sequences", "N below", "where FLOPs cross"
@@ -42,19 +40,27 @@ RECURRENCE = ("growth with N", "growth with d", "parallelism")
 )
 def two_regimes(run: Measured) -> Iterator[Evidence]:
     for backend, _, found, crossing in _layers(run):
-        verdicts = _regimes(found, crossing)
-        if not found.describes or found.disturbed:
-            verdicts = dict.fromkeys(verdicts, "not decided")
+        verdicts, bounds = _regimes(found, crossing)
         text = f"N^{interval_text(found.exponents[-1])} at N = {count_text(found.lengths[-1])}"
         texts = {LONG: text, BELOW: f"{interval_text(found.per_token_ms)} ms per N"}
         texts[WHERE] = f"{_overtakes(found)}; by FLOPs at N = {number_text(crossing)}"
-        if not found.describes:
-            n, times = found.worst
-            why = f"; the formula is off by {number_text(times)} times at N = {count_text(n)}"
-        else:
-            why = DISTURBED if found.disturbed else ""
         for half, verdict in verdicts.items():
-            yield Evidence(backend, verdict, texts[half] + why, half)
+            if verdict == "not run":
+                why = f"; too close to the shortest N, {found.lengths[0]}"
+                yield Evidence(backend, verdict, texts[half] + why, half)
+            elif doubt := _doubt(found):
+                yield Evidence(backend, "not decided", texts[half] + doubt, half)
+            else:
+                why = needed(verdict, *bounds[half]) if half in bounds else ""
+                yield Evidence(backend, verdict, texts[half] + why, half)
+
+
+def _doubt(found: Growth) -> str:
+    """Why a fit decides nothing, or ""."""
+    if found.describes:
+        return BUSY if found.disturbed else ""
+    n, off = found.worst
+    return f"; the formula is off by {number_text(off)} times at N = {count_text(n)}"
 
 
 def _layers(run: Measured) -> Iterator[tuple[str, Group, Growth, float]]:
@@ -69,22 +75,43 @@ def _layers(run: Measured) -> Iterator[tuple[str, Group, Growth, float]]:
 
 
 def _overtakes(found: Growth) -> str:
-    if found.crossover is None:
-        return "no crossover found"
-    return f"N² takes over at N = {interval_text(found.crossover)}"
+    if (over := found.overtaking) is None:
+        return "no N² found"
+    return f"N² takes over at N = {interval_text(over)}"
 
 
-def _regimes(found: Growth, crossing: float) -> dict[str, ClaimVerdict]:
-    """By half. Refuted also if N² does not show although it should."""
-    over = found.crossover
+Bounds = tuple[tuple[float, float, float], tuple[float, ...]]
+
+
+def _regimes(found: Growth, crossing: float) -> tuple[dict[str, ClaimVerdict], dict[str, Bounds]]:
+    """By half, also with the interval that decides and the ends that it must not hold.
+
+    What FLOPs say of N below the crossing is tested if a quarter of it was measured, or less. There
+    four fifths of them are in N: if time is in N² even there, it refutes the statement.
+    """
+    over, n, c = found.overtaking, found.per_token_ms, found.per_pair_ms
     is_past = found.lengths[-1] >= PAST_CROSSING * crossing
     where = (crossing / SAME_CROSSING, crossing * SAME_CROSSING)
-    square: ClaimVerdict = "supported" if found.per_pair_ms.low > 0 else "not decided"
-    return {
+    square: ClaimVerdict = "supported" if c.low > 0 else "not decided"
+    verdicts: dict[str, ClaimVerdict] = {
         LONG: "refuted" if is_past and found.exponents[-1].high < 1.5 else square,
-        BELOW: "supported" if found.per_token_ms.low > 0 else "not decided",
+        BELOW: "supported" if n.low > 0 else "not decided",
         WHERE: by_interval(over.low, over.high, where) if over else "not decided",
     }
+    if found.lengths[0] * PAST_CROSSING > crossing:
+        verdicts |= {BELOW: "not run", WHERE: "not run"}
+    elif over and over.high < crossing / PAST_CROSSING:
+        verdicts[BELOW] = "refuted"
+    # No coefficient is below 0, so that a bound of 0 hides how far below the interval would reach.
+    bounds: dict[str, Bounds] = {
+        half: ((one.value, min(one.low, 2 * one.value - one.high), one.high), (0.0,))
+        for half, one in ((LONG, c), (BELOW, n))
+        if one.value > 0
+    }
+    if over:
+        bounds.setdefault(BELOW, ((over.value, over.low, over.high), (crossing / PAST_CROSSING,)))
+        bounds[WHERE] = ((over.value, over.low, over.high), where)
+    return verdicts, bounds
 
 
 @claim(
@@ -134,8 +161,8 @@ def _over_width(rows: Sequence[Row], claimed: float, half: str) -> Iterator[Evid
         for group, found in growths_of(rows, backend, "d_model"):
             exponent = _exponent(found, by_slope=False)
             text = f"d^{interval_text(exponent)} in time at d = {found.lengths[-1]}, {group.at}"
-            text += DISTURBED * found.disturbed
-            yield Evidence(backend, _grows(found, exponent, claimed), text, half)
+            verdict, why = _grows(found, exponent, claimed)
+            yield Evidence(backend, verdict, text + why, half)
 
 
 @claim(
@@ -161,17 +188,20 @@ def moving_crossover(run: Measured) -> Iterator[Evidence]:
             for d, (fit, flops) in sorted(found.items())
         ]
         narrow, wide = min(found), max(found)
-        first, last = (found[d][0].crossover for d in (narrow, wide))
+        first, last = (found[d][0].overtaking for d in (narrow, wide))
         verdict: ClaimVerdict = "not decided"
-        if first and last:
+        why = "; the first or the last N is not known well enough to compare them"
+        if first and last and first.low > 0 and last.low > 0:
             ratio = ratio_of_intervals(last, first, ())
             value, low, high = (log(end) / log(wide / narrow) for end in ratio)
             moved = Interval(value=value, low=low, high=high, units=2)
             texts.insert(0, f"as d^{interval_text(moved)}")
+            why = ""
             if all(fit.describes and not fit.disturbed for fit in fits):
                 verdict = by_interval(low, high, MOVES)
-        text = "; ".join(texts) + DISTURBED * any(fit.disturbed for fit in fits)
-        yield Evidence(backend, verdict, text)
+                why = needed(verdict, (value, low, high), MOVES)
+        why = BUSY if any(fit.disturbed for fit in fits) else why
+        yield Evidence(backend, verdict, "; ".join(texts) + why)
 
 
 @claim(
@@ -190,14 +220,14 @@ def linear_growth(run: Measured) -> Iterator[Evidence]:
         strided = family(backend) == STRIDED
         for group, found in growths_of(run.every, backend):
             exponent = _exponent(found, by_slope=strided)
-            verdicts = [_grows(found, exponent, EXPONENTS[family(backend)])]
+            verdict, why = _grows(found, exponent, EXPONENTS[family(backend)])
             text = f"N^{interval_text(exponent)} in time at N = {count_text(found.lengths[-1])}"
-            text += DISTURBED if found.disturbed else ""
+            verdicts = [verdict]
             memory = None if strided else bytes_over_n(group.rows, backend)
             if memory is not None and memory.exact:
                 verdicts.append(exactly(memory.quadratic == 0))
                 text += f", {'no' if memory.quadratic == 0 else 'some'} N² in bytes"
-            yield Evidence(backend, jointly(verdicts), text, half=family(backend))
+            yield Evidence(backend, jointly(verdicts), text + why, half=family(backend))
 
 
 @claim(
@@ -219,8 +249,9 @@ def recurrent(run: Measured) -> Iterator[Evidence]:
     for backend in backends(rows):
         for _, found in growths_of(rows, backend):
             exponent = _exponent(found, by_slope=False)
-            text = f"N^{interval_text(exponent)} in time{DISTURBED * found.disturbed}"
-            yield Evidence(backend, _grows(found, exponent, 1.0), text, RECURRENCE[0])
+            verdict, why = _grows(found, exponent, 1.0)
+            text = f"N^{interval_text(exponent)} in time{why}"
+            yield Evidence(backend, verdict, text, RECURRENCE[0])
         for of in ("fused", "sdpa"):
             for one in fewer_active(run.every, backend, of):
                 yield one._replace(of=backend, half=RECURRENCE[2])
@@ -239,10 +270,15 @@ def _exponent(found: Growth, *, by_slope: bool) -> Interval:
     return measured if measured and use_slope else found.exponents[-1]
 
 
-def _grows(fit: Growth, found: Interval, claimed: float) -> ClaimVerdict:
-    """Inconclusive below the claim: constant cost hides the growth that a longer N may show."""
-    if fit.disturbed or found.high < claimed:
-        return "not decided"
-    return by_interval(
-        found.low, found.high, (claimed - EXPONENT_MARGIN, claimed + EXPONENT_MARGIN)
-    )
+def _grows(fit: Growth, found: Interval, claimed: float) -> tuple[ClaimVerdict, str]:
+    """Inconclusive below the claim: constant cost hides the growth that a longer N may show.
+
+    And why it is not decided, in words.
+    """
+    if fit.disturbed:
+        return "not decided", BUSY
+    margin = (claimed - EXPONENT_MARGIN, claimed + EXPONENT_MARGIN)
+    if found.high < margin[0]:
+        return "not decided", ": constant cost may hide more, and a longer or wider one would tell"
+    verdict = by_interval(found.low, found.high, margin)
+    return verdict, needed(verdict, (found.value, found.low, found.high), margin)

@@ -34,7 +34,11 @@ class Claim:
 
     @property
     def lacking(self) -> str:
-        """`not tested: a recurrent layer (study-x-gru found nothing: timeout)`, or ""."""
+        """`not tested: a recurrent layer (study-x-gru found nothing: timeout)`, or "". Of a claim
+        that was not run although its numbers are there, these: they say what is wrong with them.
+        """
+        if self.verdict == "not run" and self.parts:
+            return "; ".join(part.numbers for part in self.parts[:MOST_NAMED])
         missing = self.of.missing(self.parts)
         named = f"not tested: {', '.join(missing)}" if missing else ""
         reasons = "; ".join(first_of(self.unanswered))

@@ -10,7 +10,7 @@ from ...harness.rows.findings import ProjectionEquality, ThreadGain
 from ..contrasts import against_one_head, contrasts, share_width
 from ..data.exactness import RECURRENT, is_exact
 from ..data.processor_time import disturbed
-from ..data.row_groups import AXES, Row, backends, by, family, groups
+from ..data.row_groups import AXES, Group, Row, backends, by, family, groups
 from ..formatting import beyond_text, count_text, number_text, times_text
 from ..ratio import Ratio, time_ratio
 from ..subjects.correctness import ALLOWED_RATIO
@@ -29,11 +29,15 @@ from .verdict import (
     by_interval,
     exactly,
     jointly,
+    longer,
+    longer_text,
+    needed,
     of_ratio,
 )
 
 LOOP, FUSED = "naive", "fused"
 COSTS = ("time", "bytes")
+PAST_CROSSING = 4  # times the N at which FLOPs cross: there four fifths of them are in N²
 HALF = 0.5  # a part of a layer that takes more of its time is a bottleneck
 SAME_TIME: dict[Word, ClaimVerdict] = {"same": "supported", "not decided": "not decided"}
 
@@ -73,6 +77,7 @@ def time_of_heads(run: Measured) -> Iterator[Evidence]:
     "One projection for all heads gives what h projections give, and is faster.",
     tested=(
         "both pass the check against float64; paired ratio of naive to fused in scope layer above 1"
+        " (the same within 5 % refutes it)"
     ),
     needs="naive and fused, scope: [layer], more than one head",
 )
@@ -91,8 +96,10 @@ def one_projection(run: Measured) -> Iterator[Evidence]:
         known = bool(studied) or None not in errors
         equal: ClaimVerdict = exactly(all(held)) if known else "not decided"
         said = ("yes" if all(held) else "no") if known else "not shown"
-        faster = of_ratio("", ratio, above(ratio.low, ratio.high, 1.0), "")
-        text = f"loop {ratio.text} at {group.at}{faster.numbers}; equal: {said}"
+        bounds = ratio.tested or (ratio.low, ratio.high)
+        verdict = longer(*bounds)
+        faster = of_ratio("", ratio, verdict, longer_text(verdict, ratio.value, *bounds))
+        text = f"loop {ratio.text} at {group.at}; equal: {said}{faster.numbers}"
         yield Evidence(f"{FUSED} against {LOOP}", jointly([equal, faster.verdict]), text)
 
 
@@ -168,10 +175,10 @@ def _bytes(row: Row) -> int | None:
     "C10",
     "For long sequences the quadratic part dominates the projections.",
     tested=(
-        "core over layer, the same problem in both scopes: above one half at the longest N, past"
-        " the crossover of the FLOPs"
+        "core over layer, the same problem in both scopes: above one half at the longest N, if that"
+        " is 4 times the N at which FLOPs cross"
     ),
-    needs="scope: [core, layer], N up to several times 2 d_model",
+    needs="scope: [core, layer], N up to 8 d_model",
 )
 def core_share(run: Measured) -> Iterator[Evidence]:
     """Of every backend and problem, at the longest N at which both scopes were timed."""
@@ -185,13 +192,19 @@ def core_share(run: Measured) -> Iterator[Evidence]:
                 continue
             core, layer = both
             if layer["seq_len"] > longest.get((backend, *rest), (0,))[0]:
-                past = layer["work_flops"] > 2 * (layer["work_flops"] - core["work_flops"])
-                text = _share_text(share, group.at)
-                text += "" if past else ", which is not past the crossover"
-                verdict = above(share.low, share.high, HALF) if past else "not decided"
-                found = of_ratio(backend, share, verdict, text)
-                longest[backend, *rest] = (layer["seq_len"], found)
+                longest[backend, *rest] = (layer["seq_len"], _dominated(share, core, layer, group))
     yield from (evidence for _, evidence in longest.values())
+
+
+def _dominated(share: Ratio, core: Row, layer: Row, group: Group) -> Evidence:
+    """FLOPs in N² over those in N are N over the N at which they cross."""
+    text, outside = _share_text(share, group.at), layer["work_flops"] - core["work_flops"]
+    if core["work_flops"] < PAST_CROSSING * outside:
+        text += f", which is not {PAST_CROSSING} times the N at which FLOPs cross"
+        return Evidence(layer["backend"], "not run", text)
+    verdict = above(share.low, share.high, HALF)
+    text += needed(verdict, (share.value, share.low, share.high), (HALF,))
+    return of_ratio(layer["backend"], share, verdict, text)
 
 
 def _share_text(share: Ratio, at: str) -> str:
@@ -268,12 +281,13 @@ def less_gain(run: Measured, backend: str) -> Iterator[Evidence]:
     at_once = {one.seq_len: one for one in found if one.backend == FUSED}
     for one in found:
         if one.backend == backend and (fused := at_once.get(one.seq_len)):
-            gains = above(*extended(fused, fused.gain_low_ratio, fused.gain_high_ratio)[:2], 1.0)
+            gains = longer(*extended(fused, fused.gain_low_ratio, fused.gain_high_ratio)[:2])
             low, high, allows = extended(one, one.behind_low_ratio, one.behind_high_ratio)
             text = f"{one.threads} threads make {FUSED} {number_text(fused.gain_ratio)} times as"
             text += f" fast, {backend} {number_text(one.gain_ratio)} times, at N = {one.seq_len}:"
             text += f" {times_text(one.behind_ratio, low, high)}{allows}"
-            verdict = jointly([gains, above(low, high, 1.0)])
+            verdict = jointly([gains, longer(low, high)])
+            text += longer_text(verdict, one.behind_ratio, low, high) if one.processes > 1 else ""
             yield Evidence(f"{FUSED} against {backend}", verdict, text)
 
 

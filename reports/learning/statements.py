@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...harness.learning.findings import Order, TrainedHeads
 from ...harness.stats.intervals import Interval
 from ..claims.statement import Measured, Statement, claim
-from ..claims.verdict import ClaimVerdict, Evidence, by_interval, jointly
+from ..claims.verdict import ClaimVerdict, Evidence, by_interval, jointly, needed
 from ..formatting import list_text, number_text, percent_text, plural, range_text
 from .figures import bounded, learnt_text, times_text
 from .trained import MARGIN_RATIO, WHENS, HeadCount, TaskResult, over_seeds, results
@@ -50,6 +50,10 @@ def on_tasks(
                         verdict = by_interval(found.by.low, found.by.high, found.claimed)
                         d_model = result.counts[0].trainings[0].d_model
                         text = f"{found.text} (d_model {d_model}, {plural(seeds, 'seed')})"
+                        if found.verdict is None:
+                            ends = (*filter(isfinite, found.claimed),)
+                            bounds = (found.by.value, found.by.low, found.by.high)
+                            text += needed(verdict, bounds, ends, what="seeds")
                         yield Evidence(result.task, found.verdict or verdict, text, found.half)
 
         return claim(
@@ -318,8 +322,8 @@ def noise(result: TaskResult) -> Iterator[Found]:
         f" {number_text(lost[1].value)} with {HEADS}"
     )
     if not (gap.low >= -MARGIN_RATIO and gap.high <= MARGIN_RATIO):
-        text += ", but they may differ without it"
-        yield Found(gap, text, verdict="not decided")
+        text += ", but without it they may differ too, which is no test"
+        yield Found(gap, text, verdict="not run")
         return
     saved = one.more(many, "points_lost")
     yield Found(saved, f"{text}, {bounded(saved)} fewer")

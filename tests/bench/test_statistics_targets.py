@@ -14,11 +14,8 @@ import pytest
 from scipy.special import ndtri
 
 from attnbench.harness.scenario import Plan
-from attnbench.harness.stats.intervals import (
-    EQUIVALENCE_CONFIDENCE,
-    latency_interval,
-    ratio_interval,
-)
+from attnbench.harness.stats.contrasts import paired_contrast
+from attnbench.harness.stats.intervals import latency_interval, ratio_interval
 from attnbench.reports.comparison.case_samples import case_samples
 from attnbench.reports.comparison.verdict import Rules, case_verdicts
 from attnbench.reports.data.noise_floor import (
@@ -385,7 +382,7 @@ def test_times_that_differ_by_the_margin_are_called_equal_in_at_most_5_percent(b
             draw = machine.draw
             machine.draw = lambda random, count, draw=draw: draw(random, count) / 4
             samples = machine.run(plan, (("a", "b"),))
-            ratio = ratio_interval(samples["a"], samples["b"], EQUIVALENCE_CONFIDENCE)
+            ratio = paired_contrast(samples["a"], samples["b"]).interval(one_sided=True)
             found += ratio.low > 1 / 1.05 and ratio.high < 1.05
         return found / SEEDS
 

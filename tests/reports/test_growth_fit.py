@@ -11,6 +11,7 @@ from attnbench.reports import growth_fit as growth
 from attnbench.reports.data.row_groups import Row
 from tests.made_runs import case, problem
 
+BELOW_0 = {n: 2e-3 * n - 0.1 for n in (64, 128, 256, 512, 1024)}
 LENGTHS = tuple(2**power for power in range(7, 14))
 
 
@@ -116,6 +117,23 @@ def test_the_variance_of_the_errors_counts_as_a_parameter() -> None:
     all_terms = 0.05 + 1e-4 * lengths + 1e-7 * lengths**2
     chosen = growth.fit([int(n) for n in lengths], all_terms[None], choose=True)[0]
     assert (chosen > 0).sum() < 3
+
+
+def test_terms_that_the_times_need_are_chosen_with_five_lengths() -> None:
+    """A layer on two cores. By AICc alone N would do, which is off by 2.8 times at the longest."""
+    times = {64: 0.41, 256: 1.62, 512: 3.47, 1024: 11.9, 2048: 43.0}
+    rows = [timed(n, [0.9 * ms, ms, 1.1 * ms], processes=True) for n, ms in times.items()]
+    found = growth.growth(rows, "x")
+    assert found.describes
+    assert found.exponents[-1].value == pytest.approx(1.85, abs=0.15)
+
+
+def test_no_coefficient_is_negative_even_if_the_formula_then_describes_less() -> None:
+    """With -0.1 ms the formula would meet all times; without it, it is off by a third at first."""
+    rows = [timed(n, [ms * one for one in (0.99, 1, 1.01)]) for n, ms in BELOW_0.items()]
+    found = growth.growth(rows, "x")
+    assert min(found.chosen) >= 0
+    assert not found.describes
 
 
 def test_nothing_is_predicted_beyond_4_times_the_longest_length() -> None:

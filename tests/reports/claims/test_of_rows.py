@@ -93,12 +93,17 @@ def cell(name: str) -> dict[str, Any]:
     return {"configuration": {"cell": name}}
 
 
-def over_width(backend: str, power: float, n: int = 64, scope: str = "core", **given: Any) -> Rows:
-    """Times as this power of d_model; FLOPs as those of heads that share it, if not given."""
-    shapes = [problem(n, 1, d_model=d, scope=scope) for d in WIDTHS]
+def over_width(
+    backend: str, power: float, n: int = 64, scope: str = "core", also: float = 0.0, **given: Any
+) -> Rows:
+    """Times as this power of d_model, and `also` times d_model; FLOPs as those of heads that share
+    it, if not given.
+    """
+    times = {d: 1e-4 * (d**power + also * d) for d in WIDTHS}
+    shapes = {d: problem(n, 1, d_model=d, scope=scope) for d in WIDTHS}
     return [
-        timed(backend, 1e-4 * of["d_model"] ** power, of, **({"work_flops": work(of)} | given))
-        for of in shapes
+        timed(backend, times[d], of, **({"work_flops": work(of)} | given))
+        for d, of in shapes.items()
     ]
 
 
@@ -156,6 +161,8 @@ JUDGED: list[tuple[str, Rows, str]] = [
     ("C2", growing("fused", 0.0, 2e-6, 512), "not decided"),
     ("C2", growing("fused", 0.0, 2e-6, 1600), "supported"),
     ("C2", growing("fused", 0.0, 2e-6, 6000), "refuted"),
+    ("C2", growing("fused", 0.0, 2e-6), "refuted"),  # N² from the first on
+    ("C2", growing("fused", 0.0, 2e-6)[2:], "not decided"),  # no N below a quarter of 1024
     ("C2", windowed(), "not run"),
     ("C3b", over_heads(*LENGTHS, backends=("naive",)), "supported"),
     ("C3b", over_heads(*LENGTHS), "refuted"),
@@ -167,13 +174,14 @@ JUDGED: list[tuple[str, Rows, str]] = [
     ("C3c", [timed("fused", 1.0 * h, problem(512, h), **LOUD) for h in (1, 8)], "not decided"),
     ("C4", two_backends(1.5), "supported"),
     ("C4", two_backends(0.8), "refuted"),
+    ("C4", two_backends(1.0), "refuted"),  # the same is not faster
     ("C4", two_backends(1.5, error_ratio=None), "not decided"),
     ("C4", two_backends(1.5, **LOUD), "not decided"),
     ("C10", [*both(8192, 8, 9.0, 10.0), *both(8192, 1, 3.0, 10.0)], "depends"),
     ("C10", [*both(8192, 8, 9.0, 10.0), *both(4096, 8, 3.0, 10.0)], "supported"),  # at the longest
     ("C10", halves(), "refuted"),  # half is not more than half
     ("C10", split((4096, 8192), 2e-3), "supported"),
-    ("C10", split((128, 512), 2e-3), "not decided"),
+    ("C10", split((128, 512), 2e-3), "not run"),
     ("C10", split((4096, 8192), 8e-2), "refuted"),
     ("C11", [*linear(*METHODS), *STRIDES], "supported"),
     ("C11", [*linear(*METHODS)], "not decided"),  # strides are missing
@@ -202,6 +210,8 @@ JUDGED: list[tuple[str, Rows, str]] = [
     ("C17", over_width("fused", 1.0, work_flops=4096), "refuted"),  # heads of a given width
     ("C17", over_width("fused", 1.0, scope="layer"), "not run"),
     ("C18", over_width("fused", 2.0, scope="layer"), "supported"),
+    ("C18", over_width("fused", 2.0, scope="layer", also=20.0), "supported"),  # 1.98 at 1024
+    ("C18", over_width("fused", 2.0, scope="layer", also=500.0), "not decided"),
     ("C18", over_width("fused", 2.5, scope="layer"), "refuted"),
     ("C18", over_width("fused", 2.0, scope="layer", work_flops=None), "not decided"),
     ("C18", over_width("fused", 2.0, scope="layer", work_flops=4096), "refuted"),

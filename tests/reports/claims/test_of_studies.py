@@ -142,6 +142,7 @@ JUDGED: list[tuple[str, list[Found], str]] = [
     ("C16", [share(128, 0.2)], "not run"),
     ("C21", threads(1.0, 1.9), "supported"),
     ("C21", threads(1.9, 1.9), "not decided"),  # as far as processes differ
+    ("C21", [one for i in range(5) for one in threads(1.9, 1.9, process=i)], "refuted"),
     ("C21", threads(3.0, 1.5), "refuted"),
     ("C21", threads(0.3, 0.6), "refuted"),  # nobody gains, so there is nothing to lose
     ("C21", threads(1.0, 1.9, **LOUD), "not decided"),
@@ -169,6 +170,7 @@ JUDGED: list[tuple[str, list[Found], str]] = [
     ("Q15", [product(1.1)], "not decided"),  # what processes may differ explains it
     ("Q15", in_processes(1.10, 1.11, 1.09, 1.10, 1.12), "supported"),  # they do not
     ("Q15", in_processes(0.90, 0.91, 0.89, 0.90, 0.92), "refuted"),
+    ("Q15", in_processes(0.99, 1.01, 0.98, 1.00, 1.01), "refuted"),  # shown to be the same
     ("Q15", in_processes(1.10, 1.11, 0.99, 1.10, 1.12), "not decided"),
     ("Q15", in_processes(1.10, 1.11, 1.09, 1.10, 1.12, **LOUD), "not decided"),
     ("Q15", [product(2.0, **CALM)], "supported"),
