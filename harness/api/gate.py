@@ -29,7 +29,7 @@ from .sides import against, runs_in
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
     from ...reports.comparison.gate import Gate
-    from ..rows.documents import Gated
+    from ..rows.compared_documents import Gated
 
 VERDICTS = {"passed": "passed", "failed": "failed", "nothing decided": "undecided"}
 SUMMARY_BYTES = 1_000_000  # GitHub discards a summary of more than 1024 KiB
