@@ -97,7 +97,6 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
         layers=distinct,
         max_context=getattr(text, "max_position_embeddings", None),
         dtype=None if dtype is None else str(dtype).removeprefix("torch."),
-        read_by=f"transformers {__version__}",
         weights=weights,
         uncounted=uncounted,
     )
