@@ -219,16 +219,18 @@ class CudaTimer:
         if flush:
             self.clock.flush.zero_()
         torch.cuda._sleep(delay)
+        begun_s = now_s()
         start.record()
         result = self.call()
         end.record()
         late = start.query()
+        launch_s = now_s() - begun_s
         end.synchronize()
         left_ms = self.clock.waited_ms() - self.clock.idle_wait_ms
         ms = start.elapsed_time(end)
         if look is not None:
             look(result, must=True)
-        return Timed(ms, late, left_ms > LEFT_OVER_MS + LEFT_OVER_RATIO * ms)
+        return Timed(ms, launch_s, late, left_ms > LEFT_OVER_MS + LEFT_OVER_RATIO * ms)
 
     def _wall_ms(self, look: Look | None = None) -> float:
         self.clock.finish()
@@ -241,19 +243,22 @@ class CudaTimer:
         return took_ms
 
     def _delay_cycles(self) -> int:
-        """One and a half times as long as the host needs to launch the call."""
+        """Twice as long as the host needs from the first event to behind the second.
+
+        Read without a delay: a call that synchronizes would wait for it.
+        """
         self.clock.finish()
-        start = now_s()
-        self.call()
-        launch_s = now_s() - start
-        self.clock.finish()
-        return int(min(1.5 * launch_s, MAX_DELAY_S) * self.clock.sm_clock_hz)
+        launch_s = self._events_ms(0, flush=False).launch_s
+        return int(min(2 * launch_s, MAX_DELAY_S) * self.clock.sm_clock_hz)
 
 
 class Timed(NamedTuple):
-    """`late`: the call began before it was launched whole. `unjoined`: the device worked after."""
+    """`launch_s`: of the host, from the first event to behind the second. `late`: the call began
+    before it was launched whole. `unjoined`: the device worked after.
+    """
 
     ms: float
+    launch_s: float
     late: bool
     unjoined: bool
 
