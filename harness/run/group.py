@@ -109,7 +109,7 @@ class GroupRun:
         yield from self._release(process, pythons)
 
     def watch(self) -> Iterator[Record]:
-        """Windows under the device's counters, the repeats spread over the processes, then profiles.
+        """Windows under the device's counters, spread over the processes; then profiles.
 
         Can be repeated after it lost a worker: windows that were taken are kept.
         """
@@ -130,8 +130,7 @@ class GroupRun:
                 if name in self.states:
                     self.states[name].watched += 1
             yield from self._release(process, pythons)
-        left = [n for n in watched if n in self.states]
-        if left and config.profiles:
+        if config.profiles and (left := [n for n in watched if n in self.states]):
             yield from self._profile(left)
 
     def _profile(self, names: list[str]) -> Iterator[Record]:
