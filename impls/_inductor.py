@@ -1,4 +1,4 @@
-"""torch.compile for backends: what it needs here, and compilation before anything is timed."""
+"""torch.compile for backends: what it and Triton need, and compilation before anything is timed."""
 
 import os
 import shutil
@@ -17,6 +17,7 @@ from .problem import Problem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+C_COMPILERS = ("gcc", "clang")
 OLDEST = (7, 0)  # compute capability that torch's compiler generates Triton code for
 
 
@@ -31,17 +32,34 @@ def missing_for_compile(device: torch.device) -> str | None:
                 "torch.compile needs a GPU of compute capability 7.0 or newer; this one has"
                 f" {major}.{minor}"
             )
-        return None
+        return missing_for_triton()
     compiler = os.environ.get("CXX", "g++")  # as in torch/_inductor/config.py, cpp.cxx
     if shutil.which(compiler) is None:
         return (
             f"torch.compile needs a C++ compiler, and there is no {compiler}: apt-get install g++,"
             " or name one in CXX"
         )
+    return _missing_headers("torch.compile")
+
+
+def missing_for_triton() -> str | None:
+    """What Triton lacks to build its launchers, in C, when a kernel first runs, as text; None if
+    nothing (triton/runtime/build.py). Images that only run programs often have no compiler.
+    """
+    named = os.environ.get("CC")
+    if not any(map(shutil.which, [named] if named else C_COMPILERS)):
+        return (
+            f"Triton needs a C compiler, and there is no {named or ' or '.join(C_COMPILERS)}:"
+            " apt-get install gcc libc6-dev, or name one in CC"
+        )
+    return _missing_headers("Triton")
+
+
+def _missing_headers(who: str) -> str | None:
     headers = Path(sysconfig.get_path("include"))
     if not (headers / "Python.h").is_file():
         return (
-            f"torch.compile needs Python's C headers, and there is no Python.h in {headers}:"
+            f"{who} needs Python's C headers, and there is no Python.h in {headers}:"
             " apt-get install python3-dev"
         )
     return None

@@ -1,4 +1,4 @@
-"""What README, docs/backends.md and docs/cookbook.md show is so."""
+"""What README and docs/backends.md show is so."""
 
 import re
 import tomllib
@@ -14,7 +14,6 @@ from tests.made_runs import read_rows
 
 README = (ROOT / "README.md").read_text()
 BACKENDS = (ROOT / "docs" / "backends.md").read_text()
-COOKBOOK = (ROOT / "docs" / "cookbook.md").read_text()
 
 
 def test_what_reading_results_needs_is_all_but_torch_and_the_driver():

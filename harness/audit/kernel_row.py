@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from ..rows.record import Record, Status
-from .occupancy import ARCHITECTURES, SM_REGISTER_COUNT, Architecture, Block, occupancy
+from .occupancy import (
+    ARCHITECTURES,
+    SM_REGISTER_COUNT,
+    Architecture,
+    Block,
+    Occupancy,
+    occupancy,
+)
 from .tensor_bound import most_busy
 
-OF_OCCUPANCY = (
-    *("allocated_register_count", "allocated_shared_bytes", "block_limits", "sm_block_count"),
-    *("sm_warp_count", "occupancy_ratio", "limited_by"),
-)
 OF_SM = (
     *("sm_register_count", "sm_shared_bytes", "sm_most_warp_count", "sm_most_block_count"),
     "sm_tensor_memory_column_count",
@@ -43,7 +46,7 @@ def kernel_record(
     fitted, why_not = _occupancy(found, sm)
     missing = dict(found.get("missing") or {})
     if status is Status.OK and why_not:
-        missing |= dict.fromkeys(OF_OCCUPANCY, why_not)
+        missing |= dict.fromkeys(Occupancy._fields, why_not)
     if sm is None:
         unknown = f"no limits of compute capability {capability} are known here"
         missing |= dict.fromkeys(("architecture", *OF_SM), unknown)
@@ -61,8 +64,8 @@ def kernel_record(
 
 
 def _occupancy(found: Mapping[str, Any], sm: Architecture | None) -> tuple[dict[str, Any], str]:
-    """The fields of OF_OCCUPANCY, and why they are None ("" if they are not)."""
-    unknown = dict.fromkeys(OF_OCCUPANCY)
+    """The fields of Occupancy, and why they are None ("" if they are not)."""
+    unknown = dict.fromkeys(Occupancy._fields)
     if sm is None:
         return unknown, "what its SM holds is unknown"
     if found.get("thread_register_count") is None or found.get("block_shared_bytes") is None:
@@ -74,8 +77,7 @@ def _occupancy(found: Mapping[str, Any], sm: Architecture | None) -> tuple[dict[
         tensor_memory_column_count=found["tensor_memory_column_count"],
     )
     fitted = occupancy(block, sm)
-    values = {name: getattr(fitted, name) for name in OF_OCCUPANCY}
-    return values | {"limited_by": list(fitted.limited_by)}, ""
+    return fitted._asdict() | {"limited_by": list(fitted.limited_by)}, ""
 
 
 def _busy(

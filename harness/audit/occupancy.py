@@ -100,8 +100,7 @@ class Block:
     tensor_memory_column_count: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Occupancy:
+class Occupancy(NamedTuple):
     """`block_limits`: how many blocks each resource has room for.
 
     `sm_block_count`: their minimum, 0 if not even one block fits. `limited_by`: the resources with

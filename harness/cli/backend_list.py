@@ -76,9 +76,14 @@ def _digest(device: str) -> str:
         "packages": [_stamp(path) for path in packages],
         "drivers": [Path(path).exists() for path in DRIVERS],
         "settings": {name: os.environ.get(name) for name in SETTINGS},
-        "compiler": shutil.which(os.environ.get("CXX") or "g++"),
+        "compilers": [shutil.which(name) for name in _compilers()],
     }
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _compilers() -> tuple[str, ...]:
+    """Those that torch.compile and Triton look for."""
+    return os.environ.get("CXX") or "g++", os.environ.get("CC") or "gcc", "clang"
 
 
 def _stamp(path: Path) -> tuple[str, int, int]:

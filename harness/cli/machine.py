@@ -36,8 +36,8 @@ class Found:
 def doctor(
     deep: bool = switch(
         "--deep",
-        "Also measure what runs are judged by; counters and peaks, and in 3 starts how much equal"
-        " runs differ. Once, about 2 minutes.",
+        "Also measure what runs are judged by; counters and peaks, and in 6 starts how much equal"
+        " runs differ. Once, about 3 minutes.",
     ),
     calibrate: bool = switch(
         "--calibrate",

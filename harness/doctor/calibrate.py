@@ -21,7 +21,8 @@ from ..machine.cpu import cpu_name
 from ..machine.environment import fix_threads, pick_device
 from ..machine.nvml import Device, nvml_device
 from ..machine.this_device import no_device
-from ..measure.clock import SM_CLOCK_HZ, Call
+from ..measure.clock import SM_CLOCK_HZ
+from ..measure.graph_capture import Call
 from ..measure.physical_floor import specified
 from ..measure.steady_loop import steady_loop
 from ..probes import Readings

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from ...impls._inductor import missing_for_compile
 from ..machine.calibration_file import newest_calibration
 from ..machine.control_group import MemoryLimit, QuotaLimit, memory_limit, quota
 from ..machine.environment import cudnn_path, other_accelerator, pick_device
@@ -167,7 +168,8 @@ def software_findings(
     if torch_gpu.device is not None:
         unlisted = [] if gpus.value else unlisted_gpu(environment)
         used = Finding("torch", f"{build}, computes on {environment['device_name']}")
-        return [driver(gpus, has_gpu=True), *unlisted, used, cuda(), cudnn(torch_gpu.cudnn)]
+        works = [used, cuda(), cudnn(torch_gpu.cudnn), *compilers(torch_gpu.device)]
+        return [driver(gpus, has_gpu=True), *unlisted, *works]
     has_gpu = (
         any(Path(file).exists() for file in DRIVER_FILES)
         if gpus.value is None
@@ -189,7 +191,17 @@ def software_findings(
         else Finding("gpu", "none", advice=advice),
         Finding("torch", build),
         Finding("utilization", "host: CPU time of the process, over torch's threads"),
+        *compilers(torch.device("cpu")),
     ]
+
+
+def compilers(device: torch.device) -> list[Finding]:
+    """Without one, backends that compile are unavailable."""
+    missing = missing_for_compile(device)
+    if missing is None:
+        return []
+    what, _, advice = missing.partition(": ")
+    return [Finding("compilers", what, "note", advice)]
 
 
 def unlisted_gpu(environment: dict[str, Any]) -> list[Finding]:

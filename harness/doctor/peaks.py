@@ -12,7 +12,8 @@ from statistics import median
 
 import torch
 
-from ..measure.clock import Call, Clock, clock_for
+from ..measure.clock import Clock, clock_for
+from ..measure.graph_capture import Call
 from ..stats.intervals import Interval, latency_interval
 
 Make = Callable[[], tuple[float, Call]]

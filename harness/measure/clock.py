@@ -3,12 +3,14 @@
 import gc
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple, Protocol
 
 import torch
+
+from .graph_capture import Call, captured_graph, not_captured
 
 # 4 times the largest L2 that we know of (H200: 60 MB); Triton's own benchmark writes as much
 L2_FLUSH_BYTES = 256 << 20
@@ -28,7 +30,6 @@ IDLE_WAITS = 9
 GRAPH_BELOW_MS = 10.0
 """A longer call is not bound by its launches, and its graph would hold its temporaries."""
 
-Call = Callable[[], object]
 # as they were before any backend loaded
 now_ns, now_s, processor_ns = time.perf_counter_ns, time.perf_counter, time.process_time_ns
 thread_ns = time.thread_time_ns
@@ -38,7 +39,10 @@ class Look(Protocol):
     """Gets the result of a timed call, after its time was taken."""
 
     def __call__(self, result: object, /, *, must: bool) -> object:
-        """`must`: the last call of a block, whose result is compared in any case."""
+        """`must`: the first and the last call of a block, whose results are compared in any case.
+
+        The inputs have other values since the block before, and the first call may not know it.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +111,7 @@ class HostTimer:
         own_ms: list[float] = []  # processor time of this thread
         all_ms: list[float] = []  # of all threads
         with no_garbage_collection():
-            for left in range(calls - 1 + first, -1, -1):
+            for left in reversed(range(calls + first)):
                 all_before, own_before = processor_ns(), thread_ns()
                 start = now()
                 result = call()
@@ -115,7 +119,7 @@ class HostTimer:
                 own_ms.append((thread_ns() - own_before) / 1e6)
                 all_ms.append((processor_ns() - all_before) / 1e6)
                 if look is not None:
-                    look(result, must=left == 0)
+                    look(result, must=left in (0, calls - 1 + first))
                 del result  # two results at once would be more memory than the call needs
         holds = sum(all_ms) <= sum(own_ms) * (torch.get_num_threads() + OTHERS_SLACK)
         return Samples(
@@ -188,7 +192,7 @@ class CudaTimer:
     def sample(self, calls: int, look: Look | None = None, *, first: bool = False) -> Samples:
         others = min(calls, MAX_OTHER_CALLS)
         with no_garbage_collection():
-            wall_ms = [self._wall_ms() for _ in range(others)]
+            wall_ms = [self._wall_ms(look), *(self._wall_ms() for _ in range(others - 1))]
             delay = self._delay_cycles()
             apart = [self._events_ms(delay, flush=True) for _ in range(first)]
             cold = [self._events_ms(delay, flush=True) for _ in range(calls - 1)]
@@ -215,38 +219,46 @@ class CudaTimer:
         if flush:
             self.clock.flush.zero_()
         torch.cuda._sleep(delay)
+        begun_s = now_s()
         start.record()
         result = self.call()
         end.record()
         late = start.query()
+        launch_s = now_s() - begun_s
         end.synchronize()
         left_ms = self.clock.waited_ms() - self.clock.idle_wait_ms
         ms = start.elapsed_time(end)
         if look is not None:
             look(result, must=True)
-        return Timed(ms, late, left_ms > LEFT_OVER_MS + LEFT_OVER_RATIO * ms)
+        return Timed(ms, launch_s, late, left_ms > LEFT_OVER_MS + LEFT_OVER_RATIO * ms)
 
-    def _wall_ms(self) -> float:
+    def _wall_ms(self, look: Look | None = None) -> float:
         self.clock.finish()
         start = now_ns()
-        self.call()
+        result = self.call()
         self.clock.finish()
-        return (now_ns() - start) / 1e6
+        took_ms = (now_ns() - start) / 1e6
+        if look is not None:
+            look(result, must=True)
+        return took_ms
 
     def _delay_cycles(self) -> int:
-        """One and a half times as long as the host needs to launch the call."""
+        """Twice as long as the host needs from the first event to behind the second.
+
+        Read without a delay: a call that synchronizes would wait for it.
+        """
         self.clock.finish()
-        start = now_s()
-        self.call()
-        launch_s = now_s() - start
-        self.clock.finish()
-        return int(min(1.5 * launch_s, MAX_DELAY_S) * self.clock.sm_clock_hz)
+        launch_s = self._events_ms(0, flush=False).launch_s
+        return int(min(2 * launch_s, MAX_DELAY_S) * self.clock.sm_clock_hz)
 
 
 class Timed(NamedTuple):
-    """`late`: the call began before it was launched whole. `unjoined`: the device worked after."""
+    """`launch_s`: of the host, from the first event to behind the second. `late`: the call began
+    before it was launched whole. `unjoined`: the device worked after.
+    """
 
     ms: float
+    launch_s: float
     late: bool
     unjoined: bool
 
@@ -282,78 +294,6 @@ class TimedGraph:
         self.captured.replay()
         self.clock.finish()  # waiting for an event of a graph might wait for an earlier replay's
         return float(self.start.elapsed_time(self.end))
-
-
-class Captured(NamedTuple):
-    """`call` holds what the graph reads, such as what a forward pass has saved for the backward."""
-
-    graph: torch.cuda.CUDAGraph
-    call: Call
-    stream: torch.cuda.Stream
-
-    def replay(self) -> None:
-        self.graph.replay()
-
-
-def captured_graph(
-    anew: Callable[[], Call], captured: Callable[[Call], object], device: torch.device
-) -> Captured:
-    """A CUDA graph of `captured`, which gets the call that `anew` makes on the stream to capture.
-
-    Raises RuntimeError if it cannot be captured: calls that synchronize, or that allocate outside
-    torch, cannot.
-    """
-    stream, here = capture_stream(device), torch.cuda.current_stream(device)
-    stream.wait_stream(here)
-    with torch.cuda.stream(stream):
-        call = anew()
-        call()  # libraries allocate a workspace per stream, and must not do so while capturing
-    here.wait_stream(stream)
-    torch.cuda.synchronize(device)
-    graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
-    try:
-        with torch.cuda.graph(graph, pool, stream=stream):
-            captured(call)
-    except Exception:
-        torch.cuda.set_stream(here)  # torch leaves the other one current
-        end_failed_capture(pool, stream)
-        raise
-    finally:
-        torch.cuda.set_stream(here)
-    return Captured(graph, call, stream)
-
-
-def capture_stream(device: torch.device) -> torch.cuda.Stream:
-    """The stream on which torch captures if it is not given one, for every graph.
-
-    cuBLAS keeps a workspace for each stream that it has worked on, 32 MiB on Hopper, which new
-    streams would take from the memory budget of the cases that follow.
-    """
-    if torch.cuda.graph.default_capture_stream is None:
-        torch.cuda.graph.default_capture_stream = torch.cuda.Stream(device)
-    return torch.cuda.graph.default_capture_stream
-
-
-def end_failed_capture(pool: tuple[int, int], stream: torch.cuda.Stream) -> None:
-    """End what torch leaves open if CUDA refuses to end a capture (CUDAGraph::capture_end).
-
-    While the graph's pool is open, the allocator gives back no cache when memory runs out. And
-    torch's own generator refuses to draw random numbers, until another capture ends well.
-    """
-    with suppress(RuntimeError):  # it is not open: the capture has failed before or after it was
-        torch._C._cuda_endAllocateToPool(stream.device_index, pool)
-        torch._C._cuda_releasePool(stream.device_index, pool)
-    with suppress(RuntimeError), torch.cuda.graph(torch.cuda.CUDAGraph(), stream=stream):
-        torch.zeros(1, device=stream.device)
-
-
-def not_captured(error: RuntimeError) -> str:
-    """Why there is no graph, as a reason in a row.
-
-    The first error says it: ending the capture fails too, "due to a previous error during capture".
-    """
-    first = error.__context__ or error
-    return f"cannot be captured: {(str(first).strip() or repr(first)).splitlines()[0][:200]}"
 
 
 Clock = HostClock | CudaClock

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -13,6 +14,7 @@ from torch import Tensor
 from ...impls.backend import TORCH_DTYPE, Backend, Inputs, Weights, make_inputs
 from ...impls.layer import make_weights
 from ...impls.problem import Problem
+from .graph_capture import overrides_streams
 
 
 class Tensors(NamedTuple):
@@ -71,15 +73,25 @@ def leaves(inputs: Inputs, weights: Weights | None) -> list[Tensor]:
     return list({id(tensor): tensor for tensor in tensors}.values())
 
 
+def fresh_leaves(tensors: Tensors) -> Tensors:
+    """The same memory, as leaves that no graph of autograd has ended in."""
+    fresh = {
+        id(leaf): leaf.detach().requires_grad_(leaf.requires_grad) for leaf in leaves(*tensors)
+    }
+    return deepcopy(tensors, fresh)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedCall:
-    """`targets`: the tensors that gradients are taken of. `grad_output`: of the backward pass.
+    """`tensors`: what it was prepared on. `targets`: the tensors that gradients are taken of.
+    `grad_output`: of the backward pass.
 
     `setup_facts`: what the backend reports of its set-up, and how long it took.
     """
 
     problem: Problem
     backend: Backend
+    tensors: Tensors
     call: Callable[[], Tensor]
     targets: list[Tensor]
     grad_output: Tensor | None
@@ -99,8 +111,19 @@ class PreparedCall:
         )
 
     def anew(self) -> Callable[[], object]:
-        """A call of the measured part, set up now and on the current stream."""
+        """A call of the measured part, set up now."""
         return partial(self.run, self.setup())
+
+    def for_graph(self) -> Callable[[], object]:
+        """As `anew`, all of it on the current stream, to be captured as a CUDA graph.
+
+        Where torch cannot move leaves to the captured stream, a backward pass needs leaves of its
+        own, and the backend prepares its call on them.
+        """
+        if self.problem.passes != "backward" or overrides_streams():
+            return self.anew()
+        leaves_of_its_own = fresh_leaves(self.tensors)
+        return prepare_call(self.problem, self.backend, leaves_of_its_own, self.grad_output).anew()
 
     def result(
         self, before_backward: Callable[[], object] = lambda: None
@@ -138,6 +161,7 @@ def prepare_call(
     return PreparedCall(
         problem=problem,
         backend=backend,
+        tensors=tensors,
         call=call,
         targets=leaves(*tensors) if own is None else [*leaves(tensors.inputs, None), *own],
         grad_output=grad_output,

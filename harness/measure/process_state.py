@@ -20,12 +20,14 @@ from functools import partial
 from operator import attrgetter, is_
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 import torch
 from torch.overrides import _pop_mode as pop_function_mode
 from torch.utils._python_dispatch import _pop_mode as pop_dispatch_mode
+
+from .torch_settings import Setting, torch_settings
 
 PACKAGE = __name__.rpartition(".harness.")[0]
 GUARDED = tuple(
@@ -43,18 +45,8 @@ TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 THREADS = Path("/proc/self/task")
 
 
-class Setting(NamedTuple):
-    """`undo` sets it to a value that `read` gave. A dict holds several settings, by name."""
-
-    name: str
-    read: Callable[[], Any]
-    undo: Callable[[Any], object]
-
-
 def _settings() -> list[Setting]:
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    cuda = torch.backends.cuda
-    found = [
+    return [
         # First what torch's functions below would pass through; a default device is a mode too.
         Setting("torch's default device", _default_device, _no_default_device),
         Setting(
@@ -68,11 +60,6 @@ def _settings() -> list[Setting]:
             partial(_pop_to, torch._C._len_torch_dispatch_stack, pop_dispatch_mode),
         ),
         Setting("torch's number of threads", torch.get_num_threads, torch.set_num_threads),
-        Setting(
-            "torch's matmul precision",
-            torch.get_float32_matmul_precision,
-            torch.set_float32_matmul_precision,
-        ),
         Setting("torch's default dtype", torch.get_default_dtype, torch.set_default_dtype),
         Setting("torch's grad mode", torch.is_grad_enabled, torch._C._set_grad_enabled),
         Setting("anomaly detection", torch.is_anomaly_enabled, torch.set_anomaly_enabled),
@@ -81,33 +68,16 @@ def _settings() -> list[Setting]:
             torch.are_deterministic_algorithms_enabled,
             torch.use_deterministic_algorithms,
         ),
-        Setting(
-            "autocast",
-            partial(torch.is_autocast_enabled, "cpu"),
-            partial(torch.set_autocast_enabled, "cpu"),
-        ),
         Setting("garbage collection", gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
         Setting("the interpreter's switching", sys.getswitchinterval, sys.setswitchinterval),
         Setting("the trace function", sys.gettrace, sys.settrace),
         Setting("the profile function", sys.getprofile, sys.setprofile),
         Setting("flush denormals", _flushes_denormals, torch.set_flush_denormal),
-        Setting("oneDNN", torch._C._get_mkldnn_enabled, torch._C._set_mkldnn_enabled),
-        _attribute("TF32 in matmul", matmul, "allow_tf32"),
-        _attribute("TF32 in cuDNN", cudnn, "allow_tf32"),
-        _attribute("bf16 reductions", matmul, "allow_bf16_reduced_precision_reduction"),
-        _attribute("fp16 reductions", matmul, "allow_fp16_reduced_precision_reduction"),
-        _attribute("cuDNN", cudnn, "enabled"),
-        _attribute("cuDNN's benchmarking", cudnn, "benchmark"),
+        *torch_settings(),
         Setting("the timer", _timers, _stop_timers),
         Setting("the handler of", _handlers, _set_handlers),
         _our_threads(),
     ]
-    for kernel in ("flash", "mem_efficient", "math", "cudnn"):
-        read = getattr(cuda, f"{kernel}_sdp_enabled")
-        found.append(
-            Setting(f"SDPA's {kernel} switch", read, getattr(cuda, f"enable_{kernel}_sdp"))
-        )
-    return found
 
 
 class ProcessState:
@@ -119,7 +89,7 @@ class ProcessState:
         self._names = [*_own_names(), *(Names(owner, ours=False) for owner in FOREIGN)]
         self._operators = set(torch.library._impls)
         # A backend may use the random number generators: they are only put back.
-        self._random = (random.getstate(), torch.get_rng_state())
+        self._random = [(put_back, read()) for read, put_back in _generators()]
         self.spoiled = False
 
     def undo(self) -> str:
@@ -127,8 +97,8 @@ class ProcessState:
         patched = [name for one in self._names if not one.unchanged() for name in one.put_back()]
         patched += self._replaced_operators()
         changes = self._undo_settings()  # through functions that are our own again
-        random.setstate(self._random[0])
-        torch.set_rng_state(self._random[1])
+        for put_back, before in self._random:
+            put_back(before)
         if patched:
             return f"replaced {', '.join(patched[:3])}: it changes what others run"
         return changes
@@ -233,8 +203,11 @@ def _of_torch(function: object) -> bool:
 # ---- single settings -----------------------------------------------------------------------------
 
 
-def _attribute(what: str, owner: Any, name: str) -> Setting:
-    return Setting(what, lambda: getattr(owner, name), lambda value: setattr(owner, name, value))
+def _generators() -> Iterator[tuple[Callable[[], Any], Callable[[Any], object]]]:
+    yield random.getstate, random.setstate
+    yield torch.get_rng_state, torch.set_rng_state
+    if torch.cuda.is_initialized():  # a worker on a GPU has allocated before
+        yield torch.cuda.get_rng_state, torch.cuda.set_rng_state
 
 
 def _default_device() -> object:

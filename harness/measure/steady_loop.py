@@ -10,7 +10,7 @@ from typing import Literal
 
 import torch
 
-from .clock import Call, captured_graph
+from .graph_capture import Call, captured_graph
 
 LEAD_S = 0.3  # of work before the window, for counters that are averages of the last moments
 STEP_S = 1e-3

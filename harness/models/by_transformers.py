@@ -97,7 +97,6 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
         layers=distinct,
         max_context=getattr(text, "max_position_embeddings", None),
         dtype=None if dtype is None else str(dtype).removeprefix("torch."),
-        read_by=f"transformers {__version__}",
         weights=weights,
         uncounted=uncounted,
     )
@@ -149,12 +148,15 @@ def built(config: Any) -> parameters.Tally:
         made = maker.from_config(config)
     ends = [made.get_input_embeddings(), made.get_output_embeddings()]
     outside = {id(weight) for one in ends if one is not None for weight in one.parameters()}
-    every = {id(weight): weight for weight in made.parameters()}
-    matrices = sum(
-        weight.numel() for key, weight in every.items() if weight.ndim > 1 and key not in outside
-    )
-    everything = sum(weight.numel() for weight in every.values())
-    return parameters.Tally(matrices=matrices, rest=everything - matrices)
+    tally = parameters.Tally()
+    for name, weight in made.named_parameters():  # each once, also if it is tied
+        if weight.ndim < 2 or id(weight) in outside:
+            tally.rest += weight.numel()
+        elif ".experts." in name:
+            tally.experts += weight.numel()
+        else:
+            tally.matrices += weight.numel()
+    return tally
 
 
 def _number(config: Any, name: str) -> int:

@@ -116,8 +116,7 @@ class Model:
 
     `max_context`: the longest context that the model itself takes, in tokens. `dtype`: that of its
     weights, as torch names it. `weight_bytes`: of all files beside the configuration; `weights`:
-    by its configuration, or `uncounted` says why not. `read_by`: what resolved the layers. None:
-    not known.
+    by its configuration, or `uncounted` says why not. None: not known.
     """
 
     name: str
@@ -126,7 +125,6 @@ class Model:
     layers: tuple[tuple[Layer, int], ...]
     max_context: int | None
     dtype: str | None
-    read_by: str
     weight_bytes: int | None = None
     weights: Weights | None = None
     uncounted: str = ""

@@ -16,7 +16,6 @@ from ..files.errors import BadInput, shown
 from . import parameters
 from .layers import AttentionLayer, Counted, Model, Reach, counted
 
-READ_BY = "attnbench"
 INSTALL = "install transformers, which knows more: pip install 'attnbench[hf]'"
 REACHES: dict[str, Reach] = {
     "full_attention": "full",
@@ -261,7 +260,6 @@ def model(data: Mapping[str, Any], name: str, place: str) -> Model:
         layers=layers,
         max_context=config.longest,
         dtype=None if dtype is None else dtype.removeprefix("torch."),
-        read_by=READ_BY,
         weights=weights,
         uncounted=uncounted,
     )

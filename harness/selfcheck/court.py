@@ -9,6 +9,7 @@ says what must become of it:
     HONEST = True                          it looks suspicious and is right
     PROBLEM = {"seq_len": 2048}            what it needs unlike PROBLEM below
     SHARES = True                          it leaves its process as it was
+    VARIANTS = ("one", "other")            several cheats, in one group; a backend's variants
 
 The first paragraph of its docstring says what it does. One of the first five must be there.
 """
@@ -77,7 +78,7 @@ class Shown:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
     """A file of cheats/. `must` is None for an honest backend. `what`: what it does, in words.
-    `shares`: its worker may measure the next one.
+    `shares`: its worker may measure the next one. `backends`: its names as backends.
     """
 
     name: str
@@ -85,6 +86,11 @@ class Suspect:
     problem: Problem
     must: Conviction | Shown | None
     shares: bool = False
+    variants: tuple[str, ...] = ()
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}:{variant}" for variant in self.variants) or (self.name,)
 
 
 class Verdict(StrEnum):
@@ -177,7 +183,7 @@ def suspect(path: Path) -> Suspect:
     """Read without being imported. Raises BadInput."""
     try:
         tree = ast.parse(path.read_bytes())
-        said = literals(path, (*KINDS, "PROBLEM", "SHARES"))
+        said = literals(path, (*KINDS, "PROBLEM", "SHARES", "VARIANTS"))
         what = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
         kinds = [name for name in KINDS if name in said]
         if len(kinds) != 1 or not what:
@@ -188,6 +194,7 @@ def suspect(path: Path) -> Suspect:
             problem=Problem(**PROBLEM | said.get("PROBLEM", {})),
             must=_must(kinds[0], said[kinds[0]]),
             shares=said.get("SHARES", False),
+            variants=said.get("VARIANTS", ()),
         )
     except (SyntaxError, ValueError, TypeError, KeyError, re.error) as error:
         raise BadInput(f"{path}: not a file of the court: {error}") from None
@@ -243,12 +250,12 @@ def court(device: str, root: Path, seed: int, options: RunOptions) -> CourtResul
 
 
 def groups_of(tried: Sequence[Suspect]) -> tuple[Group, ...]:
-    """One group per suspect, who comes first: what it breaks, it breaks for the honest ones."""
+    """One group per file, its cheats first: what they break, they break for the honest ones."""
     return tuple(
         Group(
             number=number,
             cases=(
-                Case(backend=one.name, problem=one.problem),
+                *(Case(backend=name, problem=one.problem) for name in one.backends),
                 *(Case(backend=name, problem=one.problem, twin=number) for name in SHIPPED),
             ),
         )
@@ -282,7 +289,7 @@ def _meta(
     scenario = Scenario(
         name="court",
         question="Is every backend that cheats convicted, and no honest one?",
-        backends=(*(one.name for one in tried), *SHIPPED),
+        backends=(*(name for one in tried for name in one.backends), *SHIPPED),
         baseline=SHIPPED[0],
         plan=PLAN,
         limits=Limits(timeout_s=60.0),
@@ -317,7 +324,7 @@ def judged(
     """What became of each case, by its row."""
     for one, group in zip(tried, groups, strict=True):
         for case in group.cases:
-            row, own = rows[case.id], case.backend == one.name
+            row, own = rows[case.id], case.backend in one.backends
             role: Role = "shipped" if not own else "cheat" if one.must else "honest"
             verdict = cheat_verdict(one.must, row) if own and one.must else honest_verdict(row)
             yield Finding(

@@ -135,7 +135,8 @@ class Contrast:
 
     def interval(self, *, one_sided: bool = False) -> Interval:
         """As ratio_interval if paired; else Welch's t (1947). `one_sided`: each bound alone holds
-        as often as both together do otherwise, which is for tests of equivalence.
+        as often as both together do otherwise: within a margin, two one-sided tests say that the
+        sides are equal (Schuirmann 1987).
 
         Its sides may differ in spread and number; their distributions are taken to have one shape.
         With a `prior`, and too few processes for ranks: the moderated t of Smyth (2004).

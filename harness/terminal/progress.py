@@ -368,7 +368,6 @@ def echo(part: RenderableType, *, stderr: bool = False) -> None:
     SafeConsole(file=file, highlight=False, width=wide).print(part)
 
 
-def say(sentence: str, *, style: str = "", stderr: bool = False) -> None:
+def say(sentence: str, *, stderr: bool = False) -> None:
     """A sentence that is no markup."""
-    text = escape(sentence)
-    echo(f"[{style}]{text}[/]" if style else text, stderr=stderr)
+    echo(escape(sentence), stderr=stderr)

@@ -123,7 +123,7 @@ class Measurer:
 
     def _prepare(self, case: Case, values: InputValues) -> PreparedCall | None:
         backend = self.phases.run(case, "latency", partial(load, case.backend))
-        if backend is None:
+        if backend is None or not self.phases.compiled_ahead(case, backend):
             return None
         phase = "compile" if backend.compiles else "latency"
         prepare = partial(prepare_call, case.problem, backend, values.tensors, values.gradient)
@@ -162,7 +162,7 @@ class Measurer:
                 times = least_s, most_s
                 found = call_until_stationary(run, self.clock, readings, times, look)
                 is_stationary, call_ms = found
-                timer = self.clock.timer(run, call_ms, prepared.anew)
+                timer = self.clock.timer(run, call_ms, prepared.for_graph)
                 complaint = values.written_to(thorough=True) or fingerprint.complaint
                 values.flip(False)
                 floor = {
@@ -291,7 +291,7 @@ class Measurer:
         """One window of a warm case under the device's counters."""
         if case.id in self.warm:
             warm = self.warm[case.id]
-            calls = warm.run, warm.prepared.anew
+            calls = warm.run, warm.prepared.for_graph
             watch = partial(watch_window, *calls, warm.call_ms, window_s, measure, mode, self.on)
             self._watch(case, "utilization", warm, watch)
 

@@ -97,7 +97,7 @@ def warm_pools(device: Any) -> None:
     """Start thread pools, matrix libraries and the profiler, so that no case pays their memory."""
     import torch
 
-    from ..measure.clock import capture_stream
+    from ..measure.graph_capture import capture_stream
     from ..measure.peak_memory import peak
     from .judge_process import warm_up
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..machine.nvml import Device
-from ..measure.clock import Call, not_captured
+from ..measure.graph_capture import Call, not_captured
 from ..measure.steady_loop import LaunchMode, as_graph, steady_loop
 from ..probes import own_calls, requested
 

@@ -121,19 +121,15 @@ WARPGROUP: Table = {
     },
 }
 
-# Also these, by compute capability and width, if Triton can specialize the warps of such kernels.
-SPECIALIZED: dict[int, dict[int, tuple[Config, ...]]] = {
-    9: {
-        64: (Config(128, 128, 4, 2, descriptors=True, specialize=True),),
-        128: (Config(128, 128, 4, 2, descriptors=True, specialize=True),),
-    },
-    10: {
+# On 10.x also these, whose warps Triton specializes. Not on 9.x: there Triton 3.6 halves the copy
+# of the queries, but neither its descriptor nor where it starts, so that its barrier never
+# completes, and later versions fail to compile it.
+SPECIALIZED: Table = {
+    "forward": {
         64: (Config(128, 64, 8, 3, descriptors=True, specialize=True),),
         128: (Config(128, 64, 8, 3, descriptors=True, specialize=True),),
-    },
+    }
 }
-# Versions of Triton that specialize them on 9.x: 3.7 to 3.9 fail to compile them.
-SPECIALIZE_9 = ((3, 6),)
 # Of grad_kv, for heads of 128 on 9.x: Triton 3.6 spills 12 bytes in its loop, 3.9 nothing.
 SPILLS_BY_3_6 = Config(64, 128, 8, 2, descriptors=True)
 
@@ -261,15 +257,14 @@ def table_for(
     if item_bytes == 4:
         return FP32
     major = capability[0]
-    if major not in SPECIALIZED:
+    if major not in (9, 10):
         return WARP
     forward, grad_kv = WARPGROUP["forward"], WARPGROUP["grad_kv"]
-    if major != 9 or _version(triton) in SPECIALIZE_9:
-        # later for causal problems: their single loop masks every tile
-        forward = _inserted(forward, SPECIALIZED[major], place=-1 if causal else 1)
     if major == 9:
         forward = _inserted(forward, GLUON["forward"], place=1)
-    if major == 9 and _version(triton) in SPECIALIZE_9:
+    else:  # later for causal problems: their single loop masks every tile
+        forward = _inserted(forward, SPECIALIZED["forward"], place=-1 if causal else 1)
+    if major == 9 and _version(triton) == (3, 6):
         others = tuple(one for one in grad_kv[128] if one != SPILLS_BY_3_6)
         grad_kv = grad_kv | {128: others}
     return WARPGROUP | {"forward": forward, "grad_kv": grad_kv}
@@ -290,7 +285,7 @@ def without_descriptors(kernel: Kernel, config: Config, width: int) -> Config:
     The same tiles, or the first listed ones by pointers if these would spill registers.
     """
     same, listed = config.by_pointers(), _for_width(WARPGROUP[kernel], width)
-    tables = (*SPECIALIZED.values(), GLUON["forward"])
+    tables = (SPECIALIZED["forward"], GLUON["forward"])
     more = [one for by_width in tables for one in chain(*by_width.values())]
     if config not in (*listed, *more) or same in listed:
         return same

@@ -189,7 +189,7 @@ def forward_kernel(
     last_row = tl.minimum(tile * BLOCK_Q + BLOCK_Q, n_q) - 1
     whole, end = key_range(tile * BLOCK_Q, last_row, offset, n_kv, CAUSAL, BLOCK_KV)
     key_mask_stride = key_mask_strides[1] if MASKED else 0
-    if WARP_SPECIALIZE:  # of a kernel with a single loop: on 9.x Triton specializes no other
+    if WARP_SPECIALIZE:  # a single loop: with two, causal problems spill registers
         whole = 0
     if whole > 0:
         acc, l_i, m_i = attend_keys(

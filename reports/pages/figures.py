@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal, get_args
+from typing import get_args
 
 from ...harness.files.safe_files import write_whole
 from ..drawing.paper import save
@@ -12,19 +12,16 @@ from ..elements import Drawable
 from ..subjects import name_of
 from .report import Report
 
-Kind = Literal["svg", "png", "pdf"]
+KINDS = ("svg", "png")
 PNG_DPI = 200
 
 
-def write_figures(
-    report: Report, folder: str | Path, kinds: Sequence[Kind] = ("svg", "png")
-) -> list[Path]:
+def write_figures(report: Report, folder: Path) -> list[Path]:
     """Write every picture in black on white, named by section and number: latency-1.svg.
 
     Each file is whole or absent. Raises OSError.
     """
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     for section in report.subjects:
         card = next((one for one in report.cards if one.name == name_of(section)), None)
@@ -32,14 +29,12 @@ def write_figures(
         pictures = [block for block in blocks if isinstance(block, get_args(Drawable))]
         name = re.sub(r"[^a-z0-9]+", "-", name_of(section))
         for number, picture in enumerate(pictures, start=1):
-            written += _write(picture, report.backends, target / f"{name}-{number}", kinds)
+            written += _write(picture, report.backends, folder / f"{name}-{number}")
     return written
 
 
-def _write(
-    picture: Drawable, backends: Sequence[str], stem: Path, kinds: Sequence[Kind]
-) -> Iterator[Path]:
-    for kind in kinds:
+def _write(picture: Drawable, backends: Sequence[str], stem: Path) -> Iterator[Path]:
+    for kind in KINDS:
         path = stem.with_suffix(f".{kind}")
         with TemporaryDirectory() as unfinished:
             drawn = Path(unfinished) / path.name

@@ -1,6 +1,6 @@
 """Which exact backend is fastest on each problem, and how sure that is; every latency over N."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +11,7 @@ from ..data.row_groups import (
     Row,
     axis_title,
     backends,
+    by,
     case_key,
     distinguishing_axes,
     groups,
@@ -21,7 +22,16 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..deciding import what_decides_ratios
 from ..elements import ASIDE, Card, Figure, Marked, Table, table_of
-from ..formatting import STATUS_WORDS, capital, length_text, list_text, more_below, paragraph
+from ..formatting import (
+    STATUS_WORDS,
+    capital,
+    kernel_text,
+    length_text,
+    list_text,
+    more_below,
+    paragraph,
+    plural,
+)
 from ..ratio import time_ratio
 from ..words import meaning_of
 from . import Subject, testing_claims
@@ -90,12 +100,33 @@ def _card(
         decisions=decisions if shown else None,
         sure=paragraph(*sure) if contested else "",
         note=paragraph(
+            *_kernels(rows),
             meaning_of({margin.mark for one in contested for _, margin in one.race.pairs}),
             f"Not ranked: {'; '.join(meanings(inexact))}." if inexact else "",
             more_below(labels - MOST_ROWS) if decisions is not None else "",
         ),
         wide=not shown and labels > 1,
     )
+
+
+def _kernels(rows: Sequence[Row]) -> Iterator[str]:
+    """`sdpa ran efficient at h = 1 and cudnn at h = 8.` Of backends that choose among kernels."""
+    for backend, mine in by(filter(is_timed, rows), lambda row: row["backend"]).items():
+        of = by(mine, lambda row: kernel_text(row.get("kernel"), row.get("kernel_generation")))
+        if len(of) > 1 and all(of):
+            parts = [f"{kernel}{_where(ran, of.values())}" for kernel, ran in of.items()]
+            yield f"{backend} ran {list_text(parts)}."
+
+
+def _where(ran: Sequence[Row], every: Iterable[Sequence[Row]]) -> str:
+    """By the first axis that decides which kernel ran."""
+    rows = [row for one in every for row in one]
+    for axis in reversed(distinguishing_axes(rows)):
+        values = dict.fromkeys(row[axis] for row in ran)
+        if sum(row[axis] in values for row in rows) == len(ran):
+            texts = [value_text(axis, value) for value in values]
+            return f" at {axis_title(axis)}\u00a0=\u00a0{list_text(texts, MOST_NAMES)}"
+    return f" in {len(ran)} of {plural(len(rows), 'case')}"
 
 
 def _sentence(contested: Sequence[Raced]) -> str:

@@ -28,6 +28,7 @@ from ..formatting import (
 )
 from ..ratio import of_one_process
 from . import Subject
+from ._gpu_doubts import GPU_DOUBTS, QUOTA, held_back, is_in_doubt, power_only
 from .correctness import WRONG
 
 TITLE = "Can I trust it?"
@@ -43,29 +44,19 @@ State = tuple[Literal["good", "caution", "unknown"], str]  # and a sentence
 FEW_RATIO = 0.05  # of all blocks: a few of them move no median
 NOTHING_TIMED: State = ("unknown", "No case was timed.")
 DISTURBANCES = {  # column: its badge, and what happened
-    "throttled_blocks": ("throttling", "the processor was throttled by a quota, power or heat"),
+    "throttled_blocks": ("throttling", QUOTA),
     "contended_blocks": ("contention", "other work competed for the same cores"),
 }
 ONE_THREAD = (
     ", with --threads 1 if the machine stays busy: several threads wait for the slowest of them"
 )
+MEASURE_AGAIN = ": measure again"
 DISTURBED = ("clocks", "throttling", "contention", "other processes")
 PARTS = (
     ("Right", ("correctness", "peak", "interpreter")),
     ("Undisturbed", (*DISTURBED, "GPU timing", "launching")),
     ("Repeated", ("repeats", "warm-up", "precision", "devices")),
 )
-GPU_DOUBTS: dict[str, str] = {
-    "unseen_work": (
-        "the wall clock saw much more than launching and the time between the events, so that the"
-        " latency may be too short"
-    ),
-    "late_calls": (
-        "the GPU began calls before the host had launched all of them, so that launch gaps may be"
-        " in their time"
-    ),
-    "graph_failed": "no CUDA graph could be captured, so that launch costs are not known",
-}
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -231,14 +222,17 @@ def _clocks(timed: list[Row]) -> State:
 
 def _blocks(timed: list[Row], field: str, meta: Meta) -> State:
     """Such blocks are kept."""
-    what = DISTURBANCES[field][1]
+    throttling = field == "throttled_blocks"
+    what = held_back(timed) if throttling else DISTURBANCES[field][1]
+    power = throttling and power_only(timed)
     known = [row for row in timed if row.get(field) is not None and row.get("blocks")]
     if not known:
         return "unknown", f"It is not known whether {what}."
     some, blocks = sum(row[field] for row in known), sum(row["blocks"] for row in known)
     text = f"In {some or 'none'} of {plural(blocks, 'block')} {what}."
     if mostly := [row for row in timed if in_most(row.get(field), row.get("blocks"))]:
-        text += f" In {_of(mostly, timed)} it was more than half of the blocks: measure again"
+        text += f" In {_of(mostly, timed)} it was more than half of the blocks"
+        text += ", as in all long work: times are those of this clock" if power else MEASURE_AGAIN
         threads = [cpu_threads(meta[row["run"]]) or 1 for row in mostly]
         waits = field == "contended_blocks" and max(threads) > 1
         text += f"{ONE_THREAD if waits else ''}."
@@ -351,7 +345,7 @@ def _gpu_timing(timed: list[Row]) -> State:
     doubts = [
         f"in {_of(some, timed)} {what}"
         for flag, what in GPU_DOUBTS.items()
-        if (some := [row for row in timed if row.get(flag)])
+        if (some := [row for row in timed if is_in_doubt(row, flag)])
     ]
     if doubts:
         return "caution", f"{capital('; '.join(doubts))}."

@@ -96,9 +96,31 @@ def test_a_missing_part_of_torch_compile_is_reported_with_the_command_that_helps
     triton = "torch.compile needs triton, which is not installed: pip install triton"
     assert _inductor.missing_for_compile(CUDA) == triton
     monkeypatch.setattr(_inductor, "find_spec", lambda name: name)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    headers = "Triton needs Python's C headers, and there is no Python.h in /no/include"
+    assert (_inductor.missing_for_compile(CUDA) or "").startswith(headers)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (6, 1))
     old = "torch.compile needs a GPU of compute capability 7.0 or newer; this one has 6.1"
     assert _inductor.missing_for_compile(CUDA) == old
+
+
+@pytest.mark.parametrize("name", ["triton", "compiled", "flex", "hf:flex_attention"])
+@pytest.mark.parametrize("named", ["", "no-such-compiler"])
+def test_without_a_c_compiler_what_triton_compiles_is_unavailable_on_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, name: str, named: str
+) -> None:
+    """As in images that only run programs: it would end as an error, one row after the other."""
+    monkeypatch.setattr(_inductor, "find_spec", lambda name: name)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    if named:
+        monkeypatch.setenv("CC", named)
+    else:
+        monkeypatch.delenv("CC", raising=False)
+        monkeypatch.setenv("PATH", "/nowhere")
+    assert load(name).unavailable(CUDA) == (
+        f"Triton needs a C compiler, and there is no {named or 'gcc or clang'}: apt-get install gcc"
+        " libc6-dev, or name one in CC"
+    )
 
 
 @pytest.mark.long

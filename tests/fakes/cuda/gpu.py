@@ -37,9 +37,10 @@ class Capture:
 class FakeGpu:
     """One GPU. `kernel_s`: how long kernels take, by name; others take `other_s`.
 
-    The host needs `launch_s` for each launch. `launched`: names of kernels, in order. `broken`: a
-    message with which every later call of CUDA fails, as after an illegal address. `drawing`: what
-    torch's own generator of random numbers is marked for, "eager" calls or the "captured" ones.
+    The host needs `launch_s` for each launch and `event_s` to record an event. `launched`: names of
+    kernels, in order. `broken`: a message with which every later call of CUDA fails, as after an
+    illegal address. `drawing`: what torch's own generator of random numbers is marked for, "eager"
+    calls or the "captured" ones.
     `workspace_bytes`: what a matrix product takes, once for each stream, and keeps.
     """
 
@@ -56,7 +57,7 @@ class FakeGpu:
         self.capability, self.sm_clock_khz, self.uuid = capability, sm_clock_khz, uuid
         self.name = "NVIDIA H100 80GB HBM3"
         self.kernel_s: dict[str, float] = {}
-        self.other_s, self.launch_s = 10e-6, 5e-6
+        self.other_s, self.launch_s, self.event_s = 10e-6, 5e-6, 0.0
         self.launched: list[str] = []
         self.broken = ""
         self.drawing = "eager"
@@ -228,6 +229,7 @@ def event_class(gpu: FakeGpu) -> type:
 
         def record(self, stream: Any = None) -> None:
             gpu.check()
+            gpu.clock.pass_s(gpu.event_s)
             timeline = gpu.current if stream is None else stream.timeline
             if gpu.capture is not None and timeline is gpu.capture.timeline:
                 self.inside = not self.external

@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from .autograd import note_streams, refuse_other_streams
 from .gpu import FakeGpu
 
 CUDA = torch.device("cuda", 0)
@@ -179,8 +180,11 @@ class SaysItIs(TorchFunctionMode):
                     f"Expected a '{kind}' device type for generator but found '{lies}'"
                 )
         asked = "device" in kwargs and kind == "cuda"
+        if func is torch.autograd.grad:
+            refuse_other_streams(self.gpu, args[0])
         with self.placement.on(kind):
             result = func(*args, **kwargs)
+        note_streams(self.gpu, result)
         if asked and isinstance(result, Tensor) and not self.has(result):
             with torch._C.DisableTorchFunction():
                 self.gpu.memory.add(result)  # torch.tensor copies what no operation has made

@@ -22,7 +22,9 @@ def test_a_gpu_that_is_listed_and_does_not_work_is_bad(monkeypatch):
     assert "compute capability" in found["torch"].advice
 
 
-def test_a_working_gpu_with_a_silent_driver_costs_counters_only():
+def test_a_working_gpu_with_a_silent_driver_costs_counters_only(monkeypatch):
+    no_compiler = "Triton needs a C compiler, and there is no gcc or clang: apt-get install gcc"
+    monkeypatch.setattr(host, "missing_for_compile", lambda device: no_compiler)
     torch_gpu = TorchGpu(device=torch.device("cuda"), cudnn=Reading((91900, "/x/libcudnn.so.9")))
     named = {
         "device_name": "NVIDIA H100",
@@ -34,6 +36,9 @@ def test_a_working_gpu_with_a_silent_driver_costs_counters_only():
     assert found["driver"].grade == "note"
     assert "NVIDIA H100" in found["gpu"].found
     assert found["cudnn"].found == "91900 from /x/libcudnn.so.9"
+    compilers = found["compilers"]
+    assert (compilers.grade, compilers.advice) == ("note", "apt-get install gcc")
+    assert compilers.found == "Triton needs a C compiler, and there is no gcc or clang"
 
 
 def test_an_accelerator_that_is_not_measured_is_named(monkeypatch):

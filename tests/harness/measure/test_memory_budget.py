@@ -10,7 +10,7 @@ import torch
 from attnbench.harness.machine import free_memory
 from attnbench.harness.machine.control_group import MemoryLimit
 from attnbench.harness.measure import memory_budget
-from attnbench.harness.measure.clock import captured_graph
+from attnbench.harness.measure.graph_capture import captured_graph
 from attnbench.harness.measure.memory_budget import is_out_of_memory
 from attnbench.harness.worker.serve import warm_pools
 from tests.conftest import ran

@@ -4,6 +4,7 @@ import builtins
 import json
 import os
 import random
+import re
 import signal
 import socket
 import time
@@ -14,8 +15,11 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from attnbench.cheats._torch_backends import settable
 from attnbench.harness.measure import clock, correctness
 from attnbench.harness.measure.process_state import ProcessState
+
+THINGS = settable()
 
 
 @pytest.fixture
@@ -49,6 +53,16 @@ def set_sdpa():
             "matmul precision from highest to medium",
         ),
         (set_sdpa, torch.backends.cuda.flash_sdp_enabled, "SDPA's flash switch from True to False"),
+        (
+            partial(torch.set_autocast_enabled, "cuda", True),
+            partial(torch.is_autocast_enabled, "cuda"),
+            "autocast on cuda from False to True",
+        ),
+        (
+            partial(torch._C._set_override_stale_capture_stream, True),
+            torch._C._override_stale_capture_stream,
+            "captured leaves from False to True",
+        ),
         (partial(torch._C._set_grad_enabled, False), torch.is_grad_enabled, "grad mode from True"),
         (
             partial(torch.use_deterministic_algorithms, True),
@@ -190,3 +204,21 @@ def test_random_numbers_may_be_used_and_start_again_for_the_next_case(state):
     drawn = random.random(), torch.rand(1)
     assert state.undo() == ""
     assert drawn == (random.random(), torch.rand(1))
+
+
+def test_the_generator_of_a_gpu_starts_again_too(fake_gpu):
+    state, (generator,) = ProcessState(), torch.cuda.default_generators
+    drawn = torch.rand(1, generator=generator)
+    assert state.undo() == ""
+    assert drawn == torch.rand(1, generator=generator)
+
+
+@pytest.mark.parametrize("name", THINGS)
+def test_whatever_torch_backends_lets_one_set_is_put_back_and_named(state, name):
+    thing = THINGS[name]
+    before = thing.read()
+    if not thing.change():
+        pytest.skip(f"it cannot be other than {before} here")
+    assert re.match("changed .* from .* to ", state.undo())
+    assert thing.read() == before
+    assert state.undo() == ""

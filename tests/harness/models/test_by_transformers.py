@@ -1,7 +1,6 @@
 """Layers by transformers' own resolution: the same as by our reader, where both know a model."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,8 +19,7 @@ TYPES = sorted({*plain.DECODERS, *plain.OTHERS, *plain.WITH_TEXT} & set(CONFIG_M
 
 
 def both(data: dict[str, Any]) -> tuple[Model, Model]:
-    ours = plain.model(data, "mine", "mine.json")
-    return ours, replace(by_transformers.model(data, "mine", "mine.json"), read_by=ours.read_by)
+    return plain.model(data, "mine", "mine.json"), by_transformers.model(data, "mine", "mine.json")
 
 
 def defaults(kind: str) -> dict[str, Any]:

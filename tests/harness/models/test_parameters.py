@@ -61,25 +61,10 @@ PUBLISHED = {
     "Llama 3 8B": (decoder("llama", 128256, 4096, 32, 32, 8, 14336), 8.03e9),  # its model card
     "Llama 3 70B": (decoder("llama", 128256, 8192, 80, 64, 8, 28672), 70.6e9),  # its model card
     "Mistral 7B": (decoder("mistral", 32000, 4096, 32, 32, 8, 14336), 7.24e9),  # its model card
-    "Mixtral 8x7B": (  # mistral.ai/news/mixtral-of-experts
-        decoder("mixtral", 32000, 4096, 32, 32, 8, 14336, num_local_experts=8), 46.7e9,
-    ),
     # model cards of Qwen2.5: "Number of Parameters"
     "Qwen2.5 0.5B": (decoder("qwen2", 151936, 896, 24, 14, 2, 4864, **TIED), 0.49e9),
     "Qwen2.5 7B": (decoder("qwen2", 152064, 3584, 28, 28, 4, 18944), 7.61e9),
     "Qwen2.5 72B": (decoder("qwen2", 152064, 8192, 80, 64, 8, 29568), 72.7e9),
-    # arXiv:2408.00118, table 2: embeddings and the rest
-    "Gemma 2 2B": (
-        decoder("gemma2", 256128, 2304, 26, 8, 4, 9216, head_dim=256), 590_118_912 + 2_024_517_888,
-    ),
-    "Gemma 2 9B": (
-        decoder("gemma2", 256128, 3584, 42, 16, 8, 14336, head_dim=256),
-        917_962_752 + 8_324_201_984,
-    ),
-    "Gemma 2 27B": (
-        decoder("gemma2", 256128, 4608, 46, 32, 16, 36864, head_dim=128),
-        1_180_237_824 + 26_047_480_320,
-    ),
     # arXiv:2503.19786, table 1: images, embeddings and the rest
     "Gemma 3 1B": (
         decoder("gemma3_text", 262144, 1152, 26, 4, 1, 6912, head_dim=256), 302e6 + 698e6,
@@ -87,7 +72,6 @@ PUBLISHED = {
     "Gemma 3 4B": (gemma3(2560, 34, 8, 4, 10240), 417e6 + 675e6 + 3209e6),
     "Gemma 3 12B": (gemma3(3840, 48, 16, 8, 15360), 417e6 + 1012e6 + 10_759e6),
     "Gemma 3 27B": (gemma3(5376, 62, 32, 16, 21504, head_dim=128), 417e6 + 1416e6 + 25_600e6),
-    "Phi-3 mini": (decoder("phi3", 32064, 3072, 32, 32, 32, 8192), 3.8e9),  # arXiv:2404.14219
     # the files of tiiuae/falcon-7b, where the embeddings, which are the last product too, are twice
     "Falcon 7B": (
         {"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32,
@@ -145,18 +129,9 @@ SMALL = decoder("", 1000, 64, 3, 4, 2, 96, head_dim=16)
 UNUSUAL: dict[str, dict[str, Any]] = {
     "llama": {**BOTH, "mlp_bias": True},
     "mistral": TIED,
-    "mixtral": {"num_local_experts": 5},
-    "phi3": {"pad_token_id": 0},
     "qwen2": {},
     "qwen3": BOTH,
-    "gemma2": BOTH,
     "gemma3_text": BOTH,
-    "gpt_oss": {"num_local_experts": 5},
-    "deepseek_v3": {
-        "q_lora_rank": None, "kv_lora_rank": 8, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4,
-        "v_head_dim": 12, "n_routed_experts": 8, "n_shared_experts": 2, "num_experts_per_tok": 2,
-        "moe_intermediate_size": 24, "first_k_dense_replace": 2, "n_group": 2, "topk_group": 1,
-    },
 }  # fmt: skip
 
 

@@ -38,4 +38,5 @@ def test_without_transformers_our_own_reader_is_used(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resolve, "find_spec", lambda _: None)
-    assert model_of(str(folder)).read_by == "attnbench"
+    monkeypatch.setattr(resolve, "_by_transformers", pytest.fail)
+    assert model_of(str(folder)).model_type == "llama"

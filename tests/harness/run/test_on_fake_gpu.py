@@ -82,3 +82,11 @@ def test_windows_have_the_drivers_counters_for_single_calls_and_for_graphs(run: 
         assert window["sm_clock_mhz"] == 1980
         assert window["power_w"] == pytest.approx(70, rel=0.2)
     assert row["utilization_tier"] in ("gpm", "busy")
+
+
+def test_backward_passes_of_backends_that_share_inputs_have_graphs(run: Any) -> None:
+    rows, _ = run("--backends", "naive,sdpa:math", "--passes", "backward", *SHAPE)
+    assert {name: row["status"] for name, row in rows.items()} == {"naive": "ok", "sdpa:math": "ok"}
+    for row in rows.values():
+        assert row["graph_failed"] is False, row["graph_reason"]
+        assert min(row["graph_block_ms"][0][0]) > 0

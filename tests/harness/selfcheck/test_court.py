@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from attnbench.cheats._torch_backends import settable
 from attnbench.harness.cli.machine_text import court_sentences
 from attnbench.harness.files.errors import BadInput
+from attnbench.harness.measure.process_state import ProcessState
 from attnbench.harness.rows.record import Status
 from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.run.listener import Listener
@@ -46,13 +48,22 @@ def test_the_shipped_files_are_cheats_and_honest_neighbours():
 
 def test_the_readme_says_how_many_cheats_there_are_and_what_must_become_of_them():
     found = suspects()
-    must_end = sum(isinstance(one.must, Conviction) for one in found)
-    must_show = sum(isinstance(one.must, Shown) for one in found)
+    must_end = sum(len(one.backends) for one in found if isinstance(one.must, Conviction))
+    must_show = sum(len(one.backends) for one in found if isinstance(one.must, Shown))
     words = " ".join((ROOT / "README.md").read_text().split())
     assert (
         f"tries {must_end + must_show} backends that cheat: {must_end} must be convicted, and"
         f" {must_show} that are right must show the bytes"
     ) in words
+
+
+def test_each_thing_that_torch_backends_lets_one_set_has_a_cheat():
+    (one,) = (one for one in suspects() if one.name == "sets_one_thing_of_torch_backends")
+    state = ProcessState()
+    changed = {name for name, thing in settable().items() if thing.change()}
+    state.undo()
+    assert changed <= set(one.variants)
+    assert len(one.backends) == len(set(one.variants)) > 30
 
 
 def test_a_file_is_read_without_being_imported(tmp_path):

@@ -11,7 +11,7 @@ import torch
 
 from attnbench.harness.cases.case import Case
 from attnbench.harness.measure import launch
-from attnbench.harness.measure.clock import capture_stream
+from attnbench.harness.measure.graph_capture import capture_stream
 from attnbench.harness.measure.prepared_call import PreparedCall
 from attnbench.harness.worker import measure
 from attnbench.impls.problem import Problem

@@ -56,7 +56,7 @@ def in_order(order: str, losses: Any, heads: Any) -> list[dict[str, Any]]:
 
 ALL = {"pruned_loss_nats": [0.1] * 8 + [1.1]}
 EVEN = (N - 1) / 4  # mean distance of even weights
-WAS, IS = "distance_tokens_before", "distance_tokens_after"
+IS = "distance_tokens_after"
 WITHIN = "distance_variance_after"
 
 

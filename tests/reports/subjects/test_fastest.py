@@ -178,8 +178,13 @@ def test_what_is_as_good_is_named_too_and_what_is_far_off_has_its_ratio(tmp_path
     alike = {(name, n): n / 100 for n in (128, 256) for name in ("a", "b")}
     assert taken(tmp_path / "alike", alike) == ("Take a or b: each the fastest in both problems.")
     far = {("a", 128): 3.0, ("b", 128): 1.0, ("a", 256): 1.0, ("b", 256): 4.0}
-    assert taken(tmp_path / "far", far).startswith(
-        "Take a: the fastest in 1 of 2 problems and at most 3.00 times as long in the other 1."
+    assert taken(tmp_path / "far", far) == (
+        "Take a: the fastest in 1 of 2 problems. In the other, b is 3.00 times as fast (N = 128)."
+    )
+    several = {("a", 64): 2.0, ("b", 64): 1.0, ("c", 64): 9.0, ("c", 128): 0.5, ("c", 256): 8.0}
+    assert taken(tmp_path / "several", far | several) == (
+        "Take b: the fastest in 1 of 3 problems. In the other 2, c and a are up to 4.00 times as"
+        " fast (N = 128 and 256)."
     )
     busy = taken(tmp_path / "busy", far, contended_blocks=8)
     assert busy.startswith("By memory take ")
@@ -216,3 +221,24 @@ def test_the_regret_counts_from_what_is_fastest_in_pairs_of_blocks(tmp_path: Pat
         ("a", False),
     ]
     assert found.every[1].slowest.value == pytest.approx(10 / 9)  # the median pair
+
+
+@pytest.mark.parametrize(
+    ("kernels", "said"),
+    [
+        (["flash", "efficient"], "a ran flash at N = 128 and efficient at N = 256."),
+        (["flash", "flash"], ""),
+        (["flash", None], ""),  # not seen is no kernel
+    ],
+)
+def test_the_card_names_the_kernels_of_a_backend_that_chooses(
+    tmp_path: Path, kernels: list[str | None], said: str
+) -> None:
+    cases = [case("a", problem(n)) for n in (128, 256)]
+    rows = [
+        row(one, block_ms=in_processes(*[1.0] * 8), kernel=kernel)
+        for one, kernel in zip(cases, kernels, strict=True)
+    ]
+    card = card_of(fastest, write_run(tmp_path, cases, rows))
+    assert ("ran" in card.note) is bool(said)
+    assert said in card.note.replace("\u00a0", " ")

@@ -109,6 +109,18 @@ def test_where_other_work_disturbed_several_threads_one_is_advised(
     assert ("--threads 1" in text) is advised
 
 
+@pytest.mark.parametrize(("mask", "again"), [(0x4, False), (0x4 | 0x40, True), (0x8, True)])
+def test_a_power_limit_is_met_again_and_heat_may_not_be(
+    tmp_path: Path, mask: int, again: bool
+) -> None:
+    conditions = [[{"calls": 3, "clock_event_reasons": one} for one in (0, 0x4, mask)]]
+    changes = {"throttled_blocks": 5, "conditions": conditions}
+    badge = made(tmp_path, {"device": "cuda", **changes})["throttling"]
+    assert badge.state == "caution"
+    assert ("measure again" in badge.text) is again
+    assert ("power limit" in badge.text) is not again
+
+
 def test_a_clock_that_moves_is_a_caution(tmp_path: Path) -> None:
     assert made(tmp_path / "steady", on_gpu(1695, 1710))["clocks"].state == "good"
     moved = made(tmp_path / "moved", on_gpu(1200, 1710))["clocks"]
@@ -130,12 +142,16 @@ def test_a_wrong_result_is_a_caution_and_a_run_without_times_is_unknown(tmp_path
     assert {badge.state for label, badge in found.items() if label != "correctness"} == {"unknown"}
 
 
+AGREES = {"unseen_work": False, "late_calls": 0, "graph_failed": False}
+
+
 @pytest.mark.parametrize(
     ("flags", "state", "text"),
     [
-        ({"unseen_work": False, "late_calls": 0, "graph_failed": False}, "good", "agree"),
+        (AGREES, "good", "agree"),
         ({"unseen_work": True, "late_calls": 0}, "caution", "may be too short"),
         ({"late_calls": 7}, "caution", "launch gaps"),
+        ({**AGREES, "late_calls": 7, "block_ms": [[[1.0] * 99] * 2]}, "good", "agree"),
         ({"graph_failed": True}, "caution", "no CUDA graph"),
         ({"unseen_work": None}, "unknown", "Not every case"),
         ({}, "unknown", "Not every case"),
