@@ -29,7 +29,7 @@ from .sides import against, runs_in
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
     from ...reports.comparison.gate import Gate
-    from ..rows.documents import Gated
+    from ..rows.compared_documents import Gated
 
 VERDICTS = {"passed": "passed", "failed": "failed", "nothing decided": "undecided"}
 SUMMARY_BYTES = 1_000_000  # GitHub discards a summary of more than 1024 KiB
@@ -68,14 +68,15 @@ class Settings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkouts:
     """What is measured; `base`: "" for none. `code`, `backend_dir`: folders of each, for PYTHONPATH
-    and for backends of its own. `python`: the interpreter that measures, `base_python` that of the
-    base.
+    and for backends of its own. `allow_import`: also modules that the scenario names. `python`: the
+    interpreter that measures, `base_python` that of the base.
     """
 
     base: str
     head: Path = Path()
     code: str | None = None
     backend_dir: str | None = None
+    allow_import: bool = False
     python: str = sys.executable
     base_python: str | None = None
 
@@ -107,6 +108,7 @@ def gate(
     baseline: str | None = None,
     code: str | None = None,
     backend_dir: str | None = None,
+    allow_import: bool = False,
     python: str = sys.executable,
     base_python: str | None = None,
     threads: int | None = None,
@@ -117,8 +119,9 @@ def gate(
     """Measure two checkouts in turns: did the code become slower? As `attnbench gate BASE HEAD`.
 
     `base`: a folder, or a commit of the repository of `head`; "" for `head` alone. `gate`: the
-    margins. `code`, `backend_dir`: folders of each, for PYTHONPATH and for backends of its own.
-    `output`: for runs, page and summary; results/gate-TIME if not given.
+    margins. `code`, `backend_dir`: folders of each, for PYTHONPATH and for backends of its own;
+    `allow_import`: workers may import the modules that the scenario names. `output`: for runs, page
+    and summary; results/gate-TIME if not given.
 
     Returns `verdict` (passed, failed, undecided, none), `reason` for none, the folder `output`, and
     `compare`, what `attnbench compare --format json` prints, or None. Raises Refusal.
@@ -140,6 +143,7 @@ def gate(
         head=Path(head),
         code=code,
         backend_dir=backend_dir,
+        allow_import=allow_import,
         python=python,
         base_python=base_python,
     )
@@ -190,6 +194,7 @@ def measure(scenario: str | None, checkouts: Checkouts, settings: Settings, out:
         )
     given = {"--device": settings.device, "--plan": settings.plan}
     device, plan = ([name, value] if value else [] for name, value in given.items())
+    imports = ["--allow-import"] if checkouts.allow_import else []
     with _ended_by_signals(), _only_writer(out), base_folder(checkouts, out) as base:
         await_idle(settings.wait_idle, quiet=settings.quiet)
         sides = {"head": (head, checkouts.python)}
@@ -201,7 +206,7 @@ def measure(scenario: str | None, checkouts: Checkouts, settings: Settings, out:
             for side in reversed(sides) if turn % 2 else sides:
                 if base is not None and not settings.quiet:
                     say(f"turn {turn + 1} of {settings.turns}: {side}", stderr=True)
-                words = ["run", scenario, *plan, *device, "--seed", str(turn)]
+                words = ["run", scenario, *plan, *device, *imports, "--seed", str(turn)]
                 code = _measured(side, *sides[side], words, checkouts, out)
                 write_whole(out / f"{side}.code", f"{code}\n")
 

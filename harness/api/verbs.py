@@ -275,7 +275,7 @@ def doctor(
 ) -> "Machine":
     """What this machine can measure, and what stands in the way, as `attnbench doctor --json`.
 
-    `deep`: also measure what runs are judged by, about 2 minutes, once; `calibrate`: of these only
+    `deep`: also measure what runs are judged by, about 3 minutes, once; `calibrate`: of these only
     counters and peaks. Both keep what they find in `out`. Raises Refusal.
     """
     with torch_threads_kept():
@@ -311,16 +311,16 @@ def _calibrated(device: str, out: Path, how: How) -> "Calibration":
 
 
 def noise_known(check: "Callable[[int], NoiseFloor]", out: Path) -> "NoiseFloor":
-    """The last of as many self-checks as comparing two runs needs; one if those are there.
+    """The last of as many self-checks as comparing two runs wants; one if those are there.
 
     `check`: does one, given its seed.
     """
-    from ...reports.data.noise_floor import FEWEST_STARTS
+    from ...reports.data.noise_floor import GOOD_STARTS
 
-    for start in range(FEWEST_STARTS):
+    for start in range(GOOD_STARTS):
         floor = check(start)
         known = newest_noise(floor, out)
-        if known is None or known.starts >= FEWEST_STARTS:
+        if known is None or known.starts >= GOOD_STARTS:
             break
     return floor
 

@@ -91,6 +91,11 @@ class CheckoutOptions(Checkouts):
         "Folder of each with your own backends; sets ATTNBENCH_BACKENDS.",
         WHAT,
     )
+    allow_import: bool = switch(
+        "--allow-import",
+        "Workers may import and run the modules that the scenario names, each side its own.",
+        WHAT,
+    )
     python: str = own_option(
         "--python PATH", "Interpreter that measures.", HOW, default=sys.executable
     )

@@ -1,9 +1,11 @@
 """`attnbench trend`: cases over many runs, and the run from which on one differs."""
 
+import json
 from pathlib import Path
 
 import typer
 
+from ..files.errors import BadInput
 from . import completion
 from .options import DEFAULT_ROOT, OUTPUT, Root, Salvage, Texts, argument, own, own_option, switch
 
@@ -33,6 +35,7 @@ def trend(
     ),
     open_it: bool = switch("--open", "The page, in a browser; trend.html in the folder of runs."),
     output: Path | None = own_option("--output -o FILE", "Write the page there.", OUTPUT),
+    as_json: bool = switch("--json", "As JSON.", OUTPUT),
     salvage: Salvage = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
@@ -45,11 +48,13 @@ def trend(
     from ..terminal.live_bar import busy
     from .tables import show
 
+    if as_json and (output is not None or open_it):
+        raise BadInput("--json goes to stdout; leave out --output and --open")
     paths = find_all(runs or [], out)
     first = None if base is None else find_run(base, out).resolve()
-    with busy("reading the results"):
+    with busy("reading the results", quiet=as_json):
         from ...reports.comparison.trend import trend as trend_of
-        from ...reports.comparison.trend_text import blocks
+        from ...reports.comparison.trend_text import blocks, document
 
         found = trend_of(
             paths,
@@ -58,6 +63,8 @@ def trend(
             only=[real_name(pattern) for pattern in only or ()],
             salvage=salvage,
         )
+    if as_json:
+        return typer.echo(json.dumps(document(found), allow_nan=False))
     if output is None and not open_it:
         return show(blocks(found))
     from ...reports.pages.trend import render

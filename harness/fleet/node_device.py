@@ -18,7 +18,7 @@ from ..files.errors import EnvironmentUnmet, Refusal
 from ..files.printable import visible
 from ..files.safe_files import opened, sweep, temporary
 from ..machine.cpu import cpu_name
-from ..machine.nvml import Device, each_gpu, open_gpu, text
+from ..machine.nvml import SPLIT, Device, each_gpu, open_gpu, text
 from ..machine.settings import CHOICE, SETTINGS
 from ..process.device_lock import device_lock
 from ..process.fingerprint import fingerprint
@@ -27,7 +27,7 @@ from ..process.interpreter import Interpreter
 from ..process.signals import Signals
 from ..process.worker_log import LOG_CAP_BYTES
 from ..process.worker_process import ANSWER_S
-from ..rows.record import Planned
+from ..rows.record import Planned, written
 from ..run.device_run import DeviceRun, foresee
 from ..run.environments import environments_of, first_of, first_workers, measured_on
 from ..run.studies import MODELS, Told, tried
@@ -162,13 +162,13 @@ class NodeDevice:
         assert device is not None
         self._every = every
         for record in device.groups(work.groups) if work.groups else ():
-            self._say(record)
+            self._say(written(record))
         if work.walls:
             device.pool.close()  # walls are searched in processes that nothing else has used
         for record in device.apart(work, lambda *found: self._say(Predicted(*found)), wall_share):
             for saved in self._models():
                 self._say(saved)
-            self._say(replace(record, reason=self._given.named(record.reason)))
+            self._say(written(replace(record, reason=self._given.named(record.reason))))
         for file in self._files():
             self._say(file)
         for loss in device.losses:
@@ -293,9 +293,8 @@ def refuse_shared(uuid: str) -> None:
 
     What the driver does not tell is not guessed.
     """
-    gpu = open_gpu(Device(uuid=uuid)).value
-    modes = gpu.board.query("nvmlDeviceGetMigMode").value if gpu else None
-    if uuid.startswith("MIG-") or (modes and modes[0]):
+    gpu, reason = open_gpu(Device(uuid=uuid))
+    if uuid.startswith("MIG-") or reason == SPLIT:
         raise EnvironmentUnmet(
             f"{uuid}: MIG splits this GPU, and an engine that counts whole GPUs cannot tell its"
             " parts apart; turn MIG off there, or measure a part with CUDA_VISIBLE_DEVICES=MIG-..."

@@ -4,9 +4,9 @@ takes. model.py has the fields of each kind.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal, Protocol, get_args
 
 from .run_files import LINE_CAP_BYTES, SCHEMA, parsed_row
@@ -128,8 +128,43 @@ OF_AN_ERROR = ("started_utc", "spent_s", "phase", "exactness", "log_tail")
 """What the row of an error keeps, besides fields that every row has."""
 
 
+class Written(Mapping[str, Any]):
+    """The values of a record whose line was made already, in this process or in one with the same
+    code: all fields of the row, which are read when somebody asks for one.
+    """
+
+    def __init__(self, line: bytes) -> None:
+        self.line = line
+
+    @cached_property
+    def _row(self) -> Mapping[str, Any]:
+        return parsed_row(self.line)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._row[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._row)
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    def __reduce__(self) -> tuple[type["Written"], tuple[bytes]]:
+        return Written, (self.line,)
+
+
+def written(record: Record) -> Record:
+    """With its line, so that `stored` of it costs nothing: the work of who keeps many rows is done
+    where they come from.
+    """
+    record, line = stored(record)
+    return replace(record, values=Written(line))
+
+
 def stored(record: Record) -> tuple[Record, bytes]:
     """The record and its line, long texts shortened; an error instead if the reader refuses it."""
+    if isinstance(record.values, Written):
+        return record, record.values.line
     record = _bounded(record)
     try:
         return record, _line(record)

@@ -4,7 +4,7 @@ The only reader of run.json, rows.jsonl and suite.json, and what the writer chec
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
@@ -17,9 +17,7 @@ from ..files.safe_files import lines_of, opened
 Document = dict[str, Any]
 META, ROWS, SUITE = "run.json", "rows.jsonl", "suite.json"
 TELEMETRY = "telemetry.jsonl"
-# MIGRATIONS[n - 1] takes a document (run.json, or one row) of format n to format n + 1.
-MIGRATIONS: tuple[Callable[[Document], Document], ...] = ()
-SCHEMA = 1 + len(MIGRATIONS)
+SCHEMA = 1  # the format's version
 LINE_CAP_BYTES = 16 << 20
 DOCUMENT_CAP_BYTES = 64 << 20  # a plan of 100 000 cases
 MOST_NOTES = 20  # of rows that were left out; the others are counted
@@ -193,7 +191,7 @@ def _parsed(text: bytes) -> Document:
 
 
 def _current(document: Document) -> Document:
-    """The document, migrated to the current format."""
+    """The document, if its format is one that this reader knows. Raises ValueError."""
     schema = document.get("schema")
     if type(schema) is not int or schema < 1:
         raise ValueError(
@@ -204,6 +202,4 @@ def _current(document: Document) -> Document:
             f"written in format {schema}, newer than format {SCHEMA} that this attnbench reads;"
             " update attnbench"
         )
-    for migrate in MIGRATIONS[schema - 1 :]:
-        document = migrate(document)
     return document

@@ -24,6 +24,8 @@ LEVEL = 0.05
 ORDERS = 1999
 FEWEST_BESIDE = 3
 """Runs before a change and from it on: no two of any number of runs have unlikely ranks."""
+CHANCES = 100_000  # random orders of one case
+SURE_LEVEL = 0.04  # ORDERS show a chance of it as less than LEVEL, by two standard deviations
 FEWEST_RUNS = 8
 """Of fewer, chance alone puts all low ones before all high ones in more than 5 % of orders."""
 
@@ -61,6 +63,22 @@ def change_points(series: Sequence[Sequence[float]], seed: int = 0) -> list[list
         if len(parts) == len(tested):
             break
     return [_placed(row, sorted(runs)) for row, runs in zip(values, found, strict=True)]
+
+
+def fewest_beside(runs: int, cases: int) -> int | None:
+    """With how many of so many runs on either side a change is found for sure, if it is large and
+    one of so many cases changes; None: wherever it is, chance may hide it.
+    """
+    if runs < 2 * FEWEST_BESIDE:
+        return None
+    orders = np.argsort(np.random.default_rng(0).random((CHANCES, runs)), axis=1)
+    chance = _differences(orders - (runs - 1) / 2).max(axis=1)
+    apart = _differences(np.arange(runs) - (runs - 1) / 2)  # all low ones before all high ones
+    for beside in range(FEWEST_BESIDE, runs // 2 + 1):
+        alone = np.mean(chance >= apart[beside - FEWEST_BESIDE] - 1e-9)
+        if 1 - (1 - alone) ** cases <= SURE_LEVEL:
+            return beside
+    return None
 
 
 def _centred_ranks(values: np.ndarray) -> np.ndarray:

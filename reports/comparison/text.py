@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from math import expm1
 from typing import Any
 
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval, latency_interval
 from ..data.decode import Rate
+from ..data.noise_floor import GOOD_STARTS
 from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name
 from ..deciding import Seen, what_decides
@@ -220,10 +222,12 @@ def _between_runs(comparison: Comparison) -> Iterator[str]:
         return
     hours, minutes = floor.span_s / 3600, floor.span_s / 60
     over = f"{hours:.1f} hours" if hours >= 1 else f"{minutes:.0f} minutes"
+    few = "" if floor.starts >= GOOD_STARTS else f" which {GOOD_STARTS} would show more closely,"
     yield (
         f"Intervals of values that were not measured together allow for the"
-        f" {rough_percent_text(between_runs.ratio)} that runs differ here, by {floor.starts}"
-        f" self-checks within {over}; slower changes are not in them."
+        f" {rough_percent_text(between_runs.ratio)} by which two runs may differ here:"
+        f" {floor.starts} self-checks within {over} have a standard deviation of"
+        f" {rough_percent_text(expm1(between_runs.sd))},{few} and slower changes are not in them."
     )
 
 

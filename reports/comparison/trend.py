@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
+from itertools import count, pairwise
 from math import inf, log, nan
 from statistics import median
 from typing import Any
 
 from ...harness.files.errors import BadInput
 from ...harness.files.printable import visible
-from ...harness.stats.change_points import FEWEST_BESIDE, FEWEST_RUNS, change_points
+from ...harness.stats.change_points import FEWEST_BESIDE, FEWEST_RUNS, change_points, fewest_beside
 from ...harness.stats.contrasts import Contrast
 from ...harness.stats.intervals import Interval, units_of
 from ..formatting import list_text, plural
@@ -118,7 +118,10 @@ def trend(
     reference = _reference(newest, against)
     cases = _cases(runs, at, comparison, reference)
     notes += _untimed(runs)
-    notes += _how(len(runs), reference, comparison.rules)
+    timed = sum(sum(map(bool, one.ratios)) == len(runs) for one in cases)
+    notes += _what_is_found(len(runs), max(1, timed))
+    if len(runs) >= FEWEST_RUNS:
+        notes += _how(reference, comparison.rules)
     return Trend(runs=runs, comparison=comparison, reference=reference, cases=cases, notes=notes)
 
 
@@ -168,13 +171,27 @@ def _untimed(runs: Sequence[Side]) -> Iterator[str]:
         yield f"Without times: {', '.join(names)}."
 
 
-def _how(count: int, reference: str, rules: Rules) -> Iterator[str]:
-    if count < FEWEST_RUNS:
+def _what_is_found(runs: int, cases: int) -> Iterator[str]:
+    """What so few runs can show of times."""
+    if (beside := fewest_beside(runs, cases)) == FEWEST_BESIDE:
+        return
+    of = f"{plural(runs, 'run')} with {plural(cases, 'timed case')}"
+    if beside is not None:
         yield (
-            f"Changes of times are looked for from {FEWEST_RUNS} runs on, with {FEWEST_BESIDE} or"
-            " more on either side; bytes are exact in every run."
+            f"Of {of}, a change of a time is found for sure only with {beside} or more before it"
+            f" and {beside} or more from it on. Bytes are exact in every run."
         )
-    elif reference:
+        return
+    wanted = next(many for many in count(max(runs, FEWEST_RUNS)) if fewest_beside(many, cases))
+    yield (
+        f"Of {of}, chance alone may order times as any change would: a change is found for sure"
+        f" from {wanted} runs on, {fewest_beside(wanted, cases)} of them on either side."
+        " `attnbench compare` judges two runs, and bytes are exact in every run."
+    )
+
+
+def _how(reference: str, rules: Rules) -> Iterator[str]:
+    if reference:
         yield (
             f"A change is one of the time against {clipped(reference)} in the same blocks, since"
             f" times of different runs drift. If {clipped(reference)} itself changes, all others"

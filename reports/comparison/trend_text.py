@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import Any
 
 from ...harness.stats.intervals import Interval
-from ..data.row_groups import label, problem, varying_axes
+from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name, when_text
 from ..elements import Block, Figure, Marked, Panel, Series, Table, Text, note, table_of
 from ..formatting import (
+    json_fields,
     length_text,
     more_below,
     number_text,
@@ -17,13 +19,14 @@ from ..formatting import (
     ratio_range_text,
 )
 from ..quantity import Number
-from ..words import SEEN, meaning_of
+from ..words import NOT_DECIDED, SEEN, meaning_of
 from . import text
 from .compare import Side
 from .trend import CaseTrend, Change, Trend
 from .verdict import BETTER_WORSE
 from .verdict_text import clipped, ended_lines
 
+SCHEMA = 1
 COMMIT = 8  # letters of a commit
 WORDS = dict(zip(("less", "more"), BETTER_WORSE["latency"], strict=True))
 MOST_PANELS = 12
@@ -167,6 +170,53 @@ def about(found: Trend) -> str:
     first, last = (when_text(run.meta) for run in (found.runs[0], found.runs[-1]))
     when = first if first == last else f"{first} to {last}"
     return f"{device_name(found.runs[-1].meta)} · {plural(len(found.runs), 'run')} · {when}"
+
+
+# ---- as JSON (docs/format.md) --------------------------------------------------------------------
+
+
+def document(found: Trend) -> dict[str, Any]:
+    """Numbers of runs are from 0, as places in the lists of a case."""
+    return {
+        "schema": SCHEMA,
+        "device": device_name(found.runs[-1].meta),
+        "runs": [
+            {
+                "run": run.name,
+                "path": str(run.path),
+                "started_utc": run.meta.get("started_utc"),
+                "commit": run.meta["environment"].get("git"),
+            }
+            for run in found.runs
+        ],
+        "base": found.base,
+        "against": found.reference or None,
+        "notes": list(found.notes),
+        "cases": [_case_fields(one) for one in found.cases],
+    }
+
+
+def _case_fields(one: CaseTrend) -> dict[str, Any]:
+    return {
+        **json_fields(one.case, "case", "backend"),
+        **{axis: one.case.problem.get(axis) for axis in AXES if axis != "run"},
+        "times": [ratio and _ratio_fields(ratio) for ratio in one.ratios],
+        "changes": [
+            {
+                "at": change.at,
+                "verdict": WORDS.get(change.word, NOT_DECIDED),
+                **_ratio_fields(change.ratio),
+            }
+            for change in one.changes
+        ],
+        "peak_bytes": list(one.peaks),
+        "more_bytes": dict(one.more_bytes),
+        "disturbed": list(one.disturbed),
+    }
+
+
+def _ratio_fields(ratio: Interval) -> dict[str, Any]:
+    return {"ratio": ratio.value, **json_fields(ratio, "low", "high")}
 
 
 # ---- for pages -----------------------------------------------------------------------------------

@@ -321,18 +321,24 @@ def _estimated(
     other_run = together is None and not (rules.same_run and _same_session(base, new))
     unknown = other_run and rules.noise.between_runs is None and not rules.history
     paired = together is not None
-    contrast = rules.noise.in_contrast(
-        together or apart,
-        one_process=one_process,
-        other_run=other_run,
-        disturbed=base.disturbed or new.disturbed,
+    with_runs, without = (
+        noise.in_contrast(
+            together or apart,
+            one_process=one_process,
+            other_run=other_run,
+            disturbed=base.disturbed or new.disturbed,
+        )
+        for noise in (rules.noise, replace(rules.noise, between_runs=None))
     )
+    contrast = with_runs
     if rules.history and (learnt := spread([apart.denominator])):
         contrast = contrast.with_effect(_of_new(learnt, len(apart.denominator)))
     interval, margin_ratio = contrast.interval(), rules.margin_ratio(metric, paired=paired)
     verdict, reasons = verdict_of(interval.low, interval.high, margin_ratio, metric), []
     if unknown:
         verdict, reasons = NOT_DECIDED, ["between_runs"]
+    elif verdict == NOT_DECIDED and with_runs != without and _decides(without, margin_ratio):
+        reasons.append("runs_differ")
     elif verdict == NOT_DECIDED and not one_process:
         reasons.append("interval_wide")
     if one_process:
@@ -355,6 +361,11 @@ def _estimated(
         p_value=nan if unknown else contrast.p_beyond(margin_ratio),
         contrast=contrast,
     )
+
+
+def _decides(contrast: Contrast, margin_ratio: float) -> bool:
+    interval = contrast.interval()
+    return word_of(interval.low, interval.high, margin_ratio) != NOT_DECIDED
 
 
 def _of_new(learnt: Spread, runs: int) -> Spread:

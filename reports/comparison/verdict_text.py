@@ -61,6 +61,11 @@ REASONS = {  # why a verdict is not decided, and what would decide it
         "not clear enough among so many comparisons (Holm)",
         "use more turns, or fewer cases with --only",
     ),
+    "runs_differ": (
+        "runs may differ here by as much",
+        "measure both in turns (attnbench gate, --turns); or let attnbench doctor --deep learn more"
+        " of the machine",
+    ),
     "interval_wide": (
         "the interval is too wide for the margin",
         "use more turns, --plan rigorous, or a larger margin",

@@ -47,6 +47,8 @@ times as long as its equals in all eleven blocks of a run. Twice as long is not 
 """
 FEWEST_STARTS = 3
 """Separate self-checks from which the spread between runs is known; t of two is useless."""
+GOOD_STARTS = 6
+"""With so many, intervals are half as wide as with three (Student t: 3.4 and 7.0)."""
 FEWEST_PROCESSES = 3  # of a row that is used to learn how processes differ
 COMMITS = ("git", "attnbench")  # facts of a check that may differ between starts
 CHECK_DEGREES = 24  # of a check without samples: 3 backends, twice, in 5 processes

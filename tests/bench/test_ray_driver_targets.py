@@ -18,7 +18,7 @@ from attnbench.harness.fleet.ray_seats import Seat, Wish
 from attnbench.harness.fleet.remote import File, NodeWanted, Running
 from attnbench.harness.fleet.shipping import Shipping
 from attnbench.harness.process.signals import Signals
-from attnbench.harness.rows.record import Planned, Record
+from attnbench.harness.rows.record import Planned, Record, written
 from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.run.engine import RunOptions
 from attnbench.harness.run.listener import Listener
@@ -72,7 +72,7 @@ def a_row(one: Planned, number: int) -> Record:
     blocks = [[[1 + random.random() for _ in range(10)] for _ in range(4)] for _ in range(5)]
     values = {"block_ms": blocks, "conditions": [[CONDITION] * 4] * 5, "processes": 5}
     made = stored_runs.record(one, **values)  # type: ignore[arg-type]
-    return replace(made, values={**made.values, "host": f"host{number}"})
+    return written(replace(made, values={**made.values, "host": f"host{number}"}))
 
 
 class OneOfMany:

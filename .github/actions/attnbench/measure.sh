@@ -8,6 +8,7 @@
 # PYTHON       interpreter; BASE_PYTHON: that of BASE
 # CODE         folder below each checkout for PYTHONPATH, or empty
 # BACKENDS     folder below each checkout with your own backends, or empty
+# ALLOW_IMPORT true: workers may import the modules that the scenario names
 # PLAN DEVICE  as the options of attnbench run, or empty
 # THREADS      of torch on a CPU, or empty. One thread gives far less noise on a busy machine,
 #              because OpenMP's waiting threads spin.
@@ -17,10 +18,11 @@
 set -euo pipefail
 : "${SCENARIO:?}" "${OUT:?}" "${HEAD:=.}" "${BASE:=}" "${TURNS:=5}" "${PYTHON:=python}"
 : "${CODE:=}" "${PLAN:=}" "${DEVICE:=}" "${BACKENDS:=}"
-: "${BASE_PYTHON:=$PYTHON}" "${CALIBRATE:=false}" "${THREADS:=}"
+: "${BASE_PYTHON:=$PYTHON}" "${CALIBRATE:=false}" "${THREADS:=}" "${ALLOW_IMPORT:=false}"
 flags=(${CODE:+"--code=$CODE"} ${BACKENDS:+"--backend-dir=$BACKENDS"} ${PLAN:+"--plan=$PLAN"}
     ${DEVICE:+"--device=$DEVICE"} ${THREADS:+"--threads=$THREADS"})
 if [ "$CALIBRATE" = true ]; then flags+=(--calibrate); fi
+if [ "$ALLOW_IMPORT" = true ]; then flags+=(--allow-import); fi
 if [ -n "$CODE" ]; then PYTHONPATH="$(CDPATH='' cd -- "$HEAD" && pwd)/$CODE${PYTHONPATH:+:$PYTHONPATH}" && export PYTHONPATH; fi
 # -P: modules of the current folder, which is a checkout, do not replace those of attnbench.
 exec "$PYTHON" -P -m attnbench gate --step measure "--scenario=$SCENARIO" "--out=$OUT" \

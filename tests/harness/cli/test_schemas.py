@@ -13,6 +13,7 @@ from attnbench.harness.cli.schemas import names, schema_named
 from tests.conftest import ROOT, command_line, environment, ran
 from tests.fakes.shard_runs import write_shard
 from tests.reports.advise.test_document import as_document
+from tests.reports.comparison.test_trend import series
 from tests.reports.fake_advice import EAGER, SDPA, FakeShapes, inquiry, measured, rows_of
 
 RUNS = ROOT / "tests" / "approved" / "runs"
@@ -79,6 +80,14 @@ def test_comparisons(here: Here) -> None:
         found = json.loads(done.stdout)
         assert found["cases"], done.stderr
         closed("compare", found)
+
+
+def test_trends(here: Here, tmp_path: Path) -> None:
+    series(tmp_path / "results", [(1, 1.5 if number > 4 else 1, 2) for number in range(10)])
+    found = json.loads(here("trend", "--json").stdout)
+    assert [len(one["changes"]) for one in found["cases"]] == [0, 1, 0]
+    closed("trend", found)
+    assert here("trend", "--json", "-o", "page.html").returncode == 2
 
 
 def test_claims_and_merged_shards(here: Here, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What the writer stores, the reader takes: everything else becomes an error row that says why."""
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from attnbench.harness.audit.kernel_row import PlannedKernel
 from attnbench.harness.cases.case import Case, PlannedStudy, Wall
 from attnbench.harness.rows.model import FIELDS
-from attnbench.harness.rows.record import MOST_CHARACTERS, Planned, Record, Status, stored
+from attnbench.harness.rows.record import MOST_CHARACTERS, Planned, Record, Status, stored, written
 from attnbench.harness.rows.run_files import parsed_row
 from attnbench.harness.store.run_store import Store
 from attnbench.impls.problem import Problem
@@ -86,6 +87,19 @@ def test_a_row_that_fits_is_stored_as_it_is() -> None:
     kept = record(case(), block_ms=[[[1.5, 2.5]]], peak_bytes=7)
     assert stored(kept) == (kept, stored(kept)[1])
     assert parsed_row(stored(kept)[1]) == kept.row()
+
+
+@pytest.mark.parametrize("odd", [{}, {"peak_bytes": 1.5}])
+def test_a_record_that_comes_with_its_line_is_stored_as_where_it_was_made(
+    odd: dict[str, Any],
+) -> None:
+    made = record(case(), **{"block_ms": [[[1.5, 2.5]]], "peak_bytes": 7, **odd})
+    came = pickle.loads(pickle.dumps(written(made)))
+    there, line = stored(made)
+    assert stored(came) == (came, line)
+    assert (came.status, came.reason) == (there.status, there.reason)
+    assert (came["block_ms"], came["peak_bytes"]) == (there["block_ms"], there["peak_bytes"])
+    assert came.row() == parsed_row(line)
 
 
 NOT_VALUES = ("attempt", "device", "block_ms", "memory_bytes")  # ours, or refused elsewhere

@@ -11,7 +11,7 @@ import pytest
 
 from attnbench.harness.files.errors import BadInput
 from attnbench.reports.comparison.trend import Trend, trend
-from attnbench.reports.comparison.trend_text import headline, sentences
+from attnbench.reports.comparison.trend_text import document, headline, sentences
 from tests.made_runs import grid, read_rows, retold, row, starts, write_rows, write_run
 
 CASES = grid(("fused", "sdpa", "naive"), (256,))
@@ -164,3 +164,37 @@ def test_what_makes_no_trend_is_refused(tmp_path, changes, said):
     count = changes.pop("count", 3)
     with pytest.raises(BadInput, match=said):
         trend(series(tmp_path, [(1, 1, 1)] * 3)[:count], **changes)
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (7, "Of 7 runs with 2 timed cases, chance alone may order times as any change would: a"
+         " change is found for sure from 10 runs on, 5 of them on either side."),
+        (11, "Of 11 runs with 2 timed cases, a change of a time is found for sure only with 4 or"
+         " more before it and 4 or more from it on."),
+    ],
+)  # fmt: skip
+def test_what_few_runs_can_show_is_said(tmp_path, count, said):
+    found = trend(series(tmp_path, [(1, 1, 2)] * count))
+    assert [note.startswith(said) for note in found.notes].count(True) == 1
+
+
+def test_as_many_runs_as_are_said_to_be_enough_find_a_large_change_and_fewer_may_not(tmp_path):
+    for number, (count, later) in enumerate([(10, 5), (11, 4), (9, 4)]):
+        factors = [(1, 1.5 if at >= count - later else 1, 2) for at in range(count)]
+        found = named(trend(series(tmp_path / str(number), factors)))
+        assert found == ([("sdpa", count - later, "more")] if count >= 10 else [])
+
+
+def test_a_document_has_a_value_of_every_case_in_every_run(tmp_path):
+    more = lambda number: {"peak_bytes": 1000 + (number == 2)}  # noqa: E731
+    factors = [(1, 1.12 if number >= 5 else 1, 2) for number in range(10)]
+    made = document(trend(series(tmp_path, factors, more=more)))
+    (sdpa,) = (one for one in made["cases"] if one["backend"] == "sdpa")
+    assert (made["base"], made["against"], len(made["runs"])) == (0, "fused", 10)
+    assert [(one["at"], one["verdict"]) for one in sdpa["changes"]] == [(5, "slower")]
+    assert sdpa["more_bytes"] == {2: 1, 3: -1}
+    assert [one["ratio"] > 1.05 for one in sdpa["times"]] == [False] * 5 + [True] * 5
+    (fused,) = (one for one in made["cases"] if one["backend"] == "fused")
+    assert fused["times"] == [None] * 10  # it is what the others are held against

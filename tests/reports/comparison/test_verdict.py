@@ -89,7 +89,14 @@ SLOW_ALONE = measured(2, 1.25, processes=1)
         # two runs decide nothing unless it is known how much runs differ
         (A, OTHER, {"floor": None}, "not decided", ("between_runs",)),
         (A, measured(2, 5.0), {"floor": None}, "not decided", ("between_runs",)),
-        (A, measured(2, 1.3), {"floor": NOISY}, "not decided", ("interval_wide",)),
+        (A, measured(2, 1.3), {"floor": NOISY}, "not decided", ("runs_differ",)),
+        (
+            measured(1, blocks=1),
+            measured(2, 1.03),
+            {"floor": NOISY},
+            "not decided",
+            ("interval_wide",),
+        ),
         (A, measured(2, 3.0), {"floor": NOISY}, "slower", ()),
         # single processes decide only what processes cannot explain
         (ONE_PROCESS, ONE_PROCESS, {}, "same", ()),

@@ -71,16 +71,6 @@ def test_a_newer_format_is_refused_with_both_versions(run: Path, file: str) -> N
         read_run(run)
 
 
-def test_an_older_format_goes_through_every_migration(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps = [lambda document, to=to: document | {"seen": to} for to in (2, 3)]
-    monkeypatch.setattr(run_files, "MIGRATIONS", steps)
-    monkeypatch.setattr(run_files, "SCHEMA", 3)
-    line(run, 2, schema=2)
-    assert [one["seen"] for one in read_run(run).rows] == [3, 3, 3]
-
-
 GARBAGE = {
     "zeros": (b"\0" * 100 + b"\n", "not valid JSON"),
     "gzip": (gzip.compress(b"{}\n", mtime=0) + b"\n", "gzip"),
