@@ -87,11 +87,18 @@ FIRST = Part(
     9.0,
     (
         launches("launch-gluon", 40, "--only", "gluon"),
+        Step(
+            name="record",
+            words=(PYTHON, "-m", "tests.gpu_day.record", "--device", "{device}"),
+            most_s=25,
+            gpu=("--out", "{runs}/recording.jsonl"),
+            cpu=("--out", "{runs}/recording.jsonl", "--seconds", "0.5"),
+        ),
         Step(name="doctor", words=(*ATTNBENCH, "doctor", "--out", "{runs}"), most_s=30),
         Step(
             name="audit",
             words=(*ATTNBENCH, "kernels", "audit", "--arch", "{arch}", "--out", "{runs}"),
-            most_s=60,
+            most_s=45,  # 17 s on an H200 with 16 cores
             gpu=("--dtype", "bf16"),
             cpu=("--dtype", "fp32", "--kernel", "grad_kv"),
         ),
@@ -104,7 +111,7 @@ FIRST = Part(
         ),
         run(
             "sweep-16k",
-            100,
+            90,
             "kernel_sweep",
             *("--only", "-n16384-", "--set", "plan.budget_s=0.5"),
             cpu=("--only", "-n512-"),
