@@ -39,7 +39,7 @@ def test_every_picture_is_drawn_from_a_run(tmp_path: Path, require: Callable[[st
     place.write_text((ROOT / "docs" / "pictures.py").read_text())
     (tmp_path / "README.md").write_text(README.read_text())
     kept = tmp_path / "results" / "reference"
-    for device, longest in (("cpu", 8192), ("h200", 4096)):
+    for device, longest in (("cpu", 8192), ("h200", 16384)):
         run = quickstart(tmp_path / device, lengths=(512, 2048, longest))
         shutil.copytree(run, kept / f"{device}-20260101-quickstart")
     done = ran([sys.executable, place], check=True)
