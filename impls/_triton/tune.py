@@ -17,7 +17,7 @@ from ..problem import Problem
 from . import launch
 from .ahead import compile_together
 from .attempts import Attempt, is_broken
-from .configs import Config, Kernel, candidates, why_not_gluon
+from .configs import KERNELS, Config, Kernel, candidates, why_not_gluon
 from .nvidia_tools import Unreadable, serialized
 from .safe_code import why_unsafe
 from .timing import Timed, by_turns
@@ -132,22 +132,26 @@ class Tuner:
         the forward kernel's without gradients.
         """
         start = perf_counter()
-        self.compile_ahead(q, k, v)
-        trials = _trials(self.problem, q, k, v, tf32=self.tf32)
-        keys = {trial.kernel: self.key(trial.kernel) for trial in trials}
-        with torch.cuda.device(self.device):
-            for place, trial in enumerate(trials):
-                known = choices().get(keys[trial.kernel])
-                found = choices()[keys[trial.kernel]] = known or self._found(trial)
-                if any(keys[later.kernel] not in choices() for later in trials[place + 1 :]):
-                    trial.make(config=found.config).start()  # they read its results
-        chosen = {kernel: choices()[key] for kernel, key in keys.items()}
+        kernels = KERNELS if self.problem.backward else KERNELS[:1]
+        if any(self.key(kernel) not in choices() for kernel in kernels):
+            self.compile_ahead(q, k, v)
+            self._choose(q, k, v)
+        chosen = {kernel: choices()[self.key(kernel)] for kernel in kernels}
         forward, *gradients = (
             chosen[kernel].config if kernel in chosen else self.candidates(kernel)[0]
-            for kernel in ("forward", "grad_q", "grad_kv")
+            for kernel in KERNELS
         )
         facts = self._facts(chosen) | {"tune_ms": (perf_counter() - start) * 1e3}
         return Tuning(configs=(forward, gradients[0], gradients[1]), facts=facts)
+
+    def _choose(self, q: Tensor, k: Tensor, v: Tensor) -> None:
+        trials = _trials(self.problem, q, k, v, tf32=self.tf32)
+        keys = [self.key(trial.kernel) for trial in trials]
+        with torch.cuda.device(self.device):
+            for place, (trial, key) in enumerate(zip(trials, keys, strict=True), 1):
+                found = choices()[key] = choices().get(key) or self._found(trial)
+                if any(later not in choices() for later in keys[place:]):
+                    trial.make(config=found.config).start()  # the later ones read its results
 
     def _found(self, trial: Trial) -> Found:
         notes = Notes()

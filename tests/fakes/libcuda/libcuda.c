@@ -84,8 +84,9 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
   return state();
 }
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
-  if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
-    ((struct function *)function)->dynamic_bytes = value;
+  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+    return CUDA_ERROR_INVALID_VALUE; /* as CUDA 13.0, which lacks what Triton 3.9 tries first */
+  ((struct function *)function)->dynamic_bytes = value;
   return state();
 }
 CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) {

@@ -199,3 +199,11 @@ def test_what_broke_the_context_is_left_out_from_then_on_with_a_remark(
     assert after["used"] == [listed("forward")[-2]]
     assert "hung or broke the GPU's context" in skipped(after["facts"])["forward", tuple(last)]
     assert all("hung" not in one for one in skipped(prepared["portable"]["facts"]).values())
+
+
+def test_the_machine_code_of_a_kernel_is_read_once_by_all_processes(
+    prepared: dict[str, Any],
+) -> None:
+    every = sum(len(listed(kernel)) for kernel in KERNELS)
+    assert prepared["readings"] == [every, every]
+    assert prepared["timed_again"]["used"] == prepared["timed"]["used"]
