@@ -24,7 +24,7 @@ def elementwise(site: Site, function: Function, kinds: Sequence[str], result: st
     raw = np.bool_ if result == "pred" else RAW[BYTES[result]]
 
     def run(_: Block, c: Cohort) -> None:
-        values = [c.r[source].view(kind) for source, kind in read]
+        values = [c.read(source).view(kind) for source, kind in read]
         c.r[to] = np.ascontiguousarray(function(*values)).view(raw)
 
     return run
@@ -173,11 +173,9 @@ def moved(site: Site) -> Operation:
     sources = site.all_of(source, size // (len(source) if isinstance(source, tuple) else 1))
 
     def run(_: Block, c: Cohort) -> None:
-        if any(c.r[s] is None for s in sources):
-            raise Fault("reads a register before it is written")
-        whole = c.r[sources[0]]
+        whole = c.read(sources[0])
         if len(sources) > 1:
-            parts = np.broadcast_arrays(*(c.r[s] for s in sources))
+            parts = np.broadcast_arrays(*map(c.read, sources))
             whole = np.stack(parts, axis=-1).reshape(-1).view(RAW[size])
         if len(targets) == 1:
             c.r[targets[0]] = whole
@@ -209,7 +207,7 @@ def converted(site: Site) -> Operation:
     raw, size = RAW[site.bytes_of(site.operands[0])], BYTES[target]
 
     def run(_: Block, c: Cohort) -> None:
-        value = c.r[s].astype(RAW[BYTES[source]]).view(TYPES[source]).astype(TYPES[target])
+        value = c.read(s).astype(RAW[BYTES[source]]).view(TYPES[source]).astype(TYPES[target])
         c.r[to] = value.view(RAW[size]).astype(raw)
 
     return run

@@ -100,8 +100,15 @@ class Cohort:
     def idle(self) -> bool:
         return not (self.copies or self.products)
 
+    def read(self, slot: int) -> np.ndarray:
+        """Of all threads, or one number for all."""
+        value = self.r[slot]
+        if value is None:
+            raise Fault("reads a register before it is written, or while wgmma writes it")
+        return value
+
     def per_lane(self, slot: int) -> np.ndarray:
-        return np.broadcast_to(self.r[slot], (self.n,))
+        return np.broadcast_to(self.read(slot), (self.n,))
 
     def per_warp(self, slot: int) -> np.ndarray:
         return self.per_lane(slot)[::WARP]

@@ -149,9 +149,9 @@ class Site:
         """Of `size` bytes; one number if all threads agree."""
         slot = self.of(operand.base, size)
         if not operand.offset:
-            return lambda c: c.r[slot]
+            return lambda c: c.read(slot)
         offset = np.array([operand.offset & (1 << 8 * size) - 1], RAW[size])
-        return lambda c: c.r[slot] + offset
+        return lambda c: c.read(slot) + offset
 
     def guarded(self, made: Operation) -> Operation:
         """All threads compute; those whose guard forbids it keep what they had."""
@@ -160,7 +160,7 @@ class Site:
         guard, negated, written = self.of(self.one.guard, 0), self.one.negated, self.written
 
         def run(block: Block, c: Cohort) -> None:
-            mask = c.r[guard] ^ negated
+            mask = c.read(guard) ^ negated
             before = [c.r[slot] for slot in written]
             made(block, c)
             for slot, old in zip(written, before, strict=True):
@@ -170,14 +170,14 @@ class Site:
         return run
 
     def masked(self, made: Masked) -> Operation:
-        """Only threads whose guard allows it take part."""
+        """Only threads whose guard allows it take part; a load gives the others some number."""
         if self.one.guard is None:
             return lambda block, c: made(block, c, np.ones(c.n, bool))
         guard, negated = self.of(self.one.guard, 0), self.one.negated
 
         def run(block: Block, c: Cohort) -> None:
             mask = c.per_lane(guard) ^ negated
-            if mask.any():
+            if mask.any() or self.parts[0] == "ld":
                 made(block, c, mask)
 
         return run

@@ -252,7 +252,7 @@ FAULTS = {
     ),
     "setmaxnreg dec from 64 to 72": "setmaxnreg.dec.sync.aligned.u32 72;",
     "registers; 0 are free": "setmaxnreg.inc.sync.aligned.u32 72;",
-    "reads a register before it is written": "mov.b32 %r0, %r1;",
+    "reads a register before it is written": "add.s32 %r0, %r1, %r1;",
     "division by zero": "mov.b32 %r1, 0; div.s32 %r0, %r90, %r1;",
 }
 
@@ -267,6 +267,7 @@ def test_what_no_correct_kernel_does_is_refused(message: str) -> None:
     ("changes", "message"),
     [
         ({"wait": "1"}, "ends while products"),
+        ({"wait": "1; mov.b32 %r40, %r0"}, "while wgmma writes it"),
         ({"expected": 4096}, "deadlock: .* mbarrier 0 phase 0"),
     ],
 )
