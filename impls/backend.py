@@ -1,7 +1,7 @@
 """What a backend is, and the tensors that it gets.
 
 A backend is a file in this folder that defines `prepare` at its top level; the file's name is the
-backend's name. The file may also define the functions unavailable, why_not, context,
+backend's name. The file may also define the functions unavailable, why_not, compile_ahead, context,
 attention_weights, under_mask, weights_under_mask and peak_bytes, each with the signature of the
 method of that name in `Backend` plus, if the file has VARIANTS, a keyword `variant`, and a keyword
 for each of PARAMETERS. It may assign these constants, written out:
@@ -120,7 +120,11 @@ class Backend(Protocol):
 
     @property
     def generates_code(self) -> bool:
-        """`prepare` compiles a kernel, which takes many seconds."""
+        """`prepare` or `compile_ahead` compiles a kernel, which takes many seconds."""
+
+    @property
+    def compiles_ahead(self) -> bool:
+        """The file has `compile_ahead`."""
 
     @property
     def exactness(self) -> str:
@@ -141,6 +145,12 @@ class Backend(Protocol):
 
     def why_not_under_mask(self, problem: Problem, device: torch.device) -> str | None:
         """As why_not, for the problem under a mask tensor that the caller passes."""
+
+    def compile_ahead(self, problem: Problem, device: torch.device) -> None:
+        """Compile what `prepare` needs, if the file can do so without the inputs.
+
+        It is a phase of its own, with the time that compiling gets.
+        """
 
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         """Do all set-up (layout, compilation, tuning) and return the call to time.

@@ -5,24 +5,30 @@ triton. fp32 products use full precision unless torch.set_float32_matmul_precisi
 in every other backend.
 """
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
 from ._inductor import missing_for_triton
 from ._triton.configs import SMALLEST_BLOCK, WIDEST, Config
-from .backend import Call, Inputs, Weights
-from .layer import Attend, as_call, split_heads
+from .backend import Call, Inputs, Weights, make_inputs
+from .layer import Attend, as_call, make_weights, split_heads
 from .masks.rules import padded_length
 from .problem import Problem
 
+if TYPE_CHECKING:
+    from ._triton.tune import Tuner
+
 NEEDS = ("triton",)
+VARIANTS = ("portable", "pointers")  # without the kernel in Gluon; also without tensor descriptors
 MASKS = ("padding",)
 OLDEST = (8, 0)  # compute capability: earlier ones have neither bf16 nor asynchronous copies
 MAX_PROGRAMS = 2**31 - 1  # of a launch, along the one axis of the grid that is used
 MAX_TOKENS = 2**30  # positions are counted in 32 bits, offsets in memory in 64
 
 
-def unavailable(device: torch.device) -> str | None:
+def unavailable(device: torch.device, *, variant: str) -> str | None:
     """Triton's interpreter runs anywhere but does not count: it does not show a kernel's speed."""
     if device.type != "cuda" or torch.version.hip:
         return f"needs a CUDA device; this is {'ROCm' if device.type == 'cuda' else device.type}"
@@ -32,7 +38,7 @@ def unavailable(device: torch.device) -> str | None:
     return missing_for_triton()
 
 
-def why_not(problem: Problem, device: torch.device) -> str | None:
+def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
     p = problem
     width, tokens = max(p.d_k, p.d_v), max(p.seq_len, p.kv_seq_len)
     if width > WIDEST:
@@ -45,20 +51,40 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
     return None
 
 
-def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
+def compile_ahead(problem: Problem, device: torch.device, *, variant: str) -> None:
+    """What `prepare` will launch, into Triton's cache, on all cores."""
+    shape = torch.device("meta")
+    inputs = make_inputs(problem, shape, seed=0)
+    weights = make_weights(problem, shape, seed=0) if problem.scope != "core" else None
+    with torch.no_grad():
+        tuner, tensors = _tuner(problem, inputs, weights, device, variant)
+        tuner.compile_ahead(*tensors)
+
+
+def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
     """The call uses configurations from _triton/tuned.json, or else the fastest of
     _triton/configs.py; its attribute `facts` says which.
     """
-    from ._triton.tune import tuned
-
+    device = inputs.query.device
     with torch.no_grad():
-        q, k, v = inputs if weights is None else split_heads(problem, inputs, weights)
-        tuning = tuned(problem, q[:, :, problem.empty_rows :], k, v, tf32=allows_tf32())
-    del q, k, v
-    core = attend(problem, tuning.configs, key_mask(problem, inputs.query.device))
+        tuner, tensors = _tuner(problem, inputs, weights, device, variant)
+        tuning = tuner.tuned(*tensors)
+    del tensors
+    core = attend(problem, tuning.configs, key_mask(problem, device))
     call = as_call(problem, inputs, weights, core)
     call.facts = tuning.facts  # type: ignore[attr-defined]
     return call
+
+
+def _tuner(
+    problem: Problem, inputs: Inputs, weights: Weights | None, device: torch.device, variant: str
+) -> "tuple[Tuner, tuple[Tensor, Tensor, Tensor]]":
+    """And the q, k and v that the kernels get."""
+    from ._triton.tune import Tuner
+
+    q, k, v = inputs if weights is None else split_heads(problem, inputs, weights)
+    tuner = Tuner(problem=problem, device=device, tf32=allows_tf32(), variant=variant)
+    return tuner, (q[:, :, problem.empty_rows :], k, v)
 
 
 def key_mask(problem: Problem, device: torch.device) -> Tensor | None:

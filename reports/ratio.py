@@ -119,6 +119,10 @@ class Ratio:
     def text(self) -> str:
         return times_text(self.value, self.low, self.high) + self._how
 
+    def text_to(self, base: str) -> str:
+        """`2.10 times (2.05 to 2.16) the time of sdpa, by processor time`."""
+        return f"{times_text(self.value, self.low, self.high)} the time of {base}{self._how}"
+
     @property
     def bounds(self) -> str:
         """`2.05 to 2.16, unpaired`, or `no interval`."""

@@ -4,6 +4,7 @@ those of the kept run as pages show it now.
 
 import importlib.util
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,6 @@ from types import ModuleType
 
 import pytest
 
-from attnbench.reports.pages.html import render
 from attnbench.reports.pages.report import open_report
 from tests.conftest import ROOT, ran
 from tests.made_runs import quickstart
@@ -38,29 +38,37 @@ def test_every_picture_is_drawn_from_a_run(tmp_path: Path, require: Callable[[st
     place = docs / "pictures.py"
     place.write_text((ROOT / "docs" / "pictures.py").read_text())
     (tmp_path / "README.md").write_text(README.read_text())
-    run = quickstart(tmp_path, lengths=(512, 2048, 8192))
-    done = ran([sys.executable, place, run], check=True)
+    kept = tmp_path / "results" / "reference"
+    for device, longest in (("cpu", 8192), ("h200", 16384)):
+        run = quickstart(tmp_path / device, lengths=(512, 2048, longest))
+        shutil.copytree(run, kept / f"{device}-20260101-quickstart")
+    done = ran([sys.executable, place], check=True)
     shown = {Path(line).name for line in done.stdout.split()}
-    assert (
-        shown == {"wall.png", "heads.png"} == set(json.loads((docs / "pictures.json").read_text()))
-    )
+    names = {"wall.png", "heads.png", "wall-h200.png"}
+    assert shown == names == set(json.loads((docs / "pictures.json").read_text()))
     assert all((docs / name).read_bytes().startswith(PNG) for name in shown)
     assert all(f"](docs/{name})" in README.read_text() for name in shown)
     text = " ".join((tmp_path / "README.md").read_text().split())
-    assert " ".join(open_report([run]).answer.split()) in text
+    for run in kept.iterdir():
+        assert " ".join(open_report([run]).answer.split()) in text
 
 
 def test_the_readmes_pictures_and_answer_are_those_of_the_kept_run(program: ModuleType) -> None:
-    run = program.newest_quickstart()
     drawn = json.loads((ROOT / "docs" / program.DRAWN).read_text())
-    assert drawn == program.digests(render(open_report([run]))), "make pictures"
-    assert README.read_text() == program.with_answer(README.read_text(), run), "make pictures"
+    assert drawn == {
+        file: digest
+        for device, cards in program.CARDS.items()
+        for file, digest in program.digests(
+            program.page_of(program.newest_quickstart(device)), cards
+        ).items()
+    }, "make pictures"
+    assert README.read_text() == program.with_answers(README.read_text()), "make pictures"
 
 
 def test_another_value_or_drawing_makes_a_picture_old(program: ModuleType) -> None:
-    page = render(open_report([program.newest_quickstart()]))
-    before = program.digests(page)
-    assert before == program.digests(page.replace("</main>", " </main>"))
-    after = program.digests(page.replace("stops at", "ends at"))
+    page, cards = program.page_of(program.newest_quickstart("cpu")), program.CARDS["cpu"]
+    before = program.digests(page, cards)
+    assert before == program.digests(page.replace("</main>", " </main>"), cards)
+    after = program.digests(page.replace("stops at", "ends at"), cards)
     assert before["wall.png"] != after["wall.png"]
     assert before["heads.png"] == after["heads.png"]

@@ -12,12 +12,17 @@ import triton
 from triton import knobs
 
 from ...impls._triton.jobs import Job, jobs
+from ...impls._triton.safe_code import why_unsafe
 from ...impls.problem import Dtype
 from .occupancy import Capability, dotted
 from .readings import notes_of, ptxas_notes, ptxas_version, reading
 
 TRITON = str(triton.__version__)
 PTXAS_SPOKE = "Compiling entry function"  # a line of its log, whatever the program is called
+
+
+class Unsafe(Exception):
+    """A kernel that compiles, but would hang or race; the message says why."""
 
 
 def plan_kernels(
@@ -69,9 +74,11 @@ def _id(capability: Capability, values: Mapping[str, Any]) -> str:
 def compile_kernel(job: Job) -> dict[str, Any]:
     """The fields of its row: what the tools say of it; `missing` says why a fact is absent.
 
-    Raises whatever Triton raises.
+    Raises whatever Triton raises, and Unsafe.
     """
     kernel, log = _compiled(job)
+    if reason := why_unsafe(kernel.asm):
+        raise Unsafe(reason)
 
     def notes() -> list[str]:
         return notes_of(log) if log else ptxas_notes(kernel.asm["ptx"], job.capability)

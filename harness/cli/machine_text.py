@@ -113,6 +113,8 @@ def calibration_sentences(found: "Calibration", root: Path) -> Iterator[str]:
 
 # ---- selfcheck -----------------------------------------------------------------------------------
 
+REPEAT_IDLE = " Repeat it on an idle machine: comparisons would allow for as much."
+
 
 def of_noise(floor: NoiseFloor, root: Path) -> Iterator[Block]:
     """A row per backend, and what that means."""
@@ -147,6 +149,8 @@ def noise_sentences(floor: NoiseFloor, root: Path) -> Iterator[str]:
         yield (
             f"Of {floor.blocks} blocks {floor.contended_blocks} were contended and"
             f" {floor.throttled_blocks} throttled: other work on this machine is part of the floor."
+            + (2 * floor.contended_blocks > floor.blocks)
+            * REPEAT_IDLE
         )
     if floor.false_alarms > MAX_FALSE_ALARMS:
         yield (

@@ -18,7 +18,7 @@ from ..files.errors import EnvironmentUnmet, Refusal
 from ..files.printable import visible
 from ..files.safe_files import opened, sweep, temporary
 from ..machine.cpu import cpu_name
-from ..machine.nvml import Device, each_gpu, open_gpu, text
+from ..machine.nvml import SPLIT, Device, each_gpu, open_gpu, text
 from ..machine.settings import CHOICE, SETTINGS
 from ..process.device_lock import device_lock
 from ..process.fingerprint import fingerprint
@@ -293,9 +293,8 @@ def refuse_shared(uuid: str) -> None:
 
     What the driver does not tell is not guessed.
     """
-    gpu = open_gpu(Device(uuid=uuid)).value
-    modes = gpu.board.query("nvmlDeviceGetMigMode").value if gpu else None
-    if uuid.startswith("MIG-") or (modes and modes[0]):
+    gpu, reason = open_gpu(Device(uuid=uuid))
+    if uuid.startswith("MIG-") or reason == SPLIT:
         raise EnvironmentUnmet(
             f"{uuid}: MIG splits this GPU, and an engine that counts whole GPUs cannot tell its"
             " parts apart; turn MIG off there, or measure a part with CUDA_VISIBLE_DEVICES=MIG-..."

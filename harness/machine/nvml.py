@@ -4,7 +4,7 @@ Queries never raise: a driver that refuses, an old driver and a machine without 
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,6 +32,22 @@ ERROR_TEXTS = {
 KNOWN_REASONS = (1 << 63) - 1
 """Without the highest bit, "unknown reason" (nvml.h), which is too large for readers of JSON."""
 
+THROTTLED_FIELDS = {
+    "power_throttled_s": 74,
+    "thermal_throttled_s": 75,
+    "sync_boost_throttled_s": 76,
+}
+"""nvml.h, NVML_FI_DEV_PERF_POLICY_POWER, _THERMAL and _SYNC_BOOST, in ns.
+
+Only ids that never changed their meaning: the ids of the newer clock event counters meant other
+quantities in other driver branches.
+"""
+NS = 1e9
+
+SPLIT = (
+    "MIG splits this GPU, and CUDA does not say on which part it runs; name one in"
+    " CUDA_VISIBLE_DEVICES (MIG-...)"
+)
 NO_GPU = "measured on the CPU, no GPU is watched"
 
 
@@ -101,17 +117,22 @@ def without_function(reason: str) -> str:
 
 
 def open_gpu(device: Device) -> Reading:
-    """The Gpu of a device. NVML stays open until the process ends: opening it is slow."""
+    """The Gpu of a device; none if MIG splits it, since work runs on a part of it and the board's
+    counters are not that part's. NVML stays open until the process ends: opening it is slow.
+    """
     if device.uuid is None:
         return Reading(None, NO_GPU)
     gpu, reason = call("nvmlDeviceGetHandleByUUID", device.uuid).map(Gpu)
+    if gpu is not None and gpu.board is gpu and (gpu.query("nvmlDeviceGetMigMode").value or [0])[0]:
+        return Reading(None, SPLIT)
     return Reading(gpu, reason.replace("nvmlDeviceGetHandleByUUID", device.uuid))
 
 
 def nvml_device(device: "torch.device") -> Device:
     """A torch device as NVML knows it.
 
-    torch gives the UUID without the prefix that distinguishes a GPU from an instance (MIG).
+    torch gives the UUID without the prefix that distinguishes a GPU from an instance (MIG), and for
+    an instance maybe that of its GPU. An instance that the user chose is known by its own.
     """
     if device.type != "cuda":
         return Device()
@@ -120,6 +141,9 @@ def nvml_device(device: "torch.device") -> Device:
 
     bare = str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
     names = [bare] if bare.startswith(("GPU-", "MIG-")) else [f"GPU-{bare}", f"MIG-{bare}"]
+    chosen = os.environ.get(CHOICE, "")
+    if chosen.startswith("MIG-"):
+        names.append(chosen)
     devices = [Device(uuid=name) for name in names]
     return next((one for one in devices if open_gpu(one).value), devices[0])
 
@@ -181,6 +205,24 @@ def clock_event_mask(gpu: Gpu) -> Reading:
     if mask.value is None:
         mask = gpu.board.query("nvmlDeviceGetCurrentClocksThrottleReasons")
     return mask.map(lambda bits: int(bits) & KNOWN_REASONS)
+
+
+def throttled_s(gpu: Gpu, names: Sequence[str] = ()) -> dict[str, Reading]:
+    """For how long the clocks were held down until now, by cause; all of THROTTLED_FIELDS if none
+    is named.
+    """
+    names = names or tuple(THROTTLED_FIELDS)
+    fields = gpu.board.query("nvmlDeviceGetFieldValues", [THROTTLED_FIELDS[one] for one in names])
+    if fields.value is None:
+        return dict.fromkeys(names, fields)
+    found = {}
+    for name, field in zip(names, fields.value, strict=True):
+        if field.nvmlReturn == gpu.nvml.NVML_SUCCESS:
+            found[name] = Reading(field.value.ullVal / NS)
+        else:
+            reason = f"field {field.fieldId}: {gpu.error_text(field.nvmlReturn)}"
+            found[name] = Reading(None, reason)
+    return found
 
 
 BOARD_READINGS: dict[str, Callable[[Gpu], Reading]] = {

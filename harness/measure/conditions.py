@@ -21,6 +21,9 @@ from ..machine.nvml import (
     sm_clock_mhz,
     temperature_c,
 )
+from ..machine.nvml import (
+    throttled_s as gpu_throttled_s,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -36,6 +39,9 @@ NVML_THROTTLED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 """SwPowerCap, HwSlowdown, SwThermalSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown (nvml.h,
 nvmlClocksEventReasons). Idle (0x1), application clocks (0x2) and sync boost (0x10) do no harm.
 """
+BY_GPU = ("power_throttled_s", "thermal_throttled_s")
+HELD_SHARE = 0.01
+"""Of a block's time: if the GPU's clocks were held down for longer, it is throttled."""
 CPU_STAT = (
     ("/sys/fs/cgroup/cpu.stat", "throttled_usec", 1e6),
     ("/sys/fs/cgroup/cpu/cpu.stat", "throttled_time", 1e9),
@@ -82,7 +88,9 @@ class HostConditions:
 
 
 class DeviceConditions(HostConditions):
-    """The host's conditions, and the GPU's clock, temperature and clock events after the block."""
+    """The host's conditions; for how long the GPU's clocks were held down during the block; and its
+    clock, temperature and clock events after it.
+    """
 
     def __init__(self, device: Device) -> None:
         super().__init__()
@@ -91,6 +99,11 @@ class DeviceConditions(HostConditions):
     def after(self) -> Readings:
         readings = gpu_conditions(self.gpu) if self.gpu else {}  # first: an idle GPU clocks down
         return super().after() | readings
+
+    def _counters(self) -> Readings:
+        counters = super()._counters()
+        held = gpu_throttled_s(self.gpu, BY_GPU) if self.gpu else {}
+        return counters | {name: one.value for name, one in held.items() if one.value is not None}
 
 
 def gpu_conditions(gpu: Gpu) -> Readings:
@@ -128,12 +141,15 @@ def always_ready(readings: Mapping[str, Any]) -> bool:
 def throttled(readings: Mapping[str, Any]) -> bool | None:
     """Whether the processor was held back; None if unknown.
 
-    The control group's CPU quota was used up, or the GPU lowered its clock for power or heat.
+    The control group's CPU quota was used up, or the GPU lowered its clock for power or heat, at
+    the end of the block or by its counters during more than HELD_SHARE of it.
     """
     quota_s, reasons = readings.get("throttled_s"), readings.get("clock_event_reasons")
-    if quota_s is None and reasons is None:
+    held = [readings[name] for name in BY_GPU if name in readings]
+    if quota_s is None and reasons is None and not held:
         return None
-    return (quota_s or 0) > 0 or bool(int(reasons or 0) & NVML_THROTTLED)
+    was_held = bool(held) and sum(held) > HELD_SHARE * readings["wall_s"]
+    return (quota_s or 0) > 0 or bool(int(reasons or 0) & NVML_THROTTLED) or was_held
 
 
 def count_flagged(flags: Iterable[bool | None]) -> int | None:

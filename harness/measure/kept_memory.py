@@ -16,14 +16,13 @@ from humanize import naturalsize
 from ...impls.problem import Problem
 from ..cases.costs import mask_bytes
 from ..rows.counted_pages import BELOW, seen_from_bytes
-from .peak_memory import Peak, allocated_bytes, allocations_followed, counts_requests
+from .peak_memory import Peak, allocated_bytes, allocations_followed, uncounted
 from .resident_memory import status_bytes
 from .warm_heap import WarmHeap
 
 T = TypeVar("T")
 
 WORTH_COLLECTING_BYTES = 1 << 20  # more than this may be garbage in cycles
-ASYNC = "cudaMallocAsync does not count the bytes that were asked for"
 COMPILES = "what compiling and importing keep cannot be told from what the backend keeps"
 PAGES = "resident pages"
 NOT_COUNTED = "this system does not say how much memory is in use"
@@ -112,8 +111,8 @@ class CudaKept:
         if self._grown("requested") > WORTH_COLLECTING_BYTES:
             gc.collect()
         outside = max(0, self._grown("used") - self._grown("reserved"))
-        if not counts_requests():
-            missing = {"workspace_bytes": ASYNC}
+        if why := uncounted():
+            missing = {"workspace_bytes": why}
             return Kept(workspace_bytes=None, outside_bytes=outside, missing=missing)
         workspace = max(0, self._grown("requested") - self.known_bytes)
         return Kept(workspace_bytes=workspace, outside_bytes=outside)
@@ -143,7 +142,7 @@ def memory_fields(found: Peak, kept: Kept, device: torch.device) -> dict[str, An
     missing, outside = dict(kept.missing), kept.outside_bytes
     if device.type == "cuda":
         if found.peak_bytes is None:
-            missing["peak_bytes"] = ASYNC
+            missing["peak_bytes"] = uncounted()
     else:
         found, why = _with_a_result_elsewhere(found)
         missing |= {"peak_bytes": why} if why else {}

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ T = TypeVar("T")
 
 MARK = "attnbench::measured"
 ALLOCATION = "[memory]"  # the profiler's name of an event of the allocator
+UNCACHED = "PYTORCH_NO_CUDA_MEMORY_CACHING"
 SLOW_S = 1.0  # a call that takes longer is not repeated for the less exact numbers
 
 
@@ -166,7 +168,7 @@ def _cuda(setup: Callable[[], T], call: Callable[[T], object], device: torch.dev
     torch.cuda.synchronize(device)
     spent_s = perf_counter() - begun
     after = torch.cuda.memory_stats(device)
-    exact = counts_requests()
+    exact = not uncounted()
     size = result_bytes(result) if exact and from_torch(result) else None
     del result, ready
     reserved, used = _reserved(setup, call, device) if spent_s <= SLOW_S else (None, None)
@@ -198,9 +200,17 @@ def from_torch(result: object) -> bool:
     )
 
 
-def counts_requests() -> bool:
-    """Whether torch's CUDA allocator counts what was asked for; cudaMallocAsync says 0."""
-    return torch.cuda.get_allocator_backend() != "cudaMallocAsync"
+def uncounted() -> str:
+    """Why torch's CUDA allocator does not count what is asked for; "" if it does.
+
+    torch reads the variable whatever its value is (c10/cuda/CUDACachingAllocator.cpp).
+    """
+    backend = torch.cuda.get_allocator_backend()
+    if backend != "native":
+        return f"the allocator {backend} does not count the bytes that were asked for"
+    if UNCACHED in os.environ:
+        return f"with {UNCACHED} set torch does not count the bytes that were asked for"
+    return ""
 
 
 def _reserved(

@@ -3,7 +3,9 @@
 They are the whole board's, also if an instance of it (MIG) is watched.
 """
 
-from ..machine.nvml import BOARD_READINGS, Device, Gpu, Reading
+from functools import partial
+
+from ..machine.nvml import BOARD_READINGS, Device, Gpu, Reading, throttled_s
 from . import Readings, Watch, gpu_window
 
 MEASURES = ("utilization", "energy")
@@ -18,43 +20,24 @@ COLUMNS = {
     "power_throttled_s": "how long the power limit held the clocks down during the window",
     "sync_boost_throttled_s": "how long other GPUs of a sync boost group held the clocks down",
 }
-THROTTLED_FIELDS = {"power_throttled_s": 74, "sync_boost_throttled_s": 76}
-"""nvml.h, NVML_FI_DEV_PERF_POLICY_POWER and _SYNC_BOOST, in ns.
-
-Only ids that never changed their meaning: the ids of the newer clock event counters meant other
-quantities in other driver branches.
-"""
-NS = 1e9
+THROTTLED = ("power_throttled_s", "sync_boost_throttled_s")
 
 Columns = dict[str, Reading]
 
 
 def watch(device: Device) -> Watch:
-    return gpu_window(device, COLUMNS, start=throttled_s, end=at_end, read=read)
+    return gpu_window(
+        device, COLUMNS, start=partial(throttled_s, names=THROTTLED), end=at_end, read=read
+    )
 
 
 def at_end(gpu: Gpu) -> Columns:
     found = {name: read(gpu) for name, read in BOARD_READINGS.items() if name in COLUMNS}
-    return found | throttled_s(gpu)
+    return found | throttled_s(gpu, THROTTLED)
 
 
 def read(gpu: Gpu, start: Columns, end: Columns) -> Readings:
-    return Readings.of(end | {name: grown(start[name], end[name]) for name in THROTTLED_FIELDS})
-
-
-def throttled_s(gpu: Gpu) -> Columns:
-    """The counters now."""
-    fields = gpu.board.query("nvmlDeviceGetFieldValues", list(THROTTLED_FIELDS.values()))
-    if fields.value is None:
-        return dict.fromkeys(THROTTLED_FIELDS, fields)
-    found = {}
-    for name, field in zip(THROTTLED_FIELDS, fields.value, strict=True):
-        if field.nvmlReturn == gpu.nvml.NVML_SUCCESS:
-            found[name] = Reading(field.value.ullVal / NS)
-        else:
-            reason = f"field {field.fieldId}: {gpu.error_text(field.nvmlReturn)}"
-            found[name] = Reading(None, reason)
-    return found
+    return Readings.of(end | {name: grown(start[name], end[name]) for name in THROTTLED})
 
 
 def grown(start: Reading, end: Reading) -> Reading:

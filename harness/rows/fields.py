@@ -133,8 +133,9 @@ class Sampled(Part):
     """Latency, and what disturbed it."""
 
     phase: str
-    """the phase in which the case ended: `refuse`, `prepare` (`compile` for a backend that
-    compiles), `gate`, `memory`, `latency`, `utilization`, `kernels`; "" if ok or never started"""
+    """the phase in which the case ended: `refuse`, `prepare`, `compile` (before it, or for a
+    backend that compiles in it), `gate`, `memory`, `latency`, `utilization`, `kernels`; "" if ok or
+    never started"""
     block_ms: Samples | None = None
     """latency samples, [process][block][call]. CPU: host clock. CUDA: events around one call on a
     stream filled beforehand, L2 cold"""
@@ -293,8 +294,8 @@ class Prepared(Part):
     """rows with equal sessions were measured in the same interleaved blocks, so that their ratios
     are paired"""
     prepare_ms: Number | None = None
-    """one reading of the host clock: the backend's set-up, compiling and tuning included, never
-    part of a latency"""
+    """one reading of the host clock: the backend's set-up, tuning included, and compiling that is
+    no phase of its own; never part of a latency"""
     first_call_ms: Number | None = None
     """the same for the first call after the set-up, with gradients if they are computed; includes
     late compilation and the time to observe which kernel runs"""

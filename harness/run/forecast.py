@@ -73,15 +73,15 @@ def forecast(
     )
 
 
-def busy_text(load: Load | None, *, processes: int = 0) -> str:
+def busy_text(load: Load | None, *, processes: int = 0, means: str = "") -> str:
     """What other work means for a run, before its first block; "" if there is none. `processes`: of
-    the plan, if calls are timed.
+    the plan, if calls are timed. `means`: for what is no run.
     """
     if load is None:
         return ""
     times = f"times are told apart only from a factor of about {TOLD_APART[processes > 1]} on"
-    means = f"{times}, memory is exact" if processes else "it takes longer, memory is exact"
-    wait = "--wait-idle 10m waits until it is idle"
+    usual = f"{times}, memory is exact" if processes else "it takes longer, memory is exact"
+    means, wait = means or usual, "--wait-idle 10m waits until it is idle"
     if processes and load.cores > 1 and os.environ.get("OMP_NUM_THREADS") != "1":
         wait += ", or --threads 1 measures what one thread takes, which waits for no other"
     return f"This machine is busy: {load.text}. If that lasts, {means}; Ctrl-C, then {wait}."

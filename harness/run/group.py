@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..cases.case import Case, reported_pairs
 from ..cases.costs import known_costs
@@ -20,7 +20,6 @@ from ..files.errors import shown
 from ..machine.cpu import waited_s
 from ..measure.launch_flags import add_floor, launch_flags
 from ..measure.physical_floor import refutation
-from ..probes import measures
 from ..process.worker_process import WorkerFailure
 from ..rows.plans import FEWEST_UNITS
 from ..rows.record import Record, Status
@@ -28,9 +27,6 @@ from ..rows.utilization import tier_of
 from .case_state import CaseState
 from .sampling import Sampler
 from .worker_pool import RunContext
-
-if TYPE_CHECKING:
-    from ..measure.steady_loop import LaunchMode  # its module imports torch
 
 PROC = Path("/proc")
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
@@ -113,33 +109,41 @@ class GroupRun:
         yield from self._release(process, pythons)
 
     def watch(self) -> Iterator[Record]:
-        """Windows under the device's counters, the repeats spread over the processes.
+        """Windows under the device's counters, spread over the processes; then profiles.
 
-        A step that lost its worker can be repeated: windows that were taken are kept.
+        Can be repeated after it lost a worker: windows that were taken are kept.
         """
         config = self.config
         watched = [n for n, state in self.states.items() if config.watches(state.case.problem)]
-        measure = set(config.measure)
-        windows = config.plan.windows if measure.intersection(measures(own_calls=False)) else 0
-        for repeat in range(max(1, windows)):
+        for repeat in range(config.windows):
             names = [n for n in watched if n in self.states and self.states[n].watched == repeat]
             if not names:
                 continue
             process = repeat % config.plan.processes
             pythons = [self._python(name) for name in names]
             yield from self._ask_each(process, "warm_up", names)
-            if repeat == 0 and measure.intersection(measures(own_calls=True)):
-                yield from self._ask_each(process, "profile_kernels", names)
             self.order.shuffle(names)
             for name in names:
-                for mode in self._launch_modes() if windows else ():
+                for mode in config.launch_modes:
                     if name in self.states:
                         yield from self._window(process, name, mode)
                 if name in self.states:
                     self.states[name].watched += 1
             yield from self._release(process, pythons)
+        if config.profiles and (left := [n for n in watched if n in self.states]):
+            yield from self._profile(left)
 
-    def _window(self, process: int, name: str, mode: "LaunchMode") -> Iterator[Record]:
+    def _profile(self, names: list[str]) -> Iterator[Record]:
+        """Last: on a GPU the profiler (CUPTI) stays in its process, so another takes its place."""
+        pythons = [self._python(name) for name in names]
+        yield from self._ask_each(0, "warm_up", names)
+        yield from self._ask_each(0, "profile_kernels", names)
+        if self.config.device == "cuda":
+            self.context.pool.dismiss(0)
+        else:
+            yield from self._release(0, pythons)
+
+    def _window(self, process: int, name: str, mode: str) -> Iterator[Record]:
         timeline = self.context.timeline
         if timeline:
             timeline.sample(name, self.context.pool.pids())
@@ -150,10 +154,6 @@ class GroupRun:
         finally:
             if timeline:
                 timeline.pause()
-
-    def _launch_modes(self) -> "tuple[LaunchMode, ...]":
-        graphs = "graphs" in self.config.measure and self.config.device == "cuda"
-        return ("eager", "graph") if graphs else ("eager",)
 
     def finish(self) -> Iterator[Record]:
         """The records of the cases that did not fail."""

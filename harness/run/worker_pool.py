@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from ...impls.problem import Problem
 from ..cases.case import id_in
@@ -80,6 +80,21 @@ class RunConfig:
     def physical_device(self) -> Device:
         """What limits every latency."""
         return Device(self.device, self.device_name, self.peaks)
+
+    @property
+    def windows(self) -> int:
+        """How many windows a watched case gets in each way of launching."""
+        shared = set(self.measure).intersection(measures(own_calls=False))
+        return self.plan.windows if shared else 0
+
+    @property
+    def profiles(self) -> bool:
+        return bool(set(self.measure).intersection(measures(own_calls=True)))
+
+    @property
+    def launch_modes(self) -> tuple[Literal["eager", "graph"], ...]:
+        graphs = "graphs" in self.measure and self.device == "cuda"
+        return ("eager", "graph") if graphs else ("eager",)
 
     def watches(self, problem: Problem) -> bool:
         """Whether the device's counters are read on this problem."""

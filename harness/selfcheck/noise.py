@@ -24,7 +24,6 @@ from ..rows.run_files import SCHEMA
 from ..run.device_run import DeviceRun
 from ..run.engine import RunOptions, Wanted
 from ..run.environments import COMPARED_FACTS
-from ..run.forecast import busy_text
 from ..run.planning import SAFE_SHARE
 from ..run.session import Here
 from ..run.worker_pool import RunConfig
@@ -109,8 +108,7 @@ def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseF
             config, here.workers, Path(folder), wake_fd, {}, listener.running, listener.steps
         )
         here.signals.second = run.close
-        busy = busy_text(here.load.busy(), processes=config.plan.processes)
-        listener.begin(root / FILE, {"cases": len(cases)}, 0, [busy] if busy else [])
+        listener.begin(root / FILE, {"cases": len(cases)}, 0, [])
         try:
             run.begin()
             records = []

@@ -39,10 +39,10 @@ def seconds_of(text: str) -> float:
     return int(found[1]) * UNITS_S[found[2]]
 
 
-def await_idle(longest: str | None, *, quiet: bool) -> None:
-    """The same, then a warning if the machine is busy: the runs of a gate say nothing themselves.
+def await_idle(longest: str | None, *, quiet: bool, means: str = "") -> None:
+    """The same, then a warning if the machine is busy: what has several runs says it once.
 
-    Raises BadInput.
+    `means`: what that means, if it is not what it means for times of a run. Raises BadInput.
     """
     from ..run.forecast import busy_text
     from .progress import say
@@ -52,5 +52,5 @@ def await_idle(longest: str | None, *, quiet: bool) -> None:
         return
     meter = LoadMeter()
     time.sleep(READ_S)
-    if text := busy_text(meter.busy(), processes=2):
+    if text := busy_text(meter.busy(), processes=0 if means else 2, means=means):
         say(f"note: {text}", stderr=True)

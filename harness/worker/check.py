@@ -76,6 +76,8 @@ class Checker:
         for case in cases:
             backend = views[case].backend
             assert backend is not None
+            if not self.phases.compiled_ahead(case, backend):
+                continue
             phase = "compile" if backend.compiles else "prepare"
             kept = kept_memory(problem, self.config.device, compiles=backend.compiles)
             prepare = partial(self._prepare, values, backend)

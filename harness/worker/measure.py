@@ -123,7 +123,7 @@ class Measurer:
 
     def _prepare(self, case: Case, values: InputValues) -> PreparedCall | None:
         backend = self.phases.run(case, "latency", partial(load, case.backend))
-        if backend is None:
+        if backend is None or not self.phases.compiled_ahead(case, backend):
             return None
         phase = "compile" if backend.compiles else "latency"
         prepare = partial(prepare_call, case.problem, backend, values.tensors, values.gradient)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import torch
 from humanize import naturalsize
 
+from ...impls.backend import Backend
 from ..cases.case import Case
 from ..files.errors import first_line, traceback_end
 from ..machine.nvml import Device
@@ -96,6 +97,16 @@ class PhaseRunner:
         gc.collect()  # the traceback held the backend's tensors
         release(self.config.device)
         return None
+
+    def compiled_ahead(self, case: Case, backend: Backend) -> bool:
+        """What the backend compiles before `prepare`; False if the case has ended in it."""
+
+        def work() -> bool:
+            with self.budget.for_code():
+                backend.compile_ahead(case.problem, self.config.device)
+            return True
+
+        return not backend.compiles_ahead or bool(self.run(case, "compile", work))
 
     def end_what_works(self, phase: str, *, but: Case | None = None) -> None:
         """Wait for what cases have started, and end those whose threads or processes work on."""

@@ -53,6 +53,8 @@ def _call_once(
     order = input_order(backend.name, problem)
     tensors = make_tensors(problem, device, config.seed, order)
     gradient = make_gradient(problem, device, config.seed, order)
+    with compiling, budget.for_code():
+        backend.compile_ahead(problem, device)
     with ExitStack() as stack:
         if backend.compiles:
             stack.enter_context(compiling)

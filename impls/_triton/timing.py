@@ -5,6 +5,7 @@ goes first: while it runs the host fills the queue, and the events enclose the d
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
@@ -42,13 +43,21 @@ class Timed:
         return median(self.readings_ms)
 
 
-def by_turns(starts: Sequence[Start], device: torch.device) -> list[Timed]:
-    """The times of launches that were started before, so that nothing is left to compile.
+def by_turns(
+    starts: Sequence[Start],
+    device: torch.device,
+    around: Sequence[AbstractContextManager[object]] | None = None,
+) -> list[Timed]:
+    """The times of launches that were started before, so that nothing is left to compile. Each
+    reading of one is made within its context in `around`.
 
     A first round, apart, drops what is clearly slower. Then every other round runs backwards: a
     clock that rises or falls meanwhile favours none.
     """
-    timers = [_Timer(start, device) for start in starts]
+    contexts = around or [nullcontext()] * len(starts)
+    timers = [
+        _Timer(start, device, context) for start, context in zip(starts, contexts, strict=True)
+    ]
     found = [timer.first() for timer in timers]
     fastest_ms = min(one.median_ms for one in found)
     kept = [place for place, one in enumerate(found) if one.median_ms <= DROPPED_RATIO * fastest_ms]
@@ -69,8 +78,10 @@ def by_turns(starts: Sequence[Start], device: torch.device) -> list[Timed]:
 
 
 class _Timer:
-    def __init__(self, start: Start, device: torch.device) -> None:
-        self.start = start
+    def __init__(
+        self, start: Start, device: torch.device, context: AbstractContextManager[object]
+    ) -> None:
+        self.start, self.context = start, context
         khz = getattr(torch.cuda.get_device_properties(device), "clock_rate", None)
         self.clock_hz = float(khz) * 1e3 if khz else SM_CLOCK_HZ
         self.host_s = min(self._host_s(device) for _ in range(HOST_LAUNCHES))
@@ -101,6 +112,10 @@ class _Timer:
         return ms, late
 
     def _read_once(self, launches: int) -> tuple[float, bool]:
+        with self.context:
+            return self._reading(launches)
+
+    def _reading(self, launches: int) -> tuple[float, bool]:
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         delay_s = min(self.factor * launches * self.host_s, MAX_DELAY_S)
         torch.cuda._sleep(int(delay_s * self.clock_hz))

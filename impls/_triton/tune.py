@@ -2,8 +2,8 @@
 launches of each candidate on the problem's own inputs (timing.py). Imports triton.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from math import inf
 from time import perf_counter
@@ -15,10 +15,13 @@ from triton.errors import TritonError
 
 from ..problem import Problem
 from . import launch
+from .ahead import compile_together
+from .attempts import Attempt, is_broken
 from .configs import KERNELS, Config, Kernel, candidates, why_not_gluon
 from .nvidia_tools import Unreadable, serialized
+from .safe_code import why_unsafe
 from .timing import Timed, by_turns
-from .tuned import Choice, kind_of, read
+from .tuned import kind_of, read
 
 MAX_TOKENS = 4096  # queries and keys that are timed: longer sequences only repeat the same tiles
 SHORT = 128  # up to so many queries and keys the smallest blocks (nearly) hold them: no choice
@@ -27,6 +30,7 @@ SHORT = 128  # up to so many queries and keys the smallest blocks (nearly) hold 
 LIMIT = 2.0**-5
 
 SERIALIZED = "its matrix products run one at a time: the compiler put a wait after each"
+WRONG = "gives another result than the first candidate without descriptors"
 
 Configs = tuple[Config, Config, Config]
 """Those of the kernels forward, grad_q and grad_kv."""
@@ -34,15 +38,24 @@ Source = Literal["table", "timed", "only"]
 """Chosen by an earlier run, by timing candidates here, or the only candidate."""
 
 
+@dataclass(slots=True)
 class Notes:
     """What was found of each candidate: why it was `skipped`, or its times; and why the machine
     code of some could not be read for the answer whether it is serialized.
     """
 
-    def __init__(self) -> None:
-        self.skipped: dict[tuple[Kernel, Config], str] = {}
-        self.times: dict[tuple[Kernel, Config], Timed] = {}
-        self.unread = ""
+    skipped: dict[Config, str] = field(default_factory=dict)
+    times: dict[Config, Timed] = field(default_factory=dict)
+    unread: str = ""
+
+
+class Found(NamedTuple):
+    """Of one kernel, for all problems of a kind. `timed_with`: sizes of the one that was timed."""
+
+    config: Config
+    source: Source
+    notes: Notes
+    timed_with: Mapping[str, int]
 
 
 class Tuning(NamedTuple):
@@ -64,135 +77,200 @@ class Trial:
     results: tuple[Tensor, ...]
 
 
-def _shape(problem: Problem, capability: tuple[int, int]) -> dict[str, Any]:
-    """What candidates depend on."""
-    p = problem
-    return {
-        "capability": capability,
-        "item_bytes": p.item_bytes,
-        "width": max(p.d_k, p.d_v),
-        "n_q": p.seq_len - p.empty_rows,
-        "masked": p.mask == "padding",
-    }
+class Attempted(NamedTuple):
+    """A launch that has returned once, and the context of further ones."""
+
+    made: launch.Launch
+    attempt: Attempt
 
 
-def _is_short(problem: Problem) -> bool:
-    return max(problem.seq_len, problem.kv_seq_len) <= SHORT
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuner:
+    """Candidates for a problem on a GPU, and the choice among them.
 
+    `tf32`: whether products in fp32 may be rounded to it. `variant`: of the backend; "portable"
+    leaves the kernel in Gluon out, "pointers" tensor descriptors too.
+    """
 
-def _candidates(
-    kernel: Kernel, problem: Problem, capability: tuple[int, int]
-) -> tuple[Config, ...]:
-    listed = candidates(kernel, causal=problem.causal, **_shape(problem, capability))
-    return listed[-1:] if _is_short(problem) else listed
+    problem: Problem
+    device: torch.device
+    tf32: bool
+    variant: str = ""
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        return torch.cuda.get_device_capability(self.device)
+
+    @property
+    def _n_q(self) -> int:
+        return self.problem.seq_len - self.problem.empty_rows
+
+    def candidates(self, kernel: Kernel) -> tuple[Config, ...]:
+        listed = candidates(kernel, causal=self.problem.causal, **self._shape())
+        return listed[-1:] if self._is_short() else tuple(filter(self._allowed, listed))
+
+    def key(self, kernel: Kernel) -> tuple[object, ...]:
+        """Of all on which a choice depends."""
+        p = self.problem
+        kind = replace(kind_of(p, self.capability), passes="")
+        layout = (p.d_k, p.d_v, p.scope, p.mask == "padding")
+        return kernel, kind, layout, self.device, self.tf32, self.variant
+
+    def compile_ahead(self, q: Tensor, k: Tensor, v: Tensor) -> None:
+        """What `tuned` will launch, on all cores at once; q, k and v need no memory."""
+        with torch.cuda.device(self.device):
+            compile_together(
+                made
+                for trial in _trials(self.problem, q, k, v, tf32=self.tf32)
+                if self.key(trial.kernel) not in choices()
+                for config in self._first_tried(trial)
+                if (made := trial.make(config=config)).config == config
+            )
+
+    def tuned(self, q: Tensor, k: Tensor, v: Tensor) -> Tuning:
+        """Compiles and runs candidates on q's GPU, once for each kind of problem and process; only
+        the forward kernel's without gradients.
+        """
+        start = perf_counter()
+        kernels = KERNELS if self.problem.backward else KERNELS[:1]
+        if any(self.key(kernel) not in choices() for kernel in kernels):
+            self.compile_ahead(q, k, v)
+            self._choose(q, k, v)
+        chosen = {kernel: choices()[self.key(kernel)] for kernel in kernels}
+        forward, *gradients = (
+            chosen[kernel].config if kernel in chosen else self.candidates(kernel)[0]
+            for kernel in KERNELS
+        )
+        facts = self._facts(chosen) | {"tune_ms": (perf_counter() - start) * 1e3}
+        return Tuning(configs=(forward, gradients[0], gradients[1]), facts=facts)
+
+    def _choose(self, q: Tensor, k: Tensor, v: Tensor) -> None:
+        trials = _trials(self.problem, q, k, v, tf32=self.tf32)
+        keys = [self.key(trial.kernel) for trial in trials]
+        with torch.cuda.device(self.device):
+            for place, (trial, key) in enumerate(zip(trials, keys, strict=True), 1):
+                found = choices()[key] = choices().get(key) or self._found(trial)
+                if any(later not in choices() for later in keys[place:]):
+                    trial.make(config=found.config).start()  # the later ones read its results
+
+    def _found(self, trial: Trial) -> Found:
+        notes = Notes()
+        source: Source = "table"
+        kept = self._kept(trial)
+        config = _fastest(trial, [kept], notes) if kept else None
+        if config is None:
+            listed = self.candidates(trial.kernel)
+            # Serialized code is better than none.
+            config = _fastest(trial, listed, notes) or _fastest(
+                trial, listed, notes, serialized_too=True
+            )
+            source = "only" if len(listed) == 1 else "timed"
+        if config is None:
+            reasons = "; ".join(f"{config}: {reason}" for config, reason in notes.skipped.items())
+            raise RuntimeError(
+                f"none of the configurations of {trial.kernel} works on this GPU: {reasons}"
+            )
+        p = self.problem
+        sizes = {name: getattr(p, name) for name in ("batch", "heads", "seq_len", "kv_seq_len")}
+        return Found(config, source, notes, sizes)
+
+    def _first_tried(self, trial: Trial) -> Sequence[Config]:
+        kept = self._kept(trial)
+        return [kept] if kept else self.candidates(trial.kernel)
+
+    def _kept(self, trial: Trial) -> Config | None:
+        """The configuration of an earlier run, which may not have had this problem's mask."""
+        if self.tf32 and self.problem.dtype == "fp32":
+            return None
+        known = read().get(kind_of(self.problem, self.capability))
+        if known is None or trial.kernel not in known.configs:
+            return None
+        config = known.configs[trial.kernel]
+        if config.gluon and self.problem.mask == "padding":
+            config = config.by_pointers()
+        return config if self._allowed(config) else None
+
+    def _allowed(self, config: Config) -> bool:
+        gluon = config.gluon and self.variant != ""
+        return not (gluon or (config.descriptors and self.variant == "pointers"))
+
+    def _shape(self) -> dict[str, Any]:
+        """What candidates depend on."""
+        p = self.problem
+        return {
+            "capability": self.capability,
+            "item_bytes": p.item_bytes,
+            "width": max(p.d_k, p.d_v),
+            "n_q": self._n_q,
+            "masked": p.mask == "padding",
+        }
+
+    def _is_short(self) -> bool:
+        return max(self._n_q, self.problem.kv_seq_len) <= SHORT
+
+    def _facts(self, chosen: Mapping[Kernel, Found]) -> dict[str, Any]:
+        """All but `tune_ms`."""
+        sources = {one.source for one in chosen.values()}
+        order: tuple[Source, ...] = ("timed", "table", "only")
+        times = [
+            (kernel, *timed) for kernel, one in chosen.items() for timed in one.notes.times.items()
+        ]
+        forward = chosen["forward"]
+        return {
+            "configuration": {kernel: asdict(one.config) for kernel, one in chosen.items()},
+            "configuration_source": next(source for source in order if source in sources),
+            "timed_with": {kernel: dict(one.timed_with) for kernel, one in chosen.items()},
+            "forward_kernel": "gluon" if forward.config.gluon else "portable",
+            "why_not_gluon": None
+            if forward.config.gluon
+            else self._not_for_gluon() or _lost_by_gluon(forward),
+            "timed_launch_count": sum(one.launches * len(one.readings_ms) for *_, one in times),
+            "candidates": [
+                {"kernel": kernel, **asdict(config), **_times_of(one)}
+                for kernel, config, one in times
+            ],
+            "skipped": [
+                {"kernel": kernel, **asdict(config), "reason": reason}
+                for kernel, one in chosen.items()
+                for config, reason in one.notes.skipped.items()
+            ],
+            "serialization_unread": next(
+                (one.notes.unread for one in chosen.values() if one.notes.unread), None
+            ),
+        }
+
+    def _not_for_gluon(self) -> str | None:
+        """Why the forward kernel in Gluon is no candidate; None if it is one."""
+        if self.variant:
+            return f"triton:{self.variant} leaves it out"
+        if self._is_short():
+            return f"sequences of up to {SHORT} have one configuration"
+        return why_not_gluon(**self._shape())
 
 
 @cache
-def choices() -> dict[tuple[Problem, torch.device, bool], Tuning]:
+def choices() -> dict[tuple[object, ...], Found]:
     """Those of this process: a case is checked, measured and timed with the same kernels."""
     return {}
 
 
-def tuned(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) -> Tuning:
-    """The choice for a problem on q's GPU, made once."""
-    key = (problem, q.device, tf32)
-    if key not in choices():
-        choices()[key] = _tuned(problem, q, k, v, tf32=tf32)
-    return choices()[key]
-
-
-def _tuned(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) -> Tuning:
-    """Compiles and runs candidates on q's GPU; only the forward kernel's without gradients."""
-    start = perf_counter()
-    capability = torch.cuda.get_device_capability(q.device)
-    known = None if tf32 and problem.dtype == "fp32" else read().get(kind_of(problem, capability))
-    chosen = {kernel: _candidates(kernel, problem, capability)[0] for kernel in KERNELS}
-    notes = Notes()
-    sources: set[Source] = set()
-    trials = _trials(problem, q, k, v, tf32=tf32)
-    with torch.cuda.device(q.device):
-        for trial in trials:
-            if known and (config := _fastest(trial, [_kept(known, trial, problem)], notes)):
-                sources.add("table")
-            else:
-                listed = _candidates(trial.kernel, problem, capability)
-                # Serialized code is better than none.
-                config = _fastest(trial, listed, notes) or _fastest(
-                    trial, listed, notes, serialized_too=True
-                )
-                sources.add("only" if len(listed) == 1 else "timed")
-            if config is None:
-                reasons = "; ".join(
-                    f"{config}: {reason}"
-                    for (kernel, config), reason in notes.skipped.items()
-                    if kernel == trial.kernel
-                )
-                raise RuntimeError(
-                    f"none of the configurations of {trial.kernel} works on this GPU: {reasons}"
-                )
-            chosen[trial.kernel] = config
-    source: Source = "timed" if "timed" in sources else "table" if "table" in sources else "only"
-    return Tuning(
-        configs=(chosen["forward"], chosen["grad_q"], chosen["grad_kv"]),
-        facts={
-            "configuration": {one.kernel: asdict(chosen[one.kernel]) for one in trials},
-            "configuration_source": source,
-            "forward_kernel": "gluon" if chosen["forward"].gluon else "portable",
-            "why_not_gluon": None
-            if chosen["forward"].gluon
-            else _not_for_gluon(problem, capability) or _lost_by_gluon(source, notes),
-            "tune_ms": (perf_counter() - start) * 1e3,
-            **_facts(notes),
-        },
-    )
-
-
-def _facts(notes: Notes) -> dict[str, Any]:
-    """Of each candidate. `tune_ms` beside them includes compilation."""
+def _times_of(timed: Timed) -> dict[str, Any]:
     return {
-        "timed_launch_count": sum(
-            one.launches * len(one.readings_ms) for one in notes.times.values()
-        ),
-        "candidates": [
-            {
-                "kernel": kernel,
-                **asdict(config),
-                "median_ms": one.median_ms,
-                "least_ms": min(one.readings_ms),
-                "most_ms": max(one.readings_ms),
-                "reading_count": len(one.readings_ms),
-                "reading_launch_count": one.launches,
-                "late_reading_count": one.late,
-                "dropped": one.dropped,
-            }
-            for (kernel, config), one in notes.times.items()
-        ],
-        "skipped": [
-            {"kernel": kernel, **asdict(config), "reason": reason}
-            for (kernel, config), reason in notes.skipped.items()
-        ],
-        "serialization_unread": notes.unread or None,
+        "median_ms": timed.median_ms,
+        "least_ms": min(timed.readings_ms),
+        "most_ms": max(timed.readings_ms),
+        "reading_count": len(timed.readings_ms),
+        "reading_launch_count": timed.launches,
+        "late_reading_count": timed.late,
+        "dropped": timed.dropped,
     }
 
 
-def _lost_by_gluon(source: Source, notes: Notes) -> str:
+def _lost_by_gluon(found: Found) -> str:
     """Why the forward kernel in Gluon was not chosen, though it was a candidate."""
-    failed = [why for (_, config), why in notes.skipped.items() if config.gluon]
-    slower = "an earlier run chose another" if source == "table" else "another was faster"
+    failed = [why for config, why in found.notes.skipped.items() if config.gluon]
+    slower = "an earlier run chose another" if found.source == "table" else "another was faster"
     return next(iter(failed), slower)
-
-
-def _kept(known: Choice, trial: Trial, problem: Problem) -> Config:
-    """The configuration of an earlier run, which may not have had this problem's mask."""
-    config = known.configs[trial.kernel]
-    return config.by_pointers() if config.gluon and problem.mask == "padding" else config
-
-
-def _not_for_gluon(problem: Problem, capability: tuple[int, int]) -> str | None:
-    """Why the forward kernel in Gluon is no candidate; None if it is one."""
-    if _is_short(problem):
-        return f"sequences of up to {SHORT} have one configuration"
-    return why_not_gluon(**_shape(problem, capability))
 
 
 def _trials(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) -> list[Trial]:
@@ -206,7 +284,7 @@ def _trials(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) ->
     o = torch.empty(batch, n_q, heads, v.shape[3], dtype=q.dtype, device=q.device).transpose(1, 2)
     lse = torch.empty(batch, heads, n_q, dtype=torch.float32, device=q.device)
     forward = partial(launch.forward, q, k, v, None, o, lse, setting=setting)
-    trials = [Trial(kernel="forward", make=forward, results=(o[-1:],))]
+    trials = [Trial(kernel="forward", make=forward, results=(o[-1:], lse[-1:]))]
     if not problem.backward:
         return trials
     delta, dq, dk, dv = (torch.empty_like(x) for x in (lse, q, k, v))
@@ -214,7 +292,7 @@ def _trials(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) ->
     grad_kv = partial(launch.grad_kv, q, k, v, None, o, lse, delta, dk, dv, setting=setting)
     return [
         *trials,
-        Trial(kernel="grad_q", make=grad_q, results=(dq[-1:],)),
+        Trial(kernel="grad_q", make=grad_q, results=(dq[-1:], delta[-1:])),
         Trial(kernel="grad_kv", make=grad_kv, results=(dk[-1:], dv[-1:])),
     ]
 
@@ -224,73 +302,80 @@ def _fastest(
 ) -> Config | None:
     """None if no configuration works.
 
-    The results of configurations with descriptors must agree with those of the first one without.
+    The results of all must agree with those of the first one, which has no descriptors if possible.
     One that works is not timed: there is no choice.
     """
-    working: dict[Config, launch.Launch] = {}
+    working: dict[Config, Attempted] = {}
     expected: tuple[Tensor, ...] = ()
     first = next((one for one in configs if not one.descriptors), None)
-    configs = sorted(configs, key=lambda one: one != first)  # the others are compared with it
-    for config in configs:
-        if config.descriptors:
-            for result in trial.results:
-                result.fill_(torch.nan)  # or an element that is never written would look right
+    for config in sorted(configs, key=lambda one: one != first):
+        for result in trial.results:
+            result.fill_(torch.nan)  # or an element that is never written would look right
         found = _tried(trial, config, notes, serialized_too=serialized_too)
-        if (
-            not isinstance(found, str)
-            and config.descriptors
-            and not _agree(trial.results, expected)
-        ):
-            found = "gives another result than the candidates without descriptors"
+        if not isinstance(found, str) and not _agree(trial.results, expected):
+            found = WRONG
         if isinstance(found, str):
-            notes.skipped[trial.kernel, config] = found
-            for result, right in zip(trial.results, expected, strict=bool(expected)):
-                result.copy_(right)  # the next kernel reads it
+            notes.skipped[config] = found
             continue
         working[config] = found
-        if not expected and any(other.descriptors for other in configs[1:]):
+        if not expected and len(configs) > 1:
             expected = tuple(result.clone() for result in trial.results)
     if len(working) > 1:
         device = trial.results[0].device
-        times = by_turns([made.start for made in working.values()], device)
-        for config, one in zip(working, times, strict=True):
-            notes.times[trial.kernel, config] = one
-    return min(working, key=lambda config: _median_ms(trial, config, notes), default=None)
+        starts = [one.made.start for one in working.values()]
+        times = by_turns(starts, device, [one.attempt for one in working.values()])
+        notes.times |= zip(working, times, strict=True)
+    return min(working, key=lambda config: _median_ms(config, notes), default=None)
 
 
-def _median_ms(trial: Trial, config: Config, notes: Notes) -> float:
-    timed = notes.times.get((trial.kernel, config))
+def _median_ms(config: Config, notes: Notes) -> float:
+    timed = notes.times.get(config)
     return timed.median_ms if timed and not timed.dropped else inf
 
 
-def _tried(
-    trial: Trial, config: Config, notes: Notes, *, serialized_too: bool
-) -> launch.Launch | str:
+def _tried(trial: Trial, config: Config, notes: Notes, *, serialized_too: bool) -> Attempted | str:
     """The launch, compiled and made once; or why it is not one to choose: the error of the
     compiler, the driver or the GPU, or what the compiler made of it.
+
+    Raises RuntimeError if the launch broke the GPU's context, so that nothing else can run here.
     """
-    made = trial.make(config=config)
+    made, device = trial.make(config=config), trial.results[0].device
     if made.config != config:
         return made.why_not or launch.UNDESCRIBABLE
     try:
-        if _is_serialized(made, notes) and not serialized_too:
+        found = compiled(made)
+        attempt = Attempt(found.hash, device, {"kernel": trial.kernel, **asdict(config)})
+        if unsafe := why_unsafe(found.asm) or attempt.unreturned():
+            return unsafe
+        if _is_serialized(found.asm, notes) and not serialized_too:
             return SERIALIZED
-        made.start()
-        torch.cuda.synchronize(trial.results[0].device)
+        with attempt:
+            made.start()
+            torch.cuda.synchronize(device)
     except torch.OutOfMemoryError:
         raise  # also a RuntimeError, but not the candidate's fault
     except (TritonError, RuntimeError) as error:
-        return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
-    return made
+        reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+        if is_broken(device):
+            raise RuntimeError(
+                f"{trial.kernel} in {config} broke the GPU's context: {reason}; the next process"
+                " leaves it out"
+            ) from error
+        return reason
+    return Attempted(made, attempt)
 
 
-def _is_serialized(made: launch.Launch, notes: Notes) -> bool:
-    """Compiles it. False also if its machine code cannot be read, which is noted."""
-    compiled = made.kernel.warmup(
+def compiled(made: launch.Launch) -> Any:
+    """What Triton makes of it, without starting it."""
+    return made.kernel.warmup(
         *made.arguments, grid=(made.programs,), **made.constants, **made.options
     )
+
+
+def _is_serialized(asm: Mapping[str, Any], notes: Notes) -> bool:
+    """False also if the machine code cannot be read, which is noted."""
     try:
-        return serialized(compiled.asm)
+        return serialized(asm)
     except Unreadable as reason:
         notes.unread = str(reason)
         return False
@@ -299,7 +384,7 @@ def _is_serialized(made: launch.Launch, notes: Notes) -> bool:
 def _agree(results: Sequence[Tensor], expected: Sequence[Tensor]) -> bool:
     """True if nothing is expected."""
     norm = partial(torch.linalg.vector_norm, dtype=torch.float32)
-    return all(
+    return not expected or all(
         bool(norm(result - right) <= LIMIT * norm(right))
-        for result, right in zip(results, expected, strict=bool(expected))
+        for result, right in zip(results, expected, strict=True)
     )

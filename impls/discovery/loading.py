@@ -92,7 +92,12 @@ class LoadedBackend:
     @property
     def generates_code(self) -> bool:
         compiles = getattr(self.module, "COMPILES", False)
-        return self.variant in compiles if isinstance(compiles, tuple) else bool(compiles)
+        in_prepare = self.variant in compiles if isinstance(compiles, tuple) else bool(compiles)
+        return in_prepare or self.compiles_ahead
+
+    @property
+    def compiles_ahead(self) -> bool:
+        return hasattr(self.module, "compile_ahead")
 
     @property
     def exactness(self) -> str:
@@ -133,6 +138,10 @@ class LoadedBackend:
         # All that a backend has to know of a caller's mask: it is a matrix.
         plain = replace(problem, causal=False, causal_align="", mask="random", window=0)
         return self.why_not(plain, device)
+
+    def compile_ahead(self, problem: Problem, device: torch.device) -> None:
+        if function := self._function("compile_ahead"):
+            function(problem, device)
 
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         return self._needed("prepare")(problem, inputs, weights)  # type: ignore[no-any-return]

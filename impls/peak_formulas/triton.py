@@ -8,7 +8,7 @@ from .sizes import Sizes
 LSE_BYTES = 4  # log-sum-exp and delta are fp32 in every dtype
 
 
-def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | None:
+def peak_bytes(problem: Problem, device: torch.device, threads: int, *, variant: str) -> int | None:
     """Forward: output and log-sum-exp. With gradients: delta and the gradients as well."""
     if device.type != "cuda":
         return None

@@ -68,14 +68,17 @@ class Statement:
     def parts(self, run: Measured) -> tuple[Evidence, ...]:
         """All evidence for one backend, or whatever it is of, together.
 
+        What supports is kept apart from what is open: another part may refute, and then it depends.
+
         Raises ValueError for evidence of a half that the statement does not have.
         """
         found = by(self.test(run), lambda one: (one.of, one.half))
         if unknown := {half for _, half in found} - set(self.halves):
             raise ValueError(f"{self.name}: evidence of {unknown}; wanted one of {self.halves}")
         return tuple(
-            Evidence(of, agreed(one.verdict for one in some), shown(some), half)
+            Evidence(of, agreed(one.verdict for one in same), shown(same), half)
             for (of, half), some in found.items()
+            for same in _apart(some)
         )
 
     def verdict(self, parts: Sequence[Evidence]) -> ClaimVerdict:
@@ -88,6 +91,14 @@ class Statement:
         """The halves without evidence, beside others that have some."""
         tested = {one.half for one in parts if one.verdict != "not run"}
         return tuple(half for half in self.halves if tested and half not in tested)
+
+
+def _apart(some: Sequence[Evidence]) -> Iterator[Sequence[Evidence]]:
+    if agreed(one.verdict for one in some) != "not decided":
+        yield some
+        return
+    supporting = [one for one in some if one.verdict == "supported"]
+    yield from filter(None, (supporting, [one for one in some if one not in supporting]))
 
 
 def claim(

@@ -235,7 +235,7 @@ def _for_short(
                 for row in filter(is_exact, group.rows):
                     if (taken := time_ratio(ours, row)) is not None:
                         verdict = judge(taken.low, taken.high, 1.0)
-                        text = f"{taken.text} the time of {row['backend']} {at}"
+                        text = f"{taken.text_to(row['backend'])} {at}"
                         of = f"time, {cell(ours)} against {row['backend']}"
                         yield of_ratio(of, taken, verdict, text)
 

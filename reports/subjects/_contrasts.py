@@ -27,7 +27,8 @@ from ..words import MARKS, NOISY, SAME, SAME_RATIO, SEEN, word_of
 
 MOST_NAMES = 4
 MOST_PLACES = 2  # of a sentence
-SIZES = ("seq_len", "kv_seq_len", "batch", "d_model")  # sentences are about the largest
+LENGTHS = ("seq_len", "kv_seq_len")
+SIZES = (*LENGTHS, "batch", "d_model")  # sentences are about the largest
 Problems = Sequence[tuple[Group, Sequence[Contrast]]]
 THROUGHPUT = "Tokens per second"
 COUNTED = {"FLOPs": "work_flops", "exponentials": "work_exps"}
@@ -51,8 +52,8 @@ def how_compared(base: str) -> str:
 class Picked:
     """What a sentence and a card are about: one setting on one problem, or on a few.
 
-    `at`: their lengths, ` at N = 1k`. `places`: where else, such as `in the layer`, with the
-    contrast of every backend there.
+    `at`: their lengths, and sizes that others do not have: ` at N = 1k, d_model = 512`. `places`:
+    where else, such as `in the layer`, with the contrast of every backend there.
     """
 
     at: str
@@ -114,8 +115,10 @@ def pick(problems: Problems) -> Picked:
         :MOST_PLACES
     ]
     axes = varying_axes([group.problem for group, _ in chosen])
-    lengths = [(axis, last[0].problem.get(axis)) for axis in ("seq_len", "kv_seq_len")]
-    texts = [axis_text(axis, n) for axis, n in lengths if isinstance(n, int) and n > 1]
+    vary = varying_axes([group.problem for group, _ in problems])
+    named = [axis for axis in SIZES if axis in vary and axis not in axes and axis not in LENGTHS]
+    sizes = [(axis, last[0].problem.get(axis)) for axis in (*LENGTHS, *named)]
+    texts = [axis_text(axis, n) for axis, n in sizes if isinstance(n, int) and n > 1]
     return Picked(
         at=f" at {', '.join(texts)}" if texts else "",
         places=[(_place(group, axes), some) for group, some in chosen],

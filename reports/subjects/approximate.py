@@ -104,7 +104,7 @@ def _finding_at(group: Group, n: int, made: Sequence[Trade]) -> str:
     texts = []
     for some in by(made, lambda one: method(one.name)).values():
         one = min(some, key=lambda one: one.error)
-        against = f" and takes {one.ratio.text} the time of {one.against}" if one.ratio else ""
+        against = f" and takes {one.ratio.text_to(one.against)}" if one.ratio else ""
         texts.append(f"{one.name} is off by {rough_percent_text(one.error)}{against}")
     nothing = "no approximation's output has anything in common with the exact one"
     return group.prefixed(f"at {axis_text('seq_len', n)} {'; '.join(texts) or nothing}")

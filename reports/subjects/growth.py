@@ -1,6 +1,6 @@
 """How time and bytes grow with N and other sizes: exponents, formulas, needs at longer N."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from math import isfinite
@@ -8,7 +8,7 @@ from math import isfinite
 from ...harness.stats.intervals import Interval
 from ..data.exactness import baseline
 from ..data.polynomial import Polynomial, bytes_over_n
-from ..data.row_groups import Group, Row, axis_text, axis_title, backends, groups, value_text
+from ..data.row_groups import Group, Row, axis_text, axis_title, backends, by, groups, value_text
 from ..data.run_meta import Meta
 from ..elements import Block, Card, Text, note, table_of
 from ..formatting import (
@@ -120,6 +120,12 @@ def _fitted(found: Fitted) -> Fitted:
     return [(group, some) for group, some in fits if some]
 
 
+def _lengths(of: Iterable[Growth]) -> str:
+    """`4 and 2 lengths`: how many each of them has."""
+    *others, last = dict.fromkeys(len(one.lengths) for one in of)
+    return list_text([*map(str, others), plural(last, "length")])
+
+
 def _growth_of_time(found: Fitted) -> Iterator[Block]:
     fitted = _fitted(found)
     if not fitted:
@@ -130,11 +136,9 @@ def _growth_of_time(found: Fitted) -> Iterator[Block]:
         " a + b N + c N², fitted to relative errors. Times are predicted up to"
         f" {FURTHEST} times the longest measured N."
     )
-    short = dict.fromkeys(
-        (one.backend, len(one.lengths)) for _, every in found for one in every if one.reason
-    )
+    short = by((one for _, every in found for one in every if one.reason), lambda one: one.backend)
     if short:
-        names = list_text([f"{name} ({plural(count, 'length')})" for name, count in short])
+        names = list_text([f"{name} ({_lengths(mine)})" for name, mine in short.items()])
         yield note(f"Not fitted, as {FEWEST_LENGTHS} timed lengths are needed: {names}.")
     yield from _exponents(fitted)
     lines = [(group.label or "all", one) for group, fits in fitted for one in fits]

@@ -123,9 +123,10 @@ def tables(claims: Sequence[Claim], of: str = "") -> Iterator[Table]:
 
 def _parts(claim: Claim) -> str:
     """`fused refuted: 64 bytes per N² with 8 heads, 8 with one. sdpa supported: ...`, and what was
-    not tested.
+    not tested. What has the verdict of the claim comes first, since some only are named.
     """
-    texts = [f"{part.of} {part.verdict}: {part.numbers}" for part in claim.parts[:MOST_NAMED]]
+    parts = sorted(claim.parts, key=lambda part: part.verdict != claim.verdict)
+    texts = [f"{part.of} {part.verdict}: {part.numbers}" for part in parts[:MOST_NAMED]]
     more = len(claim.parts) - MOST_NAMED
     texts += [f"{more} more"] if more > 0 else []
     return ". ".join(texts + ([capital(claim.lacking)] if claim.lacking else [])) + "."

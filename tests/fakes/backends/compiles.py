@@ -1,6 +1,6 @@
 """A correct backend whose `prepare` takes 1 GiB of address space, as compilers do.
 
-`compiles:slowly` also takes COMPILES_S seconds.
+`compiles:slowly` also takes COMPILES_S seconds, `compiles:ahead` takes them before it.
 """
 
 import mmap
@@ -8,8 +8,13 @@ import os
 import time
 
 COMPILES = True
-VARIANTS = ("slowly",)  # without PINS_KERNEL: no kernel has to run
+VARIANTS = ("slowly", "ahead")  # without PINS_KERNEL: no kernel has to run
 loaded = []
+
+
+def compile_ahead(problem, device, *, variant):
+    if variant == "ahead":
+        time.sleep(float(os.environ["COMPILES_S"]))
 
 
 def prepare(problem, inputs, weights, *, variant):

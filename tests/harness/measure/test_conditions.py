@@ -10,9 +10,10 @@ import pytest
 from attnbench.harness.measure import conditions
 from attnbench.harness.measure.conditions import HostConditions, contended, throttled
 from tests.conftest import environment, ran
-from tests.fakes.nvml.driver import H100
+from tests.fakes.nvml.driver import H100, UUID
 
 PAGES = 4096
+INSTANCE = "MIG-aaaaaaaa-2222-3333-4444-555555555555"
 
 
 def watched(work):
@@ -83,6 +84,9 @@ def test_quota_time_is_read_from_either_version_of_control_groups(tmp_path, monk
         (throttled, {"clock_event_reasons": 0x1 | 0x2 | 0x10}, False),
         (throttled, {"clock_event_reasons": 0x4}, True),
         (throttled, {"clock_event_reasons": 0x1 | 0x40}, True),
+        (throttled, {"wall_s": 1.0, "clock_event_reasons": 0, "power_throttled_s": 0.009}, False),
+        (throttled, {"wall_s": 1.0, "clock_event_reasons": 0, "power_throttled_s": 0.011}, True),
+        (throttled, {"wall_s": 1.0, "power_throttled_s": 0, "thermal_throttled_s": 0.2}, True),
     ],
 )
 def test_a_block_is_judged_by_fixed_limits(judge, readings, verdict):
@@ -114,3 +118,41 @@ def test_a_gpus_clock_temperature_and_reasons_stand_beside_the_hosts(fake_nvml):
     assert [readings[name] for name in names] == [1755, 41, 4]
     assert readings["wall_s"] > 0
     assert throttled(readings)
+
+
+@pytest.mark.long
+def test_clocks_that_were_held_down_during_a_block_only_show_in_the_drivers_counters(fake_nvml):
+    fake_nvml.write(H100 + "event_reasons 0x0\npower_throttle_share 0.5\n")
+    readings = device_conditions(fake_nvml)
+    assert 0 < readings["power_throttled_s"] <= readings["wall_s"]
+    assert "thermal_throttled_s" not in readings, "this driver does not count it"
+    assert throttled(readings)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("chosen", "found"),
+    [("", [UUID, "MIG splits this GPU"]), (INSTANCE, [INSTANCE, ""])],
+)
+def test_a_part_of_a_gpu_that_torch_calls_by_the_whole_ones_name_gets_none_of_its_counters(
+    fake_nvml, chosen, found
+):
+    fake_nvml.write(
+        f"{H100}mig 1\nmig_device {INSTANCE} gpu_instance 3 memory_total_mib 9 memory_used_mib 1\n"
+    )
+    program = f"""
+import json
+from types import SimpleNamespace
+import torch
+from attnbench.harness.machine.nvml import nvml_device, open_gpu
+
+torch.cuda.get_device_properties = lambda _: SimpleNamespace(uuid={UUID.removeprefix("GPU-")!r})
+device = nvml_device(torch.device("cuda", 0))
+print(json.dumps([device.uuid, open_gpu(device).reason]))
+"""
+    extra = {**fake_nvml.environment, "CUDA_VISIBLE_DEVICES": chosen}
+    done = ran([sys.executable, "-c", program], env=environment(extra), check=True)
+    uuid, reason = json.loads(done.stdout)
+    assert (uuid, reason.partition(",")[0]) == tuple(found)
+    if not chosen:
+        assert not {"sm_clock_mhz", "power_throttled_s"} & device_conditions(fake_nvml).keys()

@@ -4,14 +4,13 @@ import pytest
 import torch
 
 from attnbench.harness.measure.kept_memory import (
-    ASYNC,
     NO_PAGES,
     Kept,
     kept_memory,
     memory_fields,
     too_small,
 )
-from attnbench.harness.measure.peak_memory import Peak, peak, release
+from attnbench.harness.measure.peak_memory import UNCACHED, Peak, peak, release
 from attnbench.harness.measure.warm_heap import WarmHeap
 from attnbench.impls.problem import Problem
 
@@ -206,7 +205,15 @@ def test_on_a_gpu_freed_memory_is_not_negative(fake_gpu):
     assert memory.read() == Kept(workspace_bytes=0, outside_bytes=0)
 
 
-def test_an_allocator_that_does_not_count_gives_null_with_a_reason(fake_gpu, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "get_allocator_backend", lambda: "cudaMallocAsync")
-    found = kept_memory(PROBLEM, CUDA, compiles=False).read()
-    assert (found.workspace_bytes, found.missing) == (None, {"workspace_bytes": ASYNC})
+@pytest.mark.parametrize("setting", ["cudaMallocAsync", "pluggable", UNCACHED])
+def test_an_allocator_that_does_not_count_gives_null_with_a_reason(fake_gpu, monkeypatch, setting):
+    if setting == UNCACHED:
+        monkeypatch.setenv(UNCACHED, "0")  # torch asks whether it is set
+    else:
+        monkeypatch.setattr(torch.cuda, "get_allocator_backend", lambda: setting)
+    kept = kept_memory(PROBLEM, CUDA, compiles=False).read()
+    found = peak(lambda: None, lambda _: torch.ones(MIB, device=CUDA), CUDA)
+    assert (found.peak_bytes, found.output_bytes, kept.workspace_bytes) == (None, None, None)
+    missing = memory_fields(found, kept, CUDA)["memory_missing"]
+    assert missing.keys() == {"peak_bytes", "workspace_bytes"}
+    assert all(setting in why and "does not count" in why for why in missing.values())

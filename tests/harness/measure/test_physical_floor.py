@@ -138,5 +138,8 @@ def test_specified_peaks_are_dense_and_by_exact_name():
     assert specified("NVIDIA H200")["gemm_bf16_flops_per_s"] == pytest.approx(989.4e12)
     assert specified("NVIDIA A10G") == specified(None) == {}
     for rates in SPECIFIED.values():
-        fp32, tf32, bf16 = (rates[f"gemm_{name}_flops_per_s"] for name in ("fp32", "tf32", "bf16"))
-        assert fp32 <= tf32 <= bf16
+        kinds = [f"gemm_{name}_flops_per_s" for name in ("fp32", "tf32", "fp16")]
+        rising = [rates[kind] for kind in kinds if kind in rates]
+        assert rising == sorted(rising)
+        assert rates.get("gemm_bf16_flops_per_s", rising[-1]) == rising[-1]
+    assert "gemm_tf32_flops_per_s" not in specified("Tesla T4"), "it has no such matrix units"

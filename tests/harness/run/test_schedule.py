@@ -165,7 +165,8 @@ def measured():
 
         notes: list[tuple[Any, ...]] = []
         usual = {"measure": ("latency",), "timeout_s": 10.0, "budget_bytes": 1 << 30, "seed": 0}
-        config = RunConfig(device="cpu", **{"plan": plan(processes), **usual, **more})
+        usual |= {"device": "cpu", "plan": plan(processes)}
+        config = RunConfig(**usual | more)
         pool: Any = FakePool(notes, breaks, call_ms, judged, ends)
         context = RunContext(
             config=config, pool=pool, attempts={}, running=lambda what, phase: None
@@ -294,6 +295,17 @@ def test_a_time_that_the_device_cannot_reach_is_an_error_and_no_sample_of_it_is_
     assert reason in record.reason
     assert record["block_ms"] is None
     assert record["shortest_call_ms"] == 0.002
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_profiling_comes_last_and_on_a_gpu_its_process_measures_nothing_more(measured, device):
+    measure = ("latency", "utilization", "kernels")
+    notes, (record, *_) = measured([[case(8)]], processes=2, measure=measure, device=device)
+    asked = [(number, op) for number, op, _ in notes]
+    assert record.status is Status.OK
+    windows = max(place for place, (_, op) in enumerate(asked) if op == "watch")
+    assert asked.index((0, "profile_kernels")) > windows
+    assert asked[-1] == (0, "dismiss" if device == "cuda" else "release")
 
 
 def test_windows_are_spread_over_the_processes_after_the_latencies(measured):

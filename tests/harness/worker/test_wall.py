@@ -24,10 +24,15 @@ import time
 import torch
 
 COMPILES = True
+WHERE = "in prepare"
+
+
+def compile_ahead(problem, device):
+    time.sleep(0.5 if WHERE == "ahead" else 0.0)
 
 
 def prepare(problem, inputs, weights):
-    time.sleep(0.5)
+    time.sleep(0.5 if WHERE == "in prepare" else 0.0)
 
     def call():
         raise torch.OutOfMemoryError("DefaultCPUAllocator: you tried to allocate 68719476736 bytes")
@@ -78,13 +83,16 @@ def test_what_does_not_go_says_why(
     assert ("KeyError" in (answer["log_tail"] or "")) == (status == "error")
 
 
+@pytest.mark.parametrize("where", ["in prepare", "ahead"])
 def test_compiling_is_no_part_of_a_trial_also_if_the_call_then_runs_out_of_memory(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    where: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "slowly_made.py").write_text(SLOWLY_MADE)
+    text = SLOWLY_MADE if where == "in prepare" else SLOWLY_MADE.replace("COMPILES = True", "")
+    name = f"slowly_made_{where.replace(' ', '_')}"
+    (tmp_path / f"{name}.py").write_text(text.replace('"in prepare"\n', f'"{where}"\n', 1))
     monkeypatch.setenv("ATTNBENCH_BACKENDS", str(tmp_path))
     since = perf_counter()
-    answer = tried("slowly_made")
+    answer = tried(name)
     assert answer["status"] == "oom"
     assert answer["spent_s"] <= perf_counter() - since - 0.5
 

@@ -24,21 +24,22 @@ from attnbench.harness.audit.compiler import compile_kernel
 from attnbench.harness.audit.kernel_row import kernel_record
 from attnbench.harness.rows.record import Status
 from attnbench.impls import Problem, load, make_inputs, make_weights
-from attnbench.impls._triton import launch, op, tune
+from attnbench.impls._triton import launch, nvidia_tools, op, tune
 from attnbench.impls._triton import tuned as table
 from attnbench.impls._triton.configs import KERNELS, Config, Kernel, candidates
 from attnbench.impls._triton.jobs import Job, jobs
 from attnbench.impls._triton.machine_code import loops, main_loop
 from attnbench.impls._triton.nvidia_tools import Unreadable, disassembly
+from attnbench.impls._triton.safe_code import why_unsafe
 from attnbench.impls.problem import Dtype
 from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
 
 ARCHITECTURES = ((8, 0), (9, 0), (10, 0))
 # positions of the results among the arguments
 FILLED = {
-    "forward_kernel": (4,),
-    "hopper_forward_kernel": (3,),
-    "grad_q_kernel": (8,),
+    "forward_kernel": (4, 5),
+    "hopper_forward_kernel": (3, 4),
+    "grad_q_kernel": (7, 8),
     "grad_kv_kernel": (7, 8),
 }
 # Configurations that once spilled, or nearly do: capability, kernel, item_bytes, width, n_q
@@ -137,23 +138,10 @@ def gluon() -> list[dict[str, Any]]:
                 {"width": job.d_k, "causal": job.causal}
                 | dict(record.values)
                 | {"exponentials_before_the_wait": before.count("MUFU.EX2") >= 64}
-                | {"arrivals_alone": arrivals_alone(made.asm["ptx"])}
+                | {"unsafe": why_unsafe(made.asm)}
+                | {"arrives": "mbarrier.arrive.shared" in made.asm["ptx"]}
             )
     return found
-
-
-def arrivals_alone(ptx: str) -> list[str]:
-    """Arrivals at an mbarrier by one thread whose warpgroup may still read what it gives back."""
-    alone, together = [], False
-    for line in ptx.splitlines():
-        if "bar.sync" in line:
-            together = True
-        elif re.search(r"wgmma\.(mma_async|wait_group)|(ld|st)\.shared", line):
-            together = False
-        elif "mbarrier.arrive.shared" in line and not together:
-            alone.append(line.strip())
-    assert "mbarrier.arrive.shared" in ptx
-    return alone
 
 
 class NoGpu:
@@ -257,9 +245,17 @@ def tuned() -> dict[str, Any]:
             tune.choices.cache_clear()
             return prepared(problem, gpu, **how)
 
-        made = {"timed": found(problem), "only": found(short), "narrow": found(narrow)}
-        made["again"] = prepared(narrow, gpu)
+        with patch.object(nvidia_tools, "run", wraps=nvidia_tools.run) as asked:
+            made = {"timed": found(problem)}
+            first = asked.call_count
+            made["timed_again"] = found(problem)
+            made["readings"] = [first, asked.call_count]
+        made |= {"only": found(short), "narrow": found(narrow)}
+        made["again"] = prepared(replace(narrow, batch=3, heads=4, d_model=80), gpu)
+        for name in ("portable", "pointers"):
+            made[name] = found(core, backend=f"triton:{name}")
         made["broken"] = found(problem, failing=failing, wrong=wrong)
+        made["unwritten"] = found(core, unwritten=listed("forward", n_q=256)[0])
         made["serialized"] = found(core, serialized=(last,))
         made["all_serialized"] = found(core, serialized=listed("forward", n_q=256))
         made["unread"] = found(core, unread="Triton has no nvdisasm here")
@@ -273,6 +269,12 @@ def tuned() -> dict[str, Any]:
             stale = Config(**facts["configuration"]["forward"])
             made["stale"] = found(problem, failing=stale)
             made["slow_table"] = found(problem, serialized=(stale,))
+        try:
+            found(core, breaking=last)
+        except RuntimeError as error:
+            made["breaks"] = str(error)
+        gpu.broken = ""
+        made["after_a_break"] = found(core)
     return made | {"failing": failing, "wrong": wrong}
 
 
@@ -288,14 +290,18 @@ def prepared(
     problem: Problem,
     gpu: FakeGpu,
     *,
+    backend: str = "triton",
     failing: Config | None = None,
     wrong: Config | None = None,
+    unwritten: Config | None = None,
+    breaking: Config | None = None,
     serialized: Sequence[Config] = (),
     unread: str = "",
 ) -> dict[str, Any]:
     """The configurations that were launched, and those that the call used.
 
-    `failing` does not compile, `wrong` computes something else, the machine code of those in
+    `failing` does not compile, `wrong` computes something else, `unwritten` leaves its last result
+    as it was, and after `breaking` the GPU refuses everything. The machine code of those in
     `serialized` is said to be, and none can be read if `unread` says why.
     """
     device = torch.device("cuda", 0)
@@ -308,12 +314,15 @@ def prepared(
         if one.config == failing:
             raise RuntimeError("PassManager::run failed\nand more")
         start(one)
-        kernel: Any = one.kernel.__name__.removesuffix("_kernel")
+        kernel: Any = one.kernel.__name__.removesuffix("_kernel").removeprefix("hopper_")
         starts.append((kernel, one.config))
         place = listed(kernel, n_q=256).index(one.config)
         gpu.launch(kernel, SLOWEST_S - place * STEP_S)
-        for position in FILLED[one.kernel.__name__]:
+        positions = FILLED[one.kernel.__name__]
+        for position in positions[:-1] if one.config == unwritten else positions:
             one.arguments[position].fill_(7 if one.config == wrong else 1)
+        if one.config == breaking:
+            gpu.broken = "CUDA error: an illegal memory access was encountered"
 
     def read(asm: Any) -> bool:
         if unread:
@@ -321,21 +330,19 @@ def prepared(
         return bool(codes[id(asm)] in serialized)
 
     codes: dict[int, Config] = {}
-    is_serialized = tune._is_serialized
+    compiled = tune.compiled
 
-    def known(one: launch.Launch, notes: Any) -> bool:
-        compiled = one.kernel.warmup(
-            *one.arguments, grid=(one.programs,), **one.constants, **one.options
-        )
-        codes[id(compiled.asm)] = one.config
-        return is_serialized(one, notes)
+    def known(one: launch.Launch) -> Any:
+        made = compiled(one)
+        codes[id(made.asm)] = one.config
+        return made
 
     with (
         patch.object(launch.Launch, "start", noted),
-        patch.object(tune, "_is_serialized", known),
+        patch.object(tune, "compiled", known),
         patch.object(tune, "serialized", read),
     ):
-        call = load("triton").prepare(problem, inputs, weights)
+        call = load(backend).prepare(problem, inputs, weights)
         tried = [config for _, config in dict.fromkeys(starts)]
         starts.clear()
         output = call()

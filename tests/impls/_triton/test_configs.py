@@ -3,6 +3,10 @@ from typing import Any
 
 import pytest
 
+from attnbench.harness.run.group import COMPILE_TIMES
+from attnbench.harness.scenario import load
+from attnbench.harness.scenario.selection import Selection, select
+from attnbench.impls import Problem
 from attnbench.impls._triton.configs import (
     KERNELS,
     SPILLS_BY_3_6,
@@ -108,3 +112,41 @@ def test_the_kernel_in_gluon_is_offered_where_it_works() -> None:
         asked = {"masked": False, **usual, **changes}
         del asked["causal"]
         assert why_not_gluon(**asked)
+
+
+# Of one kernel: the most that compiling and reading it took of a processor, by Triton 3.6 and 3.9,
+# without the kernel in Gluon, which took 4 s.
+KERNEL_S = 2.0
+SWEEP = [
+    case.problem
+    for case in select(load("kernel_sweep"), "cuda", Selection()).cases
+    if case.backend == "triton"
+]
+
+
+def to_compile(problem: Problem, triton: str) -> set[tuple[Any, ...]]:
+    """The kernels that tuning compiles, each of which nvdisasm reads once."""
+    p = problem
+    shape = {"item_bytes": 2, "width": p.d_k, "n_q": p.seq_len, "causal": p.causal}
+    return {
+        (kernel, config, p.d_k, p.causal)
+        for kernel in KERNELS[: None if p.backward else 1]
+        for config in candidates(kernel, capability=(9, 0), triton=triton, **shape)
+    }
+
+
+@pytest.mark.parametrize("triton", ["3.6.0", "3.9.0"])
+def test_a_kind_of_kernel_sweep_is_compiled_in_time_on_a_single_core(triton: str) -> None:
+    limit_s = load("kernel_sweep").limits.timeout_s * COMPILE_TIMES
+    for problem in SWEEP:
+        kernels = to_compile(problem, triton)
+        assert len(kernels) <= 14
+        assert len(kernels) * KERNEL_S <= limit_s / 4
+
+
+@pytest.mark.parametrize("triton", ["3.6.0", "3.9.0"])
+def test_kernel_sweep_reads_the_machine_code_of_each_kernel_once(triton: str) -> None:
+    """By the kernel and not by the problem: of 48 problems there are so few."""
+    assert len(SWEEP) == 48
+    assert sum(len(to_compile(problem, triton)) for problem in SWEEP) > 400
+    assert len(set().union(*(to_compile(problem, triton) for problem in SWEEP))) <= 56

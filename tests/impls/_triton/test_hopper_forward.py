@@ -399,4 +399,5 @@ def test_it_compiles_with_overlap_and_without_spills(tmp_path: Path) -> None:
         assert one["sm_block_count"] == 1, one
         assert one["tensor_busy_most_ratio"] >= {64: 0.45, 128: 0.6}[one["width"]], one
         assert one["exponentials_before_the_wait"], one
-        assert one["arrivals_alone"] == [], one
+        assert one["arrives"], one
+        assert one["unsafe"] is None, one

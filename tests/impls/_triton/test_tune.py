@@ -67,9 +67,12 @@ def test_the_facts_have_the_configuration_and_the_time_that_tuning_took(
 ) -> None:
     facts = prepared["timed"]["facts"]
     assert list(facts) == [
-        *("configuration", "configuration_source", "forward_kernel", "why_not_gluon"),
-        *("tune_ms", "timed_launch_count", "candidates", "skipped", "serialization_unread"),
+        *("configuration", "configuration_source", "timed_with"),
+        *("forward_kernel", "why_not_gluon"),
+        *("timed_launch_count", "candidates", "skipped", "serialization_unread", "tune_ms"),
     ]
+    sizes = {"batch": 1, "heads": 2, "seq_len": 256, "kv_seq_len": 256}
+    assert facts["timed_with"] == dict.fromkeys(KERNELS, sizes)
     assert facts["forward_kernel"] == "portable"
     assert "out of resource: shared memory" in facts["why_not_gluon"]
     last = {kernel: asdict(Config.of(listed(kernel)[-1])) for kernel in KERNELS}
@@ -142,7 +145,7 @@ def test_a_candidate_that_does_not_compile_or_computes_wrongly_is_skipped(
     reasons = skipped(found["facts"])
     failing, wrong = tuple(prepared["failing"]), tuple(prepared["wrong"])
     assert reasons["grad_q", failing] == "RuntimeError: PassManager::run failed"
-    message = "gives another result than the candidates without descriptors"
+    message = "gives another result than the first candidate without descriptors"
     assert reasons["grad_kv", wrong] == message
     assert found["used"] == prepared["timed"]["used"]
 
@@ -156,3 +159,51 @@ def test_the_choice_of_an_earlier_run_is_taken_without_timing_others(
     assert found["facts"]["candidates"] == []
     assert found["facts"]["configuration_source"] == "table"
     assert found["facts"]["configuration"] == prepared["timed"]["facts"]["configuration"]
+
+
+def test_a_kind_is_tuned_once_whatever_the_batch_and_the_heads(prepared: dict[str, Any]) -> None:
+    found, before = prepared["again"], prepared["narrow"]
+    assert found["tried"] == []
+    assert found["used"] == before["used"]
+    assert found["facts"]["candidates"] == before["facts"]["candidates"]
+    assert found["facts"]["timed_with"] == before["facts"]["timed_with"]
+    assert found["facts"]["timed_with"]["forward"]["batch"] == 1
+
+
+@pytest.mark.parametrize(("variant", "left_out"), [("portable", [6]), ("pointers", [4, 6])])
+def test_variants_leave_gluon_and_descriptors_out(
+    variant: str, left_out: list[int], prepared: dict[str, Any]
+) -> None:
+    found = prepared[variant]
+    allowed = [one for one in listed("forward") if not any(one[place] for place in left_out)]
+    tried_or_skipped = {*map(tuple, found["tried"]), *(key[1] for key in skipped(found["facts"]))}
+    assert tried_or_skipped == set(map(tuple, allowed))
+    assert found["facts"]["why_not_gluon"] == f"triton:{variant} leaves it out"
+
+
+def test_a_candidate_that_leaves_the_log_sum_exp_unwritten_is_skipped(
+    prepared: dict[str, Any],
+) -> None:
+    reason = skipped(prepared["unwritten"]["facts"])["forward", tuple(listed("forward")[0])]
+    assert reason == "gives another result than the first candidate without descriptors"
+
+
+def test_what_broke_the_context_is_left_out_from_then_on_with_a_remark(
+    prepared: dict[str, Any],
+) -> None:
+    last = listed("forward")[-1]
+    assert "broke the GPU's context: RuntimeError: CUDA error: an illegal" in prepared["breaks"]
+    assert str(Config.of(last)) in prepared["breaks"]
+    after = prepared["after_a_break"]
+    assert last not in after["tried"]
+    assert after["used"] == [listed("forward")[-2]]
+    assert "hung or broke the GPU's context" in skipped(after["facts"])["forward", tuple(last)]
+    assert all("hung" not in one for one in skipped(prepared["portable"]["facts"]).values())
+
+
+def test_the_machine_code_of_a_kernel_is_read_once_by_all_processes(
+    prepared: dict[str, Any],
+) -> None:
+    every = sum(len(listed(kernel)) for kernel in KERNELS)
+    assert prepared["readings"] == [every, every]
+    assert prepared["timed_again"]["used"] == prepared["timed"]["used"]

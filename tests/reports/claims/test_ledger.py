@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +187,17 @@ def test_evidence_of_no_half_is_a_mistake() -> None:
     )
     with pytest.raises(ValueError, match="C99"):
         of.parts(Measured(every=(), studies=None))
+
+
+def test_what_supports_in_one_run_is_not_lost_beside_what_is_open() -> None:
+    """A run with a problem that supports and an open one, and a run that refutes: it depends."""
+    statement = STATEMENTS["C20"]
+    found = (Evidence("fused", "supported", "a"), Evidence("fused", "not decided", "b"))
+    first, second = (
+        replace(statement, test=lambda run, some=some: some, halves=("",))
+        for some in (found, (Evidence("fused", "refuted", "c"),))
+    )
+    empty = Measured(every=(), studies=None)
+    parts = (*first.parts(empty), *second.parts(empty))
+    assert [part.numbers for part in parts] == ["a", "b", "c"]
+    assert first.verdict(parts) == "depends"

@@ -1,0 +1,82 @@
+"""Launches that have not returned, noted on disk. Imports triton.
+
+A kernel that hangs or breaks the GPU's context takes its process with it, and the next process must
+not begin with the same one.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+from triton import knobs
+
+
+class Attempt:
+    """A context around launches of one kernel until the GPU has finished them.
+
+    Its note, a file in Triton's cache, stays if the process dies meanwhile, or if the context of
+    the GPU is broken afterwards. It holds for this very code on this kind of GPU.
+    """
+
+    def __init__(self, code: str, device: torch.device, about: Mapping[str, Any]) -> None:
+        """`code`: the hash of the compiled kernel. `about`: for a reader of the note."""
+        self.device, self.about = device, about
+        key = f"{code} {torch.cuda.get_device_name(device)}"
+        name = f"{sha256(key.encode()).hexdigest()[:32]}.json"
+        self.note = Path(knobs.cache.dir) / "attnbench-launched" / name
+
+    def __enter__(self) -> None:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        process = {"pid": os.getpid(), "host": socket.gethostname(), "started_utc": now}
+        with suppress(OSError):  # a full disk: the next process tries it again
+            self.note.parent.mkdir(parents=True, exist_ok=True)
+            self.note.write_text(json.dumps({**process, **self.about}))
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        if not (isinstance(error, Exception) and is_broken(self.device)):
+            self.note.unlink(missing_ok=True)
+
+    def unreturned(self) -> str | None:
+        """Why not to launch it: an earlier process did, and it did not return."""
+        try:
+            noted = json.loads(self.note.read_text())
+            if noted["host"] != socket.gethostname() or _is_alive(noted["pid"]):
+                return None  # another GPU's, or it still runs
+            when = noted["started_utc"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return f"its launch of {when} hung or broke the GPU's context; delete {self.note} to retry"
+
+
+def is_broken(device: torch.device) -> bool:
+    """Whether every further CUDA call fails, as after an illegal address."""
+    try:
+        torch.cuda.synchronize(device)
+    except RuntimeError:
+        return True
+    return False
+
+
+def _is_alive(pid: int) -> bool:
+    if pid == os.getpid():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
