@@ -158,9 +158,9 @@ class Series:
     A y of None breaks a line; a `failed` point without y is drawn at the upper edge, and `untried`
     ones are failed by prediction. A `trace` is a thin line of many points without markers. Names
     that are not backends of the page are grey. `cases`: the case of each point
-    (row_groups.case_key), if points are cases. `busy`: which points other work disturbed.
-    `ending`: what stands below the name at its end. `why`: of failed points. `stop`: the x at which
-    it meets the panel's line.
+    (row_groups.case_key), if points are cases. `busy`: which points other work disturbed. `notes`:
+    what stands after each value, such as `, processor 3 ms`. `ending`: what stands below the name
+    at its end. `why`: of failed points. `stop`: the x at which it meets the panel's line.
     """
 
     backend: str
@@ -171,6 +171,7 @@ class Series:
     high: tuple[float | None, ...] = ()
     cases: tuple[str, ...] = ()
     busy: tuple[bool, ...] = ()
+    notes: tuple[str, ...] = ()
     ending: str = ""
     why: str = ""
     stop: float | None = None

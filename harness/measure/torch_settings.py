@@ -83,14 +83,14 @@ def _in_pairs() -> Iterator[Setting]:
     for getter, read in known.items():
         name = getter.removeprefix("_get_")
         kernel = name.removesuffix("_sdp_enabled")
-        if kernel != name and kernel not in TOLD_BY_KERNEL:
-            undo = known[f"_set_sdp_use_{kernel}"]
-            yield Setting(f"SDPA's {kernel} switch", read, undo)
-        elif name in OLD_PRECISIONS.values() or f"_set_{name}" not in known:
+        is_switch = kernel != name and kernel not in TOLD_BY_KERNEL
+        setter = known.get(f"_set_sdp_use_{kernel}" if is_switch else f"_set_{name}")
+        if setter is None or name in OLD_PRECISIONS.values():
             continue
+        if is_switch:
+            yield Setting(f"SDPA's {kernel} switch", read, setter)
         elif name.startswith(OF_BACKENDS):
-            undo = partial(_set_parts, known[f"_set_{name}"])
-            yield Setting(f"torch's {name}", read, undo)
+            yield Setting(f"torch's {name}", read, partial(_set_parts, setter))
 
 
 def _set_parts(setter: Callable[..., object], value: Any) -> None:

@@ -49,7 +49,10 @@ SLOWER = (
     "Fail the session if a case is slower than in a stored run, named by --attnbench-against, by"
     " more than this; exit code 6 if nothing is decided."
 )
-AGAINST = "Stored run to compare with: folder, name or baseline; several scenarios: one of each."
+AGAINST = (
+    "Stored run to compare with: folder, name or baseline; several scenarios: one of each. Or"
+    " last:5, the five before."
+)
 IMPORT = "Let workers import and run the modules that scenarios name, as this project's tests can."
 OPTIONS = {
     "plan": ("NAME", "Measure scenarios by this plan: quick, standard or rigorous."),

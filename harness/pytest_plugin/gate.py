@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..api.margins import Margins, read_margins
+from ..api.sides import against as compared_with
 from ..files.errors import BadInput, Refusal
 from ..rows.run_files import read_meta
-from ..store.names import find_run
+from ..store.names import find_run, number_of_last
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
@@ -30,29 +31,34 @@ def margins_of(text: str) -> Margins:
         raise BadInput(said) from None
 
 
-def base_of(scenario: str, against: Sequence[str], root: Path) -> Path:
-    """The run of a scenario among the stored ones that the user names. Raises BadInput."""
-    for run in (find_run(name, root) for name in against):
-        if read_meta(run)["scenario"].get("name") == scenario:
-            return run
+def base_of(scenario: str, against: Sequence[str], root: Path) -> str:
+    """The run of a scenario among the stored ones that the user names; or last:N, as it is named.
+    Raises BadInput.
+    """
+    for name in against:
+        if number_of_last(name):
+            return name
+        if read_meta(run := find_run(name, root))["scenario"].get("name") == scenario:
+            return str(run)
     given = ", ".join(against) or "nothing"
     raise BadInput(
         f"--attnbench-fail-slower: --attnbench-against names {given}; wanted a stored run of the"
         f" scenario {scenario}: measure it once without these options, name that run with"
-        " `attnbench baseline save main latest`, and add --attnbench-against main"
+        " `attnbench baseline save main latest`, and add --attnbench-against main; or last:5"
     )
 
 
-def judged(base: Path, new: Path, margins: Margins, paths: Sequence[str]) -> tuple[int, list[str]]:
+def judged(
+    base: str, new: Path, root: Path, margins: Margins, paths: Sequence[str]
+) -> tuple[int, list[str]]:
     """The session's exit code, and what is said about a run. `paths`: of both, as shown."""
-    from ...reports.comparison.compare import compare_runs
     from ...reports.comparison.gate import Gate
     from ..api.gate import EXIT_CODES, NOTHING_DECIDED
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default")  # of packages that are imported here
-            found = compare_runs(base, new, Gate(margins=margins))
+            found = compared_with(base, new, root, Gate(margins=margins))
     except Refusal as refusal:
         return NOTHING_DECIDED, [f"not compared with {paths[0]}: {refusal}"]
     assert found.gate_result is not None

@@ -133,7 +133,7 @@ class FileRun(Listener):
 
     It keeps the records and remarks of its run, and passes what it hears on to another listener.
     `refusal`: why it measures nothing more. `shares_s`: of the time that was spent on cases
-    together, each case's. `base`: the stored run that it is compared with.
+    together, each case's. `base`: the stored run, or last:N, that it is compared with.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class FileRun(Listener):
         settings: Settings,
         command: Sequence[str],
         listener: Listener,
-        base: Path | None,
+        base: str | None,
     ) -> None:
         self.base = base
         self.shares_s: dict[str, float] = {}
@@ -350,8 +350,8 @@ class Runs:
         """Compare the runs with those that they are to be compared with."""
         for run in self._runs:
             if run.path is not None and run.base is not None:
-                paths = [str(shortest(path)) for path in (run.base, run.path)]
-                code, lines = judged(run.base, run.path, self._settings.margins, paths)
+                settings, paths = self._settings, [run.base, str(shortest(run.path))]
+                code, lines = judged(run.base, run.path, settings.root, settings.margins, paths)
                 self._judged += lines
                 codes = (code, self.exit_code)
                 self.exit_code = FAILED if FAILED in codes else max(codes)

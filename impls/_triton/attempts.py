@@ -18,6 +18,10 @@ from typing import Any
 import torch
 from triton import knobs
 
+HUNG_S = (
+    30.0  # a process that a hanging GPU holds cannot always be ended; launches take milliseconds
+)
+
 
 class Attempt:
     """A context around launches of one kernel until the GPU has finished them.
@@ -53,9 +57,11 @@ class Attempt:
         """Why not to launch it: an earlier process did, and it did not return."""
         try:
             noted = json.loads(self.note.read_text())
-            if noted["host"] != socket.gethostname() or _is_alive(noted["pid"]):
-                return None  # another GPU's, or it still runs
             when = noted["started_utc"]
+            age_s = (datetime.now(UTC) - datetime.fromisoformat(when)).total_seconds()
+            runs = age_s < HUNG_S and _is_alive(noted["pid"])
+            if noted["host"] != socket.gethostname() or runs:
+                return None  # another GPU's, or it is about to return
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return f"its launch of {when} hung or broke the GPU's context; delete {self.note} to retry"
@@ -78,5 +84,5 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        pass
     return True

@@ -50,6 +50,13 @@ class Choice:
         return None if self.lacking else total(self.cells)
 
     @property
+    def processor_ms(self) -> float | None:
+        """Of all its layers' calls; None unless all are known beside times that were disturbed."""
+        known = [(cell.asked.count, cell.processor_ms) for cell in self.cells]
+        found = [count * one for count, one in known if one is not None]
+        return sum(found) if found and len(found) == len(known) else None
+
+    @property
     def why_not(self) -> str:
         return self.lacking.why_not if self.lacking else ""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ...harness.files.printable import spaced
 from ...harness.stats.intervals import Interval
 from ..elements import Block, Marked, Table, Text, table_of
-from ..formatting import Number, bytes_text, ratio_range_text, size_text
+from ..formatting import Number, bytes_text, ratio_range_text, size_text, time_text
 from ..quantity import Cell
 from ..words import SEEN
 from .answer import Advice
@@ -43,7 +43,7 @@ def _time(of: tuple[Decision, Choice]) -> Marked:
     one = of[1]
     if one.total_ms is None:
         return Marked(cell=one.why_not, failed=not one.missing)
-    return Marked(cell=_call(one.total_ms, one.fitted))
+    return Marked(cell=_call(one.total_ms, one.fitted, one.processor_ms))
 
 
 def _ratio(of: tuple[Decision, Choice]) -> str:
@@ -157,7 +157,7 @@ def layer_table(advice: Advice) -> Table | None:
     rows: list[tuple[Cell, ...]] = []
     for decision in advice.decisions:
         for cell in decision.best.cells if decision.best else ():
-            time = _call(cell.time_ms, cell.fitted) if cell.time_ms else ""
+            time = _call(cell.time_ms, cell.fitted, cell.processor_ms) if cell.time_ms else ""
             place = (cell.asked.layer, cell.asked.count, question(decision))
             rows.append((*place, cell.implementation.name, time, bytes_text(cell.peak_bytes)))
         for asked in decision.not_measured:
@@ -174,5 +174,6 @@ def layer_table(advice: Advice) -> Table | None:
     )
 
 
-def _call(time_ms: Interval, fitted: str) -> Number:
-    return Number(interval_text(time_ms) + (" (fitted)" if fitted else ""))
+def _call(time_ms: Interval, fitted: str, processor_ms: float | None) -> Number:
+    text = interval_text(time_ms) + (" (fitted)" if fitted else "")
+    return Number(text + ("" if processor_ms is None else f", processor {time_text(processor_ms)}"))

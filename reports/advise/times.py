@@ -9,6 +9,7 @@ from ...harness.files.printable import spaced
 from ...harness.stats.intervals import Interval, latency_interval
 from ..comparison.case_samples import case_samples
 from ..data.decode import Rate, traffic
+from ..data.processor_time import PROCESSOR_TIMES, is_known, processor_samples, typical_ms
 from ..data.read import Run
 from .asked import Asked, Fields, Implementation, growing, key_over, length
 from .stored import Stored, StoredRows
@@ -55,6 +56,14 @@ class Cell:
             return None
         found = traffic(self.stored.row, self.stored.run.meta)
         return None if found is None else found.rate(self.time_ms)
+
+    @property
+    def processor_ms(self) -> float | None:
+        """Of a call in all threads, measured at this very length, if other work disturbed it."""
+        if self.stored is None or self.fitted or not self.disturbed:
+            return None
+        samples = processor_samples(self.stored.row, PROCESSOR_TIMES[0])
+        return typical_ms(samples) if is_known(samples) else None
 
     @property
     def peak_bytes(self) -> int | None:

@@ -15,6 +15,7 @@ from ..data.run_meta import NOT_REACHED, not_reached
 
 # Of a call in ms or J: from less than any clock or counter resolves to 30 years.
 PLAUSIBLE = (1e-9, 1e12)
+CLOCK_STEP_RATIO = 0.02  # a GPU's clock moves in steps of about 1 %
 TURNS = "turns"  # the session of both sides that were measured in turns, so that they are paired
 
 
@@ -174,3 +175,27 @@ def _values(runs: Sequence[Samples]) -> Samples:
 
     logs = [*map(logs_of, runs)]
     return tuple(((exp(fmean(run)),),) for run in logs) if all(logs) else ()
+
+
+def disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool, alike: bool) -> list[str]:
+    """Reasons that alone could explain why the slow side is slow.
+
+    `paired`: a lower clock is no reason, since a backend may cause it itself. `alike`: blocks that
+    were measured alternately are disturbed alike, and only what disturbed one side and not the
+    other is a reason.
+    """
+
+    def disturbed(blocks: str) -> bool:
+        is_slow, is_fast = (in_most(getattr(case, blocks), case.blocks) for case in (slow, fast))
+        return is_slow and not (alike and is_fast)
+
+    codes = ["contended"] if disturbed("contended_blocks") else []
+    codes += ["throttled"] if disturbed("throttled_blocks") else []
+    if (
+        not paired
+        and slow.clock_mhz
+        and fast.clock_mhz
+        and log(fast.clock_mhz / slow.clock_mhz) > CLOCK_STEP_RATIO
+    ):
+        codes.append("clocks_differ")
+    return codes

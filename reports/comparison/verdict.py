@@ -5,7 +5,7 @@ A ratio is new / base, so above 1 is worse. docs/method.md, Comparing, has the r
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, inf, isfinite, log, nan, sqrt
+from math import exp, inf, isfinite, nan, sqrt
 from statistics import fmean
 from typing import Literal
 
@@ -19,13 +19,12 @@ from ...harness.stats.contrasts import (
     unpaired_contrast,
 )
 from ...harness.stats.intervals import CONFIDENCE, Interval
-from ..data.noise_floor import ASSUMED, NoiseFloor, ProcessNoise
-from ..data.processor_time import in_most
+from ..data.noise_floor import ASSUMED, DISTURBED, NoiseFloor, ProcessNoise
 from ..data.run_meta import UNFINISHED
 from ..ratio import Noise, in_same_blocks
 from ..words import CONFIRMED, NOISY, NOISY_RATIO, NOT_DECIDED, SEEN, Mark, Word, word_of
 from ..words import SAME as SAME_MARK
-from .case_samples import CaseSamples
+from .case_samples import CaseSamples, disturbances
 
 Metric = Literal["latency", "peak_bytes", "energy_per_call"]
 BETTER_WORSE: dict[str, tuple[str, str]] = {
@@ -40,7 +39,6 @@ ABSENT = "absent"
 DEFAULT_MARGIN = {"latency": 0.03, "peak_bytes": 0.0, "energy_per_call": 0.03}
 # Noise never raises a margin above this: a noisier machine must be made quiet first.
 MOST_RAISED_RATIO = 0.25
-CLOCK_STEP_RATIO = 0.02  # a GPU's clock moves in steps of about 1 %
 ALPHA = 1 - CONFIDENCE
 NO_VALUE = "no value on one side"
 
@@ -242,35 +240,28 @@ def _latency(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
         slow, fast = (new, base) if found.worse else (base, new)
         # Of one process each, nothing shows how differently the two were disturbed.
         alike = found.paired and not (rules.own_processes and "one_process" in reasons)
-        if disturbed := _disturbances(slow, fast, paired=found.paired, alike=alike):
-            verdict, reasons = NOT_DECIDED, [*reasons, *disturbed]
+        if disturbed := disturbances(slow, fast, paired=found.paired, alike=alike):
+            reasons += disturbed
+            found = _allowing_for_other_work(found)
+            if "one_process" in reasons or disturbed != ["contended"] or found.word == NOT_DECIDED:
+                verdict = NOT_DECIDED
     if together is None and rules.same_run:
         reasons.append("unpaired")
     return replace(found, verdict=verdict, reasons=tuple(reasons))
 
 
-def _disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool, alike: bool) -> list[str]:
-    """Reasons that alone could explain why the slow side is slow.
-
-    `paired`: a lower clock is no reason, since a backend may cause it itself. `alike`: blocks that
-    were measured alternately are disturbed alike, and only what disturbed one side and not the
-    other is a reason.
-    """
-
-    def disturbed(blocks: str) -> bool:
-        is_slow, is_fast = (in_most(getattr(case, blocks), case.blocks) for case in (slow, fast))
-        return is_slow and not (alike and is_fast)
-
-    codes = ["contended"] if disturbed("contended_blocks") else []
-    codes += ["throttled"] if disturbed("throttled_blocks") else []
-    if (
-        not paired
-        and slow.clock_mhz
-        and fast.clock_mhz
-        and log(fast.clock_mhz / slow.clock_mhz) > CLOCK_STEP_RATIO
-    ):
-        codes.append("clocks_differ")
-    return codes
+def _allowing_for_other_work(found: CaseVerdict) -> CaseVerdict:
+    """With what other work may do to one side alone."""
+    assert found.contrast is not None
+    contrast = found.contrast.with_effect(DISTURBED)
+    interval = contrast.interval()
+    return replace(
+        found,
+        verdict=verdict_of(interval.low, interval.high, found.margin_ratio, found.metric),
+        low=interval.low,
+        high=interval.high,
+        p_value=contrast.p_beyond(found.margin_ratio),
+    )
 
 
 def _energy(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:

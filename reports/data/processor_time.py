@@ -53,6 +53,12 @@ def time_of(row: Mapping[str, Any], *, bounds: bool = False) -> Quantity:
     return Quantity(row.get("latency_ms"), "ms", low, high, note)
 
 
+def told_time(row: Mapping[str, Any]) -> str:
+    """The same in a sentence: `41.0 ms (520 μs of processor time)`."""
+    note = time_of(row).note.removeprefix(", processor ")
+    return time_text(row["latency_ms"]) + (f" ({note} of processor time)" if note else "")
+
+
 def samples_of_pairs(rows: Sequence[Mapping[str, Any]]) -> list[Samples]:
     """Of rows of one run, those that show how pairs differ from process to process: processor times
     if other work disturbed most blocks.

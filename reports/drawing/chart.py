@@ -386,4 +386,5 @@ class _Drawn:
             return f"{one.backend} {why}" if y is None else f"{one.backend} {value}, {why}"
         busy = ", while other work ran" if place < len(one.busy) and one.busy[place] else ""
         how = ", by formula" if one.kind == "formula" else ""
-        return f"{one.backend} {value}{how}{busy}"
+        note = one.notes[place] if place < len(one.notes) else ""
+        return f"{one.backend} {value}{note}{how}{busy}"

@@ -118,6 +118,7 @@ def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
         high=high if "{}" in column else (),
         cases=tuple(case_key(row) for row in mine if "case" in row),
         busy=tuple(disturbed(row) for row in mine) if column == LATENCY else (),
+        notes=tuple(time_of(row).note for row in mine) if column == LATENCY else (),
         why="out of memory" if is_oom and not column else "",
         ending=_growth(mine) if column == LATENCY and axis == "seq_len" else "",
     )

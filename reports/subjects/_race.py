@@ -6,9 +6,10 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from ..data.exactness import exactness_note, is_exact
+from ..data.processor_time import told_time
 from ..data.row_groups import Group, Row, groups, once
 from ..data.run_meta import OUT_OF_MEMORY
-from ..formatting import capital, number_text, time_text
+from ..formatting import capital, number_text
 from ..ratio import Ratio, time_ratio
 from ..words import CONFIRMED, NOISY, NOT_DECIDED, SAME, SEEN, Mark
 from ._over import n_text
@@ -147,7 +148,7 @@ def verdict(found: Race, where: str, rows: Sequence[Row]) -> str:
     """`at N = 2 048, h = 8: sdpa takes 14.6 ms, naive 3.26 times as long (3.24 to 3.28)`."""
     first = found.ranking[0]
     at = f"at {where}: " if where else ""
-    text = f"{at}{first['backend']} takes {time_text(first['latency_ms'])}"
+    text = f"{at}{first['backend']} takes {told_time(first)}"
     if not found.margins:
         why = alone(rows, found)
         return f"{text}, the {why}" if why else text

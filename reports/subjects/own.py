@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...harness.files.printable import visible
-from ..data.processor_time import time_of
+from ..data.processor_time import time_of, told_time
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
 from ..data.run_meta import Meta
 from ..elements import Card, Marked, Table, table_of
-from ..formatting import STATUS_WORDS, number_text, plural, ratio_bounds_text, size_text, time_text
+from ..formatting import STATUS_WORDS, number_text, plural, ratio_bounds_text, size_text
 from ..ratio import Ratio
 from ..words import BY_PROCESSOR_TIME, NOISY
 from . import Subject
@@ -156,7 +156,7 @@ def _without_ratio(mine: Sequence[Row]) -> str:
     if timed:
         row = max(timed, key=lambda row: row["seq_len"])
         at = axis_text("seq_len", row["seq_len"])
-        return f"takes {time_text(row['latency_ms'])} at {at}, with nothing to compare it with"
+        return f"takes {told_time(row)} at {at}, with nothing to compare it with"
     if any(row["status"] == "ok" for row in mine):
         return "was not timed"
     ended = mine[0]

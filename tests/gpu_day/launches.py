@@ -1,12 +1,13 @@
 """Launch each listed configuration of the Triton kernels alone, and compare what it computes.
 
-    python -m tests.gpu_day.launches [--only WORD] [--seconds S] [--interpret] [--tokens N]
+    python -m tests.gpu_day.launches [--only WORD] [--seconds S] [--tokens N]
+                                     [--interpret | --compile]
 
 A child launches one after the other; if one hangs the child ends itself after `seconds`, with the
 place in the code on standard error, and a new child goes on with the next. A line for each says how
 long the launch took and how far its results are off, as a ratio of their norm. Exit code 1: one
-hung, failed or was off. `--interpret` runs them on the CPU, by Triton's interpreter, which has none
-for Gluon.
+hung, failed or was off. Without a GPU `--interpret` runs them by Triton's interpreter, which has
+none for Gluon, and `--compile` compiles them for compute capability 9.0 and reads their code.
 """
 
 import argparse
@@ -60,20 +61,22 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="a part of the names, such as gluon or grad_q")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--interpret", action="store_true")
+    parser.add_argument("--compile", action="store_true")
     parser.add_argument("--tokens", type=int, default=1000)
     parser.add_argument("--start", type=int, help="in a child: the number of the first")
     return parser.parse_args()
 
 
 def launch_all(options: argparse.Namespace) -> int:
-    """Those of compute capability 9.0 if there is no GPU."""
+    """Those of compute capability 9.0 without a GPU."""
     import torch
 
     from attnbench.impls._triton.jobs import jobs
 
-    on_gpu = not options.interpret
+    on_gpu = not (options.interpret or options.compile)
     capability = torch.cuda.get_device_capability() if on_gpu else (9, 0)
-    dtype: Dtype = "bf16" if on_gpu else "fp16"  # Triton's interpreter multiplies bf16 as integers
+    # Triton's interpreter multiplies bf16 as integers
+    dtype: Dtype = "fp16" if options.interpret else "bf16"
     listed = ((named(job), job) for job in jobs(capability, (dtype,)))
     chosen = [(name, job) for name, job in listed if options.only in name]
     failed = False
@@ -81,7 +84,10 @@ def launch_all(options: argparse.Namespace) -> int:
         print(f"launching {name}", flush=True)
         faulthandler.dump_traceback_later(options.seconds, exit=True)
         try:
-            found = launched(job, options.tokens, "cuda" if on_gpu else "cpu")
+            if options.compile:
+                found = compiled(job)
+            else:
+                found = launched(job, options.tokens, "cuda" if on_gpu else "cpu")
         except Exception as error:  # noqa: BLE001 - the next ones are launched too
             found = f"failed: {type(error).__name__}: {str(error).splitlines()[0]}"
             failed = True
@@ -98,6 +104,17 @@ def named(job: "Job") -> str:
     tile = f"{config.block_q}x{config.block_kv} w{config.warps} s{config.stages}"
     causal = "causal" if job.causal else "full"
     return " ".join([job.kernel, f"d{job.d_k}", causal, tile, *(options or ["pointers"])])
+
+
+def compiled(job: "Job") -> str:
+    """Raises ValueError if it would hang or race, and whatever Triton raises."""
+    import triton
+
+    from attnbench.impls._triton.safe_code import why_unsafe
+
+    if reason := why_unsafe(triton.compile(*job.arguments()).asm):
+        raise ValueError(reason)
+    return "ok: compiled"
 
 
 def launched(job: "Job", tokens: int, device: str) -> str:

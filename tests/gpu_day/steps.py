@@ -64,9 +64,8 @@ def pytest(name: str, most_s: float, *words: str, jobs: bool = False) -> Step:
 
 
 def launches(name: str, most_s: float, *gpu: str) -> Step:
-    """Kernels of the backend triton, each alone; on a CPU two of them, interpreted."""
-    few = ("--interpret", "--tokens", "100", "--only", "full 64x64 w4 s2 pointers")
-    words = (PYTHON, "-m", "tests.gpu_day.launches")
+    """Kernels of the backend triton, each alone; on a CPU those in Gluon are compiled."""
+    words, few = (PYTHON, "-m", "tests.gpu_day.launches"), ("--compile", "--only", "gluon")
     return Step(name=name, words=words, most_s=most_s, gpu=gpu, cpu=few)
 
 

@@ -116,6 +116,12 @@ def _times_text(one: TaskResult) -> str:
     return "" if times is None or one.fastest is one.counts[0] else times_text(times)
 
 
+def _first_text(one: TaskResult) -> str:
+    """Several numbers of heads may need equally many steps, as looks are 20 steps apart."""
+    steps = [count.steps.value for count in one.counts if count.steps]
+    return ", as fast as any" if steps.count(min(steps)) > 1 else ", the fastest"
+
+
 def answer(one: TaskResult) -> str:
     """`copy (how a sequence that begins again goes on): 1 head: 6 of 6 seeds learn it, in 420 (400
     to 480) steps; 16 heads, the fastest: ...`; without a goal what was right in the end.
@@ -131,7 +137,7 @@ def answer(one: TaskResult) -> str:
         after = f" after {steps} steps, equal for all" if steps else ""
         return f"{text}: {' and '.join(shares)} of the answers are right{after}."
     parts = [
-        f"{plural(count.heads, 'head')}{', the fastest' * (count is one.fastest)}:"
+        f"{plural(count.heads, 'head')}{_first_text(one) * (count is one.fastest)}:"
         f" {learnt_text(count)}"
         for count in one.counts
         if count in (first, one.fastest, last)
@@ -173,7 +179,7 @@ def _training_text(found: Sequence[TaskResult]) -> str:
         " answers on new sequences is right at two looks in a row, or to a limit in steps:"
         f" {list_text(goals)}; then the learning rate falls to 0. Until then each number of"
         " heads has the rate with which it learnt the task in the fewest steps from other seeds;"
-        " heads of d_k = d / 8 have the same rates."
+        " heads of d_k = d / 8 have these rates too, which were not looked for with them."
     )
 
 

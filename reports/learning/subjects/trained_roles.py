@@ -42,7 +42,8 @@ REMARK = (
     " Of each block the head with most of it is told, since heads of different seeds have no common"
     " name; the largest of several is above the even weight by chance too, which is what it is"
     " before training. Far: another noun stands between the verb and its subject. Removed heads are"
-    " those of least importance to the loss; all models trained for as many steps on the same text."
+    " those of least importance to the loss; all models trained for as many steps on the same text,"
+    " at one learning rate that was looked for with none of them."
 )
 Roles = Trainings[TrainedRoles]
 

@@ -18,6 +18,7 @@ import pytest
 from attnbench.harness.audit.occupancy import ARCHITECTURES
 from attnbench.harness.audit.sass import OF_CYCLES, OF_PRODUCTS
 from tests.conftest import ROOT, environment, ran
+from tests.harness.cli.test_schemas import check
 from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
@@ -49,9 +50,13 @@ def with_canaries(folder: Path, **variables: str) -> list[Any]:
 @needs_triton
 def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(tmp_path: Path) -> None:
     command, variables = with_canaries(tmp_path)
-    done = ran(command, env=variables, timeout=300)
+    done = ran([*command, "--json-lines"], env=variables, timeout=300)
     assert done.returncode == 1, done.stderr
-    path = Path(done.stdout.splitlines()[-1])
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    for line in lines:
+        check("kernels", line)
+    assert {"begin", "running", "finished", "end"} <= {line["reason"] for line in lines}
+    path = Path(lines[-1]["run"])
     planned = [one["case"] for one in json.loads((path / "run.json").read_text())["kernels"]]
     rows = {row["case"]: row for row in read_rows(path)}
     assert sorted(rows) == sorted(planned)

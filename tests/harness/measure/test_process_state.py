@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnbench.cheats._torch_backends import settable
 from attnbench.harness.measure import clock, correctness
+from attnbench.harness.measure.graph_capture import overrides_streams
 from attnbench.harness.measure.process_state import ProcessState
 
 THINGS = settable()
@@ -57,11 +58,6 @@ def set_sdpa():
             partial(torch.set_autocast_enabled, "cuda", True),
             partial(torch.is_autocast_enabled, "cuda"),
             "autocast on cuda from False to True",
-        ),
-        (
-            partial(torch._C._set_override_stale_capture_stream, True),
-            torch._C._override_stale_capture_stream,
-            "captured leaves from False to True",
         ),
         (partial(torch._C._set_grad_enabled, False), torch.is_grad_enabled, "grad mode from True"),
         (
@@ -204,6 +200,13 @@ def test_random_numbers_may_be_used_and_start_again_for_the_next_case(state):
     drawn = random.random(), torch.rand(1)
     assert state.undo() == ""
     assert drawn == (random.random(), torch.rand(1))
+
+
+@pytest.mark.skipif(not overrides_streams(), reason="this torch has no such setting")
+def test_the_stream_of_captured_leaves_is_put_back(state):
+    torch.autograd.graph.set_override_stale_capture_stream(True)
+    assert "captured leaves from False to True" in state.undo()
+    assert torch._C._override_stale_capture_stream() is False
 
 
 def test_the_generator_of_a_gpu_starts_again_too(fake_gpu):

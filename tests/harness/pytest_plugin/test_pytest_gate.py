@@ -1,5 +1,6 @@
 """--attnbench-fail-slower: the gate of `attnbench compare` about two runs, in pytest's words."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.pytest_plugin.gate import base_of, judged, margins_of
 from tests.made_runs import changed, fake_run, many_problems, slower, starts
+from tests.reports.comparison.test_trend import series
 
 MARGINS = {"latency": 0.05}
 
@@ -17,7 +19,7 @@ def base(tmp_path: Path) -> Path:
 
 
 def told(base: Path, new: Path) -> tuple[int, str]:
-    code, lines = judged(base, new, MARGINS, ["before", "after"])
+    code, lines = judged(str(base), new, base.parent, MARGINS, ["before", "after"])
     return code, "\n".join(lines)
 
 
@@ -49,12 +51,24 @@ def test_runs_that_cannot_be_compared_do_not_pass(base, tmp_path):
 
 def test_a_scenario_is_compared_with_the_stored_run_of_its_name(base, tmp_path):
     other = many_problems(tmp_path)
-    assert base_of("seed1", [str(other), str(base)], tmp_path) == base.resolve()
+    assert base_of("seed1", [str(other), str(base)], tmp_path) == str(base.resolve())
+    assert base_of("seed1", ["last:5"], tmp_path) == "last:5"
     for against, named in (([str(other)], other.name), ([], "names nothing")):
         with pytest.raises(BadInput, match=r"wanted a stored run of the scenario seed1") as refusal:
             base_of("seed1", against, tmp_path)
         assert named in str(refusal.value)
         assert "\n" not in str(refusal.value)
+
+
+def test_the_last_runs_are_a_base_that_needs_no_self_check(tmp_path):
+    *_, before = series(tmp_path, [(1, 1, 1)] * 6, drift=0.002)
+    name = "20261107T093000Z-quickstart-00000006"
+    for change, code in ((slower, 1), (lambda row: row, 0)):
+        new = changed(before, name, change)
+        found, lines = judged("last:5", new, tmp_path, MARGINS, ["last:5", "after"])
+        assert found == code, lines
+        assert ("slower ×" in "\n".join(lines)) == bool(code)
+        shutil.rmtree(new)
 
 
 def test_a_margin_is_a_percentage_or_noise():

@@ -1,6 +1,7 @@
 """Several processes make a file of one name at once: one wins, or all of them are whole."""
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from attnbench.harness.cli.app import main
 from attnbench.harness.files.errors import BadInput, Refusal
 from attnbench.harness.files.safe_files import write_output
 from attnbench.harness.fleet.merge import merge
@@ -20,7 +22,7 @@ from attnbench.harness.rows.run_files import read_meta, read_rows
 from attnbench.harness.store import names
 from tests.made_runs import PLANNED, fake_run, row, write_run
 
-AT_ONCE, ROUNDS = 8, 30
+AT_ONCE, ROUNDS, COMMANDS = 8, 30, 3
 LONG = "x" * 300_000
 FORK = get_context("fork")
 STARTED = FORK.Barrier(AT_ONCE)
@@ -67,6 +69,22 @@ def test_one_of_several_saves_a_baseline_and_the_others_are_refused(
     assert {path.suffix for path in (run.parent / "baselines").iterdir()} == {".json"}
 
 
+def replaced(runs: list[Path], number: int) -> str:
+    run = runs[number % len(runs)]
+    names.save("main", run, run.parent, force=True)
+    return "saved"
+
+
+def test_of_several_that_replace_a_baseline_one_is_there_whole(
+    pool: ProcessPoolExecutor, tmp_path: Path
+) -> None:
+    runs = [fake_run(tmp_path / "results", number) for number in (1, 2)]
+    for _ in range(ROUNDS):
+        assert raced(pool, partial(replaced, runs)) == {"saved": AT_ONCE}
+        assert names.find_run("main", tmp_path / "results") in runs
+    assert len(list((tmp_path / "results" / "baselines").iterdir())) == 1
+
+
 def merged(shard: Path, target: Path, number: int) -> str:
     return "made" if merge([shard], target, target.parent, ["attnbench"]).changed else "there"
 
@@ -99,6 +117,43 @@ def test_of_several_outputs_to_one_place_one_is_there_whole(
         assert raced(pool, partial(written, path)) == {"written": AT_ONCE}
         assert path.read_text() in {f"{number}{LONG}" for number in range(AT_ONCE)}
     assert len(list(tmp_path.iterdir())) == ROUNDS
+
+
+def commanded(words: list[str], runs: list[Path], path: Path, number: int) -> str:
+    """Run a command in this process; how it ended."""
+    sys.argv = ["attnbench", *words, str(runs[number % len(runs)]), "-o", str(path)]
+    try:
+        main()
+    except SystemExit as end:
+        return str(end.code or 0)
+    return "0"
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["report"], "page.html"),
+        (["report"], "page.md"),
+        (["export"], "cases.csv"),
+        (["export"], "cases.json"),
+        (["export"], "run.zip"),
+    ],
+)
+def test_of_several_commands_to_one_place_one_result_is_there_whole(
+    pool: ProcessPoolExecutor, tmp_path: Path, words: list[str], name: str
+) -> None:
+    """Of two runs each: the file is as one of them makes it alone."""
+    runs = [fake_run(tmp_path / "results", number) for number in (1, 2)]
+    alone = []
+    for number in range(len(runs)):
+        commanded(words, runs, place := tmp_path / f"alone{number}{Path(name).suffix}", number)
+        alone.append(place.read_bytes())
+    assert len({*alone}) == 2
+    (folder := tmp_path / "raced").mkdir()
+    for _ in range(COMMANDS):
+        assert raced(pool, partial(commanded, words, runs, folder / name)) == {"0": AT_ONCE}
+        assert (folder / name).read_bytes() in alone
+    assert [one.name for one in folder.iterdir()] == [name]
 
 
 def appended(root: Path, number: int) -> str:

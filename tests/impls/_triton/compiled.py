@@ -17,6 +17,7 @@ from unittest.mock import patch
 import pytest
 import torch
 import triton
+from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
@@ -246,7 +247,9 @@ def tuned() -> dict[str, Any]:
             return prepared(problem, gpu, **how)
 
         with patch.object(nvidia_tools, "run", wraps=nvidia_tools.run) as asked:
-            made = {"timed": found(problem)}
+            load("triton").compile_ahead(problem, torch.device("cuda", 0))
+            ahead = cubins()
+            made = {"timed": found(problem), "cubins": [ahead, cubins()]}
             first = asked.call_count
             made["timed_again"] = found(problem)
             made["readings"] = [first, asked.call_count]
@@ -276,6 +279,11 @@ def tuned() -> dict[str, Any]:
         gpu.broken = ""
         made["after_a_break"] = found(core)
     return made | {"failing": failing, "wrong": wrong}
+
+
+def cubins() -> int:
+    """How many kernels are in Triton's cache."""
+    return len(list(Path(knobs.cache.dir).glob("*/*.cubin")))
 
 
 def described(kernel: Kernel) -> Config:

@@ -207,3 +207,8 @@ def test_the_machine_code_of_a_kernel_is_read_once_by_all_processes(
     every = sum(len(listed(kernel)) for kernel in KERNELS)
     assert prepared["readings"] == [every, every]
     assert prepared["timed_again"]["used"] == prepared["timed"]["used"]
+
+
+def test_all_that_a_call_launches_was_compiled_ahead(prepared: dict[str, Any]) -> None:
+    every = sum(len(listed(kernel)) for kernel in KERNELS)
+    assert prepared["cubins"] == [every, every]

@@ -41,6 +41,12 @@ def test_times_that_other_work_disturbed_come_with_a_caution(tmp_path: Path):
     (caution,) = [one for one in beside_tables(busy) if "competed" in one]
     assert "in most blocks of 2 of these 4 times: measure again" in caution
     assert busy.is_doubtful
+    conditions = [[{"processor_ms": 2.0}] * 4] * 4
+    known = SLOW | {"hf:sdpa": {"contended_blocks": 8, "conditions": conditions}}
+    table = next(blocks(answered(tmp_path / "known", known)))
+    times = {name.cell: time.cell for name, time, *_ in table.rows}
+    assert times["sdpa"].endswith(", processor 10.0 ms")  # of five layers
+    assert "processor" not in times["eager"]
     assert not any("competed" in one for one in beside_tables(answered(tmp_path / "calm")))
 
 

@@ -139,6 +139,16 @@ def test_a_disturbed_side_that_is_slow_proves_nothing(code):
     assert latency(replace(A, **loud), replace(scaled(A, 1.2), **loud)).verdict == "slower"
 
 
+def test_other_work_does_not_explain_what_is_slower_by_far_more_than_it_makes():
+    """It made equals up to 3.9 times as long (DISTURBED_RATIO); throttling has no such bound."""
+    busy, hot = ({f"{code}_blocks": EVERY_BLOCK} for code in ("contended", "throttled"))
+    found = latency(A, measured(2, 9.0, **busy))
+    assert (found.verdict, found.reasons) == ("slower", ("contended",))
+    assert found.low < 9 / 3.9 < 9 * 3.9 < found.high
+    assert latency(A, measured(2, 3.9, **busy)).verdict == "not decided"
+    assert latency(A, measured(2, 9.0, **busy, **hot)).verdict == "not decided"
+
+
 def test_the_noise_floor_raises_the_default_margin_only():
     one, other = A, measured(2, 1.1)
     assert latency(one, other).verdict == "slower"

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from attnbench.reports.data.load import load
-from attnbench.reports.data.processor_time import time_of
+from attnbench.reports.data.processor_time import time_of, told_time
 from tests.made_runs import case, problem, row, write_run
 
 BLOCK_MS = [[[41.0, 41.0], [41.0, 41.0]]]
@@ -37,3 +37,6 @@ def test_a_disturbed_time_has_its_processor_time_beside_it(tmp_path, changes, pr
     else:
         assert found["processor_ms"] == pytest.approx(processor_ms)
     assert str(time_of(found)).replace("\u00a0", " ") == text
+    time, _, processor = text.partition(", processor ")
+    told = f"{time} ({processor} of processor time)" if processor else time
+    assert told_time(found).replace("\u00a0", " ") == told

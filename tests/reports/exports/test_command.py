@@ -18,12 +18,12 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_stdout_has_the_data_only_and_stderr_what_is_left_out(here, run: Path) -> None:
-    done = here("export", run, "--format", "pytest-benchmark")
+    done = here("export", run, "--format", "github-benchmark")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("{\n")
+    assert done.stdout.startswith("[\n")
     assert done.stderr.startswith("note: ")
     assert "cases without a latency left out" in done.stderr
-    again = here("export", run, "--format", "pytest-benchmark", "--output", "-")
+    again = here("export", run, "--format", "github-benchmark", "--output", "-")
     assert again.stdout == done.stdout
 
 
@@ -42,7 +42,7 @@ def test_an_unknown_format_and_runs_that_do_not_fit_are_one_line(
     here, run: Path, tmp_path: Path
 ) -> None:
     other = shutil.copytree(run, tmp_path / "other")
-    for arguments in (("--format", "xlsx"), (other, "--format", "pytest-benchmark")):
+    for arguments in (("--format", "xlsx"), (other, "--format", "github-benchmark")):
         done = here("export", run, *arguments)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 

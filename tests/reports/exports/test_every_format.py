@@ -11,7 +11,7 @@ from tests.reports.subjects.test_wall_rows import only_walls
 
 WHOLE_RUNS = ("chrome-trace", "csv", "json", "md", "parquet")
 COMMIT = {"id": "0123456789abcdef0123456789abcdef01234567", "committed_s": 1_700_000_000}
-SPEEDS_ONLY = ("asv", "pytest-benchmark")
+SPEEDS_ONLY = ("asv", "github-benchmark", "pytest-benchmark")
 
 
 @pytest.fixture(params=names())
