@@ -7,17 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARED_BYTES 232448 /* of a block on compute capability 9.0, if it asks for them */
 #define MOST_PARAMETERS 128
 
 static char noted[1 << 20];
 static size_t used;
 static int sizes[MOST_PARAMETERS], size_count; /* of the parameters of the next launch */
+static int major = 9, shared_bytes;            /* of a block, if it asks for them */
 static int launches_left = -1;                 /* the last one breaks the context; -1: none */
 
 struct function { int dynamic_bytes; };
 
 const char *fake_noted(void) { return noted; }
+void fake_gpu(int of, int shared) { major = of; shared_bytes = shared; }
 void fake_forget(void) { used = 0; noted[0] = 0; }
 void fake_break_in(int launches) { launches_left = launches; }
 void fake_parameters(int count, const int *bytes) {
@@ -50,9 +51,9 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
   (void)device;
   switch (attribute) {
-  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = major; break;
   case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
-  case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = SHARED_BYTES; break;
+  case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = shared_bytes; break;
   case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK: *value = 65536; break;
   case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
   case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;

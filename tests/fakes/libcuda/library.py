@@ -1,4 +1,4 @@
-"""Triton's own launcher over a driver that computes nothing: what it tells a GPU of capability 9.0.
+"""Triton's own launcher over a driver that computes nothing: what it tells a GPU .
 
     cuda = FakeLibcuda(folder)                 # before anything asks triton for its driver
     cuda.expect(ptx)                           # whose parameters the next launches have
@@ -21,7 +21,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
-from .rules import parameter_bytes
+from .rules import SHARED_BYTES, parameter_bytes
 
 INCLUDE = Path(triton.__file__).parent / "backends/nvidia/include"
 
@@ -29,8 +29,8 @@ INCLUDE = Path(triton.__file__).parent / "backends/nvidia/include"
 class FakeLibcuda:
     """Loaded in place of NVIDIA's, and Triton's active driver."""
 
-    def __init__(self, folder: Path) -> None:
-        """Builds it in `folder`."""
+    def __init__(self, folder: Path, major: int = 9) -> None:
+        """Builds it in `folder`, for a GPU of compute capability `major`.0."""
         library = folder / "libcuda.so.1"
         source = Path(__file__).with_name("libcuda.c")
         named = ("-shared", "-fPIC", f"-Wl,-soname,{library.name}", f"-I{INCLUDE}")
@@ -38,7 +38,8 @@ class FakeLibcuda:
         os.environ["TRITON_LIBCUDA_PATH"] = str(folder)
         self.c = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
         self.c.fake_noted.restype = ctypes.c_char_p
-        driver.set_active(_driver())
+        self.c.fake_gpu(major, SHARED_BYTES[major])
+        driver.set_active(_driver(major))
 
     def expect(self, ptx: str) -> int:
         """The number of parameters that the entry declares, with those that the launcher adds."""
@@ -59,7 +60,7 @@ class FakeLibcuda:
         self.c.fake_break_in(launches)
 
 
-def _driver() -> Any:
+def _driver(major: int) -> Any:
     """Triton's for CUDA, which asks this library and not torch for the device."""
     from triton.backends.nvidia.driver import CudaDriver, CudaLauncher, CudaUtils
 
@@ -74,10 +75,10 @@ def _driver() -> Any:
             return 0
 
         def get_device_capability(self, _device: int = 0) -> tuple[int, int]:
-            return 9, 0
+            return major, 0
 
         def get_current_target(self) -> GPUTarget:
-            return GPUTarget("cuda", 90, 32)
+            return GPUTarget("cuda", 10 * major, 32)
 
         def get_active_torch_device(self) -> torch.device:
             return torch.device("cpu")

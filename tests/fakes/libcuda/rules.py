@@ -1,4 +1,4 @@
-"""What the driver refuses on compute capability 9.0, and what PTX says of parameters."""
+"""What the driver refuses, and what PTX says of parameters."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,8 @@ from typing import Any
 
 ITEM_BYTES = {6: 2, 7: 4, 9: 2}  # of CUtensorMapDataType: fp16, fp32, bf16
 SWIZZLED_BYTES = {1: 32, 2: 64, 3: 128}  # of CUtensorMapSwizzle: the widest row of a box
-SHARED_BYTES, MOST_THREADS = 227 << 10, 1024  # of a block
+MOST_THREADS = 1024  # of a block
+SHARED_BYTES = {8: 163 << 10, 9: 227 << 10, 10: 227 << 10}  # of 8.0, 9.0, 10.0, if it asks
 BYTES = {"b8": 1, "b16": 2, "u16": 2, "b32": 4, "u32": 4, "f32": 4, "b64": 8, "u64": 8}
 _PARAMETER = re.compile(r"\.param\s+(?:\.align \d+ )?\.(\w+)\s[^,\n]*?(?:\[(\d+)\])?,?$", re.M)
 
@@ -39,13 +40,13 @@ def illegal(one: Mapping[str, Any]) -> Iterator[str]:
     return (rule for rule, holds in rules.items() if not holds)
 
 
-def unlaunchable(one: Mapping[str, Any]) -> Iterator[str]:
-    """What cuLaunchKernelEx refuses on compute capability 9.0."""
+def unlaunchable(one: Mapping[str, Any], major: int = 9) -> Iterator[str]:
+    """What cuLaunchKernelEx refuses on compute capability `major`.0."""
     x, y, z = one["block"]
     rules = {
         "1 to 2**31 - 1 blocks": 1 <= one["grid"][0] < 2**31 and one["grid"][1:] == [1, 1],
         "whole warps, up to 1024 threads": x % 32 == 0 and x * y * z <= MOST_THREADS,
         "shared memory as asked for": one["shared"] <= max(48 << 10, one["dynamic"]),
-        "shared memory of 227 KiB": one["shared"] <= SHARED_BYTES,
+        "shared memory of the capability": one["shared"] <= SHARED_BYTES[major],
     }
     return (rule for rule, holds in rules.items() if not holds)

@@ -1,6 +1,6 @@
-"""Launches for compute capability 9.0 by Triton's own launcher over a driver that computes nothing,
-and what is wrong with them, as JSON: `python -m tests.impls._triton.launched CHECK FOLDER`, where
-CHECK is `every` or `broken`.
+"""Launches by Triton's own launcher over a driver that computes nothing, and what is wrong with
+them, as JSON: `python -m tests.impls._triton.launched FOLDER every 9 bf16`, of compute capability
+9.0, or `FOLDER broken`.
 """
 
 import json
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import pytest
@@ -19,6 +19,8 @@ from attnbench.impls._triton import launch, tune
 from attnbench.impls._triton.configs import Config
 from attnbench.impls._triton.jobs import Job, jobs
 from attnbench.impls._triton.safe_code import why_unsafe
+from attnbench.impls.backend import TORCH_DTYPE
+from attnbench.impls.problem import Dtype
 from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
 from tests.fakes.libcuda.library import FakeLibcuda
 from tests.fakes.libcuda.rules import illegal, parameter_bytes, unlaunchable
@@ -30,11 +32,12 @@ DECODE = (3, 8, 2, 1, 1000)
 ORDERS = ("heads", "model")
 
 
-def every(cuda: FakeLibcuda) -> dict[str, Any]:
+def every(folder: Path, major: int, dtype: Dtype) -> dict[str, Any]:
     """`faults` by launch, and how many there were of each kernel."""
+    cuda = FakeLibcuda(folder, major)
     faults: dict[str, list[str]] = {}
     counts: dict[str, int] = {}
-    for job in jobs((9, 0), ("bf16",)):
+    for job in jobs((major, 0), (dtype,)):
         if not job.causal and not job.config.gluon:
             continue  # the same launch as of a causal one
         shapes = (DECODE,) if job.config.block_q == 16 and job.kernel != "grad_kv" else SHAPES
@@ -43,7 +46,7 @@ def every(cuda: FakeLibcuda) -> dict[str, Any]:
             asm = tune.compiled(made).asm
             cuda.expect(asm["ptx"])
             made.start()
-            found = list(wrong(made, asm, *cuda.told()))
+            found = list(wrong(made, asm, *cuda.told(), major))
             if found:
                 faults[f"{job} {shape} {order}"] = found
             name = made.kernel.__name__
@@ -57,7 +60,7 @@ def launch_of(job: Job, shape: Sequence[int], order: str) -> launch.Launch:
 
     def tensor(heads: int, tokens: int, width: int, order: str = order) -> torch.Tensor:
         sizes = (batch, heads, tokens) if order == "heads" else (batch, tokens, heads)
-        made = torch.empty(*sizes, width, dtype=torch.bfloat16)
+        made = torch.empty(*sizes, width, dtype=TORCH_DTYPE[job.dtype])
         return made if order == "heads" else made.transpose(1, 2)
 
     q, k = tensor(heads, n_q, job.d_k), tensor(kv_heads, n_kv, job.d_k)
@@ -76,7 +79,11 @@ def launch_of(job: Job, shape: Sequence[int], order: str) -> launch.Launch:
 
 
 def wrong(
-    made: launch.Launch, asm: Any, maps: list[dict[str, Any]], launches: list[dict[str, Any]]
+    made: launch.Launch,
+    asm: Any,
+    maps: list[dict[str, Any]],
+    launches: list[dict[str, Any]],
+    major: int,
 ) -> Iterator[str]:
     """What the GPU would refuse, misread or wait for."""
     if reason := why_unsafe(asm):
@@ -87,7 +94,7 @@ def wrong(
         yield f"{len(launches)} launches"
         return
     (one,) = launches
-    yield from unlaunchable(one)
+    yield from unlaunchable(one, major)
     if one["grid"][0] != made.programs:
         yield f"{one['grid'][0]} blocks, wanted {made.programs}"
     ptx = asm["ptx"]
@@ -127,10 +134,10 @@ def flattened(arguments: Sequence[Any]) -> Iterator[Any]:
             yield argument
 
 
-def broken(cuda: FakeLibcuda) -> dict[str, Any]:
+def broken(folder: Path) -> dict[str, Any]:
     """`prepare` where the second candidate breaks the context, and after that in a new process."""
     problem = Problem(batch=1, seq_len=256, d_model=128, heads=2, dtype="bf16", causal=True)
-    clock = HandClock()
+    cuda, clock = FakeLibcuda(folder), HandClock()
     start = launch.Launch.start
     gpu = FakeGpu(clock)
 
@@ -164,5 +171,8 @@ def broken(cuda: FakeLibcuda) -> dict[str, Any]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    fake = FakeLibcuda(Path(sys.argv[2]))
-    print(json.dumps(globals()[sys.argv[1]](fake), default=Config.numbers))
+    folder, _, *kind = sys.argv[1:]
+    found = (
+        every(Path(folder), int(kind[0]), cast("Dtype", kind[1])) if kind else broken(Path(folder))
+    )
+    print(json.dumps(found, default=Config.numbers))
