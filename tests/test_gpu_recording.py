@@ -35,8 +35,8 @@ def record(driver: FakeDriver, path: Path) -> list[dict]:
     return recorded(path, "nvml")
 
 
-def test_a_recording_is_the_first_step_on_a_gpu() -> None:
-    assert FIRST.steps[0].words[1:3] == ("-m", "tests.gpu_day.record")
+def test_what_could_hang_comes_first_on_a_gpu_and_then_a_recording() -> None:
+    assert [step.name for step in FIRST.steps[:2]] == ["launch-gluon", "record"]
 
 
 def test_what_was_recorded_is_what_the_replaying_fakes_answer(fake_nvml, tmp_path) -> None:

@@ -26,6 +26,7 @@ from ..rows.record import FAILURES, Record, Status
 from ..rows.run_files import SCHEMA, read_meta
 from ..run.listener import Listener
 from ..scenario import Scenario
+from ..store.names import number_of_last
 from .gate import FAILED, base_of, judged, margins_of
 
 if TYPE_CHECKING:
@@ -350,7 +351,8 @@ class Runs:
         """Compare the runs with those that they are to be compared with."""
         for run in self._runs:
             if run.path is not None and run.base is not None:
-                settings, paths = self._settings, [run.base, str(shortest(run.path))]
+                base = run.base if number_of_last(run.base) else str(shortest(Path(run.base)))
+                settings, paths = self._settings, [base, str(shortest(run.path))]
                 code, lines = judged(run.base, run.path, settings.root, settings.margins, paths)
                 self._judged += lines
                 codes = (code, self.exit_code)
