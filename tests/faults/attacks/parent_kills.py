@@ -55,12 +55,13 @@ def kill(trial: Trial, *words: object) -> None:
         trial.wait_until(lambda: time.monotonic() - started >= PYTHON_S, process)
     process.send_signal(number)
     trial.outcome.what += f"{name_of(number)} {moment}; "
-    if number in ORDERLY and random.random() < 0.3:
+    if again := number in ORDERLY and random.random() < 0.3:
         time.sleep(random.uniform(0, 0.5))
         process.send_signal(number)
     # a signal may come while the interpreter itself starts, when the run is over and only its
-    # summary is being printed, or be one that nobody handles
+    # summary is being printed, or be one that nobody handles; a second one, while the interpreter
+    # ends and has given the signals back
     starting = time.monotonic() - started < STARTING_S
-    unhandled = number not in ORDERLY or starting or trial.measured()
+    unhandled = number not in ORDERLY or starting or again or trial.measured()
     trial.end(process, EXIT_CODES | {-number} if unhandled else EXIT_CODES)
     trial.none_left()
