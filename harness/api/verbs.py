@@ -275,7 +275,7 @@ def doctor(
 ) -> "Machine":
     """What this machine can measure, and what stands in the way, as `attnbench doctor --json`.
 
-    `deep`: also measure what runs are judged by, about 3 minutes, once; `calibrate`: of these only
+    `deep`: also measure what runs are judged by, about 2 minutes, once; `calibrate`: of these only
     counters and peaks. Both keep what they find in `out`. Raises Refusal.
     """
     with torch_threads_kept():

@@ -22,7 +22,7 @@ def what_it_shows(run: Path) -> str:
     if floor is None or floor.between_runs is None:
         return (
             "It shows changes of bytes, and none of times yet: how much runs differ on this machine"
-            f" is not known ({starts} of {FEWEST_STARTS} self-checks). Find out once, in about 3"
+            f" is not known ({starts} of {FEWEST_STARTS} self-checks). Find out once, in about 2"
             " min: attnbench doctor --deep"
         )
     differ = rough_percent_text(floor.between_runs.ratio)

@@ -37,7 +37,7 @@ def doctor(
     deep: bool = switch(
         "--deep",
         "Also measure what runs are judged by; counters and peaks, and in 6 starts how much equal"
-        " runs differ. Once, about 3 minutes.",
+        " runs differ. Once, about 2 minutes.",
     ),
     calibrate: bool = switch(
         "--calibrate",

@@ -149,8 +149,7 @@ def noise_sentences(floor: NoiseFloor, root: Path) -> Iterator[str]:
         yield (
             f"Of {floor.blocks} blocks {floor.contended_blocks} were contended and"
             f" {floor.throttled_blocks} throttled: other work on this machine is part of the floor."
-            + (2 * floor.contended_blocks > floor.blocks)
-            * REPEAT_IDLE
+            f"{REPEAT_IDLE if 2 * floor.contended_blocks > floor.blocks else ''}"
         )
     if floor.false_alarms > MAX_FALSE_ALARMS:
         yield (

@@ -46,9 +46,8 @@ def torch_settings() -> list[Setting]:
     """Those that can be read here; reading changes nothing."""
     found = [Setting("torch's", _precisions, _set_precisions)]
     for setting in (*_in_pairs(), *_in_python(), *_autocast()):
-        with suppress(
-            AttributeError, ImportError, RuntimeError
-        ):  # such as one that only a build for GPUs has
+        # there is none such as one that only a build for GPUs has
+        with suppress(AttributeError, ImportError, RuntimeError):
             setting.read()
             found.append(setting)
     return found

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 import triton
@@ -19,7 +18,7 @@ def compile_together(launches: Iterable[Launch]) -> None:
     """Fills Triton's cache for the current GPU, with what nvdisasm reads of each kernel beside it.
 
     By threads: Triton's passes and ptxas run without Python's lock. What does not compile fails
-    again, with its reason, when it is to be launched.
+    again, with its reason, when it is to be launched, so that nobody asks the pool for it.
     """
     target = driver.active.get_current_target()
     jobs = [(made.source(target), target, made.options) for made in launches]
@@ -29,5 +28,4 @@ def compile_together(launches: Iterable[Launch]) -> None:
 
 
 def _compile(source: ASTSource, target: GPUTarget, options: dict[str, Any]) -> None:
-    with suppress(Exception):
-        serialized(triton.compile(source, target=target, options=options).asm)
+    serialized(triton.compile(source, target=target, options=options).asm)

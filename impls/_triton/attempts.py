@@ -18,9 +18,8 @@ from typing import Any
 import torch
 from triton import knobs
 
-HUNG_S = (
-    30.0  # a process that a hanging GPU holds cannot always be ended; launches take milliseconds
-)
+HUNG_S = 30.0
+"""Launches take milliseconds; a process that a hanging GPU holds cannot always be ended."""
 
 
 class Attempt:

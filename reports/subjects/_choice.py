@@ -146,7 +146,7 @@ def take(of: Choices) -> str:
     names = " or ".join(one.backend for one in chosen)
     fast = _how_fast(values, most, len(of.problems))
     choice = f"Take {names}: {'each ' if several else ''}{fast}{'' if several else _only(of)}."
-    return choice + _elsewhere(best) + _without_result(of)
+    return choice + _elsewhere(best, len(of.problems)) + _without_result(of)
 
 
 def _without_result(of: Choices) -> str:
@@ -229,13 +229,18 @@ def _how_fast(times: Sequence[float], ran: int, many: int) -> str:
     return f"the fastest in {times.count(1.0)} of {many} problems"
 
 
-def _elsewhere(best: Choice) -> str:
-    """` In the other 4, fused is up to 5.03 times as fast (h = 1: N = 512 and 1 024).`"""
+def _elsewhere(best: Choice, many: int) -> str:
+    """` In the other 4, fused is up to 5.03 times as fast (h = 1: N = 512 and 1 024).` `many`:
+    problems, which it may not all have finished.
+    """
     lost = [one for one in best.times if one.value > 1]
     if best.slowest.value <= 1 + NEAR_RATIO:
         return ""
     first = dict.fromkeys(_from_fastest(one.of.race)[0][0]["backend"] for one in lost)
-    others = "the other" if len(lost) == 1 else f"the other {len(lost)}"
+    one, some = (
+        ("another", "{} others") if len(best.times) < many else ("the other", "the other {}")
+    )
+    others = one if len(lost) == 1 else some.format(len(lost))
     are = "is" if len(first) == 1 else "are"
     how = f"{'' if len(lost) == 1 else 'up to '}{number_text(best.slowest.value)} times as fast"
     where = _places([one.of for one in lost])

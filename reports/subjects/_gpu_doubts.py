@@ -52,9 +52,10 @@ def power_only(timed: Sequence[Row]) -> bool:
         block for row in timed for process in row.get("conditions") or [] for block in process
     ]
     masks = [int(block.get("clock_event_reasons") or 0) for block in blocks]
-    quota = any((block.get("throttled_s") or 0) > 0 for block in blocks)
-    return (
-        not quota
-        and any(mask & POWER_MASK for mask in masks)
-        and not any(mask & (HEAT_MASK | SLOWDOWN) for mask in masks)
-    )
+
+    def counted(name: str) -> bool:
+        return any((block.get(name) or 0) > 0 for block in blocks)
+
+    power = counted("power_throttled_s") or any(mask & POWER_MASK for mask in masks)
+    heat = counted("thermal_throttled_s") or any(mask & (HEAT_MASK | SLOWDOWN) for mask in masks)
+    return power and not heat and not counted("throttled_s")

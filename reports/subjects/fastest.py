@@ -122,8 +122,8 @@ def _where(ran: Sequence[Row], every: Iterable[Sequence[Row]]) -> str:
     """By the first axis that decides which kernel ran."""
     rows = [row for one in every for row in one]
     for axis in reversed(distinguishing_axes(rows)):
-        values = dict.fromkeys(row[axis] for row in ran)
-        if sum(row[axis] in values for row in rows) == len(ran):
+        values = dict.fromkeys(row.get(axis) for row in ran)
+        if sum(row.get(axis) in values for row in rows) == len(ran):
             texts = [value_text(axis, value) for value in values]
             return f" at {axis_title(axis)}\u00a0=\u00a0{list_text(texts, MOST_NAMES)}"
     return f" in {len(ran)} of {plural(len(rows), 'case')}"

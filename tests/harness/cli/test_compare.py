@@ -75,7 +75,7 @@ def test_a_baseline_is_saved_listed_and_compared_with(here, run):
 def test_saving_says_what_a_baseline_can_show(here, run):
     unknown = here("baseline", "save", "main", run.name).stderr
     assert "changes of bytes, and none of times yet" in unknown
-    assert "(0 of 3 self-checks). Find out once, in about 3 min: attnbench doctor --deep" in unknown
+    assert "(0 of 3 self-checks). Find out once, in about 2 min: attnbench doctor --deep" in unknown
     starts(run.parent, 0.01, count=2)
     assert "(2 of 3 self-checks)" in here("baseline", "save", "two", run.name).stderr
     starts(run.parent, 0.01, count=2, first=3)

@@ -186,6 +186,9 @@ def test_what_is_as_good_is_named_too_and_what_is_far_off_has_its_ratio(tmp_path
         "Take b: the fastest in 1 of 3 problems. In the other 2, c and a are up to 4.00 times as"
         " fast (N = 128 and 256)."
     )
+    unfit = far | {("a", 512): None, ("b", 512): 2.0}
+    unfit |= {("b", 64): None, ("a", 64): 1.0}
+    assert "In another, b is 3.00 times as fast (N = 128)." in taken(tmp_path / "unfit", unfit)
     busy = taken(tmp_path / "busy", far, contended_blocks=8)
     assert busy.startswith("By memory take ")
     assert busy.endswith("Times were not judged: other work disturbed most blocks.")

@@ -109,11 +109,21 @@ def test_where_other_work_disturbed_several_threads_one_is_advised(
     assert ("--threads 1" in text) is advised
 
 
-@pytest.mark.parametrize(("mask", "again"), [(0x4, False), (0x4 | 0x40, True), (0x8, True)])
+@pytest.mark.parametrize(
+    ("last", "again"),
+    [
+        ({"clock_event_reasons": 0x4}, False),
+        ({"power_throttled_s": 0.1}, False),
+        ({"clock_event_reasons": 0x4 | 0x40}, True),
+        ({"clock_event_reasons": 0x8}, True),
+        ({"thermal_throttled_s": 0.1}, True),
+        ({"throttled_s": 0.1}, True),
+    ],
+)
 def test_a_power_limit_is_met_again_and_heat_may_not_be(
-    tmp_path: Path, mask: int, again: bool
+    tmp_path: Path, last: dict[str, Any], again: bool
 ) -> None:
-    conditions = [[{"calls": 3, "clock_event_reasons": one} for one in (0, 0x4, mask)]]
+    conditions = [[{"calls": 3, **one} for one in ({}, {"clock_event_reasons": 0x4}, last)]]
     changes = {"throttled_blocks": 5, "conditions": conditions}
     badge = made(tmp_path, {"device": "cuda", **changes})["throttling"]
     assert badge.state == "caution"
