@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from .backend import Call, Inputs, Weights
+from .backend import Call, Inputs, Weights, leaves
 from .problem import Problem
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -92,7 +92,6 @@ def compile_now(problem: Problem, inputs: Inputs, weights: Weights | None, call:
     """Run `call` once, forward and backward, so that nothing is left to compile; return it."""
     import torch._inductor.config
 
-    tensors = (*inputs, *(weights.tensors() if weights else ()))
     with (
         # no pool of compiler processes that would keep running beside the timed calls
         torch._inductor.config.patch(compile_threads=1),
@@ -102,7 +101,11 @@ def compile_now(problem: Problem, inputs: Inputs, weights: Weights | None, call:
     ):
         output = call()
         if problem.backward:
-            leaves = list({id(tensor): tensor for tensor in tensors}.values())
             gradient = torch.ones_like(output, memory_format=torch.contiguous_format)
-            torch.autograd.grad(output, leaves, gradient, retain_graph=problem.passes == "backward")
+            torch.autograd.grad(
+                output,
+                leaves(inputs, weights),
+                gradient,
+                retain_graph=problem.passes == "backward",
+            )
     return call

@@ -32,10 +32,10 @@ for each of PARAMETERS. It may assign these constants, written out:
 one in the backend's file takes precedence. discovery/registry.py says where else backends may be.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -52,18 +52,28 @@ Call = Callable[[], Tensor]
 """The call to time: no arguments, returns the output, which requires grad if the problem does."""
 
 
-class Inputs(NamedTuple):
-    """The inputs of attention, named as in torch.nn.MultiheadAttention.
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The inputs of attention, named as in torch.nn.MultiheadAttention; unpacks to the first three.
 
     Scope "core": q [batch, heads, seq_len, d_k], k [batch, kv_heads, kv_seq_len, d_k], v [batch,
     kv_heads, kv_seq_len, d_v]. Scope "layer": x [batch, seq_len, d_model], and the source [batch,
     kv_seq_len, d_model] twice; in self-attention (kv_seq_len == seq_len) all three are one tensor.
-    Scope "block": x three times.
+    Scope "block": x three times. `more`: what else the problem has, by name. Gradients are taken of
+    its floating-point tensors, too.
     """
 
     query: Tensor
     key: Tensor
     value: Tensor
+    more: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter((self.query, self.key, self.value))
+
+    def named(self) -> dict[str, Tensor]:
+        """All tensors by their names; in self-attention of a layer three names have one tensor."""
+        return {"query": self.query, "key": self.key, "value": self.value, **self.more}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +108,13 @@ class BlockWeights(Weights):
     b_up: Tensor  # [d_ff]
     w_down: Tensor  # [d_model, d_ff]
     b_down: Tensor  # [d_model]
+
+
+def leaves(inputs: Inputs, weights: Weights | None) -> list[Tensor]:
+    """The tensors that gradients are taken of, each once."""
+    more = (tensor for tensor in inputs.more.values() if tensor.is_floating_point())
+    tensors = (*inputs, *more, *(weights.tensors() if weights else ()))
+    return list({id(tensor): tensor for tensor in tensors}.values())
 
 
 class Backend(Protocol):

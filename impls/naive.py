@@ -1,6 +1,7 @@
 """The textbook: a loop over heads, each with its own projections; keeps one head's N² scores."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -60,7 +61,7 @@ def layer(
     p, w = problem, weights
     masked, group = masked_pairs(p, inputs.query.device, matrix), p.heads // p.kv_heads
     if p.empty_rows:
-        inputs = inputs._replace(query=inputs.query[:, p.empty_rows :])
+        inputs = replace(inputs, query=inputs.query[:, p.empty_rows :])
     queries = per_head(w.w_q, w.b_q, p.d_k)
     keys, values = per_head(w.w_k, w.b_k, p.d_k), per_head(w.w_v, w.b_v, p.d_v)
     heads: list[Tensor] = []

@@ -16,10 +16,10 @@ from math import inf, isfinite, log, sqrt
 import torch
 from torch import Tensor
 
-from ...impls.backend import Inputs, Weights
+from ...impls.backend import Inputs, Weights, leaves
 from ...impls.problem import Problem
 from ...impls.reference import reference, same_dtype_reference
-from .prepared_call import leaves, output_shape
+from .prepared_call import output_shape
 
 LIMIT_RATIO = 2.0
 ROW_LIMIT_RATIO = 8.0
@@ -274,7 +274,9 @@ class CorrectnessCheck:
                 for name in weights.__dataclass_fields__
             }
         )
-        return Inputs(*(copy(tensor, batched=True) for tensor in inputs)), copied_weights
+        more = {name: copy(tensor, batched=False) for name, tensor in inputs.more.items()}
+        q, k, v = (copy(tensor, batched=True) for tensor in inputs)
+        return Inputs(q, k, v, more), copied_weights
 
 
 def write_rows(whole: Tensor, entries: Sequence[int], rows: Sequence[int], part: Tensor) -> None:

@@ -217,11 +217,11 @@ class InputValues:
         """The tensors that change, each once, and what turns their signs into the given ones."""
         drawn = [signs for signs in (self.columns, columns) if signs is not None]
         negated = -1.0 if flipped != self.flipped else 1.0
-        inputs = self.tensors.inputs._asdict() if self.problem.passes != "backward" else {}
+        inputs = self.tensors.inputs.named() if self.problem.passes != "backward" else {}
         signed = {id(tensor) for tensor in self._signed_inputs()}
         changed = {id(tensor): (name, tensor) for name, tensor in inputs.items()}
         for name, tensor in changed.values():
-            factors = [signs.inputs[name] for signs in drawn]
+            factors = [signs.inputs[name] for signs in drawn if name in signs.inputs]
             yield from _product(tensor, factors, negated if id(tensor) in signed else 1.0)
         if self.gradient is not None:
             yield from _product(self.gradient, [signs.gradient for signs in drawn], negated)
@@ -246,7 +246,7 @@ def _named(tensors: Tensors) -> Iterator[tuple[str, Tensor]]:
     """Each tensor once, under the name of its field."""
     seen: set[int] = set()
     weights = tensors.weights
-    fields = [*tensors.inputs._asdict().items()]
+    fields = [*tensors.inputs.named().items()]
     fields += (
         [(name, getattr(weights, name)) for name in weights.__dataclass_fields__] if weights else []
     )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ...impls.backend import TORCH_DTYPE, Backend, Inputs, Weights, make_inputs
+from ...impls.backend import TORCH_DTYPE, Backend, Inputs, Weights, leaves, make_inputs
 from ...impls.layer import make_weights
 from ...impls.problem import Problem
 from .graph_capture import overrides_streams
@@ -65,12 +65,6 @@ def output_shape(problem: Problem) -> torch.Size:
     p = problem
     layer, core = (p.batch, p.seq_len, p.d_model), (p.batch, p.heads, p.seq_len, p.d_v)
     return torch.Size(core if p.scope == "core" else layer)
-
-
-def leaves(inputs: Inputs, weights: Weights | None) -> list[Tensor]:
-    """The tensors that gradients are taken of, each once."""
-    tensors = (*inputs, *(weights.tensors() if weights else ()))
-    return list({id(tensor): tensor for tensor in tensors}.values())
 
 
 def fresh_leaves(tensors: Tensors) -> Tensors:

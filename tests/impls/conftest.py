@@ -12,8 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbench.harness.measure.prepared_call import leaves, output_shape
+from attnbench.harness.measure.prepared_call import output_shape
 from attnbench.impls import Inputs, Problem, Weights, load, make_inputs, make_weights
+from attnbench.impls.backend import leaves
 from attnbench.impls.reference import reference, same_dtype_reference
 
 TOP_LEFT: dict[str, Any] = {"causal": True, "causal_align": "top_left"}

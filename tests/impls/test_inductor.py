@@ -10,8 +10,8 @@ from functools import partial
 import pytest
 import torch
 
-from attnbench.harness.measure.prepared_call import leaves
 from attnbench.impls import Problem, _inductor, load, make_inputs, make_weights
+from attnbench.impls.backend import leaves
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 

@@ -1,6 +1,7 @@
 """The recurrent baselines: their cells, refusals, and the gradients of their own weights."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ def test_a_token_depends_on_the_whole_past_and_nothing_else() -> None:
     changed[:, 5] += 1
     inputs = make_inputs(problem, CPU, 0)
     before, after = (
-        load("rnn").prepare(problem, inputs._replace(query=tokens), None)()
+        load("rnn").prepare(problem, replace(inputs, query=tokens), None)()
         for tokens in (x, changed)
     )
     assert torch.equal(before[:, :5], after[:, :5])

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from attnbench.harness.measure.correctness import CorrectnessCheck
-from attnbench.harness.measure.prepared_call import leaves
 from attnbench.impls import Problem, make_inputs, make_weights
 from attnbench.impls import triton as backend
 from attnbench.impls._triton import launch
 from attnbench.impls._triton.configs import Config
+from attnbench.impls.backend import leaves
 from attnbench.impls.layer import as_call
 from attnbench.impls.problem import Dtype
 from tests.impls._triton.interpreter import CPU, DESCRIBED, SMALL, Configs, launches, main, poisoned

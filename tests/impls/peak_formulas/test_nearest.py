@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attnbench.harness.measure.prepared_call import leaves
 from attnbench.impls import Problem, input_order, load
+from attnbench.impls.backend import leaves
 from attnbench.impls.peak_formulas import FAMILIES, nearest
 from tests.impls.peak_formulas.test_peak_bytes import peak
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attnbench.harness.measure.prepared_call import leaves
 from attnbench.impls import Inputs, Problem, input_order, load, missing
+from attnbench.impls.backend import leaves
 from attnbench.impls.problem import Scope
 from tests.harness.measure.test_peak_memory import weighed
 
