@@ -33,4 +33,4 @@ def prepare(problem, inputs, weights, *, variant):
                 sent = line
                 while sent:
                     sent = sent[os.write(fd, sent) :]
-    return lambda: inputs[0]
+    return lambda: inputs.query

@@ -8,4 +8,4 @@ def prepare(problem, inputs, weights):
     for fd in range(3, 64):
         with suppress(OSError):
             os.write(fd, b"nonsense\n")
-    return lambda: inputs[0]
+    return lambda: inputs.query
