@@ -38,7 +38,10 @@ class Question:
     context: str | None = None
     batch: int = 1
     dtype: str | None = None
+    kv_dtype: str | None = None
     phase: str | None = None
+    chunk: int | None = None
+    draft: int | None = None
     tp: int = 1
     memory_gib: float | None = None
     beside_weights: bool = False
@@ -52,8 +55,9 @@ class Question:
         """As a shell takes it."""
         given = [
             f"--{name.replace('_', '-')}={value}"
-            for name in ("context", "batch", "dtype", "phase", "tp", "memory_gib", "max_seconds")
-            if (value := getattr(self, name)) != Question.__dataclass_fields__[name].default
+            for name, of in Question.__dataclass_fields__.items()
+            if name not in ("config", "beside_weights")
+            if (value := getattr(self, name)) != of.default
         ]
         return [self.config, *given, *(["--beside-weights"] if self.beside_weights else [])]
 
@@ -84,7 +88,10 @@ def advise(
     context: Sizes | None = None,
     batch: int = 1,
     dtype: str | None = None,
+    kv_dtype: str | None = None,
     phase: Names | None = None,
+    chunk: int | None = None,
+    draft: int | None = None,
     tp: int = 1,
     memory_gib: float | None = None,
     beside_weights: bool = False,
@@ -100,7 +107,9 @@ def advise(
     """Which attention a model should use here, and what context fits; as `attnbench advise --json`.
 
     `model`: a name, a config.json of Hugging Face, or its folder. `context`: tokens, 8192 or "8k",
-    one or several. `phase`: of prefill, decode, training. `tp`: devices that share the heads.
+    one or several. `kv_dtype`: fp8, q8 or q4, for bytes of keys and values. `phase`: of prefill,
+    chunk (the last `chunk` tokens of a prompt), decode, verify (the last token and `draft` drafted
+    ones), training. `tp`: devices that share the heads.
     `memory_gib`: for weights, cache and attention (`beside_weights`: without the weights).
     `max_seconds`: for attention of all layers at the longest context, or for each phase.
     Answers from the rows of runs in `out`; `measure`: measures those that are missing. Raises
@@ -109,15 +118,18 @@ def advise(
     from ...reports.advise.document import document
     from ..machine.this_device import this_device
 
-    for name, count in (("batch", batch), ("tp", tp)):
-        if count < 1:
+    for name, count in (("batch", batch), ("tp", tp), ("chunk", chunk), ("draft", draft)):
+        if count is not None and count < 1:
             raise BadInput(f"{name}: found {count}; wanted 1 or more")
     question = Question(
         config=str(model),
         context=_given(context),
         batch=batch,
         dtype=dtype,
+        kv_dtype=kv_dtype,
         phase=_given(phase),
+        chunk=chunk,
+        draft=draft,
         tp=tp,
         memory_gib=memory_gib,
         beside_weights=beside_weights,
@@ -171,9 +183,12 @@ def given_limits(memory_gib: float | None, timeout_s: float | None) -> dict[str,
 def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) -> "Inquiry":
     """`arguments`: the question as a shell takes it. Raises BadInput."""
     from ...reports.advise.asked import Inquiry
+    from ..models.layers import KV_BITS
     from ..models.resolve import model_of
     from .shapes import ModelShapes, implementations, weights_of
 
+    if asked.kv_dtype not in (None, *KV_BITS):
+        raise BadInput(f"--kv-dtype {shown(asked.kv_dtype)}: wanted one of {', '.join(KV_BITS)}")
     model = model_of(asked.config).divided(asked.tp)
     phases, (dtype, guess) = _phases(asked.phase, model), _dtype(asked.dtype, model)
     memory_gib = asked.memory_gib
@@ -196,13 +211,47 @@ def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) ->
         weights_words=words,
         beside_weights=asked.beside_weights,
         dtype_guess=guess,
+        kv_dtype=asked.kv_dtype or "",
+        notes=_notes(model),
         memory_bytes=here.memory_bytes if memory_gib is None else int(memory_gib * GIB),
         memory_from=here.memory_from if memory_gib is None else f"{memory_gib:g} GiB, as given",
         implementations=implementations(),
         max_seconds=_max_seconds(asked.max_seconds, phases),
         others=model.others(),
-        shapes=ModelShapes(model=model, batch=asked.batch, dtype=dtype, device=here.kind),
+        shapes=ModelShapes(
+            model=model,
+            batch=asked.batch,
+            dtype=dtype,
+            device=here.kind,
+            kv_dtype=asked.kv_dtype or "",
+            queries=_queries(asked, phases),
+        ),
     )
+
+
+def _queries(asked: Question, phases: "Sequence[Phase]") -> "dict[Phase, int]":
+    """Tokens of a chunk and of a verification, where they are given. Raises BadInput."""
+    given: dict[Phase, int | None] = {"chunk": asked.chunk, "verify": asked.draft}
+    for (phase, count), option in zip(given.items(), ("--chunk", "--draft"), strict=True):
+        if count is not None and phase not in phases:
+            raise BadInput(f"{option} {count}: wanted it with --phase {phase}")
+    return {phase: n + (phase == "verify") for phase, n in given.items() if n is not None}
+
+
+def _notes(model: "Model") -> list[str]:
+    """What numbers of this model do not contain, in sentences."""
+    found = [
+        f"Left out: {part}, beside the decoder: the attention there is in no number, and its"
+        " weights are in theirs."
+        for part in model.left_out
+    ]
+    if any(layer.latent for layer, _ in model.attention()):
+        found.append(
+            "transformers keeps one latent for a token, and makes the keys and values of all heads"
+            " of it at each call: these products are not part of the time of attention. Engines"
+            " that attend to the latent itself in decode were not measured."
+        )
+    return found
 
 
 def _contexts(text: str | None, model: "Model") -> list[int]:
@@ -233,7 +282,9 @@ def _tokens(text: str) -> int:
 
 
 def _dtype(text: str | None, model: "Model") -> "tuple[Dtype, str]":
-    """The weights' own, unless another is given; fp32 where theirs is none of ours, and why."""
+    """The weights' own, unless another is given. A guess where theirs is none of ours, and why:
+    fp32, as transformers has it then, or bf16 for what is quantized.
+    """
     from ...impls.problem import ITEM_BYTES
     from ..cases.case import VALUE_ALIASES
     from ..models.layers import DTYPES
@@ -244,7 +295,9 @@ def _dtype(text: str | None, model: "Model") -> "tuple[Dtype, str]":
         found = (
             f"config.json has dtype {model.dtype}" if model.dtype else "config.json has no dtype"
         )
-        return "fp32", f"{found}; --dtype says which it is"
+        # what is quantized was trained in bf16 by all that publish it, and computes in it
+        quantized = model.weights is not None and model.weights.method
+        return "bf16" if quantized else "fp32", f"{found}; --dtype says which it is"
     name = VALUE_ALIASES.get("dtype", {}).get(text, text)
     for one in ITEM_BYTES:
         if name == one:
@@ -254,7 +307,7 @@ def _dtype(text: str | None, model: "Model") -> "tuple[Dtype, str]":
 
 def _phases(text: str | None, model: "Model") -> "list[Phase]":
     """Raises BadInput for a phase in which the model has no attention."""
-    from ..models.layers import PHASES
+    from ..models.layers import GENERATING, PHASES
 
     stacks = {layer.stack for layer, _ in model.attention()}
     decodes = bool(stacks - {"encoder"})
@@ -264,8 +317,11 @@ def _phases(text: str | None, model: "Model") -> "list[Phase]":
     found: list[Phase] = [phase for phase in PHASES if phase in names]
     if wrong := [name for name in names if name not in PHASES]:
         raise BadInput(f"--phase {wrong[0]!r}: wanted one of {', '.join(PHASES)}")
-    if "decode" in found and not decodes:
-        raise BadInput(f"--phase decode: {model.name} has no decoder; wanted prefill or training")
+    after = [phase for phase in found if phase in GENERATING]
+    if after and not decodes:
+        raise BadInput(
+            f"--phase {after[0]}: {model.name} has no decoder; wanted prefill or training"
+        )
     return found
 
 

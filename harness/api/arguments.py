@@ -64,6 +64,7 @@ class Axes(Shape, total=False):
     seq_len: Sizes
     model: Names
     phase: Names
+    queries: int
     tp: int
     baseline: str
 
