@@ -317,6 +317,6 @@ def run_commands(advice: Advice) -> Iterator[str]:
         if decision.choices:
             yield (
                 f"attnbench run --model {quote(asked.config)} --phase {decision.phase}"
-                f"{_queries(decision)} --seq-len {decision.context} --batch {asked.batch} --dtype {asked.dtype}{tp}"
-                f" --backends {backends} --device {asked.device}"
+                f"{_queries(decision)} --seq-len {decision.context} --batch {asked.batch}"
+                f" --dtype {asked.dtype}{tp} --backends {backends} --device {asked.device}"
             )
