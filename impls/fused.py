@@ -17,6 +17,7 @@ from .masks.tensors import materialized_mask
 from .problem import ALL_MASKS, Problem
 
 MASKS = ALL_MASKS
+COMPUTES = ("lengths",)
 PLAIN_OPERATIONS = True
 
 

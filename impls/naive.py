@@ -14,6 +14,7 @@ from .masks.tensors import computed_rows, fully_masked_rows, materialized_mask
 from .problem import ALL_MASKS, Problem
 
 MASKS = ALL_MASKS
+COMPUTES = ("lengths",)
 PLAIN_OPERATIONS = True
 
 

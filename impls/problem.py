@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from math import nan, sqrt
 from typing import Any, Literal, get_args, get_type_hints
 
+from . import lengths as ragged
 from .axis import Axis, axis
 
 Dtype = Literal["fp32", "bf16", "fp16"]
@@ -17,6 +18,9 @@ CausalAlign = Literal["", "top_left", "bottom_right"]
 Mask = Literal["none", "padding", "random", "local", "strided", "blocks"]
 
 ALL_MASKS: tuple[Mask, ...] = get_args(Mask)
+
+RAGGED_MASKS: tuple[Mask, ...] = ("none", "local", "strided")
+"""Those that depend on the distance of query and key alone, which packing leaves as it is."""
 
 DEFAULT_LOCAL_WINDOW, DEFAULT_BLOCKS = 128, 4
 FEED_FORWARD_FACTOR = 4
@@ -45,6 +49,12 @@ class Problem:
     either side (local, default 128), stride (strided, default sqrt(kv_seq_len)) or number of blocks
     (blocks, default 4). Nothing assumes heads * d_k == d_model. Raises ValueError for values that
     describe no problem.
+
+    `lengths` (lengths.py) makes a ragged batch of one row: sequences of unequal length lie one
+    after the other, without padding, and a query sees keys of its own sequence only, up to its own
+    position if `causal`. So the inputs are tokens and nothing else: what kernels for unequal
+    lengths take, and what several documents in one row of a training batch are. A backend that pads
+    makes the padding itself. seq_len and kv_seq_len are the sums and need not be given.
     """
 
     batch: int = axis(
@@ -57,6 +67,7 @@ class Problem:
     )
     seq_len: int = axis(
         "Length of the query sequence in tokens; 1k = 1024, 1m = 1024 * 1024.",
+        default=0,
         alias="N",
         option="Sequence lengths, as 512,1k,8k (1k = 1024).",
         symbol="N",
@@ -108,6 +119,24 @@ class Problem:
         usual=_width,
         usual_text="d_model/h",
         in_rows="sizes, with defaults filled in",
+    )
+    lengths: str = axis(
+        "Sequences of unequal length, packed into one row without padding, in place of seq_len:"
+        " lengths such as [2k, 300, 1k]; 2q2k_32q1s1k, as in vLLM's benchmarks: 2 sequences of 2048"
+        " tokens, and 32 of 1024 of which one is new;"
+        " lognormal:count=16:mean=1k:sigma=0.8:seed=1; or file:PATH.",
+        default="",
+        option="Sequences packed into one row, in place of --seq-len: 2k,300,1k or 2q2k_32q1s1k.",
+        scenario_wide=True,
+        part=lambda p: ragged.short_name(p.lengths) if p.lengths else "",
+        text=lambda value: ragged.words(value) if value else "",
+        in_rows=(
+            "the sequences of a ragged batch, packed into one row: `2q2k_32q1s1k` is 2 sequences of"
+            " 2048 tokens and 32 of 1024 of which one is new; `seq_len` and `kv_seq_len` are the"
+            ' sums. "" if the batch is not ragged; absent in earlier versions'
+        ),
+        opt_in=True,
+        earliest="",
     )
     dtype: Dtype = axis(
         "Number format: fp32, bf16 or fp16.",
@@ -193,6 +222,8 @@ class Problem:
     )
 
     def __post_init__(self) -> None:
+        if self.lengths:
+            self._pack()
         self._check()
         defaults: dict[str, int | str] = {
             "kv_seq_len": self.kv_seq_len or self.seq_len,
@@ -208,6 +239,34 @@ class Problem:
             defaults["window"] = windows[self.mask]
         for name, value in defaults.items():
             object.__setattr__(self, name, value)
+
+    def _pack(self) -> None:
+        """Fill in what follows from `lengths`. Raises ValueError for what contradicts them."""
+        batch = ragged.sequences(self.lengths)
+        n_q, n_kv = (sum(sizes) for sizes in zip(*batch, strict=True))
+        if self.batch != 1:
+            raise ValueError(
+                f"batch is {self.batch}, but lengths pack their sequences into one row; wanted 1"
+            )
+        for name, total in (("seq_len", n_q), ("kv_seq_len", n_kv)):
+            if getattr(self, name) not in (0, total):
+                raise ValueError(
+                    f"{name} is {getattr(self, name)}, but lengths have {total} tokens in all;"
+                    f" leave {name} out"
+                )
+            object.__setattr__(self, name, total)
+        if self.causal and n_q != n_kv:
+            if self.causal_align == "top_left":
+                raise ValueError(
+                    "causal_align is top_left, but the queries of lengths are the last of their"
+                    " sequences; leave it out"
+                )
+            object.__setattr__(self, "causal_align", "bottom_right")
+        if self.mask not in RAGGED_MASKS:
+            raise ValueError(
+                f"mask {self.mask} with lengths; wanted one of: {', '.join(RAGGED_MASKS)}"
+            )
+        object.__setattr__(self, "lengths", ragged.canonical(batch))
 
     def _check(self) -> None:
         """Raises ValueError if the values describe no problem; runs before defaults are filled."""

@@ -43,6 +43,7 @@ class Shape(TypedDict, total=False):
 
     batch: Sizes
     kv_seq_len: Sizes
+    lengths: Sizes
     d_model: Sizes
     heads: Sizes
     kv_heads: Sizes

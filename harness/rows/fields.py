@@ -255,6 +255,9 @@ class Counted(Part):
     minimal_bytes: Count | None = Field(None, title="minimal traffic")
     """bytes that any backend must read or write once: inputs that the mask does not exclude, and
     results"""
+    padding_ratio: Number | None = None
+    """of a ragged batch: the share of its tokens that would be padding if every sequence were
+    padded to the longest; null without `lengths`, and in earlier versions"""
 
 
 class Checked(Part):

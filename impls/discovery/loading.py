@@ -121,7 +121,7 @@ class LoadedBackend:
         masks = ("none", *getattr(self.module, "MASKS", ()))
         computed = getattr(self.module, "COMPUTES", ())
         others = (
-            f"does not compute {name} {getattr(problem, name)}"
+            f"does not compute {name} {str(getattr(problem, name))[:40]}"
             for name, usual in OPT_IN.items()
             if name not in computed and getattr(problem, name) != usual
         )
@@ -136,7 +136,7 @@ class LoadedBackend:
         if self._function("under_mask") is None:
             return f"takes no mask tensor; these do: {', '.join(defining('under_mask'))}"
         # All that a backend has to know of a caller's mask: it is a matrix.
-        plain = replace(problem, causal=False, causal_align="", mask="random", window=0)
+        plain = replace(problem, causal=False, causal_align="", mask="random", window=0, lengths="")
         return self.why_not(plain, device)
 
     def compile_ahead(self, problem: Problem, device: torch.device) -> None:

@@ -74,6 +74,11 @@ MASKED = {
     "blocks_causal": Problem(
         batch=2, seq_len=200, d_model=16, heads=2, kv_heads=1, mask="blocks", window=2, causal=True
     ),
+    "ragged": Problem(batch=1, lengths="q31_2q5_q1_q17", d_model=32, heads=2),
+    "ragged_causal": Problem(
+        batch=1, lengths="q20_3q1s19_q4s9", d_model=32, heads=4, kv_heads=2, causal=True
+    ),
+    "ragged_local": Problem(batch=1, lengths="q33_q2_q18", heads=2, window=4, causal=True, **LOCAL),
 }
 # Relative errors that prove nothing. Half precision: one rounding of the result (8 significant bits
 # in bf16, 11 in fp16). fp32, in which all steps round alike: 64 roundings. Flash kernels recompute
