@@ -294,9 +294,7 @@ def _ratio_of(
         by_processor_time=processor_time is not None,
     )
     if contrast is None:
-        return found(
-            value=numerator["latency_ms"] / denominator["latency_ms"], low=nan, high=nan
-        )
+        return found(value=numerator["latency_ms"] / denominator["latency_ms"], low=nan, high=nan)
     if other_run and noise.between_runs is None:
         noise = replace(noise, between_runs=assumed_spread(ASSUMED_RATIO))
     contrast = noise.in_contrast(
