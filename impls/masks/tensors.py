@@ -41,6 +41,8 @@ def _without_triangle(p: Problem, rows: Tensor, keys: Tensor, entries: Sequence[
         return ((keys - own).abs_() <= p.window)[None]
     if p.mask == "strided":
         return ((keys - own).remainder_(p.window) == 0)[None]
+    if p.mask == "chunked":
+        return (keys // p.window == own // p.window)[None]
     table = torch.tensor(block_table(p), device=rows.device)  # [blocks of queries, window]
     blocks = table[own[:, 0] // BLOCK - p.causal_offset // BLOCK]  # [rows, window]
     return (blocks[:, :, None] == (keys // BLOCK)[None, None]).any(1)[None]
