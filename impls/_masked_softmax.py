@@ -1,4 +1,4 @@
-"""Masked softmax(Q K^T / sqrt(d_k)) in plain operations."""
+"""Masked softmax(Q K^T / sqrt(d_k)), with softcap and sinks, in plain operations."""
 
 from math import inf
 
@@ -57,13 +57,24 @@ def softmax_under_mask(s: Tensor, mask: Tensor, scale: float) -> Tensor:
     return torch.softmax(s.masked_fill(~mask, -inf) if mask.dtype == torch.bool else s + mask, -1)
 
 
-def masked_softmax(s: Tensor, masked: Tensor | None, scale: float) -> Tensor:
+def masked_softmax(
+    s: Tensor, masked: Tensor | None, problem: Problem, sink: Tensor | None = None
+) -> Tensor:
     """The attention weights of s = Q K^T, [..., n_q, n_kv]; overwrites `s`.
 
-    At the peak two such matrices are alive, scores and weights. Scaling and masking work in place,
-    which is safe under autograd: neither needs the values that it overwrites.
+    `sink`, which broadcasts to [..., n_q, 1], takes part in the softmax; its own weight is dropped.
+    At the peak two such matrices are alive, scores and weights. Scaling, capping and masking work
+    in place where autograd needs none of the values that they overwrite; the gradient of tanh needs
+    its result, so a third one is kept for it.
     """
-    s.mul_(scale)
+    if problem.softcap:
+        s.mul_(problem.scale / problem.softcap).tanh_()
+        s = s * problem.softcap if s.requires_grad else s.mul_(problem.softcap)
+    else:
+        s.mul_(problem.scale)
     if masked is not None:
         s.masked_fill_(masked, -inf)
-    return torch.softmax(s, dim=-1)
+    if sink is None:
+        return torch.softmax(s, dim=-1)
+    s = torch.cat((s, sink.expand(*s.shape[:-1], 1)), -1)
+    return torch.softmax(s, dim=-1)[..., :-1]

@@ -43,7 +43,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor | None, problem: Prob
     """softmax(Q K^T / sqrt(d_k)) V; the compiler decides which steps become one kernel."""
     masked = masked_group_rows(problem, q.device, matrix)  # [group * n_q, n_kv]
     s = group_rows(q, problem) @ k.mT  # [batch, kv_heads, group * n_q, n_kv]
-    p = masked_softmax(s, masked, problem.scale)
+    p = masked_softmax(s, masked, problem)
     o = p @ v  # [batch, kv_heads, group * n_q, d_v]
     return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
 

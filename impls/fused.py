@@ -17,35 +17,41 @@ from .masks.tensors import materialized_mask
 from .problem import ALL_MASKS, Problem
 
 MASKS = ALL_MASKS
-COMPUTES = ("lengths",)
+COMPUTES = ("lengths", "softcap", "sinks")
 PLAIN_OPERATIONS = True
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
     matrix = materialized_mask(problem, inputs.query.device)
-    return as_call(problem, inputs, weights, lambda q, k, v: attend(q, k, v, matrix, problem))
+    sinks = inputs.more.get("sinks")
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """softmax(Q K^T / sqrt(d_k)) V of all heads at once, so their scores are alive together."""
+        p = softmax_qk(q, k, matrix, problem, sinks)  # [batch, kv_heads, group * n_q, n_kv]
+        o = p @ v  # [batch, kv_heads, group * n_q, d_v]
+        return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
+
+    return as_call(problem, inputs, weights, attend)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor | None, problem: Problem) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k)) V of all heads at once, so their scores are alive together."""
-    p = softmax_qk(q, k, matrix, problem)  # [batch, kv_heads, group * n_q, n_kv]
-    o = p @ v  # [batch, kv_heads, group * n_q, d_v]
-    return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
-
-
-def softmax_qk(q: Tensor, k: Tensor, matrix: Tensor | None, problem: Problem) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k)); q [batch, heads, n_q, d_k], k [batch, kv_heads, n_kv, d_k]."""
+def softmax_qk(
+    q: Tensor, k: Tensor, matrix: Tensor | None, problem: Problem, sinks: Tensor | None
+) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k)), [batch, kv_heads, group * n_q, n_kv]; q [batch, heads, n_q, d_k],
+    k [batch, kv_heads, n_kv, d_k], sinks [heads].
+    """
     masked = masked_group_rows(problem, q.device, matrix)  # [group * n_q, n_kv]
-    s = group_rows(q, problem) @ k.mT  # [batch, kv_heads, group * n_q, n_kv]
-    return masked_softmax(s, masked, problem.scale)
+    if sinks is not None:  # one for the n_q rows of each head
+        sinks = sinks[:, None].expand(-1, q.shape[2]).reshape(problem.kv_heads, -1, 1)
+    return masked_softmax(group_rows(q, problem) @ k.mT, masked, problem, sinks)
 
 
 def attention_weights(problem: Problem, inputs: Inputs, weights: Weights | None) -> Tensor:
     q, k, _ = inputs if weights is None else split_heads(problem, inputs, weights)
     matrix = materialized_mask(problem, q.device)
-    p = softmax_qk(q[:, :, problem.empty_rows :], k, matrix, problem)
+    p = softmax_qk(q[:, :, problem.empty_rows :], k, matrix, problem, inputs.more.get("sinks"))
     return with_fully_masked_rows(
-        problem, p.view(problem.batch, problem.heads, -1, problem.kv_seq_len)
+        problem, p.reshape(problem.batch, problem.heads, -1, problem.kv_seq_len)
     )
 
 

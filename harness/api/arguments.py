@@ -55,6 +55,8 @@ class Shape(TypedDict, total=False):
     causal_align: Names
     mask: Names
     window: Sizes
+    softcap: float | Sequence[float]
+    sinks: bool
     passes: Names
     scope: Names
 

@@ -251,7 +251,8 @@ class Counted(Part):
     """floating-point operations of the matrix products that exact attention needs on this problem,
     whatever the backend does; null if more than 2^63 - 1, as for every number of the plan"""
     work_exps: Count | None = None
-    """exponentials of the softmax of exact attention; 0 for the backward pass alone"""
+    """exponentials of the softmax of exact attention, and tanh of a softcap; 0 for the backward
+    pass alone"""
     minimal_bytes: Count | None = Field(None, title="minimal traffic")
     """bytes that any backend must read or write once: inputs that the mask does not exclude, and
     results"""

@@ -121,7 +121,7 @@ class LoadedBackend:
         masks = ("none", *getattr(self.module, "MASKS", ()))
         computed = getattr(self.module, "COMPUTES", ())
         others = (
-            f"does not compute {name} {str(getattr(problem, name))[:40]}"
+            f"does not compute {name} {str(getattr(problem, name))[:40]}".removesuffix(" True")
             for name, usual in OPT_IN.items()
             if name not in computed and getattr(problem, name) != usual
         )

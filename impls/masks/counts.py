@@ -22,7 +22,8 @@ def unmasked_pairs(problem: Problem) -> int:
         return sum(_triangle(p, padded_length(p, entry)) for entry in range(p.batch))
     if p.mask == "none":
         return p.batch * _triangle(p, p.kv_seq_len)
-    return p.batch * {"local": _local, "strided": _strided, "blocks": _blocks}[p.mask](p)
+    counts = {"local": _local, "strided": _strided, "blocks": _blocks, "chunked": _chunked}
+    return p.batch * counts[p.mask](p)
 
 
 def unmasked_queries(problem: Problem) -> int:
@@ -47,6 +48,8 @@ def unmasked_keys(problem: Problem) -> int:
         first = max(0, p.causal_offset - p.window)
         last = p.causal_offset + p.seq_len - 1 + (0 if p.causal else p.window)
         return p.batch * (min(last, p.kv_seq_len - 1) - first + 1)
+    if p.mask == "chunked":
+        return p.batch * (reach - p.causal_offset // p.window * p.window)
     if p.mask == "strided":
         end = p.causal_offset + p.seq_len
         positions = range(end - min(p.window, p.seq_len), end)
@@ -92,6 +95,18 @@ def _strided(p: Problem) -> int:
 def _on_stride(p: Problem, own: int) -> int:
     """The number of keys that the query at this position sees."""
     return (own if p.causal else p.kv_seq_len - 1 - own % p.window) // p.window + 1
+
+
+def _chunked(p: Problem) -> int:
+    """Whole chunks before a position, and what it leaves of its own."""
+
+    def before(position: int) -> int:
+        whole, rest = divmod(position, p.window)
+        if p.causal:
+            return whole * _sum_of_range(1, p.window) + _sum_of_range(1, rest)
+        return whole * p.window**2 + rest**2  # kv_seq_len == seq_len, so the last chunk ends there
+
+    return before(p.causal_offset + p.seq_len) - before(p.causal_offset)
 
 
 def _blocks(p: Problem) -> int:

@@ -65,6 +65,8 @@ def _without_triangle(
         return _random(rows, p.kv_seq_len)[None]
     if p.mask in ("local", "strided"):
         return by_distance(p, keys - own)[None]
+    if p.mask == "chunked":
+        return (keys // p.window == own // p.window)[None]
     table = torch.tensor(block_table(p), device=rows.device)  # [blocks of queries, window]
     blocks = table[own[:, 0] // BLOCK - p.causal_offset // BLOCK]  # [rows, window]
     return (blocks[:, :, None] == (keys // BLOCK)[None, None]).any(1)[None]

@@ -8,11 +8,9 @@ from .sizes import SCALE_BYTES, Sizes, allocates_results_only
 
 def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | None:
     """Forward twice the scores; with gradients three times: weights and both gradients."""
-    if (
-        problem.mask != "none"
-        or problem.lengths
-        or not allocates_results_only(problem, device.type)
-    ):
+    if problem.softcap or problem.sinks or problem.lengths:
+        return None
+    if problem.mask != "none" or not allocates_results_only(problem, device.type):
         return None
     return _training_peak(problem) if problem.backward else _forward_peak(problem)
 

@@ -8,11 +8,9 @@ from .sizes import SCALE_BYTES, Sizes, allocates_results_only
 
 def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | None:
     """With gradients, the weights of every head are kept."""
-    if (
-        problem.mask != "none"
-        or problem.lengths
-        or not allocates_results_only(problem, device.type)
-    ):
+    if problem.softcap or problem.sinks or problem.lengths:
+        return None
+    if problem.mask != "none" or not allocates_results_only(problem, device.type):
         return None
     if not problem.backward:
         return _forward_peak(problem)

@@ -36,7 +36,7 @@ def small_problems() -> list[Problem]:
         if n_q == n_kv or causal:
             found += [
                 Problem(**SHAPE | lengths | triangle, mask=mask, window=window)
-                for mask in ("local", "strided", "blocks")
+                for mask in ("local", "strided", "blocks", "chunked")
                 for window in (1, 2, 3, 7, 64, 250)
             ]
     found += [
@@ -74,6 +74,8 @@ def rule(p: Problem, entry: int, i: int, j: int) -> bool:
         return abs(j - own) <= p.window
     if p.mask == "strided":
         return (j - own) % p.window == 0
+    if p.mask == "chunked":
+        return j // p.window == own // p.window
     if p.mask == "blocks":
         return j // BLOCK in block_table(p)[own // BLOCK - p.causal_offset // BLOCK]
     return True
@@ -87,7 +89,7 @@ def test_formulas_count_what_the_matrix_has() -> None:
         assert unmasked_keys(p) == int(whole.any(1).sum()), p
 
 
-@pytest.mark.parametrize("mask", ["padding", "local", "strided", "blocks"])
+@pytest.mark.parametrize("mask", ["padding", "local", "strided", "blocks", "chunked"])
 @pytest.mark.parametrize(
     ("causal", "n_q", "n_kv"), [(False, 70, 70), (True, 70, 70), (True, 9, 70)]
 )
