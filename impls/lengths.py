@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PART = re.compile(r"([0-9]{0,4})q([0-9]{1,9}[kKmM]?)(?:s([0-9]{1,9}[kKmM]?))?", re.ASCII)
 UNITS = {"k": 1024, "m": 1024**2}
+MASKS = ("none", "local", "strided")
+"""Those that depend on the distance of query and key alone, which packing leaves as it is."""
 MOST_SEQUENCES = 4096
 LONGEST_NAME = 24  # characters, in ids and labels
 
@@ -97,6 +99,35 @@ def padding_ratio(lengths: str) -> float:
     batch = sequences(lengths)
     longest = max(one.queries for one in batch) + max(one.keys for one in batch)
     return 1 - sum(map(sum, batch)) / (len(batch) * longest)
+
+
+def packed(problem: "Problem") -> dict[str, str | int]:
+    """The fields that follow from a problem's lengths. Raises ValueError for what contradicts
+    them.
+    """
+    p, batch = problem, sequences(problem.lengths)
+    totals = dict(zip(("seq_len", "kv_seq_len"), map(sum, zip(*batch, strict=True)), strict=True))
+    if p.batch != 1:
+        raise ValueError(
+            f"batch is {p.batch}, but lengths pack their sequences into one row; wanted 1"
+        )
+    for name, total in totals.items():
+        if getattr(p, name) not in (0, total):
+            raise ValueError(
+                f"{name} is {getattr(p, name)}, but lengths have {total} tokens in all; leave"
+                f" {name} out"
+            )
+    if p.mask not in MASKS:
+        raise ValueError(f"mask {p.mask} with lengths; wanted one of: {', '.join(MASKS)}")
+    found: dict[str, str | int] = {"lengths": canonical(batch), **totals}
+    if p.causal and totals["seq_len"] != totals["kv_seq_len"]:
+        if p.causal_align == "top_left":
+            raise ValueError(
+                "causal_align is top_left, but the queries of lengths are the last of their"
+                " sequences; leave it out"
+            )
+        found["causal_align"] = "bottom_right"
+    return found
 
 
 def starts(lengths: str) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -19,9 +19,6 @@ Mask = Literal["none", "padding", "random", "local", "strided", "blocks", "chunk
 
 ALL_MASKS: tuple[Mask, ...] = get_args(Mask)
 
-RAGGED_MASKS: tuple[Mask, ...] = ("none", "local", "strided")
-"""Those that depend on the distance of query and key alone, which packing leaves as it is."""
-
 DEFAULT_LOCAL_WINDOW, DEFAULT_BLOCKS, DEFAULT_CHUNK = 128, 4, 128
 FEED_FORWARD_FACTOR = 4
 """Width of a block's feed-forward layer over d_model (Vaswani et al. 2017, table 3)."""
@@ -246,8 +243,8 @@ class Problem:
     )
 
     def __post_init__(self) -> None:
-        if self.lengths:
-            self._pack()
+        for name, value in ragged.packed(self).items() if self.lengths else ():
+            object.__setattr__(self, name, value)
         self._check()
         defaults: dict[str, int | str] = {
             "kv_seq_len": self.kv_seq_len or self.seq_len,
@@ -267,34 +264,6 @@ class Problem:
             }[self.mask]
         for name, value in defaults.items():
             object.__setattr__(self, name, value)
-
-    def _pack(self) -> None:
-        """Fill in what follows from `lengths`. Raises ValueError for what contradicts them."""
-        batch = ragged.sequences(self.lengths)
-        n_q, n_kv = (sum(sizes) for sizes in zip(*batch, strict=True))
-        if self.batch != 1:
-            raise ValueError(
-                f"batch is {self.batch}, but lengths pack their sequences into one row; wanted 1"
-            )
-        for name, total in (("seq_len", n_q), ("kv_seq_len", n_kv)):
-            if getattr(self, name) not in (0, total):
-                raise ValueError(
-                    f"{name} is {getattr(self, name)}, but lengths have {total} tokens in all;"
-                    f" leave {name} out"
-                )
-            object.__setattr__(self, name, total)
-        if self.causal and n_q != n_kv:
-            if self.causal_align == "top_left":
-                raise ValueError(
-                    "causal_align is top_left, but the queries of lengths are the last of their"
-                    " sequences; leave it out"
-                )
-            object.__setattr__(self, "causal_align", "bottom_right")
-        if self.mask not in RAGGED_MASKS:
-            raise ValueError(
-                f"mask {self.mask} with lengths; wanted one of: {', '.join(RAGGED_MASKS)}"
-            )
-        object.__setattr__(self, "lengths", ragged.canonical(batch))
 
     def _check(self) -> None:
         """Raises ValueError if the values describe no problem; runs before defaults are filled."""
