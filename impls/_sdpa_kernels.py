@@ -104,15 +104,19 @@ def attend(problem: Problem, device: torch.device, variant: str = "") -> Attend:
         bias = causal_lower_right(problem.seq_len, problem.kv_seq_len)
         return lambda q, k, v: sdpa(q, k, v, attn_mask=bias, scale=scale, enable_gqa=grouped)
 
-    materialized = materialized_mask(problem, device)
+    given = materialized_mask(problem, device)
 
     def under_mask(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        mask = materialized
-        if mask is None:
-            mask = mask_matrix(problem, computed_rows(problem, q.device))
-        assert mask is not None
+        mask = matrix(problem, q.device) if given is None else given
         if mask.dim() == 3:
             mask = mask[:, None].expand(-1, -1, q.shape[2], -1)  # [batch or 1, 1, n_q, n_kv]
         return sdpa(q, k, v, attn_mask=mask, scale=scale, enable_gqa=grouped)
 
     return under_mask
+
+
+def matrix(problem: Problem, device: torch.device) -> Tensor:
+    """The mask of a problem that needs one as a matrix, [batch or 1, n_q or 1, n_kv]."""
+    mask = mask_matrix(problem, computed_rows(problem, device))
+    assert mask is not None
+    return mask

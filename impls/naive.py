@@ -33,6 +33,10 @@ def sink_per_head(problem: Problem, inputs: Inputs) -> Sequence[Tensor | None]:
     return inputs.more["sinks"].unbind() if problem.sinks else [None] * problem.heads
 
 
+def build_mask(problem: Problem, device: torch.device) -> Tensor | None:
+    return masked_pairs(problem, device, materialized_mask(problem, device))
+
+
 def one_head(
     q: Tensor, k: Tensor, v: Tensor, masked: Tensor | None, problem: Problem, sink: Tensor | None
 ) -> Tensor:

@@ -46,6 +46,12 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
     return as_call(problem, inputs, weights, attend)
 
 
+def build_mask(problem: Problem, device: torch.device, *, variant: str) -> Tensor | None:
+    queries, keys = torch.tensor(sequences(problem.lengths), device=device).unbind(1)
+    longest = int(queries.max()), int(keys.max())
+    return None if variant else padding_mask(problem, queries, keys, *longest)
+
+
 def places(lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Of each token: its sequence, and its position there."""
     sequence = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.attention import sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-from ._sdpa_kernels import KERNELS, attend, refusal
+from ._sdpa_kernels import KERNELS, attend, matrix, needs_matrix, refusal
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import ALL_MASKS, Problem
@@ -26,6 +26,10 @@ PINS_KERNEL = True
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
     """q [batch, heads, n_q, d_k], k and v [batch, kv_heads, n_kv, ...] go to torch as they are."""
     return as_call(problem, inputs, weights, attend(problem, inputs.query.device, variant))
+
+
+def build_mask(problem: Problem, device: torch.device, *, variant: str) -> Tensor | None:
+    return matrix(problem, device) if needs_matrix(problem) else None
 
 
 def under_mask(

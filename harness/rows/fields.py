@@ -297,6 +297,17 @@ class Prepared(Part):
     session: str | None = None
     """rows with equal sessions were measured in the same interleaved blocks, so that their ratios
     are paired"""
+    mask_build_ms: Number | None = None
+    """one reading of the host clock: building the backend's mask alone, a second time. `naive`,
+    `fused`, `sdpa` and `padded` build it in each call, so that it is in their latency and peak too;
+    `flex` builds its block mask, and whoever passes a matrix that one, once in the set-up, and it
+    is in neither. Null without a mask, without `measure: memory`, and in earlier versions"""
+    mask_build_peak_bytes: Count | None = Field(None, title="mask's peak")
+    """the most bytes alive while it is built, itself included"""
+    prepare_peak_bytes: Count | None = Field(None, title="set-up's peak")
+    """the most bytes of torch's allocator alive during the set-up, `prepare_ms`: what building a
+    mask, tuning and the first call of compiled code take. What a compiler takes itself is not
+    torch's. Null as `workspace_bytes`, and in earlier versions"""
     prepare_ms: Number | None = None
     """one reading of the host clock: the backend's set-up, tuning included, and compiling that is
     no phase of its own; never part of a latency"""

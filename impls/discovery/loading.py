@@ -146,6 +146,10 @@ class LoadedBackend:
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         return self._needed("prepare")(problem, inputs, weights)  # type: ignore[no-any-return]
 
+    def build_mask(self, problem: Problem, device: torch.device) -> object:
+        function = self._function("build_mask")
+        return function(problem, device) if function else None
+
     def context(self, problem: Problem) -> AbstractContextManager[object]:
         function = self._function("context")
         return function(problem) if function else nullcontext()
