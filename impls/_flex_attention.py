@@ -1,12 +1,13 @@
-"""torch's flex_attention: what it needs and takes, and its block mask."""
+"""torch's flex_attention: what it needs and takes, and its block masks."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.attention.flex_attention import BlockMask
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
 from ._inductor import missing_for_compile
+from .lengths import starts
 from .problem import Problem
 
 NARROWEST = 16  # columns that Triton's matrix product needs
@@ -29,6 +30,27 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
     if width < NARROWEST:
         return f"heads are {width} wide; flex_attention on a GPU needs {NARROWEST} or more"
     return None
+
+
+def build_mask(problem: Problem, device: torch.device) -> BlockMask | None:
+    return document_mask(problem, device) if problem.lengths else block_mask(problem, device)
+
+
+def document_mask(problem: Problem, device: torch.device) -> BlockMask:
+    """Of packed sequences, as torch's documentation builds it: from all n_q * n_kv pairs."""
+    p, positions = problem, torch.arange(problem.seq_len, device=device)
+    of_queries, of_keys = (torch.tensor(one, device=device) for one in starts(p.lengths))
+    sequence = torch.searchsorted(of_queries, positions, right=True) - 1
+    first, end = of_keys[sequence], of_keys[sequence + 1]
+    own = end - of_queries[sequence + 1] + positions
+    last = own if p.causal else end - 1
+    if p.mask == "local":
+        first, last = first.maximum(own - p.window), last.minimum(own + p.window)
+
+    def mask_mod(_b: Tensor, _h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
+        return (kv >= first[q]) & (kv <= last[q])
+
+    return create_block_mask(mask_mod, None, None, p.seq_len, p.kv_seq_len, device=device)
 
 
 def block_mask(problem: Problem, device: torch.device) -> BlockMask | None:

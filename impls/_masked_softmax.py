@@ -19,10 +19,11 @@ def masked_pairs(
     mask takes time and memory like the scores, so both are measured. Only a mask without a rule
     comes from outside, as `matrix` (masks.tensors.materialized_mask).
     """
-    if problem.mask == "none" and not problem.causal:
+    ragged = bool(problem.lengths)
+    if problem.mask == "none" and not problem.causal and not ragged:
         return None
     rows = computed_rows(problem, device)
-    if problem.mask == "none":
+    if problem.mask == "none" and not ragged:
         keys = torch.arange(problem.kv_seq_len, device=device)
         return keys > (rows + problem.causal_offset).repeat(copies)[:, None]
     seen = matrix[None] if matrix is not None else mask_matrix(problem, rows)

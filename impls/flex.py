@@ -1,8 +1,9 @@
 """torch.nn.attention.flex_attention, compiled: one fused kernel that skips masked blocks.
 
-The block mask, of the causal triangle, of a window or of chunks, is made once, in `prepare`, as
-users make it once for all layers. Only attention is compiled, not the projections. A sink needs no
-column of its own: with the log-sum-exp of the other scores its share of the weight is known.
+The block mask, of the causal triangle, a window, chunks or packed sequences, is made once, in
+`prepare`, as users make it once for all layers. Only attention is compiled, not the projections. A
+sink needs no column of its own: with the log-sum-exp of the other scores its share of the weight is
+known.
 """
 
 from contextlib import AbstractContextManager
@@ -12,16 +13,16 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import AuxRequest, flex_attention
 
-from ._flex_attention import block_mask, unavailable, why_not
+from ._flex_attention import build_mask, unavailable, why_not
 from ._inductor import compile_now, compiled, keep_buffers
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
 
-__all__ = ["context", "prepare", "unavailable", "why_not"]
+__all__ = ["build_mask", "context", "prepare", "unavailable", "why_not"]
 
 MASKS = ("local", "chunked")
-COMPUTES = ("softcap", "sinks")
+COMPUTES = ("lengths", "softcap", "sinks")
 COMPILES = True
 
 
@@ -30,7 +31,7 @@ def context(problem: Problem) -> AbstractContextManager[object]:
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
-    mask = block_mask(problem, inputs.query.device)
+    mask = build_mask(problem, inputs.query.device)
     scale, grouped, cap = problem.scale, problem.kv_heads != problem.heads, problem.softcap
     sinks = inputs.more.get("sinks")
 

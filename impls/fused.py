@@ -3,6 +3,7 @@
 It is what most PyTorch code writes; a flash kernel, which is called fused elsewhere, is `sdpa`.
 """
 
+import torch
 from torch import Tensor
 
 from ._masked_softmax import (
@@ -18,7 +19,7 @@ from .masks.tensors import materialized_mask
 from .problem import ALL_MASKS, Problem
 
 MASKS = ALL_MASKS
-COMPUTES = ("softcap", "sinks")
+COMPUTES = ("lengths", "softcap", "sinks")
 PLAIN_OPERATIONS = True
 
 
@@ -33,6 +34,10 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
 
     return as_call(problem, inputs, weights, attend)
+
+
+def build_mask(problem: Problem, device: torch.device) -> Tensor | None:
+    return masked_group_rows(problem, device, materialized_mask(problem, device))
 
 
 def softmax_qk(

@@ -11,6 +11,8 @@ def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | No
 
     With a softcap the gradients need a fourth, the result of tanh.
     """
+    if problem.lengths:
+        return None
     if problem.mask != "none" or not allocates_results_only(problem, device.type):
         return None
     return _training_peak(problem) if problem.backward else _forward_peak(problem)

@@ -8,6 +8,8 @@ from .sizes import Sizes, allocates_results_only
 
 def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | None:
     """With gradients, the weights of every head are kept."""
+    if problem.lengths:
+        return None
     if problem.mask != "none" or not allocates_results_only(problem, device.type):
         return None
     if not problem.backward:
