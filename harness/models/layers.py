@@ -258,10 +258,8 @@ def _problem(
     batch: int,
     dtype: Dtype,
 ) -> tuple[Problem | None, str]:
-    lacking = [*layer.also, *(["capped scores"] if layer.softcap else [])]
-    lacking += ["attention sinks"] if layer.sinks else []
-    if lacking:
-        return None, f"no backend here has {' and '.join(lacking)}"
+    if layer.also:
+        return None, f"no backend here has {' and '.join(layer.also)}"
     seq_len = layer.seq_len or queries
     n_kv = layer.kv_seq_len or layer.seq_len or context
     kept = layer.window - 1 + seq_len  # of a window: what its first query sees, and the queries
@@ -269,8 +267,7 @@ def _problem(
         n_kv = min(n_kv, kept)
     # the one query of a decode step sees all that is kept
     within = layer.reach == "full" or n_kv <= layer.window or seq_len == 1
-    if layer.reach == "chunked" and not within:
-        return None, f"no backend here attends in chunks of {layer.window} tokens"
+    sliding = layer.reach == "sliding"  # chunks are counted from the first key that is kept
     problem = Problem(
         batch=batch,
         seq_len=seq_len,
@@ -283,8 +280,10 @@ def _problem(
         dtype=dtype,
         causal=layer.causal,
         causal_align="bottom_right" if layer.causal and phase in GENERATING else "",
-        mask="none" if within else "local",
-        window=0 if within else layer.window - 1,
+        mask="none" if within else "local" if sliding else "chunked",
+        window=0 if within else layer.window - sliding,
+        softcap=layer.softcap,
+        sinks=layer.sinks,
         passes="forward+backward" if phase == "training" else "forward",
     )
     return problem, ""

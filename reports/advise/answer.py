@@ -124,6 +124,23 @@ class Advice:
         )
         return list(dict.fromkeys(found))
 
+    @property
+    def fallbacks(self) -> list[str]:
+        """What it costs where sdpa cannot serve: transformers then takes eager by itself."""
+        found = []
+        for decision in self.decisions:
+            by_name = {one.implementation.name: one for one in decision.choices}
+            sdpa, eager = by_name.get("sdpa"), by_name.get("eager")
+            if sdpa is None or eager is None or sdpa.lacking is None or decision.best is None:
+                continue
+            if sdpa.lacking.status == "unsupported" and eager.against is not None:
+                found.append(
+                    f"sdpa cannot serve {decision.phase}: {sdpa.lacking.reason}. A model that is"
+                    f" asked for nothing else takes eager, {eager.against.ratio:.3g} times the time"
+                    f" of {decision.best.implementation.name} in all layers"
+                )
+        return found
+
 
 def _why(cell: Cell) -> str:
     """What usually makes torch's fused kernels refuse such a problem."""

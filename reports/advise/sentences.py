@@ -179,7 +179,7 @@ def about(advice: Advice) -> str:
 
 def beside_tables(advice: Advice) -> Iterator[str]:
     """What no table says: cautions, and what is not known."""
-    yield from (f"Caution: {trap}." for trap in advice.traps)
+    yield from (f"Caution: {trap}." for trap in (*advice.traps, *advice.fallbacks))
     count, timed = advice.disturbed
     if count:
         yield (

@@ -88,16 +88,25 @@ def test_pages_are_whole_and_quantized_numbers_have_their_scales() -> None:
 
 
 def test_what_no_backend_computes_is_said_and_never_substituted() -> None:
-    capped = replace(FULL, also=("a bias by distance",))
+    biased = replace(FULL, also=("a bias by distance",))
+    (asked,) = questions(model(biased), "prefill", context=32, batch=1, dtype="fp32")
+    assert (asked.why, asked.problem) == ("no backend here has a bias by distance", None)
+
+
+def test_caps_sinks_and_chunks_are_those_of_the_layer() -> None:
+    capped, sunk = replace(LOCAL, softcap=50.0), replace(FULL, sinks=True)
     chunked = replace(FULL, reach="chunked", window=8)
-    asked = questions(model(capped, chunked), "prefill", context=32, batch=1, dtype="fp32")
-    whys = {question.why: question.problem for question in asked}
-    assert whys == {
-        "no backend here has a bias by distance": None,
-        "no backend here attends in chunks of 8 tokens": None,
-    }
+    found = [problem for problem, _ in problems(model(capped, sunk, chunked), "prefill", 32)]
+    assert [(one.mask, one.window, one.softcap, one.sinks) for one in found] == [
+        ("local", 7, 50.0, False),
+        ("none", 0, 0.0, True),
+        ("chunked", 8, 0.0, False),
+    ]
     ((within, _),) = problems(model(chunked), "prefill", 8)
-    assert within is not None
+    assert within.mask == "none"
+    # of a chunk the cache keeps as much as of a window
+    ((decode, _),) = problems(model(chunked), "decode", 32)
+    assert (decode.mask, decode.kv_seq_len) == ("none", 8)
 
 
 def test_encoders_take_no_part_in_decoding() -> None:
