@@ -12,7 +12,8 @@ import typer
 
 from ..cli import completion, options
 from ..cli.options import DEFAULT_ROOT, HOW, LIMITS, OUTPUT, SHAPE, Root, argument, option
-from .ask import Ended, Measuring, Question, given_limits, inquiry_of, measured, stored
+from .ask import Ended, Measuring, given_limits, measured, stored
+from .question import Question, inquiry_of
 
 if TYPE_CHECKING:
     from ...reports.advise.answer import Advice
