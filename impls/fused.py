@@ -10,6 +10,7 @@ from ._masked_softmax import (
     group_rows,
     masked_group_rows,
     masked_softmax,
+    sink_of_group_rows,
     softmax_under_mask,
 )
 from .backend import Call, Inputs, Weights
@@ -46,9 +47,8 @@ def softmax_qk(
     k [batch, kv_heads, n_kv, d_k], sinks [heads].
     """
     masked = masked_group_rows(problem, q.device, matrix)  # [group * n_q, n_kv]
-    if sinks is not None:  # one for the n_q rows of each head
-        sinks = sinks[:, None].expand(-1, q.shape[2]).reshape(problem.kv_heads, -1, 1)
-    return masked_softmax(group_rows(q, problem) @ k.mT, masked, problem, sinks)
+    sink = sink_of_group_rows(sinks, q.shape[2], problem)
+    return masked_softmax(group_rows(q, problem) @ k.mT, masked, problem, sink)
 
 
 def attention_weights(problem: Problem, inputs: Inputs, weights: Weights | None) -> Tensor:
@@ -68,4 +68,4 @@ def under_mask(problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) 
 
 def weights_under_mask(problem: Problem, q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
     s = group_rows(q, problem) @ k.mT  # [batch, kv_heads, group * n_q, n_kv]
-    return softmax_under_mask(s.view(*q.shape[:3], problem.kv_seq_len), mask, problem.scale)
+    return softmax_under_mask(s.view(*q.shape[:3], problem.kv_seq_len), mask, problem)

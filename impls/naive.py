@@ -147,4 +147,4 @@ def _weights_of_heads(problem: Problem, q: Tensor, k: Tensor, mask: Tensor) -> I
     keys, group = k.unbind(1), problem.heads // problem.kv_heads
     masks = mask.expand(-1, problem.heads, -1, -1).unbind(1)
     for i, q_i in enumerate(q.unbind(1)):
-        yield softmax_under_mask(q_i @ keys[i // group].mT, masks[i], problem.scale)
+        yield softmax_under_mask(q_i @ keys[i // group].mT, masks[i], problem)

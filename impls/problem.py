@@ -372,5 +372,7 @@ AXES: dict[str, Axis] = {
     one.name: replace(one.metadata["axis"], type=_type(one.name)) for one in fields(Problem)
 }
 """By name, in the order of their declaration, in which cases are planned."""
-OPT_IN = {one.name: one.default for one in fields(Problem) if one.metadata["axis"].opt_in}
+OPT_IN: dict[str, Any] = {
+    one.name: one.default for one in fields(Problem) if one.metadata["axis"].opt_in
+}
 """Axes that only some backends compute, with the value that all do."""

@@ -18,7 +18,7 @@ from ...impls.discovery.names import (
 )
 from ...impls.discovery.registry import unknown
 from ...impls.lengths import alone
-from ...impls.problem import Problem
+from ...impls.problem import OPT_IN, Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, shown
 from ..process.interpreter import Interpreter
@@ -262,7 +262,8 @@ def studies_of(
     in the first environment.
 
     The smallest problem has the fewest pairs, and among equals the most heads. Of a ragged batch
-    it is one sequence alone.
+    it is one sequence alone. Studies look at it without what only some backends compute, such as
+    sinks.
     """
     problem_groups, _ = scenario.problem_groups(device)
     given = [problem for group in problem_groups for problem in group]
@@ -272,6 +273,7 @@ def studies_of(
     if not problems:
         return ()
     smallest = min(problems, key=lambda one: (one.batch * one.seq_len * one.kv_seq_len, -one.heads))
+    smallest = replace(smallest, **OPT_IN)
     planned = [
         PlannedStudy(study=name.partition(":")[0], problem=smallest, part=tuple(part.items()))
         for name in scenario.studies
