@@ -24,7 +24,7 @@ from ..process.command import run_command
 from ..process.interpreter import SAFE_PATH
 from .arguments import DEFAULT_ROOT, Device, Plan, public
 from .measuring import worker_variables
-from .sides import against, runs_in
+from .sides import against, runs_in, why_nothing_is_ok
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
@@ -218,6 +218,8 @@ def measure(scenario: str | None, checkouts: Checkouts, settings: Settings, out:
                 words = ["run", scenario, *plan, *device, *switches, "--seed", str(turn)]
                 code = _measured(side, *sides[side], words, checkouts, out)
                 write_whole(out / f"{side}.code", f"{code}\n")
+                if code and (why := why_nothing_is_ok(str(out / side))) and base is not None:
+                    raise NotMeasured(f"{side}: none of its cases has a result; {why}", code)
 
 
 @contextmanager

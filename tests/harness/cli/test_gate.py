@@ -102,6 +102,20 @@ def test_runs_that_decide_nothing_are_exit_code_6_and_said_so(here, tmp_path):
 
 
 @pytest.mark.long
+def test_a_side_that_fails_in_all_cases_ends_the_gate_with_the_reason(attnbench, tmp_path):
+    for side in ("base", "head"):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "mine.py").write_text("def attend(q, k, v):\n    return v\n")
+    scenario = "name: x\nquestion: Slower?\nbackends: [attend@mine]\ngrid: {seq_len: 16, d_model: 16, heads: 1}\nplan: quick\n"
+    (tmp_path / "head" / "gate.yaml").write_text(scenario)
+    done = attnbench("gate", "base", "head", "--code", ".", "--allow-import", "--out", "out")
+    assert done.returncode == 1, done.stderr
+    assert "base: none of its cases has a result; attend@mine-b1-n16" in done.stderr
+    assert "got an unexpected keyword argument 'causal'" in done.stderr
+    assert not (tmp_path / "out" / "head").exists()  # nothing else was measured in vain
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_gate_that_is_ended_ends_what_it_runs_and_its_worktree_is_in_nobodys_way(
     tmp_path, number
