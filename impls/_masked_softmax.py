@@ -19,10 +19,11 @@ def masked_pairs(
     mask takes time and memory like the scores, so both are measured. Only a mask without a rule
     comes from outside, as `matrix` (masks.tensors.materialized_mask).
     """
-    if problem.mask == "none" and not problem.causal:
+    ragged = bool(problem.lengths)
+    if problem.mask == "none" and not problem.causal and not ragged:
         return None
     rows = computed_rows(problem, device)
-    if problem.mask == "none":
+    if problem.mask == "none" and not ragged:
         keys = torch.arange(problem.kv_seq_len, device=device)
         return keys > (rows + problem.causal_offset).repeat(copies)[:, None]
     seen = matrix[None] if matrix is not None else mask_matrix(problem, rows)
@@ -50,9 +51,18 @@ def masked_group_rows(
     return masked if masked is None or masked.dim() == 2 else masked[:, None]
 
 
-def softmax_under_mask(s: Tensor, mask: Tensor, scale: float) -> Tensor:
+def sink_of_group_rows(sinks: Tensor | None, n_q: int, problem: Problem) -> Tensor | None:
+    """The sink of each head [heads] as a column beside group_rows, [kv_heads, group * n_q, 1]."""
+    if sinks is None:
+        return None
+    return sinks[:, None].expand(-1, n_q).reshape(problem.kv_heads, -1, 1)
+
+
+def softmax_under_mask(s: Tensor, mask: Tensor, problem: Problem) -> Tensor:
     """masked_softmax for a caller's mask (masks/given.py), whose gradient may be wanted."""
-    s = s * scale
+    s, cap = s * problem.scale, problem.softcap
+    if cap:
+        s = torch.tanh(s / cap) * cap
     return torch.softmax(s.masked_fill(~mask, -inf) if mask.dtype == torch.bool else s + mask, -1)
 
 

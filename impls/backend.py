@@ -2,9 +2,9 @@
 
 A backend is a file in this folder that defines `prepare` at its top level; the file's name is the
 backend's name. The file may also define the functions unavailable, why_not, compile_ahead, context,
-attention_weights, under_mask, weights_under_mask and peak_bytes, each with the signature of the
-method of that name in `Backend` plus, if the file has VARIANTS, a keyword `variant`, and a keyword
-for each of PARAMETERS. It may assign these constants, written out:
+build_mask, attention_weights, under_mask, weights_under_mask and peak_bytes, each with the
+signature of the method of that name in `Backend` plus, if the file has VARIANTS, a keyword
+`variant`, and a keyword for each of PARAMETERS. It may assign these constants, written out:
 
     NEEDS = ("package",)          packages it imports besides torch; looked up, not imported
     VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has
@@ -179,6 +179,11 @@ class Backend(Protocol):
         dict of the choices made, which becomes the row's `configuration`. With EXACTNESS "other", a
         call that uses weights of its own instead of `weights` has them in an attribute
         `parameters`, a sequence of tensors: gradients are computed for those instead.
+        """
+
+    def build_mask(self, problem: Problem, device: torch.device) -> object:
+        """The mask under which the call computes, in the backend's own form, so that its cost can
+        be measured alone; None if it builds none.
         """
 
     def context(self, problem: Problem) -> AbstractContextManager[object]:

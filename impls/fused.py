@@ -3,12 +3,14 @@
 It is what most PyTorch code writes; a flash kernel, which is called fused elsewhere, is `sdpa`.
 """
 
+import torch
 from torch import Tensor
 
 from ._masked_softmax import (
     group_rows,
     masked_group_rows,
     masked_softmax,
+    sink_of_group_rows,
     softmax_under_mask,
 )
 from .backend import Call, Inputs, Weights
@@ -17,7 +19,7 @@ from .masks.tensors import materialized_mask
 from .problem import ALL_MASKS, Problem
 
 MASKS = ALL_MASKS
-COMPUTES = ("softcap", "sinks")
+COMPUTES = ("lengths", "softcap", "sinks")
 PLAIN_OPERATIONS = True
 
 
@@ -34,6 +36,10 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
     return as_call(problem, inputs, weights, attend)
 
 
+def build_mask(problem: Problem, device: torch.device) -> Tensor | None:
+    return masked_group_rows(problem, device, materialized_mask(problem, device))
+
+
 def softmax_qk(
     q: Tensor, k: Tensor, matrix: Tensor | None, problem: Problem, sinks: Tensor | None
 ) -> Tensor:
@@ -41,9 +47,8 @@ def softmax_qk(
     k [batch, kv_heads, n_kv, d_k], sinks [heads].
     """
     masked = masked_group_rows(problem, q.device, matrix)  # [group * n_q, n_kv]
-    if sinks is not None:  # one for the n_q rows of each head
-        sinks = sinks[:, None].expand(-1, q.shape[2]).reshape(problem.kv_heads, -1, 1)
-    return masked_softmax(group_rows(q, problem) @ k.mT, masked, problem, sinks)
+    sink = sink_of_group_rows(sinks, q.shape[2], problem)
+    return masked_softmax(group_rows(q, problem) @ k.mT, masked, problem, sink)
 
 
 def attention_weights(problem: Problem, inputs: Inputs, weights: Weights | None) -> Tensor:
@@ -63,4 +68,4 @@ def under_mask(problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) 
 
 def weights_under_mask(problem: Problem, q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
     s = group_rows(q, problem) @ k.mT  # [batch, kv_heads, group * n_q, n_kv]
-    return softmax_under_mask(s.view(*q.shape[:3], problem.kv_seq_len), mask, problem.scale)
+    return softmax_under_mask(s.view(*q.shape[:3], problem.kv_seq_len), mask, problem)

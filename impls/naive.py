@@ -14,7 +14,7 @@ from .masks.tensors import computed_rows, fully_masked_rows, materialized_mask
 from .problem import ALL_MASKS, Problem
 
 MASKS = ALL_MASKS
-COMPUTES = ("softcap", "sinks")
+COMPUTES = ("lengths", "softcap", "sinks")
 PLAIN_OPERATIONS = True
 
 
@@ -31,6 +31,10 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
 
 def sink_per_head(problem: Problem, inputs: Inputs) -> Sequence[Tensor | None]:
     return inputs.more["sinks"].unbind() if problem.sinks else [None] * problem.heads
+
+
+def build_mask(problem: Problem, device: torch.device) -> Tensor | None:
+    return masked_pairs(problem, device, materialized_mask(problem, device))
 
 
 def one_head(
@@ -143,4 +147,4 @@ def _weights_of_heads(problem: Problem, q: Tensor, k: Tensor, mask: Tensor) -> I
     keys, group = k.unbind(1), problem.heads // problem.kv_heads
     masks = mask.expand(-1, problem.heads, -1, -1).unbind(1)
     for i, q_i in enumerate(q.unbind(1)):
-        yield softmax_under_mask(q_i @ keys[i // group].mT, masks[i], problem.scale)
+        yield softmax_under_mask(q_i @ keys[i // group].mT, masks[i], problem)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from math import inf, nan, sqrt
 from typing import Any, Literal, get_args, get_type_hints
 
+from . import lengths as ragged
 from .axis import Axis, axis
 
 Dtype = Literal["fp32", "bf16", "fp16"]
@@ -45,6 +46,12 @@ class Problem:
     either side (local, default 128), stride (strided, default sqrt(kv_seq_len)), number of blocks
     (blocks, default 4) or tokens of a chunk (chunked, default 128). Nothing assumes heads * d_k ==
     d_model. Raises ValueError for values that describe no problem.
+
+    `lengths` (lengths.py) makes a ragged batch of one row: sequences of unequal length lie one
+    after the other, without padding, and a query sees keys of its own sequence only, up to its own
+    position if `causal`. So the inputs are tokens and nothing else: what kernels for unequal
+    lengths take, and what several documents in one row of a training batch are. A backend that pads
+    makes the padding itself. seq_len and kv_seq_len are the sums and need not be given.
     """
 
     batch: int = axis(
@@ -57,6 +64,7 @@ class Problem:
     )
     seq_len: int = axis(
         "Length of the query sequence in tokens; 1k = 1024, 1m = 1024 * 1024.",
+        default=0,
         alias="N",
         option="Sequence lengths, as 512,1k,8k (1k = 1024).",
         symbol="N",
@@ -108,6 +116,24 @@ class Problem:
         usual=_width,
         usual_text="d_model/h",
         in_rows="sizes, with defaults filled in",
+    )
+    lengths: str = axis(
+        "Sequences of unequal length, packed into one row without padding, in place of seq_len:"
+        " lengths such as [2k, 300, 1k]; 2q2k_32q1s1k, as in vLLM's benchmarks: 2 sequences of 2048"
+        " tokens, and 32 of 1024 of which one is new;"
+        " lognormal:count=16:mean=1k:sigma=0.8:seed=1; or file:PATH.",
+        default="",
+        option="Sequences packed into one row, in place of --seq-len: 2k,300,1k or 2q2k_32q1s1k.",
+        scenario_wide=True,
+        part=lambda p: ragged.short_name(p.lengths) if p.lengths else "",
+        text=lambda value: ragged.words(value) if value else "",
+        in_rows=(
+            "the sequences of a ragged batch, packed into one row: `2q2k_32q1s1k` is 2 sequences of"
+            " 2048 tokens and 32 of 1024 of which one is new; `seq_len` and `kv_seq_len` are the"
+            ' sums. "" if the batch is not ragged; absent in earlier versions'
+        ),
+        opt_in=True,
+        earliest="",
     )
     dtype: Dtype = axis(
         "Number format: fp32, bf16 or fp16.",
@@ -217,6 +243,8 @@ class Problem:
     )
 
     def __post_init__(self) -> None:
+        for name, value in ragged.packed(self).items() if self.lengths else ():
+            object.__setattr__(self, name, value)
         self._check()
         defaults: dict[str, int | str] = {
             "kv_seq_len": self.kv_seq_len or self.seq_len,
@@ -344,5 +372,7 @@ AXES: dict[str, Axis] = {
     one.name: replace(one.metadata["axis"], type=_type(one.name)) for one in fields(Problem)
 }
 """By name, in the order of their declaration, in which cases are planned."""
-OPT_IN = {one.name: one.default for one in fields(Problem) if one.metadata["axis"].opt_in}
+OPT_IN: dict[str, Any] = {
+    one.name: one.default for one in fields(Problem) if one.metadata["axis"].opt_in
+}
 """Axes that only some backends compute, with the value that all do."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ...impls.lengths import padding_ratio
 from ...impls.masks.counts import unmasked_keys, unmasked_pairs, unmasked_queries
 from ...impls.problem import Problem
 
@@ -14,6 +15,7 @@ def known_costs(problem: Problem) -> dict[str, Any]:
         "work_flops": work_flops(problem),
         "work_exps": work_exps(problem),
         "minimal_bytes": minimal_bytes(problem),
+        "padding_ratio": padding_ratio(problem.lengths) if problem.lengths else None,
         "predicted_reason": reason,
         "meta_reason": reason,
     }

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ...impls.backend import Inputs, Weights, leaves
+from ...impls.lengths import starts
 from ...impls.problem import Problem
 from ...impls.reference import reference, same_dtype_reference
 from .prepared_call import output_shape
@@ -310,7 +311,8 @@ def sample(
     """Batch entries and query rows to check: all if that is cheap, else drawn at random.
 
     Of more than ALL_ROWS queries the first, the last and one in every tile of TILE_ROWS, or in
-    every one of FEW_ROWS equal parts.
+    every one of FEW_ROWS equal parts; of a ragged batch the first and last of each sequence, unless
+    there are more sequences than tiles.
     """
     p, n = problem, problem.seq_len
     rows = list(range(n))
@@ -319,7 +321,9 @@ def sample(
         firsts = torch.arange(0, n, size)
         sizes = (n - firsts).clamp(max=size)
         drawn = firsts + (torch.rand(len(firsts), generator=generator) * sizes).long()
-        rows = sorted({0, *drawn.tolist(), n - 1})
+        ends = starts(p.lengths)[0] if p.lengths else (0, n)
+        ends = ends if len(ends) <= len(drawn) else (0, n)
+        rows = sorted({*ends[:-1], *drawn.tolist(), *(end - 1 for end in ends[1:])})
     widths = p.heads * n * p.d_k + p.kv_heads * p.kv_seq_len * (p.d_k + p.d_v)
     if p.scope != "core":
         widths = max(widths, (n + p.kv_seq_len) * p.d_model)

@@ -3,8 +3,10 @@
 Counted by formula.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 
+from ..lengths import counted
 from ..problem import Problem
 from .rules import BLOCK, block_table, padded_length
 
@@ -12,6 +14,8 @@ from .rules import BLOCK, block_table, padded_length
 def unmasked_pairs(problem: Problem) -> int:
     """(query, key) pairs that attend."""
     p = problem
+    if p.lengths:
+        return _of_all(p, unmasked_pairs)
     if p.mask == "random":
         return p.batch * _counted(p)[0]
     if p.mask == "padding":
@@ -25,12 +29,16 @@ def unmasked_pairs(problem: Problem) -> int:
 def unmasked_queries(problem: Problem) -> int:
     """Queries that attend to at least one key."""
     p = problem
+    if p.lengths:
+        return _of_all(p, unmasked_queries)
     return p.batch * (_counted(p)[1] if p.mask == "random" else p.seq_len - p.empty_rows)
 
 
 def unmasked_keys(problem: Problem) -> int:
     """Keys that at least one query attends to."""
     p = problem
+    if p.lengths:
+        return _of_all(p, unmasked_keys)
     reach = min(p.kv_seq_len, max(0, p.seq_len + p.causal_offset)) if p.causal else p.kv_seq_len
     if p.mask == "padding":
         return sum(min(reach, padded_length(p, entry)) for entry in range(p.batch))
@@ -47,6 +55,11 @@ def unmasked_keys(problem: Problem) -> int:
         positions = range(end - min(p.window, p.seq_len), end)
         return p.batch * sum(_on_stride(p, own) for own in positions)
     return p.batch * (sum(_reach_of_blocks(p).values()) if p.mask == "blocks" else reach)
+
+
+def _of_all(p: Problem, count: Callable[[Problem], int]) -> int:
+    """Over the sequences of a ragged batch."""
+    return sum(times * count(one) for one, times in counted(p))
 
 
 def _triangle(p: Problem, length: int) -> int:

@@ -75,6 +75,11 @@ MASKED = {
     "blocks_causal": Problem(
         batch=2, seq_len=200, d_model=16, heads=2, kv_heads=1, mask="blocks", window=2, causal=True
     ),
+    "ragged": Problem(batch=1, lengths="q31_2q5_q1_q17", d_model=32, heads=2),
+    "ragged_causal": Problem(
+        batch=1, lengths="q20_3q1s19_q4s9", d_model=32, heads=4, kv_heads=2, causal=True
+    ),
+    "ragged_local": Problem(batch=1, lengths="q33_q2_q18", heads=2, window=4, causal=True, **LOCAL),
     "chunked": Problem(batch=1, seq_len=53, heads=4, kv_heads=2, window=16, **CHUNKED),
     "chunked_causal": Problem(batch=2, seq_len=53, heads=2, window=7, causal=True, **CHUNKED),
     "chunked_decode": Problem(
@@ -91,6 +96,7 @@ SCORED = {
     "sinks_local": replace(MASKED["local_decode"], sinks=True),
     "sinks_random": replace(MASKED["random_tall"], sinks=True),
     "both": replace(PROBLEMS["empty_rows"], sinks=True, **CAP),
+    "both_ragged": replace(MASKED["ragged_causal"], sinks=True, **CAP),
     "both_chunked": replace(MASKED["chunked_causal"], sinks=True, **CAP),
 }
 """Problems whose scores change before or in the softmax."""

@@ -2,6 +2,7 @@
 against the reference, on 40 problems drawn at random.
 """
 
+import itertools
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -11,10 +12,14 @@ import torch
 
 from attnbench.harness.measure.correctness import CorrectnessCheck, widen
 from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
-from attnbench.impls import Problem, load, missing
+from attnbench.impls import Problem, flex, input_order, load, make_inputs, missing
+from attnbench.impls.masks.given import given_mask
 
 CPU = torch.device("cpu")
-BACKENDS = ("naive", "fused")
+
+
+def long(name: str) -> Any:
+    return pytest.param(name, marks=pytest.mark.long)
 
 
 def drawn(seed: int) -> Problem:
@@ -55,24 +60,65 @@ def drawn(seed: int) -> Problem:
 
 
 @pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("name", ["naive", "fused", long("hf:eager")])
 def test_backend_is_as_close_as_the_same_dtype_reference(name: str, wide: bool) -> None:
     """Also with scores beyond the cap and beyond what exp can hold."""
     if why := missing(name):
         pytest.skip(why)
-    backend = load(name)
-    for seed in range(40):
-        problem = drawn(seed)
-        assert backend.why_not(problem, CPU) is None
-        tensors = make_tensors(problem, CPU, seed)
-        if wide:
-            widen(problem, tensors.inputs, seed)
-        check = CorrectnessCheck(problem, *tensors, seed, wide=wide)
-        with backend.context(problem):
-            found = check.check(
-                *prepare_call(problem, backend, tensors, check.grad_output).result()
-            )
-        assert not found.complaint, (found.complaint, problem)
+    computed = (find_error(name, drawn(seed), wide) for seed in itertools.count())
+    assert list(itertools.islice((one for one in computed if one is not None), 40)) == [""] * 40
+
+
+@pytest.mark.long
+def test_the_compiler_keeps_softcap_and_sinks() -> None:
+    if why := load("compiled").unavailable(CPU):
+        pytest.skip(why)
+    assert [find_error("compiled", drawn(seed), wide=True) for seed in range(4)] == [""] * 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["flex", "hf:flex_attention"])
+def test_flex_attention_is_as_close_forward(name: str) -> None:
+    """Without sinks, which it has on a GPU only."""
+    if why := missing(name) or load(name).unavailable(CPU):
+        pytest.skip(why)
+    plain = (replace(drawn(seed), passes="forward", sinks=False) for seed in itertools.count())
+    computed = (find_error(name, one, wide=True) for one in plain if one.softcap)
+    assert list(itertools.islice((one for one in computed if one is not None), 4)) == [""] * 4
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["naive", "fused", "flex", "hf:eager"])
+def test_backend_is_as_close_on_cuda(name: str) -> None:
+    wide = (replace(drawn(seed), d_k=16, d_v=16) for seed in itertools.count())
+    computed = (find_error(name, one, wide=True, device="cuda") for one in wide)
+    assert list(itertools.islice((one for one in computed if one is not None), 12)) == [""] * 12
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_flex_attention_gives_a_sink_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not compiled: compiled it gives the log-sum-exp on a GPU only."""
+    monkeypatch.setattr(flex, "compiled", lambda function: function)
+    monkeypatch.setattr(flex, "why_not", lambda problem, device: None)
+    sinks = (replace(drawn(seed), passes="forward") for seed in itertools.count())
+    computed = (find_error("flex", one, wide=True) for one in sinks if one.sinks)
+    assert list(itertools.islice((one for one in computed if one is not None), 20)) == [""] * 20
+
+
+def find_error(name: str, problem: Problem, wide: bool, device: str = "cpu") -> str | None:
+    """None if the backend does not compute it, "" if it is right."""
+    backend, where = load(name), torch.device(device)
+    if backend.why_not(problem, where):
+        return None
+    tensors = make_tensors(problem, where, 0, input_order(name, problem))
+    if wide:
+        widen(problem, tensors.inputs, 0)
+    check = CorrectnessCheck(problem, *tensors, 0, wide=wide)
+    prepared = prepare_call(problem, backend, tensors, check.grad_output)
+    with prepared.in_force():
+        complaint = check.check(*prepared.result()).complaint
+    return complaint and f"{complaint}: {problem}"
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
@@ -87,6 +133,28 @@ def test_a_backend_that_leaves_it_out_is_found(axis: str, value: Any, dtype: Any
     check = CorrectnessCheck(problem, *tensors, 0, wide=wide)
     output = load("sdpa").prepare(plain, tensors.inputs, None)()
     assert "as far from the exact result" in check.check(output, ()).complaint
+
+
+@pytest.mark.parametrize("name", ["naive", "fused"])
+def test_weights_are_those_of_the_output(name: str) -> None:
+    """Of one key each: beside a sink they sum to less than 1. A given mask knows the cap, too."""
+    for seed in range(20):
+        p = replace(drawn(seed), passes="forward", scope="core", dtype="fp32")
+        inputs, group = make_inputs(p, CPU, seed), p.heads // p.kv_heads
+        backend = load(name)
+        output, values = (
+            backend.prepare(p, inputs, None)(),
+            inputs.value.repeat_interleave(group, 1),
+        )
+        weights = backend.attention_weights(p, inputs, None)
+        assert torch.allclose(weights @ values, output, atol=1e-5)
+        if p.sinks:
+            assert float(weights.sum(-1).max()) < 1
+        else:
+            all_pairs = torch.ones(p.seq_len, p.kv_seq_len, dtype=torch.bool)
+            mask, empty = given_mask(all_pairs, p, torch.float32)
+            found = backend.under_mask(p, *inputs, mask).masked_fill(empty, 0.0)
+            assert torch.allclose(found, output, atol=1e-5)
 
 
 def test_backends_that_do_not_compute_an_axis_refuse_it_in_a_line() -> None:

@@ -39,6 +39,15 @@ def small_problems() -> list[Problem]:
                 for mask in ("local", "strided", "blocks", "chunked")
                 for window in (1, 2, 3, 7, 64, 250)
             ]
+    found += [
+        Problem(**SHAPE, lengths=lengths, causal=causal, mask=mask, window=window)
+        for lengths, causal in product(("q1", "q5_2q70_q3", "q9_q1"), (False, True))
+        for mask, window in (("none", 0), ("local", 3), ("strided", 3))
+    ]
+    found += [
+        Problem(**SHAPE, lengths="q5_2q3s70_4q1s9", causal=True, mask=mask, window=window)
+        for mask, window in (("none", 0), ("local", 3), ("strided", 3))
+    ]
     tall = {"seq_len": 40, "kv_seq_len": 25, "causal": True}
     return found + [
         Problem(**SHAPE | tall, causal_align=align, mask=m)
