@@ -106,8 +106,10 @@ def test_a_side_that_fails_in_all_cases_ends_the_gate_with_the_reason(attnbench,
     for side in ("base", "head"):
         (tmp_path / side).mkdir()
         (tmp_path / side / "mine.py").write_text("def attend(q, k, v):\n    return v\n")
-    scenario = "name: x\nquestion: Slower?\nbackends: [attend@mine]\ngrid: {seq_len: 16, d_model: 16, heads: 1}\nplan: quick\n"
-    (tmp_path / "head" / "gate.yaml").write_text(scenario)
+    (tmp_path / "head" / "gate.yaml").write_text(
+        "name: x\nquestion: Slower?\nbackends: [attend@mine]\nplan: quick\n"
+        "grid: {seq_len: 16, d_model: 16, heads: 1}\n"
+    )
     done = attnbench("gate", "base", "head", "--code", ".", "--allow-import", "--out", "out")
     assert done.returncode == 1, done.stderr
     assert "base: none of its cases has a result; attend@mine-b1-n16" in done.stderr
