@@ -25,7 +25,6 @@ from . import _flex_attention
 from ._inductor import compile_now, keep_buffers
 from ._masked_softmax import masked_pairs
 from .backend import TORCH_DTYPE, Call, Inputs, Weights
-from .discovery.names import HUB_KERNEL
 from .layer import Attend, as_call
 from .problem import Problem
 
@@ -68,7 +67,7 @@ def unavailable(device: torch.device, *, variant: str, repo: str | None) -> str 
         )
     if variant not in FLASH:
         return None
-    if variant == "kernel" and (repo is None or not HUB_KERNEL.fullmatch(repo)):
+    if variant == "kernel" and "/" not in (repo or ""):
         return f"repo: found {repo}; wanted a kernel of the Hub, as hf:kernel[repo=owner/name]"
     if device.type != "cuda":
         return f"{variant} needs a CUDA device; this is {device.type}"
@@ -174,12 +173,12 @@ def attend_like(
 
 def is_flash(name: str) -> bool:
     """Whether it makes causality and a window of arguments, without a mask."""
-    return name in FLASH or HUB_KERNEL.fullmatch(name) is not None
+    return name in FLASH or "/" in name
 
 
 def function_of(name: str, problem: Problem) -> Callable[..., Any]:
     """Downloads the kernel of a name as owner/kernel, if it is not there yet."""
-    if HUB_KERNEL.fullmatch(name):
+    if "/" in name:
         from transformers.modeling_flash_attention_utils import lazy_import_flash_attention
 
         lazy_import_flash_attention(name, allow_all_kernels=True)  # --allow-import named it
