@@ -154,7 +154,7 @@ NARROW: dict[str, Any] = {"batch": 1, "d_model": 1, "d_k": 16, "d_v": 16}
 GROUPED = Problem(seq_len=40, heads=4, kv_heads=2, causal=True, **NARROW)
 SHIFTED = Problem(seq_len=20, kv_seq_len=50, heads=1, dtype="bf16", **BOTTOM_RIGHT, **NARROW)
 PLAIN = Problem(seq_len=70, heads=1, dtype="bf16", **NARROW)
-WINDOW = Problem(seq_len=90, heads=1, dtype="bf16", causal=True, mask="local", window=20, **NARROW)
+WINDOW = Problem(seq_len=90, heads=1, dtype="bf16", causal=True, mask="local", window=50, **NARROW)
 CHUNKS = Problem(seq_len=90, heads=1, dtype="bf16", mask="chunked", window=45, **NARROW)
 CAPPED = Problem(seq_len=40, heads=2, dtype="bf16", softcap=1.0, sinks=True, **NARROW)
 RAGGED = Problem(
@@ -189,7 +189,7 @@ MUTATIONS = {
         "else positions - window - 1",
         WINDOW,
     ),
-    "blocks before the window are skipped too late": (
+    "edge blocks of the window are taken for whole ones": (
         "inner = tl.maximum(band_start(last_row + offset",
         "inner = tl.maximum(band_start(first_row + offset",
         WINDOW,
@@ -203,9 +203,9 @@ MUTATIONS = {
     "the softcap has no gradient": ("ds * (1.0 - qk * qk)", "ds", CAPPED),
     "the softcap is another": ("scores * cap_factor\n", "scores * cap_factor * 1.1\n", CAPPED),
     "the sink has no weight": ("l_i += 1.0", "l_i += 0.0", CAPPED),
-    "the next sequence's first key is seen": ("end - first\n", "end - first + 1\n", RAGGED),
+    "a sequence's last key is dropped": ("< n_q, n_kv, 0)", "< n_q, n_kv - 1, 0)", RAGGED),
     "a sequence's values are those of the first": ("v += kv_first", "v += 0 * kv_first", RAGGED),
-    "the log-sum-exp is that of the first": ("    lse += q_first\n", "", RAGGED),
+    "the log-sum-exp is that of the first": ("lse += q_first", "lse += 0 * q_first", RAGGED),
     "delta is forgotten": ("dp - delta_tile[:, None]", "dp", PLAIN),
     "the gradient of q is not scaled": (
         "dq_tile * scale_of(scale_log2, cap_factor)",

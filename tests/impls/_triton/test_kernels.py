@@ -34,7 +34,7 @@ def test_a_layer_of_the_kernels_is_as_close() -> None:
 def test_kernels_are_as_close_on_shapes_that_hypothesis_draws(mask: str) -> None:
     found = child("interpreted_problems", "drawn_shapes", mask)
     assert found["examples"] >= 40
-    assert min(found["softcap"], found["sinks"]) >= 14  # so more than 40 of each in all
+    assert min(found["softcap"], found["sinks"]) >= 10  # so 40 of each in all
     assert 0 < found["ratio"] <= LIMIT_RATIO
 
 
