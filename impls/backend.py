@@ -2,9 +2,9 @@
 
 A backend is a file in this folder that defines `prepare` at its top level; the file's name is the
 backend's name. The file may also define the functions unavailable, why_not, compile_ahead, context,
-attention_weights, under_mask, weights_under_mask and peak_bytes, each with the signature of the
-method of that name in `Backend` plus, if the file has VARIANTS, a keyword `variant`, and a keyword
-for each of PARAMETERS. It may assign these constants, written out:
+build_mask, attention_weights, under_mask, weights_under_mask and peak_bytes, each with the
+signature of the method of that name in `Backend` plus, if the file has VARIANTS, a keyword
+`variant`, and a keyword for each of PARAMETERS. It may assign these constants, written out:
 
     NEEDS = ("package",)          packages it imports besides torch; looked up, not imported
     VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has
@@ -34,12 +34,14 @@ one in the backend's file takes precedence. discovery/registry.py says where els
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import log
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from .masks.counts import unmasked_pairs
 from .problem import Dtype, Problem
 
 TORCH_DTYPE: dict[Dtype, torch.dtype] = {
@@ -60,7 +62,7 @@ class Inputs:
     kv_heads, kv_seq_len, d_v]. Scope "layer": x [batch, seq_len, d_model], and the source [batch,
     kv_seq_len, d_model] twice; in self-attention (kv_seq_len == seq_len) all three are one tensor.
     Scope "block": x three times. `more`: what else the problem has, by name. Gradients are taken of
-    its floating-point tensors, too.
+    its floating-point tensors, too. "sinks" [heads], if the problem has them.
     """
 
     query: Tensor
@@ -179,6 +181,11 @@ class Backend(Protocol):
         `parameters`, a sequence of tensors: gradients are computed for those instead.
         """
 
+    def build_mask(self, problem: Problem, device: torch.device) -> object:
+        """The mask under which the call computes, in the backend's own form, so that its cost can
+        be measured alone; None if it builds none.
+        """
+
     def context(self, problem: Problem) -> AbstractContextManager[object]:
         """Settings that must hold while the call runs.
 
@@ -238,20 +245,30 @@ def make_inputs(problem: Problem, device: torch.device, seed: int, order: str = 
             keys(p.kv_heads, p.kv_seq_len, p.d_k),
             keys(p.kv_heads, p.kv_seq_len, p.d_v),
         )
+    if p.sinks:
+        sinks = torch.empty(p.heads, dtype=dtype, device=device)
+        made = replace(made, more={**made.more, "sinks": sinks})
     if device.type != "meta":
-        draw_inputs(made, seed)
-    for tensor in made:
+        draw_inputs(p, made, seed)
+    for tensor in leaves(made, None):
         tensor.requires_grad_(p.backward)
     return made
 
 
-def draw_inputs(inputs: Inputs, seed: int) -> None:
-    """Write the numbers that `make_inputs` gives for this seed into inputs that it has made."""
+def draw_inputs(problem: Problem, inputs: Inputs, seed: int) -> None:
+    """Write the numbers that `make_inputs` gives for this seed into inputs that it has made.
+
+    Sinks are around the logarithm of the number of keys that a query sees, so that they take about
+    half of its weight: beside many keys one of 0 would take nothing, and not be missed.
+    """
     generator = torch.Generator(device=inputs.query.device).manual_seed(seed)
-    for tensor in {id(tensor): tensor for tensor in inputs}.values():
+    for tensor in leaves(inputs, None):
         values = tensor.data
         in_memory = values if values.is_contiguous() else values.transpose(1, 2)
         in_memory.normal_(generator=generator)
+    if problem.sinks:
+        seen = unmasked_pairs(problem) / (problem.batch * problem.seq_len)
+        inputs.more["sinks"].data.add_(log(seen))
 
 
 def keys_are_cached(problem: Problem) -> bool:
