@@ -167,6 +167,7 @@ def _cudnn(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
     other = other or row.get("kv_cache_dtype", row["data_type"]) != row["data_type"]
     if dtype is None or passes is None or other or row.get("skipped") == "True":
         return []
+    causal = decode or row.get("attn_mask") == "top_left"
     heads, width = int(row["num_q_heads"]), int(row["head_dim_qk"])
     problem = Problem(
         batch=int(row["batch_size"]),
@@ -178,8 +179,8 @@ def _cudnn(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
         d_k=width,
         d_v=int(row["head_dim_vo"]),
         dtype=dtype,
-        causal=row.get("attn_mask") == "top_left",
-        causal_align="top_left" if row.get("attn_mask") == "top_left" else "",
+        causal=causal,  # the one query of a decode step sees all keys
+        causal_align=("bottom_right" if decode else "top_left") if causal else "",
         passes=passes,
     )
     cell = Cell(

@@ -272,7 +272,8 @@ class WallPage(Report):
         for row in of:
             run = self.meta[row["run"]]
             name = f"{row['backend']}, ours ({'CPU' if run['device'] == 'cpu' else 'GPU'})"
-            found.setdefault(name, []).append((row["seq_len"], value(row)))
+            if value(row) is not None:
+                found.setdefault(name, []).append((row["seq_len"], value(row)))
         return [
             _series(
                 name, "measured", [n for n, _ in sorted(points)], [y for _, y in sorted(points)]

@@ -15,6 +15,7 @@ from ...harness.published.tables import (
     sheet_share,
     wrong_peak,
 )
+from ...harness.rows.model import AXES
 from ..data.row_groups import Row
 from ..elements import Marked, Table, table_of
 from ..formatting import count_text, length_text, plural
@@ -27,7 +28,6 @@ CONVENTIONS = {
     "2.5": "the backward pass counted as 2.5 forward passes: scores computed again, as the"
     " FlashAttention papers and cudnn-frontend count",
 }
-SHAPE = ("batch", "seq_len", "kv_seq_len", "heads", "kv_heads", "d_k", "d_v", "dtype", "causal")
 
 
 def sources() -> Table:
@@ -115,7 +115,7 @@ def shape_text(cell: Cell, *, with_n: bool = True) -> str:
     heads = f"h{p.heads}" if p.heads == p.kv_heads else f"h{p.heads}/{p.kv_heads}"
     words = [f"b{p.batch}", *([f"N{count_text(p.kv_seq_len)}"] if with_n else [])]
     words += [heads, f"d{p.d_k}", p.dtype, *(["decode"] if p.seq_len == 1 else [])]
-    words += ["causal"] if p.causal else []
+    words += ["causal"] if p.causal and p.seq_len > 1 else []
     return ", ".join(filter(None, [" ".join(words), cell.also]))
 
 
@@ -177,11 +177,11 @@ def _bytes(cell: Cell, row: Row) -> float | None:
 
 
 def same_shape(cell: Cell, row: Row) -> bool:
-    """Also dtype and passes; and ours has neither dropout nor a mask of padding."""
+    """In every axis of a problem; and ours has neither dropout nor a mask of padding."""
     p = cell.problem
-    if p is None or cell.also or row["scope"] != "core" or row["mask"] != "none":
+    if p is None or cell.also:
         return False
-    return all(getattr(p, name) == row[name] for name in (*SHAPE, "passes"))
+    return all(row.get(name) in (None, getattr(p, name)) for name in AXES)
 
 
 def _ratio(ours: float | None, theirs: float | None) -> float | None:

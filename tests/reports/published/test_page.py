@@ -1,6 +1,7 @@
 """The pages and tables of what others published say whose numbers they are, and give no verdict."""
 
 import re
+from html import unescape
 
 import pytest
 
@@ -14,7 +15,12 @@ from tests.conftest import ROOT
 
 REFERENCE = ROOT / "results" / "reference"
 RUNS = [REFERENCE / "h200-20261126-quickstart", REFERENCE / "cpu-20261126-published"]
+NARROW = "\N{NARROW NO-BREAK SPACE}"  # of length_text
 VERDICTS = ("faster", "slower", "not confirmed", "the same")
+
+
+def plain(text):
+    return text.replace(NARROW, " ")
 
 
 @pytest.mark.parametrize("name", names())
@@ -36,8 +42,7 @@ def test_the_page_has_points_walls_formulas_and_marks_of_ours():
         ("fused, ours (CPU)", "measured"),
     } <= kinds
     assert not any(", ours" in one.backend for one in time.panels[0].series)  # its run has no times
-    assert page.answer.count("8 192") == 1
-    assert "6 396" in page.answer
+    assert "out of memory at 8 192; the formula says 6 396" in plain(page.answer)
     assert all(", ours" in name for name in memory.names)  # only these have a colour
     assert not any(one.low for panel in memory.panels for one in panel.series)  # no interval
 
@@ -51,7 +56,7 @@ def test_more_heads_at_equal_width_are_told_from_our_own_run():
 
 
 def test_the_page_is_marked_and_has_no_verdict():
-    text = render(wall([], "2.5"))
+    text = unescape(render(wall([], "2.5")))
     visible = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)
     assert NOT_OURS in visible
     assert "2.5 forward passes" in visible
