@@ -4,7 +4,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-Phase = Literal["prefill", "decode", "training"]
+Phase = Literal["prefill", "chunk", "decode", "verify", "training"]
 
 
 class Bounds(TypedDict):
@@ -56,7 +56,7 @@ class Decision(TypedDict):
 
 class MemoryNeed(TypedDict):
     phase: Phase
-    implementation: str
+    implementation: str | None
     context: int
     weight_bytes: int | None
     cache_bytes: int
@@ -66,6 +66,12 @@ class MemoryNeed(TypedDict):
     total_bytes: int | None
     at_most: bool
     source: str | None
+
+
+class Sequences(TypedDict):
+    context: int
+    fit: int | None
+    fit_paged: int | None
 
 
 class LongestContext(TypedDict):
@@ -78,6 +84,24 @@ class LongestContext(TypedDict):
     checked: str | None
     total_ms: Bounds | None
     source: str | None
+
+
+class PolicyRange(TypedDict):
+    phase: Phase
+    from_tokens: int
+    to_tokens: int
+    attn_implementation: str
+    confirmed: bool
+    measured_tokens: list[int]
+    fitted_tokens: list[int]
+    not_measured: list[str]
+
+
+class Policy(TypedDict):
+    ranges: list[PolicyRange]
+    python: list[str]
+    vllm: str | None
+    not_measured: str
 
 
 class NotMeasured(TypedDict):
@@ -109,10 +133,13 @@ class Advised(TypedDict):
     devices_for_weights: int | None
     weights_source: str | None
     dtype_guess: str | None
+    kv_dtype: str | None
     max_seconds: dict[Phase, float]
     decisions: list[Decision]
     memory: list[MemoryNeed]
+    sequences: list[Sequences]
     longest: list[LongestContext]
+    policy: Policy
     traps: list[str]
     not_measured: list[NotMeasured]
     other_layers: dict[str, int]

@@ -12,13 +12,15 @@ import typer
 
 from ..cli import completion, options
 from ..cli.options import DEFAULT_ROOT, HOW, LIMITS, OUTPUT, SHAPE, Root, argument, option
-from .ask import Ended, Measuring, Question, given_limits, inquiry_of, measured, stored
+from .ask import Ended, Measuring, given_limits, measured, stored
+from .question import Question, inquiry_of
 
 if TYPE_CHECKING:
     from ...reports.advise.answer import Advice
     from ..run.engine import RunOptions
 
-MEASURED_ELSEWHERE = ("--measure", "--json", "--quiet", "-q", "--wait", "--wait-idle")
+NO_ANSWER = 3  # exit code
+MEASURED_ELSEWHERE = ("--measure", "--json", "--policy", "--quiet", "-q", "--wait", "--wait-idle")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +54,25 @@ class Asked(Question):
             completion.values_of("dtype"),
         ),
     ] = None
+    kv_dtype: Annotated[
+        str | None,
+        option("--kv-dtype fp8|q8|q4", "Keys and values are kept so, for their bytes.", SHAPE),
+    ] = None
     phase: Annotated[
         str | None,
-        option("--phase A,B", "Of prefill, decode, training; the first two if not given.", SHAPE),
+        option(
+            "--phase A,B",
+            "Of prefill, chunk, decode, verify, training; prefill and decode if not given.",
+            SHAPE,
+        ),
+    ] = None
+    chunk: Annotated[
+        int | None,
+        option("--chunk COUNT", "Tokens of a prompt that phase chunk computes; 512.", SHAPE, min=1),
+    ] = None
+    draft: Annotated[
+        int | None,
+        option("--draft COUNT", "Drafted tokens that phase verify computes; 4.", SHAPE, min=1),
     ] = None
     tp: Annotated[
         int,
@@ -100,20 +118,33 @@ def advise(
     timeout: options.Timeout = None,
     out: Root = DEFAULT_ROOT,
     page: Annotated[Path | None, option("--output -o FILE", "Also write a page.", OUTPUT)] = None,
+    policy: Annotated[
+        Path | None,
+        option(
+            "--policy FILE",
+            "Also write which to take in which phase over which lengths: .json, or .py for"
+            " transformers.",
+            OUTPUT,
+        ),
+    ] = None,
     quiet: options.Quiet = False,
     as_json: Annotated[bool, option("--json", "The answer as JSON.", OUTPUT)] = False,
 ) -> None:
     """Say which attention a model should use here, and what context fits. Also what it costs.
 
     Answers from the rows of earlier runs on this device, and says which are missing; --measure
-    measures those.
+    measures those. Exit code 3: the model has no attention that attnbench can measure.
     """
     from ...reports.advise.answer import advise as answer
     from ...reports.advise.document import document
+    from ...reports.advise.policy import policy as decided
+    from ..files.errors import BadInput, shown
     from ..machine.this_device import this_device
     from ..terminal.idle import wait_until_idle
     from ..terminal.progress import kept, say
 
+    if policy is not None and policy.suffix not in (".json", ".py"):
+        raise BadInput(f"--policy {shown(str(policy))}: wanted a file .json or .py")
     here = this_device(device)
     inquiry = inquiry_of(asked, here, _of_the_question(sys.argv[2:]))
     if measure:
@@ -137,11 +168,19 @@ def advise(
     for note in rows.notes:
         typer.echo(f"note: {note}", err=True)
     if page is not None:
-        _write(page, advice)
+        from ...reports.advise.page import render
+
+        _write(page, render(advice), "--output FILE")
+    if policy is not None:
+        found = decided(advice)
+        lines = [json.dumps(found, indent=2)] if policy.suffix == ".json" else found["python"]
+        _write(policy, "\n".join((*lines, "")), "--policy FILE")
     if as_json:
         typer.echo(json.dumps(document(advice), indent=2, ensure_ascii=False, allow_nan=False))
-        return
-    _print(advice)
+    else:
+        _print(advice)
+    if not advice.can_be_measured:
+        raise typer.Exit(NO_ANSWER)
 
 
 def _print(advice: "Advice") -> None:
@@ -161,13 +200,12 @@ def _print(advice: "Advice") -> None:
             say(f"  {command}")
 
 
-def _write(path: Path, advice: "Advice") -> None:
-    from ...reports.advise.page import render
+def _write(path: Path, text: str, given: str) -> None:
     from ..cli.report import written_to
     from ..files.safe_files import write_output
 
-    with written_to(path, "--output FILE"):
-        if write_output(path, render(advice)):
+    with written_to(path, given):
+        if write_output(path, text):
             typer.echo(path, err=True)
 
 
@@ -187,5 +225,6 @@ def _of_the_question(arguments: Sequence[str]) -> list[str]:
     return [
         one
         for one, before in zip(arguments, ["", *arguments], strict=False)
-        if one.partition("=")[0] not in MEASURED_ELSEWHERE and before != "--wait-idle"
+        if one.partition("=")[0] not in MEASURED_ELSEWHERE
+        and before not in ("--wait-idle", "--policy")
     ]
