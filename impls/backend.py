@@ -40,6 +40,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from .kv_tensors import draw_codes, draw_once, empty_storage
 from .problem import Dtype, Problem
 
 TORCH_DTYPE: dict[Dtype, torch.dtype] = {
@@ -57,7 +58,7 @@ class Inputs:
     """The inputs of attention, named as in torch.nn.MultiheadAttention; unpacks to the first three.
 
     Scope "core": q [batch, heads, seq_len, d_k], k [batch, kv_heads, kv_seq_len, d_k], v [batch,
-    kv_heads, kv_seq_len, d_v]. Scope "layer": x [batch, seq_len, d_model], and the source [batch,
+    kv_heads, kv_seq_len, d_v]; stored ones are as kv_tensors.py says. Scope "layer": x [batch, seq_len, d_model], and the source [batch,
     kv_seq_len, d_model] twice; in self-attention (kv_seq_len == seq_len) all three are one tensor.
     Scope "block": x three times. `more`: what else the problem has, by name. Gradients are taken of
     its floating-point tensors, too.
@@ -233,23 +234,31 @@ def make_inputs(problem: Problem, device: torch.device, seed: int, order: str = 
     else:
         query = by_token if order == "model" else by_head
         keys = by_head if order == "heads" or keys_are_cached(p) else by_token
-        made = Inputs(
-            query(p.heads, p.seq_len, p.d_k),
+        k, v, more = empty_storage(p, dtype, device) or (
             keys(p.kv_heads, p.kv_seq_len, p.d_k),
             keys(p.kv_heads, p.kv_seq_len, p.d_v),
+            {},
         )
+        made = Inputs(query(p.heads, p.seq_len, p.d_k), k, v, more)
     if device.type != "meta":
+        draw_once(made.more, seed)
         draw_inputs(made, seed)
-    for tensor in made:
-        tensor.requires_grad_(p.backward)
+    if p.backward:
+        for tensor in leaves(made, None):
+            tensor.requires_grad_()
     return made
 
 
 def draw_inputs(inputs: Inputs, seed: int) -> None:
     """Write the numbers that `make_inputs` gives for this seed into inputs that it has made."""
     generator = torch.Generator(device=inputs.query.device).manual_seed(seed)
-    for tensor in {id(tensor): tensor for tensor in inputs}.values():
+    names = ("query", "key", "value")
+    named = {id(tensor): (name, tensor) for name, tensor in zip(names, inputs, strict=True)}
+    for name, tensor in named.values():
         values = tensor.data
+        if (scale := inputs.more.get(f"{name}_scale")) is not None:
+            draw_codes(values, scale, generator)
+            continue
         in_memory = values if values.is_contiguous() else values.transpose(1, 2)
         in_memory.normal_(generator=generator)
 

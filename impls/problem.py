@@ -8,12 +8,14 @@ from dataclasses import dataclass, fields, replace
 from math import nan, sqrt
 from typing import Any, Literal, get_args, get_type_hints
 
+from . import kv_storage
 from .axis import Axis, axis
 
 Dtype = Literal["fp32", "bf16", "fp16"]
 Passes = Literal["forward", "backward", "forward+backward"]
 Scope = Literal["core", "layer", "block"]
 CausalAlign = Literal["", "top_left", "bottom_right"]
+KvDtype = Literal["same", "int8", "fp8"]
 Mask = Literal["none", "padding", "random", "local", "strided", "blocks"]
 
 ALL_MASKS: tuple[Mask, ...] = get_args(Mask)
@@ -192,6 +194,52 @@ class Problem:
         ),
     )
 
+    latent: int = axis(
+        "Numbers per token from which every head makes its keys and values (multi-head latent"
+        " attention); 0 if keys and values are stored. d_k then includes rope.",
+        default=0,
+        part=lambda p: f"latent{p.latent}" if p.latent else "",
+        symbol="d_c",
+        usual=lambda of: 0,
+        usual_text="none",
+        earliest=0,
+        opt_in=True,
+    )
+    rope: int = axis(
+        "Numbers per token beside the latent: the part of a key, with its position, that all heads"
+        " share.",
+        default=0,
+        part=lambda p: f"rope{p.rope}" if p.rope else "",
+        symbol="d_rope",
+        usual=lambda of: 0,
+        usual_text="none",
+        in_rows="a latent cache, 0 if keys and values are stored",
+        earliest=0,
+        opt_in=True,
+    )
+    page: int = axis(
+        "Tokens per page of a pool that holds keys and values, found by a table; 0 if those of a"
+        " sequence lie side by side.",
+        default=0,
+        part=lambda p: f"page{p.page}" if p.page else "",
+        symbol="page",
+        usual=lambda of: 0,
+        usual_text="none",
+        in_rows="tokens per page of keys and values, 0 without pages",
+        earliest=0,
+        opt_in=True,
+    )
+    kv_dtype: KvDtype = axis(
+        "How keys and values are stored: same as dtype, or int8 or fp8 (e4m3) with a scale for each"
+        " token and head.",
+        default="same",
+        part=lambda p: f"kv_{p.kv_dtype}" if p.kv_dtype != "same" else "",
+        text=lambda value: "" if value == "same" else f"keys and values in {value}",
+        in_rows="`same`, `int8`, `fp8`: how keys and values are stored",
+        earliest="same",
+        opt_in=True,
+    )
+
     def __post_init__(self) -> None:
         self._check()
         defaults: dict[str, int | str] = {
@@ -259,6 +307,7 @@ class Problem:
                 f" kv_seq_len {self.kv_seq_len}; make them equal, or set causal, causal_align and a"
                 " longer kv_seq_len"
             )
+        kv_storage.check(self)
 
     @property
     def scale(self) -> float:

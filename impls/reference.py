@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear
 
 from .backend import BlockWeights, Inputs, Weights
+from .kv_tensors import plain
 from .masks.tensors import mask_matrix
 from .problem import Problem
 
@@ -37,6 +38,7 @@ def reference(
     """
     if isinstance(weights, BlockWeights):
         return _block(problem, inputs.query.double(), weights, rows, entries)
+    problem, inputs = plain(problem, inputs, torch.float64, entries)
     x_q, x_k, x_v = (tensor.double().mT for tensor in inputs)  # tokens become columns
     x_q = x_q[..., rows]
     if weights is None:
@@ -63,7 +65,7 @@ def same_dtype_reference(
     """
     if isinstance(weights, BlockWeights):
         return _same_dtype_block(problem, inputs.query, weights, rows, entries)
-    p = problem
+    p, inputs = plain(problem, inputs, inputs.query.dtype, entries)
     group = p.heads // p.kv_heads
     x_q = inputs.query[..., rows, :]
     if weights is None:

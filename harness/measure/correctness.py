@@ -275,7 +275,8 @@ class CorrectnessCheck:
             }
         )
         more = {name: copy(tensor, batched=False) for name, tensor in inputs.more.items()}
-        q, k, v = (copy(tensor, batched=True) for tensor in inputs)
+        q = copy(inputs.query, batched=True)
+        k, v = (copy(one, batched=not self.problem.page) for one in (inputs.key, inputs.value))
         return Inputs(q, k, v, more), copied_weights
 
 
