@@ -6,7 +6,9 @@ attention: DeepSeek-V2, arXiv:2405.04434, section 2.1). Imports no torch; the te
 kv_tensors.py.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from .axis import axis
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -15,6 +17,49 @@ CODE_BYTES = 1  # of a quantized number, int8 or fp8
 SCALE_BYTES = 4  # fp32, one for the key and one for the value of a token and head
 TABLE_BYTES = 4  # int32, the number of a page
 PLAIN = "same"  # kv_dtype of keys and values in the problem's dtype
+
+LATENT: Any = axis(
+    "Numbers per token from which every head makes its keys and values (multi-head latent"
+    " attention); 0 if keys and values are stored. Set d_k and d_v too; d_k includes rope.",
+    default=0,
+    part=lambda p: f"latent{p.latent}" if p.latent else "",
+    text=lambda value: f"latent\u00a0{value}" if value else "",
+    in_rows="numbers per token of a latent cache; 0 if keys and values are stored",
+    earliest=0,
+    opt_in=True,
+)
+ROPE: Any = axis(
+    "Numbers per token beside the latent: the part of a key, with its position, that all heads"
+    " share.",
+    default=0,
+    part=lambda p: f"rope{p.rope}" if p.rope else "",
+    text=lambda value: f"rope\u00a0{value}" if value else "",
+    goes_with="latent",
+    in_rows="numbers per token beside the latent, which all heads' keys share",
+    earliest=0,
+    opt_in=True,
+)
+PAGE: Any = axis(
+    "Tokens per page of a pool of keys and values, found by a table; 0 if those of a sequence lie"
+    " side by side.",
+    default=0,
+    part=lambda p: f"page{p.page}" if p.page else "",
+    text=lambda value: f"pages of {value} tokens" if value else "",
+    in_rows="tokens per page of keys and values; 0 without pages",
+    earliest=0,
+    opt_in=True,
+)
+KV_DTYPE: Any = axis(
+    "How keys and values are stored: same as dtype, or int8 or fp8 (e4m3) with a scale for each"
+    " token and head.",
+    default=PLAIN,
+    part=lambda p: f"kv_{p.kv_dtype}" if p.kv_dtype != PLAIN else "",
+    usual=lambda of: PLAIN,
+    text=lambda value: "" if value == PLAIN else f"keys and values in {value}",
+    in_rows="`same`, `int8`, `fp8`: how keys and values are stored",
+    earliest=PLAIN,
+    opt_in=True,
+)
 
 
 def check(problem: "Problem") -> None:

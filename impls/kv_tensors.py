@@ -42,23 +42,20 @@ def empty_storage(
     if not p.page and p.kv_dtype == PLAIN:
         return None
     pages, dtype = pages_per_sequence(p), CODES.get(p.kv_dtype, dtype)
-    whole = (p.batch * pages, p.page) if pages else (p.batch, p.kv_seq_len)
+
+    def empty(*width: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        if not pages:
+            shape = (p.batch, p.kv_heads, p.kv_seq_len, *width)
+            return torch.empty(shape, dtype=dtype, device=device)
+        shape = (p.batch * pages, p.page, p.kv_heads, *width)
+        return torch.empty(shape, dtype=dtype, device=device).transpose(1, 2)
+
     more: dict[str, Tensor] = {}
     if p.kv_dtype != PLAIN:
-        for name in ("key_scale", "value_scale"):
-            more[name] = torch.empty(whole[0], p.kv_heads, whole[1], device=device)
-    if not pages:
-        k, v = (
-            torch.empty(p.batch, p.kv_heads, p.kv_seq_len, width, dtype=dtype, device=device)
-            for width in (p.d_k, p.d_v)
-        )
-        return k, v, more
-    more["page_table"] = torch.empty(p.batch, pages, dtype=torch.int32, device=device)
-    k, v = (
-        torch.empty(*whole, p.kv_heads, width, dtype=dtype, device=device).transpose(1, 2)
-        for width in (p.d_k, p.d_v)
-    )
-    return k, v, more
+        more |= {"key_scale": empty(), "value_scale": empty()}
+    if pages:
+        more["page_table"] = torch.empty(p.batch, pages, dtype=torch.int32, device=device)
+    return empty(p.d_k, dtype=dtype), empty(p.d_v, dtype=dtype), more
 
 
 def draw_once(more: dict[str, Tensor], seed: int) -> None:
@@ -157,38 +154,54 @@ def read_back(
     dtype: torch.dtype,
     entries: Sequence[int] | None = None,
     keys: slice = slice(None),
+    *,
+    scaled: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Keys and values of `dtype` from pages or codes, [batch, kv_heads, n_kv, width]; of `keys`
-    only, which begin and end with a page.
+    only, which begin with a page; codes alone if not `scaled`.
 
     A number is the product in fp32, in float64 if `dtype` is that, rounded once.
     """
-    p, more = problem, inputs.more
-    table = more.get("page_table")
-    if table is not None:
-        table = table if entries is None else table[entries]
+    table = _table(inputs, entries)
+    k, v = (_found(problem, one, table, keys) for one in (inputs.key, inputs.value))
+    k_scale, v_scale = scales(problem, inputs, keys, entries) if scaled else (None, None)
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
 
-    def found(stored: Tensor, *, cut: bool) -> Tensor:
-        if table is None:
-            stored = stored if entries is None or not cut else stored[entries]
-            return stored[:, :, keys]
-        first, end, _ = keys.indices(p.kv_seq_len)
-        pages = table[:, first // p.page : -(-end // p.page)]
-        # [batch, pages, kv_heads, page, ...] to [batch, kv_heads, tokens, ...]
-        gathered = stored.view(_bits(stored))[pages].transpose(1, 2).flatten(2, 3)
-        return gathered.view(stored.dtype)[:, :, : end - first]
+    def numbers(codes: Tensor, scale: Tensor | None) -> Tensor:
+        return codes.to(dtype) if scale is None else codes.to(wide).mul_(scale[..., None]).to(dtype)
 
-    def numbers(name: str, stored: Tensor) -> Tensor:
-        codes = found(stored, cut=False)
-        if f"{name}_scale" not in more:
-            return codes.to(dtype)
-        wide = torch.float64 if dtype == torch.float64 else torch.float32
-        scale = found(more[f"{name}_scale"], cut=True)
-        return codes.to(wide).mul_(scale[..., None]).to(dtype)
-
-    return numbers("key", inputs.key), numbers("value", inputs.value)
+    return numbers(k, k_scale), numbers(v, v_scale)
 
 
-def _bits(stored: Tensor) -> torch.dtype:
-    """A dtype that torch gathers: fp8 is not."""
-    return torch.uint8 if stored.dtype == torch.float8_e4m3fn else stored.dtype
+def scales(
+    problem: Problem,
+    inputs: "Inputs",
+    keys: slice = slice(None),
+    entries: Sequence[int] | None = None,
+) -> tuple[Tensor | None, Tensor | None]:
+    """Of keys and of values, [batch, kv_heads, n_kv]; None without codes."""
+    if problem.kv_dtype == PLAIN:
+        return None, None
+    table = _table(inputs, entries)
+    k, v = (inputs.more[name] for name in ("key_scale", "value_scale"))
+    if table is None and entries is not None:
+        k, v = k[entries], v[entries]
+    return _found(problem, k, table, keys), _found(problem, v, table, keys)
+
+
+def _table(inputs: "Inputs", entries: Sequence[int] | None) -> Tensor | None:
+    table = inputs.more.get("page_table")
+    return table if table is None or entries is None else table[entries]
+
+
+def _found(problem: Problem, stored: Tensor, table: Tensor | None, keys: slice) -> Tensor:
+    """[batch, kv_heads, keys, ...]."""
+    if table is None:
+        return stored[:, :, keys]
+    p, (first, end, _) = problem, keys.indices(problem.kv_seq_len)
+    pages = table[:, first // p.page : -(-end // p.page)]
+    bits = torch.uint8 if stored.dtype == torch.float8_e4m3fn else stored.dtype  # torch's gather
+    whole = stored.transpose(1, 2).view(bits)  # [pages, page, kv_heads, ...], as in memory
+    chosen = whole.index_select(0, pages.flatten()).view(stored.dtype)
+    tokens = chosen.unflatten(0, pages.shape).flatten(1, 2)  # [batch, tokens, kv_heads, ...]
+    return tokens[:, : end - first].transpose(1, 2)

@@ -194,51 +194,10 @@ class Problem:
         ),
     )
 
-    latent: int = axis(
-        "Numbers per token from which every head makes its keys and values (multi-head latent"
-        " attention); 0 if keys and values are stored. d_k then includes rope.",
-        default=0,
-        part=lambda p: f"latent{p.latent}" if p.latent else "",
-        symbol="d_c",
-        usual=lambda of: 0,
-        usual_text="none",
-        earliest=0,
-        opt_in=True,
-    )
-    rope: int = axis(
-        "Numbers per token beside the latent: the part of a key, with its position, that all heads"
-        " share.",
-        default=0,
-        part=lambda p: f"rope{p.rope}" if p.rope else "",
-        symbol="d_rope",
-        usual=lambda of: 0,
-        usual_text="none",
-        in_rows="a latent cache, 0 if keys and values are stored",
-        earliest=0,
-        opt_in=True,
-    )
-    page: int = axis(
-        "Tokens per page of a pool that holds keys and values, found by a table; 0 if those of a"
-        " sequence lie side by side.",
-        default=0,
-        part=lambda p: f"page{p.page}" if p.page else "",
-        symbol="page",
-        usual=lambda of: 0,
-        usual_text="none",
-        in_rows="tokens per page of keys and values, 0 without pages",
-        earliest=0,
-        opt_in=True,
-    )
-    kv_dtype: KvDtype = axis(
-        "How keys and values are stored: same as dtype, or int8 or fp8 (e4m3) with a scale for each"
-        " token and head.",
-        default="same",
-        part=lambda p: f"kv_{p.kv_dtype}" if p.kv_dtype != "same" else "",
-        text=lambda value: "" if value == "same" else f"keys and values in {value}",
-        in_rows="`same`, `int8`, `fp8`: how keys and values are stored",
-        earliest="same",
-        opt_in=True,
-    )
+    latent: int = kv_storage.LATENT
+    rope: int = kv_storage.ROPE
+    page: int = kv_storage.PAGE
+    kv_dtype: KvDtype = kv_storage.KV_DTYPE
 
     def __post_init__(self) -> None:
         self._check()
