@@ -6,6 +6,7 @@ Everything works on selected queries and in blocks, so that it fits in memory at
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from math import inf, sqrt
 from typing import Any
 
@@ -81,6 +82,30 @@ def same_dtype_reference(
     if weights is None:
         return torch.stack(heads, 1)
     return linear(torch.cat(heads, -1), weights.w_o, weights.b_o)
+
+
+def absorbed_reference(
+    problem: Problem,
+    inputs: Inputs,
+    weights: Weights | None,
+    rows: Tensor,
+    entries: Sequence[int] | None = None,
+) -> Tensor:
+    """same_dtype_reference of a latent cache in the other order of products (attention_flops.py):
+    its errors are others, and neither order is the wrong one.
+
+    The values' errors are averaged over the keys in one form, and not in the other.
+    """
+    p = problem
+    nope, rope = inputs.query.split([p.d_k - p.rope, p.rope], -1)
+    w_uk, w_uv = (inputs.more[name].unflatten(0, (p.heads, -1)) for name in ("w_uk", "w_uv"))
+    one = replace(p, latent=0, rope=0, kv_heads=1, d_k=p.latent + p.rope, d_v=p.latent)
+    q = torch.cat([torch.einsum("bhqn,hnl->bhql", nope, w_uk), rope], -1) * (p.scale / one.scale)
+    latent = inputs.value[..., : p.latent]
+    o = same_dtype_reference(
+        one, replace(inputs, query=q, value=latent), weights, rows, entries
+    )
+    return torch.einsum("bhql,hvl->bhqv", o, w_uv)
 
 
 def _masked(problem: Problem, rows: Tensor, entry: int) -> Tensor | None:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ...impls.backend import Inputs, Weights, leaves
 from ...impls.problem import Problem
-from ...impls.reference import reference, same_dtype_reference
+from ...impls.reference import absorbed_reference, reference, same_dtype_reference
 from .prepared_call import output_shape
 
 LIMIT_RATIO = 2.0
@@ -114,32 +114,34 @@ class CorrectnessCheck:
 
         with torch.set_grad_enabled(problem.backward):
             exact = reference(part, *exact_tensors, rows, self.entries)
-            same = same_dtype_reference(part, *same_tensors, rows, self.entries)
+            textbooks = [same_dtype_reference] + ([absorbed_reference] if problem.latent else [])
+            same = [one(part, *same_tensors, rows, self.entries) for one in textbooks]
         self.exact: list[Tensor] = [exact.detach()]
-        same_results: list[Tensor] = [same.detach()]
+        same_results: list[list[Tensor]] = [[one.detach()] for one in same]
         self.gradient: Tensor | None = None  # of the checked rows
         if problem.backward:
-            gradient = torch.randn(same.shape, generator=generator).to(same.device, same.dtype)
+            gradient = torch.randn(exact.shape, generator=generator).to(same[0])
             self.gradient = gradient
             self.exact += torch.autograd.grad(exact, leaves(*exact_tensors), gradient.double())
-            same_results += torch.autograd.grad(same, leaves(*same_tensors), gradient)
+            for found, one in zip(same_results, same, strict=True):
+                found += torch.autograd.grad(one, leaves(*same_tensors), gradient)
         floor_ratio = max(GRADIENT_FLOOR[problem.dtype], WIDE_GRADIENT_FLOOR if wide else 0.0)
         output_floor_ratio = (WIDE_OUTPUT_FLOOR if wide else OUTPUT_FLOOR)[problem.dtype]
         if not self.exact[0].any():
             output_floor_ratio = 0.0
         self.tolerances = [
             max(
-                distance(result, exact, by_row=index == 0),
-                distance(exact.to(result.dtype), exact, by_row=index == 0),  # rounding alone
+                *(distance(result, exact, by_row=index == 0) for result in results),
+                distance(exact.to(results[0].dtype), exact, by_row=index == 0),  # rounding alone
                 floor_ratio if index else output_floor_ratio,
             )
-            for index, (result, exact) in enumerate(zip(same_results, self.exact, strict=True))
+            for index, (exact, *results) in enumerate(zip(self.exact, *same_results, strict=True))
         ]
         self.sum_error = SUM_ERROR * sqrt(problem.kv_seq_len)
-        exact, rounded = self.exact[0], self.exact[0].to(same_results[0].dtype)
+        exact, outputs = self.exact[0], [found[0] for found in same_results]
         self.row_tolerance = max(
             output_floor_ratio,
-            *(float(row_errors(result, exact).max()) for result in (same_results[0], rounded)),
+            *(float(row_errors(one, exact).max()) for one in (*outputs, exact.to(outputs[0].dtype))),
         )
 
     @property
