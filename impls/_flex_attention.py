@@ -1,10 +1,13 @@
-"""torch's flex_attention: what it needs and takes, and its block mask for the causal triangle."""
+"""torch's flex_attention: what it needs and takes, and its block masks."""
+
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.attention.flex_attention import BlockMask
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
 from ._inductor import missing_for_compile
+from .lengths import starts
 from .problem import Problem
 
 NARROWEST = 16  # columns that Triton's matrix product needs
@@ -20,6 +23,8 @@ def unavailable(device: torch.device) -> str | None:
 
 def why_not(problem: Problem, device: torch.device) -> str | None:
     if device.type == "cpu":
+        if problem.sinks:
+            return "flex_attention gives no log-sum-exp on a CPU, from which sinks are computed"
         return "flex_attention has no backward pass on a CPU" if problem.backward else None
     width = min(problem.d_k, problem.d_v)
     if width < NARROWEST:
@@ -27,32 +32,62 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
     return None
 
 
+def build_mask(problem: Problem, device: torch.device) -> BlockMask | None:
+    return document_mask(problem, device) if problem.lengths else block_mask(problem, device)
+
+
+def document_mask(problem: Problem, device: torch.device) -> BlockMask:
+    """Of packed sequences, as torch's documentation builds it: from all n_q * n_kv pairs."""
+    p, positions = problem, torch.arange(problem.seq_len, device=device)
+    of_queries, of_keys = (torch.tensor(one, device=device) for one in starts(p.lengths))
+    sequence = torch.searchsorted(of_queries, positions, right=True) - 1
+    first, end = of_keys[sequence], of_keys[sequence + 1]
+    own = end - of_queries[sequence + 1] + positions
+    last = own if p.causal else end - 1
+    if p.mask == "local":
+        first, last = first.maximum(own - p.window), last.minimum(own + p.window)
+
+    def mask_mod(_b: Tensor, _h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
+        return (kv >= first[q]) & (kv <= last[q])
+
+    return create_block_mask(mask_mod, None, None, p.seq_len, p.kv_seq_len, device=device)
+
+
 def block_mask(problem: Problem, device: torch.device) -> BlockMask | None:
-    """The result of create_block_mask for causal and local masks, without all n_q * n_kv pairs.
+    """The result of create_block_mask for causal, local and chunked masks, without all n_q * n_kv
+    pairs.
 
     None if every query sees every key. Queries that see none are left out (layer.as_call).
     """
-    offset = max(problem.causal_offset, 0)
-    n_q, n_kv = problem.seq_len - problem.empty_rows, problem.kv_seq_len
-    # Query i sees the keys from i + offset - before to i + offset + after.
-    before = problem.window if problem.mask == "local" else n_q + n_kv
-    after = 0 if problem.causal else before
-    if offset + after >= n_kv - 1 and n_q - 1 + offset - before <= 0:
+    p, offset = problem, max(problem.causal_offset, 0)
+    n_q, n_kv = p.seq_len - p.empty_rows, p.kv_seq_len
+
+    # The keys that query q sees; neither end falls from one query to the next.
+    def lowest(q: Any) -> Any:
+        if p.mask == "chunked":
+            return (q + offset) // p.window * p.window
+        return q + offset - (p.window if p.mask == "local" else n_q + n_kv)
+
+    def highest(q: Any) -> Any:
+        if p.causal:
+            return q + offset
+        return lowest(q) + p.window - 1 if p.mask == "chunked" else q + offset + p.window
+
+    plain = p.mask == "none" and not p.causal
+    if plain or (highest(0) >= n_kv - 1 and lowest(n_q - 1) <= 0):
         return None
     first = torch.arange(0, n_q, BLOCK, device=device)[:, None]  # query of each block
     last = (first + BLOCK - 1).clamp(max=n_q - 1)
     keys = torch.arange(0, n_kv, BLOCK, device=device)
     # A block needs no mask if its first query sees its last key, its last query its first key, and
     # it does not exceed n_q or n_kv.
-    full = (keys + BLOCK - 1 <= (first + offset + after).clamp(max=n_kv - 1)) & (
-        first + BLOCK <= n_q
-    )
-    full &= keys >= last + offset - before
-    seen = (keys <= last + offset + after) & (keys + BLOCK - 1 >= first + offset - before)
+    full = (keys + BLOCK - 1 <= highest(first).clamp(max=n_kv - 1)) & (first + BLOCK <= n_q)
+    full &= keys >= lowest(last)
+    seen = (keys <= highest(last)) & (keys + BLOCK - 1 >= lowest(first))
 
     def mask_mod(_b: Tensor, _h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
-        within = kv <= q + offset + after
-        return within & (kv >= q + offset - before) if problem.mask == "local" else within
+        within: Tensor = kv <= highest(q)
+        return within if p.mask == "none" else within & (kv >= lowest(q))
 
     return BlockMask.from_kv_blocks(
         *_counts_and_indices(seen & ~full),

@@ -1,4 +1,4 @@
-"""Masked softmax(Q K^T / sqrt(d_k)) in plain operations."""
+"""Masked softmax(Q K^T / sqrt(d_k)), with softcap and sinks, in plain operations."""
 
 from math import inf
 
@@ -19,10 +19,11 @@ def masked_pairs(
     mask takes time and memory like the scores, so both are measured. Only a mask without a rule
     comes from outside, as `matrix` (masks.tensors.materialized_mask).
     """
-    if problem.mask == "none" and not problem.causal:
+    ragged = bool(problem.lengths)
+    if problem.mask == "none" and not problem.causal and not ragged:
         return None
     rows = computed_rows(problem, device)
-    if problem.mask == "none":
+    if problem.mask == "none" and not ragged:
         keys = torch.arange(problem.kv_seq_len, device=device)
         return keys > (rows + problem.causal_offset).repeat(copies)[:, None]
     seen = matrix[None] if matrix is not None else mask_matrix(problem, rows)
@@ -50,19 +51,39 @@ def masked_group_rows(
     return masked if masked is None or masked.dim() == 2 else masked[:, None]
 
 
-def softmax_under_mask(s: Tensor, mask: Tensor, scale: float) -> Tensor:
+def sink_of_group_rows(sinks: Tensor | None, n_q: int, problem: Problem) -> Tensor | None:
+    """The sink of each head [heads] as a column beside group_rows, [kv_heads, group * n_q, 1]."""
+    if sinks is None:
+        return None
+    return sinks[:, None].expand(-1, n_q).reshape(problem.kv_heads, -1, 1)
+
+
+def softmax_under_mask(s: Tensor, mask: Tensor, problem: Problem) -> Tensor:
     """masked_softmax for a caller's mask (masks/given.py), whose gradient may be wanted."""
-    s = s * scale
+    s, cap = s * problem.scale, problem.softcap
+    if cap:
+        s = torch.tanh(s / cap) * cap
     return torch.softmax(s.masked_fill(~mask, -inf) if mask.dtype == torch.bool else s + mask, -1)
 
 
-def masked_softmax(s: Tensor, masked: Tensor | None, scale: float) -> Tensor:
+def masked_softmax(
+    s: Tensor, masked: Tensor | None, problem: Problem, sink: Tensor | None = None
+) -> Tensor:
     """The attention weights of s = Q K^T, [..., n_q, n_kv]; overwrites `s`.
 
-    At the peak two such matrices are alive, scores and weights. Scaling and masking work in place,
-    which is safe under autograd: neither needs the values that it overwrites.
+    `sink`, which broadcasts to [..., n_q, 1], takes part in the softmax; its own weight is dropped.
+    At the peak two such matrices are alive, scores and weights. Scaling, capping and masking work
+    in place where autograd needs none of the values that they overwrite; the gradient of tanh needs
+    its result, so a third one is kept for it.
     """
-    s.mul_(scale)
+    if problem.softcap:
+        s.mul_(problem.scale / problem.softcap).tanh_()
+        s = s * problem.softcap if s.requires_grad else s.mul_(problem.softcap)
+    else:
+        s.mul_(problem.scale)
     if masked is not None:
         s.masked_fill_(masked, -inf)
-    return torch.softmax(s, dim=-1)
+    if sink is None:
+        return torch.softmax(s, dim=-1)
+    s = torch.cat((s, sink.expand(*s.shape[:-1], 1)), -1)
+    return torch.softmax(s, dim=-1)[..., :-1]

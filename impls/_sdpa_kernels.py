@@ -1,12 +1,17 @@
-"""Which kernel torch's scaled_dot_product_attention would run, and why it refuses others."""
+"""torch's scaled_dot_product_attention as a problem needs it: which kernel it would run, why it
+refuses others, and the call.
+"""
 
 import warnings
 
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from .backend import TORCH_DTYPE
+from .layer import Attend
+from .masks.tensors import computed_rows, mask_matrix, materialized_mask
 from .problem import Problem
 
 KERNELS = {
@@ -19,7 +24,8 @@ KERNELS = {
 
 def is_causal(problem: Problem) -> bool:
     """torch's argument is_causal: the triangle starts at the top left, once empty rows are cut."""
-    return problem.mask == "none" and problem.causal and max(problem.causal_offset, 0) == 0
+    plain = problem.mask == "none" and not problem.lengths
+    return plain and problem.causal and max(problem.causal_offset, 0) == 0
 
 
 def needs_matrix(problem: Problem) -> bool:
@@ -28,7 +34,9 @@ def needs_matrix(problem: Problem) -> bool:
     It does for every mask but the triangle, and if the triangle starts further right: is_causal
     would then be wrong, unless the first query sees every key anyway.
     """
-    return problem.mask != "none" or 0 < problem.causal_offset < problem.kv_seq_len - 1
+    if problem.mask != "none" or problem.lengths:
+        return True
+    return 0 < problem.causal_offset < problem.kv_seq_len - 1
 
 
 def refusal(problem: Problem, device: torch.device, kernel: str) -> str | None:
@@ -68,7 +76,7 @@ def would_run(problem: Problem, device: torch.device, kernel: str) -> bool:
         k, v = shaped(p.kv_heads, n_kv, p.d_k), shaped(p.kv_heads, n_kv, p.d_v)
         mask = None
         built_in = device.type == "cuda" and kernel == "flash"  # the lower-right triangle
-        if p.mask != "none" or (needs_matrix(p) and not built_in):
+        if needs_matrix(p) and not (built_in and p.mask == "none" and not p.lengths):
             mask = torch.empty(n_kv, dtype=torch.bool, device=device)
             mask = mask.as_strided((p.batch, 1, n_q, n_kv), (0, 0, 0, 1))
     with torch.set_grad_enabled(p.backward):
@@ -77,3 +85,38 @@ def would_run(problem: Problem, device: torch.device, kernel: str) -> bool:
             q, k, v, mask, 0.0, is_causal(p), scale=p.scale, enable_gqa=grouped
         )
     return int(choice) == KERNELS[kernel].value
+
+
+def attend(problem: Problem, device: torch.device, variant: str = "") -> Attend:
+    """The core of attention by torch, whose kernel is `variant` if it names one."""
+    scale, grouped = problem.scale, problem.kv_heads != problem.heads
+    if not needs_matrix(problem):
+        causal = is_causal(problem)
+        return lambda q, k, v: sdpa(q, k, v, is_causal=causal, scale=scale, enable_gqa=grouped)
+
+    triangle = problem.mask == "none" and not problem.lengths
+    flash = triangle and variant in ("", "flash") and device.type == "cuda"
+    if flash and refusal(problem, device, "flash") is None:
+        # The one kernel with the lower-right triangle built in. torch reaches it through this bias,
+        # whose module imports torch's compiler.
+        from torch.nn.attention.bias import causal_lower_right
+
+        bias = causal_lower_right(problem.seq_len, problem.kv_seq_len)
+        return lambda q, k, v: sdpa(q, k, v, attn_mask=bias, scale=scale, enable_gqa=grouped)
+
+    given = materialized_mask(problem, device)
+
+    def under_mask(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        mask = matrix(problem, q.device) if given is None else given
+        if mask.dim() == 3:
+            mask = mask[:, None].expand(-1, -1, q.shape[2], -1)  # [batch or 1, 1, n_q, n_kv]
+        return sdpa(q, k, v, attn_mask=mask, scale=scale, enable_gqa=grouped)
+
+    return under_mask
+
+
+def matrix(problem: Problem, device: torch.device) -> Tensor:
+    """The mask of a problem that needs one as a matrix, [batch or 1, n_q or 1, n_kv]."""
+    mask = mask_matrix(problem, computed_rows(problem, device))
+    assert mask is not None
+    return mask

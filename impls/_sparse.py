@@ -51,4 +51,4 @@ def _softmax_qk(q: Tensor, k: Tensor, blocked: Blocked, masked: Tensor, p: Probl
     s = joined @ blocked(k).flatten(0, 2).mT
     del joined  # may be a copy, and the peak is still to come
     by_block = s.view(p.batch * p.kv_heads, blocks, -1, rows, s.shape[-1])
-    return masked_softmax(by_block, masked[:, None], p.scale).view(s.shape)
+    return masked_softmax(by_block, masked[:, None], p).view(s.shape)

@@ -2,9 +2,9 @@
 
 A backend is a file in this folder that defines `prepare` at its top level; the file's name is the
 backend's name. The file may also define the functions unavailable, why_not, compile_ahead, context,
-attention_weights, under_mask, weights_under_mask and peak_bytes, each with the signature of the
-method of that name in `Backend` plus, if the file has VARIANTS, a keyword `variant`, and a keyword
-for each of PARAMETERS. It may assign these constants, written out:
+build_mask, attention_weights, under_mask, weights_under_mask and peak_bytes, each with the
+signature of the method of that name in `Backend` plus, if the file has VARIANTS, a keyword
+`variant`, and a keyword for each of PARAMETERS. It may assign these constants, written out:
 
     NEEDS = ("package",)          packages it imports besides torch; looked up, not imported
     VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has
@@ -34,13 +34,15 @@ one in the backend's file takes precedence. discovery/registry.py says where els
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import log
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from .kv_tensors import draw_codes, draw_once, empty_storage
+from .masks.counts import unmasked_pairs
 from .problem import Dtype, Problem
 
 TORCH_DTYPE: dict[Dtype, torch.dtype] = {
@@ -48,6 +50,8 @@ TORCH_DTYPE: dict[Dtype, torch.dtype] = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
 }
+
+DRAWN = ("query", "key", "value", "sinks")  # tensors that may get new numbers (draw_inputs)
 
 Call = Callable[[], Tensor]
 """The call to time: no arguments, returns the output, which requires grad if the problem does."""
@@ -58,10 +62,11 @@ class Inputs:
     """The inputs of attention, named as in torch.nn.MultiheadAttention; unpacks to the first three.
 
     Scope "core": q [batch, heads, seq_len, d_k], k [batch, kv_heads, kv_seq_len, d_k], v [batch,
-    kv_heads, kv_seq_len, d_v]; stored ones are as kv_tensors.py says. Scope "layer": x [batch, seq_len, d_model], and the source [batch,
-    kv_seq_len, d_model] twice; in self-attention (kv_seq_len == seq_len) all three are one tensor.
+    kv_heads, kv_seq_len, d_v], unless they are stored otherwise (kv_tensors.py). Scope "layer": x
+    [batch, seq_len, d_model], and the source [batch, kv_seq_len, d_model] twice; in self-attention
+    (kv_seq_len == seq_len) all three are one tensor.
     Scope "block": x three times. `more`: what else the problem has, by name. Gradients are taken of
-    its floating-point tensors, too.
+    its floating-point tensors, too. "sinks" [heads], if the problem has them.
     """
 
     query: Tensor
@@ -180,6 +185,11 @@ class Backend(Protocol):
         `parameters`, a sequence of tensors: gradients are computed for those instead.
         """
 
+    def build_mask(self, problem: Problem, device: torch.device) -> object:
+        """The mask under which the call computes, in the backend's own form, so that its cost can
+        be measured alone; None if it builds none.
+        """
+
     def context(self, problem: Problem) -> AbstractContextManager[object]:
         """Settings that must hold while the call runs.
 
@@ -240,20 +250,25 @@ def make_inputs(problem: Problem, device: torch.device, seed: int, order: str = 
             {},
         )
         made = Inputs(query(p.heads, p.seq_len, p.d_k), k, v, more)
+    if p.sinks:
+        sinks = torch.empty(p.heads, dtype=dtype, device=device)
+        made = replace(made, more={**made.more, "sinks": sinks})
     if device.type != "meta":
         draw_once(made.more, seed)
-        draw_inputs(made, seed)
-    if p.backward:
-        for tensor in leaves(made, None):
-            tensor.requires_grad_()
+        draw_inputs(p, made, seed)
+    for tensor in leaves(made, None):
+        tensor.requires_grad_(p.backward)
     return made
 
 
-def draw_inputs(inputs: Inputs, seed: int) -> None:
-    """Write the numbers that `make_inputs` gives for this seed into inputs that it has made."""
+def draw_inputs(problem: Problem, inputs: Inputs, seed: int) -> None:
+    """Write the numbers that `make_inputs` gives for this seed into inputs that it has made.
+
+    Sinks are around the logarithm of the number of keys that a query sees, so that they take about
+    half of its weight: beside many keys one of 0 would take nothing, and not be missed.
+    """
     generator = torch.Generator(device=inputs.query.device).manual_seed(seed)
-    names = ("query", "key", "value")
-    named = {id(tensor): (name, tensor) for name, tensor in zip(names, inputs, strict=True)}
+    named = {id(one): (name, one) for name, one in inputs.named().items() if name in DRAWN}
     for name, tensor in named.values():
         values = tensor.data
         if (scale := inputs.more.get(f"{name}_scale")) is not None:
@@ -261,6 +276,9 @@ def draw_inputs(inputs: Inputs, seed: int) -> None:
             continue
         in_memory = values if values.is_contiguous() else values.transpose(1, 2)
         in_memory.normal_(generator=generator)
+    if problem.sinks:
+        seen = unmasked_pairs(problem) / (problem.batch * problem.seq_len)
+        inputs.more["sinks"].data.add_(log(seen))
 
 
 def keys_are_cached(problem: Problem) -> bool:

@@ -14,6 +14,7 @@ from ._masked_softmax import (
     group_rows,
     masked_group_rows,
     masked_softmax,
+    sink_of_group_rows,
     softmax_under_mask,
 )
 from .backend import Call, Inputs, Weights
@@ -22,6 +23,7 @@ from .masks.tensors import materialized_mask
 from .problem import ALL_MASKS, Problem
 
 MASKS = ALL_MASKS
+COMPUTES = ("softcap", "sinks")
 COMPILES = True
 
 
@@ -35,17 +37,19 @@ def context(problem: Problem) -> AbstractContextManager[object]:
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
     matrix = materialized_mask(problem, inputs.query.device)
-    call = as_call(problem, inputs, weights, lambda q, k, v: attend(q, k, v, matrix, problem))
+    sinks = inputs.more.get("sinks")
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """softmax(Q K^T / sqrt(d_k)) V; the compiler decides which steps become one kernel."""
+        masked = masked_group_rows(problem, q.device, matrix)  # [group * n_q, n_kv]
+        sink = sink_of_group_rows(sinks, q.shape[2], problem)
+        s = group_rows(q, problem) @ k.mT  # [batch, kv_heads, group * n_q, n_kv]
+        p = masked_softmax(s, masked, problem, sink)
+        o = p @ v  # [batch, kv_heads, group * n_q, d_v]
+        return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
+
+    call = as_call(problem, inputs, weights, attend)
     return compile_now(problem, inputs, weights, compiled(call))
-
-
-def attend(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor | None, problem: Problem) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k)) V; the compiler decides which steps become one kernel."""
-    masked = masked_group_rows(problem, q.device, matrix)  # [group * n_q, n_kv]
-    s = group_rows(q, problem) @ k.mT  # [batch, kv_heads, group * n_q, n_kv]
-    p = masked_softmax(s, masked, problem.scale)
-    o = p @ v  # [batch, kv_heads, group * n_q, d_v]
-    return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
 
 
 def under_mask(problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
@@ -54,7 +58,7 @@ def under_mask(problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) 
     def call(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
         s = group_rows(q, problem) @ k.mT  # [batch, kv_heads, group * n_q, n_kv]
         s = s.view(*q.shape[:3], problem.kv_seq_len)
-        p = softmax_under_mask(s, mask, problem.scale)
+        p = softmax_under_mask(s, mask, problem)
         o = p.view(*k.shape[:2], -1, problem.kv_seq_len) @ v
         return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
 

@@ -1,12 +1,14 @@
 """The attention functions of Hugging Face models, by their attn_implementation names.
 
-Bare `hf` is their default, sdpa; `hf:eager` is Llama's function, which most models repeat. They are
-called as a model's layer calls them, on tensors that lie in memory as a model's do. A mask is made
-once, in `prepare`, as a model makes one for all its layers: its time and memory are not measured.
+Bare `hf` is their default, sdpa; `hf:eager` is Llama's function, which most models repeat, Gemma
+2's with a softcap and gpt-oss's with sinks. They are called as a model's layer calls them, on
+tensors that lie in memory as a model's do. A mask is made once, in `prepare`, as a model makes one
+for all its layers: its time and memory are not measured.
 """
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +25,8 @@ from .problem import Problem
 
 NEEDS = ("transformers",)
 VARIANTS = ("eager", "sdpa", "flex_attention", "flash_attention_2")
-MASKS = ("local",)  # the window of models that have one
+MASKS = ("local", "chunked")  # of models that have a window, and of Llama 4
+COMPUTES = ("softcap", "sinks")
 INPUT_ORDER = "model"
 COMPILES = ("flex_attention",)  # all import transformers: half a GiB of address space
 
@@ -45,11 +48,19 @@ def unavailable(device: torch.device, *, variant: str) -> str | None:
 
 
 def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
+    p = problem
     if variant == "flex_attention":
         return _flex_attention.why_not(problem, device)
+    if variant == "eager" and p.softcap and p.sinks:
+        return "transformers has no model with softcap and sinks; its eager functions have one"
+    if variant in ("", "sdpa") and p.softcap:
+        return "transformers' sdpa has no softcap; hf:eager and hf:flex_attention have it"
+    if variant in ("", "sdpa", "flash_attention_2") and p.sinks:
+        return f"transformers' {variant or DEFAULT} has no sinks; hf:eager has them"
     if variant != "flash_attention_2":
         return None
-    p = problem
+    if p.mask == "chunked":
+        return "flash-attn has no chunks"
     if p.dtype == "fp32":
         return "flash-attn takes fp16 and bf16, not fp32"
     if p.d_k > WIDEST:
@@ -66,7 +77,8 @@ def context(problem: Problem, *, variant: str) -> AbstractContextManager[object]
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
-    attend = attend_like(problem, variant or DEFAULT, inputs.query.device)
+    sinks = inputs.more.get("sinks")
+    attend = attend_like(problem, variant or DEFAULT, inputs.query.device, sinks)
     call = as_call(problem, inputs, weights, attend)
     if variant != "flex_attention":
         return call
@@ -83,10 +95,17 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
         return compile_now(problem, inputs, weights, call)
 
 
-def attend_like(problem: Problem, name: str, device: torch.device) -> Attend:
-    function, scale = function_of(name), problem.scale
+def attend_like(
+    problem: Problem, name: str, device: torch.device, sinks: Tensor | None = None
+) -> Attend:
+    """`sinks`, [heads], go to the function as the model's layer has them and as an argument."""
+    function, scale = function_of(name, problem), problem.scale
     mask, is_causal = mask_for(problem, name, device)
-    more = {}
+    more: dict[str, Any] = {}
+    if problem.softcap:
+        more["softcap"] = problem.softcap
+    if sinks is not None:
+        more["s_aux"] = sinks
     if name == "flash_attention_2" and problem.mask == "local":
         more["sliding_window"] = problem.window + 1  # as models count it: a token and those before
     layer = SimpleNamespace(  # the attributes of a model's layer that the functions read
@@ -94,6 +113,7 @@ def attend_like(problem: Problem, name: str, device: torch.device) -> Attend:
         is_causal=is_causal,
         training=problem.backward,
         layer_idx=0,
+        sinks=sinks,
         config=SimpleNamespace(_attn_implementation=name),
     )
 
@@ -106,27 +126,27 @@ def attend_like(problem: Problem, name: str, device: torch.device) -> Attend:
     return attend
 
 
-def function_of(name: str) -> Callable[..., Any]:
-    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
-    from transformers.models.llama.modeling_llama import eager_attention_forward
+def function_of(name: str, problem: Problem) -> Callable[..., Any]:
+    if name != "eager":
+        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-    function: Callable[..., Any] = (
-        eager_attention_forward if name == "eager" else ALL_ATTENTION_FUNCTIONS[name]
-    )
-    return function
+        return ALL_ATTENTION_FUNCTIONS[name]  # type: ignore[no-any-return]
+    model = "gemma2" if problem.softcap else "gpt_oss" if problem.sinks else "llama"
+    module = import_module(f"transformers.models.{model}.modeling_{model}")
+    return module.eager_attention_forward  # type: ignore[no-any-return]
 
 
 def mask_for(problem: Problem, name: str, device: torch.device) -> tuple[Any, bool]:
     """The mask in the form that this function takes, and the function's argument `is_causal`."""
     offset, n_q = max(problem.causal_offset, 0), problem.seq_len - problem.empty_rows
-    windowed = problem.mask == "local"
-    if not windowed and (not problem.causal or offset >= problem.kv_seq_len - 1):
+    by_rule = problem.mask != "none"
+    if not by_rule and (not problem.causal or offset >= problem.kv_seq_len - 1):
         return None, False
     if name == "flex_attention":
         return _flex_attention.block_mask(problem, device), False
     if name == "flash_attention_2":
         return None, problem.causal
-    if name == "sdpa" and offset == 0 and n_q > 1 and not windowed:
+    if name == "sdpa" and offset == 0 and n_q > 1 and not by_rule:
         return None, True
     masked = masked_pairs(problem, device, None)
     assert masked is not None

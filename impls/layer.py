@@ -98,7 +98,7 @@ def in_scope(inputs: Inputs, weights: Weights, layer: Callable[[Inputs], Tensor]
     if not isinstance(weights, BlockWeights):
         return lambda: layer(inputs)
     w, x = weights, inputs.query
-    return lambda: block(x, w, lambda n: layer(Inputs(n, n, n)))
+    return lambda: block(x, w, lambda n: layer(Inputs(n, n, n, inputs.more)))
 
 
 def block(x: Tensor, weights: BlockWeights, attend: Callable[[Tensor], Tensor]) -> Tensor:

@@ -68,7 +68,7 @@ def prepare(
 
 def core(q: Tensor, k: Tensor, v: Tensor, problem: Problem) -> Tensor:
     """softmax(Q (E K)^T / sqrt(d_k)) F V, from projected k and v [batch, kv_heads, rank, width]."""
-    p = masked_softmax(group_rows(q, problem) @ k.mT, None, problem.scale)
+    p = masked_softmax(group_rows(q, problem) @ k.mT, None, problem)
     o = p @ v  # [batch, kv_heads, group * n_q, d_v]
     return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
 

@@ -22,6 +22,7 @@ class MultiHeadAttention(torch.nn.Module):
 
     Batch and lengths of `problem` are ignored: they come from each call's tensors. A causal layer
     called with n_q != n_kv needs a problem with kv_seq_len != seq_len, and so with causal_align.
+    Raises ValueError for a problem with sinks.
     """
 
     def __init__(
@@ -32,6 +33,8 @@ class MultiHeadAttention(torch.nn.Module):
         seed: int = 0,
     ) -> None:
         super().__init__()
+        if problem.sinks:
+            raise ValueError("this module has no sinks; give a problem with sinks=False")
         self.problem = problem
         drawn = make_weights(problem, device or torch.device("cpu"), seed)
         for name in NAMES:

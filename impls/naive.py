@@ -1,6 +1,6 @@
 """The textbook: a loop over heads, each with its own projections; keeps one head's N² scores."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import torch
@@ -14,6 +14,7 @@ from .masks.tensors import computed_rows, fully_masked_rows, materialized_mask
 from .problem import ALL_MASKS, Problem
 
 MASKS = ALL_MASKS
+COMPUTES = ("lengths", "softcap", "sinks")
 PLAIN_OPERATIONS = True
 
 
@@ -21,22 +22,40 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
     device = inputs.query.device
     matrix = materialized_mask(problem, device)
     if weights is None:
-        return as_call(problem, inputs, None, lambda q, k, v: core(q, k, v, matrix, problem))
+        sinks = sink_per_head(problem, inputs)
+        return as_call(problem, inputs, None, lambda q, k, v: core(q, k, v, matrix, problem, sinks))
     w, empty = weights, fully_masked_rows(problem, computed_rows(problem, device))
     empty = None if empty is None else empty[:, None]
     return in_scope(inputs, w, lambda inputs: layer(problem, inputs, w, matrix, empty))
 
 
-def one_head(q: Tensor, k: Tensor, v: Tensor, masked: Tensor | None, scale: float) -> Tensor:
+def sink_per_head(problem: Problem, inputs: Inputs) -> Sequence[Tensor | None]:
+    return inputs.more["sinks"].unbind() if problem.sinks else [None] * problem.heads
+
+
+def build_mask(problem: Problem, device: torch.device) -> Tensor | None:
+    return masked_pairs(problem, device, materialized_mask(problem, device))
+
+
+def one_head(
+    q: Tensor, k: Tensor, v: Tensor, masked: Tensor | None, problem: Problem, sink: Tensor | None
+) -> Tensor:
     """softmax(Q K^T / sqrt(d_k)) V of q [batch, n_q, d_k], k and v [batch, n_kv, d_k or d_v].
 
     A function of its own, so that one head's scores are freed before the next head's are made.
     """
-    p = masked_softmax(q @ k.mT, masked, scale)  # [batch, n_q, n_kv]
+    p = masked_softmax(q @ k.mT, masked, problem, sink)  # [batch, n_q, n_kv]
     return p @ v  # [batch, n_q, d_v]
 
 
-def core(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor | None, problem: Problem) -> Tensor:
+def core(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    matrix: Tensor | None,
+    problem: Problem,
+    sinks: Sequence[Tensor | None],
+) -> Tensor:
     """One head at a time; q [batch, heads, n_q, d_k], k and v [batch, kv_heads, n_kv, d_k or d_v].
 
     The gradient of unbind is one stack; that of indexing is a zero-filled tensor per head.
@@ -44,7 +63,7 @@ def core(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor | None, problem: Proble
     masked, group = masked_pairs(problem, q.device, matrix), problem.heads // problem.kv_heads
     keys, values = k.unbind(1), v.unbind(1)
     heads = [
-        one_head(q_i, keys[i // group], values[i // group], masked, problem.scale)
+        one_head(q_i, keys[i // group], values[i // group], masked, problem, sinks[i])
         for i, q_i in enumerate(q.unbind(1))
     ]
     return torch.stack(heads, 1)  # [batch, heads, n_q, d_v]
@@ -64,10 +83,10 @@ def layer(
         inputs = replace(inputs, query=inputs.query[:, p.empty_rows :])
     queries = per_head(w.w_q, w.b_q, p.d_k)
     keys, values = per_head(w.w_k, w.b_k, p.d_k), per_head(w.w_v, w.b_v, p.d_v)
-    heads: list[Tensor] = []
+    sinks, heads = sink_per_head(p, inputs), list[Tensor]()
     for j in range(p.kv_heads):
-        own = queries[j * group : (j + 1) * group]
-        heads += one_group(inputs, own, keys[j], values[j], masked, p.scale)
+        own = slice(j * group, (j + 1) * group)
+        heads += one_group(inputs, queries[own], keys[j], values[j], masked, p, sinks[own])
     o = torch.cat(heads, -1)  # [batch, n_q, heads * d_v]
     del heads
     if empty is not None:
@@ -91,11 +110,15 @@ def one_group(
     key: Projection,
     value: Projection,
     masked: Tensor | None,
-    scale: float,
+    problem: Problem,
+    sinks: Sequence[Tensor | None],
 ) -> list[Tensor]:
     """The heads that share one key/value head: a single head if kv_heads == heads."""
     k, v = linear(inputs.key, *key), linear(inputs.value, *value)  # [batch, n_kv, d_k], [.., d_v]
-    return [one_head(linear(inputs.query, *query), k, v, masked, scale) for query in queries]
+    return [
+        one_head(linear(inputs.query, *query), k, v, masked, problem, sink)
+        for query, sink in zip(queries, sinks, strict=True)
+    ]
 
 
 def attention_weights(problem: Problem, inputs: Inputs, weights: Weights | None) -> Tensor:
@@ -103,8 +126,8 @@ def attention_weights(problem: Problem, inputs: Inputs, weights: Weights | None)
     masked = masked_pairs(problem, q.device, materialized_mask(problem, q.device))
     group, empty = problem.heads // problem.kv_heads, problem.empty_rows
     heads = [
-        masked_softmax(q[:, i, empty:] @ k[:, i // group].mT, masked, problem.scale)
-        for i in range(problem.heads)
+        masked_softmax(q[:, i, empty:] @ k[:, i // group].mT, masked, problem, sink)
+        for i, sink in enumerate(sink_per_head(problem, inputs))
     ]
     return with_fully_masked_rows(problem, torch.stack(heads, 1))
 
@@ -124,4 +147,4 @@ def _weights_of_heads(problem: Problem, q: Tensor, k: Tensor, mask: Tensor) -> I
     keys, group = k.unbind(1), problem.heads // problem.kv_heads
     masks = mask.expand(-1, problem.heads, -1, -1).unbind(1)
     for i, q_i in enumerate(q.unbind(1)):
-        yield softmax_under_mask(q_i @ keys[i // group].mT, masks[i], problem.scale)
+        yield softmax_under_mask(q_i @ keys[i // group].mT, masks[i], problem)

@@ -5,10 +5,11 @@ A field of Problem is an axis. What others need of it stands beside the field (a
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from math import nan, sqrt
+from math import inf, nan, sqrt
 from typing import Any, Literal, get_args, get_type_hints
 
 from . import kv_storage
+from . import lengths as ragged
 from .axis import Axis, axis
 
 Dtype = Literal["fp32", "bf16", "fp16"]
@@ -16,11 +17,11 @@ Passes = Literal["forward", "backward", "forward+backward"]
 Scope = Literal["core", "layer", "block"]
 CausalAlign = Literal["", "top_left", "bottom_right"]
 KvDtype = Literal["same", "int8", "fp8"]
-Mask = Literal["none", "padding", "random", "local", "strided", "blocks"]
+Mask = Literal["none", "padding", "random", "local", "strided", "blocks", "chunked"]
 
 ALL_MASKS: tuple[Mask, ...] = get_args(Mask)
 
-DEFAULT_LOCAL_WINDOW, DEFAULT_BLOCKS = 128, 4
+DEFAULT_LOCAL_WINDOW, DEFAULT_BLOCKS, DEFAULT_CHUNK = 128, 4, 128
 FEED_FORWARD_FACTOR = 4
 """Width of a block's feed-forward layer over d_model (Vaswani et al. 2017, table 3)."""
 ITEM_BYTES: dict[Dtype, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
@@ -44,9 +45,15 @@ class Problem:
     forward layer of width FEED_FORWARD_FACTOR * d_model. `causal_align` is the corner from which
     the causal triangle starts; it must be given if kv_seq_len != seq_len. `mask` (masks/rules.py)
     applies in addition to `causal`. `window` is the mask's size, 0 for masks without one: keys to
-    either side (local, default 128), stride (strided, default sqrt(kv_seq_len)) or number of blocks
-    (blocks, default 4). Nothing assumes heads * d_k == d_model. Raises ValueError for values that
-    describe no problem.
+    either side (local, default 128), stride (strided, default sqrt(kv_seq_len)), number of blocks
+    (blocks, default 4) or tokens of a chunk (chunked, default 128). Nothing assumes heads * d_k ==
+    d_model. Raises ValueError for values that describe no problem.
+
+    `lengths` (lengths.py) makes a ragged batch of one row: sequences of unequal length lie one
+    after the other, without padding, and a query sees keys of its own sequence only, up to its own
+    position if `causal`. So the inputs are tokens and nothing else: what kernels for unequal
+    lengths take, and what several documents in one row of a training batch are. A backend that pads
+    makes the padding itself. seq_len and kv_seq_len are the sums and need not be given.
     """
 
     batch: int = axis(
@@ -59,6 +66,7 @@ class Problem:
     )
     seq_len: int = axis(
         "Length of the query sequence in tokens; 1k = 1024, 1m = 1024 * 1024.",
+        default=0,
         alias="N",
         option="Sequence lengths, as 512,1k,8k (1k = 1024).",
         symbol="N",
@@ -111,6 +119,24 @@ class Problem:
         usual_text="d_model/h",
         in_rows="sizes, with defaults filled in",
     )
+    lengths: str = axis(
+        "Sequences of unequal length, packed into one row without padding, in place of seq_len:"
+        " lengths such as [2k, 300, 1k]; 2q2k_32q1s1k, as in vLLM's benchmarks: 2 sequences of 2048"
+        " tokens, and 32 of 1024 of which one is new;"
+        " lognormal:count=16:mean=1k:sigma=0.8:seed=1; or file:PATH.",
+        default="",
+        option="Sequences packed into one row, in place of --seq-len: 2k,300,1k or 2q2k_32q1s1k.",
+        scenario_wide=True,
+        part=lambda p: ragged.short_name(p.lengths) if p.lengths else "",
+        text=lambda value: ragged.words(value) if value else "",
+        in_rows=(
+            "the sequences of a ragged batch, packed into one row: `2q2k_32q1s1k` is 2 sequences of"
+            " 2048 tokens and 32 of 1024 of which one is new; `seq_len` and `kv_seq_len` are the"
+            ' sums. "" if the batch is not ragged; absent in earlier versions'
+        ),
+        opt_in=True,
+        earliest="",
+    )
     dtype: Dtype = axis(
         "Number format: fp32, bf16 or fp16.",
         default="fp32",
@@ -144,30 +170,54 @@ class Problem:
         in_rows='`top_left` or `bottom_right`; "" if not causal',
     )
     mask: Mask = axis(
-        "Mask in addition to causal: none, padding, random, local, strided or blocks.",
+        "Mask in addition to causal: none, padding, random, local, strided, blocks or chunked.",
         default="none",
-        option="none, padding, random, local, strided, blocks; none if not given.",
+        option="none, padding, random, local, strided, blocks, chunked; none if not given.",
         given="none",
         scenario_wide=True,
         part=lambda p: f"{p.mask}{p.window or ''}" if p.mask != "none" else "",
         text=lambda value: "" if value == "none" else f"{value} mask",
         in_rows=(
             "the mask in addition to `causal`: `none`, `padding`, `random`, `local`, `strided`,"
-            " `blocks` (scenarios/README.md). Absent in rows of the first version, which had no"
-            " masks"
+            " `blocks`, `chunked` (scenarios/README.md). Absent in rows of the first version, which"
+            " had no masks"
         ),
         earliest="none",
     )
     window: int = axis(
         "Size of a mask that has one: keys to either side (local), the stride (strided), blocks of"
-        " 64 keys per query block (blocks).",
+        " 64 keys per query block (blocks), tokens of a chunk (chunked).",
         default=0,
-        option="Sizes of the masks that have one: local, strided, blocks.",
+        option="Sizes of the masks that have one: local, strided, blocks, chunked.",
         scenario_wide=True,
         text=lambda value: f"window\u00a0{value}" if value else "",
         goes_with="mask",
         in_rows="size of a mask that has one, else 0; absent if `mask` is",
         earliest=0,
+    )
+    softcap: float = axis(
+        "Cap c of the scores, c * tanh(score / c) of the scaled score, before the mask (Gemma 2);"
+        " 0 is none.",
+        default=0.0,
+        option="Caps of the scores, as 50 (Gemma 2); 0, none, if not given.",
+        scenario_wide=True,
+        part=lambda p: f"cap{p.softcap:g}" if p.softcap else "",
+        text=lambda value: f"softcap\u00a0{value:g}" if value else "",
+        in_rows="the scaled scores s became `softcap` * tanh(s / `softcap`); 0 for none",
+        opt_in=True,
+        earliest=0.0,
+    )
+    sinks: bool = axis(
+        "Whether each head has a learned score, its sink, beside those of the keys: softmax runs"
+        " over both, and the sink has no value (gpt-oss).",
+        default=False,
+        option="Give each head a sink, a further score in the softmax (gpt-oss).",
+        scenario_wide=True,
+        part=lambda p: "sinks" if p.sinks else "",
+        text=lambda value: "sinks" if value else "",
+        in_rows="whether each head had a sink, a learned score without a value, in its softmax",
+        opt_in=True,
+        earliest=False,
     )
     passes: Passes = axis(
         "What is computed: forward, backward (alone, after an untimed forward pass) or"
@@ -200,6 +250,8 @@ class Problem:
     kv_dtype: KvDtype = kv_storage.KV_DTYPE
 
     def __post_init__(self) -> None:
+        for name, value in ragged.packed(self).items() if self.lengths else ():
+            object.__setattr__(self, name, value)
         self._check()
         defaults: dict[str, int | str] = {
             "kv_seq_len": self.kv_seq_len or self.seq_len,
@@ -211,8 +263,12 @@ class Problem:
             defaults["causal_align"] = "top_left"  # both corners are the same one
         if self.windowed and not self.window:
             stride = max(1, round(sqrt(self.kv_seq_len or self.seq_len)))
-            windows = {"local": DEFAULT_LOCAL_WINDOW, "strided": stride, "blocks": DEFAULT_BLOCKS}
-            defaults["window"] = windows[self.mask]
+            defaults["window"] = {
+                "local": DEFAULT_LOCAL_WINDOW,
+                "strided": stride,
+                "blocks": DEFAULT_BLOCKS,
+                "chunked": DEFAULT_CHUNK,
+            }[self.mask]
         for name, value in defaults.items():
             object.__setattr__(self, name, value)
 
@@ -243,6 +299,8 @@ class Problem:
             raise ValueError(
                 "causal_align without causal; set causal: true, or leave causal_align out"
             )
+        if not 0 <= self.softcap < inf:
+            raise ValueError(f"softcap is {self.softcap}; wanted a positive number, or 0 for none")
         same_length = self.kv_seq_len in (0, self.seq_len)
         if self.causal and not self.causal_align and not same_length:
             raise ValueError(
@@ -257,7 +315,7 @@ class Problem:
         if self.window and not self.windowed:
             raise ValueError(
                 f"window ({self.window}) with mask {self.mask}, which has none; set mask to local,"
-                " strided or blocks"
+                " strided, blocks or chunked"
             )
         longer_keys = self.causal and self.seq_len < self.kv_seq_len
         if self.windowed and not same_length and not longer_keys:
@@ -304,7 +362,7 @@ class Problem:
 
 
 def windowed(mask: str) -> bool:
-    return mask in ("local", "strided", "blocks")
+    return mask in ("local", "strided", "blocks", "chunked")
 
 
 _TYPES = get_type_hints(Problem)
@@ -322,5 +380,7 @@ AXES: dict[str, Axis] = {
     one.name: replace(one.metadata["axis"], type=_type(one.name)) for one in fields(Problem)
 }
 """By name, in the order of their declaration, in which cases are planned."""
-OPT_IN = {one.name: one.default for one in fields(Problem) if one.metadata["axis"].opt_in}
+OPT_IN: dict[str, Any] = {
+    one.name: one.default for one in fields(Problem) if one.metadata["axis"].opt_in
+}
 """Axes that only some backends compute, with the value that all do."""

@@ -38,17 +38,18 @@ def reference(
     ones.
     """
     if isinstance(weights, BlockWeights):
-        return _block(problem, inputs.query.double(), weights, rows, entries)
+        return _block(problem, inputs, weights, rows, entries)
     problem, inputs = plain(problem, inputs, torch.float64, entries)
     x_q, x_k, x_v = (tensor.double().mT for tensor in inputs)  # tokens become columns
     x_q = x_q[..., rows]
+    sinks = inputs.more["sinks"].double() if problem.sinks else None
     if weights is None:
-        return _Columns.apply(x_q, x_k, x_v, rows, problem, entries).mT  # type: ignore[no-untyped-call, no-any-return]
+        return _Columns.apply(x_q, x_k, x_v, sinks, rows, problem, entries).mT  # type: ignore[no-untyped-call, no-any-return]
     w, p = weights, problem
     q = _affine(w.w_q, x_q, w.b_q).reshape(p.batch, p.heads, p.d_k, -1)  # [batch, heads, d_k, rows]
     k = _affine(w.w_k, x_k, w.b_k).reshape(p.batch, p.kv_heads, p.d_k, -1)
     v = _affine(w.w_v, x_v, w.b_v).reshape(p.batch, p.kv_heads, p.d_v, -1)
-    y: Tensor = _Columns.apply(q, k, v, rows, p, entries)  # type: ignore[no-untyped-call]
+    y: Tensor = _Columns.apply(q, k, v, sinks, rows, p, entries)  # type: ignore[no-untyped-call]
     return _affine(w.w_o, y.flatten(1, 2), w.b_o).mT  # from y [batch, heads, d_v, rows]
 
 
@@ -65,7 +66,7 @@ def same_dtype_reference(
     Differentiable by autograd; the scores of one batch entry and head are alive at a time.
     """
     if isinstance(weights, BlockWeights):
-        return _same_dtype_block(problem, inputs.query, weights, rows, entries)
+        return _same_dtype_block(problem, inputs, weights, rows, entries)
     p, inputs = plain(problem, inputs, inputs.query.dtype, entries)
     group = p.heads // p.kv_heads
     x_q = inputs.query[..., rows, :]
@@ -78,7 +79,10 @@ def same_dtype_reference(
         v = _projected(inputs.value, w.w_v, w.b_v, p.d_v)
     entries = range(x_q.shape[0]) if entries is None else entries
     masked = [_masked(p, rows, entry) for entry in entries]
-    heads = [_one_head(q[i], k[i // group], v[i // group], masked, p.scale) for i in range(p.heads)]
+    sinks = inputs.more["sinks"] if p.sinks else [None] * p.heads
+    heads = [
+        _one_head(p, q[i], k[i // group], v[i // group], masked, sinks[i]) for i in range(p.heads)
+    ]
     if weights is None:
         return torch.stack(heads, 1)
     return linear(torch.cat(heads, -1), weights.w_o, weights.b_o)
@@ -115,22 +119,25 @@ def _masked(problem: Problem, rows: Tensor, entry: int) -> Tensor | None:
 
 
 def _block(
-    problem: Problem, x: Tensor, w: BlockWeights, rows: Tensor, entries: Sequence[int] | None
+    problem: Problem, inputs: Inputs, w: BlockWeights, rows: Tensor, entries: Sequence[int] | None
 ) -> Tensor:
     """y = x + MultiHead(LayerNorm(x)), then y + W_down GELU(W_up LayerNorm(y)); float64."""
+    x = inputs.query.double()
     n = _norm(x, w.gain_1, w.shift_1)
-    y = x[:, rows] + reference(problem, Inputs(n, n, n), _of_layer(w), rows, entries)
+    normed = replace(inputs, query=n, key=n, value=n)
+    y = x[:, rows] + reference(problem, normed, _of_layer(w), rows, entries)
     hidden = _norm(y, w.gain_2, w.shift_2) @ w.w_up.double().mT + w.b_up.double()
     active = hidden * (1 + torch.erf(hidden / sqrt(2))) / 2  # GELU
     return y + active @ w.w_down.double().mT + w.b_down.double()
 
 
 def _same_dtype_block(
-    problem: Problem, x: Tensor, w: BlockWeights, rows: Tensor, entries: Sequence[int] | None
+    problem: Problem, inputs: Inputs, w: BlockWeights, rows: Tensor, entries: Sequence[int] | None
 ) -> Tensor:
-    shape = x.shape[-1:]
+    x, shape = inputs.query, inputs.query.shape[-1:]
     n = layer_norm(x, shape, w.gain_1, w.shift_1)
-    o = same_dtype_reference(problem, Inputs(n, n, n), _of_layer(w), rows, entries)
+    normed = replace(inputs, query=n, key=n, value=n)
+    o = same_dtype_reference(problem, normed, _of_layer(w), rows, entries)
     y = x[:, rows] + o
     hidden = linear(layer_norm(y, shape, w.gain_2, w.shift_2), w.w_up, w.b_up)
     return y + linear(gelu(hidden), w.w_down, w.b_down)
@@ -151,17 +158,34 @@ def _affine(weight: Tensor, x: Tensor, bias: Tensor) -> Tensor:
     return weight.double() @ x + bias.double()[:, None]
 
 
-def _attention(q: Tensor, k: Tensor, masked: Tensor | None, problem: Problem) -> Tensor:
-    """A = softmax(K^T Q / sqrt(d_k)) of one head: [N, n] from q [d_k, n] and k [d_k, N].
+def _scores(q: Tensor, k: Tensor, problem: Problem) -> Tensor:
+    """S^T = Q^T K / sqrt(d_k) of one head, capped: [n, N] from q [d_k, n] and k [d_k, N].
 
-    A query that sees no key has a column of zeros. In memory a query's scores lie side by side,
-    and in one place from first to last: that takes half the time.
+    In memory a query's scores lie side by side, and in one place from first to last: that takes
+    half the time.
     """
-    s = (q.mT @ k).mul_(problem.scale)  # [n, N], the transposed S
-    if masked is None:
-        return torch.softmax(s, -1, out=s).mT
-    s.masked_fill_(masked, -inf)
-    return torch.softmax(s, -1, out=s).masked_fill_(masked.all(-1, keepdim=True), 0.0).mT
+    s = (q.mT @ k).mul_(problem.scale)
+    return s.div_(problem.softcap).tanh_().mul_(problem.softcap) if problem.softcap else s
+
+
+def _attention(s: Tensor, masked: Tensor | None, sink: Tensor | None) -> tuple[Tensor, Tensor]:
+    """A = softmax(S) of one head, [N, n], from s [n, N], which it overwrites; and the weights that
+    the sink took, [n], 0 without one.
+
+    A query that sees no key has a column of zeros.
+    """
+    if masked is not None:
+        s.masked_fill_(masked, -inf)
+    if sink is not None:
+        largest = torch.maximum(s.amax(-1, keepdim=True), sink)
+        s.sub_(largest).exp_()
+        of_sink = (sink - largest).exp_()
+        total = s.sum(-1, keepdim=True) + of_sink
+        return s.div_(total).mT, (of_sink / total)[:, 0]
+    a = torch.softmax(s, -1, out=s)
+    if masked is not None:
+        a.masked_fill_(masked.all(-1, keepdim=True), 0.0)
+    return a.mT, a.new_zeros(())
 
 
 class _Columns(torch.autograd.Function):
@@ -175,35 +199,43 @@ class _Columns(torch.autograd.Function):
         q: Tensor,
         k: Tensor,
         v: Tensor,
+        sinks: Tensor | None,
         rows: Tensor,
         problem: Problem,
         entries: Sequence[int] | None,
     ) -> Tensor:
-        ctx.save_for_backward(q, k, v, rows)
+        ctx.save_for_backward(q, k, v, sinks, rows)
         ctx.problem, ctx.entries = problem, range(q.shape[0]) if entries is None else entries
         y = q.new_empty(*q.shape[:2], v.shape[2], q.shape[3])  # [batch, heads, d_v, rows]
         for entry, head, kv_head, part in _blocks(problem, q):
             masked = _masked(problem, rows[part], ctx.entries[entry])
-            a = _attention(q[entry, head, :, part], k[entry, kv_head], masked, problem)
+            s = _scores(q[entry, head, :, part], k[entry, kv_head], problem)
+            a, _ = _attention(s, masked, None if sinks is None else sinks[head])
             y[entry, head, :, part] = (a.mT @ v[entry, kv_head].mT).mT  # V A
         return y
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (dy,) = gradients
-        q, k, v, rows = ctx.saved_tensors
+        q, k, v, sinks, rows = ctx.saved_tensors
         problem: Problem = ctx.problem
         dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        d_sinks = None if sinks is None else torch.zeros_like(sinks)
         for entry, head, kv_head, part in _blocks(problem, q):
             q_part, dy_part = q[entry, head, :, part], dy[entry, head, :, part]
             masked = _masked(problem, rows[part], ctx.entries[entry])
-            a = _attention(q_part, k[entry, kv_head], masked, problem)
+            s = _scores(q_part, k[entry, kv_head], problem)
+            slope = 1 - (s.mT / problem.softcap).square() if problem.softcap else 1.0  # of tanh
+            a, of_sink = _attention(s, masked, None if sinks is None else sinks[head])
             dv[entry, kv_head] += dy_part @ a.mT
             da = v[entry, kv_head].mT @ dy_part
-            ds = a * (da - (a * da).sum(0)) * problem.scale
+            mean = (a * da).sum(0)  # dy * y, [n]
+            ds = a * (da - mean) * slope * problem.scale
             dq[entry, head, :, part] = k[entry, kv_head] @ ds
             dk[entry, kv_head] += q_part @ ds.mT
-        return dq, dk, dv, None, None, None
+            if d_sinks is not None:  # a further key, whose value is 0
+                d_sinks[head] -= (of_sink * mean).sum()
+        return dq, dk, dv, d_sinks, None, None, None
 
 
 def _blocks(problem: Problem, q: Tensor) -> Iterator[tuple[int, int, int, slice]]:
@@ -222,27 +254,40 @@ def _projected(x: Tensor, weight: Tensor, bias: Tensor, width: int) -> tuple[Ten
     return tuple(linear(x, w, b) for w, b in heads)
 
 
-def _one_head(q: Tensor, k: Tensor, v: Tensor, masked: list[Tensor | None], scale: float) -> Tensor:
+def _one_head(
+    problem: Problem,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    masked: list[Tensor | None],
+    sink: Tensor | None,
+) -> Tensor:
     """q [batch, rows, d_k], k and v [batch, N, ...] and `masked` [rows or 1, N] per entry give
     [batch, rows, d_v].
     """
+    scale, cap = problem.scale, problem.softcap
 
-    def attend(q: Tensor, k: Tensor, v: Tensor, masked: Tensor | None) -> Tensor:
+    def attend(masked: Tensor | None, q: Tensor, k: Tensor, v: Tensor, *sink: Tensor) -> Tensor:
         s = q @ k.mT * scale  # [rows, N]
-        if masked is None:
-            return s.softmax(-1) @ v
-        # A softmax over nothing is NaN, also in its gradient: rows without keys keep finite scores,
-        # and are then set to zero.
-        empty = masked.all(-1, keepdim=True)
-        p = s.masked_fill(masked & ~empty, -inf).softmax(-1).masked_fill(empty, 0.0)
-        return p @ v
+        if cap:
+            s = torch.tanh(s / cap) * cap
+        empty = None
+        if masked is not None:
+            # A softmax over nothing is NaN, also in its gradient: rows without keys keep finite
+            # scores, and are then set to zero.
+            empty = masked.all(-1, keepdim=True)
+            s = s.masked_fill(masked & ~empty, -inf)
+        beside = [one.expand(len(q), 1) for one in sink]
+        p = torch.cat((s, *beside), -1).softmax(-1)[:, : len(k)]
+        return (p if empty is None else p.masked_fill(empty, 0.0)) @ v
 
-    entries = zip(q, k, v, masked, strict=True)
-    return torch.stack([_Recomputed.apply(attend, *entry) for entry in entries])  # type: ignore[no-untyped-call]
+    more = () if sink is None else (sink,)
+    entries = zip(masked, q, k, v, strict=True)
+    return torch.stack([_Recomputed.apply(attend, *entry, *more) for entry in entries])  # type: ignore[no-untyped-call]
 
 
 class _Recomputed(torch.autograd.Function):
-    """`attend(q, k, v, masked)`, recomputed for its gradients, so that no scores are kept.
+    """`attend(masked, *tensors)`, recomputed for its gradients, so that no scores are kept.
 
     torch.utils.checkpoint does the same, but its first call imports torch's compiler: a second, and
     100 MiB beside what is measured.
@@ -250,19 +295,14 @@ class _Recomputed(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        attend: Callable[..., Tensor],
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        masked: Tensor | None,
+        ctx: Any, attend: Callable[..., Tensor], masked: Tensor | None, *tensors: Tensor
     ) -> Tensor:
         ctx.attend, ctx.masked = attend, masked
-        ctx.save_for_backward(q, k, v)
-        return attend(q, k, v, masked)
+        ctx.save_for_backward(*tensors)
+        return attend(masked, *tensors)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         with torch.enable_grad():
             again = [x.detach().requires_grad_() for x in ctx.saved_tensors]
-            return None, *torch.autograd.grad(ctx.attend(*again, ctx.masked), again, grad), None
+            return None, None, *torch.autograd.grad(ctx.attend(ctx.masked, *again), again, grad)

@@ -8,6 +8,7 @@ has a single one, and runs, if the two were measured at different times.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import exp, expm1, hypot, isfinite, log, log1p, nan
 
 from ..harness.stats.contrasts import (
@@ -285,19 +286,18 @@ def _ratio_of(
     if processor_time is not None:
         noise_ratio = expm1(hypot(log1p(noise_ratio), log1p(processor_time.ratio)))
         words = f"the {rough_percent_text(noise_ratio)} by which processor time may mislead"
-    found = Ratio(
-        value=numerator["latency_ms"] / denominator["latency_ms"],
-        low=nan,
-        high=nan,
+    found = partial(
+        Ratio,
         paired=together is not None,
         noise=words,
         disturbed=is_disturbed,
         by_processor_time=processor_time is not None,
     )
     if contrast is None:
-        return found
-    assumed = noise.between_runs or assumed_spread(ASSUMED_RATIO)
-    contrast = replace(noise, between_runs=assumed).in_contrast(
+        return found(value=numerator["latency_ms"] / denominator["latency_ms"], low=nan, high=nan)
+    if other_run and noise.between_runs is None:
+        noise = replace(noise, between_runs=assumed_spread(ASSUMED_RATIO))
+    contrast = noise.in_contrast(
         contrast, one_process=one_process, other_run=other_run, disturbed=is_disturbed
     )
     if processor_time is not None:
@@ -306,8 +306,7 @@ def _ratio_of(
     if together and not noise_ratio and word_of(interval.low, interval.high) == NOT_DECIDED:
         test = contrast.interval(one_sided=True)
         tested = (test.low, test.high)
-    return replace(
-        found,
+    return found(
         value=interval.value,
         low=interval.low,
         high=interval.high,

@@ -43,6 +43,7 @@ class Shape(TypedDict, total=False):
 
     batch: Sizes
     kv_seq_len: Sizes
+    lengths: Sizes
     d_model: Sizes
     heads: Sizes
     kv_heads: Sizes
@@ -54,6 +55,8 @@ class Shape(TypedDict, total=False):
     causal_align: Names
     mask: Names
     window: Sizes
+    softcap: float | Sequence[float]
+    sinks: bool
     passes: Names
     scope: Names
 

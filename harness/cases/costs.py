@@ -4,6 +4,7 @@ from typing import Any
 
 from ...impls.attention_flops import attention_flops
 from ...impls.kv_storage import read_bytes, stored_bytes
+from ...impls.lengths import padding_ratio
 from ...impls.masks.counts import unmasked_keys, unmasked_pairs, unmasked_queries
 from ...impls.problem import Problem
 
@@ -16,6 +17,7 @@ def known_costs(problem: Problem) -> dict[str, Any]:
         "work_flops": work_flops(problem),
         "work_exps": work_exps(problem),
         "minimal_bytes": minimal_bytes(problem),
+        "padding_ratio": padding_ratio(problem.lengths) if problem.lengths else None,
         "predicted_reason": reason,
         "meta_reason": reason,
     }
@@ -48,15 +50,20 @@ def feed_forward_flops(problem: Problem) -> int:
 
 
 def work_exps(problem: Problem) -> int:
-    """Exponentials of the softmax: one for each pair that the mask keeps, none for "backward".
+    """Exponentials of the softmax: one for each pair that the mask keeps, one for the sink of each
+    head and query that sees a key, and with a softcap one tanh for each pair; none for "backward".
 
     The backward pass can keep the weights; kernels that recompute them need as many again, which is
     not counted. Counted apart from the matrix products because other units compute them: an H100
     does 3.9e12 of them a second, but 989e12 operations of matrix products (Shah et al. 2024,
-    FlashAttention-3, section 3.1).
+    FlashAttention-3, section 3.1); the same units compute tanh.
     """
     p = problem
-    return 0 if p.passes == "backward" else p.heads * unmasked_pairs(p)
+    if p.passes == "backward":
+        return 0
+    each_pair = p.heads * unmasked_pairs(p)
+    of_sinks = p.heads * unmasked_queries(p) if p.sinks else 0
+    return each_pair + of_sinks + (each_pair if p.softcap else 0)
 
 
 def minimal_bytes(problem: Problem) -> int:
@@ -69,7 +76,13 @@ def minimal_bytes(problem: Problem) -> int:
     reads the inputs and the output's gradient, but not O: rowsum(dO * O) equals rowsum(dP * P).
     """
     p = problem
-    return _core_bytes(p) if p.scope == "core" else _layer_elements(p) * p.item_bytes
+    elements = 0 if p.scope == "core" else _layer_elements(p)
+    elements += _sink_elements(p) * (2 if p.backward else 1)
+    return elements * p.item_bytes + (_core_bytes(p) if p.scope == "core" else 0)
+
+
+def _sink_elements(p: Problem) -> int:
+    return p.heads if p.sinks else 0
 
 
 def _core_bytes(p: Problem) -> int:
@@ -120,8 +133,9 @@ def input_bytes(problem: Problem) -> int:
     else:
         elements = p.batch * p.heads * p.seq_len * p.d_k
         output = p.batch * p.heads * p.seq_len * p.d_v
+    elements += _sink_elements(p) + (output if p.backward else 0)
     stored = stored_bytes(p) if p.scope == "core" else 0
-    return (elements + (output if p.backward else 0)) * p.item_bytes + stored + mask_bytes(p)
+    return elements * p.item_bytes + stored + mask_bytes(p)
 
 
 def mask_bytes(problem: Problem) -> int:

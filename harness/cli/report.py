@@ -2,6 +2,7 @@
 two are `report` and `export` as well.
 """
 
+import gc
 import shlex
 import shutil
 import sys
@@ -86,11 +87,7 @@ def report(
     from ..terminal.live_bar import busy
 
     paths = _run_paths(runs, out)
-    with busy("reading the results"):
-        from ...reports.pages.report import open_report, page_path
-
-        opened = open_report(paths, salvage=salvage, hide=anonymous)
-    say_notes(opened)
+    opened = _opened(paths, salvage=salvage, hide=anonymous)
     if figures is not None:
         from ...reports.pages.figures import write_figures
 
@@ -108,6 +105,8 @@ def report(
                 if write_output(output, text):
                     typer.echo(output)
         return
+    from ...reports.pages.report import page_path
+
     suite = find(runs[0], out) if len(runs) == 1 else None
     beside = suite / "report.html" if suite and is_suite(suite) else page_path(paths)
     page = output or beside
@@ -125,13 +124,20 @@ def report(
         typer.launch(page.resolve().as_uri())
 
 
-def say_notes(opened: "Report") -> None:
-    """What was left out when the runs were read, on stderr."""
+def _opened(paths: list[Path], *, salvage: bool, hide: bool) -> "Report":
+    """With what was left out when the runs were read told on stderr."""
     from ..rows.run_files import shown_path
+    from ..terminal.live_bar import busy
 
+    with busy("reading the results"):
+        from ...reports.pages.report import open_report
+
+        gc.disable()  # as in compare: it would look through millions of objects again and again
+        opened = open_report(paths, salvage=salvage, hide=hide)
     for run in opened.runs:
         for note in run.notes:
             typer.echo(f"note: {shown_path(run.path)}: {note}", err=True)
+    return opened
 
 
 def _run_paths(names: list[str], out: Path) -> list[Path]:
@@ -215,7 +221,7 @@ def _print(
 
     with busy("reading the results"):
         from ...reports.pages import terminal
-        from ...reports.pages.report import open_report, per_question
+        from ...reports.pages.report import per_question
 
     known = terminal.section_names()
     if sections and everything:
@@ -225,8 +231,7 @@ def _print(
     for name in requested:
         if name not in known:
             raise BadInput(f"--sections: no section {name!r}; {instead_of(name, known)}")
-    opened = open_report(_run_paths(runs, out), salvage=salvage, hide=anonymous)
-    say_notes(opened)
+    opened = _opened(_run_paths(runs, out), salvage=salvage, hide=anonymous)
     for number, one in enumerate(per_question(opened)):
         typer.echo("" if number else None, nl=bool(number))
         brief = terminal.render_briefly(one)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ...impls.backend import Inputs, Weights, leaves
+from ...impls.lengths import starts
 from ...impls.problem import Problem
 from ...impls.reference import absorbed_reference, reference, same_dtype_reference
 from .prepared_call import output_shape
@@ -67,6 +68,8 @@ WIDE_OUTPUT_FLOOR = {
 its weight by that much. The textbook's own error tells it as long as there are many rows; of one
 row, as in decoding, it can be small by chance.
 """
+SMALLEST_ROW = {torch.float32: 1e-35, torch.bfloat16: 1e-35, torch.float16: 2.0**-14}
+"""Norms of rows, below which the weights have no digits left in the dtype."""
 VANISHING = 1e-9  # of the largest gradient: a smaller one is zero but for rounding
 
 
@@ -106,6 +109,7 @@ class CorrectnessCheck:
         generator = torch.Generator().manual_seed(seed)
         self.problem, self.seed = problem, seed
         self._compares_gradients = not wide or problem.dtype == "fp32"
+        self._has_rows_of_zeros = problem.mask == "random" or (problem.sinks and wide)
         self.entries, self.rows = sample(problem, generator, few_rows=few_rows)
         rows = torch.tensor(self.rows, device=inputs.query.device)
         part = replace(problem, batch=len(self.entries))
@@ -232,9 +236,13 @@ class CorrectnessCheck:
         )
 
     def _rows_left_at_zero(self, output: Tensor) -> str:
-        """Rows of zeros where attention cannot give zeros: they were not computed."""
-        if self.problem.mask == "random":
-            return ""  # some of its queries see no key
+        """Rows of zeros where attention cannot give zeros: they were not computed.
+
+        Not known where some queries see no key, or where a sink can take all the weight: beside one
+        key of score -150 it leaves exp(-150).
+        """
+        if self._has_rows_of_zeros:
+            return ""
         zero = (output == 0).all(-1)
         zero = zero if zero.dim() == 2 else zero.all(1)  # core: over all heads
         zero = zero[:, self.problem.empty_rows :]
@@ -306,7 +314,8 @@ def sample(
     """Batch entries and query rows to check: all if that is cheap, else drawn at random.
 
     Of more than ALL_ROWS queries the first, the last and one in every tile of TILE_ROWS, or in
-    every one of FEW_ROWS equal parts.
+    every one of FEW_ROWS equal parts; of a ragged batch the first and last of each sequence, unless
+    there are more sequences than tiles.
     """
     p, n = problem, problem.seq_len
     rows = list(range(n))
@@ -315,7 +324,9 @@ def sample(
         firsts = torch.arange(0, n, size)
         sizes = (n - firsts).clamp(max=size)
         drawn = firsts + (torch.rand(len(firsts), generator=generator) * sizes).long()
-        rows = sorted({0, *drawn.tolist(), n - 1})
+        ends = starts(p.lengths)[0] if p.lengths else (0, n)
+        ends = ends if len(ends) <= len(drawn) else (0, n)
+        rows = sorted({*ends[:-1], *drawn.tolist(), *(end - 1 for end in ends[1:])})
     widths = p.heads * n * p.d_k + p.kv_heads * p.kv_seq_len * (p.d_k + p.d_v)
     if p.scope != "core":
         widths = max(widths, (n + p.kv_seq_len) * p.d_model)
@@ -369,8 +380,11 @@ def cosine(result: Tensor, exact: Tensor) -> float | None:
 
 
 def row_errors(result: Tensor, exact: Tensor) -> Tensor:
-    """Relative L2 error of each query row over all heads, [batch, rows]."""
+    """Relative L2 error of each query row over all heads, [batch, rows]; absolute where the row is
+    zero, or too small for the dtype of the result, as beside a sink that takes all the weight.
+    """
     axes = (-3, -1) if exact.dim() == 4 else (-1,)  # [batch, heads, rows, d_v] or [batch, rows, d]
     errors = (result.double() - exact).square().sum(axes)
     sizes = exact.square().sum(axes)
-    return (errors / sizes.where(sizes > 0, 1.0)).sqrt()
+    smallest = SMALLEST_ROW.get(result.dtype, 0.0) ** 2
+    return (errors / sizes.where(sizes > smallest, 1.0)).sqrt()

@@ -11,7 +11,8 @@ with other signs leave every score as it is. A column of v with another sign cha
 that column of the output, and nothing else. So such a problem has 2 to the power of its columns
 inputs, unlike each other in half of their numbers, whose outputs and gradients follow exactly, to
 the bit, from one that was checked. It holds for exact attention only: what approximates it may mix
-columns.
+columns. A softcap and a mask are functions of the score, so they change nothing in this; sinks stay
+as they are, and so do their gradients.
 
 In a layer the columns are those of its inputs, and of a backward pass alone those of the output's
 gradient. There nobody knows the result.
@@ -44,8 +45,8 @@ class ColumnSigns:
     """Factors 1 and -1, [batch, heads, 1, columns] or, in a layer, [batch, 1, columns].
 
     `inputs`: by the names of inputs; none if only the backward pass is measured. `gradient`: of the
-    output's gradient. `results`: of the output, or of the gradients of q, k and v, as numbers on
-    the host; None if unknown.
+    output's gradient. `results`: of the output, or of the gradients of q, k and v, and [1] of the
+    sinks', as numbers on the host; None if unknown.
     """
 
     inputs: dict[str, Tensor]
@@ -83,10 +84,13 @@ def draw(problem: Problem, device: torch.device, generator: torch.Generator) -> 
         return ColumnSigns(inputs=inputs, gradient=placed(signs(p.heads, 1, p.d_v)), results=None)
     key, value = signs(p.kv_heads, 1, p.d_k), signs(p.kv_heads, 1, p.d_v)
     query, output = of_queries(key), of_queries(value)
+    results = [output]
+    if p.backward:
+        results = [query, key, value, *([torch.ones(1)] if p.sinks else [])]
     return ColumnSigns(
         inputs={"query": placed(query), "key": placed(key), "value": placed(value)},
         gradient=placed(output),
-        results=tuple(one.numpy() for one in ((query, key, value) if p.backward else (output,))),
+        results=tuple(one.numpy() for one in results),
     )
 
 
@@ -145,7 +149,7 @@ class InputValues:
     def draw(self, seed: int) -> None:
         """Give the inputs other random numbers; from now on those are their values."""
         self.flip(False)
-        draw_inputs(self.tensors.inputs, seed)
+        draw_inputs(self.problem, self.tensors.inputs, seed)
         self._digests = {name: _digest(tensor) for name, tensor in self._named()}
 
     def scale(self, *, new: bool) -> None:

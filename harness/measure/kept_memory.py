@@ -35,10 +35,13 @@ NO_PAGES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Bytes that are kept between calls; `missing` says why one is None."""
+    """Bytes that are kept between calls, and the peak of `prepare`; `missing` says why one of those
+    that are kept is None.
+    """
 
     workspace_bytes: int | None
     outside_bytes: int | None
+    prepare_peak_bytes: int | None = None
     missing: dict[str, str] = field(default_factory=dict)
 
 
@@ -58,13 +61,13 @@ class HostKept:
     def __init__(self, known_bytes: int, *, compiles: bool) -> None:
         """`known_bytes` count as inputs."""
         self.known_bytes, self.compiles = known_bytes, compiles
-        self.torch_bytes = 0
+        self.torch_bytes = self.highest_bytes = 0
         self.before = self._in_use()
 
     def of(self, prepare: Callable[[], T]) -> T:
         with allocations_followed() as profile:
             result = prepare()
-        self.torch_bytes = allocated_bytes(profile)
+        self.torch_bytes, self.highest_bytes = allocated_bytes(profile)
         return result
 
     def read(self) -> Kept:
@@ -74,6 +77,7 @@ class HostKept:
             missing["outside_bytes"] = COMPILES if self.compiles else NOT_COUNTED
         return Kept(
             workspace_bytes=max(0, torch_bytes - self.known_bytes),
+            prepare_peak_bytes=max(0, self.highest_bytes - self.known_bytes),
             outside_bytes=None if grown is None else max(0, grown - torch_bytes),
             missing=missing,
         )
@@ -103,9 +107,13 @@ class CudaKept:
     def __init__(self, device: torch.device, known_bytes: int) -> None:
         self.device, self.known_bytes = device, known_bytes
         self.before = self._reading()
+        self.highest_bytes = 0
 
     def of(self, prepare: Callable[[], T]) -> T:
-        return prepare()
+        torch.cuda.reset_peak_memory_stats(self.device)
+        result = prepare()
+        self.highest_bytes = self._reading()["highest"] - self.before["requested"]
+        return result
 
     def read(self) -> Kept:
         if self._grown("requested") > WORTH_COLLECTING_BYTES:
@@ -115,7 +123,8 @@ class CudaKept:
             missing = {"workspace_bytes": why}
             return Kept(workspace_bytes=None, outside_bytes=outside, missing=missing)
         workspace = max(0, self._grown("requested") - self.known_bytes)
-        return Kept(workspace_bytes=workspace, outside_bytes=outside)
+        highest = max(0, self.highest_bytes - self.known_bytes)
+        return Kept(workspace_bytes=workspace, prepare_peak_bytes=highest, outside_bytes=outside)
 
     def _grown(self, name: str) -> int:
         return self._reading()[name] - self.before[name]
@@ -126,6 +135,7 @@ class CudaKept:
         free_bytes, total_bytes = torch.cuda.mem_get_info(self.device)
         return {
             "requested": statistics["requested_bytes.all.current"],
+            "highest": statistics["requested_bytes.all.peak"],
             "reserved": torch.cuda.memory_reserved(self.device),
             "used": total_bytes - free_bytes,
         }
@@ -155,6 +165,7 @@ def memory_fields(found: Peak, kept: Kept, device: torch.device) -> dict[str, An
     return {
         **found.row_fields(),
         "workspace_bytes": kept.workspace_bytes,
+        "prepare_peak_bytes": kept.prepare_peak_bytes,
         "outside_bytes": outside,
         "memory_missing": missing or None,
     }

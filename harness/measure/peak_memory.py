@@ -137,9 +137,16 @@ def events_of(profile: CpuProfile) -> list[Any]:
     return list(profile.kineto_results.events())
 
 
-def allocated_bytes(profile: CpuProfile) -> int:
-    """What was allocated and not freed while it was followed; below 0 if more was freed."""
-    return sum(event.nbytes() for event in events_of(profile) if event.name() == ALLOCATION)
+def allocated_bytes(profile: CpuProfile) -> tuple[int, int]:
+    """What was allocated and not freed while it was followed, below 0 if more was freed; and the
+    most that there was at any moment.
+    """
+    alive = highest = 0
+    allocations = [event for event in events_of(profile) if event.name() == ALLOCATION]
+    for event in sorted(allocations, key=lambda event: event.start_ns()):
+        alive += event.nbytes()
+        highest = max(highest, alive)
+    return alive, highest
 
 
 def result_bytes(result: object) -> int | None:

@@ -22,7 +22,6 @@ from .values import (
     Reasons,
     Samples,
     StatusWord,
-    Trial,
     Window,
 )
 
@@ -251,10 +250,14 @@ class Counted(Part):
     """floating-point operations of the matrix products that exact attention needs on this problem,
     whatever the backend does; null if more than 2^63 - 1, as for every number of the plan"""
     work_exps: Count | None = None
-    """exponentials of the softmax of exact attention; 0 for the backward pass alone"""
+    """exponentials of the softmax of exact attention, and tanh of a softcap; 0 for the backward
+    pass alone"""
     minimal_bytes: Count | None = Field(None, title="minimal traffic")
     """bytes that any backend must read or write once: inputs that the mask does not exclude, and
     results"""
+    padding_ratio: Number | None = None
+    """of a ragged batch: the share of its tokens that would be padding if every sequence were
+    padded to the longest; null without `lengths`, and in earlier versions"""
 
 
 class Checked(Part):
@@ -293,6 +296,17 @@ class Prepared(Part):
     session: str | None = None
     """rows with equal sessions were measured in the same interleaved blocks, so that their ratios
     are paired"""
+    mask_build_ms: Number | None = None
+    """one reading of the host clock: building the backend's mask alone, a second time. `naive`,
+    `fused`, `sdpa` and `padded` build it in each call, so that it is in their latency and peak too;
+    `flex` builds its block mask, and whoever passes a matrix that one, once in the set-up, and it
+    is in neither. Null without a mask, without `measure: memory`, and in earlier versions"""
+    mask_build_peak_bytes: Count | None = Field(None, title="mask's peak")
+    """the most bytes alive while it is built, itself included"""
+    prepare_peak_bytes: Count | None = Field(None, title="set-up's peak")
+    """the most bytes of torch's allocator alive during the set-up, `prepare_ms`: what building a
+    mask, tuning and the first call of compiled code take. What a compiler takes itself is not
+    torch's. Null as `workspace_bytes`, and in earlier versions"""
     prepare_ms: Number | None = None
     """one reading of the host clock: the backend's set-up, tuning included, and compiling that is
     no phase of its own; never part of a latency"""
@@ -332,47 +346,6 @@ class Ended(Part):
     """time spent on the case, all phases"""
     log_tail: str | None = None
     """after a crash, a timeout or an error: the end of what the worker printed, or the traceback"""
-
-
-class Searched(Part):
-    """The longest N of a backend."""
-
-    kind: str
-    """`wall`"""
-    case: str
-    """stable id, for example `wall-fused-b1-d512-h8-fp32-forward-core`"""
-    kv_seq_len: Int | None = None
-    """the length of keys and values if it is fixed; null if it follows N"""
-    status: StatusWord
-    """`ok`: some N fits. `oom`: not even N = 1 fits. `interrupted`, or the result of the first
-    trial: `unsupported`, `unavailable`, `timeout`, `crashed`, `error`"""
-    seq_len_low: Int | None = None
-    """the longest N that fitted, with no failure at or below it"""
-    seq_len_high: Int | None = None
-    """the shortest N that failed, with no fit at or above it; null if nothing failed before the
-    search ended"""
-    predicted_seq_len: Int | None = None
-    """the longest N whose inputs and predicted peak are within the budget, before anything runs; 0
-    if not even N = 1 is"""
-    predicted_source: str | None = None
-    """`formula` or `meta`, as for `predicted_peak_bytes`; `nearest`: the formula of another dtype
-    or backend, so at least this N fits, and `predicted_reason` says whose it is"""
-    limited_by: str | None = None
-    """what ended the search: `memory`; `time`: a longer trial would exceed `limits.timeout_s` or
-    `limits.wall_budget_s`, or did; `length`: 2^31 tokens; `backend`: it fails, crashes or refuses
-    from `seq_len_high` on. Null if `status` is not `ok`"""
-    memory_bytes: Int
-    """the budget: inputs, weights, output's gradient and peak together"""
-    probes: Each[Trial]
-    """every trial in order, as `{seq_len, status, reason, spent_s}`: `ok` if it fitted, `oom` if
-    not"""
-    spent_s: Number | None = None
-    """time that the search took, starting workers included"""
-    log_tail: str | None = None
-    """if the first trial crashed, timed out or failed: the end of what the worker printed, or the
-    traceback"""
-    predicted_reason: str
-    """why there is no prediction; "" if there is one"""
 
 
 class Studied(Part):

@@ -26,7 +26,6 @@ from .fields import (
     Placed,
     Prepared,
     Sampled,
-    Searched,
     Shape,
     ShapeOfWall,
     Studied,
@@ -35,6 +34,7 @@ from .fields import (
 )
 from .kernel_fields import Compiled, KernelPlan
 from .values import Count, Each, Int, Object, Part, printable
+from .wall_fields import Searched
 
 __all__ = ["AXES"]  # for reports, which do not import impls; what is defined here is public, too
 

@@ -26,6 +26,7 @@ from .model import (
     case_values,
     combinations,
     is_complete,
+    missing_axes,
 )
 
 MODELS: dict[Keys, type[BaseModel]] = {
@@ -234,7 +235,8 @@ def _missing_axes(scenario: Scenario) -> Iterator[Finding]:
     A grid of single values may lack them beside explicit cases, to which it only gives values.
     """
     grids = {device: scenario.axes(device) for device in scenario.devices}
-    required = [axis for axis in REQUIRED if axis != "seq_len" or not scenario.find_wall]
+    walls = scenario.find_wall
+    required = [axis for axis in REQUIRED if axis != "seq_len" or not walls]
     if not scenario.find_wall:
         grids = {
             device: axes
@@ -243,7 +245,7 @@ def _missing_axes(scenario: Scenario) -> Iterator[Finding]:
             and (not scenario.cases or any(len(values) > 1 for values in axes.values()))
         }
     for axis in required:
-        lacking = [device for device, axes in grids.items() if axis not in axes]
+        lacking = [d for d, axes in grids.items() if axis in missing_axes(axes, walls=walls)]
         if lacking:
             where = f" for {lacking[0]}" if len(lacking) < len(scenario.devices) else ""
             wanted = f"{', '.join(required[:-1])} and {required[-1]}"
@@ -322,6 +324,8 @@ def _reason(values: Values) -> str:
 
 
 def _wall_reason(values: Values) -> str:
+    if values.get("lengths"):
+        return "lengths say how long the sequences are, which a wall searches; leave lengths out"
     if values.get("mask") == "strided" and "window" not in values:
         return (
             "the window of mask strided depends on the length, which a wall searches; give window"

@@ -34,6 +34,7 @@ from ..files.errors import instead_of, shown, suggestion
 from ..rows.plans import PLANS
 from ..studies import names as study_names
 from ..studies import spellings
+from . import lengths
 
 DeviceKind = Literal["cpu", "cuda"]
 LARGEST_SIZE = 1 << 40
@@ -123,12 +124,30 @@ def existing_study(name: str) -> str:
     return name
 
 
+def as_lengths(value: Any) -> str:
+    try:
+        return lengths.packed(value)
+    except ValueError as error:
+        raise whole_message(str(error)) from None
+
+
+def as_batches(value: Any) -> Any:
+    """A list of sizes is one ragged batch, any other list several of them."""
+    is_one = not isinstance(value, list | tuple) or all(map(lengths.is_size, value))
+    return (value,) if is_one and value != [] else tuple(value)
+
+
 # Every unknown name is compared with the known ones, every watched value with those of the grid.
 AtMost = Field(max_length=256)
 AtLeastOne = Field(min_length=1, max_length=256)
 OneToMany = Field(min_length=1, max_length=1024)
 SizeInput = Annotated[int, Field(ge=1)] | Annotated[str, Field(pattern=r"^[0-9]+[kKmM]$")]
 Size = Annotated[int, BeforeValidator(as_size, json_schema_input_type=SizeInput)]
+Count = Annotated[int, Field(ge=0, le=LARGEST_SIZE)]
+LengthsInput = str | Annotated[list[SizeInput], Field(min_length=1)]
+Lengths = Annotated[str, BeforeValidator(as_lengths, json_schema_input_type=LengthsInput)]
+KINDS = {int: Size, str: Lengths}
+"""The type of an axis's values in scenario files, where it is another than in a Problem."""
 Backend = Annotated[str, AfterValidator(existing_backend)]
 Study = Annotated[str, AfterValidator(existing_study)]
 Text = Annotated[str, AfterValidator(inert)]
@@ -169,7 +188,8 @@ def with_axes(
         fields: dict[str, Any] = {}
         for name, axis in AXES.items():
             if axis.scenario_wide or not scenario_wide:
-                kind, default = field(Size if axis.type is int else axis.type, axis.given)
+                kind = Count if axis.opt_in and axis.type is int else axis.type  # 0: without it
+                kind, default = field(KINDS.get(kind, kind), axis.given)
                 where = " Applies unless the grid gives it." if scenario_wide else ""
                 description = axis.description + where
                 fields[name] = (kind, Field(default=default, description=description))
@@ -186,8 +206,13 @@ def with_axes(
 
 def several(kind: Any, _: Any) -> tuple[Any, Any]:
     """At least one value, or none if the axis is not given."""
-    single = SizeInput if kind is Size else kind
-    return Annotated[tuple[kind, ...], OneToMany, one_or_list(single)], ()
+    if kind is Lengths:
+        values = BeforeValidator(
+            as_batches, json_schema_input_type=LengthsInput | list[LengthsInput]
+        )
+    else:
+        values = one_or_list(SizeInput if kind is Size else kind)
+    return Annotated[tuple[kind, ...], OneToMany, values], ()
 
 
 def one(kind: Any, default: Any) -> tuple[Any, Any]:

@@ -48,6 +48,7 @@ else:  # names known only when the program runs
 # Cases are planned in this order of the axes.
 ORDER: tuple[str, ...] = tuple(Problem.__dataclass_fields__)
 REQUIRED = ("seq_len", "d_model", "heads")
+"""Where there are lengths, seq_len follows from them."""
 
 AxisValues = Mapping[str, tuple[Any, ...]]
 Values = dict[str, Any]
@@ -55,7 +56,13 @@ Values = dict[str, Any]
 
 def is_complete(axes: AxisValues) -> bool:
     """Whether the grid has problems of its own; else it only gives values to explicit cases."""
-    return all(axes.get(axis) for axis in REQUIRED)
+    return not missing_axes(axes)
+
+
+def missing_axes(axes: Mapping[str, Any], *, walls: bool = False) -> list[str]:
+    """Required axes without a value. `walls`: of a scenario that searches the length."""
+    given = {"seq_len"} if walls or axes.get("lengths") else set()
+    return [axis for axis in REQUIRED if axis not in given and not axes.get(axis)]
 
 
 def grid_size(axes: AxisValues) -> int:
@@ -94,21 +101,22 @@ def case_values(case: Values, axes: AxisValues) -> Values:
 
     Raises ValueError if the grid has several values for an axis, or if a required axis is missing.
     """
-    missing = [axis for axis in axes if axis not in case]
+    others = {"seq_len": "lengths", "kv_seq_len": "lengths", "lengths": "seq_len"}
+    missing = [axis for axis in axes if axis not in case and others.get(axis) not in case]
     for axis in missing:
         if len(axes[axis]) > 1:
             raise ValueError(
                 f"{axis} is not given, and the grid has {len(axes[axis])} values of it; wanted one;"
                 f" give {axis} in the case"
             )
-    for axis in REQUIRED:
-        if axis not in case and axis not in axes:
-            raise ValueError(
-                f"{axis} is missing; wanted seq_len, d_model and heads; give {axis} in the case or"
-                " in the grid"
-            )
+    values = {**{axis: axes[axis][0] for axis in missing}, **case}
+    for axis in missing_axes(values):
+        raise ValueError(
+            f"{axis} is missing; wanted seq_len, d_model and heads; give {axis} in the case or"
+            " in the grid"
+        )
     return drop_inapplicable(
-        {**{axis: axes[axis][0] for axis in missing}, **case},
+        values,
         some_causal="causal_align" not in case,
         some_windowed="window" not in case,
     )

@@ -17,7 +17,8 @@ from ...impls.discovery.names import (
     real_name,
 )
 from ...impls.discovery.registry import unknown
-from ...impls.problem import Problem
+from ...impls.lengths import alone
+from ...impls.problem import OPT_IN, Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, shown
 from ..process.interpreter import Interpreter
@@ -260,13 +261,19 @@ def studies_of(
     """Every part of every study of the scenario and every attachment, on the smallest problem and
     in the first environment.
 
-    The smallest problem has the fewest pairs, and among equals the most heads.
+    The smallest problem has the fewest pairs, and among equals the most heads. Of a ragged batch
+    it is one sequence alone. Studies look at it without what only some backends compute, such as
+    sinks.
     """
     problem_groups, _ = scenario.problem_groups(device)
-    problems = [problem for group in problem_groups for problem in group]
+    given = [problem for group in problem_groups for problem in group]
+    problems = [
+        one for problem in given for one in (alone(problem) if problem.lengths else [problem])
+    ]
     if not problems:
         return ()
     smallest = min(problems, key=lambda one: (one.batch * one.seq_len * one.kv_seq_len, -one.heads))
+    smallest = replace(smallest, **OPT_IN)
     planned = [
         PlannedStudy(study=name.partition(":")[0], problem=smallest, part=tuple(part.items()))
         for name in scenario.studies

@@ -130,6 +130,11 @@ def dependence(blocks: Sequence[float]) -> float:
     By an AR(1) process with the lag-1 correlation of the blocks, which is too small by
     (1 + 4 rho) / n on average (Kendall 1954); 1 for fewer than six blocks.
     """
+    return _dependence(tuple(blocks))
+
+
+@lru_cache(maxsize=4096)  # a side has the same blocks in each of its pairs
+def _dependence(blocks: tuple[float, ...]) -> float:
     count = len(blocks)
     lag1 = lag1_correlation(blocks) if count >= FEWEST_CORRELATED else nan
     if isnan(lag1):
@@ -208,6 +213,7 @@ def variance(values: Sequence[float]) -> float:
     return sum((value - centre) ** 2 for value in values) / (len(values) - 1)
 
 
+@lru_cache(maxsize=4096)
 def t_quantile(degrees: float, probability: float) -> float:
     # Imported here: scipy costs 0.2 s, and most commands draw no interval.
     from scipy.special import stdtrit
@@ -224,7 +230,7 @@ def lag1_correlation(values: Sequence[float]) -> float:
     NaN for fewer than 3 values or without spread.
     """
     x = np.asarray(values, dtype=float)
-    x = x - x.mean() if len(x) >= 3 else x
+    x = x - x.sum() / len(x) if len(x) >= 3 else x  # as x.mean(), in half the time
     power = float(x @ x)
     return float(x[1:] @ x[:-1]) / power if len(x) >= 3 and power > 0 else nan
 

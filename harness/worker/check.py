@@ -13,6 +13,7 @@ from ...impls.problem import Problem
 from ..cases.case import Case
 from ..measure.input_values import InputValues, writes_to
 from ..measure.kept_memory import KeptMemory, kept_memory, memory_fields, too_small
+from ..measure.mask_cost import mask_cost
 from ..measure.output_check import Fingerprint, improper
 from ..measure.peak_memory import Peak, freeze_gc, peak, release, saved_bytes
 from ..measure.prepared_call import PreparedCall, prepare_call
@@ -162,6 +163,7 @@ class Checker:
                 gradient = checked.values.gradient.data
                 self.judge.write_gradient(case.problem, "wide", gradient)
         found: Peak | None = None
+        of_mask: dict[str, float | None] = {}
         with prepared.in_force():
             saved: int | None = None
             if measured:
@@ -171,10 +173,12 @@ class Checker:
             else:
                 run(prepared.setup())
                 self.clock.finish()
+        if measured:
+            of_mask = mask_cost(case.problem, prepared.backend, device, self.clock)
         complaint = self._wide_complaint(checked, results.pop()) if wide else ""
         self.budget.enforce()
         if found:
-            fields = memory_fields(found, between, device) | {"saved_bytes": saved}
+            fields = memory_fields(found, between, device) | {"saved_bytes": saved} | of_mask
             self.say({"event": "facts", "case": case.id, "fields": fields})
         if complaint:
             self.phases.end(case, Status.INCORRECT, complaint, phase)

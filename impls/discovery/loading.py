@@ -121,7 +121,7 @@ class LoadedBackend:
         masks = ("none", *getattr(self.module, "MASKS", ()))
         computed = getattr(self.module, "COMPUTES", ())
         others = (
-            f"does not compute {name} {getattr(problem, name)}"
+            f"does not compute {name} {str(getattr(problem, name))[:40]}".removesuffix(" True")
             for name, usual in OPT_IN.items()
             if name not in computed and getattr(problem, name) != usual
         )
@@ -136,7 +136,7 @@ class LoadedBackend:
         if self._function("under_mask") is None:
             return f"takes no mask tensor; these do: {', '.join(defining('under_mask'))}"
         # All that a backend has to know of a caller's mask: it is a matrix.
-        plain = replace(problem, causal=False, causal_align="", mask="random", window=0)
+        plain = replace(problem, causal=False, causal_align="", mask="random", window=0, lengths="")
         return self.why_not(plain, device)
 
     def compile_ahead(self, problem: Problem, device: torch.device) -> None:
@@ -145,6 +145,10 @@ class LoadedBackend:
 
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         return self._needed("prepare")(problem, inputs, weights)  # type: ignore[no-any-return]
+
+    def build_mask(self, problem: Problem, device: torch.device) -> object:
+        function = self._function("build_mask")
+        return function(problem, device) if function else None
 
     def context(self, problem: Problem) -> AbstractContextManager[object]:
         function = self._function("context")

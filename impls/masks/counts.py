@@ -3,8 +3,10 @@
 Counted by formula.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 
+from ..lengths import counted
 from ..problem import Problem
 from .rules import BLOCK, block_table, padded_length
 
@@ -12,24 +14,31 @@ from .rules import BLOCK, block_table, padded_length
 def unmasked_pairs(problem: Problem) -> int:
     """(query, key) pairs that attend."""
     p = problem
+    if p.lengths:
+        return _of_all(p, unmasked_pairs)
     if p.mask == "random":
         return p.batch * _counted(p)[0]
     if p.mask == "padding":
         return sum(_triangle(p, padded_length(p, entry)) for entry in range(p.batch))
     if p.mask == "none":
         return p.batch * _triangle(p, p.kv_seq_len)
-    return p.batch * {"local": _local, "strided": _strided, "blocks": _blocks}[p.mask](p)
+    counts = {"local": _local, "strided": _strided, "blocks": _blocks, "chunked": _chunked}
+    return p.batch * counts[p.mask](p)
 
 
 def unmasked_queries(problem: Problem) -> int:
     """Queries that attend to at least one key."""
     p = problem
+    if p.lengths:
+        return _of_all(p, unmasked_queries)
     return p.batch * (_counted(p)[1] if p.mask == "random" else p.seq_len - p.empty_rows)
 
 
 def unmasked_keys(problem: Problem) -> int:
     """Keys that at least one query attends to."""
     p = problem
+    if p.lengths:
+        return _of_all(p, unmasked_keys)
     reach = min(p.kv_seq_len, max(0, p.seq_len + p.causal_offset)) if p.causal else p.kv_seq_len
     if p.mask == "padding":
         return sum(min(reach, padded_length(p, entry)) for entry in range(p.batch))
@@ -39,11 +48,18 @@ def unmasked_keys(problem: Problem) -> int:
         first = max(0, p.causal_offset - p.window)
         last = p.causal_offset + p.seq_len - 1 + (0 if p.causal else p.window)
         return p.batch * (min(last, p.kv_seq_len - 1) - first + 1)
+    if p.mask == "chunked":
+        return p.batch * (reach - p.causal_offset // p.window * p.window)
     if p.mask == "strided":
         end = p.causal_offset + p.seq_len
         positions = range(end - min(p.window, p.seq_len), end)
         return p.batch * sum(_on_stride(p, own) for own in positions)
     return p.batch * (sum(_reach_of_blocks(p).values()) if p.mask == "blocks" else reach)
+
+
+def _of_all(p: Problem, count: Callable[[Problem], int]) -> int:
+    """Over the sequences of a ragged batch."""
+    return sum(times * count(one) for one, times in counted(p))
 
 
 def _triangle(p: Problem, length: int) -> int:
@@ -79,6 +95,18 @@ def _strided(p: Problem) -> int:
 def _on_stride(p: Problem, own: int) -> int:
     """The number of keys that the query at this position sees."""
     return (own if p.causal else p.kv_seq_len - 1 - own % p.window) // p.window + 1
+
+
+def _chunked(p: Problem) -> int:
+    """Whole chunks before a position, and what it leaves of its own."""
+
+    def before(position: int) -> int:
+        whole, rest = divmod(position, p.window)
+        if p.causal:
+            return whole * _sum_of_range(1, p.window) + _sum_of_range(1, rest)
+        return whole * p.window**2 + rest**2  # kv_seq_len == seq_len, so the last chunk ends there
+
+    return before(p.causal_offset + p.seq_len) - before(p.causal_offset)
 
 
 def _blocks(p: Problem) -> int:

@@ -10,8 +10,10 @@
               second head)
     blocks    per block of 64 queries, `window` blocks of 64 keys: the query's own block, and others
               drawn with a fixed seed (Zaheer et al. 2020, BigBird)
+    chunked  keys of the query's own chunk, tokens c * `window` .. (c + 1) * `window` - 1 (the
+             layers with rotary positions of Llama 4)
 
-The last three place query i at key i + causal_offset. `causal` removes later keys from every kind.
+The last four place query i at key i + causal_offset. `causal` removes later keys from every kind.
 """
 
 from functools import lru_cache

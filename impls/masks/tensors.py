@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from ..lengths import starts
 from ..problem import Problem
 from .rules import BLOCK, block_table, padded_length
 
@@ -23,24 +24,49 @@ def mask_matrix(
     """
     p = problem
     keys = torch.arange(p.kv_seq_len, device=rows.device)
-    triangle = keys <= (rows + p.causal_offset)[:, None] if p.causal else None
+    if p.lengths:
+        return _ragged(p, rows, keys)[None]
+    own = (rows + p.causal_offset)[:, None]  # the key at the query's own position
+    triangle = keys <= own if p.causal else None
     if p.mask == "none":
         return None if triangle is None else triangle[None]
-    matrix = _without_triangle(p, rows, keys, range(p.batch) if entries is None else entries)
+    entries = range(p.batch) if entries is None else entries
+    matrix = _without_triangle(p, rows, keys, own, entries)
     return matrix if triangle is None else matrix & triangle
 
 
-def _without_triangle(p: Problem, rows: Tensor, keys: Tensor, entries: Sequence[int]) -> Tensor:
+def _ragged(p: Problem, rows: Tensor, keys: Tensor) -> Tensor:
+    """[rows, kv_seq_len] of packed sequences: the keys of the query's own, and of them its mask."""
+    of_queries, of_keys = (torch.tensor(one, device=rows.device) for one in starts(p.lengths))
+    sequence = torch.searchsorted(of_queries, rows, right=True) - 1
+    end = of_keys[sequence + 1]
+    own = (end - of_queries[sequence + 1] + rows)[:, None]  # the last query is at the last key
+    seen = keys >= of_keys[sequence][:, None]
+    seen &= keys <= own if p.causal else keys < end[:, None]
+    return seen if p.mask == "none" else seen & by_distance(p, keys - own)
+
+
+def by_distance(p: Problem, distance: Tensor) -> Tensor:
+    """Whether masks local and strided leave a pair, from how far the key is after the query's own;
+    overwrites `distance`.
+    """
+    if p.mask == "local":
+        return distance.abs_() <= p.window
+    return distance.remainder_(p.window) == 0
+
+
+def _without_triangle(
+    p: Problem, rows: Tensor, keys: Tensor, own: Tensor, entries: Sequence[int]
+) -> Tensor:
     if p.mask == "padding":
         lengths = torch.tensor([padded_length(p, entry) for entry in entries], device=rows.device)
         return keys < lengths[:, None, None]
     if p.mask == "random":
         return _random(rows, p.kv_seq_len)[None]
-    own = (rows + p.causal_offset)[:, None]  # the key at the query's own position
-    if p.mask == "local":
-        return ((keys - own).abs_() <= p.window)[None]
-    if p.mask == "strided":
-        return ((keys - own).remainder_(p.window) == 0)[None]
+    if p.mask in ("local", "strided"):
+        return by_distance(p, keys - own)[None]
+    if p.mask == "chunked":
+        return (keys // p.window == own // p.window)[None]
     table = torch.tensor(block_table(p), device=rows.device)  # [blocks of queries, window]
     blocks = table[own[:, 0] // BLOCK - p.causal_offset // BLOCK]  # [rows, window]
     return (blocks[:, :, None] == (keys // BLOCK)[None, None]).any(1)[None]

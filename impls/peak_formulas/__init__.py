@@ -63,4 +63,5 @@ def _more_than_family(backend: str, problem: Problem) -> int:
         return z.o  # the output in the order of the layer
     group = problem.heads // problem.kv_heads
     repeated = group * (z.k + z.v) if group > 1 else 0
-    return repeated + (z.s if problem.dtype != "fp32" else 0)
+    beside_sinks = z.weights if problem.sinks else 0  # the scores, while gpt-oss's go on in a copy
+    return repeated + beside_sinks + (z.s if problem.dtype != "fp32" else 0)

@@ -3,11 +3,16 @@
 import torch
 
 from ..problem import Problem
-from .sizes import SCALE_BYTES, Sizes, allocates_results_only
+from .sizes import Sizes, allocates_results_only
 
 
 def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | None:
-    """Forward twice the scores; with gradients three times: weights and both gradients."""
+    """Forward twice the scores; with gradients three times: weights and both gradients.
+
+    With a softcap the gradients need a fourth, the result of tanh.
+    """
+    if problem.lengths:
+        return None
     if problem.mask != "none" or not allocates_results_only(problem, device.type):
         return None
     return _training_peak(problem) if problem.backward else _forward_peak(problem)
@@ -17,12 +22,13 @@ def _forward_peak(p: Problem) -> int:
     z = Sizes(p)
     group = p.heads // p.kv_heads
     mask = z.mask * group
+    sinks = p.heads * z.rows * p.item_bytes if p.sinks and group > 1 and z.rows > 1 else 0
     # Joining the rows of a group copies them unless they are contiguous.
     joined = group > 1 and z.rows > 1 and (p.scope == "layer" or p.empty_rows > 0)
     q_copy = z.q if joined else z.copied(z.q, p.heads, z.rows)
-    computing_scores = mask + q_copy + z.copied(z.k, p.kv_heads, p.kv_seq_len) + z.s
-    weights_times_values = z.s + z.copied(z.v, p.kv_heads, p.kv_seq_len) + z.o
-    softmax = mask + 2 * z.s
+    computing_scores = mask + sinks + q_copy + z.copied(z.k, p.kv_heads, p.kv_seq_len) + z.s
+    weights_times_values = z.weights + z.copied(z.v, p.kv_heads, p.kv_seq_len) + z.o
+    softmax = mask + sinks + 2 * z.weights
     core = max(z.making_mask(group), computing_scores, softmax, weights_times_values, z.padded)
     return core if p.scope == "core" else max(z.projected + core, z.after_core)
 
@@ -31,13 +37,14 @@ def _training_peak(p: Problem) -> int | None:
     z = Sizes(p)
     if p.empty_rows:
         return None
-    mask_and_scale = z.mask * (p.heads // p.kv_heads) + SCALE_BYTES  # kept besides the weights
+    mask_and_factors = z.mask * (p.heads // p.kv_heads) + z.factors
+    computing_gradients = mask_and_factors + z.kept + 2 * z.weights  # of weights and scores
     if p.scope == "core":
         graph_kept = p.passes == "backward"  # so that the call can be repeated
-        weights = mask_and_scale + z.s if graph_kept else 0
+        sinks = p.heads * z.rows * p.item_bytes if p.sinks else 0  # not yet summed over rows
         return max(
-            z.o + mask_and_scale + z.v + 3 * z.s,
-            z.o + z.v + z.s + z.k + z.q + weights,
+            z.o + z.v + computing_gradients,
+            z.o + z.v + z.s + z.k + z.q + sinks + (mask_and_factors + z.kept if graph_kept else 0),
         )
     if p.passes == "backward":
         return None
@@ -47,4 +54,4 @@ def _training_peak(p: Problem) -> int | None:
     inputs_and_weights = 2 * tokens * p.d_model * p.item_bytes + 4 * w_o
     # If the scores do not dominate, the peak is elsewhere in the backward pass.
     scores_dominate = z.s > others + inputs_and_weights + 2 * z.o
-    return mask_and_scale + others + 3 * z.s if scores_dominate else None
+    return others + computing_gradients if scores_dominate else None

@@ -3,11 +3,13 @@
 import torch
 
 from ..problem import Problem
-from .sizes import SCALE_BYTES, Sizes, allocates_results_only
+from .sizes import Sizes, allocates_results_only
 
 
 def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | None:
     """With gradients, the weights of every head are kept."""
+    if problem.lengths:
+        return None
     if problem.mask != "none" or not allocates_results_only(problem, device.type):
         return None
     if not problem.backward:
@@ -17,8 +19,8 @@ def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | No
 
 def _forward_peak(p: Problem) -> int:
     z = Sizes(p)
-    scores, output = z.s // p.heads, z.o // p.heads
-    last_head = z.o - output + max(2 * scores, scores + output)
+    weights, output = z.weights // p.heads, z.o // p.heads
+    last_head = z.o - output + max(2 * weights, weights + output)
     if p.scope == "core":
         return max(z.making_mask(), z.mask + max(last_head, 2 * z.o), z.padded)
     projections = z.q // p.heads + (z.k + z.v) // p.kv_heads
@@ -32,23 +34,24 @@ def _training_peak(p: Problem) -> int:
     Each head leaves its gradients, and frees its weights unless the graph is kept.
     """
     z = Sizes(p)
-    group, scores = p.heads // p.kv_heads, z.s // p.heads
+    group, scores, weights = p.heads // p.kv_heads, z.s // p.heads, z.weights // p.heads
     q, k, v = z.q // p.heads, z.k // p.kv_heads, z.v // p.kv_heads
-    graph_kept = p.passes == "backward"  # so that the call can be repeated
-    kept = z.s + p.heads * SCALE_BYTES + z.mask if graph_kept else 0
-    joining_outputs = 0 if graph_kept else z.mask + z.s + 2 * z.o
-    joining_gradients = z.o + z.q + z.k + z.v + max(z.q, z.k, z.v)
-    peak = max(joining_outputs, joining_gradients + kept)
+    sink = p.item_bytes if p.sinks else 0
+    kept = z.kept // p.heads + z.factors  # of one head
+    graph, graph_kept = p.heads * kept + z.mask, p.passes == "backward"  # to repeat the call
+    joining_outputs = 0 if graph_kept else graph + 2 * z.o
+    joining_gradients = z.o + z.q + z.k + z.v + p.heads * sink + max(z.q, z.k, z.v)
+    peak = max(joining_outputs, joining_gradients + (graph if graph_kept else 0))
     for done in range(p.heads):
         left = p.heads if graph_kept else p.heads - done
-        weights, gradients = left * (scores + SCALE_BYTES), done * q + -(-done // group) * (k + v)
-        before = weights + z.o + z.mask + gradients
+        gradients = done * (q + sink) + -(-done // group) * (k + v)
+        before = left * kept + z.o + z.mask + gradients
         # Gradients of shared k and v are summed: the first time into a new tensor, then in place.
         shared = done % group
         weights_gradient = v + scores + (v if shared == 1 else 0)
-        scores_gradient = 2 * scores + (0 if shared else v)
+        scores_gradient = 2 * weights + (0 if shared else v)
         inputs_gradient = q + k + (v if shared == 0 else max(0, k - scores) if shared == 1 else 0)
-        if graph_kept:  # the scores' gradient is beside the weights, not in their place
-            inputs_gradient += scores
+        # The scores' gradient is in the place of what was kept, or beside it.
+        inputs_gradient += scores - (0 if graph_kept else z.kept // p.heads)
         peak = max(peak, before + max(weights_gradient, scores_gradient, inputs_gradient))
     return peak

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..problem import Problem
 
-SCALE_BYTES = 8  # autograd keeps the factor 1/sqrt(d_k) as a float64
+SCALE_BYTES = 8  # a float64
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,29 @@ class Sizes:
 
     @property
     def s(self) -> int:
-        """The scores of all heads; the weights have the same size."""
+        """The scores of all heads."""
         return self._bytes(self.problem.heads, self.rows, self.problem.kv_seq_len)
+
+    @property
+    def weights(self) -> int:
+        """The attention weights of all heads, with a column for the sinks if there are any."""
+        return self.s + (self.column if self.problem.sinks else 0)
+
+    @property
+    def column(self) -> int:
+        return self._bytes(self.problem.heads, self.rows, 1)
+
+    @property
+    def kept(self) -> int:
+        """What autograd keeps of all heads for the gradients of the scores, without the mask: the
+        weights, with a softcap also the result of tanh.
+        """
+        return self.weights + (self.s if self.problem.softcap else 0)
+
+    @property
+    def factors(self) -> int:
+        """Bytes of the factors of the scores that autograd keeps, each as a float64."""
+        return SCALE_BYTES * (2 if self.problem.softcap else 1)
 
     @property
     def y(self) -> int:

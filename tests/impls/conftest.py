@@ -46,6 +46,7 @@ PROBLEMS = {
     ),
 }
 LOCAL: dict[str, Any] = {"d_model": 32, "mask": "local"}
+CHUNKED: dict[str, Any] = {"d_model": 32, "mask": "chunked"}
 MASKED = {
     "padded": Problem(batch=4, seq_len=37, d_model=24, heads=3, mask="padding"),
     "padded_causal": Problem(
@@ -74,7 +75,31 @@ MASKED = {
     "blocks_causal": Problem(
         batch=2, seq_len=200, d_model=16, heads=2, kv_heads=1, mask="blocks", window=2, causal=True
     ),
+    "ragged": Problem(batch=1, lengths="q31_2q5_q1_q17", d_model=32, heads=2),
+    "ragged_causal": Problem(
+        batch=1, lengths="q20_3q1s19_q4s9", d_model=32, heads=4, kv_heads=2, causal=True
+    ),
+    "ragged_local": Problem(batch=1, lengths="q33_q2_q18", heads=2, window=4, causal=True, **LOCAL),
+    "chunked": Problem(batch=1, seq_len=53, heads=4, kv_heads=2, window=16, **CHUNKED),
+    "chunked_causal": Problem(batch=2, seq_len=53, heads=2, window=7, causal=True, **CHUNKED),
+    "chunked_decode": Problem(
+        batch=2, seq_len=3, kv_seq_len=65, heads=2, window=16, **BOTTOM_RIGHT, **CHUNKED
+    ),
 }
+CAP: dict[str, Any] = {"softcap": 1.5}  # bends scores around 1
+SCORED = {
+    "softcap": replace(PROBLEMS["wide_values"], **CAP),
+    "softcap_grouped": replace(PROBLEMS["multi_query"], **CAP),
+    "softcap_local": replace(MASKED["local_causal"], **CAP),
+    "sinks": replace(PROBLEMS["odd"], sinks=True),
+    "sinks_grouped": replace(PROBLEMS["bottom_right_grouped"], sinks=True),
+    "sinks_local": replace(MASKED["local_decode"], sinks=True),
+    "sinks_random": replace(MASKED["random_tall"], sinks=True),
+    "both": replace(PROBLEMS["empty_rows"], sinks=True, **CAP),
+    "both_ragged": replace(MASKED["ragged_causal"], sinks=True, **CAP),
+    "both_chunked": replace(MASKED["chunked_causal"], sinks=True, **CAP),
+}
+"""Problems whose scores change before or in the softmax."""
 # Relative errors that prove nothing. Half precision: one rounding of the result (8 significant bits
 # in bf16, 11 in fp16). fp32, in which all steps round alike: 64 roundings. Flash kernels recompute
 # the weights from a log-sum-exp in fp32, so their gradients of W_Q are up to 4e-6 away (seen at
@@ -186,7 +211,8 @@ def copies(
     its_weights = weights and type(weights)(
         **{name: made[id(getattr(weights, name))] for name in weights.__dataclass_fields__}
     )
-    return Inputs(*(made[id(tensor)] for tensor in inputs)), its_weights
+    more = {name: made[id(tensor)] for name, tensor in inputs.more.items()}
+    return Inputs(*(made[id(tensor)] for tensor in inputs), more), its_weights
 
 
 @pytest.fixture(scope="session")

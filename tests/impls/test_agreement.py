@@ -31,7 +31,7 @@ COMPILED = (
     "decode",
     "empty_rows",
 )
-COMPILED_MASKED = ("padded_causal", "random", "local_causal")
+COMPILED_MASKED = ("padded_causal", "random", "local_causal", "ragged_causal", "ragged_local")
 EXACT = [name for name in names() if exactness(name) == "exact"]
 INEXACT = [name for name in names() if exactness(name) != "exact"]
 COMPILE = [name for name in names() if missing(name) is None and load(name).compiles]

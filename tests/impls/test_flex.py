@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn.attention.flex_attention import create_block_mask
 
 from attnbench.impls import Problem
@@ -66,6 +67,30 @@ def test_a_window_leaves_out_blocks_on_both_sides(
         assert block_mask(problem, CPU) is None
         return
     ours = block_mask(problem, CPU)
+    for part in PARTS:
+        assert torch.equal(getattr(ours, part), getattr(theirs, part)), part
+
+
+@pytest.mark.parametrize("window", [1, 100, 128, 300, 1000])
+@pytest.mark.parametrize(
+    ("seq_len", "more", "is_causal"), [(500, 0, False), (500, 0, True), (200, 257, True)]
+)
+def test_chunks_leave_out_the_blocks_of_others(
+    seq_len: int, more: int, is_causal: bool, window: int
+) -> None:
+    align = "bottom_right" if more else ""
+    whole = causal(seq_len, seq_len + more, align)
+    problem = replace(whole, causal=is_causal, causal_align=align, mask="chunked", window=window)
+
+    def own_chunk(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
+        same = (q + more) // window == kv // window
+        return same & (kv <= q + more) if is_causal else same
+
+    theirs = create_block_mask(own_chunk, None, None, seq_len, seq_len + more, device="cpu")
+    ours = block_mask(problem, CPU)
+    if window == 1000 and not is_causal:
+        assert ours is None
+        return
     for part in PARTS:
         assert torch.equal(getattr(ours, part), getattr(theirs, part)), part
 

@@ -34,6 +34,11 @@ def test_it_returns_weights_on_request(name: str) -> None:
     assert layer(x, x, x, need_weights=True)[1].shape == (2, 3, 7, 7)
 
 
+def test_a_layer_with_sinks_is_refused_in_a_line() -> None:
+    with pytest.raises(ValueError, match=r"^this module has no sinks; give a problem with sinks="):
+        MultiHeadAttention(replace(SHAPE, sinks=True))
+
+
 def test_a_causal_layer_needs_the_alignment_for_other_lengths() -> None:
     x, source = torch.randn(1, 4, 24), torch.randn(1, 6, 24)
     with pytest.raises(ValueError, match="is ambiguous"):

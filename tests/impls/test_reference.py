@@ -4,12 +4,14 @@ from itertools import product
 
 import pytest
 import torch
+from torch import Tensor
 
 from attnbench.impls import Inputs, Problem, load, make_inputs
 from attnbench.impls import reference as reference_module
+from attnbench.impls.backend import leaves
 from attnbench.impls.masks.tensors import mask_matrix
 from attnbench.impls.reference import reference, same_dtype_reference
-from tests.impls.conftest import MASKED, PROBLEMS
+from tests.impls.conftest import MASKED, PROBLEMS, SCORED, copies, exact_copies
 
 # theory.md, "The worked example"
 Q = [[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]]
@@ -58,29 +60,33 @@ def dense(problem: Problem, inputs: Inputs) -> torch.Tensor:
     out = torch.zeros(p.batch, p.heads, p.seq_len, p.d_v, dtype=torch.float64)
     for entry, head, i in product(range(p.batch), range(p.heads), range(p.seq_len)):
         shared, keys = head // (p.heads // p.kv_heads), seen[entry, i].nonzero()[:, 0]
-        weights = ((q[entry, head, i] * k[entry, shared, keys]).sum(-1) / p.d_k**0.5).exp()
+        scores = (q[entry, head, i] * k[entry, shared, keys]).sum(-1) / p.d_k**0.5
+        if p.softcap:
+            scores = p.softcap * (scores / p.softcap).tanh()
+        weights = scores.exp()
+        total = weights.sum() + (inputs.more["sinks"][head].double().exp() if p.sinks else 0)
         if len(keys):
-            out[entry, head, i] = (weights[:, None] * v[entry, shared, keys]).sum(0) / weights.sum()
+            out[entry, head, i] = (weights[:, None] * v[entry, shared, keys]).sum(0) / total
     return out
 
 
-@pytest.mark.parametrize("name", [*PROBLEMS, *MASKED])
+@pytest.mark.parametrize("name", [*PROBLEMS, *MASKED, *SCORED])
 def test_reference_is_the_definition(name: str) -> None:
-    p = (PROBLEMS | MASKED)[name]
+    p = (PROBLEMS | MASKED | SCORED)[name]
     inputs, rows = make_inputs(p, torch.device("cpu"), 0), torch.arange(p.seq_len)
     assert torch.allclose(reference(p, inputs, None, rows), dense(p, inputs), atol=1e-12)
-    same = same_dtype_reference(p, Inputs(*(x.double() for x in inputs)), None, rows)
+    same = same_dtype_reference(p, copies(inputs, None, Tensor.double)[0], None, rows)
     assert torch.allclose(same, dense(p, inputs), atol=1e-12)
 
 
-def test_gradients_of_the_reference_are_those_of_the_definition(shape: Problem) -> None:
-    def gradients(output: torch.Tensor, inputs: Inputs) -> tuple[torch.Tensor, ...]:
+@pytest.mark.parametrize("name", [*PROBLEMS, *SCORED])
+def test_gradients_of_the_reference_are_those_of_the_definition(name: str) -> None:
+    def gradients(output: Tensor, inputs: Inputs) -> tuple[Tensor, ...]:
         gradient = torch.linspace(-1, 1, output.numel(), dtype=torch.float64).view_as(output)
-        return torch.autograd.grad(output, inputs, gradient)
+        return torch.autograd.grad(output, leaves(inputs, None), gradient)
 
-    problem = replace(shape, passes="backward")
-    drawn = make_inputs(problem, torch.device("cpu"), 0)
-    inputs = Inputs(*(tensor.detach().double().requires_grad_() for tensor in drawn))
+    problem = replace((PROBLEMS | SCORED)[name], passes="backward")
+    inputs, _ = exact_copies(make_inputs(problem, torch.device("cpu"), 0), None)
     ours = gradients(reference(problem, inputs, None, torch.arange(problem.seq_len)), inputs)
     expected = gradients(dense(problem, inputs), inputs)
     assert all(torch.allclose(a, b, atol=1e-11) for a, b in zip(ours, expected, strict=True))

@@ -78,6 +78,8 @@ MASKS = [
 ]
 WIDTHS = [
     {},
+    {"softcap": 2.0},
+    {"sinks": True, "kv_heads": 1},
     {"heads": 4, "kv_heads": 2},
     {"d_k": 3, "d_v": 5},
     {"kv_heads": 1, "d_k": 6, "d_v": 2},
@@ -139,6 +141,9 @@ def test_bytes_and_exponentials_are_those_of_the_mask_written_out(scope, passes)
             passes=passes,
         )
         inputs, output, output_gradient, unread = traffic(problem)
+        if problem.sinks:
+            sinks = torch.empty(problem.heads)
+            inputs.append((sinks, sinks))
         read = sum(part.nbytes for _, part in inputs)
         gradients = sum(whole.nbytes for whole, _ in inputs)
         unread_bytes = 0 if unread is None else unread.nbytes
@@ -148,8 +153,11 @@ def test_bytes_and_exponentials_are_those_of_the_mask_written_out(scope, passes)
             "forward+backward": read + output_gradient.nbytes + output.nbytes + gradients,
         }
         assert minimal_bytes(problem) == expected[passes], problem
-        pairs = problem.batch * problem.heads * int(kept(problem).sum())
-        assert work_exps(problem) == (0 if passes == "backward" else pairs), problem
+        rows = kept(problem).sum(1)  # keys of each query
+        each = int(rows.sum()) * (2 if problem.softcap else 1)  # exp, tanh
+        each += int((rows > 0).sum()) if problem.sinks else 0
+        exps = problem.batch * problem.heads * each
+        assert work_exps(problem) == (0 if passes == "backward" else exps), problem
 
 
 @pytest.mark.parametrize(("align", "n_q", "n_kv"), [("top_left", 4, 9), ("bottom_right", 9, 4)])

@@ -75,6 +75,17 @@ def test_a_mask_that_counts_as_an_input_is_not_counted_again():
     assert kept_by(lambda: torch.ones(mask, dtype=torch.uint8)).workspace_bytes == mask
 
 
+def test_the_peak_of_the_set_up_is_what_it_had_at_once():
+    memory = kept_memory(PROBLEM, CPU, compiles=True)
+
+    def prepare():
+        torch.ones(3 * MIB, dtype=torch.uint8)
+        return torch.ones(MIB, dtype=torch.uint8), torch.ones(5 * MIB, dtype=torch.uint8)[0].clone()
+
+    memory.of(prepare)
+    assert memory.read().prepare_peak_bytes == pytest.approx(6 * MIB, abs=100)
+
+
 # ---- with the peak of a call ---------------------------------------------------------------------
 
 
@@ -181,7 +192,7 @@ def test_on_a_gpu_tensors_are_workspace_and_a_librarys_memory_is_outside(fake_gp
 
     held = memory.of(prepare)
     found = memory.read()
-    assert found == Kept(workspace_bytes=5 * MIB, outside_bytes=7 * MIB)
+    assert found == Kept(workspace_bytes=5 * MIB, outside_bytes=7 * MIB, prepare_peak_bytes=9 * MIB)
     assert memory_fields(peak(lambda: held, lambda ready: ready + 1, CUDA), found, CUDA) == {
         "peak_bytes": 5 * MIB,
         "output_bytes": 5 * MIB,
@@ -191,6 +202,7 @@ def test_on_a_gpu_tensors_are_workspace_and_a_librarys_memory_is_outside(fake_gp
         "reserved_peak_bytes": 4 * MIB,  # 10 MiB; 6 are reserved for what is held
         "device_used_bytes": None,
         "workspace_bytes": 5 * MIB,
+        "prepare_peak_bytes": 9 * MIB,
         "outside_bytes": 7 * MIB,
         "memory_missing": None,
     }
@@ -202,7 +214,7 @@ def test_on_a_gpu_freed_memory_is_not_negative(fake_gpu):
     memory = kept_memory(PROBLEM, CUDA, compiles=True)
     del before
     fake_gpu.memory.outside_bytes -= 7 * MIB
-    assert memory.read() == Kept(workspace_bytes=0, outside_bytes=0)
+    assert memory.read() == Kept(workspace_bytes=0, outside_bytes=0, prepare_peak_bytes=0)
 
 
 @pytest.mark.parametrize("setting", ["cudaMallocAsync", "pluggable", UNCACHED])

@@ -36,6 +36,9 @@ SHAPES = [
     replace(SMALL, mask="random"),
     Problem(batch=1, seq_len=150, d_model=64, heads=4, mask="blocks", window=2),
     replace(SMALL, kv_heads=1, mask="local", window=8, causal=True),
+    replace(SMALL, kv_heads=2, mask="chunked", window=16, causal=True, softcap=2.0),
+    replace(SMALL, kv_heads=1, sinks=True, softcap=2.0),
+    replace(SMALL, batch=3, mask="padding", sinks=True),
 ]
 
 

@@ -36,9 +36,18 @@ def small_problems() -> list[Problem]:
         if n_q == n_kv or causal:
             found += [
                 Problem(**SHAPE | lengths | triangle, mask=mask, window=window)
-                for mask in ("local", "strided", "blocks")
+                for mask in ("local", "strided", "blocks", "chunked")
                 for window in (1, 2, 3, 7, 64, 250)
             ]
+    found += [
+        Problem(**SHAPE, lengths=lengths, causal=causal, mask=mask, window=window)
+        for lengths, causal in product(("q1", "q5_2q70_q3", "q9_q1"), (False, True))
+        for mask, window in (("none", 0), ("local", 3), ("strided", 3))
+    ]
+    found += [
+        Problem(**SHAPE, lengths="q5_2q3s70_4q1s9", causal=True, mask=mask, window=window)
+        for mask, window in (("none", 0), ("local", 3), ("strided", 3))
+    ]
     tall = {"seq_len": 40, "kv_seq_len": 25, "causal": True}
     return found + [
         Problem(**SHAPE | tall, causal_align=align, mask=m)
@@ -65,6 +74,8 @@ def rule(p: Problem, entry: int, i: int, j: int) -> bool:
         return abs(j - own) <= p.window
     if p.mask == "strided":
         return (j - own) % p.window == 0
+    if p.mask == "chunked":
+        return j // p.window == own // p.window
     if p.mask == "blocks":
         return j // BLOCK in block_table(p)[own // BLOCK - p.causal_offset // BLOCK]
     return True
@@ -78,7 +89,7 @@ def test_formulas_count_what_the_matrix_has() -> None:
         assert unmasked_keys(p) == int(whole.any(1).sum()), p
 
 
-@pytest.mark.parametrize("mask", ["padding", "local", "strided", "blocks"])
+@pytest.mark.parametrize("mask", ["padding", "local", "strided", "blocks", "chunked"])
 @pytest.mark.parametrize(
     ("causal", "n_q", "n_kv"), [(False, 70, 70), (True, 70, 70), (True, 9, 70)]
 )

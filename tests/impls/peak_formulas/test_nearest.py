@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -19,6 +20,11 @@ SCALARS = 64  # bytes of scalars that torch wraps as tensors for a moment
 PROBLEM = Problem(batch=1, seq_len=256, d_model=128, heads=4)
 TRAINING = {"passes": "forward+backward"}
 CHANGES: list[dict] = [{}, {"causal": True}, {"kv_heads": 1}, TRAINING, {**TRAINING, "kv_heads": 1}]
+SCORES: list[dict] = [{"softcap": 2.0}, {"sinks": True}]
+PLAIN = ["naive", "fused", "hf:eager"]
+BACKENDS = [*PLAIN, "sdpa", "sdpa:math", "sdpa:flash", "hf:sdpa", "hf"]
+CASES = [*product(BACKENDS, CHANGES)]
+CASES += [(name, change | score) for name in PLAIN for change in ({}, TRAINING) for score in SCORES]
 
 
 def bound(backend: str, problem: Problem) -> int | None:
@@ -49,11 +55,8 @@ def measured(name: str, problem: Problem, make_case: Callable) -> int:
         return peak(run)
 
 
-@pytest.mark.parametrize("changes", CHANGES, ids=str)
+@pytest.mark.parametrize(("backend", "changes"), CASES, ids=str)
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
-@pytest.mark.parametrize(
-    "backend", ["naive", "fused", "sdpa", "sdpa:math", "sdpa:flash", "hf:eager", "hf:sdpa", "hf"]
-)
 def test_no_call_takes_more_than_its_bound(
     backend: str, dtype: str, changes: dict, make_case: Callable
 ) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -102,6 +103,21 @@ def test_training_peak_is_as_predicted(name: str, shape: Problem, make_case: Cal
     compare("sdpa:flash", shape, make_case, passes="forward+backward")
 
 
+@pytest.mark.parametrize(
+    "scores", [{"softcap": 2.0}, {"sinks": True}, {"softcap": 2, "sinks": True}]
+)
+@pytest.mark.parametrize("name", ["naive", "fused"])
+def test_peaks_are_as_predicted_with_softcap_and_sinks(
+    name: str, scores: dict[str, Any], shape: Problem, make_case: Callable
+) -> None:
+    with_scores = replace(shape, **scores)
+    for scope in ("core", "layer"):
+        assert compare(name, with_scores, make_case, scope=scope)
+    assert compare(name, with_scores, make_case, passes="forward+backward") or shape.empty_rows
+    compare(name, with_scores, make_case, passes="forward+backward", scope="layer")
+    check_backward_alone(name, with_scores)
+
+
 def test_formulas_are_the_textbooks() -> None:
     p = Problem(batch=2, seq_len=1024, d_model=256, heads=8)
     s, t = 2 * 8 * 1024 * 1024 * 4, 2 * 8 * 1024 * 32 * 4
@@ -129,7 +145,11 @@ def test_peak_of_the_backward_pass_alone_is_as_predicted(
     """The graph exists before the call and stays for the next one, so nothing of it is freed."""
     few_tokens = {"heads": 2, "kv_heads": 1, "seq_len": 3, "kv_seq_len": 3}
     for changes in ({}, few_tokens, {"heads": 1, "kv_heads": 1}):
-        problem = replace(shape, **changes, passes="backward", scope=scope)
-        predicted = load(name).peak_bytes(problem, CPU, torch.get_num_threads())
-        if predicted is not None:
-            assert abs(weighed(name, problem).peak_bytes - predicted) <= TRAINING_BYTES
+        check_backward_alone(name, replace(shape, **changes, scope=scope))
+
+
+def check_backward_alone(name: str, shape: Problem) -> None:
+    problem = replace(shape, passes="backward")
+    predicted = load(name).peak_bytes(problem, CPU, torch.get_num_threads())
+    if predicted is not None:
+        assert abs(weighed(name, problem).peak_bytes - predicted) <= TRAINING_BYTES

@@ -1,0 +1,164 @@
+"""Softcap, sinks and chunks together, with masks and shared heads: every backend that computes them
+against the reference, on 40 problems drawn at random.
+"""
+
+import itertools
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+
+from attnbench.harness.measure.correctness import CorrectnessCheck, widen
+from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
+from attnbench.impls import Problem, flex, input_order, load, make_inputs, missing
+from attnbench.impls.masks.given import given_mask
+
+CPU = torch.device("cpu")
+
+
+def long(name: str) -> Any:
+    return pytest.param(name, marks=pytest.mark.long)
+
+
+def drawn(seed: int) -> Problem:
+    """With one of softcap, sinks and chunks at least."""
+    random = Random(seed)
+    kv_heads, causal, length = (
+        random.choice((1, 2, 3)),
+        random.random() < 0.6,
+        random.randint(1, 60),
+    )
+    mask = random.choice(("none", "local", "chunked", "padding", "random"))
+    softcap, sinks = random.choice(((0.0, True), (1.0, False), (1.0, True), (20.0, True)))
+    more: dict[str, Any] = {}
+    if mask in ("local", "chunked"):
+        more["window"] = random.randint(1, 20)
+    if causal and random.random() < 0.5:
+        more["kv_seq_len"] = length + random.randint(1, 30)
+        more["causal_align"] = random.choice(("top_left", "bottom_right"))
+    if mask == "chunked" and random.random() < 0.3:
+        softcap, sinks = 0.0, False
+    return Problem(
+        batch=random.randint(1, 3),
+        seq_len=length,
+        heads=kv_heads * random.choice((1, 2)),
+        kv_heads=kv_heads,
+        d_model=32,
+        d_k=random.choice((4, 16)),
+        d_v=random.choice((4, 24)),
+        dtype=random.choice(("fp32", "bf16", "fp16")),
+        causal=causal,
+        mask=mask,
+        softcap=softcap,
+        sinks=sinks,
+        passes="forward+backward",
+        scope="core" if more.get("kv_seq_len") else random.choice(("core", "layer", "block")),
+        **more,
+    )
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("name", ["naive", "fused", long("hf:eager")])
+def test_backend_is_as_close_as_the_same_dtype_reference(name: str, wide: bool) -> None:
+    """Also with scores beyond the cap and beyond what exp can hold."""
+    if why := missing(name):
+        pytest.skip(why)
+    computed = (find_error(name, drawn(seed), wide) for seed in itertools.count())
+    assert list(itertools.islice((one for one in computed if one is not None), 40)) == [""] * 40
+
+
+@pytest.mark.long
+def test_the_compiler_keeps_softcap_and_sinks() -> None:
+    if why := load("compiled").unavailable(CPU):
+        pytest.skip(why)
+    assert [find_error("compiled", drawn(seed), wide=True) for seed in range(4)] == [""] * 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["flex", "hf:flex_attention"])
+def test_flex_attention_is_as_close_forward(name: str) -> None:
+    """Without sinks, which it has on a GPU only."""
+    if why := missing(name) or load(name).unavailable(CPU):
+        pytest.skip(why)
+    plain = (replace(drawn(seed), passes="forward", sinks=False) for seed in itertools.count())
+    computed = (find_error(name, one, wide=True) for one in plain if one.softcap)
+    assert list(itertools.islice((one for one in computed if one is not None), 4)) == [""] * 4
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["naive", "fused", "flex", "hf:eager"])
+def test_backend_is_as_close_on_cuda(name: str) -> None:
+    wide = (replace(drawn(seed), d_k=16, d_v=16) for seed in itertools.count())
+    computed = (find_error(name, one, wide=True, device="cuda") for one in wide)
+    assert list(itertools.islice((one for one in computed if one is not None), 12)) == [""] * 12
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_flex_attention_gives_a_sink_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not compiled: compiled it gives the log-sum-exp on a GPU only."""
+    monkeypatch.setattr(flex, "compiled", lambda function: function)
+    monkeypatch.setattr(flex, "why_not", lambda problem, device: None)
+    sinks = (replace(drawn(seed), passes="forward") for seed in itertools.count())
+    computed = (find_error("flex", one, wide=True) for one in sinks if one.sinks)
+    assert list(itertools.islice((one for one in computed if one is not None), 20)) == [""] * 20
+
+
+def find_error(name: str, problem: Problem, wide: bool, device: str = "cpu") -> str | None:
+    """None if the backend does not compute it, "" if it is right."""
+    backend, where = load(name), torch.device(device)
+    if backend.why_not(problem, where):
+        return None
+    tensors = make_tensors(problem, where, 0, input_order(name, problem))
+    if wide:
+        widen(problem, tensors.inputs, 0)
+    check = CorrectnessCheck(problem, *tensors, 0, wide=wide)
+    prepared = prepare_call(problem, backend, tensors, check.grad_output)
+    with prepared.in_force():
+        complaint = check.check(*prepared.result()).complaint
+    return complaint and f"{complaint}: {problem}"
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+@pytest.mark.parametrize(("axis", "value"), [("softcap", 30.0), ("sinks", True)])
+def test_a_backend_that_leaves_it_out_is_found(axis: str, value: Any, dtype: Any) -> None:
+    """A cap by wide scores; a sink also over 1 024 keys in bf16."""
+    plain = Problem(batch=1, seq_len=1024, d_model=64, heads=4, dtype=dtype)
+    problem, wide = replace(plain, **{axis: value}), axis == "softcap"
+    tensors = make_tensors(problem, CPU, 0)
+    if wide:
+        widen(problem, tensors.inputs, 0)
+    check = CorrectnessCheck(problem, *tensors, 0, wide=wide)
+    output = load("sdpa").prepare(plain, tensors.inputs, None)()
+    assert "as far from the exact result" in check.check(output, ()).complaint
+
+
+@pytest.mark.parametrize("name", ["naive", "fused"])
+def test_weights_are_those_of_the_output(name: str) -> None:
+    """Of one key each: beside a sink they sum to less than 1. A given mask knows the cap, too."""
+    for seed in range(20):
+        p = replace(drawn(seed), passes="forward", scope="core", dtype="fp32")
+        inputs, group = make_inputs(p, CPU, seed), p.heads // p.kv_heads
+        backend = load(name)
+        output, values = (
+            backend.prepare(p, inputs, None)(),
+            inputs.value.repeat_interleave(group, 1),
+        )
+        weights = backend.attention_weights(p, inputs, None)
+        assert torch.allclose(weights @ values, output, atol=1e-5)
+        if p.sinks:
+            assert float(weights.sum(-1).max()) < 1
+        else:
+            all_pairs = torch.ones(p.seq_len, p.kv_seq_len, dtype=torch.bool)
+            mask, empty = given_mask(all_pairs, p, torch.float32)
+            found = backend.under_mask(p, *inputs, mask).masked_fill(empty, 0.0)
+            assert torch.allclose(found, output, atol=1e-5)
+
+
+def test_backends_that_do_not_compute_an_axis_refuse_it_in_a_line() -> None:
+    plain = Problem(batch=1, seq_len=8, d_model=16, heads=2)
+    sdpa = load("sdpa")
+    assert sdpa.why_not(replace(plain, softcap=50.0), CPU) == "does not compute softcap 50.0"
+    assert sdpa.why_not(replace(plain, sinks=True), CPU) == "does not compute sinks"
