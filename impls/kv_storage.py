@@ -6,7 +6,7 @@ attention: DeepSeek-V2, arXiv:2405.04434, section 2.1). Imports no torch; the te
 kv_tensors.py.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .axis import axis
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CODE_BYTES = 1  # of a quantized number, int8 or fp8
 SCALE_BYTES = 4  # fp32, one for the key and one for the value of a token and head
 TABLE_BYTES = 4  # int32, the number of a page
-PLAIN = "same"  # kv_dtype of keys and values in the problem's dtype
+PLAIN: Literal["same"] = "same"  # kv_dtype of keys and values in the problem's dtype
 
 LATENT: Any = axis(
     "Numbers per token from which every head makes its keys and values (multi-head latent"

@@ -1,13 +1,13 @@
 """Tensors of stored keys and values (kv_storage.py): made, drawn, and read back as plain ones.
 
-    quantized   key, value: codes [batch, kv_heads, n_kv, width], int8 or float8_e4m3fn
-                key_scale, value_scale: [batch, kv_heads, n_kv], fp32; a number is code * scale
-    paged       key, value, and scales: [pages, kv_heads, page, ...] in place of [batch, kv_heads,
-                n_kv, ...]; in memory the heads of a token lie side by side
-                page_table: [batch, pages per sequence], int32, the pages of a sequence in order
-    latent      key and value: one tensor [batch, 1, n_kv, latent + rope]
-                w_uk: [heads * (d_k - rope), latent], w_uv: [heads * d_v, latent]; the last `rope`
-                columns of a query and of the cache are multiplied as they are
+quantized   key, value: codes [batch, kv_heads, n_kv, width], int8 or float8_e4m3fn
+            key_scale, value_scale: [batch, kv_heads, n_kv], fp32; a number is code * scale
+paged       key, value, and scales: [pages, kv_heads, page, ...] in place of [batch, kv_heads,
+            n_kv, ...]; in memory the heads of a token lie side by side
+            page_table: [batch, pages per sequence], int32, the pages of a sequence in order
+latent      key and value: one tensor [batch, 1, n_kv, latent + rope]
+            w_uk: [heads * (d_k - rope), latent], w_uv: [heads * d_v, latent]; the last `rope`
+            columns of a query and of the cache are multiplied as they are
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ def empty_storage(
     return empty(p.d_k, dtype=dtype), empty(p.d_v, dtype=dtype), more
 
 
-def draw_once(more: dict[str, Tensor], seed: int) -> None:
+def draw_once(more: Mapping[str, Tensor], seed: int) -> None:
     """Projections and the order of pages, which stay when a sequence gets other numbers.
 
     Drawn on the CPU: equal for equal seeds on every device.
@@ -142,7 +142,8 @@ def keys_and_values(
 
     def by_head(weight: Tensor) -> Tensor:
         made = linear(latent[:, 0], weight)  # [batch, n_kv, heads * width]
-        return made.unflatten(-1, (p.heads, -1)).transpose(1, 2)
+        by_token: Tensor = made.unflatten(-1, (p.heads, -1))
+        return by_token.transpose(1, 2)
 
     k = torch.cat([by_head(weights["w_uk"]), rope.expand(-1, p.heads, -1, -1)], -1)
     return k, by_head(weights["w_uv"])
@@ -203,5 +204,7 @@ def _found(problem: Problem, stored: Tensor, table: Tensor | None, keys: slice) 
     bits = torch.uint8 if stored.dtype == torch.float8_e4m3fn else stored.dtype  # torch's gather
     whole = stored.transpose(1, 2).view(bits)  # [pages, page, kv_heads, ...], as in memory
     chosen = whole.index_select(0, pages.flatten()).view(stored.dtype)
-    tokens = chosen.unflatten(0, pages.shape).flatten(1, 2)  # [batch, tokens, kv_heads, ...]
+    tokens: Tensor = chosen.unflatten(0, pages.shape).flatten(
+        1, 2
+    )  # [batch, tokens, kv_heads, ...]
     return tokens[:, : end - first].transpose(1, 2)

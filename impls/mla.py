@@ -49,7 +49,7 @@ def unabsorbed(
 ) -> Tensor:
     """q [batch, heads, n_q, d_k], cache [batch, 1, n_kv, latent + rope]."""
     k, v = keys_and_values(problem, cache, weights)
-    p = masked_softmax(q @ k.mT, masked, problem.scale)  # [batch, heads, n_q, n_kv]
+    p = masked_softmax(q @ k.mT, masked, problem)  # [batch, heads, n_q, n_kv]
     return p @ v  # [batch, heads, n_q, d_v]
 
 
@@ -63,7 +63,7 @@ def absorbed(
     q = torch.cat([torch.einsum("bhqn,hnl->bhql", nope, w_uk), rope], -1)
     cache = cache[:, 0]  # [batch, n_kv, latent + rope]
     s = q.flatten(1, 2) @ cache.mT  # [batch, heads * n_q, n_kv]
-    s = masked_softmax(s.view(batch, heads, n_q, -1), masked, p.scale)
+    s = masked_softmax(s.view(batch, heads, n_q, -1), masked, p)
     o = s.flatten(1, 2) @ cache[..., : p.latent]  # [batch, heads * n_q, latent]
     return torch.einsum("bhql,hvl->bhqv", o.view(batch, heads, n_q, -1), w_uv)
 

@@ -106,9 +106,7 @@ def absorbed_reference(
     one = replace(p, latent=0, rope=0, kv_heads=1, d_k=p.latent + p.rope, d_v=p.latent)
     q = torch.cat([torch.einsum("bhqn,hnl->bhql", nope, w_uk), rope], -1) * (p.scale / one.scale)
     latent = inputs.value[..., : p.latent]
-    o = same_dtype_reference(
-        one, replace(inputs, query=q, value=latent), weights, rows, entries
-    )
+    o = same_dtype_reference(one, replace(inputs, query=q, value=latent), weights, rows, entries)
     return torch.einsum("bhql,hvl->bhqv", o, w_uv)
 
 

@@ -28,8 +28,8 @@ def work_flops(problem: Problem) -> int:
 
     2 per multiply-add. Forward: Q K^T and P V, the usual 4 B h N^2 d_k (Dao et al. 2022,
     FlashAttention, section 3). Backward: dV, dP, dQ and dK, twice the forward; kernels that
-    recompute the scores in the backward pass do a fifth product, which is not counted. With a latent
-    cache it is the work of the cheaper form at these lengths, projections included. Scope
+    recompute the scores in the backward pass do a fifth product, which is not counted. With a
+    latent cache it is the work of the cheaper form at these lengths, projections included. Scope
     "layer" adds the four projections, each with its two backward products, scope "block" also the
     two products of the feed-forward layer.
     """

@@ -127,8 +127,8 @@ class CorrectnessCheck:
             gradient = torch.randn(exact.shape, generator=generator).to(same[0])
             self.gradient = gradient
             self.exact += torch.autograd.grad(exact, leaves(*exact_tensors), gradient.double())
-            for found, one in zip(same_results, same, strict=True):
-                found += torch.autograd.grad(one, leaves(*same_tensors), gradient)
+            for results, one in zip(same_results, same, strict=True):
+                results.extend(torch.autograd.grad(one, leaves(*same_tensors), gradient))
         floor_ratio = max(GRADIENT_FLOOR[problem.dtype], WIDE_GRADIENT_FLOOR if wide else 0.0)
         output_floor_ratio = (WIDE_OUTPUT_FLOOR if wide else OUTPUT_FLOOR)[problem.dtype]
         if not self.exact[0].any():
@@ -145,7 +145,10 @@ class CorrectnessCheck:
         exact, outputs = self.exact[0], [found[0] for found in same_results]
         self.row_tolerance = max(
             output_floor_ratio,
-            *(float(row_errors(one, exact).max()) for one in (*outputs, exact.to(outputs[0].dtype))),
+            *(
+                float(row_errors(one, exact).max())
+                for one in (*outputs, exact.to(outputs[0].dtype))
+            ),
         )
 
     @property
