@@ -4,12 +4,17 @@ Bare `hf` is their default, sdpa; `hf:eager` is Llama's function, which most mod
 2's with a softcap and gpt-oss's with sinks. They are called as a model's layer calls them, on
 tensors that lie in memory as a model's do. A mask is made once, in `prepare`, as a model makes one
 for all its layers: its time and memory are not measured.
+
+`hf:kernel[repo=owner/name]`, or `owner/name` alone, is a kernel of the Hub, as a model takes it: a
+binary that is downloaded and run, so only with --allow-import. transformers takes one by itself
+where flash_attention_2, 3 or 4 are asked for and their packages are not installed
+(FLASH_ATTN_KERNEL_FALLBACK); here nothing is downloaded that was not named.
 """
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,40 +29,78 @@ from .layer import Attend, as_call
 from .problem import Problem
 
 NEEDS = ("transformers",)
-VARIANTS = ("eager", "sdpa", "flex_attention", "flash_attention_2")
+VARIANTS = (
+    "eager",
+    "sdpa",
+    "flex_attention",
+    "flash_attention_2",
+    "flash_attention_3",
+    "flash_attention_4",
+    "paged|eager",
+    "kernel",
+)
+PARAMETERS = {"repo": str}
 MASKS = ("local", "chunked")  # of models that have a window, and of Llama 4
 COMPUTES = ("softcap", "sinks")
 INPUT_ORDER = "model"
 COMPILES = ("flex_attention",)  # all import transformers: half a GiB of address space
 
 DEFAULT = "sdpa"
+PACKAGES = {
+    "flash_attention_2": ("flash-attn", "kernels-community/flash-attn2"),
+    "flash_attention_3": ("flash-attn-3", "kernels-community/vllm-flash-attn3"),
+    "flash_attention_4": ("flash-attn-4", "kernels-community/flash-attn4"),
+}
+"""The distribution that has it, and what transformers 5.23 takes from the Hub in its place."""
+FLASH = (*PACKAGES, "kernel")
 WIDEST = 256  # columns of a head that flash-attn has kernels for
 MAX_SHAPES = 1 << 16  # that one process may compile flex_attention for
 
 
-def unavailable(device: torch.device, *, variant: str) -> str | None:
+def unavailable(device: torch.device, *, variant: str, repo: str | None) -> str | None:
     if variant == "flex_attention":
         return _flex_attention.unavailable(device)
-    if variant != "flash_attention_2":
+    if variant == "paged|eager":
+        return (
+            "paged|eager attends to the packed rows of a paged cache, which continuous batching"
+            " makes; hf:eager is the same without one"
+        )
+    if variant not in FLASH:
         return None
+    if variant == "kernel" and "/" not in (repo or ""):
+        return f"repo: found {repo}; wanted a kernel of the Hub, as hf:kernel[repo=owner/name]"
     if device.type != "cuda":
-        return f"flash-attn needs a CUDA device; this is {device.type}"
-    if find_spec("flash_attn") is None:
-        return "needs flash_attn, which is not installed: pip install flash-attn"
-    return None
+        return f"{variant} needs a CUDA device; this is {device.type}"
+    package, instead = PACKAGES.get(variant, ("kernels", ""))
+    if _is_installed(package):
+        return None
+    missing = f"needs {package}, which is not installed: pip install {package}"
+    return f"{missing}; or --backends {instead} --allow-import" if instead else missing
 
 
-def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
+def _is_installed(package: str) -> bool:
+    """By its distribution: those of flash-attn share the name of their module."""
+    try:
+        return bool(version(package))
+    except PackageNotFoundError:
+        return False
+
+
+def why_not(
+    problem: Problem, device: torch.device, *, variant: str, repo: str | None
+) -> str | None:
     p = problem
+    if repo is not None and variant != "kernel":
+        return f"repo is of hf:kernel only; found it with {variant or DEFAULT}"
     if variant == "flex_attention":
         return _flex_attention.why_not(problem, device)
     if variant == "eager" and p.softcap and p.sinks:
         return "transformers has no model with softcap and sinks; its eager functions have one"
     if variant in ("", "sdpa") and p.softcap:
         return "transformers' sdpa has no softcap; hf:eager and hf:flex_attention have it"
-    if variant in ("", "sdpa", "flash_attention_2") and p.sinks:
+    if variant in ("", "sdpa", *PACKAGES) and p.sinks:
         return f"transformers' {variant or DEFAULT} has no sinks; hf:eager has them"
-    if variant != "flash_attention_2":
+    if variant not in FLASH:
         return None
     if p.mask == "chunked":
         return "flash-attn has no chunks"
@@ -72,13 +115,15 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
     return None
 
 
-def context(problem: Problem, *, variant: str) -> AbstractContextManager[object]:
+def context(problem: Problem, *, variant: str, repo: str | None) -> AbstractContextManager[object]:
     return keep_buffers(problem) if variant == "flex_attention" else nullcontext()
 
 
-def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
+def prepare(
+    problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str, repo: str | None
+) -> Call:
     sinks = inputs.more.get("sinks")
-    attend = attend_like(problem, variant or DEFAULT, inputs.query.device, sinks)
+    attend = attend_like(problem, repo or variant or DEFAULT, inputs.query.device, sinks)
     call = as_call(problem, inputs, weights, attend)
     if variant != "flex_attention":
         return call
@@ -106,7 +151,7 @@ def attend_like(
         more["softcap"] = problem.softcap
     if sinks is not None:
         more["s_aux"] = sinks
-    if name == "flash_attention_2" and problem.mask == "local":
+    if is_flash(name) and problem.mask == "local":
         more["sliding_window"] = problem.window + 1  # as models count it: a token and those before
     layer = SimpleNamespace(  # the attributes of a model's layer that the functions read
         num_key_value_groups=problem.heads // problem.kv_heads,
@@ -126,7 +171,17 @@ def attend_like(
     return attend
 
 
+def is_flash(name: str) -> bool:
+    """Whether it makes causality and a window of arguments, without a mask."""
+    return name in FLASH or "/" in name
+
+
 def function_of(name: str, problem: Problem) -> Callable[..., Any]:
+    """Downloads the kernel of a name as owner/kernel, if it is not there yet."""
+    if "/" in name:
+        from transformers.modeling_flash_attention_utils import lazy_import_flash_attention
+
+        lazy_import_flash_attention(name, allow_all_kernels=True)  # --allow-import named it
     if name != "eager":
         from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
@@ -144,7 +199,7 @@ def mask_for(problem: Problem, name: str, device: torch.device) -> tuple[Any, bo
         return None, False
     if name == "flex_attention":
         return _flex_attention.block_mask(problem, device), False
-    if name == "flash_attention_2":
+    if is_flash(name):
         return None, problem.causal
     if name == "sdpa" and offset == 0 and n_q > 1 and not by_rule:
         return None, True

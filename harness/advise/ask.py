@@ -2,60 +2,25 @@
 that answer it, measured where they are missing.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..api.arguments import DEFAULT_ROOT, Device, Names, Sizes, public, text_of
 from ..api.measuring import How, ended, torch_threads_kept
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput
+from .question import Question, inquiry_of
 
 if TYPE_CHECKING:
-    from ...impls.problem import Dtype
     from ...reports.advise.answer import Advice
-    from ...reports.advise.asked import Inquiry, Phase
+    from ...reports.advise.asked import Inquiry
     from ...reports.advise.stored import StoredRows
     from ..machine.this_device import ThisDevice
-    from ..models.layers import Model
     from ..run.engine import RunOptions
     from ..run.run_rows import RunResult
     from .documents import Advised
-
-USUAL_CONTEXT = 8192  # tokens, if the model takes so many
-MOST_TOKENS = 1 << 27
-MOST_SECONDS = 1e8
-GIB = 2**30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """The model, and the shapes that are asked about, as options have them."""
-
-    config: str
-    context: str | None = None
-    batch: int = 1
-    dtype: str | None = None
-    phase: str | None = None
-    tp: int = 1
-    memory_gib: float | None = None
-    beside_weights: bool = False
-    max_seconds: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.memory_gib is not None and not 0 < self.memory_gib < 1 << 20:
-            raise BadInput(f"--memory-gib {self.memory_gib:g}: wanted a number of GiB above 0")
-
-    def words(self) -> list[str]:
-        """As a shell takes it."""
-        given = [
-            f"--{name.replace('_', '-')}={value}"
-            for name in ("context", "batch", "dtype", "phase", "tp", "memory_gib", "max_seconds")
-            if (value := getattr(self, name)) != Question.__dataclass_fields__[name].default
-        ]
-        return [self.config, *given, *(["--beside-weights"] if self.beside_weights else [])]
 
 
 class Ended(Exception):
@@ -84,7 +49,10 @@ def advise(
     context: Sizes | None = None,
     batch: int = 1,
     dtype: str | None = None,
+    kv_dtype: str | None = None,
     phase: Names | None = None,
+    chunk: int | None = None,
+    draft: int | None = None,
     tp: int = 1,
     memory_gib: float | None = None,
     beside_weights: bool = False,
@@ -100,7 +68,9 @@ def advise(
     """Which attention a model should use here, and what context fits; as `attnbench advise --json`.
 
     `model`: a name, a config.json of Hugging Face, or its folder. `context`: tokens, 8192 or "8k",
-    one or several. `phase`: of prefill, decode, training. `tp`: devices that share the heads.
+    one or several. `kv_dtype`: fp8, q8 or q4, for bytes of keys and values. `phase`: of prefill,
+    chunk (the last `chunk` tokens of a prompt), decode, verify (the last token and `draft` drafted
+    ones), training. `tp`: devices that share the heads.
     `memory_gib`: for weights, cache and attention (`beside_weights`: without the weights).
     `max_seconds`: for attention of all layers at the longest context, or for each phase.
     Answers from the rows of runs in `out`; `measure`: measures those that are missing. Raises
@@ -109,15 +79,18 @@ def advise(
     from ...reports.advise.document import document
     from ..machine.this_device import this_device
 
-    for name, count in (("batch", batch), ("tp", tp)):
-        if count < 1:
+    for name, count in (("batch", batch), ("tp", tp), ("chunk", chunk), ("draft", draft)):
+        if count is not None and count < 1:
             raise BadInput(f"{name}: found {count}; wanted 1 or more")
     question = Question(
         config=str(model),
         context=_given(context),
         batch=batch,
         dtype=dtype,
+        kv_dtype=kv_dtype,
         phase=_given(phase),
+        chunk=chunk,
+        draft=draft,
         tp=tp,
         memory_gib=memory_gib,
         beside_weights=beside_weights,
@@ -163,139 +136,6 @@ def _answer(inquiry: "Inquiry", rows: "StoredRows") -> "Advice":
 def given_limits(memory_gib: float | None, timeout_s: float | None) -> dict[str, float]:
     given = {"memory_gib": memory_gib, "timeout_s": timeout_s}
     return {name: value for name, value in given.items() if value is not None}
-
-
-# ---- the question --------------------------------------------------------------------------------
-
-
-def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) -> "Inquiry":
-    """`arguments`: the question as a shell takes it. Raises BadInput."""
-    from ...reports.advise.asked import Inquiry
-    from ..models.resolve import model_of
-    from .shapes import ModelShapes, implementations, weights_of
-
-    model = model_of(asked.config).divided(asked.tp)
-    phases, (dtype, guess) = _phases(asked.phase, model), _dtype(asked.dtype, model)
-    memory_gib = asked.memory_gib
-    weights, stored, words = weights_of(model, dtype, given=asked.dtype is not None)
-    return Inquiry(
-        config=asked.config,
-        arguments=[*arguments],
-        model=model.name,
-        model_type=model.model_type,
-        device=here.kind,
-        device_name=here.name,
-        dtype=dtype,
-        batch=asked.batch,
-        tp=asked.tp,
-        phases=phases,
-        contexts=_contexts(asked.context, model),
-        most_context=model.max_context,
-        weight_bytes=None if weights is None or asked.beside_weights else weights // asked.tp,
-        weights_in=f"{stored}, which is a guess" if guess and stored == f"in {dtype}" else stored,
-        weights_words=words,
-        beside_weights=asked.beside_weights,
-        dtype_guess=guess,
-        memory_bytes=here.memory_bytes if memory_gib is None else int(memory_gib * GIB),
-        memory_from=here.memory_from if memory_gib is None else f"{memory_gib:g} GiB, as given",
-        implementations=implementations(),
-        max_seconds=_max_seconds(asked.max_seconds, phases),
-        others=model.others(),
-        shapes=ModelShapes(model=model, batch=asked.batch, dtype=dtype, device=here.kind),
-    )
-
-
-def _contexts(text: str | None, model: "Model") -> list[int]:
-    """Shortest first. Raises BadInput, also beyond what the model takes."""
-    fixed = {layer.seq_len for layer, _ in model.attention()}
-    if text is None:
-        if fixed and 0 not in fixed:
-            return [max(fixed)]
-        return [min(USUAL_CONTEXT, model.max_context or USUAL_CONTEXT)]
-    found = sorted({_tokens(part.strip()) for part in text.split(",")})
-    if model.max_context is not None and found[-1] > model.max_context:
-        raise BadInput(
-            f"--context {found[-1]}: {model.name} takes at most {model.max_context} tokens; wanted"
-            " no more"
-        )
-    return found
-
-
-def _tokens(text: str) -> int:
-    """8192 or 8k, as scenarios write sizes."""
-    if match := re.fullmatch(r"([0-9]{1,12})([kKmM]?)", text):
-        tokens = int(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2].lower()]
-        if 1 <= tokens <= MOST_TOKENS:
-            return tokens
-    raise BadInput(
-        f"--context {shown(text)}: wanted a number of tokens from 1 to {MOST_TOKENS}, as 8192 or 8k"
-    )
-
-
-def _dtype(text: str | None, model: "Model") -> "tuple[Dtype, str]":
-    """The weights' own, unless another is given; fp32 where theirs is none of ours, and why."""
-    from ...impls.problem import ITEM_BYTES
-    from ..cases.case import VALUE_ALIASES
-    from ..models.layers import DTYPES
-
-    if text is None:
-        if known := DTYPES.get(model.dtype or ""):
-            return known, ""
-        found = (
-            f"config.json has dtype {model.dtype}" if model.dtype else "config.json has no dtype"
-        )
-        return "fp32", f"{found}; --dtype says which it is"
-    name = VALUE_ALIASES.get("dtype", {}).get(text, text)
-    for one in ITEM_BYTES:
-        if name == one:
-            return one, ""
-    raise BadInput(f"--dtype {text!r}: wanted one of {', '.join(ITEM_BYTES)}")
-
-
-def _phases(text: str | None, model: "Model") -> "list[Phase]":
-    """Raises BadInput for a phase in which the model has no attention."""
-    from ..models.layers import PHASES
-
-    stacks = {layer.stack for layer, _ in model.attention()}
-    decodes = bool(stacks - {"encoder"})
-    if text is None:
-        return ["prefill", "decode"] if decodes else ["prefill"]
-    names = [part.strip() for part in text.split(",")]
-    found: list[Phase] = [phase for phase in PHASES if phase in names]
-    if wrong := [name for name in names if name not in PHASES]:
-        raise BadInput(f"--phase {wrong[0]!r}: wanted one of {', '.join(PHASES)}")
-    if "decode" in found and not decodes:
-        raise BadInput(f"--phase decode: {model.name} has no decoder; wanted prefill or training")
-    return found
-
-
-def _max_seconds(text: str | None, phases: "list[Phase]") -> "dict[Phase, float]":
-    """One number for all phases, or one for each that is named."""
-    if text is None:
-        return {}
-    if "=" not in text:
-        return dict.fromkeys(phases, _seconds(text, text))
-    found: dict[Phase, float] = {}
-    for part in text.split(","):
-        name, _, number = part.partition("=")
-        asked = next((phase for phase in phases if phase == name.strip()), None)
-        if asked is None:
-            raise BadInput(
-                f"--max-seconds {shown(text)}: {shown(name.strip())} is not asked for; wanted"
-                f" {' or '.join(phases)}, as {phases[0]}=10"
-            )
-        found[asked] = _seconds(number, text)
-    return found
-
-
-def _seconds(number: str, text: str) -> float:
-    """Above 0, and below three years. Raises BadInput."""
-    with suppress(ValueError):
-        if 0 < (seconds := float(number)) < MOST_SECONDS:
-            return seconds
-    raise BadInput(
-        f"--max-seconds {shown(text)}: wanted a number of seconds above 0, as 10 or 0.05"
-    )
 
 
 # ---- rows ----------------------------------------------------------------------------------------

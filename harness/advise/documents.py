@@ -4,7 +4,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-Phase = Literal["prefill", "decode", "training"]
+Phase = Literal["prefill", "chunk", "decode", "verify", "training"]
 
 
 class Bounds(TypedDict):
@@ -56,7 +56,7 @@ class Decision(TypedDict):
 
 class MemoryNeed(TypedDict):
     phase: Phase
-    implementation: str
+    implementation: str | None
     context: int
     weight_bytes: int | None
     cache_bytes: int
@@ -66,6 +66,12 @@ class MemoryNeed(TypedDict):
     total_bytes: int | None
     at_most: bool
     source: str | None
+
+
+class Sequences(TypedDict):
+    context: int
+    fit: int | None
+    fit_paged: int | None
 
 
 class LongestContext(TypedDict):
@@ -109,9 +115,11 @@ class Advised(TypedDict):
     devices_for_weights: int | None
     weights_source: str | None
     dtype_guess: str | None
+    kv_dtype: str | None
     max_seconds: dict[Phase, float]
     decisions: list[Decision]
     memory: list[MemoryNeed]
+    sequences: list[Sequences]
     longest: list[LongestContext]
     traps: list[str]
     not_measured: list[NotMeasured]

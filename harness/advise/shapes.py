@@ -1,7 +1,7 @@
 """A model as `attnbench advise` asks about it: its layers' problems, their bytes, and formulas."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
@@ -11,6 +11,7 @@ from ...reports.advise.asked import Asked, Bytes, Implementation, Phase
 from ..cases.case import Case, problem_of
 from ..cases.costs import input_bytes
 from ..models.layers import (
+    KV_BITS,
     Model,
     appended_bytes,
     cache_bytes,
@@ -50,23 +51,34 @@ def weights_of(model: Model, dtype: Dtype, *, given: bool) -> tuple[int | None, 
         return model.weight_bytes, "in safetensors files", "those of the files beside config.json"
     if counted is None:
         return None, "", model.uncounted
-    words = f"{counted.parameters / 1e9:,.3g} billion parameters, {counted.words}"
+    billions = counted.parameters / 1e9
+    number = f"{billions:,.0f}" if billions >= 100 else f"{billions:.3g}"
+    words = f"{number} billion parameters, {counted.words}"
     stored = f"in {counted.method}" if counted.method else f"in {dtype}"
     return counted.size_bytes(ITEM_BYTES[dtype]), stored, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShapes:
-    """reports.advise.asked.Shapes for a model in one dtype, on one kind of device."""
+    """reports.advise.asked.Shapes for a model in one dtype, on one kind of device.
+
+    `kv_dtype`: one of KV_BITS, if keys and values are kept in fewer bits. `queries`: of phases that
+    compute another number of tokens than layers.QUERIES says.
+    """
 
     model: Model
     batch: int
     dtype: Dtype
     device: str
+    kv_dtype: str = ""
+    queries: Mapping[Phase, int] = field(default_factory=dict)
 
     def asked(self, phase: Phase, context: int) -> Sequence[Asked]:
         """Raises BadInput for a context beyond the model's own limit."""
-        found = questions(self.model, phase, context=context, batch=self.batch, dtype=self.dtype)
+        queries = self.queries.get(phase, 0)
+        given: dict[str, Any] = {"context": context, "batch": self.batch, "dtype": self.dtype}
+        found = questions(self.model, phase, queries=queries, **given)
+        quantized = bool(self.kv_dtype)  # then k and v of a call are copies of what is kept
         return [
             Asked(
                 phase=phase,
@@ -74,7 +86,7 @@ class ModelShapes:
                 count=one.count,
                 problem=None if one.problem is None else asdict(one.problem),
                 why=one.why,
-                cached_bytes=cached_bytes(one, context=context),
+                cached_bytes=0 if quantized else cached_bytes(one, context=context),
                 appended_bytes=appended_bytes(one),
             )
             for one in found
@@ -84,12 +96,14 @@ class ModelShapes:
         return input_bytes(problem_of(problem))
 
     def cache_bytes(self, context: int) -> int:
-        return cache_bytes(self.model, context=context, batch=self.batch, dtype=self.dtype)
+        return self._kept(context)
 
     def paged_cache_bytes(self, context: int) -> int:
-        return cache_bytes(
-            self.model, context=context, batch=self.batch, dtype=self.dtype, paged=True
-        )
+        return self._kept(context, paged=True)
+
+    def _kept(self, context: int, *, paged: bool = False) -> int:
+        bits = KV_BITS.get(self.kv_dtype, 8.0 * ITEM_BYTES[self.dtype])
+        return cache_bytes(self.model, context=context, batch=self.batch, bits=bits, paged=paged)
 
     def predicted_peak(self, implementation: Implementation, problem: Mapping[str, Any]) -> Bytes:
         """By the backend's own formula, else by its nearest relative's. Imports torch."""

@@ -12,12 +12,14 @@ import typer
 
 from ..cli import completion, options
 from ..cli.options import DEFAULT_ROOT, HOW, LIMITS, OUTPUT, SHAPE, Root, argument, option
-from .ask import Ended, Measuring, Question, given_limits, inquiry_of, measured, stored
+from .ask import Ended, Measuring, given_limits, measured, stored
+from .question import Question, inquiry_of
 
 if TYPE_CHECKING:
     from ...reports.advise.answer import Advice
     from ..run.engine import RunOptions
 
+NO_ANSWER = 3  # exit code
 MEASURED_ELSEWHERE = ("--measure", "--json", "--quiet", "-q", "--wait", "--wait-idle")
 
 
@@ -52,9 +54,25 @@ class Asked(Question):
             completion.values_of("dtype"),
         ),
     ] = None
+    kv_dtype: Annotated[
+        str | None,
+        option("--kv-dtype fp8|q8|q4", "Keys and values are kept so, for their bytes.", SHAPE),
+    ] = None
     phase: Annotated[
         str | None,
-        option("--phase A,B", "Of prefill, decode, training; the first two if not given.", SHAPE),
+        option(
+            "--phase A,B",
+            "Of prefill, chunk, decode, verify, training; prefill and decode if not given.",
+            SHAPE,
+        ),
+    ] = None
+    chunk: Annotated[
+        int | None,
+        option("--chunk COUNT", "Tokens of a prompt that phase chunk computes; 512.", SHAPE, min=1),
+    ] = None
+    draft: Annotated[
+        int | None,
+        option("--draft COUNT", "Drafted tokens that phase verify computes; 4.", SHAPE, min=1),
     ] = None
     tp: Annotated[
         int,
@@ -106,7 +124,7 @@ def advise(
     """Say which attention a model should use here, and what context fits. Also what it costs.
 
     Answers from the rows of earlier runs on this device, and says which are missing; --measure
-    measures those.
+    measures those. Exit code 3: the model has no attention that attnbench can measure.
     """
     from ...reports.advise.answer import advise as answer
     from ...reports.advise.document import document
@@ -140,8 +158,10 @@ def advise(
         _write(page, advice)
     if as_json:
         typer.echo(json.dumps(document(advice), indent=2, ensure_ascii=False, allow_nan=False))
-        return
-    _print(advice)
+    else:
+        _print(advice)
+    if not advice.can_be_measured:
+        raise typer.Exit(NO_ANSWER)
 
 
 def _print(advice: "Advice") -> None:

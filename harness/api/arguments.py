@@ -67,6 +67,7 @@ class Axes(Shape, total=False):
     seq_len: Sizes
     model: Names
     phase: Names
+    queries: int
     tp: int
     baseline: str
 

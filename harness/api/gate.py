@@ -24,7 +24,7 @@ from ..process.command import run_command
 from ..process.interpreter import SAFE_PATH
 from .arguments import DEFAULT_ROOT, Device, Plan, public
 from .measuring import worker_variables
-from .sides import against, runs_in
+from .sides import against, runs_in, why_nothing_is_ok
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
@@ -50,8 +50,9 @@ class NotMeasured(Refusal):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """How both are measured and judged. `margins`: a file or an expression, as of `attnbench
-    compare --gate`. `baseline`: an earlier run, if no base was measured. `wait_idle`: first wait
-    until the cores are idle, so long at most, as 10m.
+    compare --gate`. `baseline`: an earlier run, if no base was measured. `wait`: for a device that
+    another run has, instead of refusing. `wait_idle`: first wait until the cores are idle, so long
+    at most, as 10m.
     """
 
     turns: int = 5
@@ -61,6 +62,7 @@ class Settings:
     margins: str = USUAL_MARGINS
     fail_on_undecided: bool = False
     baseline: str | None = None
+    wait: bool = False
     wait_idle: str | None = None
     quiet: bool = False
 
@@ -114,6 +116,8 @@ def gate(
     threads: int | None = None,
     calibrate: bool = False,
     output: str | Path | None = None,
+    wait: bool = False,
+    wait_idle: str | None = None,
     quiet: bool = True,
 ) -> "Gated":
     """Measure two checkouts in turns: did the code become slower? As `attnbench gate BASE HEAD`.
@@ -136,6 +140,8 @@ def gate(
         margins=gate,
         fail_on_undecided=fail_on_undecided,
         baseline=baseline,
+        wait=wait,
+        wait_idle=wait_idle,
         quiet=quiet,
     )
     checkouts = Checkouts(
@@ -194,21 +200,26 @@ def measure(scenario: str | None, checkouts: Checkouts, settings: Settings, out:
         )
     given = {"--device": settings.device, "--plan": settings.plan}
     device, plan = ([name, value] if value else [] for name, value in given.items())
-    imports = ["--allow-import"] if checkouts.allow_import else []
+    flags = {"--allow-import": checkouts.allow_import, "--wait": settings.wait}
+    switches = [flag for flag, on in flags.items() if on]
     with _ended_by_signals(), _only_writer(out), base_folder(checkouts, out) as base:
         await_idle(settings.wait_idle, quiet=settings.quiet)
         sides = {"head": (head, checkouts.python)}
         if base is not None:
             sides = {"base": (base, checkouts.base_python or checkouts.python), **sides}
         if settings.calibrate:
-            _measured("head", *sides["head"], ["selfcheck", *device], checkouts, out)
+            waiting = ["--wait"] if settings.wait else []
+            words = ["selfcheck", *device, *waiting]
+            _measured("head", *sides["head"], words, checkouts, out)
         for turn in range(settings.turns if base is not None else 1):
             for side in reversed(sides) if turn % 2 else sides:
                 if base is not None and not settings.quiet:
                     say(f"turn {turn + 1} of {settings.turns}: {side}", stderr=True)
-                words = ["run", scenario, *plan, *device, *imports, "--seed", str(turn)]
+                words = ["run", scenario, *plan, *device, *switches, "--seed", str(turn)]
                 code = _measured(side, *sides[side], words, checkouts, out)
                 write_whole(out / f"{side}.code", f"{code}\n")
+                if code and (why := why_nothing_is_ok(str(out / side))) and base is not None:
+                    raise NotMeasured(f"{side}: none of its cases has a result; {why}", code)
 
 
 @contextmanager

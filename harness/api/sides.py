@@ -32,3 +32,16 @@ def runs_in(folder: str) -> list[Path]:
             " were measured in turns"
         )
     return found
+
+
+def why_nothing_is_ok(folder: str) -> str:
+    """The first case that failed in these runs, and why; "" if one of any has a result."""
+    from ..files.printable import visible
+    from ..rows.record import FAILURES, Status
+    from ..rows.run_files import read_rows
+
+    rows = [row for run in runs_in(folder) for row in read_rows(run)]
+    if any(row["status"] == Status.OK for row in rows):
+        return ""
+    failed = (row for row in rows if row["status"] in FAILURES)
+    return next((f"{one['case']}: {visible(one['reason'])}" for one in failed), "")

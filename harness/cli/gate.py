@@ -22,6 +22,7 @@ from .options import (
     PlanName,
     Quiet,
     Threads,
+    Wait,
     WaitIdle,
     argument,
     device_option,
@@ -71,6 +72,7 @@ class SettingOptions(Settings):
         "Instead of BASE: an earlier run on this machine, or last:5.",
         JUDGING,
     )
+    wait: Wait = False
     wait_idle: WaitIdle = None
     quiet: Quiet = False
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ..store.suites import SuiteState
 
 SIGNALLED = 128  # exit codes above tell the signal
-GIVEN = ("backends", "head_dim", "model", "phase", "tp", "baseline")
+GIVEN = ("backends", "head_dim", "model", "phase", "queries", "tp", "baseline")
 """Options of a grid beside those of the axes of a problem, by the names of a scenario's fields."""
 
 

@@ -63,9 +63,16 @@ class ModelGrid(Grid):
         completion.models,
     )
     phase: str | None = own_option(
-        "--phase prefill|decode|training",
-        "With --model: --seq-len tokens at once, one token after so many, or all with gradients.",
+        "--phase prefill|chunk|decode|verify|training",
+        "With --model: --seq-len tokens at once, the last --queries of them, one token after so"
+        " many, or all with gradients.",
         SHAPE,
+    )
+    queries: int | None = own_option(
+        "--queries COUNT",
+        "With --model: tokens that phase chunk (512 if not given) or verify (5) computes.",
+        SHAPE,
+        min=1,
     )
     tp: int | None = own_option(
         "--tp COUNT",

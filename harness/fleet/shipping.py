@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from hashlib import file_digest, sha256
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,8 @@ from ..files.safe_files import make_folder, opened, write_whole
 from ..run.studies import Told
 from ..scenario.shards import Units
 from ..studies import takes
-from ..studies.attachments import Attachment, Sent, attached_to, refuse_problems
-
-if TYPE_CHECKING:
-    from .ray_devices import RayFleet
+from ..studies.attachments import Attachment, Sent, Tried, attached_to, refuse_problems
+from .remote import Opened
 
 MOST_PLACES = 4  # NAME/tokens/FILE has three
 
@@ -58,10 +56,22 @@ def shipped(one: Attachment) -> Shipped:
     return Shipped(one.name, one.study, sent, digests)
 
 
+class Devices(Protocol):
+    """Of devices elsewhere, what takes files; ray_devices.RayFleet is one."""
+
+    opened: dict[int, Opened]
+
+    def send(self, number: int, name: str, content: Content, /) -> str: ...
+
+    def try_attachments(
+        self, number: int, attached: Mapping[str, tuple[str, Told]], budget_bytes: int, /
+    ) -> Tried: ...
+
+
 class Shipping:
     """A device that was lost has lost its files too."""
 
-    def __init__(self, fleet: "RayFleet", attachments: Sequence[Shipped] = ()) -> None:
+    def __init__(self, fleet: Devices, attachments: Sequence[Shipped] = ()) -> None:
         self._fleet = fleet
         self._attachments = {one.name: one for one in attachments}
         self._there: dict[int, set[str]] = {}

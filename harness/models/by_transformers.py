@@ -1,24 +1,22 @@
 """Layers as transformers itself resolves them from a configuration; runs in a process of its own.
 
 Its configurations import torch, which takes seconds, so `resolve.py` keeps what was found. Nothing
-of the model's own code is run: `auto_map` is refused before.
+of the model's own code is run: what `auto_map` names is never looked at.
 """
 
 import json
-import re
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 from ..files.errors import BadInput, shown
-from . import parameters, plain
+from . import config_file, parameters, plain
 from .layers import AttentionLayer, Counted, Layer, Model, OtherLayer, Weights, counted
 
-SINKS, ALIBI = "attention sinks", "a bias by distance (ALiBi)"
-OF_TYPES = {"gpt_oss": SINKS, "bloom": ALIBI, "mpt": ALIBI}
-"""What scores have by their model type alone; no field says it."""
-COUNTS = re.compile(r"(layers?|experts|blocks|depth)$")
-MOST_COUNT = 4096  # of layers and experts: transformers makes an object for each
+ALIBI = "a bias by distance (ALiBi)"
+OF_TYPES = {"gpt_oss", "bloom", "mpt"}
+"""Those whose scores have sinks, or ALiBi, by their model type alone; no field says it."""
+SAME = {"kimi_k2": "deepseek_v3"}
+"""Types of transformers by other names (its configuration of kimi_k25 says so of this one)."""
 LATENT_FIELDS = ("kv_lora_rank", "qk_nope_head_dim")
 SOFTCAPS = ("attn_logit_softcapping", "attn_logit_softcap")
 WINDOWS = {"full": "", "sliding": "sliding_window", "chunked": "attention_chunk_size"}
@@ -45,15 +43,16 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
     kind = data.get("model_type")
     if kind in plain.OTHERS:
         return plain.model(data, name, place)
+    kind = SAME.get(str(kind), kind)
     if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
         raise BadInput(
             f"{place}: model_type: {shown(kind)}; wanted one that transformers {__version__} knows;"
-            " a newer version may know it"
+            f" a newer version may know it{config_file.own_code(data)}"
         )
-    if many := _too_many(data):
-        raise BadInput(f"{place}: {many}; wanted at most {MOST_COUNT}")
+    if many := config_file.too_many(data):
+        raise BadInput(f"{place}: {many}; wanted at most {config_file.MOST_COUNT}")
     try:
-        config = CONFIG_MAPPING[kind].from_dict(data)
+        config = CONFIG_MAPPING[kind].from_dict({**data, "model_type": kind})
         text = config.get_text_config(decoder=True)
     except Exception as error:  # noqa: BLE001 - whatever a configuration's own checks raise
         reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -99,17 +98,8 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
         dtype=None if dtype is None else str(dtype).removeprefix("torch."),
         weights=weights,
         uncounted=uncounted,
+        left_out=plain.left_out(data),
     )
-
-
-def _too_many(data: Mapping[str, Any]) -> str:
-    """A number of layers or experts of which no model has so many; "" if there is none."""
-    for name, value in data.items():
-        if isinstance(value, Mapping) and (found := _too_many(value)):
-            return found
-        if isinstance(value, int) and value > MOST_COUNT and COUNTS.search(name):
-            return f"{shown(name)}: {shown(value)}"
-    return ""
 
 
 def _weights(
@@ -182,9 +172,9 @@ def _layer(config: Any, kind: str, of: str, *, reuses: bool) -> Layer:
         return OtherLayer(what="no attention")
     if kind not in plain.REACHES:
         return OtherLayer(what=kind.replace("_attention", " attention").replace("_", " "))
-    if any(getattr(config, name, None) is not None for name in LATENT_FIELDS):
-        return OtherLayer(what="multi-head latent attention")
     heads = _number(config, "num_attention_heads")
+    if all(getattr(config, name, None) is not None for name in LATENT_FIELDS):
+        return _latent(config, heads)
     if getattr(config, "head_dim", None) is None:
         width = _number(config, "hidden_size") // heads
     else:
@@ -192,7 +182,8 @@ def _layer(config: Any, kind: str, of: str, *, reuses: bool) -> Layer:
     kv_heads = _kv_heads(config, of, heads)
     reach = plain.REACHES[kind]
     window = WINDOWS[reach]
-    also = [OF_TYPES[of]] if of in OF_TYPES else [ALIBI] if getattr(config, "alibi", False) else []
+    sinks = of == "gpt_oss"
+    biased = getattr(config, "alibi", False) or (of in OF_TYPES and not sinks)
     caps = (getattr(config, name, None) for name in SOFTCAPS)
     return AttentionLayer(
         stack="decoder",
@@ -204,7 +195,26 @@ def _layer(config: Any, kind: str, of: str, *, reuses: bool) -> Layer:
         reach=reach,
         window=_number(config, window) if window else 0,
         stores_cache=not reuses,
-        also=(*also, *(f"scores capped by tanh at {cap:g}" for cap in caps if cap)),
+        softcap=float(next(filter(None, caps), 0.0)),
+        sinks=sinks,
+        also=(ALIBI,) if biased else (),
+    )
+
+
+def _latent(config: Any, heads: int) -> AttentionLayer:
+    """All heads attend with keys and values of their own, made of one latent and one rotated key
+    for all heads, which are what the cache keeps (DeepseekV3Attention). Raises ValueError.
+    """
+    rotated = _number(config, "qk_rope_head_dim")
+    return AttentionLayer(
+        stack="decoder",
+        heads=heads,
+        kv_heads=heads,
+        d_k=_number(config, "qk_nope_head_dim") + rotated,
+        d_v=_number(config, "v_head_dim"),
+        causal=True,
+        latent=_number(config, "kv_lora_rank") + rotated,
+        rotated=rotated,
     )
 
 

@@ -1,7 +1,9 @@
 """Find and read a model's configuration: a file, the folder that it is in, or a shipped name."""
 
 import json
+import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ FOLDER = Path(__file__).parent.parent.parent / "scenarios" / "models"
 FILE = "config.json"
 MAX_BYTES = 1 << 20  # Hugging Face's have a few KiB; quantized ones with a list per layer 200 KiB
 MAX_DEPTH = 32
+COUNTS = re.compile(r"(layers?|experts|blocks|depth)$")
+MOST_COUNT = 4096  # of layers and experts: transformers makes an object for each
 MAX_NUMBER = 1 << 62
 SOURCE = "_source"  # in shipped files: where the figures are from
 
@@ -56,12 +60,22 @@ def read(path: Path) -> dict[str, Any]:
         raise BadInput(f"{place}: {error}") from None
     if not isinstance(data, dict):
         raise BadInput(f"{place}: {shown(data)}; wanted a JSON object with model_type")
-    if "auto_map" in data:
-        raise BadInput(
-            f"{place}: auto_map names code of the model's own, which is never run; wanted a"
-            " configuration of a model that transformers knows; remove auto_map if it is one"
-        )
     return data
+
+
+def too_many(data: Mapping[str, Any]) -> str:
+    """A number of layers or experts of which no model has so many; "" if there is none."""
+    for name, value in data.items():
+        if isinstance(value, Mapping) and (found := too_many(value)):
+            return found
+        if isinstance(value, int) and value > MOST_COUNT and COUNTS.search(name):
+            return f"{shown(name)}: {shown(value)}"
+    return ""
+
+
+def own_code(data: Mapping[str, Any]) -> str:
+    """For the end of a message about a type that is not known."""
+    return "; code of its own, which auto_map names, is never run" if "auto_map" in data else ""
 
 
 def _check_depth(text: str) -> None:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from pydantic import RootModel
 
-from ...impls.problem import ITEM_BYTES, Dtype, Problem
+from ...impls.problem import Dtype, Problem
 from ..files.errors import BadInput
 from ..files.printable import spaced
 
@@ -24,8 +24,12 @@ class AttentionLayer:
     `window`: a query sees itself and the window - 1 tokens before it ("sliding"), or the tokens of
     its own chunk of that many ("chunked"); 0 if it sees all. `seq_len` and `kv_seq_len`: the only
     length that the model takes there, 0 if any. `stores_cache`: False in a decoder's layer that
-    reads the keys and values of an earlier one, and in layers that keep none. `also`: what the
-    model does to scores that no backend here does.
+    reads the keys and values of an earlier one, and in layers that keep none. `latent`: numbers
+    that the layer keeps for a token in place of keys and values, and makes them of at each call
+    (multi-head latent attention: DeepSeek-V2, arXiv:2405.04434); 0 if it keeps themselves.
+    `rotated`: of these, the part of the keys that all heads share. `softcap`: what scores are
+    capped at, by tanh, 0 if they are not. `sinks`: each head has a logit of its own that counts in
+    the denominator only. `also`: what the model does to scores that no backend here does.
     """
 
     stack: Stack
@@ -39,13 +43,21 @@ class AttentionLayer:
     seq_len: int = 0
     kv_seq_len: int = 0
     stores_cache: bool = True
+    latent: int = 0
+    rotated: int = 0
+    softcap: float = 0.0
+    sinks: bool = False
     also: tuple[str, ...] = ()
 
     def text(self) -> str:
         """decoder, 32 heads of 128, 8 for keys and values, the last 4,096 tokens."""
         parts = [f"{self.stack}, {self.heads} heads of {self.d_k}"]
+        if self.d_v != self.d_k:
+            parts.append(f"values of {self.d_v}")
         if self.kv_heads != self.heads:
             parts.append(f"{self.kv_heads} for keys and values")
+        if self.latent:
+            parts.append(f"{self.latent} numbers kept for a token")
         reaches = {"sliding": "the last", "chunked": "chunks of"}
         if self.reach in reaches:
             parts.append(f"{reaches[self.reach]} {spaced(self.window)} tokens")
@@ -53,6 +65,10 @@ class AttentionLayer:
         parts += [f"{word} {spaced(length)} tokens" for word, length in lengths.items() if length]
         if self.stack == "decoder" and not self.stores_cache:
             parts.append("with the keys of an earlier layer")
+        if self.softcap:
+            parts.append(f"scores capped at {self.softcap:g}")
+        if self.sinks:
+            parts.append("attention sinks")
         return ", ".join((*parts, *self.also))
 
     def divided(self, parts: int) -> "AttentionLayer":
@@ -74,11 +90,12 @@ class AttentionLayer:
     def kv_numbers(self, context: int) -> int:
         """Keys and values that the layer reads for the next token, of a context of so many, as
         numbers: in Hugging Face's DynamicCache min(context, window) tokens of a layer with a
-        window, up to one token that it has in hand.
+        window or chunks, up to one token that it has in hand. Devices that share the heads of a
+        latent have all of it each.
         """
         tokens = self.kv_seq_len or context
-        tokens = min(tokens, self.window) if self.reach == "sliding" else tokens
-        return self.kv_heads * (self.d_k + self.d_v) * tokens
+        tokens = tokens if self.reach == "full" else min(tokens, self.window)
+        return (self.latent or self.kv_heads * (self.d_k + self.d_v)) * tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +133,8 @@ class Model:
 
     `max_context`: the longest context that the model itself takes, in tokens. `dtype`: that of its
     weights, as torch names it. `weight_bytes`: of all files beside the configuration; `weights`:
-    by its configuration, or `uncounted` says why not. None: not known.
+    by its configuration, or `uncounted` says why not. None: not known. `left_out`: parts whose
+    attention is not among the layers, such as an encoder of images.
     """
 
     name: str
@@ -128,6 +146,7 @@ class Model:
     weight_bytes: int | None = None
     weights: Weights | None = None
     uncounted: str = ""
+    left_out: tuple[str, ...] = ()
 
     def as_json(self) -> str:
         return RootModel[Model](self).model_dump_json()
@@ -177,8 +196,20 @@ def counted(layers: Iterable[tuple[Layer, int]]) -> Counted:
 # ---- questions -----------------------------------------------------------------------------------
 
 
-Phase = Literal["prefill", "decode", "training"]
+Phase = Literal["prefill", "chunk", "decode", "verify", "training"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
+GENERATING: tuple[Phase, ...] = ("chunk", "decode", "verify")
+"""Those in which queries come after tokens that a cache holds: no encoder takes part."""
+QUERIES: dict[Phase, int] = {"chunk": 512, "decode": 1, "verify": 5}
+"""Tokens that are computed at once, if not given: a chunk (Agrawal et al. 2023, SARATHI,
+arXiv:2308.16369), or the last token and four drafted ones (Leviathan et al. 2023, arXiv:2211.17192,
+figure 3: best at 3 to 7).
+"""
+KV_BITS = {"fp8": 8.0, "q8": 8.5, "q4": 4.5}
+"""Bits of a number in a quantized cache: fp8 with one scale for a tensor, as in vLLM; q8 and q4
+with one in fp16 for 32 numbers (GGML's q8_0 and q4_0).
+"""
+PAGE_TOKENS = 16  # of a block of vLLM's pool, unless its --block-size says another number
 DTYPES: dict[str, Dtype] = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
@@ -197,13 +228,13 @@ class Question:
 
 
 def questions(
-    model: Model, phase: Phase, *, context: int, batch: int, dtype: Dtype
+    model: Model, phase: Phase, *, context: int, batch: int, dtype: Dtype, queries: int = 0
 ) -> Iterator[Question]:
     """One for each distinct attention of the phase; `context` in tokens.
 
-    Prefill computes all tokens of the context at once, decode one more after it, training all with
-    gradients. An encoder takes part in prefill and training only. Raises BadInput for a context
-    beyond the model's own limit.
+    Prefill computes all tokens of the context at once, chunk and verify its last `queries` (see
+    QUERIES), decode one more after it, training all with gradients. An encoder takes part in
+    prefill and training only. Raises BadInput for a context beyond the model's own limit.
     """
     if model.max_context is not None and context > model.max_context:
         raise BadInput(
@@ -211,27 +242,32 @@ def questions(
             f" {model.max_context}"
         )
     for layer, count in model.attention():
-        if phase == "decode" and layer.stack == "encoder":
+        if phase in GENERATING and layer.stack == "encoder":
             continue
-        problem, why = _problem(model, layer, phase, context, batch, dtype)
+        computed = min(queries or QUERIES.get(phase, context), context)
+        problem, why = _problem(model, layer, phase, context, computed, batch, dtype)
         yield Question(layer=layer, phase=phase, count=count, problem=problem, why=why)
 
 
 def _problem(
-    model: Model, layer: AttentionLayer, phase: Phase, context: int, batch: int, dtype: Dtype
+    model: Model,
+    layer: AttentionLayer,
+    phase: Phase,
+    context: int,
+    queries: int,
+    batch: int,
+    dtype: Dtype,
 ) -> tuple[Problem | None, str]:
     if layer.also:
         return None, f"no backend here has {' and '.join(layer.also)}"
-    n = layer.seq_len or context
-    n_kv = layer.kv_seq_len or n
-    within = layer.reach == "full" or n <= layer.window
-    if layer.reach == "chunked" and not within:
-        return None, f"no backend here attends in chunks of {layer.window} tokens"
-    causal, seq_len = layer.causal, n
-    if phase == "decode":
-        seq_len = 1
-        n_kv = min(n_kv, layer.window) if layer.reach == "sliding" else n_kv
-        within = True  # the one query sees all that is kept
+    seq_len = layer.seq_len or queries
+    n_kv = layer.kv_seq_len or layer.seq_len or context
+    kept = layer.window - 1 + seq_len  # of a window: what its first query sees, and the queries
+    if layer.reach != "full" and phase in GENERATING:
+        n_kv = min(n_kv, kept)
+    # the one query of a decode step sees all that is kept
+    within = layer.reach == "full" or n_kv <= layer.window or seq_len == 1
+    sliding = layer.reach == "sliding"  # chunks are counted from the first key that is kept
     problem = Problem(
         batch=batch,
         seq_len=seq_len,
@@ -242,10 +278,12 @@ def _problem(
         d_k=layer.d_k,
         d_v=layer.d_v,
         dtype=dtype,
-        causal=causal,
-        causal_align="bottom_right" if causal and phase == "decode" else "",
-        mask="none" if within else "local",
-        window=0 if within else layer.window - 1,
+        causal=layer.causal,
+        causal_align="bottom_right" if layer.causal and phase in GENERATING else "",
+        mask="none" if within else "local" if sliding else "chunked",
+        window=0 if within else layer.window - sliding,
+        softcap=layer.softcap,
+        sinks=layer.sinks,
         passes="forward+backward" if phase == "training" else "forward",
     )
     return problem, ""
@@ -255,11 +293,15 @@ def cached_bytes(asked: Question, *, context: int) -> int:
     """Of a question's own keys and values, the bytes that `cache_bytes` counts too.
 
     At the call k and v are the cache's own tensors, in prefill as in decode; so they are of a layer
-    that reads those of an earlier one.
+    that reads those of an earlier one. Those of a latent are made of it: then fewer than none are,
+    since the keys are copies and what they were copied from is there as long as the values.
     """
     one, layer = asked.problem, asked.layer
     if one is None or asked.phase == "training" or layer.stack == "encoder":
         return 0
+    if layer.latent:
+        numbers = layer.heads * (layer.d_k - layer.rotated) * one.kv_seq_len
+        return -one.batch * numbers * one.item_bytes
     return one.batch * layer.kv_numbers(context) * one.item_bytes
 
 
@@ -267,10 +309,11 @@ def appended_bytes(asked: Question) -> int:
     """What is there beside the cache while the cache takes up this layer's keys and values.
 
     Hugging Face's DynamicCache appends by copying, keys first: in prefill q, k and v wait beside
-    their copies, in decode the keys, or the values, are there twice. 0 where nothing is appended.
+    their copies, else the keys, or the values, are there twice. 0 where nothing is appended, or a
+    latent, which takes less than the call.
     """
     one, layer = asked.problem, asked.layer
-    if one is None or asked.phase == "training" or not layer.stores_cache:
+    if one is None or asked.phase == "training" or not layer.stores_cache or layer.latent:
         return 0
     q = layer.heads * layer.d_k * one.seq_len
     if asked.phase == "prefill":
@@ -282,16 +325,15 @@ def appended_bytes(asked: Question) -> int:
     return one.batch * numbers * one.item_bytes
 
 
-def cache_bytes(
-    model: Model, *, context: int, batch: int, dtype: Dtype, paged: bool = False
-) -> int:
-    """Bytes of keys and values that a context leaves.
+def cache_bytes(model: Model, *, context: int, batch: int, bits: float, paged: bool = False) -> int:
+    """Bytes of keys and values that a context leaves, at so many bits a number.
 
-    `paged`: in an engine with one pool of pages for all layers, where windows save nothing.
+    `paged`: in an engine with one pool of pages for all layers, where windows save nothing and each
+    sequence takes whole pages.
     """
-    numbers = 0
+    numbers, tokens = 0, -(-context // PAGE_TOKENS) * PAGE_TOKENS if paged else context
     for layer, count in model.attention():
         if layer.stores_cache:
             kept = replace(layer, reach="full") if paged else layer
-            numbers += count * kept.kv_numbers(context)
-    return batch * numbers * ITEM_BYTES[dtype]
+            numbers += count * kept.kv_numbers(tokens)
+    return int(batch * numbers * bits / 8)

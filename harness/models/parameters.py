@@ -39,16 +39,19 @@ class Decoder:
 
     `norms`: vectors as wide as the model in the norms of a layer. `biases`: those that q, k, v and
     the output have. `head_norms`: norms of q and k, as wide as a head. `tied`: the last product has
-    the weights of the embeddings.
+    the weights of the embeddings. `experts`: a layer has many feed-forward layers, and a router.
     """
 
     norms: int = 2
     biases: str = ""
     head_norms: bool = False
     tied: bool = False
+    experts: bool = False
 
 
 DECODERS = {
+    "mixtral": Decoder(experts=True),
+    "gemma2": Decoder(norms=4, tied=True),
     **dict.fromkeys(("llama", "mistral"), Decoder()),
     "qwen2": Decoder(biases="qkv"),
     "qwen3": Decoder(head_norms=True),
@@ -117,7 +120,10 @@ def _decoder(
         tally.rest += count * sum(wide[one] for one in biases)
         tally.rest += count * 2 * layer.d_k * family.head_norms
     inner = size(config, "intermediate_size")
-    tally.matrices += depth * 3 * width * inner
+    experts = size(config, "num_local_experts", 8) if family.experts else 0
+    tally.matrices += 0 if experts else depth * 3 * width * inner
+    tally.experts += depth * experts * 3 * width * inner
+    tally.rest += depth * experts * width
     tally.rest += depth * (2 * inner + width) if config.get("mlp_bias") else 0
 
 

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..files.errors import BadInput, shown
-from . import parameters
+from ..files.printable import visible
+from . import config_file, parameters
 from .layers import AttentionLayer, Counted, Model, Reach, counted
 
 INSTALL = "install transformers, which knows more: pip install 'attnbench[hf]'"
@@ -36,8 +37,14 @@ HARMLESS = {
     *("reorder_and_upcast_attn", "attention_multiplier", "use_qk_norm", "qk_layernorm"),
     *("attn_scale", "attn_temperature_tuning", "_sliding_window_pattern"),
     *("final_logit_softcapping", "lm_head_bias", "prune_heads", "pruned_heads"),
-    *("chunk_size_feed_forward", "classifier_proj_size"),
+    *("chunk_size_feed_forward", "classifier_proj_size", "lm_head_multiplier"),
+    *("attention_in_multiplier", "attention_out_multiplier", "attention_softmax_in_fp32"),
+    *("scale_attention_softmax_in_fp32",),
+    # what else a layer has, and where
+    *("parallel_attn", "num_ln_in_parallel_attn", "mlp_layer_types"),
 }
+TOWERS = ("vision_config", "audio_config", "speech_config", "video_config")
+"""Of encoders beside a decoder of text."""
 
 Size = Annotated[int, Field(ge=1, le=1 << 40)]
 Sides = Size | Annotated[list[Size], Field(min_length=2, max_length=2)]
@@ -126,6 +133,21 @@ class Decoder(Config):
         return counted([(full, first), (local, count - first)])
 
 
+class Gemma2(Decoder):
+    """Every other layer is full; all cap their scores."""
+
+    attn_logit_softcapping: Annotated[float, Field(gt=0)] | None = 50.0
+
+    def layers(self) -> Counted:
+        cap = self.attn_logit_softcapping or 0.0
+        made = super().layers()
+        return tuple(
+            (replace(one, softcap=cap), count)
+            for one, count in made
+            if isinstance(one, AttentionLayer)
+        )
+
+
 class Gpt2(Decoder):
     hidden_size: Size = Field(alias="n_embd")
     num_hidden_layers: Size = Field(alias="n_layer")
@@ -196,8 +218,19 @@ DECODERS: dict[str, Family] = {
         Decoder,
         {"num_key_value_heads": 8, "sliding_window": 4096, "max_position_embeddings": 131072},
     ),
+    "mixtral": (Decoder, {"num_key_value_heads": 8, "max_position_embeddings": 131072}),
     "qwen2": (Decoder, QWEN),
     "qwen3": (Decoder, {**QWEN, "head_dim": 128}),
+    "gemma2": (
+        Gemma2,
+        {
+            "num_key_value_heads": 4,
+            "head_dim": 256,
+            "max_position_embeddings": 8192,
+            "sliding_window": 4096,
+            "sliding_window_pattern": 2,
+        },
+    ),
     "gemma3_text": (
         Decoder,
         {
@@ -224,12 +257,16 @@ def model(data: Mapping[str, Any], name: str, place: str) -> Model:
     if family is None or not isinstance(kind, str):
         known = ", ".join(sorted((*known_types, *WITH_TEXT)))
         found = "not given" if kind is None else shown(kind)
-        raise BadInput(f"{place}: model_type: {found}; wanted one of {known}; or {INSTALL}")
+        raise BadInput(
+            f"{place}: model_type: {found}; wanted one of {known}; or {INSTALL}"
+            f"{config_file.own_code(data)}"
+        )
     fields = data.get("text_config") if kind in WITH_TEXT else data
     if not isinstance(fields, Mapping):
         raise BadInput(f"{place}: text_config: {shown(fields)}; wanted an object")
-    # null stands for what is not given, but for a window, where it says that there is none
-    given = {key: it for key, it in fields.items() if it is not None or key == "sliding_window"}
+    # null stands for what is not given, but where it says that there is none
+    none = ("sliding_window", "attn_logit_softcapping")
+    given = {key: it for key, it in fields.items() if it is not None or key in none}
     try:
         config = family.model_validate({**defaults, **given})
         layers = config.layers()
@@ -262,11 +299,29 @@ def model(data: Mapping[str, Any], name: str, place: str) -> Model:
         dtype=None if dtype is None else dtype.removeprefix("torch."),
         weights=weights,
         uncounted=uncounted,
+        left_out=left_out(data),
     )
 
 
+def left_out(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """Encoders beside the decoder: `vision_config (siglip_vision_model, 27 layers)`."""
+    found = []
+    for name in TOWERS:
+        if isinstance(tower := data.get(name), Mapping) and tower:
+            depths = (tower.get(one) for one in ("num_hidden_layers", "depth"))
+            depth = next((one for one in depths if isinstance(one, int)), None)
+            about = [tower.get("model_type"), None if depth is None else f"{depth} layers"]
+            said = ", ".join(visible(str(one)) for one in about if one is not None)
+            found.append(f"{name} ({said})" if said else name)
+    return tuple(found)
+
+
 def unknown_names(data: Mapping[str, Any], read: Collection[str]) -> str:
-    """Fields that may change attention and were not read, for a message; "" if there are none."""
+    """Fields that may change attention and were not read, for a message; "" if there are none.
+
+    A name that begins with that of a field that was read, and has its value, is that field's other
+    name, as Gemma 2's `sliding_window_size`.
+    """
     unknown = [
         name
         for name, value in data.items()
@@ -274,5 +329,6 @@ def unknown_names(data: Mapping[str, Any], read: Collection[str]) -> str:
         and name not in HARMLESS
         and not (value is None or value is False or value in ([], {}, 0))
         and ABOUT_ATTENTION.search(name)
+        and not any(name.startswith(f"{one}_") and data.get(one) == value for one in read)
     ]
     return ", ".join(shown(name) for name in sorted(unknown)[:5])

@@ -29,7 +29,7 @@ RESOLVE_S = 120.0  # importing transformers and torch takes seconds, and longer 
 def model_of(path_or_name: str) -> Model:
     """A model by its shipped name, its config.json, or the folder that it is in. Raises BadInput.
 
-    Shipped ones, and all if transformers is not installed, are read by our own strict reader.
+    Our own strict reader takes what it knows, at once; the rest is for transformers, if installed.
     """
     path = config_file.find(path_or_name)
     data = config_file.read(path)
@@ -38,9 +38,7 @@ def model_of(path_or_name: str) -> Model:
         return plain.model(data, path.stem, place)
     name = path.resolve().parent.name if path.name == config_file.FILE else path.stem
     name = name if name.isprintable() and name else "model"
-    installed = find_spec("transformers") is not None
-    read = _by_transformers if installed else plain.model
-    model = read(data, name, place)
+    model = _model(data, name, place)
     for layer, _ in model.attention():
         if layer.heads % layer.kv_heads:  # transformers takes what cannot be computed
             raise BadInput(
@@ -48,6 +46,17 @@ def model_of(path_or_name: str) -> Model:
                 f" {layer.kv_heads}; wanted a multiple of it"
             )
     return replace(model, weight_bytes=weights.weight_bytes(path.parent))
+
+
+def _model(data: dict[str, Any], name: str, place: str) -> Model:
+    installed = find_spec("transformers") is not None
+    if not installed or not config_file.too_many(data):
+        try:
+            return plain.model(data, name, place)
+        except BadInput:
+            if not installed:
+                raise
+    return _by_transformers(data, name, place)
 
 
 def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:

@@ -26,7 +26,7 @@ from ..rows.record import Record, Status
 from ..rows.utilization import tier_of
 from .case_state import CaseState
 from .sampling import Sampler
-from .worker_pool import RunContext
+from .worker_pool import RunContext, hanging_launch
 
 PROC = Path("/proc")
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
@@ -287,8 +287,8 @@ class GroupRun:
             if failure.status is Status.TIMEOUT and phase:
                 what = "" if current else "the exact result took "
                 failure.reason = (
-                    f"{what}more than {self._limit_s(current, phase):g} s in one step;"
-                    " raise it with --timeout, or make the case smaller"
+                    f"{what}more than {self._limit_s(current, phase):g} s in one step"
+                    f"{hanging_launch(worker)}; raise it with --timeout, or make the case smaller"
                 )
             log_tail = self.context.pool.dismiss(process, python) or failure.log_tail
             again = worker is not None and failure.status is not Status.TIMEOUT

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
+from ...impls._triton.launch_notes import unreturned
 from ...impls.problem import Problem
 from ..cases.case import id_in
 from ..measure.physical_floor import Device
@@ -249,6 +250,12 @@ class WorkerPool:
             worker.kill()
             raise
         return worker
+
+
+def hanging_launch(worker: WorkerProcess | None) -> str:
+    """What of a worker's GPU kernels has not returned, for a sentence; "" if it noted nothing."""
+    launch = unreturned(worker.pid) if worker else ""
+    return f", in a launch of {launch} that has not returned" if launch else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

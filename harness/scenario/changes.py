@@ -38,7 +38,7 @@ class OptionText(str):
         return made
 
 
-MODEL_OPTIONS = ("model", "phase", "tp", "seq_len")
+MODEL_OPTIONS = ("model", "phase", "queries", "tp", "seq_len")
 SHAPE_OPTIONS = (
     "head_dim",
     *(name for name in AXES if name not in ("batch", "seq_len", "dtype", "scope")),
@@ -82,8 +82,9 @@ def model_cases(options: Mapping[str, str | bool]) -> Items:
             f"{option(wrong[0])}: the model says it; leave out {option(wrong[0])}, or --model"
         )
     fixed = {name: options[name] for name in ("phase",) if name in options}
-    if isinstance(text := options.get("tp"), str):
-        fixed["tp"] = yaml(text, f"--tp {one_line(text)}")
+    for name in ("queries", "tp"):
+        if isinstance(text := options.get(name), str):
+            fixed[name] = yaml(text, f"{option(name)} {one_line(text)}")
     lengths: list[dict[str, Any]] = [{}]
     if isinstance(text := options.get("seq_len"), str):
         lengths = [{"seq_len": one} for one in listed(text, f"--seq-len {one_line(text)}")]

@@ -104,8 +104,8 @@ def existing_backend(name: str) -> str:
     known = names()
     if attribute_from_name(name) is not None or {name, real_name(name)} & {*known}:
         return name
-    if "[" in name:
-        why = next(filter(None, map(unknown, each(name))), "")
+    if "[" in real_name(name):
+        why = next(filter(None, map(unknown, each(real_name(name)))), "")
     else:
         own = attribute_from_flag(name)
         hint = suggestion(name, (*known, *ALIASES)).strip()

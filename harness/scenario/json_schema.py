@@ -26,7 +26,7 @@ def schema_of(scenario: type[BaseModel]) -> dict[str, Any]:
             fields[short] = {**fields[full], "description": f"Short for {full}.", "title": short}
     of_models = ModelCase.model_json_schema()["properties"]
     made["$defs"]["ExtraCase"]["properties"] |= {
-        name: of_models[name] for name in ("model", "phase", "tp")
+        name: of_models[name] for name in ("model", "phase", "queries", "tp")
     }
     made["properties"]["plan"] = {
         "description": made["properties"]["plan"]["description"],

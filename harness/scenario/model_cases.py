@@ -25,8 +25,10 @@ class ModelCase(Strict):
     """A model whose attention is measured: a name from `attnbench list models`, a config.json of
     Hugging Face or its folder. It gives heads, widths, causal, mask and window."""
     phase: Phase = "prefill"
-    """With model: prefill computes seq_len tokens at once, decode one token after so many, training
-    all with gradients."""
+    """With model: prefill computes seq_len tokens at once, chunk the last 512 of them and verify
+    the last 5 (or queries), decode one token after so many, training all with gradients."""
+    queries: Size | None = None
+    """With model: tokens that phase chunk or verify computes."""
     tp: Size = 1
     """With model: how many devices share its heads (tensor parallelism)."""
     seq_len: Size | None = None
@@ -88,15 +90,19 @@ def _cases_of(document: Document, index: int, case: Fields) -> list[Fields]:
     if model.max_context is not None and context > model.max_context:
         raise bad("seq_len", f"{context}; wanted at most the {model.max_context} of {model.name}")
     own = {name: value for name, value in case.items() if name not in given}
-    problems = _problems(model, asked.phase, context, bad)
+    problems = _problems(model, asked, context, bad)
     found = [Fields(axes_of(problem), **own) for problem in problems]
     for one in found:
         one.at, one.keys_at = case.at, case.keys_at
     return found
 
 
-def _problems(model: Model, phase: Phase, context: int, bad: Any) -> list[Problem]:
-    asked = list(questions(model, phase, context=context, batch=1, dtype="fp32"))
+def _problems(model: Model, case: ModelCase, context: int, bad: Any) -> list[Problem]:
+    phase, queries = case.phase, case.queries or 0
+    if queries and phase not in ("chunk", "verify"):
+        raise bad("queries", f"{queries}; wanted phase chunk or verify, which compute so many")
+    given = {"context": context, "batch": 1, "queries": queries}
+    asked = list(questions(model, phase, dtype="fp32", **given))
     if whys := [question.why for question in asked if question.problem is None]:
         raise bad("model", f"{model.name}: {whys[0]}; wanted a model whose attention is measured")
     found = [question.problem for question in asked if question.problem is not None]

@@ -14,6 +14,7 @@ from ...impls.discovery.names import (
     Attribute,
     attribute_from_flag,
     attribute_from_name,
+    downloaded,
     real_name,
 )
 from ...impls.discovery.registry import unknown
@@ -364,7 +365,15 @@ def refuse_unsaved(scenario: Scenario) -> None:
 
 
 def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:
-    """Raises BadInput if a backend is in a user module and `--allow-import` was not given."""
+    """Raises BadInput if a backend is in a user module, or is downloaded, and `--allow-import` was
+    not given.
+    """
+    kernels = list(filter(None, map(downloaded, backends := [*backends])))
+    if kernels and not allowed:
+        raise BadInput(
+            f"{shown(kernels[0])}: to measure it, workers download this binary from the Hub and run"
+            " it; add --allow-import if you trust it"
+        )
     attributes = [attribute for name in backends if (attribute := attribute_from_name(name))]
     if attributes and not allowed:
         modules = ", ".join(dict.fromkeys(attribute.module for attribute in attributes))

@@ -1,4 +1,4 @@
-"""Launches that have not returned, noted on disk. Imports triton.
+"""Launches that have not returned, noted on disk.
 
 A kernel that hangs or breaks the GPU's context takes its process with it, and the next process must
 not begin with the same one.
@@ -7,16 +7,14 @@ not begin with the same one.
 import json
 import os
 import socket
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
-from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import torch
-from triton import knobs
+
+from .launch_notes import folder, read_note
 
 HUNG_S = 30.0
 """Launches take milliseconds; a process that a hanging GPU holds cannot always be ended."""
@@ -25,23 +23,23 @@ HUNG_S = 30.0
 class Attempt:
     """A context around launches of one kernel until the GPU has finished them.
 
-    Its note, a file in Triton's cache, stays if the process dies meanwhile, or if the context of
+    Its note, a file (launch_notes.py), stays if the process dies meanwhile, or if the context of
     the GPU is broken afterwards. It holds for this very code on this kind of GPU.
     """
 
-    def __init__(self, code: str, device: torch.device, about: Mapping[str, Any]) -> None:
-        """`code`: the hash of the compiled kernel. `about`: for a reader of the note."""
-        self.device, self.about = device, about
+    def __init__(self, code: str, device: torch.device, launch: str) -> None:
+        """`code`: the hash of the compiled kernel. `launch`: what it is, for a reader."""
+        self.device, self.launch = device, launch
         key = f"{code} {torch.cuda.get_device_name(device)}"
         name = f"{sha256(key.encode()).hexdigest()[:32]}.json"
-        self.note = Path(knobs.cache.dir) / "attnbench-launched" / name
+        self.note = folder() / name
 
     def __enter__(self) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         process = {"pid": os.getpid(), "host": socket.gethostname(), "started_utc": now}
         with suppress(OSError):  # a full disk: the next process tries it again
             self.note.parent.mkdir(parents=True, exist_ok=True)
-            self.note.write_text(json.dumps({**process, **self.about}))
+            self.note.write_text(json.dumps({**process, "launch": self.launch}))
 
     def __exit__(
         self,
@@ -55,13 +53,13 @@ class Attempt:
     def unreturned(self) -> str | None:
         """Why not to launch it: an earlier process did, and it did not return."""
         try:
-            noted = json.loads(self.note.read_text())
+            noted = read_note(self.note)
             when = noted["started_utc"]
             age_s = (datetime.now(UTC) - datetime.fromisoformat(when)).total_seconds()
             runs = age_s < HUNG_S and _is_alive(noted["pid"])
             if noted["host"] != socket.gethostname() or runs:
                 return None  # another GPU's, or it is about to return
-        except (OSError, ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError):
             return None
         return f"its launch of {when} hung or broke the GPU's context; delete {self.note} to retry"
 

@@ -344,7 +344,7 @@ def _tried(trial: Trial, config: Config, notes: Notes, *, serialized_too: bool) 
         return made.why_not or launch.UNDESCRIBABLE
     try:
         found = compiled(made)
-        attempt = Attempt(found.hash, device, {"kernel": trial.kernel, **asdict(config)})
+        attempt = Attempt(found.hash, device, f"{trial.kernel} of {config}")
         if unsafe := why_unsafe(found.asm) or attempt.unreturned():
             return unsafe
         if _is_serialized(found.asm, notes) and not serialized_too:

@@ -12,6 +12,14 @@ ALIASES = {
     "eager": "hf:eager",
     "flex_attention": "hf:flex_attention",
     "flash_attention_2": "hf:flash_attention_2",
+    "flash_attention_3": "hf:flash_attention_3",
+    "flash_attention_4": "hf:flash_attention_4",
+    # transformers 5.23 drops this prefix, but for eager
+    "paged|eager": "hf:paged|eager",
+    "paged|sdpa": "hf:sdpa",
+    "paged|flash_attention_2": "hf:flash_attention_2",
+    "paged|flash_attention_3": "hf:flash_attention_3",
+    "paged|flash_attention_4": "hf:flash_attention_4",
     # diffusers' attention backends
     "native": "sdpa",
     "_native_math": "sdpa:math",
@@ -21,9 +29,20 @@ ALIASES = {
 }
 
 
+HUB_KERNEL = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w.-]+)?(:\w+)?", re.ASCII)
+"""A kernel of Hugging Face's Hub: owner/name, with a revision and the name of a function."""
+_OF_HUB = re.compile(r"hf:kernel\[repo=([^\[\]]*)\]")
+
+
 def real_name(name: str) -> str:
     """The name that rows carry."""
-    return ALIASES.get(name, name)
+    return f"hf:kernel[repo={name}]" if HUB_KERNEL.fullmatch(name) else ALIASES.get(name, name)
+
+
+def downloaded(name: str) -> str:
+    """The kernel of the Hub that a backend downloads and runs; "" for any other backend."""
+    match = _OF_HUB.fullmatch(real_name(name))
+    return match[1] if match else ""
 
 
 class Parts(NamedTuple):

@@ -14,6 +14,8 @@ FAMILIES = {
     "hf:sdpa": "sdpa",
     "hf:eager": "fused",
     "hf:flash_attention_2": "triton",
+    "hf:flash_attention_3": "triton",
+    "hf:flash_attention_4": "triton",
 }
 """Backends without a formula of their own, and the one that allocates alike: the same kernel, or
 the scores of all heads.

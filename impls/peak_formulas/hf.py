@@ -11,7 +11,9 @@ from ..problem import Problem
 from . import sdpa
 
 
-def peak_bytes(problem: Problem, device: torch.device, threads: int, *, variant: str) -> int | None:
+def peak_bytes(
+    problem: Problem, device: torch.device, threads: int, *, variant: str, repo: str | None
+) -> int | None:
     """Forward, in scope "core", where torch runs its flash kernel without a mask."""
     p = problem
     if variant not in ("", "sdpa") or p.scope != "core" or p.backward or p.empty_rows:

@@ -9,7 +9,7 @@ from ..data.row_groups import by
 from ..words import NOT_DECIDED
 from .asked import Asked, Implementation, Inquiry, Phase
 from .choices import Choice, Decision, decide
-from .memory import Longest, MemoryOver, Need
+from .memory import Longest, MemoryOver, Need, Sequences
 from .stored import StoredRows
 from .times import Cell, Times
 
@@ -34,18 +34,31 @@ class Advice:
         return [
             self.memory.longest(implementation, phase)
             for phase in self.inquiry.phases
-            if self.inquiry.shapes.asked(phase, 1)
+            if any(one.problem is not None for one in self.inquiry.shapes.asked(phase, 1))
             for implementation in self.inquiry.implementations
         ]
 
     @cached_property
-    def needs(self) -> Sequence[tuple[Phase, Implementation, Need]]:
-        """Bytes at the contexts that were asked, for the implementation that is advised."""
+    def needs(self) -> Sequence[tuple[Phase, Implementation | None, Need]]:
+        """Bytes at the contexts that were asked, for the implementation that is advised; weights,
+        keys and values also where there is none.
+        """
         return [
-            (decision.phase, chosen, self.memory.need(chosen, decision.phase, decision.context))
-            for decision in self.decisions
-            if (chosen := self.advised(decision)) is not None
+            (one.phase, chosen, self.memory.need(chosen or any_of_them, one.phase, one.context))
+            for one in self.decisions
+            for chosen, any_of_them in [(self.advised(one), self.inquiry.implementations[0])]
         ]
+
+    @property
+    def sequences(self) -> Sequence[Sequences]:
+        """How many fit, by keys and values alone, at the contexts that were asked."""
+        caches = any(phase != "training" for phase in self.inquiry.phases)
+        return [*map(self.memory.sequences, self.inquiry.contexts)] if caches else []
+
+    @property
+    def can_be_measured(self) -> bool:
+        """Whether some layer's attention in some phase can."""
+        return any(decision.choices for decision in self.decisions)
 
     def advised(self, decision: Decision) -> Implementation | None:
         """The fastest; without any time, the one whose attention is known to need least."""
@@ -110,6 +123,23 @@ class Advice:
             if cell.implementation.name == "sdpa" and cell.kernel == "math"
         )
         return list(dict.fromkeys(found))
+
+    @property
+    def fallbacks(self) -> list[str]:
+        """What it costs where sdpa cannot serve: transformers then takes eager by itself."""
+        found = []
+        for decision in self.decisions:
+            by_name = {one.implementation.name: one for one in decision.choices}
+            sdpa, eager = by_name.get("sdpa"), by_name.get("eager")
+            if sdpa is None or eager is None or sdpa.lacking is None or decision.best is None:
+                continue
+            if sdpa.lacking.status == "unsupported" and eager.against is not None:
+                found.append(
+                    f"sdpa cannot serve {decision.phase}: {sdpa.lacking.reason}. A model that is"
+                    f" asked for nothing else takes eager, {eager.against.ratio:.3g} times the time"
+                    f" of {decision.best.implementation.name} in all layers"
+                )
+        return found
 
 
 def _why(cell: Cell) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 from ...harness.rows.model import AXES, LATER_VALUES
 
-Phase = Literal["prefill", "decode", "training"]
+Phase = Literal["prefill", "chunk", "decode", "verify", "training"]
 Fields = Mapping[str, Any]
 """A problem's fields, named as in a row."""
 
@@ -22,11 +22,13 @@ def key(problem: Fields) -> tuple[Any, ...]:
 
 def growing(problem: Fields) -> tuple[str, ...]:
     """The lengths that are the context: of queries and keys alike, of keys where one token is
-    decoded, of queries where the keys are of something else, as an encoder's.
+    decoded or a few come after many, of queries where the keys are of something else, as an
+    encoder's.
     """
     if problem["seq_len"] == problem["kv_seq_len"]:
         return LENGTHS
-    return LENGTHS[1:] if problem["seq_len"] == 1 else LENGTHS[:1]
+    after = problem["seq_len"] == 1 or problem.get("causal_align") == "bottom_right"
+    return LENGTHS[1:] if after else LENGTHS[:1]
 
 
 def length(problem: Fields) -> int:
@@ -115,7 +117,7 @@ class Shapes(Protocol):
         """Keys and values of all layers, with windows where layers have them."""
 
     def paged_cache_bytes(self, context: int) -> int:
-        """The same without windows."""
+        """The same without windows, in whole pages."""
 
     def predicted_peak(self, implementation: Implementation, problem: Fields) -> Bytes:
         """Of one call, by a formula: the backend's own, or at most that of a relative."""
@@ -130,8 +132,10 @@ class Inquiry:
     `weight_bytes`: of one device's share, `memory_bytes`: None if not known. `weights_in`: the
     dtype of the weights, or how else they are stored. `weights_words`: how they are known, or why
     not. `beside_weights`: the memory is without them. `dtype_guess`: why the dtype is a guess; ""
-    if it is none. `others`: layers that are not attention, with their number. `max_seconds`: that
-    attention of all layers may take at the longest context, in phases with such a limit.
+    if it is none. `kv_dtype`: of keys and values, if it is another. `notes`: what the numbers of
+    this model do not contain, in sentences. `others`: layers that are not attention, with their
+    number. `max_seconds`: that attention of all layers may take at the longest context, in phases
+    with such a limit.
     """
 
     config: str
@@ -156,6 +160,8 @@ class Inquiry:
     weights_words: str = ""
     beside_weights: bool = False
     dtype_guess: str = ""
+    kv_dtype: str = ""
+    notes: Sequence[str] = ()
     max_seconds: Mapping[Phase, float] = field(default_factory=dict)
 
     @property

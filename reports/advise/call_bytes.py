@@ -8,6 +8,7 @@ out of them needs more at longer ones.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 
 from ...harness.files.printable import spaced
 from ..data.polynomial import FEWEST, Polynomial, through
@@ -99,9 +100,23 @@ class CallBytes:
         inputs = self.shapes.input_bytes(problem)
         if measured := self.peaks.at(length(problem)):
             return measured.beside(inputs)
-        if why := self._why_none:
-            return Bytes(value=None, words=why)
-        return self.shapes.predicted_peak(self.implementation, problem).beside(inputs)
+        why, grown = self._why_none, self._grown(problem)
+        predicted = Bytes(value=None, words=why)
+        if not why:
+            predicted = self.shapes.predicted_peak(self.implementation, problem)
+        bound = grown is not None and predicted.value is None
+        return (grown if grown is not None and bound else predicted).beside(inputs)
+
+    def _grown(self, problem: Fields) -> Bytes | None:
+        """A bound by the longest that was measured, if it is shorter: no call's bytes grow faster
+        than its scores do, each length that grows by itself.
+        """
+        n, most = length(problem), max(self.peaks.by_length, default=0)
+        if not 0 < most < n or self._refused:
+            return None
+        scores = (n / most) ** len(growing(problem))
+        words = f"at most as its scores grow from what was measured at N = {spaced(most)}"
+        return Bytes(value=ceil(self.peaks.by_length[most] * scores), words=words, at_most=True)
 
     def kept(self, problem: Fields) -> Bytes:
         """What a layer's attention keeps for the backward pass: q, k and v, and what its forward

@@ -26,6 +26,7 @@ def document(advice: Advice) -> dict[str, Any]:
         **json_fields(asked, *names, "memory_bytes", "weight_bytes", "devices_for_weights"),
         "weights_source": asked.weights_words or None,
         "dtype_guess": asked.dtype_guess or None,
+        "kv_dtype": asked.kv_dtype or None,
         "max_seconds": dict(asked.max_seconds),
         "decisions": [
             {
@@ -38,12 +39,13 @@ def document(advice: Advice) -> dict[str, Any]:
         "memory": [
             {
                 "phase": phase,
-                "implementation": implementation.name,
+                "implementation": implementation and implementation.name,
                 **json_fields(need, *of_need, "attention_bytes", "total_bytes", "at_most"),
                 "source": need.words or None,
             }
             for phase, implementation, need in advice.needs
         ],
+        "sequences": [one._asdict() for one in advice.sequences],
         "longest": [*map(_longest, advice.longest)],
         "traps": advice.traps,
         "not_measured": [json_fields(one, "layer", "count", "why") for one in advice.not_measured],

@@ -13,6 +13,7 @@ from .stored import StoredRows
 from .times import Times, last_within, total
 
 MOST_CONTEXT = 1 << 27  # tokens, where a model names no limit of its own
+BELOW = "not known of layers that are not measured (below)"
 APPENDING = "copied into the cache"
 """In place of where the bytes of the call are from, where appending k and v needs more."""
 Limit = Literal["weights", "memory", "model", "time", "backend", "unknown", "none"]
@@ -53,6 +54,16 @@ class Need:
             return None
         beside = (self.weight_bytes or 0) + self.cache_bytes + (self.kept_bytes or 0)
         return beside + self.attention_bytes
+
+
+class Sequences(NamedTuple):
+    """How many sequences of so many tokens the memory beside the weights holds, by their keys and
+    values alone, and in one pool of pages; None if it is not known.
+    """
+
+    context: int
+    fit: int | None
+    fit_paged: int | None
 
 
 class Time(NamedTuple):
@@ -130,6 +141,16 @@ class MemoryOver:
             wall=any(one.wall for one in ([deciding] if deciding else unknown)),
             refused=any(one.refused for one in unknown),
         )
+
+    def sequences(self, context: int) -> Sequences:
+        asked, shapes = self.inquiry, self.inquiry.shapes
+        left = asked.memory_bytes if asked.beside_weights else asked.left_bytes
+        sizes = (shapes.cache_bytes(context), shapes.paged_cache_bytes(context))
+        known = [
+            None if left is None or not size else max(0, left) * asked.batch // size
+            for size in sizes
+        ]
+        return Sequences(context, *known)
 
     def longest(self, implementation: Implementation, phase: Phase) -> Longest:
         """In memory, and in the time that was given for this phase."""
@@ -232,8 +253,7 @@ class MemoryOver:
         The call's are those beyond what its own layer keeps, in training, or has in the cache.
         """
         if asked.problem is None:
-            why = f"not known for {asked.layer}: {asked.why}"
-            return Bytes(value=None, words=why), None
+            return Bytes(value=None, words=BELOW), None
         calls = self.calls(implementation, asked.problem)
         call = calls.needed(asked.problem)
         if asked.phase != "training":

@@ -30,7 +30,18 @@ LIMITS = {
     "unknown": "nothing is known beyond",
     "none": "memory is no limit",
 }
-VERBS = {"prefill": "prefill of", "decode": "decode after", "training": "a training step on"}
+VERBS = {
+    "prefill": "prefill of",
+    "chunk": "a chunk at the end of",
+    "decode": "decode after",
+    "verify": "verification at the end of",
+    "training": "a training step on",
+}
+COLD = (
+    "Decode on a CPU: these calls read the same keys and values again, which caches may hold; in a"
+    " model those of all layers come in turn. In a small Llama that was run end to end attention of"
+    " a step took 2.1 times as long."
+)
 NOT_INCLUDED = (
     "Not included: activations of the feed-forward layers, logits, the allocator's fragmentation,"
     " the CUDA context, and what the rest of a forward pass takes; in training, also what it keeps"
@@ -156,15 +167,19 @@ def about(advice: Advice) -> str:
     if advice.rows.runs and not advice.runs:
         rows = f"rows of {plural(len(advice.rows.runs), 'run')}, without a time"
     guess = " (a guess)" if asked.dtype_guess else ""
+    cache = f", keys and values in {asked.kv_dtype}" if asked.kv_dtype else ""
+    own = any(one.own for one in asked.implementations)
+    whose = "attnbench's own functions" if own else "transformers' functions"
     return (
-        f"{asked.model} ({asked.model_type}), {asked.dtype}{guess}, batch {asked.batch}{tp}, on"
-        f" {asked.device_name}; {rows}; memory: {asked.memory_from}"
+        f"{asked.model} ({asked.model_type}), {asked.dtype}{guess}{cache}, batch {asked.batch}{tp},"
+        f" on {asked.device_name}; {whose}, no engine was measured; {rows}; memory:"
+        f" {asked.memory_from}"
     )
 
 
 def beside_tables(advice: Advice) -> Iterator[str]:
     """What no table says: cautions, and what is not known."""
-    yield from (f"Caution: {trap}." for trap in advice.traps)
+    yield from (f"Caution: {trap}." for trap in (*advice.traps, *advice.fallbacks))
     count, timed = advice.disturbed
     if count:
         yield (
@@ -173,6 +188,11 @@ def beside_tables(advice: Advice) -> Iterator[str]:
             " count."
         )
     yield from (f"Decode: {note}." for note in rate_notes(advice))
+    decoded = any(one.phase in ("decode", "verify") and one.best for one in advice.decisions)
+    if decoded and advice.inquiry.device == "cpu":
+        yield COLD
+    yield from _sequences(advice)
+    yield from advice.inquiry.notes
     yield from _unknown(advice)
     yield NOT_INCLUDED
 
@@ -237,10 +257,21 @@ def limit_text(one: Longest) -> str:
     return LIMITS[one.limit] + (", by a wall that was found" if by_wall else "") + taken
 
 
+def _sequences(advice: Advice) -> Iterator[str]:
+    """`In 9 GiB fit keys and values of 9 sequences of 8,192 tokens, or of 4 in a pool of pages.`"""
+    for one in advice.sequences:
+        if one.fit is not None:
+            pool = f"; {spaced(one.fit_paged or 0)} in one pool of pages" if one.fit_paged else ""
+            yield (
+                f"Beside the weights fit the keys and values of {plural(one.fit, 'sequence')} of"
+                f" {spaced(one.context)} tokens{pool}: without what attention itself takes."
+            )
+
+
 def _unknown(advice: Advice) -> Iterator[str]:
-    for asked in advice.not_measured:
-        layers = plural(asked.count, "layer")
-        yield f"Not measured: {layers} of {asked.layer}: {asked.why}."
+    for why, some in by(advice.not_measured, lambda asked: asked.why).items():
+        layers = [f"{plural(asked.count, 'layer')} of {asked.layer}" for asked in some]
+        yield f"Not measured: {'; '.join(layers)}: {why}."
     for what, count in advice.inquiry.others.items():
         yield f"Not measured: {plural(count, 'layer')} of {what}, which is no softmax attention."
     own = [one for one in advice.inquiry.implementations if one.own]
@@ -269,6 +300,14 @@ def measure_command(advice: Advice) -> str:
     return f"attnbench advise {' '.join(map(quote, advice.inquiry.arguments))} --measure"
 
 
+def _queries(decision: Decision) -> str:
+    """The option for a number of tokens that are computed at once, where the phase has one."""
+    if decision.phase not in ("chunk", "verify"):
+        return ""
+    problems = (cell.asked.problem for cell in decision.choices[0].cells)
+    return f" --queries {max(one['seq_len'] for one in problems if one is not None)}"
+
+
 def run_commands(advice: Advice) -> Iterator[str]:
     """What measures each number again."""
     asked = advice.inquiry
@@ -277,7 +316,7 @@ def run_commands(advice: Advice) -> Iterator[str]:
     for decision in advice.decisions:
         if decision.choices:
             yield (
-                f"attnbench run --model {quote(asked.config)} --phase {decision.phase} --seq-len"
-                f" {decision.context} --batch {asked.batch} --dtype {asked.dtype}{tp}"
-                f" --backends {backends} --device {asked.device}"
+                f"attnbench run --model {quote(asked.config)} --phase {decision.phase}"
+                f"{_queries(decision)} --seq-len {decision.context} --batch {asked.batch}"
+                f" --dtype {asked.dtype}{tp} --backends {backends} --device {asked.device}"
             )

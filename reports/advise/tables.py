@@ -95,7 +95,7 @@ def _memory(advice: Advice) -> Table:
     """Bytes at the contexts that were asked."""
     budget = advice.inquiry.memory_bytes
 
-    def fits(of: tuple[Phase, Implementation, Need]) -> str:
+    def fits(of: tuple[Phase, Implementation | None, Need]) -> str:
         total = of[2].total_bytes
         return "" if budget is None or total is None else "yes" if total <= budget else "no"
 
@@ -112,7 +112,7 @@ def _memory(advice: Advice) -> Table:
             ),
             "kept for backward": lambda of: _unless(of[0] != "training", of[2].kept_bytes),
             "attention of one layer": lambda of: size_text(of[2].attention_bytes) or NOT_KNOWN,
-            "by": lambda of: f"{of[1].name}, {of[2].words}",
+            "by": lambda of: f"{of[1].name}, {of[2].words}" if of[1] else of[2].words,
             "in all": lambda of: size_text(of[2].total_bytes) or NOT_KNOWN,
             f"fits{room}": fits,
         },

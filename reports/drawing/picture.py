@@ -30,7 +30,7 @@ def drawn(picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[
     is_maps = isinstance(picture, Maps)
     widths = WIDTHS[:1] if is_maps else WIDTHS
     drawings = "".join(one for width in widths for one in svgs(picture, places, width, cases))
-    return f'<div class="panels maps">{drawings}</div>' if is_maps else drawings
+    return f'<div class="panels maps" tabindex="0">{drawings}</div>' if is_maps else drawings
 
 
 def svgs(picture: Drawable, places: Places, width: Width, cases: Mapping[str, int]) -> list[str]:

@@ -147,6 +147,72 @@ def test_a_window_is_the_one_of_models_that_have_it(name: str, more: int, is_cau
     assert torch.allclose(output(name, problem), exact(name, problem), atol=1e-6)
 
 
+HUB = "org/attention@v1"
+
+
+def fake_flash_attn(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, window_size=None,
+                    softcap=0.0):  # fmt: skip
+    """The signature of flash-attn 2, computed by torch: [batch, n, heads, width]."""
+    q, k, v = (one.transpose(1, 2) for one in (q, k, v))
+    visible = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool)
+    more = k.shape[2] - q.shape[2]
+    visible = visible.tril(more) if causal else visible
+    if window_size is not None and window_size[0] >= 0:
+        visible = visible.triu(more - window_size[0]).tril(more + window_size[1])
+    o = torch.nn.functional.scaled_dot_product_attention(
+        q, k, v, visible, scale=softmax_scale, enable_gqa=True
+    )
+    return o.transpose(1, 2)
+
+
+@installed
+@pytest.mark.parametrize("mask", ["none", "local"])
+def test_a_kernel_of_the_hub_is_asked_for_by_its_name_and_called_as_models_call_it(
+    monkeypatch: pytest.MonkeyPatch, mask: str
+) -> None:
+    from types import SimpleNamespace
+
+    from transformers.integrations import hub_kernels
+
+    kernel = SimpleNamespace(
+        flash_attn_func=fake_flash_attn, flash_attn_varlen_func=fake_flash_attn
+    )
+    fetched: list[tuple[str, str]] = []
+
+    def from_hub(name: str, *, revision: str, **_: Any) -> Any:
+        fetched.append((name, revision))
+        return kernel
+
+    monkeypatch.setattr(hub_kernels, "is_kernels_available", lambda: True)
+    monkeypatch.setattr(hub_kernels, "get_kernel", from_hub)
+    problem = Problem(
+        batch=2, seq_len=4, kv_seq_len=9, d_model=16, heads=4, kv_heads=2, causal=True,
+        causal_align="bottom_right", mask=mask, window=3 if mask == "local" else 0, dtype="bf16",
+    )  # fmt: skip
+    assert torch.allclose(output(HUB, problem), exact(HUB, problem), atol=0.02)
+    assert set(fetched) <= {("org/attention", "v1")}  # once for both masks
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("hf:flash_attention_2", "flash-attn, which is not installed: pip install flash-attn;"),
+        ("flash_attention_3", "or --backends kernels-community/vllm-flash-attn3 --allow-import"),
+        ("paged|flash_attention_4", "kernels-community/flash-attn4"),
+        ("paged|eager", "which continuous batching makes"),
+        ("hf:kernel", "wanted a kernel of the Hub"),
+        ("hf:kernel[repo=no-owner]", "wanted a kernel of the Hub"),
+        ("org/attention", "needs kernels, which is not installed"),
+    ],
+)
+@installed
+def test_what_is_not_here_is_named_and_never_fetched(
+    monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    monkeypatch.setattr(hf, "_is_installed", lambda package: False)
+    assert said in (load(name).unavailable(CUDA) or "")
+
+
 @installed
 def test_flash_attn_is_told_the_window_as_models_count_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS

@@ -74,6 +74,19 @@ def test_what_cannot_be_measured_is_exit_code_2(here, tmp_path, words, said):
     assert not list(tmp_path.glob("*/base/2*"))
 
 
+@pytest.mark.long
+def test_what_holds_for_both_sides_is_told_to_each_run(here, tmp_path):
+    script = tmp_path / "python"
+    script.write_text('#!/bin/sh\necho "$@" >> words\nexit 4\n')
+    script.chmod(0o755)
+    words = ("--scenario", "quickstart", "--python", script, "--allow-import", "--wait")
+    for calibrate in ((), ("--calibrate",)):
+        assert here("gate", "", ".", "--out", f"out{calibrate}", *words, *calibrate).returncode == 4
+    run, selfcheck = (tmp_path / "words").read_text().splitlines()
+    assert "attnbench run quickstart --allow-import --wait" in run
+    assert "attnbench selfcheck --wait" in selfcheck
+
+
 def test_runs_that_decide_nothing_are_exit_code_6_and_said_so(here, tmp_path):
     planned = [case("fused", problem(n)) for n in (64, 128)]
     out = results(tmp_path / "one", base=1.0, turns=1, planned=planned)
@@ -86,6 +99,22 @@ def test_runs_that_decide_nothing_are_exit_code_6_and_said_so(here, tmp_path):
     assert compared.returncode == 6
     failed = ("--fail-on-undecided", "--gate", "latency: 5%")
     assert here("gate", "", "--step", "judge", "--out", out, *failed).returncode == 3
+
+
+@pytest.mark.long
+def test_a_side_that_fails_in_all_cases_ends_the_gate_with_the_reason(attnbench, tmp_path):
+    for side in ("base", "head"):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "mine.py").write_text("def attend(q, k, v):\n    return v\n")
+    (tmp_path / "head" / "gate.yaml").write_text(
+        "name: x\nquestion: Slower?\nbackends: [attend@mine]\nplan: quick\n"
+        "grid: {seq_len: 16, d_model: 16, heads: 1}\n"
+    )
+    done = attnbench("gate", "base", "head", "--code", ".", "--allow-import", "--out", "out")
+    assert done.returncode == 1, done.stderr
+    assert "base: none of its cases has a result; attend@mine-b1-n16" in done.stderr
+    assert "got an unexpected keyword argument 'causal'" in done.stderr
+    assert not (tmp_path / "out" / "head").exists()  # nothing else was measured in vain
 
 
 @pytest.mark.long

@@ -1,19 +1,20 @@
 """Layers by transformers' own resolution: the same as by our reader, where both know a model."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.models import config_file, plain
-from attnbench.harness.models.layers import Model
+from attnbench.harness.models.layers import AttentionLayer, Model, cache_bytes
 
 transformers = pytest.importorskip("transformers")
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: E402
 
 from attnbench.harness.models import by_transformers  # noqa: E402
-from attnbench.harness.models.by_transformers import SINKS  # noqa: E402
+from attnbench.harness.models.by_transformers import ALIBI  # noqa: E402
 
 TYPES = sorted({*plain.DECODERS, *plain.OTHERS, *plain.WITH_TEXT} & set(CONFIG_MAPPING))
 
@@ -31,6 +32,27 @@ def defaults(kind: str) -> dict[str, Any]:
 def test_shipped_models_have_the_same_layers_with_and_without_it(name: str) -> None:
     ours, theirs = both(config_file.read(config_file.shipped()[name]))
     assert ours == theirs
+
+
+CONFIGS = Path(__file__).parents[2] / "data" / "configs"
+PUBLISHED = {
+    # bytes of keys and values for a token in bf16
+    "deepseek-v3": 70_272,  # arXiv:2505.09343, table 1
+    "kimi-k2": 61 * 576 * 2,  # the latent of DeepSeek-V3 in as many layers
+    "gpt-oss-20b": 24 * 2 * 8 * 64 * 2,
+    "llama-4-scout": 48 * 2 * 8 * 128 * 2,
+    "falcon-7b": 32 * 2 * 64 * 2,  # one head of keys and values
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_files_are_taken_as_they_are(name: str) -> None:
+    """They were refused for auto_map, or DeepSeek's was said to be no softmax attention."""
+    data = config_file.read(CONFIGS / f"{name}.json")
+    found = by_transformers.model(data, name, "config.json")
+    assert not found.others()
+    assert cache_bytes(found, context=64, batch=1, bits=16) == 64 * PUBLISHED[name]
+    assert bool(found.left_out) == (name == "llama-4-scout")
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -56,12 +78,16 @@ def test_what_gates_windows_is_understood_alike(change: dict[str, Any]) -> None:
     assert ours == theirs
 
 
+def scores(layer: AttentionLayer) -> tuple[Any, ...]:
+    return tuple(filter(None, (layer.latent, layer.softcap, layer.sinks, *layer.also)))
+
+
 def of(kind: str, **changes: Any) -> list[tuple[Any, ...]]:
     """How many layers attend so: reach, heads for keys, width, whether they keep a cache, more."""
     data = {name: it for name, it in defaults(kind).items() if name != "per_layer_config"}
     found = by_transformers.model({**data, **changes}, kind, "config.json")
     return [
-        (count, one.reach, one.kv_heads, one.d_k, one.stores_cache, *one.also)
+        (count, one.reach, one.kv_heads, one.d_k, one.stores_cache, *scores(one))
         for one, count in found.attention()
     ] + [(count, what) for what, count in found.others().items()]
 
@@ -90,10 +116,12 @@ def of(kind: str, **changes: Any) -> list[tuple[Any, ...]]:
                 *[(1, "sliding", 2, 256, False), (1, "full", 2, 256, False)],
             ],
         ),
-        ("deepseek_v3", {}, [(61, "multi-head latent attention")]),
-        ("gpt_oss", {"layer_types": ["full_attention"] * 36}, [(36, "full", 8, 64, True, SINKS)]),
+        ("deepseek_v3", {}, [(61, "full", 128, 192, True, 576)]),
+        ("bloom", {}, [(2, "full", 8, 8, True, ALIBI)]),
+        ("gpt_oss", {"layer_types": ["full_attention"] * 36}, [(36, "full", 8, 64, True, True)]),
         ("gemma2", {"attn_logit_softcapping": None, "layer_types": ["full_attention"] * 26},
          [(26, "full", 4, 256, True)]),
+        ("gemma2", {}, [(13, "sliding", 4, 256, True, 50.0), (13, "full", 4, 256, True, 50.0)]),
         ("llama", {"per_layer_config": {"1": {"num_key_value_heads": 4}}},
          [(31, "full", 32, 128, True), (1, "full", 4, 128, True)]),
     ],

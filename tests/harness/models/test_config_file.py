@@ -26,7 +26,6 @@ def test_a_shipped_name_a_file_and_its_folder_are_found(tmp_path: Path) -> None:
         ('{"a": NaN}', "NaN is no number"),
         ("[" * 100 + "]" * 100, "100 levels of brackets"),
         ("[1]", "wanted a JSON object"),
-        ('{"auto_map": {"AutoConfig": "mine.Config"}}', "auto_map names code"),
         ("9" * 5000, "config.json: "),
         (" " * (config_file.MAX_BYTES + 1), "larger than 1 MiB"),
         ("\ud800", "not UTF-8"),

@@ -7,10 +7,13 @@ import torch
 
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.models.layers import (
+    KV_BITS,
     AttentionLayer,
     Model,
     OtherLayer,
+    appended_bytes,
     cache_bytes,
+    cached_bytes,
     counted,
     questions,
 )
@@ -50,17 +53,60 @@ def test_a_window_lets_a_query_see_itself_and_the_tokens_before_it() -> None:
     assert (decode.mask, decode.kv_seq_len) == ("none", 8)
 
 
+LATENT = replace(FULL, kv_heads=8, d_k=24, latent=40, rotated=8)
+
+
+def test_chunks_and_drafts_are_the_last_tokens_of_a_longer_context() -> None:
+    for phase, queries in (("chunk", 7), ("verify", 5)):
+        asked = questions(
+            model(FULL, LOCAL), phase, context=32, batch=2, dtype="fp32",
+            queries=0 if queries == 5 else queries,
+        )  # fmt: skip
+        full, local = (question.problem for question in asked)
+        assert (full.seq_len, full.kv_seq_len, full.causal_offset) == (queries, 32, 32 - queries)
+        assert (local.kv_seq_len, local.mask, local.window) == (8 - 1 + queries, "local", 7)
+    ((short, _),) = problems(model(FULL), "chunk", 32)
+    assert (short.seq_len, short.causal_offset) == (32, 0)  # the whole prompt is one chunk
+
+
+def test_a_latent_is_kept_for_keys_and_values_that_are_made_of_it_at_each_call() -> None:
+    (asked,) = questions(model(LATENT), "decode", context=32, batch=2, dtype="fp32")
+    assert (asked.problem.kv_heads, asked.problem.d_k, asked.problem.d_v) == (8, 24, 16)
+    assert cache_bytes(model(LATENT), context=32, batch=2, bits=32) == 2 * 40 * 32 * 4
+    # beside k and v: the product that has the keys' unrotated parts, which the values are cut from
+    assert cached_bytes(asked, context=32) == -2 * 8 * 16 * 32 * 4
+    assert appended_bytes(asked) == 0
+    assert LATENT.divided(8).kv_numbers(1) == 40  # each device has all of it
+
+
+def test_pages_are_whole_and_quantized_numbers_have_their_scales() -> None:
+    one = 2 * 2 * 16  # numbers of a token
+    sizes = {"context": 17, "batch": 1}
+    assert cache_bytes(model(LOCAL), bits=16, **sizes) == 8 * one * 2
+    assert cache_bytes(model(LOCAL), bits=16, paged=True, **sizes) == 32 * one * 2
+    assert cache_bytes(model(FULL), bits=KV_BITS["q8"], **sizes) == 17 * one // 32 * 34
+
+
 def test_what_no_backend_computes_is_said_and_never_substituted() -> None:
-    capped = replace(FULL, also=("scores capped by tanh at 50",))
+    biased = replace(FULL, also=("a bias by distance",))
+    (asked,) = questions(model(biased), "prefill", context=32, batch=1, dtype="fp32")
+    assert (asked.why, asked.problem) == ("no backend here has a bias by distance", None)
+
+
+def test_caps_sinks_and_chunks_are_those_of_the_layer() -> None:
+    capped, sunk = replace(LOCAL, softcap=50.0), replace(FULL, sinks=True)
     chunked = replace(FULL, reach="chunked", window=8)
-    asked = questions(model(capped, chunked), "prefill", context=32, batch=1, dtype="fp32")
-    whys = {question.why: question.problem for question in asked}
-    assert whys == {
-        "no backend here has scores capped by tanh at 50": None,
-        "no backend here attends in chunks of 8 tokens": None,
-    }
+    found = [problem for problem, _ in problems(model(capped, sunk, chunked), "prefill", 32)]
+    assert [(one.mask, one.window, one.softcap, one.sinks) for one in found] == [
+        ("local", 7, 50.0, False),
+        ("none", 0, 0.0, True),
+        ("chunked", 8, 0.0, False),
+    ]
     ((within, _),) = problems(model(chunked), "prefill", 8)
-    assert within is not None
+    assert within.mask == "none"
+    # of a chunk the cache keeps as much as of a window
+    ((decode, _),) = problems(model(chunked), "decode", 32)
+    assert (decode.mask, decode.kv_seq_len) == ("none", 8)
 
 
 def test_encoders_take_no_part_in_decoding() -> None:
@@ -78,7 +124,7 @@ def test_a_context_beyond_the_models_own_is_refused() -> None:
 def test_the_cache_of_an_8b_llama_is_a_gibibyte_at_8k() -> None:
     # 32 layers x 8 heads x 128 columns x 2 (keys and values) x 8192 tokens x 2 bytes
     llama = model_of("llama-3-8b")
-    assert cache_bytes(llama, context=8192, batch=1, dtype="bf16") == 1 << 30
+    assert cache_bytes(llama, context=8192, batch=1, bits=16) == 1 << 30
 
 
 @pytest.mark.parametrize("tokens", [16, 1])

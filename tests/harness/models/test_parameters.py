@@ -96,6 +96,9 @@ def test_models_have_as_many_weights_as_is_published_within_a_percent(name: str)
         ("llama-3-8b", 8_030_261_248),
         ("mistral-7b", 7_241_732_096),
         ("qwen3-8b", 8_190_735_360),
+        ("qwen2.5-7b", 7_615_616_512),
+        ("mixtral-8x7b", 46_702_792_704),
+        ("gemma-2-9b", 9_241_705_984),
         ("gpt2-xl", 1_557_611_200),
         ("gemma-3-4b", 4_300_079_472),  # of the files of google/gemma-3-4b-pt
         ("bert-base", 110e6),  # Devlin et al. 2019, section 3
@@ -112,6 +115,7 @@ SMALL = decoder("", 1000, 64, 3, 4, 2, 96, head_dim=16)
 UNUSUAL: dict[str, dict[str, Any]] = {
     "llama": {**BOTH, "mlp_bias": True},
     "mistral": TIED,
+    "mixtral": {"num_local_experts": 3},
     "qwen2": {},
     "qwen3": BOTH,
     "gemma3_text": BOTH,
@@ -129,7 +133,7 @@ def test_our_formulas_count_what_transformers_itself_makes(kind: str) -> None:
         text = {**SMALL, "model_type": "gemma3_text"}
         data = {"model_type": kind, "text_config": text, "vision_config": images}
     made = by_transformers.built(transformers.AutoConfig.for_model(**data))
-    assert counted(data) == made.matrices + made.rest
+    assert counted(data) == made.matrices + made.experts + made.rest
 
 
 @pytest.mark.parametrize("kind", ["bert", "vit", "whisper", "gpt2"])

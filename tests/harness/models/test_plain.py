@@ -40,10 +40,23 @@ def test_every_sixth_layer_of_gemma_3_is_full_and_the_others_have_its_window() -
     assert (local.window, many, full) == (9, 10, 2)
 
 
+def test_another_name_for_a_value_that_is_known_is_no_reason_to_refuse() -> None:
+    model = read(model_type="mistral", sliding_window=9, sliding_window_size=9, parallel_attn=True)
+    assert layer_of(model).window == 9
+
+
+def test_an_encoder_beside_the_decoder_is_named() -> None:
+    vision = {"model_type": "siglip_vision_model", "num_hidden_layers": 27}
+    text = {**LLAMA, "model_type": "gemma3_text"}
+    found = read(model_type="gemma3", text_config=text, vision_config=vision)
+    assert found.left_out == ("vision_config (siglip_vision_model, 27 layers)",)
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
         ({"model_type": "unheard"}, "model_type: 'unheard'; wanted one of bert"),
+        ({"model_type": "mine", "auto_map": {"AutoConfig": "mine.C"}}, "auto_map names, is never"),
         ({"model_type": None}, "model_type: not given"),
         ({"model_type": ["llama"]}, "model_type: "),
         ({"hidden_size": None}, "hidden_size: not given"),
@@ -56,6 +69,7 @@ def test_every_sixth_layer_of_gemma_3_is_full_and_the_others_have_its_window() -
         ({"layer_types": ["a", "b"]}, "layer_types: "),
         ({"layer_types": ["sliding_attention"] * 2}, "layer_types: "),
         ({"sliding_window": 7}, "'sliding_window': not known"),
+        ({"model_type": "mistral", "sliding_window": 9, "sliding_window_size": 8}, "_size': not"),
         ({"attn_something": 3}, "'attn_something': not known"),
         ({"per_layer_config": {"1": {"head_dim": 8}}}, "'per_layer_config': not known"),
         ({"model_type": "gemma3"}, "text_config: "),

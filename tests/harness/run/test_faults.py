@@ -105,11 +105,14 @@ def test_a_crash_keeps_the_traceback_of_the_faulthandler(faulty):
 
 
 def test_a_hang_ends_at_the_time_limit(attnbench):
-    done = attnbench("run", *axes("hangs,hangs_in_c,sdpa"), *QUICK, "--timeout", "4")
+    done = attnbench(
+        "run", *axes("hangs,hangs_in_c,hangs_in_launch,sdpa"), *QUICK, "--timeout", "4"
+    )
     rows = rows_of(done)
-    for backend in ("hangs", "hangs_in_c"):
+    launch = ", in a launch of forward of Config(warps=8) that has not returned"
+    for backend, where in (("hangs", ""), ("hangs_in_c", ""), ("hangs_in_launch", launch)):
         assert rows[backend]["status"] == "timeout"
-        assert rows[backend]["reason"].startswith("more than 4 s")
+        assert rows[backend]["reason"].startswith(f"more than 4 s in one step{where};")
         assert rows[backend]["spent_s"] > 3.5
     assert rows["sdpa"]["status"] == "ok"
     assert done.returncode == 1

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from attnbench.harness.files.errors import BadInput
+from attnbench.harness.scenario.fields import existing_backend
+from attnbench.harness.scenario.selection import refuse_imports
 from tests.made_runs import read_rows, write_rows
 
 pytestmark = pytest.mark.long
@@ -55,6 +58,14 @@ def mine(tmp_path: Path) -> Path:
 
 def rows_of(run: str) -> dict[str, dict]:
     return {row["backend"]: row for row in read_rows(Path(run))}
+
+
+@pytest.mark.parametrize("name", ["org/kernel", "hf:kernel[repo=org/kernel]"])
+def test_a_binary_of_the_hub_needs_permission_too(name: str) -> None:
+    with pytest.raises(BadInput, match="download this binary from the Hub"):
+        refuse_imports(["sdpa", name], allowed=False)
+    refuse_imports(["sdpa", name], allowed=True)
+    assert existing_backend(name) == name
 
 
 def test_without_permission_nothing_is_imported_and_one_line_says_what_to_add(attnbench, mine):

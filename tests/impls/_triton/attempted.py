@@ -19,7 +19,7 @@ DEVICE = torch.device("cuda", 0)
 
 def answers(gpu: FakeGpu) -> Iterator[tuple[str, str | None]]:
     def attempt(code: str = "a kernel") -> Attempt:
-        return Attempt(code, DEVICE, {"kernel": "forward"})
+        return Attempt(code, DEVICE, "forward")
 
     yield "never launched", attempt().unreturned()
     with attempt():

@@ -9,7 +9,7 @@ from attnbench.reports.advise.answer import Advice, advise, close_choices
 from attnbench.reports.advise.sentences import beside_tables, headline, use
 from attnbench.reports.advise.stored import StoredRows
 from attnbench.reports.advise.tables import blocks
-from tests.reports.fake_advice import EAGER, SDPA, FakeShapes, inquiry, measured, rows_of
+from tests.reports.fake_advice import EAGER, FLEX, SDPA, FakeShapes, inquiry, measured, rows_of
 
 SLOW = {"hf:eager": {"speed": 8.0}}
 ASKED = inquiry(implementations=(EAGER, SDPA))
@@ -24,6 +24,21 @@ def test_sdpa_on_the_kernel_math_is_a_trap_with_its_likely_reasons(tmp_path: Pat
     assert len(advice.traps) == 2
     assert "writes all scores; it is fp32" in advice.traps[0]
     assert answered(tmp_path / "fine").traps == []
+
+
+def test_where_sdpa_cannot_serve_the_cost_of_what_serves_instead_is_told(tmp_path: Path):
+    refused = {"hf:sdpa": {"status": "unsupported", "reason": "it has no softcap"}}
+    asked = inquiry(implementations=(EAGER, SDPA, FLEX))
+    for flex, said in ((0.125, ["sdpa cannot serve prefill: it has no softcap."]), (9.0, [])):
+        changes = refused | {"hf:flex_attention": {"speed": flex}}
+        rows = rows_of(asked, measured(tmp_path / str(flex), asked, changes=changes))
+        found = advise(asked, rows).fallbacks
+        assert [one[: len(said[0])] for one in found] == said
+        for one in found:
+            slower, of = one.split(" times the time of ")
+            assert float(slower.rpartition("takes eager, ")[2]) == pytest.approx(8, rel=0.05)
+            assert of == "flex_attention in all layers"
+    assert answered(tmp_path / "served").fallbacks == []
 
 
 def test_a_tie_is_no_victory_and_worth_a_longer_run(tmp_path: Path):

@@ -102,7 +102,7 @@ def test_where_a_bound_does_not_fit_one_token_the_longest_context_is_not_known()
         ({"memory_bytes": None}, "how much memory there is is not known: give --memory-gib"),
         (
             {"shapes": FakeShapes(formulas=SEVEN, strange=True)},
-            "by the formula; not known for latent: has latent heads",
+            "by the formula; not known of layers that are not measured (below)",
         ),
     ],
 )

@@ -1,0 +1,226 @@
+"""A question about a model: as options have it, and as reports.advise answers it."""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..files.errors import BadInput, shown
+
+if TYPE_CHECKING:
+    from ...impls.problem import Dtype
+    from ...reports.advise.asked import Inquiry, Phase
+    from ..machine.this_device import ThisDevice
+    from ..models.layers import Model
+
+USUAL_CONTEXT = 8192  # tokens, if the model takes so many
+MOST_TOKENS = 1 << 27
+MOST_SECONDS = 1e8
+GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """The model, and the shapes that are asked about, as options have them."""
+
+    config: str
+    context: str | None = None
+    batch: int = 1
+    dtype: str | None = None
+    kv_dtype: str | None = None
+    phase: str | None = None
+    chunk: int | None = None
+    draft: int | None = None
+    tp: int = 1
+    memory_gib: float | None = None
+    beside_weights: bool = False
+    max_seconds: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.memory_gib is not None and not 0 < self.memory_gib < 1 << 20:
+            raise BadInput(f"--memory-gib {self.memory_gib:g}: wanted a number of GiB above 0")
+
+    def words(self) -> list[str]:
+        """As a shell takes it."""
+        given = [
+            f"--{name.replace('_', '-')}={value}"
+            for name, of in Question.__dataclass_fields__.items()
+            if name not in ("config", "beside_weights")
+            if (value := getattr(self, name)) != of.default
+        ]
+        return [self.config, *given, *(["--beside-weights"] if self.beside_weights else [])]
+
+
+def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) -> "Inquiry":
+    """`arguments`: the question as a shell takes it. Raises BadInput."""
+    from ...reports.advise.asked import Inquiry
+    from ..models.layers import KV_BITS
+    from ..models.resolve import model_of
+    from .shapes import ModelShapes, implementations, weights_of
+
+    if asked.kv_dtype not in (None, *KV_BITS):
+        raise BadInput(f"--kv-dtype {shown(asked.kv_dtype)}: wanted one of {', '.join(KV_BITS)}")
+    model = model_of(asked.config).divided(asked.tp)
+    phases, (dtype, guess) = _phases(asked.phase, model), _dtype(asked.dtype, model)
+    memory_gib = asked.memory_gib
+    weights, stored, words = weights_of(model, dtype, given=asked.dtype is not None)
+    return Inquiry(
+        config=asked.config,
+        arguments=[*arguments],
+        model=model.name,
+        model_type=model.model_type,
+        device=here.kind,
+        device_name=here.name,
+        dtype=dtype,
+        batch=asked.batch,
+        tp=asked.tp,
+        phases=phases,
+        contexts=_contexts(asked.context, model),
+        most_context=model.max_context,
+        weight_bytes=None if weights is None or asked.beside_weights else weights // asked.tp,
+        weights_in=f"{stored}, which is a guess" if guess and stored == f"in {dtype}" else stored,
+        weights_words=words,
+        beside_weights=asked.beside_weights,
+        dtype_guess=guess,
+        kv_dtype=asked.kv_dtype or "",
+        notes=_notes(model),
+        memory_bytes=here.memory_bytes if memory_gib is None else int(memory_gib * GIB),
+        memory_from=here.memory_from if memory_gib is None else f"{memory_gib:g} GiB, as given",
+        implementations=implementations(),
+        max_seconds=_max_seconds(asked.max_seconds, phases),
+        others=model.others(),
+        shapes=ModelShapes(
+            model=model,
+            batch=asked.batch,
+            dtype=dtype,
+            device=here.kind,
+            kv_dtype=asked.kv_dtype or "",
+            queries=_queries(asked, phases),
+        ),
+    )
+
+
+def _queries(asked: Question, phases: "Sequence[Phase]") -> "dict[Phase, int]":
+    """Tokens of a chunk and of a verification, where they are given. Raises BadInput."""
+    given: dict[Phase, int | None] = {"chunk": asked.chunk, "verify": asked.draft}
+    for (phase, count), option in zip(given.items(), ("--chunk", "--draft"), strict=True):
+        if count is not None and phase not in phases:
+            raise BadInput(f"{option} {count}: wanted it with --phase {phase}")
+    return {phase: n + (phase == "verify") for phase, n in given.items() if n is not None}
+
+
+def _notes(model: "Model") -> list[str]:
+    """What numbers of this model do not contain, in sentences."""
+    found = [
+        f"Left out: {part}, beside the decoder: the attention there is in no number, and its"
+        " weights are in theirs."
+        for part in model.left_out
+    ]
+    if any(layer.latent for layer, _ in model.attention()):
+        found.append(
+            "transformers keeps one latent for a token, and makes the keys and values of all heads"
+            " of it at each call: these products are not part of the time of attention. Engines"
+            " that attend to the latent itself in decode were not measured."
+        )
+    return found
+
+
+def _contexts(text: str | None, model: "Model") -> list[int]:
+    """Shortest first. Raises BadInput, also beyond what the model takes."""
+    fixed = {layer.seq_len for layer, _ in model.attention()}
+    if text is None:
+        if fixed and 0 not in fixed:
+            return [max(fixed)]
+        return [min(USUAL_CONTEXT, model.max_context or USUAL_CONTEXT)]
+    found = sorted({_tokens(part.strip()) for part in text.split(",")})
+    if model.max_context is not None and found[-1] > model.max_context:
+        raise BadInput(
+            f"--context {found[-1]}: {model.name} takes at most {model.max_context} tokens; wanted"
+            " no more"
+        )
+    return found
+
+
+def _tokens(text: str) -> int:
+    """8192 or 8k, as scenarios write sizes."""
+    if match := re.fullmatch(r"([0-9]{1,12})([kKmM]?)", text):
+        tokens = int(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2].lower()]
+        if 1 <= tokens <= MOST_TOKENS:
+            return tokens
+    raise BadInput(
+        f"--context {shown(text)}: wanted a number of tokens from 1 to {MOST_TOKENS}, as 8192 or 8k"
+    )
+
+
+def _dtype(text: str | None, model: "Model") -> "tuple[Dtype, str]":
+    """The weights' own, unless another is given. A guess where theirs is none of ours, and why:
+    fp32, as transformers has it then, or bf16 for what is quantized.
+    """
+    from ...impls.problem import ITEM_BYTES
+    from ..cases.case import VALUE_ALIASES
+    from ..models.layers import DTYPES
+
+    if text is None:
+        if known := DTYPES.get(model.dtype or ""):
+            return known, ""
+        found = (
+            f"config.json has dtype {model.dtype}" if model.dtype else "config.json has no dtype"
+        )
+        # what is quantized was trained in bf16 by all that publish it, and computes in it
+        quantized = model.weights is not None and model.weights.method
+        return "bf16" if quantized else "fp32", f"{found}; --dtype says which it is"
+    name = VALUE_ALIASES.get("dtype", {}).get(text, text)
+    for one in ITEM_BYTES:
+        if name == one:
+            return one, ""
+    raise BadInput(f"--dtype {text!r}: wanted one of {', '.join(ITEM_BYTES)}")
+
+
+def _phases(text: str | None, model: "Model") -> "list[Phase]":
+    """Raises BadInput for a phase in which the model has no attention."""
+    from ..models.layers import GENERATING, PHASES
+
+    stacks = {layer.stack for layer, _ in model.attention()}
+    decodes = bool(stacks - {"encoder"})
+    if text is None:
+        return ["prefill", "decode"] if decodes else ["prefill"]
+    names = [part.strip() for part in text.split(",")]
+    found: list[Phase] = [phase for phase in PHASES if phase in names]
+    if wrong := [name for name in names if name not in PHASES]:
+        raise BadInput(f"--phase {wrong[0]!r}: wanted one of {', '.join(PHASES)}")
+    after = [phase for phase in found if phase in GENERATING]
+    if after and not decodes:
+        raise BadInput(
+            f"--phase {after[0]}: {model.name} has no decoder; wanted prefill or training"
+        )
+    return found
+
+
+def _max_seconds(text: str | None, phases: "list[Phase]") -> "dict[Phase, float]":
+    """One number for all phases, or one for each that is named."""
+    if text is None:
+        return {}
+    if "=" not in text:
+        return dict.fromkeys(phases, _seconds(text, text))
+    found: dict[Phase, float] = {}
+    for part in text.split(","):
+        name, _, number = part.partition("=")
+        asked = next((phase for phase in phases if phase == name.strip()), None)
+        if asked is None:
+            raise BadInput(
+                f"--max-seconds {shown(text)}: {shown(name.strip())} is not asked for; wanted"
+                f" {' or '.join(phases)}, as {phases[0]}=10"
+            )
+        found[asked] = _seconds(number, text)
+    return found
+
+
+def _seconds(number: str, text: str) -> float:
+    """Above 0, and below three years. Raises BadInput."""
+    with suppress(ValueError):
+        if 0 < (seconds := float(number)) < MOST_SECONDS:
+            return seconds
+    raise BadInput(
+        f"--max-seconds {shown(text)}: wanted a number of seconds above 0, as 10 or 0.05"
+    )

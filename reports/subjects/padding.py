@@ -1,0 +1,185 @@
+"""From which share of padding on packing sequences is faster, and at what bytes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..data.processor_time import time_of
+from ..data.row_groups import (
+    AXES,
+    Group,
+    Row,
+    axis_text,
+    by,
+    case_key,
+    family,
+    is_timed,
+    label,
+    problem,
+    varying_axes,
+)
+from ..data.run_meta import Meta, caption
+from ..elements import Card, Figure, Panel, note, table_of
+from ..formatting import bytes_text, capital, list_text, more_below, paragraph, rough_percent_text
+from ..quantity import Quantity
+from ..ratio import Ratio, time_ratio
+from . import Subject
+from ._crossovers import Crossover
+from ._over import MOST_PANELS, joined, panel, with_ends
+from ._race import race
+
+TITLE = "Padding or packing"
+SECTION = "asked"
+ORDER = 12
+NEEDS = ("padding_ratio", "latency_ms")
+PADDED = "padded"  # the backend, and its variants
+RATIO = "padded_{}ratio"
+OF_LENGTHS = ("lengths", "seq_len", "kv_seq_len", "causal_align")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A ragged batch: the fastest padded call, the fastest packed one, and `time`, that of the
+    padded one over that of the packed one. `rows`: of all backends.
+    """
+
+    padded: Row
+    packed: Row
+    time: Ratio
+    rows: Sequence[Row]
+
+    @property
+    def share(self) -> float:
+        return float(self.padded["padding_ratio"])
+
+    @property
+    def bytes_ratio(self) -> float | None:
+        """Peak of the padded call over that of the packed one."""
+        padded, packed = (row.get("peak_bytes") for row in (self.padded, self.packed))
+        return padded / packed if padded is not None and packed else None
+
+
+Batches = Sequence[Batch]
+"""Of problems that differ in their lengths alone, from the least padding."""
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    found = comparisons(rows)
+    if not found:
+        return Subject(lacking="No ragged batch was timed both padded and packed.")
+    shown = found[:MOST_PANELS]
+    picture = Figure(
+        title=joined([(group, finding(batches)) for group, batches in shown]),
+        caption=_caption(shown[0][0], meta),
+        panels=tuple(_panel(group, batches) for group, batches in shown),
+        table=table_of(
+            "Padded and packed",
+            [(group, one) for group, batches in found for one in batches],
+            {
+                "lengths": lambda of: axis_text("lengths", of[1].padded["lengths"]),
+                "problem": lambda of: of[0].label,
+                "padding": lambda of: Quantity(of[1].share, "share"),
+                "padded": lambda of: time_of(of[1].padded),
+                "packed": lambda of: time_of(of[1].packed),
+                "by": lambda of: str(of[1].packed["backend"]),
+                "padded over packed": lambda of: of[1].time.marked,
+                "peak, padded": lambda of: Quantity(of[1].padded.get("peak_bytes"), "bytes"),
+                "packed ": lambda of: Quantity(of[1].packed.get("peak_bytes"), "bytes"),
+            },
+            case=lambda of: case_key(of[1].padded),
+            optional=("problem",),
+        ),
+    )
+    how = note(
+        "Padded: every sequence is filled up to the longest, under a mask, and what was filled in"
+        " is taken out again, all in the call. Packed: sequences lie one after the other, and"
+        " nothing is filled in. The share of padding is that of a padded batch's tokens. Of each"
+        " batch the fastest padded call is compared with the fastest packed one."
+    )
+    return Subject(
+        card=Card(
+            title=TITLE,
+            sentence=f"{capital(picture.title)}.",
+            picture=picture,
+            subtitle="time over that of the padded call, over the share of padding",
+            note=paragraph(more_below(len(found) - len(shown))),
+        ),
+        blocks=(how,),
+    )
+
+
+def comparisons(rows: Sequence[Row]) -> list[tuple[Group, Batches]]:
+    """Problems that differ in more than their lengths, each with its batches."""
+    ragged = [row for row in rows if row.get("lengths") and is_timed(row)]
+    apart = [axis for axis in AXES if axis not in OF_LENGTHS]
+    families = by(ragged, lambda row: tuple(row.get(axis) for axis in apart))
+    found = []
+    for alike in families.values():
+        batches = map(_batch, by(alike, lambda row: row["lengths"]).values())
+        known = sorted((one for one in batches if one), key=lambda one: one.share)
+        if known:
+            found.append((problem(alike[0]), known))
+    varying = [axis for axis in varying_axes([of for of, _ in found]) if axis not in OF_LENGTHS]
+    return [
+        (Group(label=label(of, varying), problem=of, rows=[*batches[0].rows]), batches)
+        for of, batches in found
+    ]
+
+
+def _batch(rows: Sequence[Row]) -> Batch | None:
+    padded = race([row for row in rows if family(row["backend"]) == PADDED]).ranking
+    packed = race([row for row in rows if family(row["backend"]) != PADDED]).ranking
+    if not padded or not packed or (time := time_ratio(padded[0], packed[0])) is None:
+        return None
+    return Batch(padded=padded[0], packed=packed[0], time=time, rows=rows)
+
+
+def finding(batches: Batches) -> str:
+    """`packing is faster than padding from 25 % padding on: 1.3 times (1.2 to 1.4) there, ...`."""
+    turn = Crossover(
+        ratios=dict(enumerate(one.time for one in batches)),
+        above=True,
+        ignored=[at for at, one in enumerate(batches) if one.time.disturbed and not one.time.noise],
+    )
+    start, last = turn.start, batches[-1]
+    if start is None:
+        ratios = [f"{one.time.text} at {rough_percent_text(one.share)}" for one in batches]
+        shares = f"up to {rough_percent_text(last.share)} padding"
+        return f"packing was not shown to be faster than padding {shares}: {list_text(ratios)}"
+    first = batches[start]
+    where = f"from {rough_percent_text(first.share)} padding on"
+    if start == 0 and len(batches) > 1:
+        where = f"at every share of padding from {rough_percent_text(first.share)} on"
+    parts = [f"{first.time.text} at {rough_percent_text(first.share)}"]
+    parts += [f"{last.time.text} at {rough_percent_text(last.share)}"] if last is not first else []
+    text = f"packing is faster than padding {where}: {list_text(parts)}"
+    before = [f"{one.time.text} at {rough_percent_text(one.share)}" for one in batches[:start]]
+    text += f" (below: {list_text(before)})" if before else ""
+    if last.bytes_ratio is not None:
+        sizes = [bytes_text(row["peak_bytes"]) for row in (last.packed, last.padded)]
+        text += f"; {last.packed['backend']} needs {sizes[0]} there, padding {sizes[1]}"
+    return text
+
+
+def _caption(group: Group, meta: Meta) -> str:
+    same = {axis: value for axis, value in group.problem.items() if axis not in OF_LENGTHS}
+    return caption(same, meta)
+
+
+def _panel(group: Group, batches: Batches) -> Panel:
+    """Every backend's time over that of the fastest padded one, by the share of padding."""
+    drawn = [
+        with_ends(row, RATIO, ratio)
+        for one in batches
+        for row in one.rows
+        if row is not one.padded and (ratio := time_ratio(row, one.padded)) is not None
+    ]
+    found = panel(
+        replace(group, rows=drawn),
+        "padding_ratio",
+        RATIO,
+        x_label="share of padding",
+        y_label="time over padded",
+        unit="ratio",
+        line=(1, "the fastest padded"),
+    )
+    return replace(found, x_scale="linear")

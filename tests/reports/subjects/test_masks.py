@@ -1,0 +1,31 @@
+"""reports/subjects/masks.py: what a mask costs alone."""
+
+from pathlib import Path
+
+from attnbench.reports.subjects import masks
+from tests.made_runs import made, problem, run_of
+from tests.reports.rendering import subject_of
+
+
+def test_the_mask_with_the_highest_peak_is_named_with_what_the_call_needs(tmp_path: Path) -> None:
+    of = problem(4096, causal=True)
+    costly = {"mask_build_ms": 120.0, "mask_build_peak_bytes": 160 << 20, "peak_bytes": 16 << 20}
+    cheap = {"mask_build_ms": 3.0, "mask_build_peak_bytes": 1 << 20, "peak_bytes": 40 << 20}
+    run = run_of(
+        tmp_path,
+        made("flex", of, 40.0, **costly),
+        made("sdpa", of, 30.0, **cheap),
+        made("naive", of, 9),
+    )
+    (line,) = subject_of(masks, run).lines
+    assert line == (
+        "Building the mask of flex took 120 ms and up to 160 MiB, 10.0 times the peak of a call"
+        " (N\u00a0=\u00a04k)."
+    )
+    (_, table) = subject_of(masks, run).blocks
+    assert [row[1].text for row in table.cells] == ["flex", "sdpa"]
+
+
+def test_a_run_without_masks_has_no_line(tmp_path: Path) -> None:
+    run = run_of(tmp_path, made("naive", problem(64), 9))
+    assert subject_of(masks, run).lines == ()

@@ -1,0 +1,72 @@
+"""reports/subjects/padding.py: from which share of padding on packing is faster."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.subjects import padding
+from tests.made_runs import made, problem, run_of
+from tests.reports.rendering import blocks_of, card_of, rows_of, subject_of
+
+BATCHES = {0.0: "4q384", 0.2: "q480_2q384_q288", 0.5: "q768_2q320_q128", 0.78: "q1408_q128"}
+PACKED_MS = {0.0: 12.0, 0.2: 10.0, 0.5: 10.0, 0.78: 10.0}
+
+
+def cases(padded_ms: dict[float, float], **axes: Any) -> list[Any]:
+    """`sequence_loop` takes PACKED_MS; padding under a mask twice what it does without one."""
+    found = []
+    for share, lengths in BATCHES.items():
+        of = problem(1536, lengths=lengths, causal=True, **axes)
+        more = {"padding_ratio": share, "session": lengths}
+        ms, bytes_ = padded_ms[share], int(4000 * (1 + share))
+        found += [
+            made("padded", of, 2 * ms, peak_bytes=2 * bytes_, **more),
+            made("padded:maskless", of, ms, peak_bytes=bytes_, **more),
+            made("sequence_loop", of, PACKED_MS[share], peak_bytes=1024, **more),
+            made("sdpa", of, 50.0, peak_bytes=90_000, **more),
+        ]
+    return found
+
+
+def test_the_turn_is_the_least_share_from_which_packing_is_faster(tmp_path: Path) -> None:
+    run = run_of(tmp_path, *cases({0.0: 6.0, 0.2: 10.0, 0.5: 16.1, 0.78: 40.5}))
+    sentence = card_of(padding, run).sentence
+    assert sentence.startswith("Packing is faster than padding from 50 % padding on: 1.6")
+    assert "at 50 % and 4.0" in sentence
+    assert "(below: 0.5" in sentence
+    assert sentence.endswith("sequence_loop needs 1 KiB there, padding 7 KiB.")
+
+
+@pytest.mark.parametrize(
+    ("padded_ms", "said"),
+    [
+        (dict.fromkeys(BATCHES, 30.0), "at every share of padding from 0 % on: 2.5"),
+        (
+            dict.fromkeys(BATCHES, 5.0),
+            "packing was not shown to be faster than padding up to 78 % padding: 0.4",
+        ),
+    ],
+)
+def test_a_turn_outside_the_shares_is_said_so(
+    padded_ms: dict[float, float], said: str, tmp_path: Path
+) -> None:
+    ((_, batches),) = padding.comparisons(rows_of(run_of(tmp_path, *cases(padded_ms))))
+    assert [one.share for one in batches] == [0.0, 0.2, 0.5, 0.78]
+    assert {one.padded["backend"] for one in batches} == {"padded:maskless"}
+    assert {one.packed["backend"] for one in batches} == {"sequence_loop"}
+    assert said in padding.finding(batches)
+
+
+def test_problems_that_differ_in_more_than_lengths_are_told_apart(tmp_path: Path) -> None:
+    few, many = ({"d_model": 512, "heads": heads} for heads in (4, 8))
+    run = run_of(tmp_path, *cases(PACKED_MS, **few), *cases(PACKED_MS, **many))
+    found = padding.comparisons(rows_of(run))
+    assert [group.label for group, _ in found] == ["h\u00a0=\u00a04", "h\u00a0=\u00a08"]
+
+
+def test_without_both_kinds_there_is_nothing_to_compare(tmp_path: Path) -> None:
+    packed = [one for one in cases(PACKED_MS) if "padded" not in one[0]["backend"]]
+    run = run_of(tmp_path, *packed)
+    assert subject_of(padding, run).card is None
+    assert "padded and packed" in str(blocks_of(padding, run))
