@@ -18,7 +18,7 @@ from ..backend import Backend, Call, Inputs, Weights
 from ..layer import as_call, block_peak
 from ..problem import OPT_IN, Problem
 from .names import Value, parts_of, real_name
-from .registry import BUILTIN_FOLDER, defining, find, parameter_values
+from .registry import BUILTIN_FOLDER, computing, defining, find, parameter_values
 from .source import EXACTNESS
 
 WANTED = "attend(q, k, v, *, causal, scale)"
@@ -122,6 +122,7 @@ class LoadedBackend:
         computed = getattr(self.module, "COMPUTES", ())
         others = (
             f"does not compute {name} {str(getattr(problem, name))[:40]}".removesuffix(" True")
+            + f"; see {', '.join(computing(name))}"
             for name, usual in OPT_IN.items()
             if name not in computed and getattr(problem, name) != usual
         )

@@ -148,6 +148,11 @@ def defining(function: str) -> tuple[str, ...]:
     )
 
 
+def computing(axis: str) -> tuple[str, ...]:
+    """The files of backends that name this axis in COMPUTES, though maybe not in each variant."""
+    return tuple(sorted(name for name, one in sources().items() if axis in one.declared.computes))
+
+
 def find(name: str) -> Source:
     """Raises ValueError if there is no such backend."""
     attribute = attribute_from_name(name)

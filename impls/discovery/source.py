@@ -32,6 +32,7 @@ class Declared:
     parameters: tuple[tuple[str, str], ...] = ()
     exactness: str = "exact"
     input_order: str = "heads"
+    computes: tuple[str, ...] = ()
     about: str = ""
 
 
@@ -70,6 +71,7 @@ def _declared(path: Path, mtime_ns: int, size: int) -> Declared:
         parameters=_typed(tree, "PARAMETERS", path),
         exactness=_one_of(EXACTNESS, tree, "EXACTNESS", path) if is_backend else "exact",
         input_order=_one_of(INPUT_ORDERS, tree, "INPUT_ORDER", path) if is_backend else "heads",
+        computes=_strings(tree, "COMPUTES", path),
         about=" ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split()).rstrip("."),
     )
 

@@ -176,7 +176,7 @@ def test_backends_for_ragged_batches_refuse_others_in_a_line(name: str) -> None:
 def test_a_backend_that_does_not_know_lengths_says_so() -> None:
     p = Problem(**SHAPE, lengths=LONG)
     said = load("sparse_local").why_not(replace(p, mask="local"), CPU)
-    assert said == f"does not compute lengths {LONG[:40]}"
+    assert said.startswith(f"does not compute lengths {LONG[:40]}; see flex, fused, ")
 
 
 def test_padding_is_not_seen_whatever_is_in_it() -> None:

@@ -135,6 +135,22 @@ def test_a_backend_that_leaves_it_out_is_found(axis: str, value: Any, dtype: Any
     assert "as far from the exact result" in check.check(output, ()).complaint
 
 
+@pytest.mark.parametrize(("dtype", "factor"), [("fp32", 1.001), ("bf16", 1.2), ("fp32", 0.0)])
+def test_a_wrong_gradient_of_a_single_sink_is_found(dtype: Any, factor: float) -> None:
+    """Which is a sum that may nearly cancel, and has a higher floor for that."""
+    problem = Problem(
+        batch=1, seq_len=64, d_model=16, heads=1, dtype=dtype, sinks=True, passes="forward+backward"
+    )
+    tensors = make_tensors(problem, CPU, 0)
+    check = CorrectnessCheck(problem, *tensors, 0)
+    prepared = prepare_call(problem, load("naive"), tensors, check.grad_output)
+    with prepared.in_force():
+        output, (*others, of_sinks) = prepared.result()
+    assert not check.check(output, (*others, of_sinks)).complaint
+    found = check.check(output, (*others, of_sinks * factor)).complaint
+    assert "as far from the exact result" in found
+
+
 @pytest.mark.parametrize("name", ["naive", "fused"])
 def test_weights_are_those_of_the_output(name: str) -> None:
     """Of one key each: beside a sink they sum to less than 1. A given mask knows the cap, too."""
@@ -160,5 +176,8 @@ def test_weights_are_those_of_the_output(name: str) -> None:
 def test_backends_that_do_not_compute_an_axis_refuse_it_in_a_line() -> None:
     plain = Problem(batch=1, seq_len=8, d_model=16, heads=2)
     sdpa = load("sdpa")
-    assert sdpa.why_not(replace(plain, softcap=50.0), CPU) == "does not compute softcap 50.0"
-    assert sdpa.why_not(replace(plain, sinks=True), CPU) == "does not compute sinks"
+    names = "; see compiled, flex, fused, hf, naive"
+    cap = sdpa.why_not(replace(plain, softcap=50.0), CPU)
+    sinks = sdpa.why_not(replace(plain, sinks=True), CPU)
+    assert cap == "does not compute softcap 50.0" + names
+    assert sinks == "does not compute sinks" + names
