@@ -4,9 +4,8 @@ The exact result is impls/reference.py in float64. The yardstick is the textbook
 intermediate rounded to the case's dtype. So the tolerance follows dtype, N and d_k by itself, and a
 kernel that drops a few keys fails at any N; fixed tolerances pass it, because outputs shrink like
 1/sqrt(N). Every element must be finite. Long problems are compared on one query row in every tile
-of 16, drawn at random. The output's gradient is zero in all other rows, so that the
-gradients of all keys and values can still be compared whole, and a tile of queries that a kernel
-drops is missing from them.
+of 16, drawn at random. The output's gradient is zero in all other rows, so that the gradients of
+all keys and values can still be compared whole, and lack a tile of queries that a kernel drops.
 """
 
 from collections.abc import Sequence
@@ -123,9 +122,9 @@ class CorrectnessCheck:
 
         with torch.set_grad_enabled(problem.backward):
             exact = reference(part, *exact_tensors, rows, self.entries)
-            textbooks = [same_dtype_reference] + ([absorbed_reference] if problem.latent else [])
+            textbooks = (same_dtype_reference, absorbed_reference)[: 2 if problem.latent else 1]
             same = [one(part, *same_tensors, rows, self.entries) for one in textbooks]
-        self.exact: list[Tensor] = [exact.detach()]
+        self.exact = [exact.detach()]
         same_results: list[list[Tensor]] = [[one.detach()] for one in same]
         self.gradient: Tensor | None = None  # of the checked rows
         if problem.backward:
@@ -153,12 +152,10 @@ class CorrectnessCheck:
         ]
         self.sum_error = SUM_ERROR * sqrt(problem.kv_seq_len)
         exact, outputs = self.exact[0], [found[0] for found in same_results]
+        outputs.append(exact.to(outputs[0].dtype))
         self.row_tolerance = max(
             output_floor_ratio,
-            *(
-                float(row_errors(one, exact).max())
-                for one in (*outputs, exact.to(outputs[0].dtype))
-            ),
+            *(float(row_errors(one, exact).max()) for one in outputs),
         )
 
     @property
