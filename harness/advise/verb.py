@@ -119,21 +119,21 @@ def advise(
     timeout: options.Timeout = None,
     out: Root = DEFAULT_ROOT,
     page: Annotated[Path | None, option("--output -o FILE", "Also write a page.", OUTPUT)] = None,
-<<<<<<< HEAD
     published: Annotated[
         str | None,
         option(
             "--published GPU",
             "Below the answer and apart from it: the nearest shapes that others published of this"
             " GPU, such as h200.",
-=======
+            OUTPUT,
+        ),
+    ] = None,
     policy: Annotated[
         Path | None,
         option(
             "--policy FILE",
             "Also write which to take in which phase over which lengths: .json, or .py for"
             " transformers.",
->>>>>>> main
             OUTPUT,
         ),
     ] = None,
