@@ -78,7 +78,7 @@ def facts(row: dict[str, Any]) -> dict[str, Any]:
     sms = int(re.findall(r"^HOPPER_SM_COUNT = (\d+)", LAUNCH.read_text(), re.MULTILINE)[0])
     tiles, threads = -(-p.seq_len // config.block_q), warps * WARP_SIZE
     programs, wave = tiles * p.batch * p.heads, sms * fits.sm_block_count
-    # as key_range of impls/_triton/kernels.py: whole tiles of keys, then those on the diagonal
+    # as key_range of impls/_triton/kernels: whole tiles of keys, then those on the diagonal
     per_tile = config.block_q // config.block_kv
     keys = [(tile + 1) * per_tile for tile in range(tiles)]
     scores = sum(keys) * config.block_q * config.block_kv

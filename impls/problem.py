@@ -15,11 +15,11 @@ Dtype = Literal["fp32", "bf16", "fp16"]
 Passes = Literal["forward", "backward", "forward+backward"]
 Scope = Literal["core", "layer", "block"]
 CausalAlign = Literal["", "top_left", "bottom_right"]
-Mask = Literal["none", "padding", "random", "local", "strided", "blocks", "chunked"]
+Mask = Literal["none", "padding", "random", "local", "strided", "blocks", "chunked", "tree"]
 
 ALL_MASKS: tuple[Mask, ...] = get_args(Mask)
 
-DEFAULT_LOCAL_WINDOW, DEFAULT_BLOCKS, DEFAULT_CHUNK = 128, 4, 128
+DEFAULT_LOCAL_WINDOW, DEFAULT_BLOCKS, DEFAULT_CHUNK, DEFAULT_CHILDREN = 128, 4, 128, 2
 FEED_FORWARD_FACTOR = 4
 """Width of a block's feed-forward layer over d_model (Vaswani et al. 2017, table 3)."""
 ITEM_BYTES: dict[Dtype, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
@@ -44,8 +44,9 @@ class Problem:
     the causal triangle starts; it must be given if kv_seq_len != seq_len. `mask` (masks/rules.py)
     applies in addition to `causal`. `window` is the mask's size, 0 for masks without one: keys to
     either side (local, default 128), stride (strided, default sqrt(kv_seq_len)), number of blocks
-    (blocks, default 4) or tokens of a chunk (chunked, default 128). Nothing assumes heads * d_k ==
-    d_model. Raises ValueError for values that describe no problem.
+    (blocks, default 4), tokens of a chunk (chunked, default 128) or children of a drafted token
+    (tree, default 2). Nothing assumes heads * d_k == d_model. Raises ValueError for values that
+    describe no problem.
 
     `lengths` (lengths.py) makes a ragged batch of one row: sequences of unequal length lie one
     after the other, without padding, and a query sees keys of its own sequence only, up to its own
@@ -168,25 +169,27 @@ class Problem:
         in_rows='`top_left` or `bottom_right`; "" if not causal',
     )
     mask: Mask = axis(
-        "Mask in addition to causal: none, padding, random, local, strided, blocks or chunked.",
+        "Mask in addition to causal: none, padding, random, local, strided, blocks, chunked or"
+        " tree.",
         default="none",
-        option="none, padding, random, local, strided, blocks, chunked; none if not given.",
+        option="none, padding, random, local, strided, blocks, chunked, tree; none if not given.",
         given="none",
         scenario_wide=True,
         part=lambda p: f"{p.mask}{p.window or ''}" if p.mask != "none" else "",
         text=lambda value: "" if value == "none" else f"{value} mask",
         in_rows=(
             "the mask in addition to `causal`: `none`, `padding`, `random`, `local`, `strided`,"
-            " `blocks`, `chunked` (scenarios/README.md). Absent in rows of the first version, which"
-            " had no masks"
+            " `blocks`, `chunked`, `tree` (scenarios/README.md). Absent in rows of the first"
+            " version, which had no masks"
         ),
         earliest="none",
     )
     window: int = axis(
         "Size of a mask that has one: keys to either side (local), the stride (strided), blocks of"
-        " 64 keys per query block (blocks), tokens of a chunk (chunked).",
+        " 64 keys per query block (blocks), tokens of a chunk (chunked), children of a drafted"
+        " token (tree).",
         default=0,
-        option="Sizes of the masks that have one: local, strided, blocks, chunked.",
+        option="Sizes of the masks that have one: local, strided, blocks, chunked, tree.",
         scenario_wide=True,
         text=lambda value: f"window\u00a0{value}" if value else "",
         goes_with="mask",
@@ -261,6 +264,7 @@ class Problem:
                 "strided": stride,
                 "blocks": DEFAULT_BLOCKS,
                 "chunked": DEFAULT_CHUNK,
+                "tree": DEFAULT_CHILDREN,
             }[self.mask]
         for name, value in defaults.items():
             object.__setattr__(self, name, value)
@@ -308,7 +312,7 @@ class Problem:
         if self.window and not self.windowed:
             raise ValueError(
                 f"window ({self.window}) with mask {self.mask}, which has none; set mask to local,"
-                " strided, blocks or chunked"
+                " strided, blocks, chunked or tree"
             )
         longer_keys = self.causal and self.seq_len < self.kv_seq_len
         if self.windowed and not same_length and not longer_keys:
@@ -354,7 +358,7 @@ class Problem:
 
 
 def windowed(mask: str) -> bool:
-    return mask in ("local", "strided", "blocks", "chunked")
+    return mask in ("local", "strided", "blocks", "chunked", "tree")
 
 
 _TYPES = get_type_hints(Problem)

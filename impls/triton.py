@@ -1,6 +1,6 @@
 """Our tiled kernels in Triton, forward and backward: no score matrix, no copies, no atomic adds.
 
-The kernels are in _triton/kernels.py, the torch operators in _triton/op.py; only `prepare` imports
+The kernels are in _triton/kernels/, the torch operators in _triton/op.py; only `prepare` imports
 triton. fp32 products use full precision unless torch.set_float32_matmul_precision allows TF32, as
 in every other backend.
 """
@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from ._inductor import missing_for_triton
-from ._triton.configs import SMALLEST_BLOCK, WIDEST, Config
+from ._triton.configs import BANDS, SMALLEST_BLOCK, WIDEST, Config
 from .backend import Call, Inputs, Weights, make_inputs
 from .layer import Attend, as_call, make_weights, split_heads
+from .lengths import sequences
 from .masks.rules import padded_length
 from .problem import Problem
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 NEEDS = ("triton",)
 VARIANTS = ("portable", "pointers")  # without the kernel in Gluon; also without tensor descriptors
-MASKS = ("padding",)
+MASKS = ("padding", "local", "chunked")
+COMPUTES = ("lengths", "softcap", "sinks")
 OLDEST = (8, 0)  # compute capability: earlier ones have neither bf16 nor asynchronous copies
 MAX_PROGRAMS = 2**31 - 1  # of a launch, along the one axis of the grid that is used
 MAX_TOKENS = 2**30  # positions are counted in 32 bits, offsets in memory in 64
@@ -45,7 +47,8 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
         return f"heads are {width} wide; the kernels hold up to {WIDEST}"
     if tokens > MAX_TOKENS:
         return f"sequences are {tokens} long; the kernels count up to {MAX_TOKENS}"
-    programs = p.batch * p.heads * -(-tokens // SMALLEST_BLOCK)
+    batch = sequences(p.lengths) if p.lengths else ((p.seq_len, p.kv_seq_len),) * p.batch
+    programs = len(batch) * p.heads * -(-max(map(max, batch)) // SMALLEST_BLOCK)
     if programs > MAX_PROGRAMS:
         return f"may need {programs} programs in one launch; CUDA starts up to {MAX_PROGRAMS}"
     return None
@@ -70,8 +73,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
         tuner, tensors = _tuner(problem, inputs, weights, device, variant)
         tuning = tuner.tuned(*tensors)
     del tensors
-    core = attend(problem, tuning.configs, key_mask(problem, device))
-    call = as_call(problem, inputs, weights, core)
+    call = as_call(problem, inputs, weights, attend(problem, inputs, tuning.configs))
     call.facts = tuning.facts  # type: ignore[attr-defined]
     return call
 
@@ -96,17 +98,19 @@ def key_mask(problem: Problem, device: torch.device) -> Tensor | None:
     return keys < torch.tensor(lengths, device=device)[:, None]
 
 
-def attend(
-    problem: Problem, configs: tuple[Config, Config, Config], key_mask: Tensor | None = None
-) -> Attend:
-    """`configs` are those of the kernels forward, grad_q and grad_kv; `key_mask` as above."""
+def attend(problem: Problem, inputs: Inputs, configs: tuple[Config, Config, Config]) -> Attend:
+    """`configs` are those of the kernels forward, grad_q and grad_kv."""
+    from ._triton.launch import Packed
     from ._triton.op import attention
 
-    scale, causal, tf32 = problem.scale, problem.causal, allows_tf32()
-    offset = max(problem.causal_offset, 0)  # queries that see no key never get here
-    forward, grad_q, grad_kv = (config.numbers() for config in configs)
+    p, tf32, device = problem, allows_tf32(), inputs.query.device
+    mask, band = key_mask(p, device), p.mask if p.mask in BANDS else ""
+    offset = max(p.causal_offset, 0)  # queries that see no key never get here
+    numbers = [config.numbers() for config in configs]
+    packed = Packed.of(p.lengths, device) or ()
+    more = (inputs.more.get("sinks"), p.softcap, band, p.window, *packed)
     return lambda q, k, v: attention(
-        q, k, v, key_mask, scale, causal, offset, tf32, forward, grad_q, grad_kv
+        q, k, v, mask, p.scale, p.causal, offset, tf32, *numbers, *more
     )[0]
 
 

@@ -86,6 +86,24 @@ class LongestContext(TypedDict):
     source: str | None
 
 
+class PolicyRange(TypedDict):
+    phase: Phase
+    from_tokens: int
+    to_tokens: int
+    attn_implementation: str
+    confirmed: bool
+    measured_tokens: list[int]
+    fitted_tokens: list[int]
+    not_measured: list[str]
+
+
+class Policy(TypedDict):
+    ranges: list[PolicyRange]
+    python: list[str]
+    vllm: str | None
+    not_measured: str
+
+
 class NotMeasured(TypedDict):
     layer: str
     count: int
@@ -121,6 +139,7 @@ class Advised(TypedDict):
     memory: list[MemoryNeed]
     sequences: list[Sequences]
     longest: list[LongestContext]
+    policy: Policy
     traps: list[str]
     not_measured: list[NotMeasured]
     other_layers: dict[str, int]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..run.engine import RunOptions
 
 NO_ANSWER = 3  # exit code
-MEASURED_ELSEWHERE = ("--measure", "--json", "--quiet", "-q", "--wait", "--wait-idle")
+MEASURED_ELSEWHERE = ("--measure", "--json", "--policy", "--quiet", "-q", "--wait", "--wait-idle")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +118,15 @@ def advise(
     timeout: options.Timeout = None,
     out: Root = DEFAULT_ROOT,
     page: Annotated[Path | None, option("--output -o FILE", "Also write a page.", OUTPUT)] = None,
+    policy: Annotated[
+        Path | None,
+        option(
+            "--policy FILE",
+            "Also write which to take in which phase over which lengths: .json, or .py for"
+            " transformers.",
+            OUTPUT,
+        ),
+    ] = None,
     quiet: options.Quiet = False,
     as_json: Annotated[bool, option("--json", "The answer as JSON.", OUTPUT)] = False,
 ) -> None:
@@ -128,10 +137,14 @@ def advise(
     """
     from ...reports.advise.answer import advise as answer
     from ...reports.advise.document import document
+    from ...reports.advise.policy import policy as decided
+    from ..files.errors import BadInput, shown
     from ..machine.this_device import this_device
     from ..terminal.idle import wait_until_idle
     from ..terminal.progress import kept, say
 
+    if policy is not None and policy.suffix not in (".json", ".py"):
+        raise BadInput(f"--policy {shown(str(policy))}: wanted a file .json or .py")
     here = this_device(device)
     inquiry = inquiry_of(asked, here, _of_the_question(sys.argv[2:]))
     if measure:
@@ -155,7 +168,13 @@ def advise(
     for note in rows.notes:
         typer.echo(f"note: {note}", err=True)
     if page is not None:
-        _write(page, advice)
+        from ...reports.advise.page import render
+
+        _write(page, render(advice), "--output FILE")
+    if policy is not None:
+        found = decided(advice)
+        lines = [json.dumps(found, indent=2)] if policy.suffix == ".json" else found["python"]
+        _write(policy, "\n".join((*lines, "")), "--policy FILE")
     if as_json:
         typer.echo(json.dumps(document(advice), indent=2, ensure_ascii=False, allow_nan=False))
     else:
@@ -181,13 +200,12 @@ def _print(advice: "Advice") -> None:
             say(f"  {command}")
 
 
-def _write(path: Path, advice: "Advice") -> None:
-    from ...reports.advise.page import render
+def _write(path: Path, text: str, given: str) -> None:
     from ..cli.report import written_to
     from ..files.safe_files import write_output
 
-    with written_to(path, "--output FILE"):
-        if write_output(path, render(advice)):
+    with written_to(path, given):
+        if write_output(path, text):
             typer.echo(path, err=True)
 
 
@@ -207,5 +225,6 @@ def _of_the_question(arguments: Sequence[str]) -> list[str]:
     return [
         one
         for one, before in zip(arguments, ["", *arguments], strict=False)
-        if one.partition("=")[0] not in MEASURED_ELSEWHERE and before != "--wait-idle"
+        if one.partition("=")[0] not in MEASURED_ELSEWHERE
+        and before not in ("--wait-idle", "--policy")
     ]

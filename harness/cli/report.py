@@ -16,6 +16,7 @@ import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
 from ..files.errors import BadInput, instead_of, shown
+from ..run.packs import of_names
 from . import completion
 from .options import (
     DEFAULT_ROOT,
@@ -86,6 +87,9 @@ def report(
     from ..store.suites import is_suite
     from ..terminal.live_bar import busy
 
+    if (pack := of_names(*runs)) is not None and pack.reported is not None:
+        pack.reported(runs, output, out)
+        return
     paths = _run_paths(runs, out)
     opened = _opened(paths, salvage=salvage, hide=anonymous)
     if figures is not None:
@@ -181,6 +185,8 @@ def show(
     """Print a run's answers; --open shows its page, --format csv its rows."""
     named = runs or [LATEST]
     form = _format_of(format_, output, is_page=open_it or figures is not None)
+    if form is None and (pack := of_names(*named)) is not None and pack.shown is not None:
+        return pack.shown(named)
     if commit is not None and form in (None, *Pages):
         raise BadInput(f"--commit {shown(commit)}: belongs to --format asv")
     if form is None:

@@ -49,6 +49,9 @@ class Pack:
     `dry_run` is harness.cli.dry_run.DryRun.
     They raise Refusal.
 
+    `prefix`: of names that are this pack's in the verbs show, report and compare, which then call
+    `shown(names)`, `reported(names, output, root)` and `compared(base, new, root)`.
+
     `documents`: by name, the types of what its verbs print with --json, or each line of it.
     """
 
@@ -57,6 +60,10 @@ class Pack:
     selected: "Callable[..., Selection] | None" = None
     opted: "Callable[..., RunOptions] | None" = None
     foreseen: Callable[..., Iterator[Any]] | None = None
+    prefix: str = ""
+    shown: Callable[..., None] | None = None
+    reported: Callable[..., None] | None = None
+    compared: Callable[..., None] | None = None
     documents: Mapping[str, Any] = field(default_factory=dict)
 
     def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,6 +76,13 @@ def packs() -> tuple[Pack, ...]:
     """All, in the order of their folders' names."""
     folders = sorted(file.parent.name for file in HARNESS.glob("*/pack.py"))
     return tuple(import_module(f"{HARNESS_NAME}.{folder}.pack").PACK for folder in folders)
+
+
+def of_names(*names: str | None) -> Pack | None:
+    """The pack whose prefix one of these names has."""
+    given = [name for name in names if name]
+    prefixed = (pack for pack in packs() if pack.prefix)
+    return next((one for one in prefixed if any(n.startswith(one.prefix) for n in given)), None)
 
 
 def run_options() -> dict[str, Any]:

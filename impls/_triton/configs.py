@@ -24,6 +24,7 @@ from typing import Literal, get_args
 
 Kernel = Literal["forward", "grad_q", "grad_kv"]
 KERNELS: tuple[Kernel, ...] = get_args(Kernel)
+BANDS = ("local", "chunked")  # masks that the kernels compute, and skip what lies outside
 WIDEST = 256  # the widest head: beyond it no tile fits into registers
 SMALLEST_BLOCK = 16  # queries or keys of a tile: the least that matrix instructions take
 FEW_QUERIES = 16  # up to so many, as in decoding, tiles have the smallest number of queries
@@ -216,11 +217,12 @@ def candidates(
     width: int,
     n_q: int,
     causal: bool,
-    masked: bool = False,
+    beyond: str = "",
     triton: str | None = None,
 ) -> tuple[Config, ...]:
     """The entries for a problem, most promising first; `width` is the larger of d_k and d_v.
 
+    `beyond`: what the problem has that hopper_forward.py does not compute, "" for nothing.
     `triton`: the version that compiles them, by default that of the installed one.
     """
     table = table_for(capability, item_bytes, causal=causal, triton=triton)
@@ -228,21 +230,21 @@ def candidates(
         table = FEW_QUERIES_TABLES[item_bytes]
     listed = _for_width(table[kernel], width)
     why_not = why_not_gluon(
-        capability=capability, item_bytes=item_bytes, width=width, n_q=n_q, masked=masked
+        capability=capability, item_bytes=item_bytes, width=width, n_q=n_q, beyond=beyond
     )
     return tuple(config for config in listed if not (config.gluon and why_not))
 
 
 def why_not_gluon(
-    *, capability: tuple[int, int], item_bytes: int, width: int, n_q: int, masked: bool
+    *, capability: tuple[int, int], item_bytes: int, width: int, n_q: int, beyond: str
 ) -> str | None:
     """Why hopper_forward.py is no candidate for a problem; None if it is one."""
     if capability[0] != 9:
         return f"it is for compute capability 9.x; this is {capability[0]}.{capability[1]}"
     if item_bytes != 2:
         return "it takes fp16 and bf16 only"
-    if masked:
-        return "it takes no key mask"
+    if beyond:
+        return f"it takes no {beyond}"
     narrowest, widest = min(GLUON["forward"]) // 2, max(GLUON["forward"])
     if not narrowest < width <= widest:
         return f"heads are {width} wide; it takes {narrowest + 1} to {widest}"

@@ -1,6 +1,6 @@
 """The forward kernel for Hopper (compute capability 9.x), in Gluon: a producer and two consumers.
 
-Follows Shah et al. 2024, FlashAttention-3, with the names of kernels.py. Written from scratch for
+Follows Shah et al. 2024, FlashAttention-3, with the names of kernels/. Written from scratch for
 this project. A block has three partitions of warps:
 
 - the producer, one warp, has the tensor memory accelerator (TMA) copy tiles into shared memory: the
@@ -24,7 +24,7 @@ equally long. Heads are visited in sections whose keys and values fit into the L
 and within a section the longest units come first.
 
 Descriptors read zeros beyond the edges of a tensor; widths are padded so (PAD_K, PAD_V). The rest
-is as in kernels.py: offsets in 64 bits, `lse` to base 2, -inf and zeros for a query without keys.
+is as in kernels/: offsets in 64 bits, `lse` to base 2, -inf and zeros for a query without keys.
 """
 
 from triton.experimental import gluon

@@ -28,6 +28,9 @@ class Job:
     d_v: int
     causal: bool
     masked: bool = False
+    band: str = ""
+    softcap: bool = False
+    sinks: bool = False
     tf32: bool = False
 
     def launch(self) -> launch.Launch:
@@ -44,11 +47,20 @@ class Job:
         v, o = tensor(1, heads, n, self.d_v), tensor(1, heads, n, self.d_v)
         lse = tensor(1, heads, n, dtype=torch.float32)
         mask = tensor(1, n, dtype=torch.bool) if self.masked else None
-        setting = launch.Setting(scale=1.0, causal=self.causal, causal_offset=0, tf32=self.tf32)
+        sinks = tensor(heads) if self.sinks else None
+        setting = launch.Setting(
+            scale=1.0, causal=self.causal, causal_offset=0, tf32=self.tf32,
+            softcap=float(self.softcap), band=self.band, window=n,
+        )  # fmt: skip
         if self.kernel == "forward":
-            return launch.forward(q, k, v, mask, o, lse, setting=setting, config=config)
+            return launch.forward(
+                q, k, v, mask, o, lse, setting=setting, config=config, sinks=sinks
+            )
         if self.kernel == "grad_q":
-            return launch.grad_q(q, k, v, mask, o, o, lse, lse, q, setting=setting, config=config)
+            return launch.grad_q(
+                q, k, v, mask, o, o, lse, lse, q, setting=setting, config=config, sinks=sinks,
+                sink_terms=lse if self.sinks else None,
+            )  # fmt: skip
         return launch.grad_kv(q, k, v, mask, o, lse, lse, k, v, setting=setting, config=config)
 
     def arguments(self) -> tuple[object, GPUTarget, dict[str, object]]:

@@ -5,7 +5,7 @@ compile it without a GPU.
 from dataclasses import dataclass, replace
 from functools import cache
 from math import log2
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -15,6 +15,7 @@ from triton.compiler import ASTSource, make_backend
 from triton.runtime.jit import create_function_from_signature
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from ..lengths import sequences, starts
 from . import kernels
 from .configs import Config, Kernel, padded, without_descriptors
 
@@ -31,16 +32,53 @@ HOPPER_REGISTERS, CONSUMER_REGISTERS, PRODUCER_REGISTERS = 168, 240, 24
 HOPPER_WIDTHS = (64, 128)  # what heads are padded to
 SECTION_BYTES = 32 << 20  # keys and values of a section of heads: of 50 MiB of L2 (H100, H200)
 HOPPER_SM_COUNT = 132  # where no GPU is at hand
+WIDEST_WINDOW = 2**30  # no key is farther away, and kernels add it to positions in 32 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the three kernels must agree on."""
+    """What the three kernels must agree on.
+
+    `band` and `window`: as the masks "local" and "chunked" (masks/rules.py), "" and 0 for neither.
+    `softcap` is 0 for none.
+    """
 
     scale: float
     causal: bool
     causal_offset: int
     tf32: bool
+    softcap: float = 0.0
+    band: str = ""
+    window: int = 0
+
+    def numbers(self) -> tuple[int, int | None, float, float | None]:
+        """The kernels' arguments offset, window, scale_log2 and cap_factor."""
+        window = min(self.window, WIDEST_WINDOW) if self.band else None
+        if not self.softcap:
+            return self.causal_offset, window, self.scale * LOG2_E, None
+        return self.causal_offset, window, self.softcap * LOG2_E, self.scale / self.softcap
+
+
+class Packed(NamedTuple):
+    """Sequences that lie in one row: where each begins, and where the last ends, int32 [sequences +
+    1]; and the most queries and keys of one.
+    """
+
+    q_starts: Tensor
+    kv_starts: Tensor
+    longest_q: int
+    longest_kv: int
+
+    @classmethod
+    def of(cls, lengths: str, device: torch.device) -> "Packed | None":
+        """None for a batch that is not ragged."""
+        if not lengths:
+            return None
+        longest_q, longest_kv = map(max, zip(*sequences(lengths), strict=True))
+        q_starts, kv_starts = (
+            torch.tensor(one, dtype=torch.int32, device=device) for one in starts(lengths)
+        )
+        return cls(q_starts, kv_starts, longest_q, longest_kv)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,36 +120,43 @@ class Launch:
 
 def forward(
     q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, o: Tensor, lse: Tensor,
-    *, setting: Setting, config: Config,
+    *, setting: Setting, config: Config, sinks: Tensor | None = None, packed: Packed | None = None,
 ) -> Launch:  # fmt: skip
     """Fills o and lse. What the kernel in Gluon does not take goes to the portable one."""
-    why_not = why_not_gluon(q, k, v, key_mask, o) if config.gluon else None
+    why_not = why_not_gluon(q, k, v, key_mask, o, sinks, packed, setting) if config.gluon else None
     if config.gluon and why_not is None:
         return _hopper_forward(q, k, v, o, lse, setting=setting, config=config)
     config = config.by_pointers() if why_not else config
     mask, mask_strides = _bytes_of(key_mask)
-    if config.specialize and not describable(q):
+    if config.specialize and (packed or not describable(q)):
         config = without_descriptors("forward", config, max(q.shape[3], v.shape[3]))
-    config, (tiled_k, tiled_v) = _tiled("forward", k, v, key_mask, config=config)
+    config, (tiled_k, tiled_v) = _tiled("forward", k, v, key_mask, packed, config=config)
     tiled_q = _described(q, config.block_q) if config.specialize else q
-    tensors = (tiled_q, tiled_k, tiled_v, mask, o, lse)
+    tensors = (tiled_q, tiled_k, tiled_v, mask, *_starts(packed), sinks, o, lse)
     strides = (q.stride(), k.stride(), v.stride(), mask_strides, o.stride())
-    programs = -(-q.shape[2] // config.block_q) * q.shape[0] * q.shape[1]
     made = _launch(
-        kernels.forward_kernel, programs, tensors, strides, (q, k, v), setting, config,
+        kernels.forward_kernel, tensors, strides, (q, k, v), packed, setting, config,
         WARP_SPECIALIZE=config.specialize,
     )  # fmt: skip
     return replace(made, why_not=why_not) if why_not else made
 
 
 def why_not_gluon(
-    q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, o: Tensor
-) -> str | None:
+    q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, o: Tensor, sinks: Tensor | None,
+    packed: Packed | None, setting: Setting,
+) -> str | None:  # fmt: skip
     """Why hopper_forward.py cannot compute this; None if it can, on a GPU that it is for."""
     if missing := _missing_for_gluon():
         return missing
-    if key_mask is not None:
-        return "it takes no key mask"
+    has = {
+        "key mask": key_mask is not None,
+        f"{setting.band} mask": setting.band,
+        "softcap": setting.softcap,
+        "sinks": sinks is not None,
+        "ragged batch": packed,
+    }
+    if more := next((name for name, given in has.items() if given), None):
+        return f"it takes no {more}"
     if q.dtype not in (torch.float16, torch.bfloat16):
         return f"it takes fp16 and bf16 only; these are {str(q.dtype).removeprefix('torch.')}"
     if max(q.shape[3], v.shape[3]) > max(HOPPER_WIDTHS):
@@ -183,30 +228,43 @@ def _sm_count(device: torch.device) -> int:
 
 def grad_q(
     q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, o: Tensor, do: Tensor, lse: Tensor,
-    delta: Tensor, dq: Tensor, *, setting: Setting, config: Config,
+    delta: Tensor, dq: Tensor, *, setting: Setting, config: Config, packed: Packed | None = None,
+    sinks: Tensor | None = None, sink_terms: Tensor | None = None,
 ) -> Launch:  # fmt: skip
-    """Fills dq and delta."""
+    """Fills dq, delta and sink_terms, like delta, whose sums are the gradients of sinks."""
     mask, mask_strides = _bytes_of(key_mask)
-    config, (tiled_k, tiled_v) = _tiled("grad_q", k, v, key_mask, config=config)
-    tensors = (q, tiled_k, tiled_v, mask, o, do, lse, delta, dq)
+    config, (tiled_k, tiled_v) = _tiled("grad_q", k, v, key_mask, packed, config=config)
+    tensors = (
+        q,
+        tiled_k,
+        tiled_v,
+        mask,
+        *_starts(packed),
+        sinks,
+        o,
+        do,
+        lse,
+        delta,
+        dq,
+        sink_terms,
+    )
     inputs = (q.stride(), k.stride(), v.stride(), mask_strides)
     strides = (*inputs, o.stride(), do.stride(), dq.stride())
-    programs = -(-q.shape[2] // config.block_q) * q.shape[0] * q.shape[1]
-    return _launch(kernels.grad_q_kernel, programs, tensors, strides, (q, k, v), setting, config)
+    return _launch(kernels.grad_q_kernel, tensors, strides, (q, k, v), packed, setting, config)
 
 
 def grad_kv(
     q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, do: Tensor, lse: Tensor,
     delta: Tensor, dk: Tensor, dv: Tensor, *, setting: Setting, config: Config,
+    packed: Packed | None = None,
 ) -> Launch:  # fmt: skip
     """Fills dk and dv; needs the delta that `grad_q` filled."""
     mask, mask_strides = _bytes_of(key_mask)
-    config, (tiled_q, tiled_do) = _tiled("grad_kv", q, do, key_mask, config=config)
-    tensors = (tiled_q, k, v, mask, tiled_do, lse, delta, dk, dv)
+    config, (tiled_q, tiled_do) = _tiled("grad_kv", q, do, key_mask, packed, config=config)
+    tensors = (tiled_q, k, v, mask, *_starts(packed), tiled_do, lse, delta, dk, dv)
     inputs = (q.stride(), k.stride(), v.stride(), mask_strides)
     strides = (*inputs, do.stride(), dk.stride(), dv.stride())
-    programs = -(-k.shape[2] // config.block_kv) * k.shape[0] * k.shape[1]
-    return _launch(kernels.grad_kv_kernel, programs, tensors, strides, (q, k, v), setting, config)
+    return _launch(kernels.grad_kv_kernel, tensors, strides, (q, k, v), packed, setting, config)
 
 
 def describable(x: Tensor) -> bool:
@@ -225,15 +283,17 @@ def describable(x: Tensor) -> bool:
 
 
 def _tiled(
-    kernel: Kernel, a: Tensor, b: Tensor, key_mask: Tensor | None, *, config: Config
-) -> tuple[Config, tuple[Tensor | TensorDescriptor, Tensor | TensorDescriptor]]:
+    kernel: Kernel, a: Tensor, b: Tensor, key_mask: Tensor | None, packed: Packed | None,
+    *, config: Config,
+) -> tuple[Config, tuple[Tensor | TensorDescriptor, Tensor | TensorDescriptor]]:  # fmt: skip
     """The two tensors whose tiles the kernel iterates over, as pointers or descriptors.
 
-    Pointers if keys are masked: a descriptor would read those too.
+    Pointers if keys are masked, or sequences packed: a descriptor would read masked keys, and the
+    next sequence.
     """
     if not config.descriptors:
         return config, (a, b)
-    if key_mask is not None or not (describable(a) and describable(b)):
+    if key_mask is not None or packed or not (describable(a) and describable(b)):
         return without_descriptors(kernel, config, max(a.shape[3], b.shape[3])), (a, b)
     rows = config.block_q if kernel == "grad_kv" else config.block_kv
     return config, (_described(a, rows), _described(b, rows))
@@ -248,18 +308,32 @@ def _bytes_of(key_mask: Tensor | None) -> tuple[Tensor | None, tuple[int, ...] |
     return (None, None) if key_mask is None else (key_mask.view(torch.uint8), key_mask.stride())
 
 
+def _starts(packed: Packed | None) -> tuple[Tensor | None, Tensor | None]:
+    return (None, None) if packed is None else (packed.q_starts, packed.kv_starts)
+
+
 def _launch(
-    kernel: Any, programs: int, tensors: tuple[Any, ...], strides: tuple[Any, ...],
-    qkv: tuple[Tensor, Tensor, Tensor], setting: Setting, config: Config, **more: bool,
+    kernel: Any, tensors: tuple[Any, ...], strides: tuple[Any, ...],
+    qkv: tuple[Tensor, Tensor, Tensor], packed: Packed | None, setting: Setting, config: Config,
+    **more: bool,
 ) -> Launch:  # fmt: skip
+    """A program for each tile of queries, or of keys if it computes their gradients."""
     q, k, v = qkv
-    sizes = (q.shape[1], q.shape[1] // k.shape[1], q.shape[2], k.shape[2], setting.causal_offset)
+    sequences, n_q, n_kv, packed_rows = q.shape[0], q.shape[2], k.shape[2], None
+    if packed:
+        sequences, packed_rows = len(packed.q_starts) - 1, n_q
+        n_q, n_kv = packed.longest_q, packed.longest_kv
+    tiles, heads = -(-n_q // config.block_q), q.shape[1]
+    if kernel is kernels.grad_kv_kernel:
+        tiles, heads = -(-n_kv // config.block_kv), k.shape[1]
+    sizes = (q.shape[1], q.shape[1] // k.shape[1], n_q, n_kv, packed_rows)
     constants = {
         "D_K": q.shape[3],
         "D_V": v.shape[3],
         "PAD_K": padded(q.shape[3]),
         "PAD_V": padded(v.shape[3]),
         "CAUSAL": setting.causal,
+        "BAND": setting.band,
         "MASKED": tensors[3] is not None,
         "PRECISION": "tf32" if setting.tf32 else "ieee",
         "BLOCK_Q": config.block_q,
@@ -272,8 +346,8 @@ def _launch(
     return Launch(
         kernel=kernel,
         config=config,
-        programs=programs,
-        arguments=(*tensors, *strides, *sizes, setting.scale * LOG2_E),
+        programs=tiles * sequences * heads,
+        arguments=(*tensors, *strides, *sizes, *setting.numbers()),
         constants=constants,
         options=options,
     )

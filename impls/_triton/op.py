@@ -5,6 +5,7 @@ tensors while Triton interprets its kernels.
 """
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
 from . import launch
-from .configs import WIDEST, Config
+from .configs import BANDS, WIDEST, Config
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
@@ -30,23 +31,42 @@ def attention(
     forward: Sequence[int],
     grad_q: Sequence[int],
     grad_kv: Sequence[int],
+    sinks: Tensor | None = None,
+    softcap: float = 0.0,
+    band: str = "",
+    window: int = 0,
+    q_starts: Tensor | None = None,
+    kv_starts: Tensor | None = None,
+    longest_q: int = 0,
+    longest_kv: int = 0,
 ) -> tuple[Tensor, Tensor]:
     """Output [batch, heads, n_q, d_v], in memory [batch, n_q, heads, d_v], and log-sum-exp [batch,
     heads, n_q].
 
     q [batch, heads, n_q, d_k], k and v [batch, kv_heads, n_kv, d_k or d_v], of any strides: nothing
     is copied. Query i sees the keys j <= i + causal_offset if `causal`, and those for which
-    key_mask [batch, n_kv] is True; masked keys and values are not even read. A query that sees no
-    key gives zeros. The log-sum-exp is that of the scaled scores, to base 2, in fp32, -inf if no
-    key is seen; it has no gradient. `tf32` allows rounding fp32 products to 10 bits. The last three
-    are the kernels' configurations (Config.numbers).
+    key_mask [batch, n_kv] is True; masked keys and values are not even read. It stands at key i +
+    causal_offset, and sees those up to `window` keys away if `band` is "local", and those of its
+    own `window` keys if it is "chunked". A query that sees no key gives zeros. Scaled scores s
+    become softcap * tanh(s / softcap) if softcap is not 0. `sinks` [heads] are scores of one more
+    key each, seen by all queries, whose value is zero. With `q_starts` and `kv_starts`, int32
+    [sequences + 1], the batch of one row holds sequences one after the other, each with at most
+    longest_q queries, which are the last of its longest_kv keys; causal_offset counts for nothing.
+    The log-sum-exp is that of these scores, to
+    base 2, in fp32, -inf if no key is seen; it has no gradient. `tf32` allows rounding fp32
+    products to 10 bits. `forward`, `grad_q` and `grad_kv` are the kernels' configurations
+    (Config.numbers).
     """
-    _check(q, k, v, key_mask, scale)
+    setting = launch.Setting(
+        scale=scale, causal=causal, causal_offset=causal_offset, tf32=tf32, softcap=softcap,
+        band=band, window=window,
+    )  # fmt: skip
+    packed = _packed(q_starts, kv_starts, longest_q, longest_kv)
+    _check(q, k, v, key_mask, sinks, packed, setting)
     o, lse = _outputs(q, v)
-    setting = launch.Setting(scale=scale, causal=causal, causal_offset=causal_offset, tf32=tf32)
-    config = Config.of(forward)
+    how: dict[str, Any] = {"setting": setting, "config": Config.of(forward), "packed": packed}
     with torch.cuda.device_of(q):
-        launch.forward(q, k, v, key_mask, o, lse, setting=setting, config=config).start()
+        launch.forward(q, k, v, key_mask, o, lse, sinks=sinks, **how).start()
     return o, lse
 
 
@@ -65,26 +85,51 @@ def attention_backward(
     tf32: bool,
     grad_q: Sequence[int],
     grad_kv: Sequence[int],
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of q, k and v, in their layouts.
+    sinks: Tensor | None = None,
+    softcap: float = 0.0,
+    band: str = "",
+    window: int = 0,
+    q_starts: Tensor | None = None,
+    kv_starts: Tensor | None = None,
+    longest_q: int = 0,
+    longest_kv: int = 0,
+) -> list[Tensor]:
+    """The gradients of q, k and v, in their layouts, and of sinks, if there are any.
 
     The same from run to run, to the bit, for the same configurations.
     """
-    delta = torch.empty_like(lse)
+    delta, sink_terms = torch.empty_like(lse), None if sinks is None else torch.empty_like(lse)
     dq, dk, dv = _gradients(q, k, v)
-    setting = launch.Setting(scale=scale, causal=causal, causal_offset=causal_offset, tf32=tf32)
-    q_config, kv_config = Config.of(grad_q), Config.of(grad_kv)
+    setting = launch.Setting(
+        scale=scale, causal=causal, causal_offset=causal_offset, tf32=tf32, softcap=softcap,
+        band=band, window=window,
+    )  # fmt: skip
+    packed = _packed(q_starts, kv_starts, longest_q, longest_kv)
+    how: dict[str, Any] = {"setting": setting, "packed": packed}
+    of_q, of_kv = Config.of(grad_q), Config.of(grad_kv)
     with torch.cuda.device_of(q):
         launch.grad_q(
-            q, k, v, key_mask, o, grad_o, lse, delta, dq, setting=setting, config=q_config
-        ).start()
-        launch.grad_kv(
-            q, k, v, key_mask, grad_o, lse, delta, dk, dv, setting=setting, config=kv_config
-        ).start()
-    return dq, dk, dv
+            q, k, v, key_mask, o, grad_o, lse, delta, dq, config=of_q, sinks=sinks,
+            sink_terms=sink_terms, **how,
+        ).start()  # fmt: skip
+        launch.grad_kv(q, k, v, key_mask, grad_o, lse, delta, dk, dv, config=of_kv, **how).start()
+    if sinks is None or sink_terms is None:
+        return [dq, dk, dv]
+    return [dq, dk, dv, sink_terms.sum((0, 2)).to(sinks.dtype)]
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, scale: float) -> None:
+def _packed(
+    q_starts: Tensor | None, kv_starts: Tensor | None, longest_q: int, longest_kv: int
+) -> launch.Packed | None:
+    if q_starts is None or kv_starts is None:
+        return None
+    return launch.Packed(q_starts, kv_starts, longest_q, longest_kv)
+
+
+def _check(
+    q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, sinks: Tensor | None,
+    packed: launch.Packed | None, setting: launch.Setting,
+) -> None:  # fmt: skip
     """The kernels trust their arguments: wrong ones would read memory outside the tensors."""
     shapes = f"q {list(q.shape)}, k {list(k.shape)}, v {list(v.shape)}"
     if not q.dim() == k.dim() == v.dim() == 4:
@@ -111,10 +156,37 @@ def _check(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, scale: floa
         raise ValueError(
             f"key_mask {key_mask.dtype} {list(key_mask.shape)}; wanted torch.bool {list(wanted)}"
         )
-    if any(tensor.device != q.device for tensor in (k, v, key_mask) if tensor is not None):
+    floats = sinks is None or (sinks.is_floating_point() and sinks.is_contiguous())
+    if sinks is not None and not (floats and sinks.shape == q.shape[1:2]):
+        raise ValueError(
+            f"sinks {sinks.dtype} {list(sinks.shape)}; wanted floating-point numbers, one for each"
+            f" of {q.shape[1]} heads, side by side"
+        )
+    if packed is not None:
+        starts = packed[:2]
+        shapes = " and ".join(f"{one.dtype} {list(one.shape)}" for one in starts)
+        alike = starts[0].shape == starts[1].shape and starts[0].dim() == 1
+        if not alike or {one.dtype for one in starts} != {torch.int32} or q.shape[0] != 1:
+            raise ValueError(
+                f"starts {shapes}, batch {q.shape[0]}; wanted torch.int32, one more than sequences,"
+                " and a batch of 1"
+            )
+        if key_mask is not None or min(packed.longest_q, packed.longest_kv) < 1:
+            raise ValueError("packed sequences with a key mask or none; wanted no mask, and tokens")
+    others = (k, v, key_mask, sinks, *(packed[:2] if packed else ()))
+    if any(tensor.device != q.device for tensor in others if tensor is not None):
         raise ValueError(f"tensors on several devices; wanted all on {q.device}, as q is")
-    if not scale > 0:
-        raise ValueError(f"scale is {scale}; wanted a positive number")
+    if not setting.scale > 0:
+        raise ValueError(f"scale is {setting.scale}; wanted a positive number")
+    if not 0 <= setting.softcap < inf:
+        raise ValueError(f"softcap is {setting.softcap}; wanted a positive number, or 0 for none")
+    if setting.band not in ("", *BANDS):
+        raise ValueError(f"band is {setting.band!r}; wanted {' or '.join(BANDS)}, or nothing")
+    if setting.band and not (setting.window > 0 and setting.causal_offset >= 0):
+        raise ValueError(
+            f"band {setting.band} of {setting.window} keys, offset {setting.causal_offset}; wanted"
+            " a positive number of keys and queries that stand at one"
+        )
 
 
 def _outputs(q: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -135,25 +207,32 @@ def _(q: Tensor, k: Tensor, v: Tensor, *_others: Any) -> tuple[Tensor, Tensor]:
 
 @attention_backward.register_fake
 def _(
-    _grad_o: Tensor, q: Tensor, k: Tensor, v: Tensor, *_others: Any
-) -> tuple[Tensor, Tensor, Tensor]:
-    return _gradients(q, k, v)
+    _grad_o: Tensor, q: Tensor, k: Tensor, v: Tensor, _key_mask: Any, _o: Any, _lse: Any,
+    _scale: Any, _causal: Any, _causal_offset: Any, _tf32: Any, _grad_q: Any, _grad_kv: Any,
+    sinks: Tensor | None = None, *_others: Any,
+) -> list[Tensor]:  # fmt: skip
+    return [*_gradients(q, k, v), *([] if sinks is None else [torch.empty_like(sinks)])]
 
 
 def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    q, k, v, key_mask, scale, causal, causal_offset, tf32, _, *backward = inputs
-    ctx.save_for_backward(q, k, v, key_mask, *output)
-    ctx.numbers = (scale, causal, causal_offset, tf32, *backward)
+    q, k, v, key_mask, scale, causal, causal_offset, tf32, _, grad_q, grad_kv, sinks, *rest = inputs
+    *more, q_starts, kv_starts, longest_q, longest_kv = rest
+    ctx.save_for_backward(q, k, v, key_mask, *output, sinks, q_starts, kv_starts)
+    ctx.numbers = (scale, causal, causal_offset, tf32, grad_q, grad_kv)
+    ctx.more, ctx.longest = more, (longest_q, longest_kv)
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)  # or zeros would be made for the log-sum-exp's gradient
 
 
 def _backward(ctx: Any, grad_o: Tensor | None, _grad_lse: None) -> tuple[Tensor | None, ...]:
-    none = (None,) * 8
-    if grad_o is None:
-        return None, None, None, *none
-    q, k, v, key_mask, o, lse = ctx.saved_tensors
-    return *attention_backward(grad_o, q, k, v, key_mask, o, lse, *ctx.numbers), *none
+    q, k, v, key_mask, o, lse, sinks, *starts = ctx.saved_tensors
+    gradients: list[Tensor | None] = [None] * 4
+    if grad_o is not None:
+        gradients[: 3 + (sinks is not None)] = attention_backward(
+            grad_o, q, k, v, key_mask, o, lse, *ctx.numbers, sinks, *ctx.more, *starts, *ctx.longest
+        )
+    *qkv, grad_sinks = gradients
+    return *qkv, *(None,) * 8, grad_sinks, *(None,) * 7
 
 
 attention.register_autograd(_backward, setup_context=_save_for_backward)

@@ -2,7 +2,7 @@
 launches of each candidate on the problem's own inputs (timing.py). Imports triton.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from math import inf
@@ -13,17 +13,18 @@ import torch
 from torch import Tensor
 from triton.errors import TritonError
 
+from ..lengths import sequences
 from ..problem import Problem
 from . import launch
 from .ahead import compile_together
 from .attempts import Attempt, is_broken
-from .configs import KERNELS, Config, Kernel, candidates, why_not_gluon
+from .configs import KERNELS, Config, Kernel, candidates, why_not_gluon, without_descriptors
 from .nvidia_tools import Unreadable, serialized
 from .safe_code import why_unsafe
 from .timing import Timed, by_turns
+from .trials import Trial, trials
 from .tuned import kind_of, read
 
-MAX_TOKENS = 4096  # queries and keys that are timed: longer sequences only repeat the same tiles
 SHORT = 128  # up to so many queries and keys the smallest blocks (nearly) hold them: no choice
 # Distance between results, relative to their norm: other tile sizes differ by 2**-8, a lost tile by
 # far more.
@@ -65,18 +66,6 @@ class Tuning(NamedTuple):
     facts: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """A kernel that can be launched in any configuration.
-
-    `results` are a part of what it fills: the last entry of the batch.
-    """
-
-    kernel: Kernel
-    make: Callable[..., launch.Launch]
-    results: tuple[Tensor, ...]
-
-
 class Attempted(NamedTuple):
     """A launch that has returned once, and the context of further ones."""
 
@@ -103,6 +92,8 @@ class Tuner:
 
     @property
     def _n_q(self) -> int:
+        if self.problem.lengths:
+            return max(one.queries for one in sequences(self.problem.lengths))
         return self.problem.seq_len - self.problem.empty_rows
 
     def candidates(self, kernel: Kernel) -> tuple[Config, ...]:
@@ -113,7 +104,7 @@ class Tuner:
         """Of all on which a choice depends."""
         p = self.problem
         kind = replace(kind_of(p, self.capability), passes="")
-        layout = (p.d_k, p.d_v, p.scope, p.mask == "padding")
+        layout = (p.d_k, p.d_v, p.scope, p.mask, p.window, p.softcap, p.sinks, p.lengths)
         return kernel, kind, layout, self.device, self.tf32, self.variant
 
     def compile_ahead(self, q: Tensor, k: Tensor, v: Tensor) -> None:
@@ -121,7 +112,7 @@ class Tuner:
         with torch.cuda.device(self.device):
             compile_together(
                 made
-                for trial in _trials(self.problem, q, k, v, tf32=self.tf32)
+                for trial in trials(self.problem, q, k, v, tf32=self.tf32)
                 if self.key(trial.kernel) not in choices()
                 for config in self._first_tried(trial)
                 if (made := trial.make(config=config)).config == config
@@ -145,10 +136,10 @@ class Tuner:
         return Tuning(configs=(forward, gradients[0], gradients[1]), facts=facts)
 
     def _choose(self, q: Tensor, k: Tensor, v: Tensor) -> None:
-        trials = _trials(self.problem, q, k, v, tf32=self.tf32)
-        keys = [self.key(trial.kernel) for trial in trials]
+        tried = trials(self.problem, q, k, v, tf32=self.tf32)
+        keys = [self.key(trial.kernel) for trial in tried]
         with torch.cuda.device(self.device):
-            for place, (trial, key) in enumerate(zip(trials, keys, strict=True), 1):
+            for place, (trial, key) in enumerate(zip(tried, keys, strict=True), 1):
                 found = choices()[key] = choices().get(key) or self._found(trial)
                 if any(later not in choices() for later in keys[place:]):
                     trial.make(config=found.config).start()  # the later ones read its results
@@ -179,20 +170,21 @@ class Tuner:
         return [kept] if kept else self.candidates(trial.kernel)
 
     def _kept(self, trial: Trial) -> Config | None:
-        """The configuration of an earlier run, which may not have had this problem's mask."""
+        """The configuration of an earlier run, whose problem may have been a plainer one."""
         if self.tf32 and self.problem.dtype == "fp32":
             return None
         known = read().get(kind_of(self.problem, self.capability))
         if known is None or trial.kernel not in known.configs:
             return None
         config = known.configs[trial.kernel]
-        if config.gluon and self.problem.mask == "padding":
-            config = config.by_pointers()
+        if (config.gluon and self._beyond_gluon) or (config.descriptors and self.problem.lengths):
+            config = without_descriptors(trial.kernel, config, self._shape()["width"])
         return config if self._allowed(config) else None
 
     def _allowed(self, config: Config) -> bool:
         gluon = config.gluon and self.variant != ""
-        return not (gluon or (config.descriptors and self.variant == "pointers"))
+        pointers = self.variant == "pointers" or self.problem.lengths  # launch.py says why
+        return not (gluon or (config.descriptors and pointers))
 
     def _shape(self) -> dict[str, Any]:
         """What candidates depend on."""
@@ -202,8 +194,20 @@ class Tuner:
             "item_bytes": p.item_bytes,
             "width": max(p.d_k, p.d_v),
             "n_q": self._n_q,
-            "masked": p.mask == "padding",
+            "beyond": self._beyond_gluon,
         }
+
+    @property
+    def _beyond_gluon(self) -> str:
+        p = self.problem
+        has = {
+            "key mask": p.mask == "padding",
+            f"{p.mask} mask": p.mask != "none",
+            "softcap": p.softcap,
+            "sinks": p.sinks,
+            "ragged batch": p.lengths,
+        }
+        return next((name for name, given in has.items() if given), "")
 
     def _is_short(self) -> bool:
         return max(self._n_q, self.problem.kv_seq_len) <= SHORT
@@ -271,30 +275,6 @@ def _lost_by_gluon(found: Found) -> str:
     failed = [why for config, why in found.notes.skipped.items() if config.gluon]
     slower = "an earlier run chose another" if found.source == "table" else "another was faster"
     return next(iter(failed), slower)
-
-
-def _trials(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) -> list[Trial]:
-    """In the order in which the kernels run: each reads what the ones before have filled."""
-    q, k, v = (x.detach()[:, :, :MAX_TOKENS] for x in (q, k, v))
-    offset = max(k.shape[2] - q.shape[2], 0) if problem.causal_offset > 0 else 0
-    setting = launch.Setting(
-        scale=problem.scale, causal=problem.causal, causal_offset=offset, tf32=tf32
-    )
-    batch, heads, n_q, _ = q.shape
-    o = torch.empty(batch, n_q, heads, v.shape[3], dtype=q.dtype, device=q.device).transpose(1, 2)
-    lse = torch.empty(batch, heads, n_q, dtype=torch.float32, device=q.device)
-    forward = partial(launch.forward, q, k, v, None, o, lse, setting=setting)
-    trials = [Trial(kernel="forward", make=forward, results=(o[-1:], lse[-1:]))]
-    if not problem.backward:
-        return trials
-    delta, dq, dk, dv = (torch.empty_like(x) for x in (lse, q, k, v))
-    grad_q = partial(launch.grad_q, q, k, v, None, o, o, lse, delta, dq, setting=setting)
-    grad_kv = partial(launch.grad_kv, q, k, v, None, o, lse, delta, dk, dv, setting=setting)
-    return [
-        *trials,
-        Trial(kernel="grad_q", make=grad_q, results=(dq[-1:], delta[-1:])),
-        Trial(kernel="grad_kv", make=grad_kv, results=(dk[-1:], dv[-1:])),
-    ]
 
 
 def _fastest(

@@ -96,7 +96,12 @@ def choice_of(
     gpu: str,
     triton: str,
 ) -> Choice:
-    """From the `facts` of a prepared call."""
+    """From the `facts` of a prepared call. Raises ValueError if its problem was not a plain one."""
+    p = problem
+    if p.mask not in ("none", "padding") or p.softcap or p.sinks or p.lengths:
+        raise ValueError(
+            "timed with a mask, softcap, sinks or lengths; the table is of plain problems"
+        )
     configs: dict[Kernel, Config] = {
         kernel: Config(**numbers) for kernel, numbers in facts["configuration"].items()
     }

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ..lengths import counted
 from ..problem import Problem
-from .rules import BLOCK, block_table, padded_length
+from .rules import BLOCK, block_table, padded_length, tree_levels
 
 
 def unmasked_pairs(problem: Problem) -> int:
@@ -22,7 +22,13 @@ def unmasked_pairs(problem: Problem) -> int:
         return sum(_triangle(p, padded_length(p, entry)) for entry in range(p.batch))
     if p.mask == "none":
         return p.batch * _triangle(p, p.kv_seq_len)
-    counts = {"local": _local, "strided": _strided, "blocks": _blocks, "chunked": _chunked}
+    counts = {
+        "local": _local,
+        "strided": _strided,
+        "blocks": _blocks,
+        "chunked": _chunked,
+        "tree": _tree,
+    }
     return p.batch * counts[p.mask](p)
 
 
@@ -107,6 +113,12 @@ def _chunked(p: Problem) -> int:
         return whole * p.window**2 + rest**2  # kv_seq_len == seq_len, so the last chunk ends there
 
     return before(p.causal_offset + p.seq_len) - before(p.causal_offset)
+
+
+def _tree(p: Problem) -> int:
+    """The cached keys, and as many drafted ones as the query has levels down to its own."""
+    levels = enumerate(tree_levels(p.seq_len, p.window), 1)
+    return p.seq_len * p.causal_offset + sum(depth * tokens for depth, tokens in levels)
 
 
 def _blocks(p: Problem) -> int:

@@ -10,12 +10,16 @@
               second head)
     blocks    per block of 64 queries, `window` blocks of 64 keys: the query's own block, and others
               drawn with a fixed seed (Zaheer et al. 2020, BigBird)
-    chunked  keys of the query's own chunk, tokens c * `window` .. (c + 1) * `window` - 1 (the
-             layers with rotary positions of Llama 4)
+    chunked   keys of the query's own chunk, tokens c * `window` .. (c + 1) * `window` - 1 (the
+              layers with rotary positions of Llama 4)
+    tree      queries are drafted tokens in a tree in which each has `window` children, level by
+              level: the keys before them, which are cached, and of theirs those of the query and
+              its ancestors (Miao et al. 2023, SpecInfer)
 
-The last four place query i at key i + causal_offset. `causal` removes later keys from every kind.
+The last five place query i at key i + causal_offset. `causal` removes later keys from every kind.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from random import Random
 
@@ -40,6 +44,17 @@ def block_table(problem: Problem) -> list[list[int]]:
         for own in range(first, last + 1)
     ]
     return [[*blocks, *[-1] * (p.window - len(blocks))] for blocks in table]
+
+
+def tree_levels(tokens: int, children: int) -> Iterator[int]:
+    """How many of the drafted tokens are at each level, from the root; the last may be cut off.
+
+    Token i's parent is token (i - 1) // children.
+    """
+    size = 1
+    while tokens > 0:
+        yield min(size, tokens)
+        tokens, size = tokens - size, size * children
 
 
 @lru_cache(maxsize=1 << 16)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..lengths import starts
 from ..problem import Problem
-from .rules import BLOCK, block_table, padded_length
+from .rules import BLOCK, block_table, padded_length, tree_levels
 
 FULLY_MASKED_EVERY = 16  # a random mask leaves one query in so many without a key
 MULTIPLIERS = (-7046029254386353131, -4658895280553007687)  # splitmix64 (Steele et al. 2014), int64
@@ -67,9 +67,24 @@ def _without_triangle(
         return by_distance(p, keys - own)[None]
     if p.mask == "chunked":
         return (keys // p.window == own // p.window)[None]
+    if p.mask == "tree":
+        return _tree(p, rows[:, None], keys - p.causal_offset)[None]
     table = torch.tensor(block_table(p), device=rows.device)  # [blocks of queries, window]
     blocks = table[own[:, 0] // BLOCK - p.causal_offset // BLOCK]  # [rows, window]
     return (blocks[:, :, None] == (keys // BLOCK)[None, None]).any(1)[None]
+
+
+def _tree(p: Problem, rows: Tensor, drafted: Tensor) -> Tensor:
+    """[rows, kv_seq_len]; `drafted`: the number of each key among the drafted tokens, below 0 of
+    cached ones.
+    """
+    if p.window == 1:
+        return drafted <= rows
+    seen, ancestor = drafted < 0, rows
+    for _ in tree_levels(p.seq_len, p.window):
+        seen = seen | (drafted == ancestor)
+        ancestor = (ancestor - 1).div(p.window, rounding_mode="floor").clamp(min=0)
+    return seen
 
 
 def _random(rows: Tensor, n_kv: int) -> Tensor:

@@ -8,6 +8,7 @@ from ..formatting import json_fields
 from .answer import Advice
 from .choices import Choice
 from .memory import Longest
+from .policy import policy
 from .sentences import NOT_INCLUDED, beside_tables, headline, measure_command, run_commands
 from .times import Cell
 
@@ -47,6 +48,7 @@ def document(advice: Advice) -> dict[str, Any]:
         ],
         "sequences": [one._asdict() for one in advice.sequences],
         "longest": [*map(_longest, advice.longest)],
+        "policy": policy(advice),
         "traps": advice.traps,
         "not_measured": [json_fields(one, "layer", "count", "why") for one in advice.not_measured],
         "other_layers": dict(asked.others),

@@ -20,6 +20,7 @@ from .answer import Advice
 from .asked import Phase
 from .choices import Decision
 from .memory import Longest
+from .policy import turns
 
 LIMITS = {
     "weights": "the weights do not fit",
@@ -191,6 +192,7 @@ def beside_tables(advice: Advice) -> Iterator[str]:
     decoded = any(one.phase in ("decode", "verify") and one.best for one in advice.decisions)
     if decoded and advice.inquiry.device == "cpu":
         yield COLD
+    yield from turns(advice)
     yield from _sequences(advice)
     yield from advice.inquiry.notes
     yield from _unknown(advice)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..data.processor_time import time_of
 from ..data.row_groups import (
@@ -108,21 +109,34 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def comparisons(rows: Sequence[Row]) -> list[tuple[Group, Batches]]:
-    """Problems that differ in more than their lengths, each with its batches."""
+    """Problems that differ in more than their lengths, each with its batches; those of sequences
+    that have cached keys apart. What has most batches is first.
+    """
     ragged = [row for row in rows if row.get("lengths") and is_timed(row)]
     apart = [axis for axis in AXES if axis not in OF_LENGTHS]
-    families = by(ragged, lambda row: tuple(row.get(axis) for axis in apart))
+    families = by(ragged, lambda row: (_cached(row), *(row.get(axis) for axis in apart)))
     found = []
     for alike in families.values():
         batches = map(_batch, by(alike, lambda row: row["lengths"]).values())
         known = sorted((one for one in batches if one), key=lambda one: one.share)
         if known:
             found.append((problem(alike[0]), known))
+    found.sort(key=lambda of: -len(of[1]))
     varying = [axis for axis in varying_axes([of for of, _ in found]) if axis not in OF_LENGTHS]
     return [
-        (Group(label=label(of, varying), problem=of, rows=[*batches[0].rows]), batches)
+        (Group(label=_label(of, varying, batches), problem=of, rows=[*batches[0].rows]), batches)
         for of, batches in found
     ]
+
+
+def _cached(row: Row) -> bool:
+    """Whether its sequences have more keys than queries."""
+    return bool(row["kv_seq_len"] != row["seq_len"])
+
+
+def _label(of: dict[str, Any], axes: Sequence[str], batches: Batches) -> str:
+    cached = "cached sequences" if _cached(batches[0].padded) else ""
+    return ", ".join(filter(None, (cached, label(of, axes))))
 
 
 def _batch(rows: Sequence[Row]) -> Batch | None:
@@ -141,22 +155,22 @@ def finding(batches: Batches) -> str:
         ignored=[at for at, one in enumerate(batches) if one.time.disturbed and not one.time.noise],
     )
     start, last = turn.start, batches[-1]
+    at = [f"at {rough_percent_text(one.share)} {one.time.text}" for one in batches]
     if start is None:
-        ratios = [f"{one.time.text} at {rough_percent_text(one.share)}" for one in batches]
         shares = f"up to {rough_percent_text(last.share)} padding"
-        return f"packing was not shown to be faster than padding {shares}: {list_text(ratios)}"
+        return f"packing was not shown to be faster than padding {shares}: {list_text(at)}"
     first = batches[start]
     where = f"from {rough_percent_text(first.share)} padding on"
-    if start == 0 and len(batches) > 1:
+    if len(batches) == 1:
+        where = f"at {rough_percent_text(first.share)} padding"
+    elif start == 0:
         where = f"at every share of padding from {rough_percent_text(first.share)} on"
-    parts = [f"{first.time.text} at {rough_percent_text(first.share)}"]
-    parts += [f"{last.time.text} at {rough_percent_text(last.share)}"] if last is not first else []
+    parts = [first.time.text, *([at[-1]] if last is not first else [])]
     text = f"packing is faster than padding {where}: {list_text(parts)}"
-    before = [f"{one.time.text} at {rough_percent_text(one.share)}" for one in batches[:start]]
-    text += f" (below: {list_text(before)})" if before else ""
+    text += f" (below: {list_text(at[:start])})" if start else ""
     if last.bytes_ratio is not None:
         sizes = [bytes_text(row["peak_bytes"]) for row in (last.packed, last.padded)]
-        text += f"; {last.packed['backend']} needs {sizes[0]} there, padding {sizes[1]}"
+        text += f"; {last.packed['backend']} needs {sizes[0]}, padding {sizes[1]}"
     return text
 
 

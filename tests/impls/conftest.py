@@ -75,6 +75,16 @@ MASKED = {
     "blocks_causal": Problem(
         batch=2, seq_len=200, d_model=16, heads=2, kv_heads=1, mask="blocks", window=2, causal=True
     ),
+    "tree": Problem(
+        batch=2,
+        seq_len=13,
+        kv_seq_len=40,
+        heads=2,
+        d_model=32,
+        mask="tree",
+        window=3,
+        **BOTTOM_RIGHT,
+    ),
     "ragged": Problem(batch=1, lengths="q31_2q5_q1_q17", d_model=32, heads=2),
     "ragged_causal": Problem(
         batch=1, lengths="q20_3q1s19_q4s9", d_model=32, heads=4, kv_heads=2, causal=True

@@ -39,7 +39,7 @@ SIZES: dict[str, Any] = {"batch": 1, "seq_len": 8, "d_model": 16, "heads": 4}
         (
             {"mask": "holes"},
             "mask is 'holes'; wanted one of: none, padding, random, local, strided, blocks,"
-            " chunked",
+            " chunked, tree",
         ),
         ({"softcap": -1.0}, "softcap is -1.0; wanted a positive number, or 0 for none"),
         ({"softcap": inf}, "softcap is inf; wanted a positive number, or 0 for none"),
@@ -47,7 +47,7 @@ SIZES: dict[str, Any] = {"batch": 1, "seq_len": 8, "d_model": 16, "heads": 4}
         (
             {"window": 4},
             "window (4) with mask none, which has none; set mask to local, strided,"
-            " blocks or chunked",
+            " blocks, chunked or tree",
         ),
         (
             {"mask": "local", "kv_seq_len": 9},
@@ -72,7 +72,7 @@ def test_sizes_left_out_take_the_usual_values() -> None:
     assert Problem(**SIZES | {"heads": 3, "d_k": 5, "d_v": 7}).d_k == 5
     windows = [Problem(**SIZES | {"seq_len": 1024}, mask=mask).window for mask in ALL_MASKS]
     expected = {"none": 0, "padding": 0, "random": 0, "local": 128, "strided": 32, "blocks": 4}
-    expected |= {"chunked": 128}
+    expected |= {"chunked": 128, "tree": 2}
     assert dict(zip(ALL_MASKS, windows, strict=True)) == expected
 
 

@@ -4,7 +4,6 @@
 without the conditions before its loops. ptxas waits for each matrix product of such a kernel.
 """
 
-import importlib.util
 import json
 import re
 import sys
@@ -14,27 +13,28 @@ from typing import Any
 
 import torch
 
-import attnbench.impls._triton as package
 from attnbench.impls._triton.configs import Config
+from tests.impls._triton.changed import changed_kernels
 
 KERNELS = "attnbench.impls._triton.kernels"
 CONDITION = re.compile(
-    r"^    if (?:whole > 0|WARP_SPECIALIZE or whole < end|whole < end|blocks > 0|edges > 0):$",
+    r"^    if (?:whole > inner|WARP_SPECIALIZE or whole < end|whole < end|blocks > 0|edges > 0):$",
     re.MULTILINE,
 )
 CONFIG = Config(128, 128, 8, 2)
 
 
 def without_conditions(folder: Path) -> None:
-    """Import such a copy under the name of our kernels. Triton reads its source."""
-    source = (Path(package.__file__).parent / "kernels.py").read_text(encoding="utf-8")
-    source, changed = CONDITION.subn("    if True:", source)
-    assert changed == 6
-    path = folder / "kernels.py"
-    path.write_text(source, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(KERNELS, path)
-    sys.modules[KERNELS] = module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    """Import such a copy under the name of our kernels."""
+    counts = []
+
+    def change(source: str) -> str:
+        source, changed = CONDITION.subn("    if True:", source)
+        counts.append(changed)
+        return source
+
+    changed_kernels(folder / "kernels", KERNELS, change)
+    assert sum(counts) == 6
 
 
 def audited() -> dict[str, Any]:

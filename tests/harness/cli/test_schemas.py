@@ -8,7 +8,9 @@ from typing import Any
 
 import jsonschema
 import pytest
+from typer.main import get_command
 
+from attnbench.harness.cli.app import app
 from attnbench.harness.cli.schemas import names, schema_named
 from tests.conftest import ROOT, command_line, environment, ran
 from tests.fakes.shard_runs import write_shard
@@ -16,6 +18,7 @@ from tests.reports.advise.test_document import as_document
 from tests.reports.comparison.test_trend import series
 from tests.reports.fake_advice import EAGER, SDPA, FakeShapes, inquiry, measured, rows_of
 
+COMMITTED = sorted(run.parent for run in ROOT.glob("results/reference/*/run.json"))
 RUNS = ROOT / "tests" / "approved" / "runs"
 Here = Callable[..., Any]
 
@@ -41,6 +44,16 @@ def test_every_schema_is_one_and_refuses_what_is_no_document(name: str, here: He
 def test_a_name_that_does_not_exist_is_refused(here: Here) -> None:
     done = here("list", "schema", "row")
     assert (done.returncode, "did you mean rows?" in done.stderr) == (2, True)
+
+
+def test_every_command_that_prints_json_has_a_schema() -> None:
+    printing = {
+        name
+        for name, command in get_command(app).commands.items()  # type: ignore[attr-defined]
+        if any("--json" in one.opts for one in command.params)
+    }
+    assert len(printing) > 5
+    assert printing - {"wall"} <= {*names()}  # wall prints what run does
 
 
 def stored_rows() -> Iterator[dict[str, Any]]:
@@ -80,6 +93,13 @@ def test_comparisons(here: Here) -> None:
         found = json.loads(done.stdout)
         assert found["cases"], done.stderr
         closed("compare", found)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("run", COMMITTED, ids=lambda run: run.name)
+def test_what_is_said_of_committed_runs(run: Path, here: Here) -> None:
+    closed("claims", json.loads(here("claims", "--run", run, "--json").stdout))
+    closed("compare", json.loads(here("compare", run, run, "--format", "json").stdout))
 
 
 def test_trends(here: Here, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from attnbench.harness.rows.record import Status
 from attnbench.impls import Problem, load, make_inputs, make_weights
 from attnbench.impls._triton import launch, nvidia_tools, op, tune
 from attnbench.impls._triton import tuned as table
-from attnbench.impls._triton.configs import KERNELS, Config, Kernel, candidates
+from attnbench.impls._triton.configs import BANDS, KERNELS, Config, Kernel, candidates
 from attnbench.impls._triton.jobs import Job, jobs
 from attnbench.impls._triton.machine_code import loops, main_loop
 from attnbench.impls._triton.nvidia_tools import Unreadable, disassembly
@@ -38,10 +38,10 @@ from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
 ARCHITECTURES = ((8, 0), (9, 0), (10, 0))
 # positions of the results among the arguments
 FILLED = {
-    "forward_kernel": (4, 5),
+    "forward_kernel": (7, 8),
     "hopper_forward_kernel": (3, 4),
-    "grad_q_kernel": (7, 8),
-    "grad_kv_kernel": (7, 8),
+    "grad_q_kernel": (10, 11),
+    "grad_kv_kernel": (9, 10),
 }
 # Configurations that once spilled, or nearly do: capability, kernel, item_bytes, width, n_q
 AT_THE_EDGE: tuple[tuple[tuple[int, int], Kernel, int, int, int], ...] = (
@@ -91,6 +91,10 @@ def chosen() -> Iterator[Job]:
             }
             for config in first.values():
                 yield job(kernel, config, capability, width=128, causal=not config.specialize)
+            for band in BANDS:
+                more = {"band": band, "softcap": True, "sinks": True, "causal": band == "local"}
+                config = listed(kernel, capability, width=128, causal=False)[0]
+                yield job(kernel, config, capability, width=128, **more)
     for tf32 in (False, True):
         yield job("forward", listed("forward", item_bytes=4)[0], dtype="fp32", tf32=tf32)
     narrow = {"d_k": 72, "d_v": 96, "causal": True, "masked": True}

@@ -5,6 +5,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from tests.conftest import ROOT, environment, ran
 
@@ -26,3 +28,16 @@ def child(module: str, *arguments: str, **variables: str) -> Any:
         check=True,
     )
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def pairs_seen(
+    n_q: int, n_kv: int, *, causal: bool, offset: int, band: str = "", window: int = 0
+) -> Tensor:
+    """True where a query sees a key, [n_q, n_kv]; the names are those of the operator."""
+    positions, keys = torch.arange(n_q)[:, None] + offset, torch.arange(n_kv)
+    seen = keys <= positions if causal else keys >= 0 * positions
+    if band == "local":
+        seen = seen & ((keys - positions).abs() <= window)
+    if band == "chunked":
+        seen = seen & (keys // window == positions // window)
+    return seen

@@ -17,6 +17,7 @@ from torch import Tensor
 from attnbench.impls._triton import launch
 from attnbench.impls._triton.configs import FEW_QUERIES, Config, Kernel, candidates
 from attnbench.impls.problem import ITEM_BYTES
+from tests.impls._triton.conftest import pairs_seen
 from tests.ptxrun.block import Timing
 from tests.ptxrun.launched import compiled, execute
 from tests.ptxrun.memory import Fault
@@ -44,6 +45,11 @@ class Problem:
     offset: int | None = None
     dtype: str = "bf16"
     masked: bool = False
+    band: str = ""
+    window: int = 0
+    softcap: float = 0.0
+    sinks: bool = False
+    sequences: tuple[tuple[int, int], ...] = ()
 
     def tensors(self) -> dict[str, Tensor]:
         make, b = torch.Generator().manual_seed(0), self.batch
@@ -60,28 +66,50 @@ class Problem:
         if self.masked:
             found["mask"] = torch.rand((b, self.n_kv), generator=make) < 0.6
             found["mask"][0, : self.n_kv // 2] = False
+        if self.sinks:
+            found["sinks"] = torch.randn(self.heads, generator=make).to(DTYPES[self.dtype]) + 3.0
         return found
 
     @property
     def setting(self) -> launch.Setting:
         offset = self.n_kv - self.n_q if self.offset is None else self.offset
         return launch.Setting(
-            scale=self.d_k**-0.5, causal=self.causal, causal_offset=offset, tf32=False
-        )
+            scale=self.d_k**-0.5, causal=self.causal, causal_offset=offset, tf32=False,
+            softcap=self.softcap, band=self.band, window=self.window,
+        )  # fmt: skip
 
     def exact(self) -> dict[str, Tensor]:
         """In float64; lse to base 2."""
         x = self.tensors()
         q, k, v, do = (x[name].double().requires_grad_() for name in ("q", "k", "v", "do"))
         keys, values = (one.repeat_interleave(self.heads // self.kv_heads, 1) for one in (k, v))
-        rows, columns = torch.arange(self.n_q)[:, None], torch.arange(self.n_kv)
-        seen = columns <= rows + self.setting.causal_offset if self.causal else columns >= 0 * rows
+        each = self.sequences or ((self.n_q, self.n_kv),)
+        how: dict[str, Any] = {"causal": self.causal, "band": self.band, "window": self.window}
+        offsets = (
+            [n_kv - n_q for n_q, n_kv in each] if self.sequences else [self.setting.causal_offset]
+        )
+        seen = torch.block_diag(
+            *(
+                pairs_seen(*one, offset=offset, **how)
+                for one, offset in zip(each, offsets, strict=True)
+            )
+        ).bool()
         seen = seen & x["mask"][:, None, None, :] if self.masked else seen
-        scores = (q @ keys.mT * self.setting.scale).masked_fill(~seen, -torch.inf)
+        scores = q @ keys.mT * self.setting.scale
+        if self.softcap:
+            scores = self.softcap * torch.tanh(scores / self.softcap)
+        scores = scores.masked_fill(~seen, -torch.inf)
         lse = scores.logsumexp(-1)
+        sinks = x["sinks"].double().requires_grad_() if self.sinks else None
+        if sinks is not None:
+            lse = torch.logaddexp(lse, sinks[:, None])
         o = torch.exp(scores - lse.masked_fill(lse == -torch.inf, 0.0)[..., None]) @ values
-        grads = torch.autograd.grad(o, (q, k, v), do)
+        grads = torch.autograd.grad(o, (q, k, v), do, retain_graph=True)
         found = {"o": o, "lse": lse / torch.log(torch.tensor(2.0, dtype=torch.float64))}
+        if sinks is not None:  # a query's term is the gradient through its own log-sum-exp
+            (of_lse,) = torch.autograd.grad(o, lse, do)
+            weights = (sinks[:, None] - lse).exp()
+            found["sink_terms"] = of_lse * weights
         return {name: one.detach() for name, one in found.items()} | dict(
             zip(("dq", "dk", "dv"), grads, strict=True)
         )
@@ -95,15 +123,17 @@ def launched(
     q, k, v, do = (x[name] for name in ("q", "k", "v", "do"))
     o, lse = exact["o"].to(q.dtype).contiguous(), exact["lse"].float().contiguous()
     delta = (do.double() * exact["o"]).sum(-1).float().contiguous()
-    how: dict[str, Any] = {"setting": p.setting, "config": config}
+    packed = launch.Packed.of("_".join(f"q{n_q}s{n_kv}" for n_q, n_kv in p.sequences), q.device)
+    how: dict[str, Any] = {"setting": p.setting, "config": config, "packed": packed}
     if kernel == "forward":
         fills = {"o": torch.empty_like(o), "lse": torch.empty_like(lse)}
-        made = launch.forward(q, k, v, mask, *fills.values(), **how)
+        made = launch.forward(q, k, v, mask, *fills.values(), **how, sinks=x.get("sinks"))
     elif kernel == "grad_q":
         fills = {"dq": torch.empty_like(q)}
-        made = launch.grad_q(
-            q, k, v, mask, o, do, lse, delta.fill_(torch.nan), *fills.values(), **how
-        )
+        if p.sinks:
+            fills["sink_terms"] = torch.empty_like(lse)
+            how |= {"sinks": x["sinks"], "sink_terms": fills["sink_terms"]}
+        made = launch.grad_q(q, k, v, mask, o, do, lse, delta.fill_(torch.nan), fills["dq"], **how)
     else:
         fills = {"dk": torch.empty_like(k), "dv": torch.empty_like(v)}
         made = launch.grad_kv(q, k, v, mask, do, lse, delta, *fills.values(), **how)
@@ -131,7 +161,7 @@ def complaint(
     wrong = []
     for name, found in fills.items():
         right, allowed = exact[name], FP32_ERROR
-        if name != "lse" and p.dtype != "fp32":
+        if name not in ("lse", "sink_terms") and p.dtype != "fp32":
             allowed = TIMES_ROUNDED * distance(right.to(found.dtype), right)
         if (off := distance(found, right)) > allowed:
             wrong.append(f"{name} is off by {off:.2e}; allowed are {allowed:.2e}")
@@ -158,6 +188,11 @@ SEVERAL = Problem(n_q=140, n_kv=400, heads=2, batch=2, offset=10)
 # The last 20 keys are seen by no query, and the first 30 queries see no key.
 EMPTY = Problem(n_q=130, n_kv=120, heads=4, kv_heads=2, offset=-30)
 FEW = Problem(n_q=3, n_kv=171, heads=4, kv_heads=2)
+# Whole tiles of keys within the window, and before it.
+WINDOW = Problem(n_q=150, n_kv=400, band="local", window=130, softcap=2.0, sinks=True)
+CHUNKS = Problem(n_q=330, causal=False, band="chunked", window=150, softcap=2.0, offset=0)
+# Tiles behind the end of all sequences but the longest, and one that is one query.
+RAGGED = Problem(n_q=181, n_kv=331, sequences=((100, 100), (1, 111), (80, 120)))
 CHOSEN: tuple[tuple[Kernel, tuple[int, int], Config, Problem, dict[str, Any]], ...] = (
     ("forward", (8, 0), Config(64, 64, 4, 3), replace(EMPTY, masked=True), {}),
     ("forward", (9, 0), Config(16, 128, 4, 3), FEW, {}),
@@ -167,6 +202,12 @@ CHOSEN: tuple[tuple[Kernel, tuple[int, int], Config, Problem, dict[str, Any]], .
     ("grad_q", (8, 0), Config(64, 64, 4, 2), Problem(d_k=72, d_v=96, n_q=100, n_kv=171), {}),
     ("grad_q", (9, 0), Config(128, 64, 8, 2, descriptors=True), EMPTY, {}),
     ("grad_kv", (9, 0), Config(64, 128, 8, 2, descriptors=True), Problem(), {}),
+    ("forward", (9, 0), Config(128, 64, 8, 3, descriptors=True), WINDOW, {}),
+    ("grad_q", (8, 0), Config(64, 64, 4, 2), replace(CHUNKS, sinks=True), {}),
+    ("grad_kv", (9, 0), Config(64, 64, 4, 2, descriptors=True), CHUNKS, {}),
+    ("forward", (9, 0), Config(64, 64, 4, 3), RAGGED, {}),
+    ("grad_q", (9, 0), Config(64, 64, 4, 2), RAGGED, {}),
+    ("grad_kv", (8, 0), Config(32, 64, 4, 2), RAGGED, {}),
 )
 
 

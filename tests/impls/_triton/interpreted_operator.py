@@ -4,6 +4,7 @@ import gc
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 from unittest.mock import patch
 
@@ -16,8 +17,10 @@ from attnbench.impls import Problem, make_inputs, make_weights
 from attnbench.impls import triton as backend
 from attnbench.impls._triton import launch
 from attnbench.impls._triton.op import attention, attention_backward
+from attnbench.impls.backend import leaves
 from attnbench.impls.layer import as_call
 from attnbench.impls.peak_formulas import triton as formula
+from tests.impls._triton.conftest import pairs_seen
 from tests.impls._triton.interpreter import CPU, DESCRIBED, SMALL, Configs, launches, main, poisoned
 from tests.impls.conftest import FLOOR, PROBLEMS
 from tests.impls.peak_formulas.test_peak_bytes import peak
@@ -32,9 +35,10 @@ def run(
     causal: bool = False,
     offset: int = 0,
     configs: Configs = SMALL,
+    **more: Any,
 ) -> tuple[Tensor, Tensor]:
     scale, numbers = q.shape[-1] ** -0.5, (config.numbers() for config in configs)
-    return attention(q, k, v, mask, scale, causal, offset, False, *numbers)
+    return attention(q, k, v, mask, scale, causal, offset, False, *numbers, **more)
 
 
 def plain(q: Tensor, k: Tensor, v: Tensor, masked: Tensor) -> Tensor:
@@ -152,42 +156,59 @@ def fully_masked_queries() -> dict[str, bool]:
     return found
 
 
-def unseen_tiles() -> dict[str, bool]:
-    """Whether causal kernels read exactly the tiles of which a query sees something.
+BANDED: tuple[dict[str, Any], ...] = (
+    *({"causal": True, "offset": offset} for offset in (0, 13, -20, 31, 64)),
+    {"causal": False, "offset": 0, "band": "local", "window": 20},
+    {"causal": True, "offset": 13, "band": "local", "window": 1},
+    {"causal": False, "offset": 10, "band": "chunked", "window": 40},
+    {"causal": True, "offset": 0, "band": "chunked", "window": 70},
+)
 
-    NaN in the keys from one tile on, and in the queries up to one, reaches the results of all
-    programs that read such a tile, even where its weights are zero, and no bit of the others.
+
+def unseen_tiles() -> dict[str, bool]:
+    """Whether kernels read exactly the tiles of which a query sees something.
+
+    NaN in one tile of keys, or of queries, reaches the results of all programs that read it, even
+    where its weights are zero, and no bit of the others.
     """
-    n_q, n_kv, block, first = 100, 110, SMALL[0].block_kv, 64
+    n_q, n_kv, block = 100, 110, SMALL[0].block_kv
     generator = torch.Generator().manual_seed(9)
     q, k, v, do = (torch.randn(1, 1, n, 16, generator=generator) for n in (n_q, n_kv, n_kv, n_q))
-    bad_q, bad_k, bad_v, bad_do = (x.clone() for x in (q, k, v, do))
-    bad_k[:, :, first:] = bad_v[:, :, first:] = torch.nan
-    bad_q[:, :, :first] = bad_do[:, :, :first] = torch.nan
-    last_row = (torch.arange(n_q) // block * block + block - 1).clamp(max=n_q - 1)
-    first_key = torch.arange(n_kv) // block * block
     found = {}
-    for offset in (0, 10, 13, -20, 31, 64):
-        for described, configs in (("pointers", SMALL), ("descriptors", DESCRIBED)):
-            forward = partial(run, causal=True, offset=offset, configs=configs)
-            o, lse = forward(q, k, v)
-            backward = partial(
-                attention_backward, scale=0.25, causal=True, causal_offset=offset, tf32=False,
-                grad_q=configs[1].numbers(), grad_kv=configs[2].numbers(), key_mask=None, o=o,
-                lse=lse,
-            )  # fmt: skip
-            reads_keys, reads_queries = last_row + offset >= first, first_key - offset < first
-            dq, dk, dv = backward(do, q, k, v)
-            bad_keys = (forward(q, bad_k, bad_v)[0], backward(do, q, bad_k, bad_v)[0])
-            bad_queries = backward(bad_do, bad_q, k, v)[1:]
-            for name, result, clean, reads in (
-                *zip(("o", "dq"), bad_keys, (o, dq), (reads_keys, reads_keys), strict=True),
-                *zip(("dk", "dv"), bad_queries, (dk, dv), (reads_queries,) * 2, strict=True),
-            ):
-                wanted = torch.where(reads[:, None], torch.nan, clean[0, 0])
-                same = torch.equal(result[0, 0].nan_to_num(7e7), wanted.nan_to_num(7e7))
-                found[f"offset {offset}, {described}: {name}"] = same
+    for mask, (described, configs), first in product(
+        BANDED, (("pointers", SMALL), ("descriptors", DESCRIBED)), (0, 64)
+    ):
+        part = slice(first, first + block)
+        bad_q, bad_k, bad_v, bad_do = (x.clone() for x in (q, k, v, do))
+        for x in (bad_q, bad_k, bad_v, bad_do):
+            x[:, :, part] = torch.nan
+        forward = partial(run, configs=configs, **mask)
+        o, lse = forward(q, k, v)
+        band = {"band": mask.get("band", ""), "window": mask.get("window", 0)}
+        backward = partial(
+            attention_backward, scale=0.25, causal=mask["causal"], causal_offset=mask["offset"],
+            tf32=False, grad_q=configs[1].numbers(), grad_kv=configs[2].numbers(), key_mask=None,
+            o=o, lse=lse, **band,
+        )  # fmt: skip
+        seen = pairs_seen(n_q, n_kv, **mask)
+        reads_keys = by_tile(seen[:, part].any(1), block)
+        reads_queries = by_tile(seen[part].any(0), block)
+        dq, dk, dv = backward(do, q, k, v)
+        bad_keys = (forward(q, bad_k, bad_v)[0], backward(do, q, bad_k, bad_v)[0])
+        bad_queries = backward(bad_do, bad_q, k, v)[1:]
+        for name, result, clean, reads in (
+            *zip(("o", "dq"), bad_keys, (o, dq), (reads_keys, reads_keys), strict=True),
+            *zip(("dk", "dv"), bad_queries, (dk, dv), (reads_queries,) * 2, strict=True),
+        ):
+            wanted = torch.where(reads[:, None], torch.nan, clean[0, 0])
+            same = torch.equal(result[0, 0].nan_to_num(7e7), wanted.nan_to_num(7e7))
+            found[f"{mask}, {described}, {first}: {name}"] = same
     return found
+
+
+def by_tile(rows: Tensor, block: int) -> Tensor:
+    """Whether any row of the same tile is True."""
+    return torch.cat([part.any().expand(len(part)) for part in rows.split(block)])
 
 
 def operator() -> dict[str, Any]:
@@ -267,6 +288,7 @@ def refusals() -> list[str]:
     """The operator's errors for arguments that it would read wrongly; "" if there is none."""
     q, k, v = tensors()
     mask = torch.ones(2, 50, dtype=torch.bool)
+    starts = torch.tensor([0, 37], dtype=torch.int32)
     numbers = [config.numbers() for config in SMALL]
     calls: list[Callable[[], object]] = [
         lambda: run(q[0], k[0], v[0]),
@@ -279,6 +301,26 @@ def refusals() -> list[str]:
         lambda: run(q, k.half(), v),
         lambda: run(q, k, v, mask[:, :-1]),
         lambda: run(q, k, v, mask.float()),
+        lambda: run(q, k, v, sinks=torch.zeros(3)),
+        lambda: run(q, k, v, sinks=torch.zeros(2, dtype=torch.int32)),
+        lambda: run(q, k, v, softcap=-1.0),
+        lambda: run(q, k, v, band="strided", window=3),
+        lambda: run(q, k, v, band="local"),
+        lambda: run(q, k, v, band="chunked", window=3, causal=True, offset=-1),
+        lambda: run(q, k, v, q_starts=starts, kv_starts=starts, longest_q=37, longest_kv=50),
+        lambda: run(
+            q[:1],
+            k[:1],
+            v[:1],
+            q_starts=starts,
+            kv_starts=starts.float(),
+            longest_q=37,
+            longest_kv=50,
+        ),
+        lambda: run(
+            q[:1], k[:1], v[:1], q_starts=starts, kv_starts=starts[1:], longest_q=37, longest_kv=50
+        ),
+        lambda: run(q[:1], k[:1], v[:1], q_starts=starts, kv_starts=starts, longest_q=37),
         lambda: attention(q, k, v, None, 0.0, False, 0, False, *numbers),
     ]
     errors = []
@@ -305,7 +347,7 @@ def peaks() -> dict[str, list[int | None]]:
     training = {"dtype": "fp16", "passes": "forward+backward"}
     with patch.object(launch.Launch, "start", start_and_collect):
         for name in ("odd", "multi_query", "cross", "wide_values", "empty_rows"):
-            for changes in ({}, {"scope": "layer"}, training):
+            for changes in ({}, {"scope": "layer"}, training, training | {"sinks": True}):
                 problem = replace(PROBLEMS[name], **changes)
                 predicted = formula.peak_bytes(problem, torch.device("cuda"), 1, variant="")
                 found[f"{name} {changes}"] = [predicted, measured_peak(problem)]
@@ -315,7 +357,7 @@ def peaks() -> dict[str, list[int | None]]:
 def measured_peak(problem: Problem) -> int:
     inputs = make_inputs(problem, CPU, seed=1)
     weights = make_weights(problem, CPU, seed=2) if problem.scope == "layer" else None
-    call = as_call(problem, inputs, weights, backend.attend(problem, SMALL))
+    call = as_call(problem, inputs, weights, backend.attend(problem, inputs, SMALL))
     with torch.no_grad():
         gradient = torch.ones_like(call())
         if not problem.backward:
@@ -323,7 +365,7 @@ def measured_peak(problem: Problem) -> int:
 
     def train() -> object:
         output = call()
-        return output, torch.autograd.grad(output, inputs, gradient)
+        return output, torch.autograd.grad(output, leaves(inputs, weights), gradient)
 
     return peak(train)
 

@@ -1,10 +1,10 @@
 """The kernels on whole problems, through the backend and the harness's correctness check."""
 
 from dataclasses import replace
-from importlib.util import module_from_spec, spec_from_file_location
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import torch
@@ -18,7 +18,9 @@ from attnbench.impls._triton import launch
 from attnbench.impls._triton.configs import Config
 from attnbench.impls.backend import leaves
 from attnbench.impls.layer import as_call
-from attnbench.impls.problem import Dtype
+from attnbench.impls.lengths import canonical
+from attnbench.impls.problem import Dtype, Mask
+from tests.impls._triton.changed import changed_kernels
 from tests.impls._triton.interpreter import CPU, DESCRIBED, SMALL, Configs, launches, main, poisoned
 from tests.impls.conftest import BOTTOM_RIGHT, MASKED, PROBLEMS
 
@@ -30,7 +32,7 @@ def checked(problem: Problem, configs: Configs = SMALL) -> dict[str, Any]:
     weights = make_weights(p, CPU, seed=2) if p.scope == "layer" else None
     check = CorrectnessCheck(p, inputs, weights, seed=3)
     with poisoned():
-        output = as_call(p, inputs, weights, backend.attend(p, configs, backend.key_mask(p, CPU)))()
+        output = as_call(p, inputs, weights, backend.attend(p, inputs, configs))()
         assert check.grad_output is not None
         gradients = torch.autograd.grad(output, leaves(inputs, weights), check.grad_output)
     result = check.check(output, gradients)
@@ -48,11 +50,11 @@ def shared_list(dtype: Dtype) -> dict[str, Any]:
     return found
 
 
-def padded_batches() -> dict[str, Any]:
-    """Sequences of unequal length, as the harness requests them."""
-    named = {name: p for name, p in MASKED.items() if p.mask in backend.MASKS}
+def masks() -> dict[str, Any]:
+    """The shared list of masked problems, as far as the kernels compute them."""
+    named = {name: p for name, p in MASKED.items() if p.mask in ("none", *backend.MASKS)}
     return {
-        f"{name} {dtype}": checked(replace(p, dtype=dtype))
+        f"{p.mask} mask, {name}, {dtype}": checked(replace(p, dtype=dtype))
         for name, p in named.items()
         for dtype in ("fp32", "bf16")
     }
@@ -65,58 +67,99 @@ def layers() -> dict[str, Any]:
     }
 
 
-def drawn_shapes() -> dict[str, Any]:
-    """Shapes drawn by hypothesis, the same every time; it shrinks a failing one for the report."""
-    worst = {"ratio": 0.0, "examples": 0}
+def drawn_shapes(mask: str) -> dict[str, Any]:
+    """Shapes drawn by hypothesis, the same every time; it shrinks a failing one for the report.
+
+    With the worst error, and how many problems there were, with a softcap and with sinks.
+    """
+    found: dict[str, Any] = {"ratio": 0.0, "examples": 0, "softcap": 0, "sinks": 0}
 
     @settings(
-        max_examples=32,
+        max_examples=40,
         derandomize=True,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(shapes())
+    @given(shapes(ragged=True) if mask == "ragged" else shapes(cast("Mask", mask)))
     def holds(drawn: tuple[Problem, Configs]) -> None:
         result = checked(*drawn)
         assert not result["complaint"], (drawn, result)
-        worst["ratio"] = max(worst["ratio"], result["ratio"])
-        worst["examples"] += 1
+        found["ratio"] = max(found["ratio"], result["ratio"])
+        found["examples"] += 1
+        for name in ("softcap", "sinks"):
+            found[name] += bool(getattr(drawn[0], name))
 
     holds()
-    return worst
+    return found
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> tuple[Problem, Configs]:
+def shapes(
+    draw: st.DrawFn, mask: Mask = "none", *, ragged: bool = False
+) -> tuple[Problem, Configs]:
     block = st.sampled_from((16, 32))
     # the second kind: widths that fit descriptors, in any dtype
     width = st.integers(1, 40) | st.sampled_from((8, 16, 24, 32, 40))
     causal = draw(st.booleans())
-    kv_heads = draw(st.integers(1, 2))
+    # what the interpreter does in a second or two
+    batch, kv_heads, group = draw(
+        st.sampled_from(((1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2), (1, 2, 2), (2, 1, 2)))
+    )
+    if ragged:
+        mask = draw(st.sampled_from(("none", "local"))) if causal else "none"
+        sequence = st.tuples(st.integers(1, 40), st.integers(0, 40))
+        sizes: dict[str, Any] = {
+            "batch": 1,
+            "lengths": canonical(
+                (n, n + more) for n, more in draw(st.lists(sequence, min_size=1, max_size=3))
+            ),
+        }
+    else:
+        seq_len = draw(st.integers(1, 70))
+        kv_seq_len = draw(st.integers(1, 70))
+        if mask != "none":  # which places each query at a key
+            kv_seq_len = max(seq_len, kv_seq_len) if causal else seq_len
+        sizes = {
+            "batch": batch,
+            "seq_len": seq_len,
+            "kv_seq_len": kv_seq_len,
+            "causal_align": draw(st.sampled_from(("top_left", "bottom_right"))) if causal else "",
+        }
     problem = Problem(
-        batch=draw(st.integers(1, 2)),
-        seq_len=draw(st.integers(1, 70)),
-        kv_seq_len=draw(st.integers(1, 70)),
+        **sizes,
         d_model=1,
-        heads=kv_heads * draw(st.integers(1, 2)),
+        heads=kv_heads * group,
         kv_heads=kv_heads,
         d_k=draw(width),
         d_v=draw(width),
         dtype=draw(st.sampled_from(("fp32", "bf16", "fp16"))),
         causal=causal,
-        causal_align=draw(st.sampled_from(("top_left", "bottom_right"))) if causal else "",
+        mask=mask,
+        window=0 if mask == "none" else draw(st.integers(1, 40) | st.sampled_from((16, 32, 2**40))),
+        softcap=draw(st.sampled_from((0.0, 0.0, 0.5, 5.0, 50.0))),
+        sinks=draw(st.booleans()),
     )
     forward, grad_q, grad_kv = (
         Config(draw(block), draw(block), 4, 1, descriptors=draw(st.booleans())) for _ in range(3)
     )
-    return problem, (forward, grad_q, grad_kv)
+    return problem, (
+        replace(forward, specialize=forward.descriptors and draw(st.booleans())),
+        grad_q,
+        grad_kv,
+    )
 
 
 NARROW: dict[str, Any] = {"batch": 1, "d_model": 1, "d_k": 16, "d_v": 16}
 GROUPED = Problem(seq_len=40, heads=4, kv_heads=2, causal=True, **NARROW)
 SHIFTED = Problem(seq_len=20, kv_seq_len=50, heads=1, dtype="bf16", **BOTTOM_RIGHT, **NARROW)
 PLAIN = Problem(seq_len=70, heads=1, dtype="bf16", **NARROW)
+WINDOW = Problem(seq_len=90, heads=1, dtype="bf16", causal=True, mask="local", window=50, **NARROW)
+CHUNKS = Problem(seq_len=90, heads=1, dtype="bf16", mask="chunked", window=45, **NARROW)
+CAPPED = Problem(seq_len=40, heads=2, dtype="bf16", softcap=1.0, sinks=True, **NARROW)
+RAGGED = Problem(
+    batch=1, lengths="q70_q40s60", d_model=1, heads=2, d_k=16, d_v=16, dtype="bf16", causal=True
+)
 # By what it breaks: a text of the kernels, its replacement, and a problem on which the check must
 # notice it.
 MUTATIONS = {
@@ -141,14 +184,44 @@ MUTATIONS = {
     "the scale is wrong": ("tl.exp2(qk * scale_log2", "tl.exp2(qk * 1.05 * scale_log2", PLAIN),
     "old sums are not rescaled": ("acc * alpha[:, None]", "acc", PLAIN),
     "a row is not written": ("rows < n_q, acc", "(rows < n_q) & (rows != 5), acc", PLAIN),
+    "the window is a key too wide": (
+        "else positions - window",
+        "else positions - window - 1",
+        WINDOW,
+    ),
+    "edge blocks of the window are taken for whole ones": (
+        "inner = tl.maximum(band_start(last_row + offset",
+        "inner = tl.maximum(band_start(first_row + offset",
+        WINDOW,
+    ),
+    "a chunk has the next one's first query": (
+        "* window - 1 if BAND",
+        "* window if BAND",
+        CHUNKS,
+    ),
+    "blocks behind the chunk are forgotten": ("edges = before + behind", "edges = before", CHUNKS),
+    "the softcap has no gradient": ("ds * (1.0 - qk * qk)", "ds", CAPPED),
+    "the softcap is another": ("scores * cap_factor\n", "scores * cap_factor * 1.1\n", CAPPED),
+    "the sink has no weight": ("l_i += 1.0", "l_i += 0.0", CAPPED),
+    "a sequence's last key is dropped": ("< n_q, n_kv, 0)", "< n_q, n_kv - 1, 0)", RAGGED),
+    "a sequence's values are those of the first": ("v += kv_first", "v += 0 * kv_first", RAGGED),
+    "the log-sum-exp is that of the first": ("lse += q_first", "lse += 0 * q_first", RAGGED),
     "delta is forgotten": ("dp - delta_tile[:, None]", "dp", PLAIN),
-    "the gradient of q is not scaled": ("dq_tile * (scale_log2 * LN_2)", "dq_tile", PLAIN),
+    "the gradient of q is not scaled": (
+        "dq_tile * scale_of(scale_log2, cap_factor)",
+        "dq_tile",
+        PLAIN,
+    ),
     "a head of the group is forgotten": (
         "range(group * edges)",
         "range((group - 1) * edges)",
         GROUPED,
     ),
-    "the last queries are forgotten": ("(full_end < n_q), 1, 0)", "(full_end < n_q), 0, 0)", PLAIN),
+    "the last queries are forgotten": (
+        "(whole_end < n_q), 1, 0)",
+        "(whole_end < n_q), 0, 0)",
+        PLAIN,
+    ),
     "the first queries are forgotten": (
         "first = tl.maximum(tile",
         "first = BLOCK_Q + tl.maximum(tile",
@@ -162,18 +235,21 @@ MUTATIONS_DESCRIBED = {
         GROUPED,
     ),
     "a descriptor reads another batch entry": (
-        "[batch.to(tl.int32)",
-        "[batch.to(tl.int32) * 0",
+        "x.load([batch.to(tl.int32)",
+        "x.load([batch.to(tl.int32) * 0",
         replace(GROUPED, batch=2),
     ),
     "a descriptor reads one row on": (", start, 0])", ", start + 1, 0])", PLAIN),
 }
 
 
+def replaced(text: str, *, old: str, new: str) -> str:
+    return text.replace(old, new)
+
+
 def canaries() -> dict[str, Any]:
     """The complaint about each broken kernel; "" means that the check noticed nothing."""
-    text = Path(str(launch.kernels.__file__)).read_text()
-    problems = (PLAIN, SHIFTED, GROUPED, replace(GROUPED, batch=2))
+    problems = (PLAIN, SHIFTED, GROUPED, replace(GROUPED, batch=2), WINDOW, CHUNKS, CAPPED, RAGGED)
     intact = [
         checked(problem, configs)["complaint"]
         for problem in problems
@@ -184,13 +260,9 @@ def canaries() -> dict[str, Any]:
     mutations += [(name, mutation, DESCRIBED) for name, mutation in MUTATIONS_DESCRIBED.items()]
     with TemporaryDirectory() as folder:
         for number, (name, (old, new, problem), configs) in enumerate(mutations):
-            assert text.count(old) >= 1, f"{old!r} is no longer in the kernels"
-            # A file, because Triton reads the source of its kernels.
-            path = Path(folder) / f"broken_{number}.py"
-            path.write_text(text.replace(old, new, 1))
-            spec = spec_from_file_location(path.stem, path)
-            broken = module_from_spec(spec)
-            spec.loader.exec_module(broken)
+            broken = changed_kernels(
+                Path(folder) / str(number), f"broken_{number}", partial(replaced, old=old, new=new)
+            )
             with patch.object(launch, "kernels", broken):
                 found[name] = checked(problem, configs)["complaint"]
     return found

@@ -16,11 +16,11 @@ import torch
 
 from attnbench.impls import Problem
 from attnbench.impls._triton import launch, tune
-from attnbench.impls._triton.configs import Config
+from attnbench.impls._triton.configs import KERNELS, Config, candidates
 from attnbench.impls._triton.jobs import Job, jobs
 from attnbench.impls._triton.safe_code import why_unsafe
 from attnbench.impls.backend import TORCH_DTYPE
-from attnbench.impls.problem import Dtype
+from attnbench.impls.problem import ITEM_BYTES, Dtype
 from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
 from tests.fakes.libcuda.library import FakeLibcuda
 from tests.fakes.libcuda.rules import illegal, parameter_bytes, unlaunchable
@@ -37,7 +37,7 @@ def every(folder: Path, major: int, dtype: Dtype) -> dict[str, Any]:
     cuda = FakeLibcuda(folder, major)
     faults: dict[str, list[str]] = {}
     counts: dict[str, int] = {}
-    for job in jobs((major, 0), (dtype,)):
+    for job in (*jobs((major, 0), (dtype,)), *with_all((major, 0), dtype)):
         if not job.causal and not job.config.gluon:
             continue  # the same launch as of a causal one
         shapes = (DECODE,) if job.config.block_q == 16 and job.kernel != "grad_kv" else SHAPES
@@ -54,6 +54,16 @@ def every(folder: Path, major: int, dtype: Dtype) -> dict[str, Any]:
     return {"faults": faults, "counts": counts}
 
 
+def with_all(capability: tuple[int, int], dtype: Dtype) -> Iterator[Job]:
+    """A job of each kernel with all that a problem may have."""
+    for kernel in KERNELS:
+        sizes = {"item_bytes": ITEM_BYTES[dtype], "width": 64, "n_q": 1024}
+        config = candidates(kernel, capability=capability, causal=True, **sizes)[0]
+        shape = {"d_k": 64, "d_v": 64, "causal": True}
+        more = {"band": "local", "softcap": True, "sinks": True}
+        yield Job(kernel=kernel, config=config, capability=capability, dtype=dtype, **shape, **more)
+
+
 def launch_of(job: Job, shape: Sequence[int], order: str) -> launch.Launch:
     """On tensors that lie in memory as inputs of attnbench do (`make_inputs`)."""
     batch, heads, kv_heads, n_q, n_kv = shape
@@ -67,13 +77,19 @@ def launch_of(job: Job, shape: Sequence[int], order: str) -> launch.Launch:
     v, o = tensor(kv_heads, n_kv, job.d_v), tensor(heads, n_q, job.d_v, "model")
     lse = torch.empty(batch, heads, n_q)
     offset = max(n_kv - n_q, 0)
-    setting = launch.Setting(scale=0.1, causal=job.causal, causal_offset=offset, tf32=False)
+    setting = launch.Setting(
+        scale=0.1, causal=job.causal, causal_offset=offset, tf32=False,
+        softcap=float(job.softcap), band=job.band, window=100,
+    )  # fmt: skip
     how: dict[str, Any] = {"setting": setting, "config": job.config}
+    sinks = torch.empty(heads, dtype=q.dtype) if job.sinks else None
     if job.kernel == "forward":
-        return launch.forward(q, k, v, None, o, lse, **how)
+        return launch.forward(q, k, v, None, o, lse, sinks=sinks, **how)
     do, delta = torch.empty_like(o), torch.empty_like(lse)
     dq, dk, dv = map(torch.empty_like, (q, k, v))
     if job.kernel == "grad_q":
+        terms = torch.empty_like(lse) if job.sinks else None
+        how |= {"sinks": sinks, "sink_terms": terms}
         return launch.grad_q(q, k, v, None, o, do, lse, delta, dq, **how)
     return launch.grad_kv(q, k, v, None, do, lse, delta, dk, dv, **how)
 

@@ -98,7 +98,7 @@ def test_the_kernel_in_gluon_is_offered_where_it_works() -> None:
 
     assert offered()
     assert offered(width=64, causal=False, n_q=17)
-    assert not offered(masked=True)
+    assert not offered(beyond="key mask")
     assert not offered("grad_q")
     for changes in (
         {"capability": (8, 0)},
@@ -109,7 +109,7 @@ def test_the_kernel_in_gluon_is_offered_where_it_works() -> None:
         {"n_q": 16},
     ):
         assert not offered(**changes)
-        asked = {"masked": False, **usual, **changes}
+        asked = {"beyond": "", **usual, **changes}
         del asked["causal"]
         assert why_not_gluon(**asked)
 

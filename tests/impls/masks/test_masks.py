@@ -36,7 +36,7 @@ def small_problems() -> list[Problem]:
         if n_q == n_kv or causal:
             found += [
                 Problem(**SHAPE | lengths | triangle, mask=mask, window=window)
-                for mask in ("local", "strided", "blocks", "chunked")
+                for mask in ("local", "strided", "blocks", "chunked", "tree")
                 for window in (1, 2, 3, 7, 64, 250)
             ]
     found += [
@@ -76,6 +76,11 @@ def rule(p: Problem, entry: int, i: int, j: int) -> bool:
         return (j - own) % p.window == 0
     if p.mask == "chunked":
         return j // p.window == own // p.window
+    if p.mask == "tree":
+        token, drafted = i, j - p.causal_offset
+        while token > max(drafted, 0):
+            token = (token - 1) // p.window
+        return drafted < 0 or token == drafted
     if p.mask == "blocks":
         return j // BLOCK in block_table(p)[own // BLOCK - p.causal_offset // BLOCK]
     return True
@@ -89,7 +94,7 @@ def test_formulas_count_what_the_matrix_has() -> None:
         assert unmasked_keys(p) == int(whole.any(1).sum()), p
 
 
-@pytest.mark.parametrize("mask", ["padding", "local", "strided", "blocks", "chunked"])
+@pytest.mark.parametrize("mask", ["padding", "local", "strided", "blocks", "chunked", "tree"])
 @pytest.mark.parametrize(
     ("causal", "n_q", "n_kv"), [(False, 70, 70), (True, 70, 70), (True, 9, 70)]
 )

@@ -33,9 +33,19 @@ def test_the_turn_is_the_least_share_from_which_packing_is_faster(tmp_path: Path
     run = run_of(tmp_path, *cases({0.0: 6.0, 0.2: 10.0, 0.5: 16.1, 0.78: 40.5}))
     sentence = card_of(padding, run).sentence
     assert sentence.startswith("Packing is faster than padding from 50 % padding on: 1.6")
-    assert "at 50 % and 4.0" in sentence
-    assert "(below: 0.5" in sentence
-    assert sentence.endswith("sequence_loop needs 1 KiB there, padding 7 KiB.")
+    assert "and at 78 % 4.0" in sentence
+    assert "(below: at 0 % 0.5" in sentence
+    assert sentence.endswith("sequence_loop needs 1 KiB, padding 7 KiB.")
+
+
+def test_sequences_with_cached_keys_are_apart(tmp_path: Path) -> None:
+    of = problem(518, kv_seq_len=3584, lengths="2q256_6q1s512", causal=True)
+    more = {"padding_ratio": 0.33, "session": "mixed"}
+    mixed = [made("padded", of, 60.0, **more), made("sequence_loop", of, 10.0, **more)]
+    run = run_of(tmp_path, *mixed, *cases(PACKED_MS))
+    (_, batches), (group, (one,)) = padding.comparisons(rows_of(run))
+    assert [len(batches), group.label, one.share] == [4, "cached sequences", 0.33]
+    assert "packing is faster than padding at 33 % padding: 6.0" in padding.finding([one])
 
 
 @pytest.mark.parametrize(
@@ -44,7 +54,7 @@ def test_the_turn_is_the_least_share_from_which_packing_is_faster(tmp_path: Path
         (dict.fromkeys(BATCHES, 30.0), "at every share of padding from 0 % on: 2.5"),
         (
             dict.fromkeys(BATCHES, 5.0),
-            "packing was not shown to be faster than padding up to 78 % padding: 0.4",
+            "packing was not shown to be faster than padding up to 78 % padding: at 0 % 0.4",
         ),
     ],
 )

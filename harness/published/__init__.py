@@ -1,0 +1,1 @@
+"""What others measured and published: their tables, read beside our runs and formulas."""

@@ -1,0 +1,325 @@
+"""Tables that others published, as they printed them, and what our formulas say of their cells.
+
+A file has a header of `# key: value` lines, then CSV in one of three forms: a paper's table with a
+column per N, a results file of NVIDIA/cudnn-frontend (also the originals, which have no header), or
+rates that a thread claims. Imports no torch.
+"""
+
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from ...impls.problem import Dtype, Passes, Problem
+from ..cases.costs import work_flops
+from ..files.errors import BadInput, instead_of, shown
+from ..measure.physical_floor import Device, flops_limit, refutation, specified
+
+FOLDER = Path(__file__).parent / "printed"  # a link to results/published
+PREFIX = "published:"
+MIB, GIB = 2**20, 2**30
+Convention = Literal["2", "2.5"]
+"""FLOPs of the backward pass over those of the forward pass, where d_k = d_v.
+
+2: the products of dV, dP, dQ and dK, as costs.work_flops counts. 2.5: also that of the scores,
+which a fused kernel computes again, as Dao 2023 (FlashAttention-2, section 4.1) and cudnn-frontend
+count.
+"""
+DTYPES: Mapping[str, Dtype] = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+PASSES: Mapping[str, Passes] = {"fwd": "forward", "bwd": "backward"}
+LONGEST = {"Megatron": 2048, "Block Sparse": 4096, "Longformer": 8092, "BigBird": 8092}
+"""Above it the method does not run, by the paper's appendix E.6; else it ran out of memory."""
+EXACT = {"PyTorch Attention", "Megatron", "FlashAttention"}  # of the paper's methods
+NO_MASK_IN = {"Block Sparse", "Longformer", "BigBird"}  # measured without the mask, it says
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One published measurement.
+
+    `table`, `row`, `column`: where it stands; of a file, `row` is its line there. `problem`: None
+    of a rate without a shape. `also`: what it computed besides. `share_percent`: of the bandwidth
+    that the source divides by.
+    """
+
+    table: str
+    row: int
+    column: str
+    method: str
+    problem: Problem | None = None
+    also: str = ""
+    exact: bool = True
+    status: str = "ok"
+    reason: str = ""
+    ms: float | None = None
+    peak_bytes: float | None = None
+    tflops: float | None = None
+    gb_per_s: float | None = None
+    share_percent: float | None = None
+
+    @property
+    def shape(self) -> Problem:
+        assert self.problem is not None
+        return self.problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A published file. `about`: its header; `left_out`: rows that describe no problem of ours."""
+
+    name: str
+    about: Mapping[str, str]
+    cells: tuple[Cell, ...]
+    left_out: int = 0
+
+    @property
+    def device(self) -> str:
+        return self.about["device"]
+
+    @property
+    def sheet(self) -> str:
+        """The name by which physical_floor knows the device."""
+        return self.about.get("sheet", self.device)
+
+
+def names() -> list[str]:
+    return [path.stem for path in sorted(FOLDER.glob("*.csv"))]
+
+
+@cache
+def read(name: str) -> Source:
+    """By name, also with PREFIX, or by path. Raises BadInput."""
+    bare = name.removeprefix(PREFIX)
+    path = Path(name) if name.endswith(".csv") else FOLDER / f"{bare}.csv"
+    if not name.endswith(".csv") and bare not in names():
+        raise BadInput(f"{shown(bare)}: no published table; {instead_of(bare, names())}")
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read ({error}); name a CSV file") from None
+    head = [line[2:].partition(": ") for line in lines if line.startswith("# ")]
+    about = {key: value for key, _, value in head}
+    table = csv.DictReader(lines[len(head) :])
+    form = next((make for field, make in FORMS.items() if field in (table.fieldnames or ())), None)
+    if form is None:
+        raise BadInput(
+            f"{path}:{len(head) + 1}:1: no table that is known; wanted a column"
+            f" {' or '.join(FORMS)}"
+        )
+    found: list[Cell] = []
+    left_out = 0
+    for number, row in enumerate(table, len(head) + 2):
+        try:
+            made = form({**row, "row": row.get("row") or str(number)}, about)
+        except (TypeError, ValueError, KeyError) as error:
+            raise BadInput(f"{path}:{number}:1: {error}; wanted numbers") from None
+        left_out += not made
+        found += made
+        about.setdefault("device", row.get("gpu_name") or "unknown")
+    return Source(
+        name=bare, about={"source": str(path), **about}, cells=tuple(found), left_out=left_out
+    )
+
+
+def _paper(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
+    """A printed row: a cell for each N. "-" is what did not run."""
+    method, also = row["method"], []
+    also += ["dropout"] if row["dropout"] == "yes" else []
+    also += ["padding mask"] if row["masking"] == "yes" and method not in NO_MASK_IN else []
+    found = []
+    for n in filter(str.isdigit, row):
+        problem = Problem(
+            batch=int(about["batch"]),
+            seq_len=int(n),
+            heads=int(about["heads"]),
+            d_model=int(about["heads"]) * int(about["head_dim"]),
+            dtype="fp32" if method == "Local Attention" else DTYPES.get(about["dtype"], "fp16"),
+            passes=row["passes"],  # type: ignore[arg-type]
+        )
+        cell = Cell(
+            table=f"Table {row['table']}",
+            row=int(row["row"]),
+            column=n,
+            method=method,
+            problem=problem,
+            also=", ".join(also),
+            exact=method in EXACT,
+        )
+        if row[n] == "-":
+            beyond = int(n) > LONGEST.get(method, int(n))
+            reason = f"does not run above N = {LONGEST[method]}" if beyond else "out of memory"
+            found.append(replace(cell, status="unsupported" if beyond else "oom", reason=reason))
+        elif row["unit"] == "ms":
+            found.append(replace(cell, ms=float(row[n])))
+        else:  # its MB are MiB: 4 S + 10 T is exact in these
+            found.append(replace(cell, peak_bytes=float(row[n]) * MIB))
+    return found
+
+
+def _cudnn(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
+    """A line of a results file: of training, or of a decode step of one query token."""
+    decode = "kv_len" in row
+    dtype, passes = DTYPES.get(row["data_type"]), PASSES.get(row.get("profile_pass", "fwd"))
+    other = row.get("sliding_window_size") or row.get("q_tokens", "1") != "1"
+    other = other or row.get("deterministic_bwd") == "True" or "time_ms" not in row
+    other = other or row.get("kv_cache_dtype", row["data_type"]) != row["data_type"]
+    if dtype is None or passes is None or other or row.get("skipped") == "True":
+        return []
+    causal = decode or row.get("attn_mask") == "top_left"
+    heads, width = int(row["num_q_heads"]), int(row["head_dim_qk"])
+    problem = Problem(
+        batch=int(row["batch_size"]),
+        seq_len=1 if decode else int(row["q_seqlen"]),
+        kv_seq_len=int(row["kv_len"] if decode else row["kv_seqlen"]),
+        d_model=heads * width,
+        heads=heads,
+        kv_heads=int(row["num_kv_heads"]),
+        d_k=width,
+        d_v=int(row["head_dim_vo"]),
+        dtype=dtype,
+        causal=causal,  # the one query of a decode step sees all keys
+        causal_align=("bottom_right" if decode else "top_left") if causal else "",
+        passes=passes,
+    )
+    cell = Cell(
+        table=Path(about.get("source", "")).name,
+        row=int(row["row"]),
+        column="time_ms",
+        method=row["backend"],
+        problem=problem,
+    )
+    if row.get("success", "True") != "True":
+        why = row.get("error_message") or "failed"
+        return [replace(cell, status="oom" if "memory" in why.lower() else "error", reason=why)]
+    return [
+        replace(
+            cell,
+            ms=float(row["time_ms"]),
+            tflops=float(row["tflops"]),
+            gb_per_s=float(row["gbps"]) if row.get("gbps") else None,
+            share_percent=float(row["sol_pct"]) if row.get("sol_pct") else None,
+        )
+    ]
+
+
+def _claimed(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
+    return [
+        Cell(
+            table=row["thread"],
+            row=int(row["row"]),
+            column="claimed_tflops",
+            method=row["method"],
+            also=row["shape"],
+            tflops=float(row["claimed_tflops"]),
+        )
+    ]
+
+
+FORMS: Mapping[str, Callable[[Mapping[str, str], Mapping[str, str]], list[Cell]]] = {
+    "masking": _paper,
+    "num_q_heads": _cudnn,
+    "claimed_tflops": _claimed,
+}
+"""By a column that only this form has."""
+
+
+# ---- what our formulas say -----------------------------------------------------------------------
+
+
+def flops(problem: Problem, convention: Convention = "2") -> float:
+    """FLOPs of a call."""
+    forward = work_flops(replace(problem, passes="forward"))
+    again = forward * problem.d_k / (problem.d_k + problem.d_v) if convention == "2.5" else 0
+    backward = 2 * forward + again
+    return {"forward": forward, "backward": backward}.get(problem.passes, forward + backward)
+
+
+def sheet_share(cell: Cell, sheet: str, convention: Convention) -> float | None:
+    """Of the data sheet's FLOP/s without sparsity (MFU); None of a decode step: it reads bytes."""
+    rate = achieved(cell, convention)
+    if rate is None or cell.shape.seq_len == 1:
+        return None
+    peak = specified(sheet).get(f"gemm_{cell.shape.dtype}_flops_per_s")
+    return rate * 1e12 / peak if peak else None
+
+
+def achieved(cell: Cell, convention: Convention) -> float | None:
+    """TFLOP/s; None of what does other work, or has no time."""
+    if cell.problem is None or cell.ms is None or not cell.exact:
+        return None
+    return flops(cell.problem, convention) / cell.ms / 1e9
+
+
+def standard_bytes(p: Problem) -> int:
+    """Of textbook attention with dropout, forward and backward, inputs and dO included: 4 S + 10 T.
+
+    S: the scores of all heads; T: one of q, k, v. tests/harness/published runs such code.
+    """
+    return 4 * _scores(p) + 10 * _tensor(p)
+
+
+def flash_bytes(p: Problem) -> int:
+    """Of the paper's FlashAttention, likewise: 13 T and two fp32 numbers per row of scores.
+
+    Fitted to its Table 21, where it is exact from N = 1024 on; no derivation.
+    """
+    return 13 * _tensor(p) + 8 * p.batch * p.heads * p.seq_len
+
+
+PEAKS = {"PyTorch Attention": standard_bytes, "FlashAttention": flash_bytes}
+
+
+def longest(of: Callable[[Problem], int], problem: Problem, available: float) -> int:
+    """The largest N whose bytes are available; 0 if there is none."""
+    low, high = 0, 1
+    while of(replace(problem, seq_len=high, kv_seq_len=high)) <= available:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = of(replace(problem, seq_len=middle, kv_seq_len=middle)) <= available
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+def _scores(p: Problem) -> int:
+    return p.batch * p.heads * p.seq_len * p.kv_seq_len * p.item_bytes
+
+
+def _tensor(p: Problem) -> int:
+    return p.batch * p.heads * p.seq_len * p.d_k * p.item_bytes
+
+
+def impossible(cell: Cell, sheet: str) -> str:
+    """Why this device cannot have done that, in words; "" if nothing speaks against it."""
+    device = Device("cuda", sheet, None)
+    if cell.problem is not None and cell.ms is not None and cell.exact:
+        return refutation(
+            cell.problem, {"exactness": "exact", "block_ms": [[[cell.ms]]]}, device, None
+        )
+    limit = flops_limit("fp16", device)
+    if cell.problem is None and limit is not None and (cell.tflops or 0.0) * 1e12 > limit.per_s:
+        return (
+            f"impossible: this device's limit is {limit.per_s / 1e12:.0f} TFLOP/s ({limit.source})"
+        )
+    return ""
+
+
+def wrong_peak(cell: Cell, sheet: str) -> str:
+    """Of a share above 100 %: what it was divided by; "" of any other cell."""
+    if cell.gb_per_s is None or (cell.share_percent or 0.0) <= 100:
+        return ""
+    divisor = cell.gb_per_s / cell.share_percent * 100  # type: ignore[operator]
+    known = specified(sheet).get("copy_bytes_per_s", 0.0) / 1e9
+    against = f"; the sheet of this board says {known:.0f}" if known else ""
+    return f"{cell.share_percent:.0f} % of a bandwidth of {divisor:.0f} GB/s{against}"
+
+
+def refuted() -> Iterator[tuple[Source, Cell, str]]:
+    """Every cell of every table that is shown which cannot be right, and why."""
+    for name in names():
+        source = read(name)
+        for cell in source.cells:
+            if why := impossible(cell, source.sheet) or wrong_peak(cell, source.sheet):
+                yield source, cell, why

@@ -1,0 +1,132 @@
+"""`attnbench published`, and what show, report and compare do with a name such as
+`published:cudnn-h200`.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from ..cli.options import DEFAULT_ROOT, Root, Texts, argument, own, own_option
+from ..files.errors import BadInput, instead_of, shown
+from .tables import PREFIX, Convention, read
+
+AS_PAGE = ("html", "md")
+
+
+def published(
+    tables: Texts = own(
+        argument("TABLE", "Names of tables, or files; all are listed if not given.")
+    ),
+    backward: str = own_option(
+        "--backward 2|2.5",
+        "FLOPs of the backward pass over the forward pass: 2 as our rows count, 2.5 with the scores"
+        " computed again.",
+        default="2",
+    ),
+    beside: Texts = own_option("--beside RUN", "Runs of yours, as marks on the page; repeatable."),
+    model: str | None = own_option(
+        "--model CONFIG",
+        "The nearest published shapes to those of a model; a name from attnbench list models, or a"
+        " config.json.",
+    ),
+    device: str | None = own_option("--device NAME", "With --model: of this GPU, such as h200."),
+    context: int = own_option("--context TOKENS", "With --model.", default=8192, min=1),
+    output: Path | None = own_option("--output -o FILE", "Write the page about the wall."),
+    out: Root = DEFAULT_ROOT,
+) -> None:
+    """What others measured on GPUs and published, with sources. Not checked by us: such tables have
+    no intervals and get no verdicts.
+
+    `published:TABLE` is a name for show, report and compare too.
+    """
+    if backward not in get_args(Convention):
+        raise BadInput(
+            f"--backward {shown(backward)}: {instead_of(backward, list(get_args(Convention)))}"
+        )
+    if (model is None) != (device is None):
+        given, other = ("--model", "--device h200") if model else ("--device", "--model gpt2")
+        raise BadInput(f"{given}: alone it asks nothing; wanted the other too, such as {other}")
+    if model is not None and device is not None:
+        _like(model, device, context)
+        return
+    if output is not None:
+        _write(beside or [], output, out, backward)  # type: ignore[arg-type]
+        return
+    show([PREFIX + name if not name.endswith(".csv") else name for name in tables or []], backward)  # type: ignore[arg-type]
+
+
+def show(names: Sequence[str], convention: Convention = "2") -> None:
+    """In the terminal: the tables, or which there are."""
+    from ...reports.pages.terminal_blocks import render_block
+    from ...reports.published.text import origin, sources, tables_of
+    from ..terminal.progress import echo, say
+
+    if not names:
+        for part in render_block(sources()):
+            echo(part)
+        say(
+            f"one: attnbench show {PREFIX}cudnn-h200; the page about the wall: attnbench published"
+            " -o wall.html"
+        )
+    for name in names:
+        source = read(name)
+        for table in tables_of(source, convention):
+            for part in render_block(table):
+                echo(part)
+        say(origin(source))
+
+
+def report(names: Sequence[str], output: Path | None, out: Path) -> None:
+    """The page about the wall, with the runs among the names as marks."""
+    for name in names:
+        if name.startswith(PREFIX):
+            read(name)  # refuses what is no table
+    _write([one for one in names if not one.startswith(PREFIX)], output or Path("wall.html"), out)
+
+
+def compare(base: str, new: str | None, out: Path) -> None:
+    """A run over a published table, by ratios alone. Raises BadInput."""
+    from ...reports.data.load import rows_of
+    from ...reports.data.read import read_runs
+    from ...reports.pages.terminal_blocks import render_block
+    from ...reports.published.text import beside
+    from ..store.names import find_runs
+    from ..terminal.progress import echo
+
+    if new is None or new.startswith(PREFIX):
+        raise BadInput(f"{shown(new or base)}: wanted a run of yours after {base}, such as latest")
+    table = beside(read(base), rows_of(read_runs(find_runs(new, out))))
+    if not table.rows:
+        raise BadInput(
+            f"{base}: {new} has no case of the same shape, dtype and passes; measure some with"
+            " `attnbench run published`"
+        )
+    for part in render_block(table):
+        echo(part)
+
+
+def _like(model: str, device: str, context: int) -> None:
+    from ...reports.pages.terminal_blocks import render_block
+    from ...reports.published.text import nearest_table
+    from ..terminal.progress import echo
+    from .nearest import nearest
+
+    found = nearest(model, device, context=context, batch=1, dtype="bf16")
+    for part in render_block(nearest_table(found, model, device)):
+        echo(part)
+
+
+def _write(runs: Sequence[str], output: Path, out: Path, convention: Convention = "2") -> None:
+    from ...reports.data.read import read_runs
+    from ...reports.pages.html import render
+    from ...reports.published.page import wall
+    from ..cli.report import written_to
+    from ..files.safe_files import write_output
+    from ..store.names import find_runs
+
+    folders = [path for name in runs for path in find_runs(name, out)]
+    page = render(wall(read_runs(folders), convention))
+    with written_to(output, "--output FILE"):
+        if write_output(output, page):
+            sys.stdout.write(f"{output}\n")

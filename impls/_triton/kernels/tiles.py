@@ -1,0 +1,156 @@
+"""Tiles of tensors, which keys they meet, and their scores: what both directions share."""
+
+import triton
+import triton.language as tl
+
+LN_2, LOG2_E = tl.constexpr(0.6931471805599453), tl.constexpr(1.4426950408889634)
+INFINITY = tl.constexpr(float("inf"))
+# Compiled for any value, so that a sweep over N compiles once.
+SIZES = ["heads", "group", "n_q", "n_kv", "packed_rows", "offset", "window"]
+
+
+@triton.jit
+def tile_offsets(rows, strides, PAD: tl.constexpr):
+    """Offsets of the elements of a tile, [rows, PAD]."""
+    row_offsets = rows[:, None].to(tl.int64) * strides[2]
+    return row_offsets + tl.arange(0, PAD)[None, :].to(tl.int64) * strides[3]
+
+
+@triton.jit
+def head_start(x, batch, head, strides, DESCRIPTORS: tl.constexpr):
+    """Pointer to a head's first element; a descriptor covers all heads."""
+    if not DESCRIPTORS:
+        x += batch * strides[0] + head * strides[1]
+    return x
+
+
+@triton.jit
+def sequence(starts, number):
+    """Its first row among those of all sequences, in 64 bits, and how many it has."""
+    first, end = tl.load(starts + number), tl.load(starts + number + 1)
+    return first.to(tl.int64), end - first
+
+
+@triton.jit
+def load_rows(
+    x, batch, head, start, strides, offsets, valid,
+    WIDTH: tl.constexpr, GUARDED: tl.constexpr, DESCRIPTORS: tl.constexpr,
+):  # fmt: skip
+    """The tile whose first row is `start`. A descriptor reads zero beyond the edges."""
+    if DESCRIPTORS:
+        tile = x.load([batch.to(tl.int32), head.to(tl.int32), start, 0]).reshape(
+            offsets.shape[0], offsets.shape[1]
+        )
+    else:
+        tile = load_tile(x + tl.cast(start, tl.int64) * strides[2], offsets, valid, WIDTH, GUARDED)
+    return tile
+
+
+@triton.jit
+def load_tile(base, offsets, valid, WIDTH: tl.constexpr, GUARDED: tl.constexpr):
+    """Reads zero, without touching memory, in columns from WIDTH on and, if GUARDED, in rows that
+    are not valid.
+    """
+    if offsets.shape[1] != WIDTH:
+        inside = (tl.arange(0, offsets.shape[1]) < WIDTH)[None, :]
+        if GUARDED:
+            inside = inside & valid[:, None]
+        tile = tl.load(base + offsets, mask=inside, other=0.0)
+    elif GUARDED:
+        tile = tl.load(base + offsets, mask=valid[:, None], other=0.0)
+    else:
+        tile = tl.load(base + offsets)
+    return tile
+
+
+@triton.jit
+def store_tile(base, offsets, valid, tile, WIDTH: tl.constexpr):
+    inside = valid[:, None] & (tl.arange(0, offsets.shape[1]) < WIDTH)[None, :]
+    tl.store(base + offsets, tile.to(base.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def band_start(positions, window, BAND: tl.constexpr):
+    """The first position that a query at each of these sees; negative for none before it."""
+    return positions // window * window if BAND == "chunked" else positions - window
+
+
+@triton.jit
+def band_end(positions, window, BAND: tl.constexpr):
+    """The first position behind those that a query at each of these sees, were it not causal.
+
+    The band is symmetric: in the same way keys see positions of queries.
+    """
+    last = positions // window * window - 1 if BAND == "chunked" else positions
+    return last + window + 1
+
+
+@triton.jit
+def key_range(
+    first_row, last_row, offset, n_kv, window,
+    CAUSAL: tl.constexpr, BAND: tl.constexpr, BLOCK_KV: tl.constexpr,
+):  # fmt: skip
+    """Bounds for the queries first_row..last_row, in order: none sees a key before `start`, all of
+    them see the keys from `inner` to `whole`, none sees a key from `end` on. All but `end` are
+    multiples of BLOCK_KV.
+    """
+    start, inner = 0, 0
+    if CAUSAL:
+        whole = tl.minimum(tl.maximum(first_row + offset + 1, 0), n_kv)
+        end = tl.minimum(tl.maximum(last_row + offset + 1, 0), n_kv)
+    elif window is not None:
+        whole = tl.minimum(band_end(first_row + offset, window, BAND), n_kv)
+        end = tl.minimum(band_end(last_row + offset, window, BAND), n_kv)
+    else:
+        whole = n_kv
+        end = n_kv
+    whole = whole // BLOCK_KV * BLOCK_KV
+    if window is not None:
+        start = tl.maximum(band_start(first_row + offset, window, BAND), 0) // BLOCK_KV * BLOCK_KV
+        inner = tl.maximum(band_start(last_row + offset, window, BAND), 0)
+        inner = tl.cdiv(tl.minimum(inner, end), BLOCK_KV) * BLOCK_KV
+        whole = tl.maximum(whole, inner)
+    return start, inner, whole, end
+
+
+@triton.jit
+def valid_keys(keys, n_kv, key_mask, key_mask_stride, MASKED: tl.constexpr):
+    valid = keys < n_kv
+    if MASKED:
+        present = tl.load(key_mask + keys.to(tl.int64) * key_mask_stride, mask=valid, other=0)
+        valid = valid & (present != 0)
+    return valid
+
+
+@triton.jit
+def capped(scores, cap_factor, EXACT: tl.constexpr):
+    """tanh(scores * cap_factor), or the scores themselves if there is no cap."""
+    if cap_factor is not None:
+        x = scores * cap_factor
+        scores = 1.0 - 2.0 / (tl.exp2(x * (2.0 * LOG2_E)) + 1.0)
+        if EXACT:  # near zero the difference loses digits: the series of tanh
+            square = x * x
+            terms = 1.0 + square * (-1.0 / 3.0 + square * (2.0 / 15.0 - square * (17.0 / 315.0)))
+            scores = tl.where(square < 0.04, x * terms, scores)
+    return scores
+
+
+@triton.jit
+def masked_scores(
+    q_tile, k_tile, rows, keys, valid, offset, window, cap_factor,
+    CAUSAL: tl.constexpr, BAND: tl.constexpr, MASKED: tl.constexpr, EDGE: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Q K^T, capped, [queries, keys]; -inf for masked pairs."""
+    qk = tl.dot(q_tile, tl.trans(k_tile), input_precision=PRECISION)
+    qk = capped(qk, cap_factor, q_tile.dtype == tl.float32)
+    if EDGE or MASKED:
+        seen = valid[None, :]
+        if EDGE and CAUSAL:
+            seen = seen & (keys[None, :] <= (rows + offset)[:, None])
+        if EDGE and window is not None:
+            seen = seen & (keys[None, :] >= band_start(rows + offset, window, BAND)[:, None])
+            if not CAUSAL:
+                seen = seen & (keys[None, :] < band_end(rows + offset, window, BAND)[:, None])
+        qk = tl.where(seen, qk, -INFINITY)
+    return qk
