@@ -12,6 +12,7 @@ import typer
 
 from ..cli import completion, options
 from ..cli.options import DEFAULT_ROOT, HOW, LIMITS, OUTPUT, SHAPE, Root, argument, option
+from ..run.packs import packs
 from .ask import Ended, Measuring, given_limits, measured, stored
 from .question import Question, inquiry_of
 
@@ -118,6 +119,15 @@ def advise(
     timeout: options.Timeout = None,
     out: Root = DEFAULT_ROOT,
     page: Annotated[Path | None, option("--output -o FILE", "Also write a page.", OUTPUT)] = None,
+    published: Annotated[
+        str | None,
+        option(
+            "--published GPU",
+            "Below the answer and apart from it: the nearest shapes that others published of this"
+            " GPU, such as h200.",
+            OUTPUT,
+        ),
+    ] = None,
     policy: Annotated[
         Path | None,
         option(
@@ -179,6 +189,15 @@ def advise(
         typer.echo(json.dumps(document(advice), indent=2, ensure_ascii=False, allow_nan=False))
     else:
         _print(advice)
+        for tell in (pack.likened for pack in packs() if published and pack.likened):
+            typer.echo("")
+            tell(
+                asked.config,
+                published,
+                context=inquiry.contexts[-1],
+                batch=asked.batch,
+                dtype=inquiry.dtype,
+            )
     if not advice.can_be_measured:
         raise typer.Exit(NO_ANSWER)
 

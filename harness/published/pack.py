@@ -4,8 +4,8 @@ compare.
 
 from ..cli.verbs import PAGES
 from ..run.packs import Pack, PackVerb
-from .tables import PREFIX
-from .verb import compare, published, report, show
+from .names import PREFIX
+from .verb import compare, like, published, report, show
 
 PACK = Pack(
     verbs=(
@@ -25,4 +25,5 @@ PACK = Pack(
     shown=show,
     reported=report,
     compared=compare,
+    likened=like,
 )

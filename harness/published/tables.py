@@ -10,23 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Literal
 
 from ...impls.problem import Dtype, Passes, Problem
 from ..cases.costs import work_flops
 from ..files.errors import BadInput, instead_of, shown
 from ..measure.physical_floor import Device, flops_limit, refutation, specified
+from .names import PREFIX, Convention
 
 FOLDER = Path(__file__).parent / "printed"  # a link to results/published
-PREFIX = "published:"
 MIB, GIB = 2**20, 2**30
-Convention = Literal["2", "2.5"]
-"""FLOPs of the backward pass over those of the forward pass, where d_k = d_v.
-
-2: the products of dV, dP, dQ and dK, as costs.work_flops counts. 2.5: also that of the scores,
-which a fused kernel computes again, as Dao 2023 (FlashAttention-2, section 4.1) and cudnn-frontend
-count.
-"""
 DTYPES: Mapping[str, Dtype] = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 PASSES: Mapping[str, Passes] = {"fwd": "forward", "bwd": "backward"}
 LONGEST = {"Megatron": 2048, "Block Sparse": 4096, "Longformer": 8092, "BigBird": 8092}

@@ -5,13 +5,14 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from ..cli.options import DEFAULT_ROOT, Root, Texts, argument, own, own_option
 from ..files.errors import BadInput, instead_of, shown
-from .tables import PREFIX, Convention, read
+from .names import PREFIX, Convention
 
-AS_PAGE = ("html", "md")
+if TYPE_CHECKING:
+    from ...impls.problem import Dtype
 
 
 def published(
@@ -48,7 +49,7 @@ def published(
         given, other = ("--model", "--device h200") if model else ("--device", "--model gpt2")
         raise BadInput(f"{given}: alone it asks nothing; wanted the other too, such as {other}")
     if model is not None and device is not None:
-        _like(model, device, context)
+        like(model, device, context=context)
         return
     if output is not None:
         _write(beside or [], output, out, backward)  # type: ignore[arg-type]
@@ -61,6 +62,7 @@ def show(names: Sequence[str], convention: Convention = "2") -> None:
     from ...reports.pages.terminal_blocks import render_block
     from ...reports.published.text import origin, sources, tables_of
     from ..terminal.progress import echo, say
+    from .tables import read
 
     if not names:
         for part in render_block(sources()):
@@ -79,6 +81,8 @@ def show(names: Sequence[str], convention: Convention = "2") -> None:
 
 def report(names: Sequence[str], output: Path | None, out: Path) -> None:
     """The page about the wall, with the runs among the names as marks."""
+    from .tables import read
+
     for name in names:
         if name.startswith(PREFIX):
             read(name)  # refuses what is no table
@@ -93,6 +97,7 @@ def compare(base: str, new: str | None, out: Path) -> None:
     from ...reports.published.text import beside
     from ..store.names import find_runs
     from ..terminal.progress import echo
+    from .tables import read
 
     if new is None or new.startswith(PREFIX):
         raise BadInput(f"{shown(new or base)}: wanted a run of yours after {base}, such as latest")
@@ -106,14 +111,17 @@ def compare(base: str, new: str | None, out: Path) -> None:
         echo(part)
 
 
-def _like(model: str, device: str, context: int) -> None:
+def like(
+    config: str, device: str, *, context: int, batch: int = 1, dtype: "Dtype" = "bf16"
+) -> None:
+    """The nearest published shapes to those of a model. Raises BadInput."""
     from ...reports.pages.terminal_blocks import render_block
     from ...reports.published.text import nearest_table
     from ..terminal.progress import echo
     from .nearest import nearest
 
-    found = nearest(model, device, context=context, batch=1, dtype="bf16")
-    for part in render_block(nearest_table(found, model, device)):
+    found = nearest(config, device, context=context, batch=batch, dtype=dtype)
+    for part in render_block(nearest_table(found, config, device)):
         echo(part)
 
 

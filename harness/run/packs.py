@@ -52,6 +52,9 @@ class Pack:
     `prefix`: of names that are this pack's in the verbs show, report and compare, which then call
     `shown(names)`, `reported(names, output, root)` and `compared(base, new, root)`.
 
+    `likened(config, device, context=, batch=, dtype=)`: print what it knows of a model on a device
+    that is named, which `attnbench advise` does below its answer.
+
     `documents`: by name, the types of what its verbs print with --json, or each line of it.
     """
 
@@ -64,6 +67,7 @@ class Pack:
     shown: Callable[..., None] | None = None
     reported: Callable[..., None] | None = None
     compared: Callable[..., None] | None = None
+    likened: Callable[..., None] | None = None
     documents: Mapping[str, Any] = field(default_factory=dict)
 
     def own(self, values: Mapping[str, Any]) -> dict[str, Any]:

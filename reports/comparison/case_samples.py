@@ -9,7 +9,13 @@ from typing import Any
 from ...harness.stats.intervals import Samples
 from ..data.decode import Traffic, traffic
 from ..data.exactness import exactness_note
-from ..data.processor_time import in_most
+from ..data.processor_time import (
+    PROCESSOR_TIMES,
+    in_most,
+    is_known,
+    processor_samples,
+    typical_ms,
+)
 from ..data.row_groups import AXES, Row, by
 from ..data.run_meta import NOT_REACHED, not_reached
 
@@ -24,7 +30,7 @@ class CaseSamples:
     """One side of a compared case.
 
     `block_ms` has one median per block, `energy_j` the energy of a call per window; both are nested
-    by process.
+    by process. `processor_ms`: of a typical call in all threads.
     """
 
     case: str
@@ -47,6 +53,7 @@ class CaseSamples:
     replica: int | None = None
     input_order: str = "heads"  # in memory
     spent_s: float | None = None
+    processor_ms: float | None = None
 
     @property
     def ok(self) -> bool:
@@ -80,6 +87,7 @@ def case_samples(row: Mapping[str, Any], run: Mapping[str, Any] | None = None) -
     if medians and not (PLAUSIBLE[0] < min(medians) and max(medians) < PLAUSIBLE[1]):
         raise ValueError("block_ms: a block's median is no time that a clock could have read")
     ok = row["status"] == "ok"
+    used = processor_samples(row, PROCESSOR_TIMES[0])
     return CaseSamples(
         case=row["case"],
         backend=row["backend"],
@@ -101,6 +109,7 @@ def case_samples(row: Mapping[str, Any], run: Mapping[str, Any] | None = None) -
         replica=row.get("replica"),
         input_order=row.get("input_order") or "heads",
         spent_s=row.get("spent_s"),
+        processor_ms=typical_ms(used) if ok and is_known(used) else None,
     )
 
 
@@ -152,6 +161,7 @@ def _merged(cases: Sequence[CaseSamples]) -> CaseSamples:
     clocks = [case.clock_mhz for case in cases if case.clock_mhz is not None]
     peaks = [case.peak_bytes for case in cases if case.peak_bytes is not None]
     kept = [case.workspace_bytes for case in cases if case.workspace_bytes is not None]
+    used = [case.processor_ms for case in cases if case.processor_ms is not None]
     return replace(
         cases[0],
         session=TURNS,
@@ -163,6 +173,7 @@ def _merged(cases: Sequence[CaseSamples]) -> CaseSamples:
         contended_blocks=sum(case.contended_blocks for case in cases),
         throttled_blocks=sum(case.throttled_blocks for case in cases),
         clock_mhz=median(clocks) if clocks else None,
+        processor_ms=median(used) if len(used) == len(cases) else None,
     )
 
 

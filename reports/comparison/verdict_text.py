@@ -154,7 +154,9 @@ def case_table(
     def time(some: Sequence[CaseVerdict], *, is_new: bool) -> Marked:
         one = some[0].new if is_new else some[0].base
         value = latency_interval(one.block_ms).value if one and any(map(any, one.block_ms)) else nan
-        cell = Number(time_text(value)) if isfinite(value) else ""
+        used_ms = one.processor_ms if one and one.disturbed else None  # as processor_time.time_of
+        note = "" if used_ms is None else f", processor {time_text(used_ms)}"
+        cell = Number(time_text(value) + note) if isfinite(value) else ""
         return Marked(cell=cell, case=key(one) if one and key else None)
 
     def judged(some: Sequence[CaseVerdict], *metrics: str) -> Marked | str:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ...harness.published.names import Convention
 from ...harness.published.tables import (
     GIB,
     PEAKS,
     Cell,
-    Convention,
     Source,
     achieved,
     longest,

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
+from ...harness.published.names import Convention
 from ...harness.published.nearest import Nearest
 from ...harness.published.tables import (
     Cell,
-    Convention,
     Source,
     achieved,
     impossible,

@@ -13,6 +13,7 @@ REFERENCE = str(ROOT / "results" / "reference")
         (["published"], "cudnn-h200-decode"),
         (["published", "cudnn-h200", "--backward", "2.5"], "53.3 %"),
         (["show", "published:cudnn-h200"], "42.7 %"),
+        (["advise", "llama-3-8b", "--device", "cpu", "--published", "h200"], "heads 64 for 32"),
         (["published", "--model", "llama-3-8b", "--device", "h200"], "heads 64 for 32"),
         (
             ["compare", "published:flashattention-a100", "cpu-20261126-published"],

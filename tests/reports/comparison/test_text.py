@@ -7,7 +7,7 @@ import pytest
 
 from attnbench.reports.comparison import text as compare_text
 from attnbench.reports.comparison.compare import compare_backends, compare_runs
-from tests.made_runs import quickstart
+from tests.made_runs import PLANNED, quickstart, row, write_run
 from tests.reports.data.test_decode import decode_run
 
 
@@ -37,3 +37,16 @@ def test_a_case_has_one_line_and_says_which_side_ran_out_of_memory(tmp_path: Pat
     assert "fused: out of memory" in ended
     marks = [text[0] for text in by_name.values() if "×" in text]
     assert marks == sorted(marks, key="fs=◐–".index), "what is decided comes first"
+
+
+@pytest.mark.parametrize(("contended", "note"), [(0, ""), (8, ", processor 520 μs")])
+def test_times_that_other_work_disturbed_have_processor_time_beside_them(
+    tmp_path: Path, contended: int, note: str
+) -> None:
+    used = [[{"calls": 3, "processor_ms": 0.52}] * 8]
+    rows = [row(one, conditions=used, contended_blocks=contended, blocks=8) for one in PLANNED]
+    run = write_run(tmp_path, PLANNED, rows)
+    table = compare_text.table(compare_runs(run, run, None))
+    times = {text[table.columns.index("new")] for text in table.texts}
+    assert times
+    assert {time.partition(",")[2] for time in times} == {note.removeprefix(",")}
