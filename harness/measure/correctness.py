@@ -135,10 +135,16 @@ class CorrectnessCheck:
                 results.extend(torch.autograd.grad(one, leaves(*same_tensors), gradient))
         floor_ratio = max(GRADIENT_FLOOR[problem.dtype], WIDE_GRADIENT_FLOOR if wide else 0.0)
         floors = [floor_ratio] * len(self.exact)
-        if problem.sinks and problem.backward:
-            targets = [id(one) for one in leaves(*exact_tensors)]
-            sinks = 1 + targets.index(id(exact_tensors[0].more["sinks"]))
-            floors[sinks] *= max(1.0, FEW_SINKS / problem.heads)
+        if problem.backward and (problem.sinks or problem.softcap):
+            exact_inputs, exact_weights = exact_tensors
+            places = {id(one): index for index, one in enumerate(leaves(*exact_tensors), 1)}
+            if problem.sinks:
+                few = FEW_SINKS / problem.heads
+                floors[places[id(exact_inputs.more["sinks"])]] *= max(1.0, few)
+            if exact_weights:  # a sum that is zero but for the cap or the sinks, of large terms
+                of_keys = places[id(exact_weights.b_k)]
+                largest = max(float(one.norm()) for one in self.exact[1:])
+                floors[of_keys] *= largest / (float(self.exact[of_keys].norm()) or largest or 1.0)
         output_floor_ratio = (WIDE_OUTPUT_FLOOR if wide else OUTPUT_FLOOR)[problem.dtype]
         if not self.exact[0].any():
             output_floor_ratio = 0.0
