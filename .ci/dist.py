@@ -126,7 +126,7 @@ def package_names(files_of_commit: Iterable[str]) -> set[str]:
         inside = file.removeprefix(".package/")
         if inside != file and inside.startswith("attnbench/") and "." in Path(inside).name:
             names.add(inside)  # the links have names without a dot
-    return names - {f"attnbench/{link}" for link in LINKED.values()}  # a link is no file
+    return names - {f"attnbench/{link}" for link in LINKED.values()}
 
 
 def wanted_in_wheel(files_of_commit: Iterable[str], version: str) -> set[str]:

@@ -41,6 +41,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from .kv_tensors import draw_codes, draw_once, empty_storage
 from .masks.counts import unmasked_pairs
 from .problem import Dtype, Problem
 
@@ -49,6 +50,8 @@ TORCH_DTYPE: dict[Dtype, torch.dtype] = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
 }
+
+DRAWN = ("query", "key", "value", "sinks")  # tensors that may get new numbers (draw_inputs)
 
 Call = Callable[[], Tensor]
 """The call to time: no arguments, returns the output, which requires grad if the problem does."""
@@ -59,8 +62,9 @@ class Inputs:
     """The inputs of attention, named as in torch.nn.MultiheadAttention; unpacks to the first three.
 
     Scope "core": q [batch, heads, seq_len, d_k], k [batch, kv_heads, kv_seq_len, d_k], v [batch,
-    kv_heads, kv_seq_len, d_v]. Scope "layer": x [batch, seq_len, d_model], and the source [batch,
-    kv_seq_len, d_model] twice; in self-attention (kv_seq_len == seq_len) all three are one tensor.
+    kv_heads, kv_seq_len, d_v], unless they are stored otherwise (kv_tensors.py). Scope "layer": x
+    [batch, seq_len, d_model], and the source [batch, kv_seq_len, d_model] twice; in self-attention
+    (kv_seq_len == seq_len) all three are one tensor.
     Scope "block": x three times. `more`: what else the problem has, by name. Gradients are taken of
     its floating-point tensors, too. "sinks" [heads], if the problem has them.
     """
@@ -240,15 +244,17 @@ def make_inputs(problem: Problem, device: torch.device, seed: int, order: str = 
     else:
         query = by_token if order == "model" else by_head
         keys = by_head if order == "heads" or keys_are_cached(p) else by_token
-        made = Inputs(
-            query(p.heads, p.seq_len, p.d_k),
+        k, v, more = empty_storage(p, dtype, device) or (
             keys(p.kv_heads, p.kv_seq_len, p.d_k),
             keys(p.kv_heads, p.kv_seq_len, p.d_v),
+            {},
         )
+        made = Inputs(query(p.heads, p.seq_len, p.d_k), k, v, more)
     if p.sinks:
         sinks = torch.empty(p.heads, dtype=dtype, device=device)
         made = replace(made, more={**made.more, "sinks": sinks})
     if device.type != "meta":
+        draw_once(made.more, seed)
         draw_inputs(p, made, seed)
     for tensor in leaves(made, None):
         tensor.requires_grad_(p.backward)
@@ -262,8 +268,12 @@ def draw_inputs(problem: Problem, inputs: Inputs, seed: int) -> None:
     half of its weight: beside many keys one of 0 would take nothing, and not be missed.
     """
     generator = torch.Generator(device=inputs.query.device).manual_seed(seed)
-    for tensor in leaves(inputs, None):
+    named = {id(one): (name, one) for name, one in inputs.named().items() if name in DRAWN}
+    for name, tensor in named.values():
         values = tensor.data
+        if (scale := inputs.more.get(f"{name}_scale")) is not None:
+            draw_codes(values, scale, generator)
+            continue
         in_memory = values if values.is_contiguous() else values.transpose(1, 2)
         in_memory.normal_(generator=generator)
     if problem.sinks:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from math import inf, nan, sqrt
 from typing import Any, Literal, get_args, get_type_hints
 
+from . import kv_storage
 from . import lengths as ragged
 from .axis import Axis, axis
 
@@ -15,6 +16,7 @@ Dtype = Literal["fp32", "bf16", "fp16"]
 Passes = Literal["forward", "backward", "forward+backward"]
 Scope = Literal["core", "layer", "block"]
 CausalAlign = Literal["", "top_left", "bottom_right"]
+KvDtype = Literal["same", "int8", "fp8"]
 Mask = Literal["none", "padding", "random", "local", "strided", "blocks", "chunked", "tree"]
 
 ALL_MASKS: tuple[Mask, ...] = get_args(Mask)
@@ -245,6 +247,11 @@ class Problem:
         ),
     )
 
+    latent: int = kv_storage.LATENT
+    rope: int = kv_storage.ROPE
+    page: int = kv_storage.PAGE
+    kv_dtype: KvDtype = kv_storage.KV_DTYPE
+
     def __post_init__(self) -> None:
         for name, value in ragged.packed(self).items() if self.lengths else ():
             object.__setattr__(self, name, value)
@@ -321,6 +328,7 @@ class Problem:
                 f" kv_seq_len {self.kv_seq_len}; make them equal, or set causal, causal_align and a"
                 " longer kv_seq_len"
             )
+        kv_storage.check(self)
 
     @property
     def scale(self) -> float:

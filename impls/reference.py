@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear
 
 from .backend import BlockWeights, Inputs, Weights
+from .kv_tensors import plain
 from .masks.tensors import mask_matrix
 from .problem import Problem
 
@@ -38,6 +39,7 @@ def reference(
     """
     if isinstance(weights, BlockWeights):
         return _block(problem, inputs, weights, rows, entries)
+    problem, inputs = plain(problem, inputs, torch.float64, entries)
     x_q, x_k, x_v = (tensor.double().mT for tensor in inputs)  # tokens become columns
     x_q = x_q[..., rows]
     sinks = inputs.more["sinks"].double() if problem.sinks else None
@@ -65,7 +67,7 @@ def same_dtype_reference(
     """
     if isinstance(weights, BlockWeights):
         return _same_dtype_block(problem, inputs, weights, rows, entries)
-    p = problem
+    p, inputs = plain(problem, inputs, inputs.query.dtype, entries)
     group = p.heads // p.kv_heads
     x_q = inputs.query[..., rows, :]
     if weights is None:
@@ -84,6 +86,28 @@ def same_dtype_reference(
     if weights is None:
         return torch.stack(heads, 1)
     return linear(torch.cat(heads, -1), weights.w_o, weights.b_o)
+
+
+def absorbed_reference(
+    problem: Problem,
+    inputs: Inputs,
+    weights: Weights | None,
+    rows: Tensor,
+    entries: Sequence[int] | None = None,
+) -> Tensor:
+    """same_dtype_reference of a latent cache in the other order of products (attention_flops.py):
+    its errors are others, and neither order is the wrong one.
+
+    The values' errors are averaged over the keys in one form, and not in the other.
+    """
+    p = problem
+    nope, rope = inputs.query.split([p.d_k - p.rope, p.rope], -1)
+    w_uk, w_uv = (inputs.more[name].unflatten(0, (p.heads, -1)) for name in ("w_uk", "w_uv"))
+    one = replace(p, latent=0, rope=0, kv_heads=1, d_k=p.latent + p.rope, d_v=p.latent)
+    q = torch.cat([torch.einsum("bhqn,hnl->bhql", nope, w_uk), rope], -1) * (p.scale / one.scale)
+    latent = inputs.value[..., : p.latent]
+    o = same_dtype_reference(one, replace(inputs, query=q, value=latent), weights, rows, entries)
+    return torch.einsum("bhql,hvl->bhqv", o, w_uv)
 
 
 def _masked(problem: Problem, rows: Tensor, entry: int) -> Tensor | None:

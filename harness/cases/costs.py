@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from ...impls.attention_flops import attention_flops
+from ...impls.kv_storage import read_bytes, stored_bytes
 from ...impls.lengths import padding_ratio
 from ...impls.masks.counts import unmasked_keys, unmasked_pairs, unmasked_queries
 from ...impls.problem import Problem
@@ -26,13 +28,13 @@ def work_flops(problem: Problem) -> int:
 
     2 per multiply-add. Forward: Q K^T and P V, the usual 4 B h N^2 d_k (Dao et al. 2022,
     FlashAttention, section 3). Backward: dV, dP, dQ and dK, twice the forward; kernels that
-    recompute the scores in the backward pass do a fifth product, which is not counted. Scope
+    recompute the scores in the backward pass do a fifth product, which is not counted. With a
+    latent cache it is the work of the cheaper form at these lengths, projections included. Scope
     "layer" adds the four projections, each with its two backward products, scope "block" also the
     two products of the feed-forward layer.
     """
     p = problem
-    pairs = p.heads * unmasked_pairs(p)
-    forward = 2 * pairs * (p.d_k + p.d_v)
+    forward = attention_flops(p)
     if p.scope != "core":
         queries, keys = p.batch * p.seq_len, p.batch * p.kv_seq_len
         forward += 2 * queries * p.d_model * p.heads * (p.d_k + p.d_v)  # W_q and W_O
@@ -74,25 +76,25 @@ def minimal_bytes(problem: Problem) -> int:
     reads the inputs and the output's gradient, but not O: rowsum(dO * O) equals rowsum(dP * P).
     """
     p = problem
-    elements = _core_elements(p) if p.scope == "core" else _layer_elements(p)
-    return (elements + _sink_elements(p) * (2 if p.backward else 1)) * p.item_bytes
+    elements = 0 if p.scope == "core" else _layer_elements(p)
+    elements += _sink_elements(p) * (2 if p.backward else 1)
+    return elements * p.item_bytes + (_core_bytes(p) if p.scope == "core" else 0)
 
 
 def _sink_elements(p: Problem) -> int:
     return p.heads if p.sinks else 0
 
 
-def _core_elements(p: Problem) -> int:
-    reading, seen = unmasked_queries(p), unmasked_keys(p)  # over the whole batch
-    queries, keys = p.batch * p.seq_len, p.batch * p.kv_seq_len
-    q, k, v = p.heads * p.d_k, p.kv_heads * p.d_k, p.kv_heads * p.d_v  # elements per token
-    o = p.heads * p.d_v
-    total = reading * q + seen * (k + v)
+def _core_bytes(p: Problem) -> int:
+    reading, queries = unmasked_queries(p), p.batch * p.seq_len  # over the whole batch
+    q, o = p.heads * p.d_k, p.heads * p.d_v  # elements per token
+    elements = reading * q
     if p.passes != "backward":
-        total += queries * o
+        elements += queries * o
     if p.backward:
-        total += reading * o + queries * q + keys * (k + v)
-    return total
+        elements += reading * o + queries * q
+    gradients = stored_bytes(p) if p.backward else 0
+    return elements * p.item_bytes + read_bytes(p, unmasked_keys(p)) + gradients
 
 
 def _layer_elements(p: Problem) -> int:
@@ -129,11 +131,11 @@ def input_bytes(problem: Problem) -> int:
         elements = p.batch * tokens * p.d_model + _weight_elements(p)
         output = p.batch * p.seq_len * p.d_model
     else:
-        q, kv = p.heads * p.seq_len * p.d_k, p.kv_heads * p.kv_seq_len * (p.d_k + p.d_v)
-        elements = p.batch * (q + kv)
+        elements = p.batch * p.heads * p.seq_len * p.d_k
         output = p.batch * p.heads * p.seq_len * p.d_v
     elements += _sink_elements(p) + (output if p.backward else 0)
-    return elements * p.item_bytes + mask_bytes(p)
+    stored = stored_bytes(p) if p.scope == "core" else 0
+    return elements * p.item_bytes + stored + mask_bytes(p)
 
 
 def mask_bytes(problem: Problem) -> int:

@@ -4,9 +4,8 @@ The exact result is impls/reference.py in float64. The yardstick is the textbook
 intermediate rounded to the case's dtype. So the tolerance follows dtype, N and d_k by itself, and a
 kernel that drops a few keys fails at any N; fixed tolerances pass it, because outputs shrink like
 1/sqrt(N). Every element must be finite. Long problems are compared on one query row in every tile
-of 16, drawn at random. The output's gradient is zero in all other rows, so that the
-gradients of all keys and values can still be compared whole, and a tile of queries that a kernel
-drops is missing from them.
+of 16, drawn at random. The output's gradient is zero in all other rows, so that the gradients of
+all keys and values can still be compared whole, and lack a tile of queries that a kernel drops.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from torch import Tensor
 from ...impls.backend import Inputs, Weights, leaves
 from ...impls.lengths import starts
 from ...impls.problem import Problem
-from ...impls.reference import reference, same_dtype_reference
+from ...impls.reference import absorbed_reference, reference, same_dtype_reference
 from .prepared_call import output_shape
 
 LIMIT_RATIO = 2.0
@@ -123,15 +122,17 @@ class CorrectnessCheck:
 
         with torch.set_grad_enabled(problem.backward):
             exact = reference(part, *exact_tensors, rows, self.entries)
-            same = same_dtype_reference(part, *same_tensors, rows, self.entries)
-        self.exact: list[Tensor] = [exact.detach()]
-        same_results: list[Tensor] = [same.detach()]
+            textbooks = (same_dtype_reference, absorbed_reference)[: 2 if problem.latent else 1]
+            same = [one(part, *same_tensors, rows, self.entries) for one in textbooks]
+        self.exact = [exact.detach()]
+        same_results: list[list[Tensor]] = [[one.detach()] for one in same]
         self.gradient: Tensor | None = None  # of the checked rows
         if problem.backward:
-            gradient = torch.randn(same.shape, generator=generator).to(same.device, same.dtype)
+            gradient = torch.randn(exact.shape, generator=generator).to(same[0])
             self.gradient = gradient
             self.exact += torch.autograd.grad(exact, leaves(*exact_tensors), gradient.double())
-            same_results += torch.autograd.grad(same, leaves(*same_tensors), gradient)
+            for results, one in zip(same_results, same, strict=True):
+                results.extend(torch.autograd.grad(one, leaves(*same_tensors), gradient))
         floor_ratio = max(GRADIENT_FLOOR[problem.dtype], WIDE_GRADIENT_FLOOR if wide else 0.0)
         floors = [floor_ratio] * len(self.exact)
         if problem.sinks and problem.backward:
@@ -143,17 +144,18 @@ class CorrectnessCheck:
             output_floor_ratio = 0.0
         self.tolerances = [
             max(
-                distance(result, exact, by_row=index == 0),
-                distance(exact.to(result.dtype), exact, by_row=index == 0),  # rounding alone
+                *(distance(result, exact, by_row=index == 0) for result in results),
+                distance(exact.to(results[0].dtype), exact, by_row=index == 0),  # rounding alone
                 floors[index] if index else output_floor_ratio,
             )
-            for index, (result, exact) in enumerate(zip(same_results, self.exact, strict=True))
+            for index, (exact, *results) in enumerate(zip(self.exact, *same_results, strict=True))
         ]
         self.sum_error = SUM_ERROR * sqrt(problem.kv_seq_len)
-        exact, rounded = self.exact[0], self.exact[0].to(same_results[0].dtype)
+        exact, outputs = self.exact[0], [found[0] for found in same_results]
+        outputs.append(exact.to(outputs[0].dtype))
         self.row_tolerance = max(
             output_floor_ratio,
-            *(float(row_errors(result, exact).max()) for result in (same_results[0], rounded)),
+            *(float(row_errors(one, exact).max()) for one in outputs),
         )
 
     @property
@@ -293,7 +295,8 @@ class CorrectnessCheck:
             }
         )
         more = {name: copy(tensor, batched=False) for name, tensor in inputs.more.items()}
-        q, k, v = (copy(tensor, batched=True) for tensor in inputs)
+        q = copy(inputs.query, batched=True)
+        k, v = (copy(one, batched=not self.problem.page) for one in (inputs.key, inputs.value))
         return Inputs(q, k, v, more), copied_weights
 
 

@@ -30,6 +30,7 @@ import torch
 from torch import Tensor
 
 from ...impls.backend import TORCH_DTYPE, draw_inputs
+from ...impls.kv_tensors import multiply
 from ...impls.problem import Problem
 from .correctness import widen
 from .prepared_call import Tensors, draw_gradient, make_gradient, make_tensors
@@ -56,9 +57,10 @@ class ColumnSigns:
 def draw(problem: Problem, device: torch.device, generator: torch.Generator) -> ColumnSigns | None:
     """None where there are too few columns. `generator` is one of the CPU."""
     p = problem
+    batch = 1 if p.page else p.batch
 
     def signs(*shape: int) -> Tensor:
-        return 2 * torch.randint(2, (p.batch, *shape), generator=generator) - 1
+        return 2 * torch.randint(2, (batch, *shape), generator=generator) - 1
 
     def placed(drawn: Tensor) -> Tensor:
         return drawn.to(device, TORCH_DTYPE[p.dtype])
@@ -76,6 +78,10 @@ def draw(problem: Problem, device: torch.device, generator: torch.Generator) -> 
         names = ("query", "key", "value") if forward else ()
         inputs = {name: placed(signs(*shape)) for name in names}
         return ColumnSigns(inputs=inputs, gradient=gradient, results=None)
+    if p.latent:
+        cache, query = signs(1, 1, p.latent + p.rope), signs(p.heads, 1, p.d_k)
+        inputs = {"query": placed(query), "key": placed(cache), "value": placed(cache)}
+        return ColumnSigns(inputs=inputs, gradient=placed(signs(p.heads, 1, p.d_v)), results=None)
     key, value = signs(p.kv_heads, 1, p.d_k), signs(p.kv_heads, 1, p.d_v)
     query, output = of_queries(key), of_queries(value)
     results = [output]
@@ -114,7 +120,8 @@ class InputValues:
     @property
     def follows_columns(self) -> bool:
         """Whether the results of exact backends follow the signs of columns."""
-        return self.problem.scope == "core" and self.problem.passes == "forward"
+        p = self.problem
+        return p.scope == "core" and p.passes == "forward" and not p.latent
 
     def flip(self, flipped: bool, columns: ColumnSigns | None = None) -> None:
         """Set the signs, of whole tensors and of columns.
@@ -123,7 +130,7 @@ class InputValues:
         output changes instead; with both passes all of them change.
         """
         for tensor, factor in self._factors(flipped, columns):
-            tensor.data.mul_(factor)
+            multiply(tensor.data, factor)
         self.flipped, self.columns = flipped, columns
 
     def renew(self) -> None:
@@ -156,13 +163,14 @@ class InputValues:
             ones = torch.ones(*batch, 1, width)  # of single columns
             sizes = ones + SCALE_BY * (torch.rand(ones.shape, generator=self._random) - 0.5)
             signs = 2 * torch.randint(2, ones.shape, generator=self._random) - 1
-            factors = signs * sizes  # drawn in any case: the caches are to be alike
-            tensor.data.mul_((factors if new else ones).to(tensor.device, tensor.dtype))
+            plain = tensor.dtype in TORCH_DTYPE.values()
+            factors = signs * sizes if plain else signs  # drawn in any case: caches are to be alike
+            multiply(tensor.data, factors if new else ones)
 
     def flip_inputs(self) -> None:
         """Change the inputs' signs for a whole call, forward and backward; call it again after."""
         for tensor in self._signed_inputs():
-            tensor.data.neg_()
+            multiply(tensor.data, -1.0)
 
     def widen(self) -> None:
         """Scale the queries until scores reach WIDE_SCORE; `restore` ends it."""
@@ -273,5 +281,6 @@ def _product(
 def _digest(tensor: Tensor) -> tuple[Tensor, Tensor]:
     """Sum and norm of each row: 8 bytes per row."""
     values = tensor.detach()
+    values = values if values.dtype in TORCH_DTYPE.values() else values.float()  # codes, tables
     norms = torch.linalg.vector_norm(values, dim=-1, dtype=torch.float32)
     return values.sum(-1, dtype=torch.float32), norms

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from humanize import metric
 
-from ...impls.masks.counts import unmasked_keys, unmasked_pairs, unmasked_queries
+from ...impls.attention_flops import least_attention_flops
+from ...impls.masks.counts import unmasked_keys, unmasked_queries
 from ...impls.problem import Problem
 from ..cases.costs import feed_forward_flops, minimal_bytes
 
@@ -124,7 +125,7 @@ def least_flops(problem: Problem) -> int:
     projections of tokens that the mask excludes, which a layer may skip.
     """
     p = problem
-    forward = 2 * p.heads * unmasked_pairs(p) * (p.d_k + p.d_v)
+    forward = least_attention_flops(p)
     if p.scope != "core":
         forward += 2 * unmasked_queries(p) * p.d_model * p.heads * (p.d_k + p.d_v)
         forward += 2 * unmasked_keys(p) * p.d_model * p.kv_heads * (p.d_k + p.d_v)

@@ -143,6 +143,7 @@ AtLeastOne = Field(min_length=1, max_length=256)
 OneToMany = Field(min_length=1, max_length=1024)
 SizeInput = Annotated[int, Field(ge=1)] | Annotated[str, Field(pattern=r"^[0-9]+[kKmM]$")]
 Size = Annotated[int, BeforeValidator(as_size, json_schema_input_type=SizeInput)]
+Count = Annotated[int, Field(ge=0, le=LARGEST_SIZE)]
 LengthsInput = str | Annotated[list[SizeInput], Field(min_length=1)]
 Lengths = Annotated[str, BeforeValidator(as_lengths, json_schema_input_type=LengthsInput)]
 KINDS = {int: Size, str: Lengths}
@@ -187,7 +188,8 @@ def with_axes(
         fields: dict[str, Any] = {}
         for name, axis in AXES.items():
             if axis.scenario_wide or not scenario_wide:
-                kind, default = field(KINDS.get(axis.type, axis.type), axis.given)
+                kind = Count if axis.opt_in and axis.type is int else axis.type  # 0: without it
+                kind, default = field(KINDS.get(kind, kind), axis.given)
                 where = " Applies unless the grid gives it." if scenario_wide else ""
                 description = axis.description + where
                 fields[name] = (kind, Field(default=default, description=description))

@@ -18,11 +18,13 @@ def test_every_field_of_a_problem_shows_in_the_id():
         "batch": 2, "seq_len": 2048, "d_model": 1024, "heads": 4, "kv_seq_len": 64, "kv_heads": 2,
         "d_k": 32, "d_v": 16, "lengths": "4q1k", "dtype": "fp16", "causal": True,
         "mask": "padding", "softcap": 0.5, "sinks": True, "passes": "backward", "scope": "layer",
+        "latent": 128, "page": 16, "kv_dtype": "int8",
     }  # fmt: skip
     cross = {"kv_seq_len": 8192, "causal": True}
     several = [{}, *({name: value} for name, value in changes.items())]
     several += [cross | {"causal_align": align} for align in ("top_left", "bottom_right")]
     several += [{"mask": "local", "window": window} for window in (64, 0)]
+    several += [{"latent": 128, "rope": 32}]
     ids = {Case(backend="fused", problem=Problem(**shape | one)).id for one in several}
     assert len(ids) == len(several)
     assert {name for one in several for name in one} == set(Problem.__dataclass_fields__)

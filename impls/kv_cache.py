@@ -1,0 +1,81 @@
+"""Attention over keys and values in pages or quantized (kv_tensors.py), or neither, with what
+torch has.
+
+Bare `kv_cache` gathers and dequantizes all of them into plain tensors, then calls torch's
+scaled_dot_product_attention. `kv_cache:blocks` does both for some keys at a time and joins the
+parts of the softmax (Milakov and Gimelshein 2018, arXiv:1805.02867): no plain copy is kept, and
+scales are applied to scores and weights instead of keys and values.
+"""
+
+from math import inf
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+from ._masked_softmax import group_rows, masked_group_rows
+from .backend import Call, Inputs, Weights
+from .kv_tensors import read_back, scales
+from .layer import as_call
+from .masks.tensors import materialized_mask
+from .problem import ALL_MASKS, Problem
+
+MASKS = ALL_MASKS
+COMPUTES = ("page", "kv_dtype")
+VARIANTS = ("blocks",)
+BLOCK_KEYS = 512
+
+
+def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
+    if problem.scope != "core" or problem.backward:
+        return "reads keys and values that are stored: scope core, forward only"
+    return None
+
+
+def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
+    matrix = materialized_mask(problem, inputs.query.device)
+    attend = blocks if variant == "blocks" else whole
+    return as_call(problem, inputs, weights, lambda q, _k, _v: attend(q, inputs, matrix, problem))
+
+
+def whole(q: Tensor, inputs: Inputs, matrix: Tensor | None, problem: Problem) -> Tensor:
+    """q [batch, heads, n_q, d_k] to [batch, heads, n_q, d_v]."""
+    k, v = read_back(problem, inputs, q.dtype)
+    p = problem
+    rows = group_rows(q, p)  # heads of one key as further queries: no key is copied
+    masked = None if sees_all(p) else masked_group_rows(p, q.device, matrix)
+    mask = None if masked is None else masked.logical_not_()
+    o = sdpa(rows, k, v, attn_mask=mask, scale=p.scale)
+    return o.view(*q.shape[:3], p.d_v)
+
+
+def blocks(q: Tensor, inputs: Inputs, matrix: Tensor | None, problem: Problem) -> Tensor:
+    """As `whole`; m_i, l_i and acc as in the paper of FlashAttention."""
+    p = problem
+    masked = None if sees_all(p) else masked_group_rows(p, q.device, matrix)
+    rows = group_rows(q * p.scale, p)  # [batch, kv_heads, group * n_q, d_k]
+    m = rows.new_full((*rows.shape[:3], 1), -inf, dtype=torch.float32)
+    total, acc = torch.zeros_like(m), m.new_zeros(*rows.shape[:3], p.d_v)
+    size = -(-BLOCK_KEYS // (p.page or 1)) * (p.page or 1)
+    for first in range(0, p.kv_seq_len, size):
+        keys = slice(first, min(first + size, p.kv_seq_len))
+        k, v = read_back(p, inputs, q.dtype, keys=keys, scaled=False)
+        k_scale, v_scale = scales(p, inputs, keys)
+        s = (rows @ k.mT).float()
+        s = s if k_scale is None else s.mul_(k_scale[:, :, None])
+        if masked is not None:
+            s.masked_fill_(masked[..., keys], -inf)
+        highest = torch.maximum(m, s.amax(-1, keepdim=True))
+        known = highest.masked_fill(highest == -inf, 0.0)  # of a query that sees none of these keys
+        s, alpha = s.sub_(known).exp_(), (m - known).exp_()
+        total = total * alpha + s.sum(-1, keepdim=True)
+        s = s if v_scale is None else s.mul_(v_scale[:, :, None])
+        acc = acc * alpha + (s.to(q.dtype) @ v).float()
+        m = highest
+    return (acc / total).to(q.dtype).view(*q.shape[:3], p.d_v)
+
+
+def sees_all(problem: Problem) -> bool:
+    """Whether no pair is masked, as for one query after all keys."""
+    p = problem
+    return p.mask == "none" and (not p.causal or p.causal_offset >= p.kv_seq_len - 1)

@@ -1,0 +1,140 @@
+"""How a problem's keys and values are stored: which combinations exist, and their bytes.
+
+As they are; quantized, with a scale per token and head; in pages of a pool, which a table finds; or
+as one latent vector per token, from which every head makes its keys and values (multi-head latent
+attention: DeepSeek-V2, arXiv:2405.04434, section 2.1). Imports no torch; the tensors are made in
+kv_tensors.py.
+"""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from .axis import axis
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+CODE_BYTES = 1  # of a quantized number, int8 or fp8
+SCALE_BYTES = 4  # fp32, one for the key and one for the value of a token and head
+TABLE_BYTES = 4  # int32, the number of a page
+PLAIN: Literal["same"] = "same"  # kv_dtype of keys and values in the problem's dtype
+
+LATENT: Any = axis(
+    "Numbers per token from which every head makes its keys and values (multi-head latent"
+    " attention); 0 if keys and values are stored. Set d_k and d_v too; d_k includes rope.",
+    default=0,
+    part=lambda p: f"latent{p.latent}" if p.latent else "",
+    text=lambda value: f"latent\u00a0{value}" if value else "",
+    in_rows="numbers per token of a latent cache; 0 if keys and values are stored",
+    earliest=0,
+    opt_in=True,
+)
+ROPE: Any = axis(
+    "Numbers per token beside the latent: the part of a key, with its position, that all heads"
+    " share.",
+    default=0,
+    part=lambda p: f"rope{p.rope}" if p.rope else "",
+    text=lambda value: f"rope\u00a0{value}" if value else "",
+    goes_with="latent",
+    in_rows="numbers per token beside the latent, which all heads' keys share",
+    earliest=0,
+    opt_in=True,
+)
+PAGE: Any = axis(
+    "Tokens per page of a pool of keys and values, found by a table; 0 if those of a sequence lie"
+    " side by side.",
+    default=0,
+    part=lambda p: f"page{p.page}" if p.page else "",
+    text=lambda value: f"pages of {value} tokens" if value else "",
+    in_rows="tokens per page of keys and values; 0 without pages",
+    earliest=0,
+    opt_in=True,
+)
+KV_DTYPE: Any = axis(
+    "How keys and values are stored: same as dtype, or int8 or fp8 (e4m3) with a scale for each"
+    " token and head.",
+    default=PLAIN,
+    part=lambda p: f"kv_{p.kv_dtype}" if p.kv_dtype != PLAIN else "",
+    usual=lambda of: PLAIN,
+    text=lambda value: "" if value == PLAIN else f"keys and values in {value}",
+    in_rows="`same`, `int8`, `fp8`: how keys and values are stored",
+    earliest=PLAIN,
+    opt_in=True,
+)
+
+
+def check(problem: "Problem") -> None:
+    """Raises ValueError for what nobody stores so; runs before defaults are filled."""
+    p = problem
+    for name in ("latent", "rope", "page"):
+        if getattr(p, name) < 0:
+            raise ValueError(f"{name} is {getattr(p, name)}; wanted 0 or more")
+    if p.rope and not p.latent:
+        raise ValueError(
+            f"rope ({p.rope}) is the part of a latent cache that all heads share; set latent too,"
+            " or leave rope out"
+        )
+    if p.latent and p.rope >= (p.d_k or p.d_model // p.heads):
+        raise ValueError(f"rope ({p.rope}) is part of d_k, which must be larger; set d_k")
+    if p.latent and p.kv_heads not in (0, p.heads):
+        raise ValueError(
+            f"kv_heads ({p.kv_heads}) with latent ({p.latent}): every head makes its own keys from"
+            " the latent; leave kv_heads out"
+        )
+    if p.latent and (p.page or p.kv_dtype != PLAIN):
+        raise ValueError(
+            "latent with page or kv_dtype: a latent cache is stored as it is here; leave them out"
+        )
+    for name in (name for name in ("latent", "page") if getattr(p, name)):
+        _check_scope(p, f"{name} ({getattr(p, name)})")
+    if p.kv_dtype != PLAIN:
+        _check_scope(p, f"kv_dtype {p.kv_dtype}")
+    if (p.page or p.kv_dtype != PLAIN) and p.passes != "forward":
+        raise ValueError(
+            f"passes {p.passes} with keys and values in a cache, which nobody trains; set passes to"
+            " forward"
+        )
+
+
+def _check_scope(p: "Problem", what: str) -> None:
+    if p.scope != "core":
+        raise ValueError(f"{what} is about stored keys and values; set scope to core")
+
+
+def pages_per_sequence(problem: "Problem") -> int:
+    """0 without pages."""
+    return -(-problem.kv_seq_len // problem.page) if problem.page else 0
+
+
+def token_bytes(problem: "Problem") -> int:
+    """Bytes of one token's keys and values in one layer, all heads together, scales included."""
+    p = problem
+    if p.latent:
+        return (p.latent + p.rope) * p.item_bytes
+    numbers = p.kv_heads * (p.d_k + p.d_v)
+    if p.kv_dtype != PLAIN:
+        return numbers * CODE_BYTES + 2 * p.kv_heads * SCALE_BYTES
+    return numbers * p.item_bytes
+
+
+def latent_weights(problem: "Problem") -> int:
+    """Elements of the projections from the latent to keys and values; 0 without a latent."""
+    p = problem
+    return p.heads * (p.d_k - p.rope + p.d_v) * p.latent
+
+
+def stored_bytes(problem: "Problem") -> int:
+    """All keys and values of the batch, with what is needed to read them: scales, tables and
+    projections. The unused end of a sequence's last page counts.
+    """
+    p = problem
+    pages = pages_per_sequence(p)
+    tokens = p.batch * (pages * p.page if pages else p.kv_seq_len)
+    more = p.batch * pages * TABLE_BYTES + latent_weights(p) * p.item_bytes
+    return tokens * token_bytes(p) + more
+
+
+def read_bytes(problem: "Problem", keys: int) -> int:
+    """What must be read of `stored_bytes` for so many keys and values of the batch."""
+    p = problem
+    entries = -(-keys // p.page) if p.page else 0
+    return keys * token_bytes(p) + entries * TABLE_BYTES + latent_weights(p) * p.item_bytes

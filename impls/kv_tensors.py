@@ -1,0 +1,210 @@
+"""Tensors of stored keys and values (kv_storage.py): made, drawn, and read back as plain ones.
+
+quantized   key, value: codes [batch, kv_heads, n_kv, width], int8 or float8_e4m3fn
+            key_scale, value_scale: [batch, kv_heads, n_kv], fp32; a number is code * scale
+paged       key, value, and scales: [pages, kv_heads, page, ...] in place of [batch, kv_heads,
+            n_kv, ...]; in memory the heads of a token lie side by side
+            page_table: [batch, pages per sequence], int32, the pages of a sequence in order
+latent      key and value: one tensor [batch, 1, n_kv, latent + rope]
+            w_uk: [heads * (d_k - rope), latent], w_uv: [heads * d_v, latent]; the last `rope`
+            columns of a query and of the cache are multiplied as they are
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Generator, Tensor
+from torch.nn.functional import linear
+
+from .kv_storage import PLAIN, pages_per_sequence
+from .problem import Problem
+
+if TYPE_CHECKING:
+    from .backend import Inputs
+
+CODES = {"int8": torch.int8, "fp8": torch.float8_e4m3fn}
+LARGEST = {torch.int8: 127.0, torch.float8_e4m3fn: 448.0}
+AT_ONCE = 64  # sequences or pages that are drawn at once: quantizing needs fp32 copies
+
+
+def empty_storage(
+    problem: Problem, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor, dict[str, Tensor]] | None:
+    """Keys, values and what else belongs to them, without numbers; None if they are plain."""
+    p = problem
+    if p.latent:
+        cache = torch.empty(p.batch, 1, p.kv_seq_len, p.latent + p.rope, dtype=dtype, device=device)
+        rows = {"w_uk": p.heads * (p.d_k - p.rope), "w_uv": p.heads * p.d_v}
+        return cache, cache, {name: cache.new_empty(n, p.latent) for name, n in rows.items()}
+    if not p.page and p.kv_dtype == PLAIN:
+        return None
+    pages, dtype = pages_per_sequence(p), CODES.get(p.kv_dtype, dtype)
+
+    def empty(*width: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        if not pages:
+            shape = (p.batch, p.kv_heads, p.kv_seq_len, *width)
+            return torch.empty(shape, dtype=dtype, device=device)
+        shape = (p.batch * pages, p.page, p.kv_heads, *width)
+        return torch.empty(shape, dtype=dtype, device=device).transpose(1, 2)
+
+    more: dict[str, Tensor] = {}
+    if p.kv_dtype != PLAIN:
+        more |= {"key_scale": empty(), "value_scale": empty()}
+    if pages:
+        more["page_table"] = torch.empty(p.batch, pages, dtype=torch.int32, device=device)
+    return empty(p.d_k, dtype=dtype), empty(p.d_v, dtype=dtype), more
+
+
+def draw_once(more: Mapping[str, Tensor], seed: int) -> None:
+    """Projections and the order of pages, which stay when a sequence gets other numbers.
+
+    Drawn on the CPU: equal for equal seeds on every device.
+    """
+    generator = Generator().manual_seed(seed)
+    if "page_table" in more:
+        table = more["page_table"]
+        order = torch.randperm(table.numel(), generator=generator)
+        table.copy_(order.view_as(table))
+    for name in ("w_uk", "w_uv"):
+        if name in more:  # keys and values as wide as the latent's numbers
+            weight = torch.randn(more[name].shape, generator=generator)
+            more[name].copy_(weight / sqrt(weight.shape[1]))
+
+
+def draw_codes(codes: Tensor, scale: Tensor, generator: Generator) -> None:
+    """Normal random numbers, quantized."""
+    for some, their in zip(codes.data.split(AT_ONCE), scale.data.split(AT_ONCE), strict=True):
+        values = torch.empty(some.shape, device=some.device).normal_(generator=generator)
+        found, scales = quantized(values, codes.dtype)
+        some.copy_(found)
+        their.copy_(scales)
+
+
+def quantized(values: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Codes of int8 or float8_e4m3fn like `values` [..., width], and their scales [...], fp32.
+
+    The largest number of a row becomes the largest code; rounded to nearest. A row of zeros has
+    scale 1.
+    """
+    largest = values.float().abs().amax(-1)
+    scale = torch.where(largest > 0, largest / LARGEST[dtype], 1.0)
+    codes = values.float() / scale[..., None]
+    return (codes.round() if dtype == torch.int8 else codes).to(dtype), scale
+
+
+def multiply(tensor: Tensor, factors: Tensor | float) -> None:
+    """In place; codes by 1 and -1 only, which is exact, to the bit."""
+    factors = torch.as_tensor(factors, device=tensor.device)
+    if tensor.dtype == torch.float8_e4m3fn:  # has a sign bit, and no product in torch
+        tensor.view(torch.uint8).bitwise_xor_((factors < 0).to(torch.uint8) << 7)
+    else:
+        tensor.mul_(factors.to(tensor.dtype))
+
+
+def is_stored(problem: Problem) -> bool:
+    """Whether keys and values are anything but plain tensors."""
+    return bool(problem.latent or problem.page or problem.kv_dtype != PLAIN)
+
+
+def plain(
+    problem: Problem,
+    inputs: "Inputs",
+    dtype: torch.dtype,
+    entries: Sequence[int] | None = None,
+) -> tuple[Problem, "Inputs"]:
+    """The same attention with plain keys and values of `dtype`, [batch, kv_heads, n_kv, width].
+
+    `entries`: those of the batch that `problem`, queries and unpaged keys have; tables and scales
+    are of all. Differentiable with a latent.
+    """
+    if not is_stored(problem):
+        return problem, inputs
+    if problem.latent:
+        weights = {name: inputs.more[name].to(dtype) for name in ("w_uk", "w_uv")}
+        k, v = keys_and_values(problem, inputs.key.to(dtype), weights)
+    else:
+        k, v = read_back(problem, inputs, dtype, entries)
+    usual = replace(problem, latent=0, rope=0, page=0, kv_dtype=PLAIN)
+    names = {"w_uk", "w_uv", "page_table", "key_scale", "value_scale"}
+    more = {name: tensor for name, tensor in inputs.more.items() if name not in names}
+    return usual, replace(inputs, key=k, value=v, more=more)
+
+
+def keys_and_values(
+    problem: Problem, cache: Tensor, weights: Mapping[str, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Of every head from the latent cache: [batch, heads, n_kv, d_k] and [..., d_v]."""
+    p = problem
+    latent, rope = cache.split([p.latent, p.rope], -1)  # [batch, 1, n_kv, ...]
+
+    def by_head(weight: Tensor) -> Tensor:
+        made = linear(latent[:, 0], weight)  # [batch, n_kv, heads * width]
+        by_token: Tensor = made.unflatten(-1, (p.heads, -1))
+        return by_token.transpose(1, 2)
+
+    k = torch.cat([by_head(weights["w_uk"]), rope.expand(-1, p.heads, -1, -1)], -1)
+    return k, by_head(weights["w_uv"])
+
+
+def read_back(
+    problem: Problem,
+    inputs: "Inputs",
+    dtype: torch.dtype,
+    entries: Sequence[int] | None = None,
+    keys: slice = slice(None),
+    *,
+    scaled: bool = True,
+) -> tuple[Tensor, Tensor]:
+    """Keys and values of `dtype` from pages or codes, [batch, kv_heads, n_kv, width]; of `keys`
+    only, which begin with a page; codes alone if not `scaled`.
+
+    A number is the product in fp32, in float64 if `dtype` is that, rounded once.
+    """
+    table = _table(inputs, entries)
+    k, v = (_found(problem, one, table, keys) for one in (inputs.key, inputs.value))
+    k_scale, v_scale = scales(problem, inputs, keys, entries) if scaled else (None, None)
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+
+    def numbers(codes: Tensor, scale: Tensor | None) -> Tensor:
+        return codes.to(dtype) if scale is None else codes.to(wide).mul_(scale[..., None]).to(dtype)
+
+    return numbers(k, k_scale), numbers(v, v_scale)
+
+
+def scales(
+    problem: Problem,
+    inputs: "Inputs",
+    keys: slice = slice(None),
+    entries: Sequence[int] | None = None,
+) -> tuple[Tensor | None, Tensor | None]:
+    """Of keys and of values, [batch, kv_heads, n_kv]; None without codes."""
+    if problem.kv_dtype == PLAIN:
+        return None, None
+    table = _table(inputs, entries)
+    k, v = (inputs.more[name] for name in ("key_scale", "value_scale"))
+    if table is None and entries is not None:
+        k, v = k[entries], v[entries]
+    return _found(problem, k, table, keys), _found(problem, v, table, keys)
+
+
+def _table(inputs: "Inputs", entries: Sequence[int] | None) -> Tensor | None:
+    table = inputs.more.get("page_table")
+    return table if table is None or entries is None else table[entries]
+
+
+def _found(problem: Problem, stored: Tensor, table: Tensor | None, keys: slice) -> Tensor:
+    """[batch, kv_heads, keys, ...]."""
+    if table is None:
+        return stored[:, :, keys]
+    p, (first, end, _) = problem, keys.indices(problem.kv_seq_len)
+    pages = table[:, first // p.page : -(-end // p.page)]
+    bits = torch.uint8 if stored.dtype == torch.float8_e4m3fn else stored.dtype  # torch's gather
+    whole = stored.transpose(1, 2).view(bits)  # [pages, page, kv_heads, ...], as in memory
+    chosen = whole.index_select(0, pages.flatten()).view(stored.dtype)
+    tokens: Tensor = chosen.unflatten(0, pages.shape).flatten(
+        1, 2
+    )  # [batch, tokens, kv_heads, ...]
+    return tokens[:, : end - first].transpose(1, 2)

@@ -1,0 +1,71 @@
+"""Multi-head latent attention over a latent cache, in plain operations (DeepSeek-V2,
+arXiv:2405.04434, section 2.1): every head's keys and values are products of one latent vector.
+
+`mla:unabsorbed` makes them, as in training and prefill, and keeps them for the call. `mla:absorbed`
+applies the same projections to queries and outputs, so that all heads read the latent itself, as in
+decoding. Bare `mla` takes the form with fewer FLOPs at the problem's lengths; `facts` says which.
+Both keep all heads' N² scores.
+"""
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from ._masked_softmax import masked_group_rows, masked_softmax
+from .attention_flops import Form, form_flops
+from .backend import Call, Inputs, Weights
+from .kv_tensors import keys_and_values
+from .layer import as_call
+from .masks.tensors import materialized_mask
+from .problem import ALL_MASKS, Problem
+
+MASKS = ALL_MASKS
+COMPUTES = ("latent", "rope")
+VARIANTS = ("absorbed", "unabsorbed")
+PLAIN_OPERATIONS = True
+
+
+def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
+    return None if problem.latent else "computes attention over a latent cache only; set latent"
+
+
+def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
+    flops = {form: form_flops(problem, form) for form in FORMS if variant in ("", form)}
+    form = min(flops, key=flops.__getitem__)
+    matrix = materialized_mask(problem, inputs.query.device)
+
+    def attend(q: Tensor, cache: Tensor, _: Tensor) -> Tensor:
+        masked = masked_group_rows(problem, q.device, matrix)  # [n_q, n_kv]
+        return FORMS[form](q, cache, inputs.more, masked, problem)
+
+    call = as_call(problem, inputs, weights, attend)
+    call.facts = {"form": form, "form_flops": flops[form]}  # type: ignore[attr-defined]
+    return call
+
+
+def unabsorbed(
+    q: Tensor, cache: Tensor, weights: Mapping[str, Tensor], masked: Tensor | None, problem: Problem
+) -> Tensor:
+    """q [batch, heads, n_q, d_k], cache [batch, 1, n_kv, latent + rope]."""
+    k, v = keys_and_values(problem, cache, weights)
+    p = masked_softmax(q @ k.mT, masked, problem)  # [batch, heads, n_q, n_kv]
+    return p @ v  # [batch, heads, n_q, d_v]
+
+
+def absorbed(
+    q: Tensor, cache: Tensor, weights: Mapping[str, Tensor], masked: Tensor | None, problem: Problem
+) -> Tensor:
+    """As unabsorbed. Heads become further rows against the one cache, which is not copied."""
+    p, (batch, heads, n_q, _) = problem, q.shape
+    w_uk, w_uv = (weights[name].unflatten(0, (heads, -1)) for name in ("w_uk", "w_uv"))
+    nope, rope = q.split([p.d_k - p.rope, p.rope], -1)
+    q = torch.cat([torch.einsum("bhqn,hnl->bhql", nope, w_uk), rope], -1)
+    cache = cache[:, 0]  # [batch, n_kv, latent + rope]
+    s = q.flatten(1, 2) @ cache.mT  # [batch, heads * n_q, n_kv]
+    s = masked_softmax(s.view(batch, heads, n_q, -1), masked, p)
+    o = s.flatten(1, 2) @ cache[..., : p.latent]  # [batch, heads * n_q, latent]
+    return torch.einsum("bhql,hvl->bhqv", o.view(batch, heads, n_q, -1), w_uv)
+
+
+FORMS: dict[Form, Callable[..., Tensor]] = {"absorbed": absorbed, "unabsorbed": unabsorbed}

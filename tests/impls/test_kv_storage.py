@@ -1,0 +1,285 @@
+"""Latent, quantized and paged keys and values: the reference, every backend that computes them,
+their bytes, and what is refused.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from math import exp, sqrt
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+
+from attnbench.harness.cases.costs import input_bytes, minimal_bytes, work_flops
+from attnbench.harness.measure.correctness import CorrectnessCheck
+from attnbench.harness.measure.input_values import InputValues
+from attnbench.harness.measure.meta_memory import meta_peak_bytes
+from attnbench.harness.measure.physical_floor import least_flops
+from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
+from attnbench.impls import Problem, load, make_inputs, names
+from attnbench.impls.attention_flops import form_flops
+from attnbench.impls.kv_storage import token_bytes
+from attnbench.impls.kv_tensors import multiply, quantized
+from attnbench.impls.problem import ALL_MASKS
+from attnbench.impls.reference import reference
+from tests.impls.peak_formulas.test_peak_bytes import FORWARD_BYTES, peak
+
+CPU = torch.device("cpu")
+DECODE: dict[str, Any] = {"causal": True, "causal_align": "bottom_right"}
+LATENT = Problem(
+    batch=2, seq_len=3, kv_seq_len=11, d_model=32, heads=4, d_k=12, d_v=6, latent=16, rope=4,
+    **DECODE,
+)  # fmt: skip
+INT8 = Problem(batch=2, seq_len=2, kv_seq_len=21, d_model=32, heads=4, kv_heads=2, kv_dtype="int8")
+STORED = {
+    "int8": INT8,
+    "fp8": replace(INT8, kv_dtype="fp8", dtype="bf16", **DECODE),
+    "paged": replace(INT8, kv_dtype="same", page=8),
+    "paged_int8": replace(INT8, page=4, **DECODE),
+    "paged_fp8": replace(INT8, kv_dtype="fp8", page=16),
+}
+COUNT = 40
+
+
+def random_problems(kind: str, dtype: Any) -> Iterator[Problem]:
+    """COUNT of them: lengths, heads, widths, masks, and how keys and values are stored."""
+    random = Random(kind)
+    for _ in range(COUNT):
+        n_q, heads = random.choice((1, 1, 5, random.randint(2, 40))), random.choice((1, 2, 4))
+        mask = random.choice(ALL_MASKS) if random.random() < 0.3 else "none"
+        alone = mask in ("none", "padding", "random")
+        causal = not alone or random.random() < 0.7
+        shape: dict[str, Any] = {
+            "batch": random.randint(1, 3),
+            "seq_len": n_q,
+            "kv_seq_len": n_q + random.choice((0, 1, random.randint(2, 600))),
+            "d_model": 32,
+            "heads": heads,
+            "d_k": random.randint(6, 20),
+            "d_v": random.randint(2, 20),
+            "dtype": dtype,
+            "mask": mask,
+        } | (DECODE if causal else {})
+        if kind == "latent":
+            shape |= {"latent": random.randint(4, 40), "rope": random.choice((0, 2, 5))}
+            yield Problem(**shape, passes=random.choice(("forward", "forward+backward")))
+        else:
+            kv_dtype = random.choice(("int8", "fp8")) if "kv_dtype" in kind else "same"
+            page = random.choice((1, 8, 16, 48)) if "page" in kind else 0
+            kv_heads = random.choice((1, heads))
+            yield Problem(**shape, kv_heads=kv_heads, kv_dtype=kv_dtype, page=page)
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("kind", ["latent", "kv_dtype", "page", "page and kv_dtype"])
+def test_backends_are_as_close_as_the_textbook_on_random_problems(kind: str, dtype: str) -> None:
+    ran: set[str] = set()
+    for seed, problem in enumerate(random_problems(kind, dtype)):
+        tensors = make_tensors(problem, CPU, seed)
+        exact = CorrectnessCheck(problem, *tensors, seed)
+        for name in (one for one in names() if one.partition(":")[0] in ("mla", "kv_cache")):
+            backend = load(name)
+            if backend.why_not(problem, CPU):
+                continue
+            prepared = prepare_call(problem, backend, tensors, exact.grad_output)
+            with prepared.in_force():
+                assert exact.check(*prepared.result()).complaint == "", (name, problem)
+            ran.add(name)
+    wanted = {"mla", "mla:absorbed", "mla:unabsorbed"}
+    assert ran == (wanted if kind == "latent" else {"kv_cache", "kv_cache:blocks"})
+
+
+def attended(q: Any, keys: list[Any], values: list[Any], scale: float) -> Any:
+    """softmax(q . k / sqrt(d_k)) over these keys, number by number."""
+    scores = [sum(a * b for a, b in zip(q, k, strict=True)) * scale for k in keys]
+    weights = [exp(score - max(scores)) for score in scores]
+    columns = zip(*values, strict=True)
+    return [
+        sum(w * x for w, x in zip(weights, some, strict=True)) / sum(weights) for some in columns
+    ]
+
+
+def test_the_reference_makes_every_heads_keys_and_values_from_the_latent() -> None:
+    p = LATENT
+    inputs = make_inputs(p, CPU, 0)
+    found = reference(p, inputs, None, torch.arange(p.seq_len))
+    cache = inputs.key[:, 0].double()
+    w_uk = inputs.more["w_uk"].double().view(p.heads, -1, p.latent)
+    w_uv = inputs.more["w_uv"].double().view(p.heads, -1, p.latent)
+    for entry, head, row in ((0, 0, 0), (1, 3, 2), (0, 2, 1)):
+        seen = cache[entry, : p.kv_seq_len - p.seq_len + row + 1]
+        keys = [[*(w_uk[head] @ c[: p.latent]), *c[p.latent :]] for c in seen]
+        values = [[*(w_uv[head] @ c[: p.latent])] for c in seen]
+        expected = attended(inputs.query[entry, head, row].double(), keys, values, 1 / sqrt(p.d_k))
+        assert found[entry, head, row].tolist() == pytest.approx([*map(float, expected)], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_the_reference_reads_what_stored_numbers_stand_for(name: str) -> None:
+    p = STORED[name]
+    inputs = make_inputs(p, CPU, 0)
+    found = reference(p, inputs, None, torch.arange(p.seq_len))
+
+    def row(tensor: str, entry: int, head: int, token: int) -> list[float]:
+        place, within = entry, token
+        if p.page:
+            place = int(inputs.more["page_table"][entry, token // p.page])
+            within = token % p.page
+        codes = inputs.named()[tensor][place, head, within].double()
+        if p.kv_dtype != "same":
+            codes = codes * inputs.more[f"{tensor}_scale"][place, head, within].double()
+        return codes.tolist()
+
+    for entry, head, query in ((0, 0, 0), (1, 3, 1), (0, 2, 1)):
+        seen = range(p.kv_seq_len - (p.seq_len - 1 - query if p.causal else 0))
+        keys, values = (
+            [row(tensor, entry, head // 2, token) for token in seen] for tensor in ("key", "value")
+        )
+        q = inputs.query[entry, head, query].double().tolist()
+        expected = attended(q, keys, values, 1 / sqrt(p.d_k))
+        assert found[entry, head, query].tolist() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn])
+def test_quantizing_is_off_by_half_a_step_at_most(dtype: torch.dtype) -> None:
+    values = torch.randn(50, 64, generator=torch.Generator().manual_seed(0))
+    values[0] = 0.0
+    codes, scale = quantized(values, dtype)
+    error = (codes.float() * scale[:, None] - values).abs()
+    # int8 has equal steps; e4m3 has 3 binary digits behind the point, and 2**-9 as its least step
+    size = codes.float().abs() if dtype != torch.int8 else torch.ones_like(error)
+    step = torch.maximum(size * 2.0**-3, torch.tensor(2.0**-9)) if dtype != torch.int8 else size
+    assert (error <= 0.5001 * step * scale[:, None]).all()
+    assert not codes[0].float().any()
+    multiply(codes, -1.0)
+    assert torch.equal(codes.float()[1:] < 0, values[1:] > error[1:])
+
+
+@pytest.mark.parametrize("name", [*STORED, "latent"])
+def test_the_bytes_are_those_of_the_tensors(name: str) -> None:
+    p = {**STORED, "latent": LATENT}[name]
+    tensors = {id(one): one for one in make_inputs(p, CPU, 0).named().values()}.values()
+    assert input_bytes(p) == sum(one.numel() * one.element_size() for one in tensors)
+    queries = p.batch * p.heads * p.seq_len * (p.d_k + p.d_v) * p.item_bytes
+    unused = p.batch * (-p.kv_seq_len % p.page if p.page else 0) * token_bytes(p)
+    outputs = p.batch * p.heads * p.seq_len * p.d_v * p.item_bytes
+    entries = p.batch * -(-p.kv_seq_len // p.page) * 4 if p.page else 0
+    least = -(-p.batch * p.kv_seq_len // p.page) * 4 if p.page else 0
+    assert minimal_bytes(p) == input_bytes(p) + outputs - unused - entries + least
+    assert queries < input_bytes(p)
+
+
+V2 = Problem(batch=1, seq_len=1, kv_seq_len=4096, d_model=5120, heads=128, d_k=192, d_v=128,
+             latent=512, rope=64, dtype="bf16", **DECODE)  # fmt: skip
+
+
+def test_a_latent_cache_has_the_bytes_of_the_papers() -> None:
+    # DeepSeek-V2, table 1: (d_c + d_h^R) l = 9/2 d_h l numbers per token, d_h = 128
+    assert token_bytes(V2) == 4.5 * 128 * V2.item_bytes
+    # "Insights into DeepSeek-V3" (arXiv:2505.09343), table 1: KB per token of all layers
+    assert 61 * token_bytes(V2) == 70_272
+    llama = Problem(batch=1, seq_len=1, d_model=16384, heads=128, kv_heads=8, dtype="bf16")
+    qwen = Problem(batch=1, seq_len=1, d_model=8192, heads=64, kv_heads=8, dtype="bf16")
+    assert (126 * token_bytes(llama), 80 * token_bytes(qwen)) == (516_096, 327_680)
+
+
+def test_the_flops_of_the_absorbed_form_are_those_of_flashmla_and_the_projections() -> None:
+    # FlashMLA, tests/test_flash_mla_decoding.py: s_q * total_seqlens * h_q * (d + dv) * 2
+    products = V2.kv_seq_len * 128 * (576 + 512) * 2
+    assert form_flops(V2, "absorbed") == products + 2 * 128 * (128 + 128) * 512
+    assert work_flops(V2) == form_flops(V2, "absorbed") < form_flops(V2, "unabsorbed")
+    prefill = replace(V2, seq_len=4096)
+    assert (
+        work_flops(prefill) == form_flops(prefill, "unabsorbed") < form_flops(prefill, "absorbed")
+    )
+    assert all(least_flops(p) <= work_flops(p) for p in (V2, prefill, LATENT))
+
+
+def test_bare_mla_takes_the_form_with_fewer_flops() -> None:
+    found = {}
+    for n in (1, 4096):
+        problem = replace(V2, seq_len=n, heads=1, kv_heads=1)
+        call = load("mla").prepare(problem, make_inputs(problem, torch.device("meta"), 0), None)
+        found[n] = call.facts["form"]  # type: ignore[attr-defined]
+        assert call.facts["form_flops"] == work_flops(problem)  # type: ignore[attr-defined]
+    assert found == {1: "absorbed", 4096: "unabsorbed"}
+
+
+@pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU
+@pytest.mark.parametrize("name", ["mla:absorbed", "mla:unabsorbed"])
+@pytest.mark.parametrize("n_q", [1, 40])
+def test_the_predicted_peak_of_a_latent_cache_is_the_measured_one(name: str, n_q: int) -> None:
+    problem = replace(LATENT, seq_len=n_q, kv_seq_len=200)
+    predicted, _ = meta_peak_bytes(problem, load(name), CPU)
+    call = load(name).prepare(problem, make_inputs(problem, CPU, 0), None)
+    with torch.no_grad():
+        call()
+        measured = peak(call)
+    assert predicted is not None
+    assert abs(measured - predicted) <= FORWARD_BYTES
+
+
+@pytest.mark.parametrize("name", [*STORED, "latent"])
+def test_values_change_in_place_and_return_to_the_bit(name: str) -> None:
+    p = {**STORED, "latent": LATENT}[name]
+    values = InputValues(p, CPU, 0)
+
+    def bits() -> dict[str, list[Any]]:
+        named = values.tensors.inputs.named()
+        return {one: tensor.detach().double().tolist() for one, tensor in named.items()}
+
+    before, seen = bits(), []
+    for change in (values.flip_inputs, values.renew, values.renew, lambda: values.scale(new=True)):
+        change()
+        seen.append(bits())
+        assert seen[-1]["key"] != before["key"]
+        assert seen[-1]["value"] != before["value"]
+    fixed = {"w_uk", "w_uv", "page_table"} & before.keys()
+    assert all(one[tensor] == before[tensor] for one in seen for tensor in fixed)
+    values = InputValues(p, CPU, 0)
+    values.renew()
+    assert values.changed() == ""
+    values.restore()
+    assert bits() == before
+    values.draw(5)
+    other = InputValues(p, CPU, 0)  # as the judge makes them
+    other.draw(5)
+    drawn, values = bits(), other
+    assert bits() == drawn
+    assert drawn["key"] != before["key"]
+    stored = values.tensors.inputs.key
+    stored.data.view(torch.uint8 if stored.element_size() == 1 else stored.dtype)[0, 0, 0, 0] += 1
+    assert "key" in values.changed() or "value" in values.changed()
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "rope (4) is the part of a latent cache": {"rope": 4},
+    "rope (8) is part of d_k, which must be larger": {"latent": 16, "rope": 8},
+    "every head makes its own keys": {"latent": 16, "kv_heads": 2},
+    "latent with page or kv_dtype": {"latent": 16, "page": 16},
+    "latent (16) is about stored keys and values; set scope": {"latent": 16, "scope": "layer"},
+    "page (16) is about stored keys and values; set scope": {"page": 16, "scope": "block"},
+    "kv_dtype int8 is about stored": {"kv_dtype": "int8", "scope": "layer"},
+    "passes backward with keys and values in a cache": {"page": 16, "passes": "backward"},
+    "page is -1; wanted 0 or more": {"page": -1},
+    "kv_dtype is 'int4'; wanted one of: same, int8, fp8": {"kv_dtype": "int4"},
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_nobody_stores_so_is_refused_in_one_line(words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)) as error:
+        Problem(batch=1, seq_len=8, d_model=32, heads=4, **REFUSED[words])
+    assert "\n" not in str(error.value)
+
+
+def test_other_backends_refuse_stored_keys_in_a_line() -> None:
+    for name, problem, words in (
+        ("sdpa", LATENT, "does not compute latent 16; see mla"),
+        ("naive", INT8, "does not compute kv_dtype int8; see kv_cache"),
+        ("fused", STORED["paged"], "does not compute page 8; see kv_cache"),
+        ("mla", replace(LATENT, latent=0, rope=0), "a latent cache only; set latent"),
+    ):
+        assert str(load(name).why_not(problem, CPU)).endswith(words)
