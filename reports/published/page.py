@@ -197,7 +197,7 @@ class WallPage(Report):
                 parts=[
                     Part(
                         name="impossible",
-                        title="Published, and not possible",
+                        title="Published, and not right as it stands",
                         blocks=[impossible_cells()],
                     )
                 ],
