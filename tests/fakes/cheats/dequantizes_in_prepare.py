@@ -1,7 +1,8 @@
 """Dequantizes keys and values before the clock starts, and keeps them."""
 
-from attnbench.impls.kv_tensors import plain
 from torch.nn.functional import scaled_dot_product_attention
+
+from attnbench.impls.kv_tensors import plain
 
 COMPUTES = ("kv_dtype",)
 INCORRECT = "(?i)memory|times as far"
