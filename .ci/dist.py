@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # as .package/attnbench links them
 LINKED = {name: name for name in ("harness", "impls", "reports", "scenarios")}
 LINKED["tests/fakes/cheats"] = "cheats"
+LINKED["results/published"] = "harness/published/printed"
 IN_SDIST = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "constraints.txt"}
 DIST_INFO = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
 ABOUT = "release"  # beside the folder of wheel and sdist, whose files a package index takes all
@@ -125,7 +126,7 @@ def package_names(files_of_commit: Iterable[str]) -> set[str]:
         inside = file.removeprefix(".package/")
         if inside != file and inside.startswith("attnbench/") and "." in Path(inside).name:
             names.add(inside)  # the links have names without a dot
-    return names
+    return names - {f"attnbench/{link}" for link in LINKED.values()}
 
 
 def wanted_in_wheel(files_of_commit: Iterable[str], version: str) -> set[str]:

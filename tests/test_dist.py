@@ -37,10 +37,12 @@ COMMIT = [
 
 
 def test_the_files_of_a_commit_have_their_places_in_the_wheel() -> None:
-    commit = [*COMMIT, "tests/fakes/cheats/c.py", "tests/test_a.py", "docs/a.md", ".env"]
+    linked = ["harness/published/printed", "results/published/a.csv"]  # a link and what it leads to
+    commit = [*COMMIT, *linked, "tests/fakes/cheats/c.py", "tests/test_a.py", "docs/a.md", ".env"]
     assert dist.package_names(commit) == {
         "attnbench/__init__.py",
         "attnbench/harness/a.py",
+        "attnbench/harness/published/printed/a.csv",
         "attnbench/cheats/c.py",
     }
 
@@ -114,9 +116,10 @@ def test_a_run_that_failed_is_no_release(
 def test_the_last_commit_builds_what_is_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of `make dist` but the two installations."""
+    """All of `make dist` but the two installations, and the list of what they brought."""
     used: list[str] = []
     monkeypatch.setattr(dist, "use", lambda file, *_: used.append(file.suffix))
+    monkeypatch.setattr(dist, "list_parts", lambda *_: None)
     made = dist.distribute(tmp_path, "")
     assert used == [".whl", ".gz"]
     assert len(list(made.iterdir())) == 2

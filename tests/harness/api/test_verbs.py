@@ -48,6 +48,23 @@ def test_shards_are_merged_and_what_is_missing_is_told(here: Any, tmp_path: Path
 
 
 @pytest.mark.long
+def test_claims_without_runs_measures_their_scenarios(
+    here: Any, capfd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = "{name: counted, question: How many?, backends: [fused], studies: [parameter_count],"
+    scenario += " grid: {seq_len: [16, 32], d_model: 32, heads: 2, scope: layer}}"
+    (tmp_path / "counted.yaml").write_text(scenario)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("attnbench.harness.scenario.names.claims", lambda: ["counted.yaml"] * 2)
+    found = attnbench.claims(device="cpu", plan="quick", timeout_s=60.0, out="kept")
+    assert capfd.readouterr() == ("", "")
+    runs = sorted(map(str, Path("kept").glob("2*")))
+    again = here("claims", *(word for run in runs for word in ("--run", run)), "--json").stdout
+    assert (len(runs), found) == (2, json.loads(again))
+    assert {one["id"]: one["verdict"] for one in found["claims"]}["C15"] == "depends"
+
+
+@pytest.mark.long
 def test_the_doctor_says_what_the_command_says(here: Any) -> None:
     import torch
 
