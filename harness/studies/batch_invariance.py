@@ -40,7 +40,8 @@ def run(
     n_q, n_kv = min(whole.seq_len, LONGEST), min(whole.kv_seq_len, LONGEST)
     whole = replace(whole, seq_len=n_q, kv_seq_len=n_kv, scope="core", passes="forward")
     inputs = make_inputs(whole, device, seed)
-    alone = Inputs(*(one[:1].contiguous() for one in inputs), inputs.more)
+    q, k, v = (one[:1].contiguous() for one in inputs)
+    alone = Inputs(q, k, v, inputs.more)
     for backend in exact_backends(whole, device):
         first, again = _output(backend, whole, inputs), _output(backend, whole, inputs)
         single = _output(backend, replace(whole, batch=1), alone)

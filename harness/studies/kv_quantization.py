@@ -1,7 +1,6 @@
 """How far off attention is over quantized keys and values, from that over the numbers before it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -61,10 +60,13 @@ def _drawn(head: Problem, generator: Generator, *, outliers: bool) -> Inputs:
 
 
 def _error(head: Problem, inputs: Inputs, kv_dtype: str, stored: tuple[str, ...]) -> float:
-    read = {}
-    for name in stored:
-        codes, scale = quantized(inputs.named()[name], CODES[kv_dtype])
-        read[name] = codes.double() * scale[..., None].double()
+    def read(name: str, tensor: Tensor) -> Tensor:
+        if name not in stored:
+            return tensor
+        codes, scale = quantized(tensor, CODES[kv_dtype])
+        return codes.double() * scale[..., None].double()
+
+    others = Inputs(inputs.query, read("key", inputs.key), read("value", inputs.value))
     rows = torch.arange(head.seq_len)
     exact = reference(head, inputs, None, rows)
-    return distance(reference(head, replace(inputs, **read), None, rows), exact, by_row=False)
+    return distance(reference(head, others, None, rows), exact, by_row=False)
