@@ -19,6 +19,8 @@ WHOLE_STEP = "forward+backward"
 NAMES = {
     "passes": {"forward": "forward", "backward": "backward", WHOLE_STEP: WHOLE_STEP},
     "mask": {"none": "no mask"},
+    "softcap": {"0.0": "no softcap"},
+    "sinks": {"False": "no sinks"},
     "scope": {"core": "the core", "layer": "the layer", "block": "the block"},
 }
 ONE_HEAD = axis_text("heads", 1)

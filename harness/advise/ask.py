@@ -154,6 +154,12 @@ def stored(inquiry: "Inquiry", here: "ThisDevice", out: Path) -> "StoredRows":
         for one in inquiry.shapes.asked(phase, context)
         if one.problem is not None
     ]
+    wholes = (
+        inquiry.shapes.whole(phase, context)
+        for phase in inquiry.phases
+        for context in inquiry.contexts
+    )
+    problems += [one for whole in wholes if whole for one in (whole.block, whole.core)]
     device = Device(kind=here.kind, facts=here.facts)
     return stored_rows(reversed(folders), device, problems, inquiry.implementations)
 

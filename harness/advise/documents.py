@@ -104,6 +104,14 @@ class Policy(TypedDict):
     not_measured: str
 
 
+class PassShare(TypedDict):
+    phase: Phase
+    context: int
+    attn_implementation: str
+    attention_ratio: Bounds | None
+    eager_pass_ratio: Bounds | None
+
+
 class NotMeasured(TypedDict):
     layer: str
     count: int
@@ -140,6 +148,7 @@ class Advised(TypedDict):
     sequences: list[Sequences]
     longest: list[LongestContext]
     policy: Policy
+    shares: list[PassShare]
     traps: list[str]
     not_measured: list[NotMeasured]
     other_layers: dict[str, int]

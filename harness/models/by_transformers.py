@@ -5,6 +5,7 @@ of the model's own code is run: what `auto_map` names is never looked at.
 """
 
 import json
+import re
 import sys
 from typing import Any
 
@@ -17,6 +18,12 @@ OF_TYPES = {"gpt_oss", "bloom", "mpt"}
 """Those whose scores have sinks, or ALiBi, by their model type alone; no field says it."""
 SAME = {"kimi_k2": "deepseek_v3"}
 """Types of transformers by other names (its configuration of kimi_k25 says so of this one)."""
+EXPERTS = (
+    ("num_experts_per_tok", "experts_per_token", "moe_topk"),
+    ("num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts"),
+)
+"""Names of how many experts a token is sent to, and of how many there are."""
+OF_TOWERS = re.compile("vision|visual|audio|speech")
 LATENT_FIELDS = ("kv_lora_rank", "qk_nope_head_dim")
 SOFTCAPS = ("attn_logit_softcapping", "attn_logit_softcap")
 WINDOWS = {"full": "", "sliding": "sliding_window", "chunked": "attention_chunk_size"}
@@ -138,7 +145,7 @@ def built(config: Any) -> parameters.Tally:
         made = maker.from_config(config)
     ends = [made.get_input_embeddings(), made.get_output_embeddings()]
     outside = {id(weight) for one in ends if one is not None for weight in one.parameters()}
-    tally = parameters.Tally()
+    tally, text = parameters.Tally(), config.get_text_config(decoder=True)
     for name, weight in made.named_parameters():  # each once, also if it is tied
         if weight.ndim < 2 or id(weight) in outside:
             tally.rest += weight.numel()
@@ -146,6 +153,11 @@ def built(config: Any) -> parameters.Tally:
             tally.experts += weight.numel()
         else:
             tally.matrices += weight.numel()
+            tally.beside += weight.numel() if OF_TOWERS.search(name) else 0
+    passed, there = (
+        next((n for one in names if (n := getattr(text, one, None))), 0) for names in EXPERTS
+    )
+    tally.share = passed / there if there else 0.0
     return tally
 
 

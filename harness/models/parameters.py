@@ -25,12 +25,21 @@ class NotCounted(LookupError):
 @dataclass(slots=True)
 class Tally:
     """Numbers in `matrices` of the layers' products, in those of `experts`, and the `rest`:
-    embeddings, positions, norms, biases, routers and the last product.
+    embeddings, positions, norms, biases, routers and the last product. `beside`: of the matrices,
+    those that a token of text does not pass. `share`: of the experts that it passes, 0 if unknown.
     """
 
     matrices: int = 0
     experts: int = 0
     rest: int = 0
+    beside: int = 0
+    share: float = 0.0
+
+    @property
+    def products(self) -> int:
+        """Numbers that a token is multiplied by in all layers; 0 if not known."""
+        known = self.share or not self.experts
+        return self.matrices - self.beside + int(self.share * self.experts) if known else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +132,7 @@ def _decoder(
     experts = size(config, "num_local_experts", 8) if family.experts else 0
     tally.matrices += 0 if experts else depth * 3 * width * inner
     tally.experts += depth * experts * 3 * width * inner
+    tally.share = size(config, "num_experts_per_tok", 2) / experts if experts else 0.0
     tally.rest += depth * experts * width
     tally.rest += depth * (2 * inner + width) if config.get("mlp_bias") else 0
 
@@ -146,13 +156,14 @@ def _images(tally: Tally, config: Any, text_width: int) -> None:
     if not isinstance(config, Mapping):
         raise NotCounted("vision_config is not given")
     width, depth = size(config, "hidden_size"), size(config, "num_hidden_layers")
-    inner = size(config, "intermediate_size")
+    inner, of_text = size(config, "intermediate_size"), tally.matrices
     _stack(tally, width, inner, depth)
     _patches(tally, config, width, 0)
     tally.rest += 3 * width + width * text_width
     if config.get("vision_use_head", True):  # a layer whose one query is learned, with one norm
         _stack(tally, width, inner, 1)
         tally.rest -= width
+    tally.beside = tally.matrices - of_text
 
 
 def _gpt2(tally: Tally, config: Fields) -> None:
@@ -187,6 +198,7 @@ def _whisper(tally: Tally, config: Fields) -> None:
     _stack(tally, width, size(config, "encoder_ffn_dim"), encoders)
     _stack(tally, width, inner, depth)
     tally.matrices += depth * 4 * width * width
+    tally.beside = tally.matrices  # tokens of two stacks, of which each passes one
     tally.rest += depth * (3 + 2 - 1) * width - encoders * width
     heard = size(config, "max_source_positions", 1500)
     written = size(config, "max_position_embeddings", 448)
@@ -211,7 +223,7 @@ def stored(tally: Tally, quantization: Any, words: str) -> Weights:
     """
     everything = tally.matrices + tally.experts + tally.rest
     if not quantization:
-        return Weights(parameters=everything, words=words)
+        return Weights(parameters=everything, words=words, products=tally.products)
     if not isinstance(quantization, Mapping):
         raise ValueError(f"quantization_config: {shown(quantization)}; wanted an object")
     method, bits = _bits(quantization)
@@ -225,6 +237,7 @@ def stored(tally: Tally, quantization: Any, words: str) -> Weights:
         method=method,
         quantized=smaller,
         bits=bits,
+        products=tally.products,
     )
 
 

@@ -10,6 +10,7 @@ from .choices import Choice
 from .memory import Longest
 from .policy import policy
 from .sentences import NOT_INCLUDED, beside_tables, headline, measure_command, run_commands
+from .share import shares
 from .times import Cell
 
 SCHEMA = 1
@@ -49,6 +50,15 @@ def document(advice: Advice) -> dict[str, Any]:
         "sequences": [one._asdict() for one in advice.sequences],
         "longest": [*map(_longest, advice.longest)],
         "policy": policy(advice),
+        "shares": [
+            {
+                **json_fields(one, "phase", "context"),
+                "attn_implementation": one.name,
+                "attention_ratio": _interval(one.share),
+                "eager_pass_ratio": _interval(one.worth),
+            }
+            for one in shares(advice)
+        ],
         "traps": advice.traps,
         "not_measured": [json_fields(one, "layer", "count", "why") for one in advice.not_measured],
         "other_layers": dict(asked.others),

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from ...harness.files.printable import spaced
@@ -133,7 +134,9 @@ def python(asked: Inquiry, found: Sequence[Range]) -> list[str]:
         return []
     generates = set(asked.phases) - {"prefill", "training"}
     maker = "AutoModelForCausalLM" if generates else "AutoModel"
-    given = f"{json.dumps(asked.config)}, attn_implementation={json.dumps(found[0].name)}"
+    place = Path(asked.config)
+    model = str(place.parent) if place.suffix == ".json" else asked.config
+    given = f"{json.dumps(model)}, attn_implementation={json.dumps(found[0].name)}"
     lines = [f"from transformers import {maker}", f"model = {maker}.from_pretrained({given})"]
     for name in dict.fromkeys(one.name for one in found):
         of_name = [one for one in found if one.name == name]

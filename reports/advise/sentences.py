@@ -21,6 +21,7 @@ from .asked import Phase
 from .choices import Decision
 from .memory import Longest
 from .policy import turns
+from .share import LOADED, shares
 
 LIMITS = {
     "weights": "the weights do not fit",
@@ -193,6 +194,7 @@ def beside_tables(advice: Advice) -> Iterator[str]:
     if decoded and advice.inquiry.device == "cpu":
         yield COLD
     yield from turns(advice)
+    yield from _shares(advice)
     yield from _sequences(advice)
     yield from advice.inquiry.notes
     yield from _unknown(advice)
@@ -259,13 +261,28 @@ def limit_text(one: Longest) -> str:
     return LIMITS[one.limit] + (", by a wall that was found" if by_wall else "") + taken
 
 
+def _shares(advice: Advice) -> Iterator[str]:
+    """What the choice is worth in a whole pass."""
+    for one in shares(advice):
+        share = measured_bounds_text(100 * one.share.low, 100 * one.share.high)
+        said = f"{100 * one.share.value:.0f} % of a pass{in_brackets(share)}"
+        if one.worth is not None:
+            worth = in_brackets(measured_bounds_text(one.worth.low, one.worth.high))
+            said += f"; with {LOADED} the pass takes {one.worth.value:.3g} times as long{worth}"
+        yield (
+            f"With {one.name} attention is about {said}: {VERBS[one.phase]}"
+            f" {spaced(one.context)} tokens. The rest follows from one block that was timed, by the"
+            " products of all layers."
+        )
+
+
 def _sequences(advice: Advice) -> Iterator[str]:
-    """`In 9 GiB fit keys and values of 9 sequences of 8,192 tokens, or of 4 in a pool of pages.`"""
+    """`Beside the weights fit the keys and values of 9 sequences of 8,192 tokens; 4 in ...`"""
     for one in advice.sequences:
         if one.fit is not None:
             pool = f"; {spaced(one.fit_paged or 0)} in one pool of pages" if one.fit_paged else ""
             yield (
-                f"Beside the weights fit the keys and values of {plural(one.fit, 'sequence')} of"
+                f"Beside the weights fit the keys and values of {spaced(one.fit)} sequences of"
                 f" {spaced(one.context)} tokens{pool}: without what attention itself takes."
             )
 

@@ -252,6 +252,8 @@ def axis_title(axis: str) -> str:
 def value_text(axis: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
     if not isinstance(value, int):
         return str(value)
     return count_text(value) if axis in ("seq_len", "kv_seq_len") else Number(value)

@@ -183,7 +183,10 @@ def _only(of: Choices) -> str:
         return _outlived(of)
     failed = {row["status"] for one in only for row in one.rows} - {"ok"}
     fits = "fits" if failed <= {*OUT_OF_MEMORY} else "ran"
-    return f", and the only one that {fits} at {_lengths(sorted({one.n for one in only}))}"
+    lengths = {one.n for one in only}
+    if any(one.n in lengths for one in of.problems if one not in only):  # N alone does not tell
+        return f", and the only one that {fits} in {len(only)} of them ({_places(only)})"
+    return f", and the only one that {fits} at {_lengths(sorted(lengths))}"
 
 
 def _outlived(of: Choices) -> str:

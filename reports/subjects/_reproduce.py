@@ -27,7 +27,7 @@ def _axes(row: Row) -> list[Any]:
     """The problem as flags, without sizes that follow another one."""
     flags, sets = ["--backends", row["backend"]], {}
     for name, axis in AXES.items():
-        value = row[name]
+        value = row.get(name)
         usual = axis.usual(row) if axis.usual else axis.given
         if not value or (value == usual and name not in ALWAYS):
             continue

@@ -18,6 +18,8 @@ NEEDS = ("latency_ms", "peak_bytes", "work_flops")
 AXES = {
     "passes": ("Passes", "What the backward pass adds"),
     "mask": ("Mask", "What the mask costs"),
+    "softcap": ("Softcap", "What a softcap costs"),
+    "sinks": ("Sinks", "What sinks cost"),
     "causal": ("Causal", "Causal against not causal"),
     "kv_heads": ("Key and value heads", "What shared key and value heads save"),
     "heads": ("Heads of one width", "What removed heads save"),

@@ -56,9 +56,12 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def finding(worst: Row) -> str:
-    """`building the mask of flex took 120 ms and up to 27 MiB, 5.1 times the peak of a call`."""
+    """`building the mask of flex took 120 ms in one reading and up to 27 MiB, 5.1 times the peak of
+    a call`.
+    """
     peak, built = worst.get("peak_bytes"), worst.get("mask_build_peak_bytes")
-    text = f"building the mask of {worst['backend']} took {time_text(worst['mask_build_ms'])}"
+    spent = f"{time_text(worst['mask_build_ms'])} in one reading"
+    text = f"building the mask of {worst['backend']} took {spent}"
     if built is None:
         return text
     text += f" and up to {bytes_text(built)}"

@@ -242,9 +242,3 @@ def test_varlen_says_what_the_kernel_cannot(more: dict[str, Any], said: str | No
     found = varlen.why_not(Problem(**SHAPE, lengths="q5_q4", **more), torch.device("cuda"))
     assert (found is None) if said is None else (said in str(found))
     assert "CUDA only" in str(varlen.unavailable(CPU))
-
-
-@pytest.mark.parametrize("name", ["naive", "fused"])
-def test_the_whole_mask_has_no_formula_of_bytes_yet_is_followed(name: str) -> None:
-    p = Problem(**SHAPE, lengths="q30_q10")
-    assert load(name).peak_bytes(p, CPU, 1) is None

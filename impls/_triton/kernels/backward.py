@@ -49,14 +49,14 @@ def scale_of(scale_log2, cap_factor):
 
 @triton.jit
 def add_keys_to_dq(
-    dq_tile, dp_mean, q_tile, do_tile, lse_tile, delta_tile, k, v, key_mask, batch, kv_head,
+    dq_tile, dp_mean, q_tile, do_tile, lse_tile, delta_tile, k, v, key_mask, sinks, batch, kv_head,
     k_offsets, v_offsets, k_strides, v_strides, key_mask_stride, rows, n_kv, offset, window,
     scale_log2, cap_factor, first, last,
     D_K: tl.constexpr, D_V: tl.constexpr, CAUSAL: tl.constexpr, BAND: tl.constexpr,
     MASKED: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr, BLOCK_KV: tl.constexpr,
     DESCRIPTORS: tl.constexpr,
 ):  # fmt: skip
-    """dq with what the keys first..last-1 contribute to it; so dp_mean, if it is not None."""
+    """dq with what the keys first..last-1 contribute to it; with sinks also dp_mean."""
     for start in range(first, last, BLOCK_KV):
         keys = start + tl.arange(0, BLOCK_KV)
         valid = valid_keys(keys, n_kv, key_mask, key_mask_stride, MASKED)
@@ -72,7 +72,7 @@ def add_keys_to_dq(
         )  # fmt: skip
         p = tl.exp2(qk * scale_log2 - lse_tile[:, None])
         dp = tl.dot(do_tile, tl.trans(v_tile), input_precision=PRECISION)
-        if dp_mean is not None:
+        if sinks is not None:
             dp_mean += tl.sum(p * dp, 1)
         ds = uncapped_gradient(p * (dp - delta_tile[:, None]), qk, cap_factor)
         dq_tile = tl.dot(ds.to(k_tile.dtype), k_tile, dq_tile, input_precision=PRECISION)
@@ -137,7 +137,7 @@ def grad_q_kernel(
     v_offsets = tile_offsets(tl.arange(0, BLOCK_KV), v_strides, PAD_V)
     dq_tile = tl.zeros([BLOCK_Q, PAD_K], dtype=tl.float32)
     # As delta, but that is of o as it was rounded: too far off for a sum of terms that cancel.
-    dp_mean = tl.zeros([BLOCK_Q], dtype=tl.float32) if sinks is not None else None
+    dp_mean = tl.zeros([BLOCK_Q], dtype=tl.float32) if sinks is not None else delta_tile
     last_row = tl.minimum(tile * BLOCK_Q + BLOCK_Q, n_q) - 1
     start, inner, whole, end = key_range(
         tile * BLOCK_Q, last_row, offset, n_kv, window, CAUSAL, BAND, BLOCK_KV
@@ -145,24 +145,24 @@ def grad_q_kernel(
     key_mask_stride = key_mask_strides[1] if MASKED else 0
     if window is not None and start < inner:
         dq_tile, dp_mean = add_keys_to_dq(
-            dq_tile, dp_mean, q_tile, do_tile, lse_tile, delta_tile, k, v, key_mask, batch, kv_head,
-            k_offsets, v_offsets, k_strides, v_strides, key_mask_stride, rows, n_kv, offset,
-            window, scale_log2, cap_factor, start, inner, D_K, D_V, CAUSAL, BAND, MASKED, True,
-            PRECISION, BLOCK_KV, DESCRIPTORS,
+            dq_tile, dp_mean, q_tile, do_tile, lse_tile, delta_tile, k, v, key_mask, sinks,
+            batch, kv_head, k_offsets, v_offsets, k_strides, v_strides, key_mask_stride, rows, n_kv,
+            offset, window, scale_log2, cap_factor, start, inner, D_K, D_V, CAUSAL, BAND, MASKED,
+            True, PRECISION, BLOCK_KV, DESCRIPTORS,
         )  # fmt: skip
     if whole > inner:
         dq_tile, dp_mean = add_keys_to_dq(
-            dq_tile, dp_mean, q_tile, do_tile, lse_tile, delta_tile, k, v, key_mask, batch, kv_head,
-            k_offsets, v_offsets, k_strides, v_strides, key_mask_stride, rows, n_kv, offset,
-            window, scale_log2, cap_factor, inner, whole, D_K, D_V, CAUSAL, BAND, MASKED, False,
-            PRECISION, BLOCK_KV, DESCRIPTORS,
+            dq_tile, dp_mean, q_tile, do_tile, lse_tile, delta_tile, k, v, key_mask, sinks,
+            batch, kv_head, k_offsets, v_offsets, k_strides, v_strides, key_mask_stride, rows, n_kv,
+            offset, window, scale_log2, cap_factor, inner, whole, D_K, D_V, CAUSAL, BAND, MASKED,
+            False, PRECISION, BLOCK_KV, DESCRIPTORS,
         )  # fmt: skip
     if whole < end:
         dq_tile, dp_mean = add_keys_to_dq(
-            dq_tile, dp_mean, q_tile, do_tile, lse_tile, delta_tile, k, v, key_mask, batch, kv_head,
-            k_offsets, v_offsets, k_strides, v_strides, key_mask_stride, rows, n_kv, offset,
-            window, scale_log2, cap_factor, whole, end, D_K, D_V, CAUSAL, BAND, MASKED, True,
-            PRECISION, BLOCK_KV, DESCRIPTORS,
+            dq_tile, dp_mean, q_tile, do_tile, lse_tile, delta_tile, k, v, key_mask, sinks,
+            batch, kv_head, k_offsets, v_offsets, k_strides, v_strides, key_mask_stride, rows, n_kv,
+            offset, window, scale_log2, cap_factor, whole, end, D_K, D_V, CAUSAL, BAND, MASKED,
+            True, PRECISION, BLOCK_KV, DESCRIPTORS,
         )  # fmt: skip
     if sinks is not None:
         weight = tl.exp2(tl.load(sinks + head).to(tl.float32) * LOG2_E - lse_tile)

@@ -50,6 +50,20 @@ def test_results_follow_the_drawn_signs_to_the_bit(backend, problem):
                 torch.testing.assert_close(one, expected, rtol=0, atol=0)
 
 
+STORED = [
+    replace(SMALL, kv_dtype="int8"),
+    replace(SMALL, kv_dtype="fp8", dtype="bf16", causal=True),
+    replace(SMALL, page=16),
+    replace(SMALL, page=16, kv_dtype="fp8", seq_len=1, kv_seq_len=40),
+]
+
+
+@pytest.mark.parametrize("problem", STORED)
+@pytest.mark.parametrize("backend", ["kv_cache", "kv_cache:blocks"])
+def test_results_follow_the_signs_of_stored_numbers_to_the_bit(backend, problem):
+    test_results_follow_the_drawn_signs_to_the_bit(backend, problem)
+
+
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_result_of_earlier_signs_is_noticed(problem):
     values, prepared = case("fused", problem)

@@ -39,6 +39,9 @@ SHAPES = [
     replace(SMALL, kv_heads=2, mask="chunked", window=16, causal=True, softcap=2.0),
     replace(SMALL, kv_heads=1, sinks=True, softcap=2.0),
     replace(SMALL, batch=3, mask="padding", sinks=True),
+    Problem(batch=1, lengths="q150_q33_2q1", d_model=64, heads=4, kv_heads=2, causal=True),
+    Problem(batch=1, lengths="q40_2q3s70_4q1s9", d_model=64, heads=4, causal=True, softcap=2.0),
+    replace(SMALL, seq_len=16, kv_seq_len=80, mask="tree", window=3, **ALIGNED),
 ]
 
 

@@ -55,6 +55,18 @@ def test_honest_backends_follow_new_values_in_every_block(short_warm_up, names, 
 
 
 @pytest.mark.parametrize(
+    ("names", "change"),
+    [
+        (("kv_cache", "kv_cache:blocks"), {"kv_dtype": "int8"}),
+        (("kv_cache", "kv_cache:blocks"), {"kv_dtype": "fp8", "page": 16, "dtype": "bf16"}),
+        (("mla:absorbed", "mla:unabsorbed"), {"kv_heads": 4, "latent": 24, "d_k": 12, "rope": 4}),
+    ],
+)
+def test_backends_over_stored_keys_follow_new_values_in_every_block(short_warm_up, names, change):
+    test_honest_backends_follow_new_values_in_every_block(short_warm_up, names, change)
+
+
+@pytest.mark.parametrize(
     ("names", "wrong"),
     [
         (("fused", "sdpa", "naive"), ()),

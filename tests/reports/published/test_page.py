@@ -42,7 +42,8 @@ def test_the_page_has_points_walls_formulas_and_marks_of_ours():
         ("fused, ours (CPU)", "measured"),
     } <= kinds
     assert not any(", ours" in one.backend for one in time.panels[0].series)  # its run has no times
-    assert "out of memory at 8 192; the formula says 6 396" in plain(page.answer)
+    assert "out of memory at 8 192; the formula ends at 6 396" in plain(page.answer)
+    assert page.cards[0].subtitle.startswith("b16 h8 d64 fp16, forward and backward")
     assert all(", ours" in name for name in memory.names)  # only these have a colour
     assert not any(one.low for panel in memory.panels for one in panel.series)  # no interval
 

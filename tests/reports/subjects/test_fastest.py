@@ -157,6 +157,20 @@ def test_the_answer_is_what_runs_in_most_problems_and_is_never_far_from_the_fast
     )
 
 
+def test_where_it_alone_ran_is_named_by_more_than_n_if_n_does_not_tell(tmp_path: Path) -> None:
+    """Of two problems of one length, another backend refuses that with a softcap."""
+    plain = [case(backend, problem(128)) for backend in "ab"]
+    capped = [case(backend, problem(128, softcap=50.0)) for backend in "ab"]
+    for one in capped:
+        one.update(case=f"{one['case']}-cap50", group=f"{one['group']}-cap50")
+    timed = {"block_ms": in_processes(*[1 + x / 500 for x in range(8)])}
+    rows = [row(one, **timed) for one in (*plain, capped[0])]
+    rows.append(row(capped[1], "unsupported"))
+    found = choices(rows_of(write_run(tmp_path, [*plain, *capped], rows)))
+    said = re.sub("[\u00a0\u202f]", " ", take(found))
+    assert said.endswith(", and the only one that ran in 1 of them (softcap 50: N = 128).")
+
+
 def test_the_answer_names_what_does_not_fit_where_it_does(tmp_path: Path) -> None:
     times: dict[tuple[str, int], float | None] = {("a", 128): 1.0, ("b", 128): 1.1, ("c", 128): 1.2}
     times |= {("a", 256): 3.0, ("b", 256): 4.0, ("c", 256): None}

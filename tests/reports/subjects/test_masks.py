@@ -19,8 +19,8 @@ def test_the_mask_with_the_highest_peak_is_named_with_what_the_call_needs(tmp_pa
     )
     (line,) = subject_of(masks, run).lines
     assert line == (
-        "Building the mask of flex took 120 ms and up to 160 MiB, 10.0 times the peak of a call"
-        " (N\u00a0=\u00a04k)."
+        "Building the mask of flex took 120 ms in one reading and up to 160 MiB, 10.0 times the"
+        " peak of a call (N\u00a0=\u00a04k)."
     )
     (_, table) = subject_of(masks, run).blocks
     assert [row[1].text for row in table.cells] == ["flex", "sdpa"]

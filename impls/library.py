@@ -1,0 +1,115 @@
+"""Attention of installed packages, each by its own function: flash-attn 2, 3 and 4, flashinfer and
+xformers. On a GPU; tested with fakes of their signatures, not yet run.
+
+q, k and v are [batch, n, heads, width] there. All but xformers count the causal triangle and a
+window from the bottom right.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .backend import Call, Inputs, Weights
+from .layer import Attend, as_call
+from .problem import Problem
+
+VARIANTS = ("flash_attn_2", "flash_attn_3", "flash_attn_4", "flashinfer", "xformers")
+MASKS = ("local",)
+COMPUTES = ("softcap",)
+PACKAGES = {
+    # the distribution, since those of flash-attn share a module; the module and its function
+    "flash_attn_2": ("flash-attn", "flash_attn", "flash_attn_func"),
+    "flash_attn_3": ("flash-attn-3", "flash_attn_interface", "flash_attn_func"),
+    "flash_attn_4": ("flash-attn-4", "flash_attn.cute", "flash_attn_func"),
+    "flashinfer": ("flashinfer-python", "flashinfer", "single_prefill_with_kv_cache"),
+    "xformers": ("xformers", "xformers.ops", "memory_efficient_attention"),
+}
+
+
+def unavailable(device: torch.device, *, variant: str) -> str | None:
+    if variant not in PACKAGES:
+        return f"wanted one of {', '.join(f'library:{name}' for name in VARIANTS)}"
+    if device.type != "cuda":
+        return f"{variant} needs a CUDA device; this is {device.type}"
+    package = PACKAGES[variant][0]
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return f"needs {package}, which is not installed: pip install {package}"
+    return None
+
+
+def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
+    p = problem
+    if p.dtype == "fp32" and variant != "xformers":
+        return f"{variant} takes bf16 and fp16 only, not fp32"
+    if p.d_k != p.d_v:
+        return f"keys are {p.d_k} and values {p.d_v} wide; wanted one width"
+    if p.causal and p.causal_align == "top_left" and p.seq_len != p.kv_seq_len:
+        return "its triangle starts from the bottom right; this one starts from the top left"
+    if variant == "xformers" and (p.softcap or p.mask == "local"):
+        return "xformers has no softcap, and no window here"
+    if variant == "flashinfer":
+        if p.batch > 1 or p.backward:
+            return "flashinfer's prefill is of one sequence, without gradients"
+        if p.mask == "local" and not p.causal:
+            return "flashinfer's window is to the left only, of causal attention"
+    return None
+
+
+def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
+    _, module, name = PACKAGES[variant]
+    attend = MAKERS.get(variant, _flash_attn)(problem, getattr(import_module(module), name))
+    return as_call(problem, inputs, weights, attend)
+
+
+def _by_token(function: Callable[[Tensor, Tensor, Tensor], Any]) -> Attend:
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        o = function(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
+        out: Tensor = o[0] if isinstance(o, tuple) else o  # with its log-sum-exp, in some versions
+        return out.transpose(1, 2)
+
+    return attend
+
+
+def _flash_attn(problem: Problem, function: Callable[..., Any]) -> Attend:
+    p = problem
+    given: dict[str, Any] = {"softmax_scale": p.scale, "causal": p.causal, "softcap": p.softcap}
+    if p.mask == "local":
+        given["window_size"] = (p.window, 0 if p.causal else p.window)
+    return _by_token(lambda q, k, v: function(q, k, v, **given))
+
+
+def _flashinfer(problem: Problem, function: Callable[..., Any]) -> Attend:
+    p = problem
+    given: dict[str, Any] = {"causal": p.causal, "sm_scale": p.scale, "kv_layout": "NHD"}
+    given |= {"logits_soft_cap": p.softcap or None}
+    given |= {"window_left": p.window if p.mask == "local" else -1}
+    return _by_token(lambda q, k, v: function(q[0], k[0], v[0], **given)[None])
+
+
+def _xformers(problem: Problem, function: Callable[..., Any]) -> Attend:
+    """Heads that share a key are a dimension of their own: [batch, n, kv_heads, group, width]."""
+    p, bias = problem, None
+    if p.causal:
+        masks = import_module("xformers.ops.fmha.attn_bias")
+        bias = masks.LowerTriangularFromBottomRightMask()
+    group = p.heads // p.kv_heads
+
+    def grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        if group == 1:
+            out: Tensor = function(q, k, v, attn_bias=bias, scale=p.scale)
+            return out
+        q = q.unflatten(2, (p.kv_heads, group))
+        k, v = (x.unsqueeze(3).expand(-1, -1, -1, group, -1) for x in (k, v))
+        shared: Tensor = function(q, k, v, attn_bias=bias, scale=p.scale)
+        return shared.flatten(2, 3)
+
+    return _by_token(grouped)
+
+
+MAKERS = {"flashinfer": _flashinfer, "xformers": _xformers}

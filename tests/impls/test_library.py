@@ -1,0 +1,211 @@
+"""Packages' own functions, by fakes of their signatures that compute what is documented."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnbench.impls import Problem, library, load, make_inputs
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool, left: int, cap: float):
+    """[n, heads, width], the triangle from the bottom right; right of it nothing, or as left."""
+    q, k, v = (one.transpose(0, 1).float() for one in (q, k, v))
+    k, v = (one.repeat_interleave(q.shape[0] // k.shape[0], 0) for one in (k, v))
+    s = q @ k.mT * scale
+    s = cap * torch.tanh(s / cap) if cap else s
+    more = k.shape[1] - q.shape[1]
+    seen = torch.ones(s.shape[1:], dtype=torch.bool).tril(more if causal else max(s.shape))
+    if left >= 0:
+        seen = seen.triu(more - left).tril(more + left)
+    return (s.masked_fill(~seen, float("-inf")).softmax(-1) @ v).transpose(0, 1)
+
+
+def flash_attn_2(
+    q,
+    k,
+    v,
+    dropout_p=0.0,
+    softmax_scale=None,
+    causal=False,
+    window_size=(-1, -1),
+    softcap=0.0,
+    alibi_slopes=None,
+    deterministic=False,
+    return_attn_probs=False,
+):
+    assert window_size[1] in ((0, -1) if causal else (window_size[0],))
+    some = zip(q, k, v, strict=True)
+    made = [attention(*one, softmax_scale, causal, window_size[0], softcap) for one in some]
+    return torch.stack(made).to(q.dtype)
+
+
+def flash_attn_3(
+    q,
+    k,
+    v,
+    softmax_scale=None,
+    causal=False,
+    qv=None,
+    q_descale=None,
+    k_descale=None,
+    v_descale=None,
+    window_size=(-1, -1),
+    attention_chunk=0,
+    softcap=0.0,
+    num_splits=1,
+    pack_gqa=None,
+    deterministic=False,
+    sm_margin=0,
+    return_attn_probs=False,
+):
+    return flash_attn_2(q, k, v, 0.0, softmax_scale, causal, window_size, softcap)
+
+
+def flash_attn_4(
+    q,
+    k,
+    v,
+    qv=None,
+    gather_kv_indices=None,
+    softmax_scale=None,
+    causal=False,
+    window_size=(None, None),
+    learnable_sink=None,
+    softcap=0.0,
+    num_splits=1,
+    pack_gqa=None,
+    deterministic=False,
+    return_lse=False,
+):
+    window = (-1, -1) if window_size[0] is None else window_size
+    return flash_attn_2(q, k, v, 0.0, softmax_scale, causal, window, softcap), None
+
+
+def flashinfer(
+    q,
+    k,
+    v,
+    scale_q=None,
+    scale_k=None,
+    scale_v=None,
+    o_dtype=None,
+    custom_mask=None,
+    packed_custom_mask=None,
+    causal=False,
+    kv_layout="NHD",
+    pos_encoding_mode="NONE",
+    use_fp16_qk_reduction=False,
+    sm_scale=None,
+    window_left=-1,
+    logits_soft_cap=None,
+    rope_scale=None,
+    rope_theta=None,
+    backend="auto",
+    return_lse=False,
+):
+    found = attention(q, k, v, sm_scale, causal, window_left, logits_soft_cap or 0.0)
+    return found.to(q.dtype)
+
+
+class LowerTriangularFromBottomRightMask:
+    pass
+
+
+def xformers(query, key, value, attn_bias=None, p=0.0, scale=None, *, op=None, output_dtype=None):
+    if query.dim() == 5:  # [batch, n, groups, heads of a group, width]
+        assert key.shape[2:4] == query.shape[2:4]
+        flat = (one.flatten(2, 3) for one in (query, key, value))
+        return xformers(*flat, attn_bias, p, scale).unflatten(2, query.shape[2:4])
+    causal = isinstance(attn_bias, LowerTriangularFromBottomRightMask)
+    some = zip(query, key, value, strict=True)
+    return torch.stack([attention(*one, scale, causal, -1, 0.0) for one in some]).to(query.dtype)
+
+
+FAKES = {
+    "flash_attn_2": flash_attn_2,
+    "flash_attn_3": flash_attn_3,
+    "flash_attn_4": flash_attn_4,
+    "flashinfer": flashinfer,
+    "xformers": xformers,
+}
+
+
+@pytest.fixture(params=FAKES)
+def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Of a package that is installed."""
+    _, module, name = library.PACKAGES[request.param]
+    parts = module.split(".")
+    for depth in range(1, len(parts) + 1):
+        monkeypatch.setitem(sys.modules, ".".join(parts[:depth]), ModuleType(parts[depth - 1]))
+    setattr(sys.modules[module], name, FAKES[request.param])
+    masks: Any = SimpleNamespace(
+        LowerTriangularFromBottomRightMask=LowerTriangularFromBottomRightMask
+    )
+    monkeypatch.setitem(sys.modules, "xformers.ops.fmha.attn_bias", masks)
+    monkeypatch.setattr(library, "version", lambda package: "1")
+    return str(request.param)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"causal": True},
+        {"kv_heads": 2, "causal": True},
+        {"kv_heads": 1},
+        {"seq_len": 3, "causal": True, "causal_align": "bottom_right"},
+        {"mask": "local", "window": 2},
+        {"mask": "local", "window": 2, "causal": True},
+        {"softcap": 2.0, "causal": True},
+        {"batch": 2},
+    ],
+    ids=str,
+)
+def test_each_is_called_so_that_it_computes_the_problem(
+    variant: str, changes: dict[str, Any]
+) -> None:
+    sizes = {"batch": 1, "seq_len": 9, "kv_seq_len": 9, "d_model": 32, "heads": 4, "dtype": "bf16"}
+    problem = Problem(**{**sizes, **changes})
+    backend = load(f"library:{variant}")
+    if backend.why_not(problem, CUDA) is not None:
+        assert set(changes) & {"mask", "softcap", "batch"}
+        return
+    inputs = make_inputs(problem, CPU, 0)
+    expected = load("naive").prepare(problem, inputs, None)()
+    assert torch.allclose(backend.prepare(problem, inputs, None)(), expected, atol=0.03)
+
+
+def test_what_is_not_installed_is_named_with_what_installs_it() -> None:
+    for name, (package, *_) in library.PACKAGES.items():
+        backend = load(f"library:{name}")
+        assert "needs a CUDA device" in (backend.unavailable(CPU) or "")
+        assert backend.unavailable(CUDA) == (
+            f"needs {package}, which is not installed: pip install {package}"
+        )
+    assert "wanted one of library:flash_attn_2" in (load("library").unavailable(CUDA) or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("flash_attn_2", {"dtype": "fp32"}, "not fp32"),
+        ("flash_attn_2", {"d_v": 4}, "wanted one width"),
+        ("flashinfer", {"batch": 2}, "of one sequence"),
+        ("flashinfer", {"passes": "forward+backward"}, "without gradients"),
+        ("flashinfer", {"mask": "local"}, "to the left only"),
+        ("xformers", {"softcap": 5.0}, "no softcap"),
+        ("flash_attn_3", {"kv_seq_len": 9, "causal": True, "causal_align": "top_left"}, "bottom"),
+    ],
+)
+def test_what_one_cannot_do_is_refused_in_a_line(
+    name: str, changes: dict[str, Any], said: str
+) -> None:
+    sizes = {"batch": 1, "seq_len": 8, "d_model": 32, "heads": 4, "dtype": "bf16"}
+    found = library.why_not(Problem(**{**sizes, **changes}), CUDA, variant=name)
+    assert said in (found or "")
