@@ -214,7 +214,7 @@ def use(file: Path, version: str, folder: Path, constraints: Path) -> None:
     if found != f"attnbench {version}":
         raise Failed(f"{file.name}: says {found!r}; wanted attnbench {version}")
     say(f"{file.name}: attnbench run quickstart")
-    run_folder = home / output([attnbench, "run", "quickstart", "--quiet"], home, clean)
+    run_folder = home / output([attnbench, "run", "quickstart", "--quiet", "--wait"], home, clean)
     output([attnbench, "report", "latest"], home, clean)
     check_run(run_folder, file.name)
 

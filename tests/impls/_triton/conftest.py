@@ -20,6 +20,8 @@ def child(module: str, *arguments: str, **variables: str) -> Any:
     path = os.pathsep.join([str(ROOT / ".package"), str(ROOT)])
     interpreting = str(int(module.startswith("interpreted")))
     extra = {"PYTHONPATH": path, "TRITON_INTERPRET": interpreting, **variables}
+    if own := variables.get("TRITON_CACHE_DIR"):  # and notes of launches of its own
+        extra.setdefault("ATTNBENCH_CACHE", own)
     done = ran(
         [sys.executable, "-m", f"tests.impls._triton.{module}", *arguments],
         env=environment(extra),
