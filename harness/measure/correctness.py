@@ -72,8 +72,8 @@ WIDE_OUTPUT_FLOOR = {
 its weight by that much. The textbook's own error tells it as long as there are many rows; of one
 row, as in decoding, it can be small by chance.
 """
-SMALLEST_ROW = {torch.float32: 1e-35, torch.bfloat16: 1e-35, torch.float16: 2.0**-14}
-"""Norms of rows, below which the weights have no digits left in the dtype."""
+SMALLEST_ROW = {"fp32": 1e-35, "bf16": 1e-35, "fp16": 2.0**-14}
+"""Norms of rows, below which the weights that a sink left have no digits in the dtype."""
 VANISHING = 1e-9  # of the largest gradient: a smaller one is zero but for rounding
 
 
@@ -115,6 +115,7 @@ class CorrectnessCheck:
         self._compares_gradients = not wide or problem.dtype == "fp32"
         # A sink can take all the weight: beside one key of score -150 it leaves exp(-150).
         self._has_rows_of_zeros = problem.mask == "random" or (problem.sinks and wide)
+        self._smallest_row = SMALLEST_ROW[problem.dtype] if problem.sinks else 0.0
         self.entries, self.rows = sample(problem, generator, few_rows=few_rows)
         rows = torch.tensor(self.rows, device=inputs.query.device)
         part = replace(problem, batch=len(self.entries))
@@ -150,8 +151,8 @@ class CorrectnessCheck:
             output_floor_ratio = 0.0
         self.tolerances = [
             max(
-                *(distance(result, exact, by_row=index == 0) for result in results),
-                distance(exact.to(results[0].dtype), exact, by_row=index == 0),  # rounding alone
+                *(self._distance(index, result) for result in results),
+                self._distance(index, exact.to(results[0].dtype)),  # rounding alone
                 floors[index] if index else output_floor_ratio,
             )
             for index, (exact, *results) in enumerate(zip(self.exact, *same_results, strict=True))
@@ -161,7 +162,7 @@ class CorrectnessCheck:
         outputs.append(exact.to(outputs[0].dtype))
         self.row_tolerance = max(
             output_floor_ratio,
-            *(float(row_errors(one, exact).max()) for one in outputs),
+            *(float(row_errors(one, exact, self._smallest_row).max()) for one in outputs),
         )
 
     @property
@@ -210,7 +211,7 @@ class CorrectnessCheck:
             vanishes = index and float(exact.norm()) <= VANISHING * largest
             if vanishes and (approximate or float(result.double().norm()) <= 0.01 * largest):
                 continue
-            error = distance(result, exact, by_row=index == 0)
+            error = self._distance(index, result)
             worst_error = max(worst_error, error)
             ratio = error / tolerance if tolerance else (inf if error else 0.0)
             limit = LIMIT_RATIO
@@ -235,9 +236,15 @@ class CorrectnessCheck:
             complaint=complaint,
         )
 
+    def _distance(self, index: int, result: Tensor) -> float:
+        """Of an output (index 0) or gradient from the exact one."""
+        if index:
+            return distance(result, self.exact[index])
+        return float(row_errors(result, self.exact[0], self._smallest_row).square().mean().sqrt())
+
     def _wrong_rows(self, output: Tensor) -> str:
         """Which single rows are wrong, if the mean over all rows hides them."""
-        errors = row_errors(output, self.exact[0])
+        errors = row_errors(output, self.exact[0], self._smallest_row)
         limit = ROW_LIMIT_RATIO * self.row_tolerance
         wrong = (errors > limit).nonzero()
         if not len(wrong):
@@ -366,15 +373,8 @@ def widen(problem: Problem, inputs: Inputs, seed: int) -> None:
     inputs.query.data.mul_(factors[:, None])
 
 
-def distance(result: Tensor, exact: Tensor, *, by_row: bool) -> float:
-    """Relative L2 error.
-
-    By row: the root mean square over query rows, so that a causal problem's long first rows, which
-    average few keys, do not hide an error in the short last ones; rows that must be zero count
-    absolutely.
-    """
-    if by_row:
-        return float(row_errors(result, exact).square().mean().sqrt())
+def distance(result: Tensor, exact: Tensor) -> float:
+    """Relative L2 error; absolute of an exact result that is zero."""
     size = float(exact.norm())
     return float((result.double() - exact).norm()) / (size or 1.0)
 
@@ -389,12 +389,14 @@ def cosine(result: Tensor, exact: Tensor) -> float | None:
     return float((result.double() * exact).sum()) / sizes if sizes else None
 
 
-def row_errors(result: Tensor, exact: Tensor) -> Tensor:
-    """Relative L2 error of each query row over all heads, [batch, rows]; absolute below the
-    smallest row.
+def row_errors(result: Tensor, exact: Tensor, smallest: float = 0.0) -> Tensor:
+    """Relative L2 error of each query row over all heads, [batch, rows]; absolute of rows up to
+    `smallest`, so of those that must be zero.
+
+    By row, so that a causal problem's long first rows, which average few keys, do not hide an error
+    in the short last ones.
     """
     axes = (-3, -1) if exact.dim() == 4 else (-1,)  # [batch, heads, rows, d_v] or [batch, rows, d]
     errors = (result.double() - exact).square().sum(axes)
     sizes = exact.square().sum(axes)
-    smallest = SMALLEST_ROW.get(result.dtype, 0.0) ** 2
-    return (errors / sizes.where(sizes > smallest, 1.0)).sqrt()
+    return (errors / sizes.where(sizes > smallest**2, 1.0)).sqrt()

@@ -66,4 +66,4 @@ def _output(backend: Backend, problem: Problem, inputs: Inputs) -> torch.Tensor:
 
 def _error(found: torch.Tensor, first: torch.Tensor) -> float:
     """Relative L2; 0 only if they are equal to the bit."""
-    return 0.0 if torch.equal(found, first) else distance(found, first.double(), by_row=False)
+    return 0.0 if torch.equal(found, first) else distance(found, first.double())

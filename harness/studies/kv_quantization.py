@@ -69,4 +69,4 @@ def _error(head: Problem, inputs: Inputs, kv_dtype: str, stored: tuple[str, ...]
     others = Inputs(inputs.query, read("key", inputs.key), read("value", inputs.value))
     rows = torch.arange(head.seq_len)
     exact = reference(head, inputs, None, rows)
-    return distance(reference(head, others, None, rows), exact, by_row=False)
+    return distance(reference(head, others, None, rows), exact)
