@@ -147,8 +147,7 @@ class CorrectnessCheck:
                 largest = max(float(one.norm()) for one in self.exact[1:])
                 floors[of_keys] *= largest / (float(self.exact[of_keys].norm()) or largest or 1.0)
         output_floor_ratio = (WIDE_OUTPUT_FLOOR if wide else OUTPUT_FLOOR)[problem.dtype]
-        if not self.exact[0].any():
-            output_floor_ratio = 0.0
+        output_floor_ratio *= bool(self.exact[0].any())
         self.tolerances = [
             max(
                 *(self._distance(index, result) for result in results),
@@ -226,11 +225,10 @@ class CorrectnessCheck:
         complaint = self._wrong_rows(results[0]) if 0 in results and not approximate else ""
         if too_far and not approximate:
             complaint = self._complaint(worst_error, worst_ratio)
+        compared = approximate and 0 in results
         return CheckResult(
             error_l2_ratio=worst_error,
-            output_cosine=cosine(results[0], self.exact[0])
-            if approximate and 0 in results
-            else None,
+            output_cosine=cosine(results[0], self.exact[0]) if compared else None,
             error_ratio=worst_ratio,
             error_limit_ratio=None if approximate else worst_limit,
             complaint=complaint,
