@@ -201,6 +201,7 @@ def made(
     planned = case(backend, of)
     names = ("kv_seq_len", "kv_heads", "d_k", "mask", "window", "causal_align")
     planned["case"] += "".join(f"-{of[name]}" for name in names) + of.get("lengths", "")
+    planned["case"] += "".join(f"-{of[name]}" for name in ("page", "kv_dtype") if name in of)
     if time_ms is None:
         return planned, row(planned, "oom", session=session, **changes)
     drift, own = Random(ascii(session)), Random(ascii(planned["case"]))

@@ -1,0 +1,119 @@
+"""What it takes to read keys and values that lie in pages or are quantized, beside plain ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..data.row_groups import (
+    AXES,
+    Row,
+    axis_text,
+    by,
+    case_key,
+    distinguishing_axes,
+    is_timed,
+    label,
+    problem,
+)
+from ..data.run_meta import Meta
+from ..elements import note, table_of
+from ..formatting import bytes_text, capital, list_text
+from ..quantity import Quantity
+from ..ratio import Ratio, time_ratio
+from . import Subject
+from ._race import race
+
+TITLE = "Pages and quantized keys and values"
+SECTION = "asked"
+ORDER = 17
+NEEDS = ("page", "kv_dtype", "latency_ms")
+WAYS = ("page", "kv_dtype")
+PLAIN = (0, "same")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """The fastest call on keys and values that are stored in one way, and on plain ones; `time`: of
+    that over this.
+    """
+
+    row: Row
+    plain: Row
+    time: Ratio
+
+    @property
+    def way(self) -> str:
+        """`pages of 16 tokens`, `keys and values in int8`, or both."""
+        texts = (axis_text(axis, self.row[axis]) for axis in WAYS if self.row[axis] not in PLAIN)
+        return " with ".join(texts)
+
+    @property
+    def bytes_ratio(self) -> float:
+        """Bytes of the inputs, nearly all of them keys and values, over those of plain ones."""
+        return float(self.row["input_bytes"] / self.plain["input_bytes"])
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    found = comparisons(rows)
+    if not found:
+        return Subject(
+            lacking="No keys and values in pages or quantized were timed beside plain ones."
+        )
+    axes = [axis for axis in distinguishing_axes([one.row for one in found]) if axis not in WAYS]
+    table = table_of(
+        "Keys and values by how they are stored",
+        found,
+        {
+            "problem": lambda one: label(problem(one.row), axes),
+            "stored": lambda one: one.way,
+            "fastest": lambda one: str(one.row["backend"]),
+            "time": lambda one: Quantity(one.row["latency_ms"], "ms"),
+            "plain": lambda one: Quantity(one.plain["latency_ms"], "ms"),
+            "by": lambda one: str(one.plain["backend"]),
+            "over plain": lambda one: one.time.marked,
+            "inputs over plain": lambda one: Quantity(one.bytes_ratio, "ratio"),
+            "peak": lambda one: Quantity(one.row.get("peak_bytes"), "bytes"),
+            "plain ": lambda one: Quantity(one.plain.get("peak_bytes"), "bytes"),
+        },
+        case=lambda one: case_key(one.row),
+        optional=("problem",),
+    )
+    how = note(
+        "Of each way of storing, the fastest backend that reads it, beside the fastest on plain"
+        " keys and values of the same problem. How far quantized ones are off is the study"
+        " kv_quantization."
+    )
+    longest = max(one.row["kv_seq_len"] for one in found)
+    alike = by([one for one in found if one.row["kv_seq_len"] == longest], lambda one: one.way)
+    keys = axis_text("kv_seq_len", longest)
+    lines = tuple(f"{capital(finding(some))} ({keys})." for some in alike.values())
+    return Subject(lines=lines, blocks=(how, table))
+
+
+def comparisons(rows: Sequence[Row]) -> list[Stored]:
+    """Every way of storing, with the plain problem that is alike in all else."""
+    apart = [axis for axis in AXES if axis not in WAYS]
+    timed = [row for row in rows if is_timed(row) and row.get("kv_dtype") is not None]
+    found = []
+    for alike in by(timed, lambda row: tuple(row.get(axis) for axis in apart)).values():
+        ways = by(alike, lambda row: tuple(row[axis] for axis in WAYS))
+        plain = race(ways.pop(PLAIN, ())).ranking
+        for some in ways.values() if plain else ():
+            ranking = race(some).ranking
+            if ranking and (time := time_ratio(ranking[0], plain[0])) is not None:
+                found.append(Stored(row=ranking[0], plain=plain[0], time=time))
+    return found
+
+
+def finding(alike: Sequence[Stored]) -> str:
+    """`keys and values in int8 have 0.26 times the bytes, and a call of kv_cache:blocks takes 1.9
+    times (1.7 to 2.1) the time of plain ones, at a peak of 4 MiB instead of 1 KiB`.
+    """
+    parts = []
+    for one in alike:
+        text = f"a call of {one.row['backend']} takes {one.time.text_to('plain ones')}"
+        peaks = [row.get("peak_bytes") for row in (one.row, one.plain)]
+        if None not in peaks:
+            text += ", at a peak of {} instead of {}".format(*map(bytes_text, peaks))
+        parts.append(text)
+    size = Quantity(alike[0].bytes_ratio, "times")
+    return f"{alike[0].way} have {size} the bytes, and {list_text(parts)}"

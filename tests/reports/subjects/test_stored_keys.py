@@ -1,0 +1,69 @@
+"""reports/subjects/stored_keys.py: pages and quantized keys and values beside plain ones."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.subjects import stored_keys
+from tests.made_runs import made, problem, run_of
+from tests.reports.rendering import rows_of, subject_of
+
+PLAIN_MS = {"sdpa": 10.0, "kv_cache": 11.0}
+
+
+def step(backend: str, ms: float, keys: int = 4096, **stored: Any) -> Any:
+    of = problem(1, kv_seq_len=keys, causal=True, causal_align="bottom_right")
+    of |= {"page": 0, "kv_dtype": "same", **stored}
+    size = 256 if stored.get("kv_dtype") == "int8" else 1024
+    return made(backend, of, ms, peak_bytes=int(1024 * ms), input_bytes=size, session=str(stored))
+
+
+def plain(keys: int = 4096) -> list[Any]:
+    return [step(backend, ms, keys) for backend, ms in PLAIN_MS.items()]
+
+
+def test_the_fastest_on_each_way_is_beside_the_fastest_on_plain_ones(tmp_path: Path) -> None:
+    run = run_of(
+        tmp_path,
+        *plain(),
+        step("kv_cache", 40.0, page=16),
+        step("kv_cache:blocks", 60.0, page=16),
+        step("kv_cache", 30.0, kv_dtype="int8"),
+        step("kv_cache:blocks", 20.0, kv_dtype="int8"),
+    )
+    pages, int8 = stored_keys.comparisons(rows_of(run))
+    assert (pages.row["backend"], pages.plain["backend"]) == ("kv_cache", "sdpa")
+    assert pages.time.value == pytest.approx(4.0, rel=0.1)
+    assert (int8.row["backend"], int8.bytes_ratio) == ("kv_cache:blocks", 0.25)
+    of_pages, of_int8 = subject_of(stored_keys, run).lines
+    assert of_pages.startswith(
+        "Pages of 16 tokens have 1.00 times the bytes, and a call of kv_cache takes"
+    )
+    assert "the time of plain ones" in of_pages
+    assert "at a peak of 40 KiB instead of 10 KiB" in of_pages
+    assert of_int8.startswith("Keys and values in int8 have 0.25 times the bytes")
+
+
+def test_the_longest_cache_is_told_and_both_ways_at_once_are_one(tmp_path: Path) -> None:
+    both = {"page": 16, "kv_dtype": "fp8"}
+    run = run_of(
+        tmp_path,
+        *plain(),
+        *plain(8192),
+        step("kv_cache", 20.0, **both),
+        step("kv_cache", 30.0, keys=8192, **both),
+    )
+    (line,) = subject_of(stored_keys, run).lines
+    assert line.startswith("Pages of 16 tokens with keys and values in fp8 have")
+    assert line.endswith("= 8k).".replace(" ", "\u00a0"))
+
+
+@pytest.mark.parametrize("others", [[], [step("kv_cache", 9.0, keys=512, page=16)]])
+def test_without_a_plain_call_of_the_same_problem_nothing_is_said(
+    others: list[Any], tmp_path: Path
+) -> None:
+    run = run_of(tmp_path, *plain(), *others)
+    assert stored_keys.comparisons(rows_of(run)) == []
+    assert not subject_of(stored_keys, run).lines
+    assert subject_of(stored_keys, run).lacking
