@@ -1,5 +1,7 @@
 """Peak bytes of `sdpa` on the CPU in fp32, for torch's flash and math kernels."""
 
+from dataclasses import replace
+
 import torch
 
 from .._sdpa_kernels import is_causal, needs_matrix, would_run
@@ -33,6 +35,15 @@ def _flash_peak(p: Problem, threads: int) -> int:
     q_tile, kv_tile = _flash_tiles(p)
     tile = q_tile * kv_tile + 2 * q_tile + q_tile * p.d_v
     return z.o + 4 * p.batch * p.heads * z.rows + 4 * threads * tile
+
+
+def flash_bytes_in_half(problem: Problem, threads: int) -> int:
+    """What flash has in bf16 and fp16 besides: copies of its float32 tiles of weights, one per
+    thread, two with gradients. At most: heads that share a key may be rows of one tile.
+    """
+    p = problem
+    q_tile, kv_tile = _flash_tiles(replace(p, seq_len=p.heads // p.kv_heads * p.seq_len))
+    return (4 if p.backward else 2) * threads * q_tile * kv_tile
 
 
 def _flash_training_peak(p: Problem, threads: int) -> int:
