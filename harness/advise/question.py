@@ -95,6 +95,7 @@ def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) ->
             batch=asked.batch,
             dtype=dtype,
             device=here.kind,
+            device_name=here.name,
             kv_dtype=asked.kv_dtype or "",
             queries=_queries(asked, phases),
         ),
