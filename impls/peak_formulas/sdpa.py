@@ -1,7 +1,5 @@
 """Peak bytes of `sdpa` on the CPU in fp32, for torch's flash and math kernels."""
 
-from dataclasses import replace
-
 import torch
 
 from .._sdpa_kernels import is_causal, needs_matrix, would_run
@@ -42,7 +40,7 @@ def flash_bytes_in_half(problem: Problem, threads: int) -> int:
     thread, two with gradients. At most: heads that share a key may be rows of one tile.
     """
     p = problem
-    q_tile, kv_tile = _flash_tiles(replace(p, seq_len=p.heads // p.kv_heads * p.seq_len))
+    q_tile, kv_tile = _flash_tiles(p, copies=p.heads // p.kv_heads)
     return (4 if p.backward else 2) * threads * q_tile * kv_tile
 
 
@@ -58,8 +56,8 @@ def _flash_training_peak(p: Problem, threads: int) -> int:
     return peak if p.passes == "backward" else max(peak, _flash_peak(p, threads))
 
 
-def _flash_tiles(p: Problem) -> tuple[int, int]:
-    rows = p.seq_len - p.empty_rows
+def _flash_tiles(p: Problem, copies: int = 1) -> tuple[int, int]:
+    rows = (p.seq_len - p.empty_rows) * copies
     return min(256 if rows >= 768 else 64 if rows >= 192 else 32, rows), min(512, p.kv_seq_len)
 
 
