@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ...reports.elements import Table
     from ..scenario.selection import Selection
     from .engine import RunOptions
 
@@ -56,7 +55,7 @@ class Pack:
     `reported` returns the page's path, or None if it went into a pipe.
 
     `likened(config, device, context=, batch=, dtype=)`: what it knows of a model on a device
-    that is named, which `attnbench advise` has below its answer: a table, and its rows for --json.
+    that is named, which `attnbench advise` has below its answer: reports.elements.Table, and its rows for --json.
 
     `documents`: by name, the types of what its verbs print with --json, or each line of it.
     """
@@ -70,7 +69,7 @@ class Pack:
     shown: Callable[..., None] | None = None
     reported: Callable[..., Path | None] | None = None
     compared: Callable[..., None] | None = None
-    likened: "Callable[..., tuple[Table, list[dict[str, Any]]]] | None" = None
+    likened: Callable[..., tuple[Any, list[dict[str, Any]]]] | None = None
     documents: Mapping[str, Any] = field(default_factory=dict)
 
     def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
