@@ -271,6 +271,7 @@ class GroupRun:
                         silent.discard(event["case"])
                         apart_s = now - begun - max(0.0, waited - waiting)
                         state.clocks.append(self._clocks(apart_s, event))
+                        state.repeated(event.get("repeats_exactly"))
                     case "watched":
                         self._watched(self._state(event), event)
                     case "ended":
