@@ -55,6 +55,7 @@ class Question:
 def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) -> "Inquiry":
     """`arguments`: the question as a shell takes it. Raises BadInput."""
     from ...reports.advise.asked import Inquiry
+    from ..models.config_file import checkpoint
     from ..models.layers import KV_BITS
     from ..models.resolve import model_of
     from .shapes import ModelShapes, implementations, weights_of
@@ -67,6 +68,7 @@ def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) ->
     weights, stored, words = weights_of(model, dtype, given=asked.dtype is not None)
     return Inquiry(
         config=asked.config,
+        checkpoint=checkpoint(asked.config),
         arguments=[*arguments],
         model=model.name,
         model_type=model.model_type,
@@ -95,6 +97,7 @@ def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) ->
             batch=asked.batch,
             dtype=dtype,
             device=here.kind,
+            device_name=here.name,
             kv_dtype=asked.kv_dtype or "",
             queries=_queries(asked, phases),
         ),

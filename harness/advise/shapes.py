@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
 from ...impls.problem import ITEM_BYTES, Dtype, Problem
 from ...reports.advise.asked import Asked, Bytes, Implementation, Phase, Whole
-from ..cases.case import Case, problem_of
+from ..cases.case import problem_of
 from ..cases.costs import input_bytes
 from ..models.layers import (
     KV_BITS,
@@ -19,13 +19,13 @@ from ..models.layers import (
     cached_bytes,
     questions,
 )
+from .predicted import Predictions
 
 NAMES = ("eager", "sdpa", "flex_attention", "flash_attention_2")
 BLOCK_TOKENS = 512  # whose products take as long for each token as those of longer passes
 COMPILES = "flex_attention"
 OWN = {"eager": "fused", "sdpa": "sdpa", "flex_attention": "flex"}
 """Backends of attnbench that compute alike, where transformers is not installed."""
-NO_BUDGET = 1 << 62  # so that a prediction is not cut short by a budget
 
 
 def implementations(*, by_transformers: bool | None = None) -> list[Implementation]:
@@ -60,7 +60,7 @@ def weights_of(model: Model, dtype: Dtype, *, given: bool) -> tuple[int | None, 
     return counted.size_bytes(ITEM_BYTES[dtype]), stored, words
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelShapes:
     """reports.advise.asked.Shapes for a model in one dtype, on one kind of device.
 
@@ -72,6 +72,7 @@ class ModelShapes:
     batch: int
     dtype: Dtype
     device: str
+    device_name: str = ""
     kv_dtype: str = ""
     queries: Mapping[Phase, int] = field(default_factory=dict)
 
@@ -135,35 +136,8 @@ class ModelShapes:
         return cache_bytes(self.model, context=context, batch=self.batch, bits=bits, paged=paged)
 
     def predicted_peak(self, implementation: Implementation, problem: Mapping[str, Any]) -> Bytes:
-        """By the backend's own formula, else by its nearest relative's. Imports torch."""
-        return _predicted(implementation.backend, problem_of(problem), self.device)
+        return self._predictions.peak(implementation.backend, problem_of(problem))
 
-
-@lru_cache(maxsize=1 << 14)
-def _predicted(backend: str, problem: Problem, device: str) -> Bytes:
-    import torch  # takes a second, and answers from rows do not need it
-
-    from ...impls.peak_formulas import nearest
-    from ..machine.environment import fix_threads
-    from ..scenario.preflight import preflight_outside_worker
-
-    fix_threads()
-    place = torch.device(device)
-
-    def peak_of(name: str, one: Problem) -> tuple[int | None, Mapping[str, Any], str]:
-        found = preflight_outside_worker(Case(backend=name, problem=one), place, NO_BUDGET)
-        return found.fields.get("predicted_peak_bytes"), found.fields, found.reason
-
-    peak, fields, refused = peak_of(backend, problem)
-    if refused:
-        return Bytes(value=None, words=refused)
-    if peak is not None:
-        return Bytes(value=peak, words=f"by the {_SOURCES[fields['predicted_source']]}")
-    for near in nearest(backend, problem):
-        peak, _, refused = peak_of(near.backend, near.problem)
-        if peak is not None and not refused:
-            return Bytes(value=peak + near.more_bytes, words=near.words, at_most=True)
-    return Bytes(value=None, words=str(fields["predicted_reason"]))
-
-
-_SOURCES = {"formula": "formula", "meta": "operations that its code does"}
+    @cached_property
+    def _predictions(self) -> Predictions:
+        return Predictions(device=self.device, device_name=self.device_name)

@@ -5,29 +5,22 @@ kept in $ATTNBENCH_CACHE, else in attnbench/ of the user's cache, with a digest 
 it depends on.
 """
 
-import hashlib
 import json
-import os
-import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ... import __version__, impls
+from ... import impls
 from ..files.safe_files import write_whole
 from ..files.user_cache import cache_folder
+from ..machine.installed import installed_digest
 
 if TYPE_CHECKING:
     import torch
 
     from ...impls.problem import Dtype
-
-PACKAGE = Path(__file__).resolve().parent.parent.parent
-SETTINGS = ("ATTNBENCH_BACKENDS", "CUDA_VISIBLE_DEVICES", "CXX", "PATH", "PYTHONPATH")
-DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/proc/driver/nvidia/version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +33,7 @@ class Listing:
 
 def listing(device: str, *, refresh: bool = False) -> Listing:
     """What runs on this kind of device. Raises EnvironmentUnmet without it."""
-    path, digest = cache_folder() / f"backends-{device}.json", _digest(device)
+    path, digest = cache_folder() / f"backends-{device}.json", installed_digest(device=device)
     if not refresh and (kept := _kept(path, digest)) is not None:
         return kept
     found = _asked(device)
@@ -59,39 +52,6 @@ def _kept(path: Path, digest: str) -> Listing | None:
         return Listing(device=str(document["device"]), rows=rows)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _digest(device: str) -> str:
-    """Of all that an answer depends on: our files, packages, compilers, drivers and settings."""
-    folders = os.environ.get("ATTNBENCH_BACKENDS", "").split(os.pathsep)
-    ours = [*(PACKAGE / "impls").rglob("*.py"), *(PACKAGE / "harness").glob("*.py")]
-    users = [path for folder in filter(None, folders) for path in Path(folder).glob("*.py")]
-    # installing or removing a package changes the folder that it is in
-    packages = [Path(folder) for folder in sys.path if "-packages" in Path(folder).name]
-    facts = {
-        "device": device,
-        "attnbench": __version__,
-        "python": sys.executable,
-        "files": [_stamp(path) for path in sorted([*ours, *users, Path(__file__)])],
-        "packages": [_stamp(path) for path in packages],
-        "drivers": [Path(path).exists() for path in DRIVERS],
-        "settings": {name: os.environ.get(name) for name in SETTINGS},
-        "compilers": [shutil.which(name) for name in _compilers()],
-    }
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-
-def _compilers() -> tuple[str, ...]:
-    """Those that torch.compile and Triton look for."""
-    return os.environ.get("CXX") or "g++", os.environ.get("CC") or "gcc", "clang"
-
-
-def _stamp(path: Path) -> tuple[str, int, int]:
-    try:
-        stat = path.stat()
-    except OSError:
-        return str(path), 0, 0
-    return str(path), stat.st_mtime_ns, stat.st_size if path.is_file() else 0
 
 
 def _asked(device: str) -> Listing:

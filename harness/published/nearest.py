@@ -55,8 +55,8 @@ def nearest(config: str, device: str, *, context: int, batch: int, dtype: Dtype)
 
 
 def _is_device(source: Source, device: str) -> bool:
-    """`h200` is NVIDIA H200."""
-    return device.lower().replace(" ", "") in source.device.lower().replace(" ", "")
+    """`h200` is NVIDIA H200, and `a100 80gb` NVIDIA A100 80GB PCIe; `b200` is no GB200."""
+    return f" {device.lower()} " in f" {source.device.lower()} "
 
 
 def _like(sources: list[Source], problem: Problem) -> Iterator[tuple[Source, Cell]]:

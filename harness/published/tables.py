@@ -1,12 +1,12 @@
 """Tables that others published, as they printed them, and what our formulas say of their cells.
 
-A file has a header of `# key: value` lines, then CSV in one of three forms: a paper's table with a
-column per N, a results file of NVIDIA/cudnn-frontend (also the originals, which have no header), or
-rates that a thread claims. Imports no torch.
+A file has a header of `# key: value` lines, then CSV in one of four forms: a paper's table with a
+column per N, two kinds of results files of NVIDIA/cudnn-frontend (also the originals, which have no
+header), or rates that a thread claims. Imports no torch.
 """
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ PASSES: Mapping[str, Passes] = {"fwd": "forward", "bwd": "backward"}
 LONGEST = {"Megatron": 2048, "Block Sparse": 4096, "Longformer": 8092, "BigBird": 8092}
 """Above it the method does not run, by the paper's appendix E.6; else it ran out of memory."""
 EXACT = {"PyTorch Attention", "Megatron", "FlashAttention"}  # of the paper's methods
+NO_TIME = "no time (inf); its script keeps no reason"
 NO_MASK_IN = {"Block Sparse", "Longformer", "BigBird"}  # measured without the mask, it says
 
 
@@ -76,6 +77,10 @@ class Source:
         return self.about.get("sheet", self.device)
 
 
+Form = Callable[[Mapping[str, str], Mapping[str, str]], list[Cell]]
+"""From a row and the header."""
+
+
 def names() -> list[str]:
     return [path.stem for path in sorted(FOLDER.glob("*.csv"))]
 
@@ -91,28 +96,37 @@ def read(name: str) -> Source:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: cannot be read ({error}); name a CSV file") from None
-    head = [line[2:].partition(": ") for line in lines if line.startswith("# ")]
-    about = {key: value for key, _, value in head}
-    table = csv.DictReader(lines[len(head) :])
-    form = next((make for field, make in FORMS.items() if field in (table.fieldnames or ())), None)
+    about = header(lines)
+    table = csv.DictReader(lines[len(about) :])
+    form = form_of(table.fieldnames or ())
     if form is None:
         raise BadInput(
-            f"{path}:{len(head) + 1}:1: no table that is known; wanted a column"
+            f"{path}:{len(about) + 1}:1: no table that is known; wanted a column"
             f" {' or '.join(FORMS)}"
         )
     found: list[Cell] = []
-    left_out = 0
-    for number, row in enumerate(table, len(head) + 2):
+    left_out, device = 0, "unknown"
+    for number, row in enumerate(table, len(about) + 2):
         try:
             made = form({**row, "row": row.get("row") or str(number)}, about)
         except (TypeError, ValueError, KeyError) as error:
             raise BadInput(f"{path}:{number}:1: {error}; wanted numbers") from None
         left_out += not made
         found += made
-        about.setdefault("device", row.get("gpu_name") or "unknown")
-    return Source(
-        name=bare, about={"source": str(path), **about}, cells=tuple(found), left_out=left_out
-    )
+        device = row.get("gpu_name") or device
+    about = {"source": str(path), "device": device, **about}
+    return Source(name=bare, about=about, cells=tuple(found), left_out=left_out)
+
+
+def header(lines: Sequence[str]) -> dict[str, str]:
+    """What the lines `# key: value` of a file say."""
+    head = [line[2:].partition(": ") for line in lines if line.startswith("# ")]
+    return {key: value for key, _, value in head}
+
+
+def form_of(fields: Sequence[str]) -> Form | None:
+    """What makes cells of the rows of a table with these columns."""
+    return next((make for field, make in FORMS.items() if field in fields), None)
 
 
 def _paper(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
@@ -196,6 +210,27 @@ def _cudnn(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
     ]
 
 
+def _sdpa(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
+    """A line of sdpa_bf16_benchmark_results: both passes of one backend, in bf16 if not in fp8."""
+    found: list[Cell] = []
+    for short, passes in (("fwd", "forward"), ("bwd", "backward")):
+        time_ms = row[f"{passes}_time"]
+        made = {
+            **row,
+            "data_type": "fp8" if row["backend"].endswith("fp8") else "bfloat16",
+            "attn_mask": "top_left" if row["is_causal"] == "True" else "no_mask",
+            "head_dim_qk": row["head_dim"],
+            "head_dim_vo": row["head_dim"],
+            "profile_pass": short,
+            "time_ms": time_ms,
+            "tflops": row[f"{short}_tflops_per_sec"],
+            "success": str(time_ms != "inf"),
+            "error_message": NO_TIME,
+        }
+        found += [replace(one, column=f"{passes}_time") for one in _cudnn(made, about)]
+    return found
+
+
 def _claimed(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
     return [
         Cell(
@@ -209,12 +244,13 @@ def _claimed(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
     ]
 
 
-FORMS: Mapping[str, Callable[[Mapping[str, str], Mapping[str, str]], list[Cell]]] = {
+FORMS: Mapping[str, Form] = {
     "masking": _paper,
+    "forward_time": _sdpa,
     "num_q_heads": _cudnn,
     "claimed_tflops": _claimed,
 }
-"""By a column that only this form has."""
+"""By a column that only this form has; num_q_heads, if not forward_time."""
 
 
 # ---- what our formulas say -----------------------------------------------------------------------

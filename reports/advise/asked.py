@@ -149,7 +149,8 @@ class Inquiry:
     dtype of the weights, or how else they are stored. `weights_words`: how they are known, or why
     not. `beside_weights`: the memory is without them. `dtype_guess`: why the dtype is a guess; ""
     if it is none. `kv_dtype`: of keys and values, if it is another. `notes`: what the numbers of
-    this model do not contain, in sentences. `others`: layers that are not attention, with their
+    this model do not contain, in sentences. `checkpoint`: what transformers' from_pretrained takes
+    for this model; "" if that is not known. `others`: layers that are not attention, with their
     number. `max_seconds`: that attention of all layers may take at the longest context, in phases
     with such a limit.
     """
@@ -172,6 +173,7 @@ class Inquiry:
     implementations: Sequence[Implementation]
     others: Mapping[str, int]
     shapes: Shapes
+    checkpoint: str = ""
     weights_in: str = ""
     weights_words: str = ""
     beside_weights: bool = False

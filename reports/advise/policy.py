@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from ...harness.files.printable import spaced
@@ -19,6 +18,9 @@ VLLM = {
     "flex_attention": "FLEX_ATTENTION",
 }
 """Of `vllm serve --attention-backend`, where it runs the same kernel on a GPU."""
+MAKERS = {"whisper": "AutoModelForSpeechSeq2Seq"}
+"""Transformers' class that generates, where it is not AutoModelForCausalLM."""
+NO_CHECKPOINT = "your folder of weights, or their name on the Hub"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +135,9 @@ def python(asked: Inquiry, found: Sequence[Range]) -> list[str]:
     if not found:
         return []
     generates = set(asked.phases) - {"prefill", "training"}
-    maker = "AutoModelForCausalLM" if generates else "AutoModel"
-    place = Path(asked.config)
-    model = str(place.parent) if place.suffix == ".json" else asked.config
-    given = f"{json.dumps(model)}, attn_implementation={json.dumps(found[0].name)}"
+    maker = MAKERS.get(asked.model_type, "AutoModelForCausalLM") if generates else "AutoModel"
+    place = json.dumps(asked.checkpoint or NO_CHECKPOINT)
+    given = f"{place}, attn_implementation={json.dumps(found[0].name)}"
     lines = [f"from transformers import {maker}", f"model = {maker}.from_pretrained({given})"]
     for name in dict.fromkeys(one.name for one in found):
         of_name = [one for one in found if one.name == name]

@@ -278,9 +278,11 @@ def _shares(advice: Advice) -> Iterator[str]:
 
 def _sequences(advice: Advice) -> Iterator[str]:
     """`Beside the weights fit the keys and values of 9 sequences of 8,192 tokens; 4 in ...`"""
-    for one in advice.sequences:
+    left = advice.inquiry.left_bytes
+    for one in advice.sequences if left is None or left >= 0 else ():
         if one.fit is not None:
-            pool = f"; {spaced(one.fit_paged or 0)} in one pool of pages" if one.fit_paged else ""
+            paged = one.fit if one.fit_paged is None else one.fit_paged
+            pool = "" if paged == one.fit else f"; {spaced(paged)} in one pool of pages"
             yield (
                 f"Beside the weights fit the keys and values of {spaced(one.fit)} sequences of"
                 f" {spaced(one.context)} tokens{pool}: without what attention itself takes."

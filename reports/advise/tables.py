@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ...harness.files.printable import spaced
 from ...harness.stats.intervals import Interval
+from ..data.row_groups import by
 from ..elements import Block, Marked, Table, Text, table_of
 from ..formatting import Number, bytes_text, ratio_range_text, size_text, time_text
 from ..quantity import Cell
@@ -24,7 +25,8 @@ def blocks(advice: Advice) -> Iterator[Block]:
             some = [(decision, one) for one in decision.choices]
             title = f"Attention in all layers, {named(decision)}"
             yield table_of(title, some, {**CHOICE, **KERNEL}, optional=("reads",))
-    if advice.longest:
+    left = advice.inquiry.left_bytes
+    if advice.longest and (left is None or left >= 0):
         yield _longest(advice)
     if advice.needs:
         yield _memory(advice)
@@ -99,6 +101,16 @@ def _memory(advice: Advice) -> Table:
         total = of[2].total_bytes
         return "" if budget is None or total is None else "yes" if total <= budget else "no"
 
+    def kept(of: tuple[Phase, Implementation | None, Need]) -> str:
+        return _unless(of[0] == "training", of[2].cache_bytes)
+
+    def pooled(of: tuple[Phase, Implementation | None, Need]) -> str:
+        text = _unless(of[0] == "training", of[2].paged_cache_bytes)
+        return text if windowed else ""
+
+    windowed = any(
+        size_text(one.cache_bytes) != size_text(one.paged_cache_bytes) for _, _, one in advice.needs
+    )
     room = "" if budget is None else f" in {size_text(budget)}{beside_weights(advice)}"
     return table_of(
         "Memory",
@@ -106,10 +118,8 @@ def _memory(advice: Advice) -> Table:
         {
             "question": lambda of: f"{of[0]} {spaced(of[2].context)}",
             "weights": lambda of: size_text(of[2].weight_bytes) or NOT_KNOWN,
-            "keys and values": lambda of: _unless(of[0] == "training", of[2].cache_bytes),
-            "in one pool of pages": lambda of: _unless(
-                of[0] == "training", of[2].paged_cache_bytes
-            ),
+            "keys and values": kept,
+            "in one pool of pages": pooled,
             "kept for backward": lambda of: _unless(of[0] != "training", of[2].kept_bytes),
             "attention of one layer": lambda of: size_text(of[2].attention_bytes) or NOT_KNOWN,
             "by": lambda of: f"{of[1].name}, {of[2].words}" if of[1] else of[2].words,
@@ -125,28 +135,34 @@ def _unless(absent: bool, size_bytes: int | None) -> str:
 
 
 def _longest(advice: Advice) -> Table:
-    """The longest context of each implementation."""
-
-    def tokens(one: Longest) -> str:
-        least = "at least " if one.at_least else ""
-        return NOT_KNOWN if one.context is None else Number(f"{least}{spaced(one.context)}")
+    """The longest context of each implementation; phases of which the same is said in one row."""
 
     def phase(one: Longest) -> str:
         seconds = seconds_text(advice, one.phase)
         return f"{one.phase} in {seconds}" if seconds else one.phase
 
-    room = size_text(advice.inquiry.memory_bytes)
-    return table_of(
-        f"Longest context{f' in {room}{beside_weights(advice)}' if room else ''}",
+    said: Mapping[str, Callable[[Longest], Cell]] = {
+        "tokens": _tokens,
+        "limit": lambda one: "" if one.context is None else limit_text(one),
+        "attention's bytes": lambda one: "; ".join(filter(None, [one.words, one.checked])),
+    }
+    rows = by(
         advice.longest,
-        {
-            "attn_implementation": lambda one: one.implementation.name,
-            "phase": phase,
-            "tokens": tokens,
-            "limit": lambda one: "" if one.context is None else limit_text(one),
-            "attention's bytes": lambda one: "; ".join(filter(None, [one.words, one.checked])),
-        },
+        lambda one: (one.implementation.name, *(cell(one) for cell in said.values())),
     )
+    room = size_text(advice.inquiry.memory_bytes)
+    return Table(
+        title=f"Longest context{f' in {room}{beside_weights(advice)}' if room else ''}",
+        columns=("attn_implementation", "phase", *said),
+        rows=tuple(
+            (name, ", ".join(map(phase, some)), *cells) for (name, *cells), some in rows.items()
+        ),
+    )
+
+
+def _tokens(one: Longest) -> Cell:
+    least = "at least " if one.at_least else ""
+    return NOT_KNOWN if one.context is None else Number(f"{least}{spaced(one.context)}")
 
 
 # ---- layers --------------------------------------------------------------------------------------

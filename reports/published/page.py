@@ -12,6 +12,7 @@ from ...harness.published.tables import (
     Source,
     achieved,
     longest,
+    names,
     read,
 )
 from ..data.load import rows_of
@@ -48,7 +49,7 @@ from .text import (
 )
 
 WALL = "flashattention-a100"
-RATES = ("cudnn-h200", "cudnn-a100", "cudnn-h200-decode", "cudnn-a100-decode")
+RATES = tuple(name for name in names() if name not in (WALL, "threads"))
 DEVICES_GIB = (24, 40, 80, 141)
 MEMORY_TABLE, TIME_TABLE = "Table 21", "Table 20"
 PUBLISHED = " (published)"
@@ -186,7 +187,7 @@ class WallPage(Report):
                 parts=[
                     Part(
                         name="rates",
-                        title="Rates on an A100 and an H200",
+                        title="Rates of GPUs",
                         blocks=list(self._rates()),
                     )
                 ],

@@ -75,7 +75,9 @@ def tables_of(source: Source, convention: Convention) -> list[Table]:
 
 def _printed(cell: Cell) -> Shown | Marked:
     if cell.status != "ok":
-        return Marked(cell={"oom": "oom", "unsupported": "none"}.get(cell.status, ""), failed=True)
+        return Marked(
+            cell={"oom": "oom", "unsupported": "none"}.get(cell.status, "failed"), failed=True
+        )
     return Quantity(cell.ms, "ms") if cell.ms is not None else Quantity(cell.peak_bytes, "bytes")
 
 
@@ -100,7 +102,7 @@ def _cells(source: Source, convention: Convention) -> Table:
 
 
 def remark(cell: Cell, sheet: str) -> str:
-    return impossible(cell, sheet) or wrong_peak(cell, sheet)
+    return cell.reason or impossible(cell, sheet) or wrong_peak(cell, sheet)
 
 
 def _known(value: float | None, unit: Unit) -> Shown:

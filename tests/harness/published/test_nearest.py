@@ -2,6 +2,7 @@
 
 import pytest
 
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.published.nearest import nearest
 
 
@@ -33,3 +34,10 @@ def test_a_decode_step_is_near_to_no_prefill_and_what_has_dropout_to_nothing():
         assert (one.cell.shape.seq_len == 1) == (one.asked.phase == "decode")
         assert one.cell.exact
         assert not one.cell.also
+
+
+def test_a_device_is_named_by_whole_words():
+    found = nearest("gpt2", "b200", context=1024, batch=1, dtype="bf16")
+    assert {one.source.device for one in found} == {"NVIDIA B200"}
+    with pytest.raises(BadInput, match="no published table is of it"):
+        nearest("gpt2", "a10", context=1024, batch=1, dtype="bf16")

@@ -1,9 +1,13 @@
 """Which implementation over which lengths, to paste."""
 
+import sys
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 from attnbench.reports.advise.answer import Advice, advise
-from attnbench.reports.advise.policy import policy, turns
+from attnbench.reports.advise.policy import NO_CHECKPOINT, policy, turns
 from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import EAGER, FLEX, SDPA, inquiry, measured, rows_of
 
@@ -28,15 +32,43 @@ def test_ranges_end_where_the_choice_turns_and_lines_of_python_switch_there(tmp_
         for one in found["ranges"]
     ] == [(1, 1023, "eager", [256, 512]), (1024, 2048, "sdpa", [1024, 2048])]
     assert all(one["confirmed"] for one in found["ranges"])
-    first, model, switch = found["python"]
-    assert first == "from transformers import AutoModelForCausalLM"
-    assert 'from_pretrained("./mine", attn_implementation="eager")' in model
-    assert switch.startswith('model.set_attn_implementation("sdpa")  # before decode of 1')
-    for line in found["python"]:
-        compile(line, "policy.py", "exec")
+    assert found["python"][-1].endswith("  # before decode of 1\u202f024 to 2\u202f048 tokens")
     assert list(turns(turned(tmp_path / "again", phases=("decode",)))) == [
         "In decode the choice turns between 512 and 1\u202f024 tokens, from eager to sdpa."
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "maker", "loaded"),
+    [
+        ({"phases": ("decode",)}, "AutoModelForCausalLM", NO_CHECKPOINT),
+        ({"phases": ("prefill",), "checkpoint": 'own/"mine"'}, "AutoModel", 'own/"mine"'),
+        (
+            {"phases": ("prefill", "decode"), "model_type": "whisper", "checkpoint": "a/b"},
+            "AutoModelForSpeechSeq2Seq",
+            "a/b",
+        ),
+    ],
+)
+def test_the_lines_of_python_load_the_first_choice_and_switch_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes, maker, loaded
+):
+    calls: list[tuple[object, ...]] = []
+
+    class Model:
+        def set_attn_implementation(self, name: str) -> None:
+            calls.append((name,))
+
+        @classmethod
+        def from_pretrained(cls, place: str, *, attn_implementation: str) -> "Model":
+            calls.append((place, attn_implementation))
+            return cls()
+
+    transformers = ModuleType("transformers")
+    setattr(transformers, maker, Model)
+    monkeypatch.setitem(sys.modules, "transformers", transformers)
+    exec("\n".join(policy(turned(tmp_path, **changes))["python"]), {})
+    assert calls == [(loaded, "eager"), ("sdpa",)]
 
 
 def test_a_length_at_which_something_is_not_measured_turns_no_choice(tmp_path: Path):
