@@ -15,6 +15,7 @@ from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from ._masked_softmax import group_rows, masked_group_rows
 from .backend import Call, Inputs, Weights
+from .kv_storage import keys_of_block
 from .kv_tensors import read_back, scales
 from .layer import as_call
 from .masks.tensors import materialized_mask
@@ -23,7 +24,6 @@ from .problem import ALL_MASKS, Problem
 MASKS = ALL_MASKS
 COMPUTES = ("page", "kv_dtype")
 VARIANTS = ("blocks",)
-BLOCK_KEYS = 512
 
 
 def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
@@ -54,11 +54,8 @@ def blocks(q: Tensor, inputs: Inputs, matrix: Tensor | None, problem: Problem) -
     p = problem
     masked = None if sees_all(p) else masked_group_rows(p, q.device, matrix)
     rows = group_rows(q * p.scale, p)  # [batch, kv_heads, group * n_q, d_k]
-    m = rows.new_full((*rows.shape[:3], 1), -inf, dtype=torch.float32)
-    total, acc = torch.zeros_like(m), m.new_zeros(*rows.shape[:3], p.d_v)
-    size = -(-BLOCK_KEYS // (p.page or 1)) * (p.page or 1)
-    for first in range(0, p.kv_seq_len, size):
-        keys = slice(first, min(first + size, p.kv_seq_len))
+
+    def joined(keys: slice, m: Tensor, total: Tensor, acc: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         k, v = read_back(p, inputs, q.dtype, keys=keys, scaled=False)
         k_scale, v_scale = scales(p, inputs, keys)
         s = (rows @ k.mT).float()
@@ -70,8 +67,13 @@ def blocks(q: Tensor, inputs: Inputs, matrix: Tensor | None, problem: Problem) -
         s, alpha = s.sub_(known).exp_(), (m - known).exp_()
         total = total * alpha + s.sum(-1, keepdim=True)
         s = s if v_scale is None else s.mul_(v_scale[:, :, None])
-        acc = acc * alpha + (s.to(q.dtype) @ v).float()
-        m = highest
+        return highest, total, acc * alpha + (s.to(q.dtype) @ v).float()
+
+    m = rows.new_full((*rows.shape[:3], 1), -inf, dtype=torch.float32)
+    total, acc = torch.zeros_like(m), m.new_zeros(*rows.shape[:3], p.d_v)
+    for first in range(0, p.kv_seq_len, keys_of_block(p)):
+        keys = slice(first, min(first + keys_of_block(p), p.kv_seq_len))
+        m, total, acc = joined(keys, m, total, acc)
     return (acc / total).to(q.dtype).view(*q.shape[:3], p.d_v)
 
 

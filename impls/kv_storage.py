@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 CODE_BYTES = 1  # of a quantized number, int8 or fp8
 SCALE_BYTES = 4  # fp32, one for the key and one for the value of a token and head
 TABLE_BYTES = 4  # int32, the number of a page
+BLOCK_KEYS = 512  # that a backend reads back at a time, if not all
 PLAIN: Literal["same"] = "same"  # kv_dtype of keys and values in the problem's dtype
 
 LATENT: Any = axis(
@@ -103,6 +104,12 @@ def _check_scope(p: "Problem", what: str) -> None:
 def pages_per_sequence(problem: "Problem") -> int:
     """0 without pages."""
     return -(-problem.kv_seq_len // problem.page) if problem.page else 0
+
+
+def keys_of_block(problem: "Problem") -> int:
+    """BLOCK_KEYS in whole pages."""
+    page = problem.page or 1
+    return -(-BLOCK_KEYS // page) * page
 
 
 def token_bytes(problem: "Problem") -> int:

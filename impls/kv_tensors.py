@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 CODES = {"int8": torch.int8, "fp8": torch.float8_e4m3fn}
 LARGEST = {torch.int8: 127.0, torch.float8_e4m3fn: 448.0}
+FROM_FP8 = {torch.float16: (7, 0x4000, 2.0**8), torch.bfloat16: (4, 0x7800, 2.0**120)}
+"""Where e4m3's 7 bits of magnitude go in a wider format, that format's further exponent bits, and
+two to the power of the difference of the biases.
+"""
 AT_ONCE = 64  # sequences or pages that are drawn at once: quantizing needs fp32 copies
 
 
@@ -104,6 +108,23 @@ def multiply(tensor: Tensor, factors: Tensor | float) -> None:
         tensor.mul_(factors.to(tensor.dtype))
 
 
+def from_fp8(codes: Tensor, dtype: torch.dtype) -> Tensor:
+    """float8_e4m3fn as `dtype`, exact for all 256 codes.
+
+    torch 2.13 converts number by number on a CPU; the same bits, shifted into a wider format and
+    multiplied, are 3 to 7 times faster there. Subnormal numbers must not be flushed.
+    """
+    if codes.is_cuda:
+        return codes.to(dtype)
+    half = dtype if dtype in FROM_FP8 else torch.float16
+    shift, upper, factor = FROM_FP8[half]
+    nan = 0x7F << shift
+    bits = codes.view(torch.int8).to(torch.int16)
+    bits.bitwise_left_shift_(shift).bitwise_and_(~upper)
+    bits.bitwise_or_(bits.bitwise_and(nan).eq_(nan).neg_())  # all bits of a NaN
+    return bits.view(half).mul_(factor).to(dtype)
+
+
 def is_stored(problem: Problem) -> bool:
     """Whether keys and values are anything but plain tensors."""
     return bool(problem.latent or problem.page or problem.kv_dtype != PLAIN)
@@ -169,7 +190,9 @@ def read_back(
     wide = torch.float64 if dtype == torch.float64 else torch.float32
 
     def numbers(codes: Tensor, scale: Tensor | None) -> Tensor:
-        return codes.to(dtype) if scale is None else codes.to(wide).mul_(scale[..., None]).to(dtype)
+        found = dtype if scale is None else wide
+        read = from_fp8(codes, found) if codes.dtype == torch.float8_e4m3fn else codes.to(found)
+        return read if scale is None else read.mul_(scale[..., None]).to(dtype)
 
     return numbers(k, k_scale), numbers(v, v_scale)
 

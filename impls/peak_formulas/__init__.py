@@ -6,7 +6,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import torch
+
 from ..problem import Problem
+from .sdpa import flash_bytes_in_half
 from .sizes import Sizes
 
 FAMILIES = {
@@ -20,6 +23,10 @@ FAMILIES = {
 """Backends without a formula of their own, and the one that allocates alike: the same kernel, or
 the scores of all heads.
 """
+FLASH = ("sdpa", "sdpa:flash", "hf", "hf:sdpa", "kv_cache")  # torch's flash kernel on a CPU
+UNBOUNDED = (
+    "kv_cache:blocks",
+)  # of a few queries oneDNN's buffers exceed what half precision saves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +49,12 @@ def nearest(backend: str, problem: Problem) -> Iterator[Near]:
     half = problem.dtype != "fp32"
     family = FAMILIES.get(backend)
     if family is None:
-        if half:
-            # torch's math kernel computes in fp32, from copies of q, k and v
-            z = Sizes(in_fp32)
-            more_bytes = z.q + z.k + z.v if backend == "sdpa:math" else 0
+        if half and backend not in UNBOUNDED:
+            z, more_bytes = Sizes(in_fp32), 0
+            if backend == "sdpa:math":  # computes in fp32, from copies of q, k and v
+                more_bytes = z.q + z.k + z.v
+            elif backend in FLASH:
+                more_bytes = flash_bytes_in_half(problem, torch.get_num_threads())
             words = "at most what its formula says of fp32"
             yield Near(backend=backend, problem=in_fp32, more_bytes=more_bytes, words=words)
         return
@@ -62,7 +71,9 @@ def _more_than_family(backend: str, problem: Problem) -> int:
     """Bytes that Hugging Face's function allocates besides."""
     z = Sizes(problem)
     if backend != "hf:eager":
-        return z.o  # the output in the order of the layer
+        half = problem.dtype != "fp32" and backend in FLASH
+        tiles = flash_bytes_in_half(problem, torch.get_num_threads()) if half else 0
+        return z.o + tiles  # the output in the order of the layer
     group = problem.heads // problem.kv_heads
     repeated = group * (z.k + z.v) if group > 1 else 0
     beside_sinks = z.weights if problem.sinks else 0  # the scores, while gpt-oss's go on in a copy

@@ -35,6 +35,15 @@ def _flash_peak(p: Problem, threads: int) -> int:
     return z.o + 4 * p.batch * p.heads * z.rows + 4 * threads * tile
 
 
+def flash_bytes_in_half(problem: Problem, threads: int) -> int:
+    """What flash has in bf16 and fp16 besides: copies of its float32 tiles of weights, one per
+    thread, two with gradients. At most: heads that share a key may be rows of one tile.
+    """
+    p = problem
+    q_tile, kv_tile = _flash_tiles(p, copies=p.heads // p.kv_heads)
+    return (4 if p.backward else 2) * threads * q_tile * kv_tile
+
+
 def _flash_training_peak(p: Problem, threads: int) -> int:
     """While gradients are computed: two tiles per thread, and the output's gradient copied into the
     layout of the output.
@@ -47,8 +56,8 @@ def _flash_training_peak(p: Problem, threads: int) -> int:
     return peak if p.passes == "backward" else max(peak, _flash_peak(p, threads))
 
 
-def _flash_tiles(p: Problem) -> tuple[int, int]:
-    rows = p.seq_len - p.empty_rows
+def _flash_tiles(p: Problem, copies: int = 1) -> tuple[int, int]:
+    rows = (p.seq_len - p.empty_rows) * copies
     return min(256 if rows >= 768 else 64 if rows >= 192 else 32, rows), min(512, p.kv_seq_len)
 
 

@@ -5,6 +5,7 @@ their bytes, and what is refused.
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from math import exp, sqrt
 from random import Random
 from typing import Any
@@ -21,7 +22,8 @@ from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.impls import Problem, load, make_inputs, names
 from attnbench.impls.attention_flops import form_flops
 from attnbench.impls.kv_storage import token_bytes
-from attnbench.impls.kv_tensors import multiply, quantized
+from attnbench.impls.kv_tensors import from_fp8, multiply, quantized
+from attnbench.impls.peak_formulas import nearest
 from attnbench.impls.problem import ALL_MASKS
 from attnbench.impls.reference import reference
 from tests.impls.peak_formulas.test_peak_bytes import FORWARD_BYTES, peak
@@ -219,6 +221,62 @@ def test_the_predicted_peak_of_a_latent_cache_is_the_measured_one(name: str, n_q
         measured = peak(call)
     assert predicted is not None
     assert abs(measured - predicted) <= FORWARD_BYTES
+
+
+@pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("kv_cache", "fp32"), ("kv_cache", "bf16"), ("kv_cache:blocks", "fp32")]
+)
+def test_the_formula_for_the_peak_is_exact_in_fp32_and_a_bound_in_bf16(
+    name: str, dtype: str
+) -> None:
+    backend, shapes = load(name), [(1, 1, 4, 16, 16), (3, 1, 2, 8, 8), (2, 5, 1, 16, 16)]
+    stored = product(shapes, (0, 16, 48), ("same", "int8", "fp8"), (40, 1100))
+    known = 0
+    for (batch, n_q, kv_heads, d_k, d_v), page, kv_dtype, n_kv in stored:
+        fp32 = Problem(
+            batch=batch, seq_len=n_q, kv_seq_len=n_kv, d_model=64, heads=4, kv_heads=kv_heads,
+            d_k=d_k, d_v=d_v, page=page, kv_dtype=kv_dtype, **(DECODE if n_q == 1 else {}),
+        )  # fmt: skip
+        problem = replace(fp32, dtype=dtype)
+        found = backend.peak_bytes(problem, CPU, 1)
+        assert (found is None) == (dtype != "fp32")
+        if found is None:
+            near = next(nearest(name, problem))
+            found = backend.peak_bytes(near.problem, CPU, 1)
+            assert found is not None
+            found += near.more_bytes
+        call = backend.prepare(problem, make_inputs(problem, CPU, 0), None)
+        with torch.no_grad():
+            call()
+            measured = peak(call)
+        assert found is not None
+        assert measured <= found + FORWARD_BYTES, problem
+        assert dtype != "fp32" or measured >= found - FORWARD_BYTES, problem
+        known += 1
+    assert known == 54
+    assert not [*nearest("kv_cache:blocks", replace(INT8, dtype="bf16"))]
+
+
+@pytest.mark.parametrize("changes", [{"seq_len": 4, **DECODE}, {"mask": "padding"}])
+def test_the_peak_under_a_mask_has_no_formula(changes: dict[str, Any]) -> None:
+    for name in ("kv_cache", "kv_cache:blocks"):
+        assert load(name).peak_bytes(replace(INT8, **changes), CPU, 1) is None
+        assert load(name).peak_bytes(INT8, torch.device("cuda"), 1) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+def test_all_256_codes_of_fp8_become_the_numbers_that_torch_makes_of_them(
+    dtype: torch.dtype,
+) -> None:
+    codes = torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn).view(2, 128)
+    for some in (codes, codes.mT, codes[:, 3::2]):
+        expected = some.to(dtype)
+        found = from_fp8(some, dtype)
+        assert found.dtype == dtype
+        assert torch.equal(found.isnan(), expected.isnan())
+        assert torch.equal(found.nan_to_num(0.5), expected.nan_to_num(0.5))
+        assert torch.equal(1 / found == -torch.inf, 1 / expected == -torch.inf)  # -0.0
 
 
 @pytest.mark.parametrize("name", [*STORED, "latent"])

@@ -20,10 +20,16 @@ SCALARS = 64  # bytes of scalars that torch wraps as tensors for a moment
 PROBLEM = Problem(batch=1, seq_len=256, d_model=128, heads=4)
 TRAINING = {"passes": "forward+backward"}
 CHANGES: list[dict] = [{}, {"causal": True}, {"kv_heads": 1}, TRAINING, {**TRAINING, "kv_heads": 1}]
+LARGE_TILES: list[dict] = [  # beside small inputs
+    {"seq_len": 1, "kv_seq_len": 700},
+    {"seq_len": 1, "kv_heads": 1},
+    {"seq_len": 800, "d_model": 8, "heads": 1, "kv_heads": 1},
+]
 SCORES: list[dict] = [{"softcap": 2.0}, {"sinks": True}]
 PLAIN = ["naive", "fused", "hf:eager"]
 BACKENDS = [*PLAIN, "sdpa", "sdpa:math", "sdpa:flash", "hf:sdpa", "hf"]
 CASES = [*product(BACKENDS, CHANGES)]
+CASES += product(["sdpa", "sdpa:flash", "hf:sdpa", "hf"], LARGE_TILES)
 CASES += [(name, change | score) for name in PLAIN for change in ({}, TRAINING) for score in SCORES]
 
 

@@ -1,0 +1,104 @@
+"""Peak bytes of `kv_cache` on the CPU in fp32, where every query sees every key, as in decoding."""
+
+from dataclasses import dataclass, replace
+
+import torch
+
+from .._sdpa_kernels import would_run
+from ..kv_storage import CODE_BYTES, PLAIN, SCALE_BYTES, keys_of_block
+from ..masks.counts import unmasked_pairs
+from ..problem import Problem
+from . import sdpa
+from .sizes import Sizes
+
+FLOAT_BYTES = 4
+FP8_BYTES = 6  # of a number while it is converted: as 16 bits, then in fp32
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Bytes of the tensors that reading so many tokens of each sequence makes."""
+
+    problem: Problem
+    tokens: int
+
+    @property
+    def gathered(self) -> int:
+        """Pages of keys and values one after the other; 0 without pages, which are views."""
+        return self._in_pages(self.problem.d_k + self.problem.d_v) * self.item_bytes
+
+    @property
+    def gathered_scales(self) -> int:
+        return 0 if self.problem.kv_dtype == PLAIN else self._in_pages(2) * SCALE_BYTES
+
+    @property
+    def k(self) -> int:
+        """In fp32."""
+        return self._plain(self.problem.d_k)
+
+    @property
+    def v(self) -> int:
+        return self._plain(self.problem.d_v)
+
+    @property
+    def peak(self) -> int:
+        """While codes become numbers: keys, then values."""
+        if self.problem.kv_dtype == PLAIN:
+            return self.gathered
+        one = FP8_BYTES if self.problem.kv_dtype == "fp8" else FLOAT_BYTES
+        k, v = self.k // FLOAT_BYTES * one, self.v // FLOAT_BYTES * one
+        return self.gathered + max(k, self.k + v)
+
+    @property
+    def item_bytes(self) -> int:
+        return FLOAT_BYTES if self.problem.kv_dtype == PLAIN else CODE_BYTES
+
+    def _in_pages(self, width: int) -> int:
+        p = self.problem
+        pages = -(-self.tokens // p.page) if p.page else 0
+        return p.batch * p.kv_heads * pages * p.page * width
+
+    def _plain(self, width: int) -> int:
+        p = self.problem
+        if p.kv_dtype == PLAIN:
+            return self._in_pages(width) * FLOAT_BYTES
+        return p.batch * p.kv_heads * self.tokens * width * FLOAT_BYTES
+
+
+def peak_bytes(problem: Problem, device: torch.device, threads: int, *, variant: str) -> int | None:
+    """None under a mask, and where torch would not run its flash kernel."""
+    p = problem
+    every = p.mask == "none" and unmasked_pairs(p) == p.batch * p.seq_len * p.kv_seq_len
+    if device.type != "cpu" or p.dtype != "fp32" or not every:
+        return None
+    if variant == "blocks":
+        return _blocks_peak(p)
+    read = Read(p, p.kv_seq_len)
+    rows = p.heads // p.kv_heads * p.seq_len
+    plain = replace(
+        p,
+        heads=p.kv_heads,
+        seq_len=rows,
+        causal=False,
+        causal_align="",
+        page=0,
+        kv_dtype=PLAIN,
+    )
+    if not would_run(plain, device, "flash"):
+        return None
+    attending = sdpa.peak_bytes(plain, device, threads, variant="flash")
+    return max(read.gathered_scales + read.peak, read.k + read.v + (attending or 0))
+
+
+def _blocks_peak(p: Problem) -> int:
+    """Of the first block: while it is read, its scores are computed, or its output is added."""
+    z, read = Sizes(p), Read(p, min(keys_of_block(p), p.kv_seq_len))
+    scores = z.column * read.tokens
+    # Tokens of a page have all heads side by side: a batched product copies them.
+    paged = bool(p.page) and p.batch > 1 and p.kv_heads > 1 and read.tokens > 1
+    copied = FLOAT_BYTES * p.batch * p.kv_heads * read.tokens if paged else 0
+    k_copy, v_copy = copied * p.d_k, copied * p.d_v
+    after = 4 * z.column + max(2 * z.o + v_copy, 3 * z.o)  # m, l and their factors
+    computing = read.k + read.v + read.gathered_scales + scores
+    beside = max(k_copy, 6 * z.column, after)
+    return z.q + 2 * z.column + z.o + max(read.peak, computing + beside)
