@@ -55,7 +55,8 @@ class Pack:
     `reported` returns the page's path, or None if it went into a pipe.
 
     `likened(config, device, context=, batch=, dtype=)`: what it knows of a model on a device
-    that is named, which `attnbench advise` has below its answer: reports.elements.Table, and its rows for --json.
+    that is named, which `attnbench advise` has below its answer: a table of reports.elements, and
+    its rows for --json.
 
     `documents`: by name, the types of what its verbs print with --json, or each line of it.
     """
