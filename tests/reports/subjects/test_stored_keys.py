@@ -38,11 +38,11 @@ def test_the_fastest_on_each_way_is_beside_the_fastest_on_plain_ones(tmp_path: P
     assert (int8.row["backend"], int8.bytes_ratio) == ("kv_cache:blocks", 0.25)
     of_pages, of_int8 = subject_of(stored_keys, run).lines
     assert of_pages.startswith(
-        "Pages of 16 tokens have 1.00 times the bytes, and a call of kv_cache takes"
+        "Pages of 16 tokens have as many bytes as plain ones, and a call of kv_cache takes"
     )
     assert "the time of plain ones" in of_pages
     assert "at a peak of 40 KiB instead of 10 KiB" in of_pages
-    assert of_int8.startswith("Keys and values in int8 have 0.25 times the bytes")
+    assert of_int8.startswith("Keys and values in int8 have 0.25 times the bytes of plain ones,")
 
 
 def test_the_longest_cache_is_told_and_both_ways_at_once_are_one(tmp_path: Path) -> None:
