@@ -124,6 +124,32 @@ class Missing(TypedDict):
     implementation: str
 
 
+class PublishedShape(TypedDict):
+    batch: int
+    seq_len: int
+    kv_seq_len: int
+    heads: int
+    kv_heads: int
+    d_k: int
+    dtype: str
+    causal: bool
+
+
+class PublishedByOthers(TypedDict):
+    phase: Phase
+    layer: str
+    device: str
+    table: str
+    url: str
+    row: int
+    method: str
+    ms: float
+    gb_per_s: float | None
+    tflops: float | None
+    shape: PublishedShape
+    not_as_asked: str | None
+
+
 class Advised(TypedDict):
     schema: int
     answer: str
@@ -157,3 +183,4 @@ class Advised(TypedDict):
     measure: str | None
     runs: list[str]
     not_included: str
+    published_by_others: list[PublishedByOthers] | None

@@ -185,19 +185,28 @@ def advise(
         found = decided(advice)
         lines = [json.dumps(found, indent=2)] if policy.suffix == ".json" else found["python"]
         _write(policy, "\n".join((*lines, "")), "--policy FILE")
+    others = [
+        pack.likened(
+            asked.config,
+            published,
+            context=inquiry.contexts[-1],
+            batch=asked.batch,
+            dtype=inquiry.dtype,
+        )
+        for pack in packs()
+        if published and pack.likened
+    ]
     if as_json:
-        typer.echo(json.dumps(document(advice), indent=2, ensure_ascii=False, allow_nan=False))
+        by_others = [row for _, rows in others for row in rows] if published else None
+        whole = document(advice, by_others)
+        typer.echo(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
     else:
+        from ..cli.tables import show
+
         _print(advice)
-        for tell in (pack.likened for pack in packs() if published and pack.likened):
+        for table, _ in others:
             typer.echo("")
-            tell(
-                asked.config,
-                published,
-                context=inquiry.contexts[-1],
-                batch=asked.batch,
-                dtype=inquiry.dtype,
-            )
+            show([table])
     if not advice.can_be_measured:
         raise typer.Exit(NO_ANSWER)
 

@@ -85,7 +85,9 @@ def _tensors(result: object) -> Sequence[Tensor]:
 class Fingerprint:
     """Elements of a result at fixed random positions, and what they must be.
 
-    `expected`: by the sign of the inputs (input_values.InputValues.flipped).
+    `expected`: by the sign of the inputs (input_values.InputValues.flipped). `repeats_exactly`:
+    whether calls with equal inputs, one looked at after the other, gave equal bits at these places;
+    None if there were none.
     """
 
     def __init__(self, problem: Problem, seed: int, *, is_exact: bool = True) -> None:
@@ -96,6 +98,8 @@ class Fingerprint:
         self._positions: list[Places] = []
         self.expected: dict[bool, Array] = {}
         self.complaint = ""
+        self.repeats_exactly: bool | None = None
+        self._last: tuple[bool, ColumnSigns | None, Array] | None = None
         self._new: tuple[ColumnSigns, Array] | None = None  # values without a known result
         self._earlier: deque[Array] = deque(maxlen=MOST_EARLIER)  # results of such
         self._held: object | None = None
@@ -150,6 +154,10 @@ class Fingerprint:
         return np.concatenate(taken)
 
     def _compare(self, found: Array, flipped: bool, columns: ColumnSigns | None) -> str:
+        if self._last and self._last[0] == flipped and self._last[1] is columns:
+            same = found.tobytes() == self._last[2].tobytes()
+            self.repeats_exactly = same and self.repeats_exactly is not False
+        self._last = flipped, columns, found
         factors = self._factors(columns)
         expected = None if factors is None else self.expected[flipped] * factors
         if expected is not None and _near(found, expected, self.most_ratio):

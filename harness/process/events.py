@@ -201,7 +201,13 @@ WORKER = _one_of(
             "launch_ms": float | None,
             "shortest_call_ms": float | None,
         },
-        "samples": {"case": str, "quantities": Quantities, "spent_s": Seconds, "block_s": Seconds},
+        "samples": {
+            "case": str,
+            "quantities": Quantities,
+            "spent_s": Seconds,
+            "block_s": Seconds,
+            "repeats_exactly": (bool | None, None),
+        },
         "watched": {"case": str, "window": Window | None, "tables": Object, "missing": Reasons},
     },
     STARTED,
@@ -234,6 +240,7 @@ JUDGE = _one_of(
             "output_cosine": float | None,
             "error_ratio": Size | None,
             "error_limit_ratio": Size | None,
+            "output_digest": Text,
         }
     },
     STARTED,

@@ -5,7 +5,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..cli.options import DEFAULT_ROOT, Root, Texts, argument, own, own_option
 from ..files.errors import BadInput, instead_of, shown
@@ -13,6 +13,7 @@ from .names import PREFIX, Convention
 
 if TYPE_CHECKING:
     from ...impls.problem import Dtype
+    from ...reports.elements import Table
 
 
 def published(
@@ -49,7 +50,9 @@ def published(
         given, other = ("--model", "--device h200") if model else ("--device", "--model gpt2")
         raise BadInput(f"{given}: alone it asks nothing; wanted the other too, such as {other}")
     if model is not None and device is not None:
-        like(model, device, context=context)
+        from ..cli.tables import show as print_blocks
+
+        print_blocks([like(model, device, context=context)[0]])
         return
     if output is not None:
         _write(beside or [], output, out, backward)  # type: ignore[arg-type]
@@ -79,14 +82,15 @@ def show(names: Sequence[str], convention: Convention = "2") -> None:
         say(origin(source))
 
 
-def report(names: Sequence[str], output: Path | None, out: Path) -> None:
+def report(names: Sequence[str], output: Path | None, out: Path) -> Path | None:
     """The page about the wall, with the runs among the names as marks."""
     from .tables import read
 
     for name in names:
         if name.startswith(PREFIX):
             read(name)  # refuses what is no table
-    _write([one for one in names if not one.startswith(PREFIX)], output or Path("wall.html"), out)
+    runs = [one for one in names if not one.startswith(PREFIX)]
+    return _write(runs, output or Path("wall.html"), out)
 
 
 def compare(base: str, new: str | None, out: Path) -> None:
@@ -113,19 +117,19 @@ def compare(base: str, new: str | None, out: Path) -> None:
 
 def like(
     config: str, device: str, *, context: int, batch: int = 1, dtype: "Dtype" = "bf16"
-) -> None:
-    """The nearest published shapes to those of a model. Raises BadInput."""
-    from ...reports.pages.terminal_blocks import render_block
-    from ...reports.published.text import nearest_table
-    from ..terminal.progress import echo
+) -> "tuple[Table, list[dict[str, Any]]]":
+    """The nearest published shapes to those of a model, also for --json. Raises BadInput."""
+    from ...reports.published.text import nearest_rows, nearest_table
     from .nearest import nearest
 
     found = nearest(config, device, context=context, batch=batch, dtype=dtype)
-    for part in render_block(nearest_table(found, config, device)):
-        echo(part)
+    return nearest_table(found, config, device), nearest_rows(found)
 
 
-def _write(runs: Sequence[str], output: Path, out: Path, convention: Convention = "2") -> None:
+def _write(
+    runs: Sequence[str], output: Path, out: Path, convention: Convention = "2"
+) -> Path | None:
+    """None if it went into a pipe."""
     from ...reports.data.read import read_runs
     from ...reports.pages.html import render
     from ...reports.published.page import wall
@@ -136,5 +140,7 @@ def _write(runs: Sequence[str], output: Path, out: Path, convention: Convention 
     folders = [path for name in runs for path in find_runs(name, out)]
     page = render(wall(read_runs(folders), convention))
     with written_to(output, "--output FILE"):
-        if write_output(output, page):
-            sys.stdout.write(f"{output}\n")
+        if not write_output(output, page):
+            return None
+        sys.stdout.write(f"{output}\n")
+    return output

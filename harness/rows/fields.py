@@ -274,6 +274,13 @@ class Checked(Part):
     summing the keys in sequence in fp32 explains; for `approximate` backends it has no limit"""
     error_limit_ratio: Number | None = None
     """up to which `error_ratio` passes; null for backends that have no limit"""
+    repeats_exactly: bool | None = None
+    """whether calls with equal inputs, one after the other in a process, gave equal bits, at up to
+    512 elements of the output or of each gradient, whichever is timed, drawn at random in each
+    process; false if one did not. Null without two such calls, and in earlier versions"""
+    processes_repeat_exactly: bool | None = None
+    """whether the output of the first call after each set-up, forward, with equal inputs, was the
+    same in all processes, in all bits. Null with one process, and in earlier versions"""
     judged: Each[Object] | None = None
     """the results that were judged, each with its `check` (`first`; `wide` scores; the first of a
     `process`; `after` the last block), the number of the process, `rows_seed`, from which the rows

@@ -337,6 +337,20 @@ class Precision(Finding):
     complaint: str | None = None
 
 
+class BatchInvariance(Finding):
+    """How far a backend's output in a batch is from that of another call, and of one alone."""
+
+    STUDY = "batch_invariance"
+    backend: str
+    dtype: str | None = None
+    seq_len: int | None = None
+    kv_seq_len: int | None = None
+    batch: int | None = None
+    again_error_l2_ratio: Maybe = None
+    batch_error_l2_ratio: float
+    output_digest: str | None = None
+
+
 class Initialisation(Finding):
     """By how much a layer changes variances at first weights; `rule`: how they are drawn."""
 

@@ -57,7 +57,12 @@ class Verdicts:
             }
             for process, one in self.told
         ]
-        return {**{name: first.get(name) for name in ERRORS}, "judged": judged or None}
+        found = {**{name: first.get(name) for name in ERRORS}, "judged": judged or None}
+        first_calls = [(process, one) for process, one in self.told if one["check"] == "process"]
+        if len({process for process, _ in first_calls}) > 1:
+            digests = {one["output_digest"] for _, one in first_calls}
+            found["processes_repeat_exactly"] = len(digests) == 1
+        return found
 
 
 CLOCKS_APART_S, CLOCKS_APART_RATIO = 0.015, 1.5  # of a block, by the parent's and worker's clocks
@@ -78,6 +83,12 @@ class CaseState:
     missing: dict[str, str] | None = None
     clocks: list[tuple[float, float]] = field(default_factory=list)
     verdicts: Verdicts = field(default_factory=Verdicts)
+
+    def repeated(self, exactly: bool | None) -> None:
+        """Note whether equal inputs gave equal bits in a process; None: nobody knows."""
+        if exactly is not None:
+            before = self.fields.get("repeats_exactly")
+            self.fields["repeats_exactly"] = exactly and before is not False
 
     @property
     def not_judged(self) -> str:

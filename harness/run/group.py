@@ -270,7 +270,7 @@ class GroupRun:
                         self.context.steps(event["case"], 1 + self.sampler.done(event["case"]))
                         silent.discard(event["case"])
                         apart_s = now - begun - max(0.0, waited - waiting)
-                        state.clocks.append(self._clocks(apart_s, event))
+                        self._sampled(state, apart_s, event)
                     case "watched":
                         self._watched(self._state(event), event)
                     case "ended":
@@ -342,13 +342,13 @@ class GroupRun:
         peak = state.fields.get("predicted_peak_bytes")
         return peak is not None and peak + state.fields["input_bytes"] > self.config.budget_bytes
 
-    def _clocks(self, ours_s: float, event: Mapping[str, Any]) -> tuple[float, float]:
-        """Seconds of a block by our clock and the worker's.
-
-        On a CPU the worker's are the readings themselves; on a GPU a block has more than those.
+    def _sampled(self, state: CaseState, ours_s: float, event: Mapping[str, Any]) -> None:
+        """Note whether results repeat, and the seconds of a block by our clock and the worker's: on
+        a CPU the readings themselves; on a GPU a block has more than those.
         """
         own = "spent_s" if self.config.device == "cpu" else "block_s"
-        return ours_s, event[own]
+        state.clocks.append((ours_s, event[own]))
+        state.repeated(event.get("repeats_exactly"))
 
     def _started(self, name: str | None, phase: str) -> None:
         state = self.states.get(name or "")

@@ -52,8 +52,11 @@ class Pack:
     `prefix`: of names that are this pack's in the verbs show, report and compare, which then call
     `shown(names)`, `reported(names, output, root)` and `compared(base, new, root)`.
 
-    `likened(config, device, context=, batch=, dtype=)`: print what it knows of a model on a device
-    that is named, which `attnbench advise` does below its answer.
+    `reported` returns the page's path, or None if it went into a pipe.
+
+    `likened(config, device, context=, batch=, dtype=)`: what it knows of a model on a device
+    that is named, which `attnbench advise` has below its answer: a table of reports.elements, and
+    its rows for --json.
 
     `documents`: by name, the types of what its verbs print with --json, or each line of it.
     """
@@ -65,9 +68,9 @@ class Pack:
     foreseen: Callable[..., Iterator[Any]] | None = None
     prefix: str = ""
     shown: Callable[..., None] | None = None
-    reported: Callable[..., None] | None = None
+    reported: Callable[..., Path | None] | None = None
     compared: Callable[..., None] | None = None
-    likened: Callable[..., None] | None = None
+    likened: Callable[..., tuple[Any, list[dict[str, Any]]]] | None = None
     documents: Mapping[str, Any] = field(default_factory=dict)
 
     def own(self, values: Mapping[str, Any]) -> dict[str, Any]:

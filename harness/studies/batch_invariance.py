@@ -15,6 +15,7 @@ import torch
 from ...impls.backend import Backend, Inputs, make_inputs
 from ...impls.problem import Problem
 from ..measure.correctness import distance
+from ..rows.findings import BatchInvariance
 from ._backends import exact_backends
 
 QUESTION = (
@@ -46,16 +47,16 @@ def run(
         first, again = _output(backend, whole, inputs), _output(backend, whole, inputs)
         single = _output(backend, replace(whole, batch=1), alone)
         bits = first.cpu().contiguous().view(torch.uint8).numpy().tobytes()
-        yield {
-            "backend": backend.name,
-            "dtype": whole.dtype,
-            "seq_len": n_q,
-            "kv_seq_len": n_kv,
-            "batch": BATCH,
-            "again_error_l2_ratio": _error(again, first),
-            "batch_error_l2_ratio": _error(single, first[:1]),
-            "output_digest": sha256(bits).hexdigest()[:12],
-        }
+        yield BatchInvariance(
+            backend=backend.name,
+            dtype=whole.dtype,
+            seq_len=n_q,
+            kv_seq_len=n_kv,
+            batch=BATCH,
+            again_error_l2_ratio=_error(again, first),
+            batch_error_l2_ratio=_error(single, first[:1]),
+            output_digest=sha256(bits).hexdigest()[:12],
+        ).stored()
 
 
 @torch.no_grad()

@@ -5,9 +5,10 @@ again from the run's seed, computes the exact result there, and tells its verdic
 the worker hears it too, to end a wrong case early. Verdicts, JSON-ready:
 
     verdict {case, check, exactness, rows_seed, values_seed, complaint, error_l2_ratio,
-             output_cosine, error_ratio, error_limit_ratio}
+             output_cosine, error_ratio, error_limit_ratio, output_digest}
         check: one of CHECKS; rows_seed: what the judged rows were drawn from, unknown to the worker
-        before; values_seed: of the inputs
+        before; values_seed: of the inputs; output_digest: of "process", whose inputs are equal in
+        every process, all bits of the output
 
 What the worker asks, each answered by an object with `failed`, a reason or "", and by bytes:
 
@@ -21,6 +22,7 @@ What the worker asks, each answered by an object with `failed`, a reason or "", 
 
 import secrets
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from math import isfinite, prod
 from typing import Any
 
@@ -38,6 +40,7 @@ CHECKS = ("first", "wide", "process", "after")
 """The first call of a case; one with wide scores; the first one of a process, with other signs of
 the inputs; one after the last block, with random numbers that are new."""
 ERRORS = ("error_l2_ratio", "output_cosine", "error_ratio", "error_limit_ratio")
+DIGEST_BYTES = 16
 SEED_BITS = 62  # of a seed of torch, which JSON and a row can hold
 DTYPES = {str(one): one for one in (torch.float32, torch.bfloat16, torch.float16, torch.float64)}
 
@@ -101,6 +104,10 @@ class Judge:
         if case.problem != exact.problem:
             raise ValueError(f"{case.id} is not of the problem that is judged")
         results = self._tensors(request["tensors"], data)
+        digest = None
+        if check == "process":
+            bits = memoryview(data)[: results[0].nbytes]
+            digest = blake2b(bits, digest_size=DIGEST_BYTES).hexdigest()
         backward = case.problem.backward
         output = None if backward and check == "wide" else results[0]
         gradients = results if output is None else results[1:]
@@ -120,7 +127,9 @@ class Judge:
         known = {name: one for name, one in errors.items() if one is not None and isfinite(one)}
         seeds = {"rows_seed": exact.seed, "values_seed": self._values_seed}
         verdict = {"event": "verdict", "case": case.id, "check": check, "exactness": exactness}
-        self.say({**verdict, **seeds, **dict.fromkeys(ERRORS), **known, "complaint": complaint})
+        errors = {**dict.fromkeys(ERRORS), **known}
+        told = {**verdict, **seeds, **errors, "output_digest": digest, "complaint": complaint}
+        self.say(told)
         return {"failed": "", "complaint": complaint}
 
     def _tensors(self, described: list[Mapping[str, Any]], data: bytearray) -> list[Tensor]:

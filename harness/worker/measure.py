@@ -12,9 +12,10 @@ Everything is reported at once as an event, a JSON-ready dict with the key "even
     warm {case, stationary, graph_reason, call_ms, launch_ms, shortest_call_ms}
         the warm-up is over; stationary: null if it had too few calls to tell. What launching the
         call costs the host (CUDA), and the shortest call that this process could make
-    samples {case, quantities, spent_s, block_s}
+    samples {case, quantities, spent_s, block_s, repeats_exactly}
         one block of one case: readings of each quantity, and the conditions; spent_s is the sum of
-        the readings of all tries, block_s the whole block by the worker's clock
+        the readings of all tries, block_s the whole block by the worker's clock; repeats_exactly:
+        whether calls with equal inputs gave equal bits so far, null if there were none
     watched {case, window, tables, missing}
         what the device's counters read while the case ran, and why columns are missing
 """
@@ -274,7 +275,8 @@ class Measurer:
             "conditions": conditions,
         }
         event = {"event": "samples", "case": case.id, "quantities": quantities}
-        self.say({**event, "spent_s": block.spent_s, "block_s": now_s() - begun})
+        times = {"spent_s": block.spent_s, "block_s": now_s() - begun}
+        self.say({**event, **times, "repeats_exactly": warm.fingerprint.repeats_exactly})
 
     def confirm(self, cases: list[Case]) -> None:
         """After the last block, untimed; no case is warm after it (confirm.py)."""

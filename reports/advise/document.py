@@ -1,5 +1,6 @@
 """Advice as JSON; docs/format.md describes it."""
 
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -16,8 +17,10 @@ from .times import Cell
 SCHEMA = 1
 
 
-def document(advice: Advice) -> dict[str, Any]:
-    """What is not known is null."""
+def document(
+    advice: Advice, by_others: Sequence[Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    """What is not known is null. `by_others`: what others published, if that was asked for."""
     asked = advice.inquiry
     names = ("model", "model_type", "device", "device_name", "dtype", "batch", "tp", "most_context")
     of_need = ("context", "weight_bytes", "cache_bytes", "paged_cache_bytes", "kept_bytes")
@@ -71,6 +74,7 @@ def document(advice: Advice) -> dict[str, Any]:
         "measure": measure_command(advice) if advice.missing else None,
         "runs": [str(run.path) for run in advice.runs],
         "not_included": NOT_INCLUDED,
+        "published_by_others": by_others,
     }
 
 

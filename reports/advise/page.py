@@ -36,7 +36,7 @@ def render(advice: Advice) -> str:
     """The page as text; the same rows give the same bytes."""
     runs = advice.runs
     rows, meta = rows_of(runs), run_meta(runs)
-    own = {one.backend: one.backend for one in advice.inquiry.implementations}
+    own = {one.name: one.name for one in advice.inquiry.implementations}
     names = {**own, **marked_names(rows, meta)}
     return page_of(AdviceReport(runs=runs, rows=rows, meta=meta, names=names, advice=advice))
 
@@ -146,15 +146,15 @@ def _ratios(advice: Advice) -> DotPlot | None:
 
 
 def _dot_row(group: str, one: Choice, best: str) -> DotRow:
-    backend, against = one.implementation.backend, one.against
+    name, against = one.implementation.name, one.against
     if one.total_ms is None or against is None:
         missing = best if one.total_ms is not None else one.why_not.replace(";", ":").split(":")[0]
-        return DotRow(group=group, label=backend, dot=None, missing=missing)
+        return DotRow(group=group, label=name, dot=None, missing=missing)
     word: Word = NOT_DECIDED if against.better else against.word
     sure = None if against.better else against.mark
     dot = Dot.of(against.ratio, against.low, against.high, word, sure or SEEN)
     dot = replace(dot, called=TIMES.get(word, ""))
-    return DotRow(group=group, label=backend, dot=dot)
+    return DotRow(group=group, label=name, dot=dot)
 
 
 def _named_below(advice: Advice) -> str:
@@ -170,15 +170,15 @@ def _memory(advice: Advice) -> Figure | None:
     stops = [one.context or 0 for one in advice.longest if one.phase == SHOWN_PHASE]
     contexts = contexts_to_draw(stops, asked.contexts, asked.most_context)
     needs = {
-        one.backend: [advice.memory.need(one, SHOWN_PHASE, n) for n in contexts]
+        one.name: [advice.memory.need(one, SHOWN_PHASE, n) for n in contexts]
         for one in asked.implementations
     }
     any_needs = next(iter(needs.values()))
     cache: list[int | None] = [(one.weight_bytes or 0) + one.cache_bytes for one in any_needs]
     weights: dict[str, list[int | None]] = {WEIGHTS: [asked.weight_bytes] * len(contexts)}
     lines = {**(weights if asked.weight_bytes is not None else {}), CACHE: cache}
-    totals = {backend: [need.total_bytes for need in found] for backend, found in needs.items()}
-    totals = {backend: found for backend, found in totals.items() if any(found)}
+    totals = {one: [need.total_bytes for need in found] for one, found in needs.items()}
+    totals = {one: found for one, found in totals.items() if any(found)}
     budget = asked.memory_bytes
     named = f"{_named_below(advice)}; with the attention of one layer by each implementation"
     series = (
@@ -186,7 +186,7 @@ def _memory(advice: Advice) -> Figure | None:
         for name, values in (lines | totals).items()
     )
     columns: dict[str, list[int | None]] = {CACHE: [need.cache_bytes for need in any_needs]}
-    columns |= {f"in all, {backend}": found for backend, found in totals.items()}
+    columns |= {f"in all, {one}": found for one, found in totals.items()}
     return Figure(
         title="Memory over the context",
         caption=named,

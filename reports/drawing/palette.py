@@ -19,11 +19,11 @@ KNOWN = {
     "sdpa:efficient": 6,
     "flex": 7,
     "sdpa:math": 8,
-    "hf:eager": 0,
-    "hf:sdpa": 2,
-    "hf:flash_attention_2": 5,
-    "hf:flex_attention": 7,
+    "eager": 0,
+    "flash_attention_2": 5,
+    "flex_attention": 7,
 }
+"""Those of transformers, `hf:sdpa`, by what follows."""
 OTHERS = range(3, COLOURS)  # the three that most pages have keep theirs for themselves
 
 Places = Mapping[str, int]
@@ -33,9 +33,12 @@ Places = Mapping[str, int]
 def places_of(names: Iterable[str]) -> dict[str, int]:
     """A name has the place that KNOWN or its letters give it, or the next one that is free here."""
     found: dict[str, int] = {}
-    ordered = sorted(set(names), key=lambda name: (name not in KNOWN, name.startswith("hf:"), name))
+    ordered = sorted(
+        set(names),
+        key=lambda name: (name.removeprefix("hf:") not in KNOWN, name.startswith("hf:"), name),
+    )
     for name in ordered:
-        plain = name.partition(" ")[0]  # without a mark of exactness
+        plain = name.partition(" ")[0].removeprefix("hf:")  # without a mark of exactness
         first = crc32(plain.encode()) % len(OTHERS)
         wanted = KNOWN.get(plain, OTHERS[first])
         others = (*OTHERS[first:], *OTHERS[:first], *range(OTHERS.start))

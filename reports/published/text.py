@@ -1,6 +1,7 @@
 """Published cells as tables: in the terminal, on the page, and beside a run by ratios alone."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ...harness.published.names import Convention
 from ...harness.published.nearest import Nearest
@@ -18,11 +19,12 @@ from ...harness.published.tables import (
 from ...harness.rows.model import AXES
 from ..data.row_groups import Row
 from ..elements import Marked, Table, table_of
-from ..formatting import count_text, length_text, plural
+from ..formatting import count_text, json_fields, length_text, plural
 from ..quantity import Cell as Shown
 from ..quantity import Quantity, Unit
 
 NOT_OURS = "Somebody else's measurement, not checked by us: no intervals, no verdicts."
+SHAPE = ("batch", "seq_len", "kv_seq_len", "heads", "kv_heads", "d_k", "dtype", "causal")
 CONVENTIONS = {
     "2": "the backward pass counted as 2 forward passes, as in our rows",
     "2.5": "the backward pass counted as 2.5 forward passes: scores computed again, as the"
@@ -213,3 +215,21 @@ def nearest_table(found: Sequence[Nearest], model: str, device: str) -> Table:
         },
         optional=("GB/s",),
     )
+
+
+def nearest_rows(found: Sequence[Nearest]) -> list[dict[str, Any]]:
+    """The same for --json; harness/advise/documents.py has their type."""
+    return [
+        {
+            "phase": one.asked.phase,
+            "layer": one.asked.layer.text(),
+            "device": one.source.device,
+            "table": one.source.name,
+            "url": one.source.about["url"],
+            **json_fields(one.cell, "row", "method", "ms", "gb_per_s"),
+            "tflops": achieved(one.cell, "2"),
+            "shape": {name: getattr(one.cell.shape, name) for name in SHAPE},
+            "not_as_asked": one.differs or None,
+        }
+        for one in found
+    ]

@@ -1,8 +1,12 @@
-"""Were the results right? The error of every backend against float64, and wrong results."""
+"""Were the results right? The error of every backend against float64, wrong results, and equal bits
+of equal inputs.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
+from ...harness.rows.findings import BatchInvariance
 from ..data.exactness import is_exact, meanings
 from ..data.row_groups import (
     Row,
@@ -17,6 +21,7 @@ from ..data.run_meta import Meta
 from ..elements import Block, Text, note, table_of
 from ..formatting import list_text, number_text, plural
 from . import Subject
+from ._studies import studied
 
 TITLE = "Correctness"
 SECTION = "more"
@@ -25,6 +30,7 @@ NEEDS = ("error_ratio", "status")
 ABOUT = ("cases", "court")
 ALLOWED_RATIO = 2.0  # what the correctness check accepts, docs/method.md
 WRONG = "incorrect"
+PROCESSES = "processes_repeat_exactly"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +46,7 @@ class Errors:
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    return Subject(blocks=tuple(_blocks(rows, meta)))
+    return Subject(blocks=(*_blocks(rows), *_repeats(rows, meta)))
 
 
 def error_ratio(row: Row) -> float:
@@ -68,7 +74,7 @@ def worst(rows: Sequence[Row]) -> Sequence[Row]:
     return sorted(checked(rows), key=lambda row: -error_ratio(row))
 
 
-def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
+def _blocks(rows: Sequence[Row]) -> Iterator[Block]:
     known, wrong = worst(rows), sum(row["status"] == WRONG for row in rows)
     yield note(
         "Before a case is timed, its result on the same inputs is checked against a float64"
@@ -115,6 +121,50 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
         },
         optional=("python",),
     )
+
+
+def _repeats(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
+    """Whether each backend gives equal bits again, of all cases and by the study."""
+    errors: dict[str, float] = {}
+    for _, _, findings in studied(BatchInvariance, meta):
+        for one in findings:
+            errors[one.backend] = max(errors.get(one.backend, 0.0), one.batch_error_l2_ratio)
+    lines = []
+    for python, mine in by_environment(rows).items():
+        for name in backends(mine):
+            of = [row for row in mine if row["backend"] == name]
+            again, everywhere = _share(of, "repeats_exactly"), _share(of, PROCESSES)
+            if everywhere == "yes":
+                counts = {int(row["processes"]) for row in of if row.get(PROCESSES)}
+                everywhere = f"yes, in {' to '.join(map(str, sorted({min(counts), max(counts)})))}"
+            error = errors.get(name)
+            batch = "" if error is None else f"off by {number_text(error)}" if error else "yes"
+            if again or everywhere or batch:
+                lines.append((name, python or "", again, everywhere, batch))
+    columns = ("backend", "python", "called again", "in all processes", "alone and in a batch")
+    optional = columns[1:]
+    if lines:
+        yield table_of(
+            "Are results on equal inputs the same to the bit?",
+            lines,
+            {name: itemgetter(place) for place, name in enumerate(columns)},
+            optional=optional,
+        )
+        yield note(
+            "Other bits are no error: a kernel may split its sums by the size of the batch or by"
+            " what is idle, and sums in another order round otherwise. Called again: 512 elements"
+            " of what is timed, in calls one after the other. In all processes: the whole output of"
+            " the first call after each set-up."
+            " Alone and in a batch: the study batch_invariance, off by the relative L2."
+        )
+
+
+def _share(rows: Sequence[Row], field: str) -> str:
+    """Of how many cases it is so; "" if that is known of none."""
+    known = [bool(row[field]) for row in rows if row.get(field) is not None]
+    if 0 < sum(known) < len(known):
+        return f"in {sum(known)} of {len(known)} cases"
+    return ("yes" if known[0] else "no") if known else ""
 
 
 def _at(row: Row, axes: list[str]) -> str:

@@ -170,3 +170,22 @@ def test_an_approximation_need_not_follow_the_signs_of_columns_but_may(fingerpri
         for _ in range(2):  # the result of the other sign as well, and no cache
             found.look(result, False, columns, must=True)
         assert bool(found.complaint) == (is_exact and mixed)
+
+
+@pytest.mark.parametrize(
+    ("calls", "repeats"),
+    [  # what a call's result is multiplied by, and whether its inputs have the other signs
+        ([(1, False)], None),
+        ([(1, False), (1, False)], True),
+        ([(1, False), (1 + 2**-23, False), (1 + 2**-23, False)], False),
+        ([(1, False), (-1, True)], None),  # of other values
+        ([(1, False), (-1, True), (-1, True)], True),
+    ],
+)
+def test_bits_are_compared_with_those_of_the_call_before_on_equal_inputs(
+    fingerprint, calls, repeats
+):
+    found, output = fingerprint
+    for factor, flipped in calls:
+        found.look(output * factor, flipped, must=True)
+    assert (found.repeats_exactly, found.complaint) == (repeats, "")

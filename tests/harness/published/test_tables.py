@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from dataclasses import replace
 from hashlib import sha256
 from math import sqrt
@@ -318,6 +319,22 @@ def test_the_paper_of_the_wall_is_the_one_that_the_scenario_measures():
     assert f"d_model: {p.d_model}" in text
     assert f"dtype: {p.dtype}" in text
     assert json.dumps(PAPER).strip('"') in text
+
+
+def test_the_scenario_measures_shapes_of_both_training_tables():
+    text = (ROOT / "scenarios" / "published.yaml").read_text()
+    lines = re.findall(
+        r"^  - {batch: (\d+), seq_len: (\d+)k, .* heads: (\d+),.*causal: (\w+)", text, re.M
+    )
+    asked = {(int(b), int(n) * 1024, int(h), causal == "true") for b, n, h, causal in lines}
+    shapes = {
+        name: {
+            (p.batch, p.seq_len, p.heads, p.causal) for p in (one.shape for one in read(name).cells)
+        }
+        for name in ("cudnn-h200", "sdpa-b200")
+    }
+    assert asked <= shapes["cudnn-h200"] | shapes["sdpa-b200"]
+    assert all(asked & of for of in shapes.values())
 
 
 # ---- ours from an original -----------------------------------------------------------------------

@@ -1,7 +1,12 @@
 """`attnbench published`, and the names of its tables in show, report and compare."""
 
+import json
+
+import jsonschema
 import pytest
 
+from attnbench.harness.cli.schemas import schema_named
+from attnbench.harness.published.tables import read
 from tests.conftest import ROOT
 
 REFERENCE = str(ROOT / "results" / "reference")
@@ -38,9 +43,49 @@ def test_the_page_is_written(here, verb, tmp_path):
     assert "The wall on real GPUs" in page.read_text()
 
 
+def test_the_page_is_opened_where_it_was_written(here, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("typer.launch", opened.append)
+    page = tmp_path / "wall.html"
+    done = here("show", "published:cudnn-h200", "--open", "-o", str(page))
+    assert done.stdout.strip() == str(page)
+    assert opened == [page.as_uri()]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["show", "published:cudnn-h200", "--all", "--salvage"], "--all, --salvage"),
+        (["report", "published:cudnn-h200", "-o", "/dev/null", "--figures", "x"], "--figures"),
+    ],
+)
+def test_options_of_runs_that_do_nothing_here_are_named(here, words, said):
+    done = here(*words)
+    assert done.returncode == 0
+    assert f"note: {said}: no effect on what others published\n" in done.stderr
+
+
+def test_published_shapes_are_a_field_of_their_own_in_json(here, tmp_path):
+    asked = ("advise", "llama-3-8b", "--device", "cpu", "--json", "--runs", str(tmp_path))
+    asked += ("--memory-gib", "24")
+    found = json.loads(here(*asked, "--published", "h200").stdout)
+    jsonschema.Draft202012Validator(schema_named("advise")).validate(found)
+    rows = found.pop("published_by_others")
+    assert {one["phase"] for one in rows} == {"prefill", "decode"}
+    for one in rows:
+        cells = [cell for cell in read(one["table"]).cells if cell.row == one["row"]]
+        assert one["ms"] in [cell.ms for cell in cells]
+    alone = json.loads(here(*asked).stdout)
+    assert alone.pop("published_by_others") is None
+    for name in ("answer", "decisions", "memory", "longest", "missing"):
+        assert alone[name] == found[name]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["show", "published:cudnn-h200", "--format", "csv"], "--format csv: of runs"),
+        (["report", "published:cudnn-h200", "--format", "md"], "there is an html page"),
         (["show", "published:h300"], "'h300': no published table; there are: cudnn-a100-decode"),
         (["published", "--model", "gpt2"], "--model: alone it asks nothing"),
         (["published", "--model", "gpt2", "--device", "h300"], "no published table is of it"),

@@ -1,5 +1,6 @@
 """The whole answer: what is advised, traps, what is missing, and what a longer run may decide."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from attnbench.reports.advise.answer import Advice, advise, close_choices
 from attnbench.reports.advise.sentences import beside_tables, headline, use
 from attnbench.reports.advise.stored import StoredRows
 from attnbench.reports.advise.tables import blocks
+from attnbench.reports.elements import Table
 from tests.reports.fake_advice import EAGER, FLEX, SDPA, FakeShapes, inquiry, measured, rows_of
 
 SLOW = {"hf:eager": {"speed": 8.0}}
@@ -122,3 +124,33 @@ def test_what_is_not_known_of_weights_and_their_dtype_is_said():
     for asked, said in ((unknown, "vocab_size is not given"), (guess, "is a guess: config.json")):
         told = " ".join(beside_tables(advise(asked, StoredRows())))
         assert said in told
+
+
+def titles_and_rows(**changes: Any) -> dict[str, tuple[tuple[Any, ...], ...]]:
+    advice = advise(inquiry(phases=("prefill", "decode"), **changes), StoredRows())
+    return {one.title: one.rows for one in blocks(advice) if isinstance(one, Table)}
+
+
+def test_no_longest_context_is_told_where_the_weights_do_not_fit():
+    assert list(titles_and_rows(memory_bytes=9_999)) == ["Memory"]
+
+
+def test_phases_of_which_the_same_is_said_share_a_row():
+    shapes = FakeShapes(formulas={"hf:eager": 40})
+    told = next(iter(titles_and_rows(implementations=(EAGER, SDPA), shapes=shapes).values()))
+    assert [(name, phase) for name, phase, *_ in told] == [
+        ("eager", "prefill, decode"),
+        ("sdpa", "prefill, decode"),
+    ]
+
+
+@pytest.mark.parametrize(("device", "said"), [("cpu", "caches may"), ("cuda", "L2 was flushed")])
+def test_decode_says_what_its_calls_found_in_caches(tmp_path: Path, device: str, said: str):
+    asked = replace(ASKED, phases=("decode",))
+    rows = rows_of(asked, measured(tmp_path, asked))
+    (found,) = (
+        one
+        for one in beside_tables(advise(replace(asked, device=device), rows))
+        if one.startswith("Decode on a")
+    )
+    assert said in found

@@ -9,7 +9,7 @@ import pytest
 
 import attnbench
 from attnbench.harness.stats.intervals import latency_interval
-from attnbench.impls.problem import OPT_IN
+from attnbench.impls.problem import AXES
 from attnbench.reports.data.columns import COLUMNS
 from attnbench.reports.data.load import load
 from tests.made_runs import case, problem, quickstart, row, write_run
@@ -47,10 +47,9 @@ def test_missing_is_missing_and_never_zero(tmp_path: Path) -> None:
     assert failed[measured].isna().all(axis=None)
     of_a_gpu = ["wall_latency_ms", "hot_latency_ms", "graph_latency_ms", "launch_bound"]
     assert frame[of_a_gpu].isna().all(axis=None)
-    zero = ["contended_blocks", "throttled_blocks"]  # of a quiet machine
-    zero += [name for name, usual in OPT_IN.items() if usual == 0]  # axes, of which 0 is a value
-    numbers = frame.select_dtypes("number")
-    assert not (numbers.drop(columns=zero, errors="ignore") == 0).any().any()
+    zeros = ["contended_blocks", "throttled_blocks"]  # of a quiet machine
+    zeros += [name for name, axis in AXES.items() if axis.earliest == 0 and axis.type is not bool]
+    assert not (frame.select_dtypes("number").drop(columns=zeros) == 0).any().any()
 
 
 def test_a_failed_case_has_no_speed_though_it_has_samples(tmp_path: Path) -> None:

@@ -4,9 +4,10 @@ from pathlib import Path
 
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.data.run_meta import Meta
+from attnbench.reports.elements import Table
 from attnbench.reports.subjects import correctness
 from attnbench.reports.subjects.trust import checks
-from tests.made_runs import inexact
+from tests.made_runs import inexact, with_study
 from tests.reports.rendering import blocks_of, rows_and_meta, tables_of
 
 
@@ -22,3 +23,36 @@ def test_the_badge_and_section_speak_of_exact_cases(tmp_path: Path) -> None:
     assert [line[0] for line in table.rows] == ["fused", "sdpa"]
     inexact_rows = [one for one in rows if one["backend"] == "rnn"]
     assert badge_of(inexact_rows, meta) == ("unknown", "No timed case is exact attention.")
+
+
+def test_equal_bits_are_told_per_backend_of_all_cases_and_by_the_study(tmp_path: Path) -> None:
+    errors = {"naive": 0.0, "fused": 2.5e-7}
+    found = [{"backend": name, "batch_error_l2_ratio": one} for name, one in errors.items()]
+    rows, meta = rows_and_meta(with_study(tmp_path, "batch_invariance", found))
+    again = {"naive": [True], "fused": [True, False], "sdpa": [None]}
+    everywhere = {"naive": [True], "fused": [False], "sdpa": [None]}
+
+    def observed(row: Row, number: int) -> Row:
+        name = row["backend"]
+        own = {
+            "repeats_exactly": again[name][number % len(again[name])],
+            "processes_repeat_exactly": everywhere[name][0],
+            "processes": 3,
+        }
+        return {**row, **own}
+
+    told = [observed(row, number // 3) for number, row in enumerate(rows)]
+    (table,) = (
+        one
+        for one in correctness.subject(told, meta).blocks
+        if isinstance(one, Table) and "called again" in one.columns
+    )
+    assert table.columns == ("backend", "called again", "in all processes", "alone and in a batch")
+    assert table.rows == (
+        ("naive", "yes", "yes, in 3", "yes"),
+        ("fused", "in 2 of 4 cases", "no", "off by 2.50e-07"),
+    )
+    assert not any(
+        "called again" in one.columns
+        for one in tables_of(blocks_of(correctness, inexact(tmp_path)))
+    )
