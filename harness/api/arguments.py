@@ -57,6 +57,10 @@ class Shape(TypedDict, total=False):
     window: Sizes
     softcap: float | Sequence[float]
     sinks: bool
+    latent: Sizes
+    rope: Sizes
+    page: Sizes
+    kv_dtype: Names
     passes: Names
     scope: Names
 

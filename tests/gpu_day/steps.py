@@ -161,7 +161,7 @@ REST = Part(
             "tests/harness/run/test_wall.py",
             "tests/harness/doctor/test_calibrate.py",
         ),
-        pytest("sdpa", 60, "tests/impls/test_sdpa.py"),
+        pytest("sdpa", 60, "tests/impls/test_sdpa.py", "tests/impls/test_scores.py"),
         Step(
             name="selfcheck",
             words=(*ATTNBENCH, "selfcheck", "--device", "{device}", "--out", "{runs}"),

@@ -149,7 +149,7 @@ def test_remarks_name_arguments_too() -> None:
 
 
 def test_shapes_are_the_axes_of_a_problem() -> None:
-    others = {"head_dim", "model", "phase", "tp", "baseline"}
+    others = {"head_dim", "model", "phase", "queries", "tp", "baseline"}
     assert set(Axes.__annotations__) == {*AXES, *others}
 
 

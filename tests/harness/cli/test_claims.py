@@ -22,8 +22,10 @@ OF_NO_CLAIM = {
     "trained_projections",
     "trained_head_width",
     "trained_roles",
+    "batch_invariance",
+    "kv_quantization",
 }
-"""Studies of the scenarios linear and what_heads_learn."""
+"""Studies of the scenarios linear, what_heads_learn and kv_cache."""
 
 
 @pytest.fixture(scope="module")

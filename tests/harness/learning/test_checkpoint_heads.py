@@ -168,7 +168,6 @@ def test_what_is_no_file_of_tokens_is_refused(tmp_path: Path, odd: str) -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"auto_map": {"AutoModelForCausalLM": "mine.Model"}}, "auto_map"),
         ({"quantization_config": {"quant_method": "gptq"}}, "quantized"),
         ({"model_type": "no_such_model"}, "wanted one that transformers"),
         ({"model_type": ["llama"]}, "wanted one that transformers"),
@@ -202,6 +201,7 @@ def test_nothing_that_a_folder_names_is_used_as_code(folder: Path, tmp_path: Pat
     (folder / "custom_generate" / "generate.py").write_text("raise SystemExit")
     change_config(
         folder,
+        auto_map={"AutoModelForCausalLM": "modeling_llama.Model"},
         _attn_implementation="kernels-community/flash-attn",
         attn_implementation="kernels-community/flash-attn",
         transformers_weights="elsewhere.bin",

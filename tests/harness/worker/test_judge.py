@@ -92,19 +92,6 @@ def test_rows_cannot_be_foreseen_and_the_gradient_that_shows_them_is_zero_elsewh
     assert all(0 < int(one.sum()) < SMALL.seq_len for one in rows)
 
 
-def test_equal_outputs_have_equal_digests_whatever_rows_the_gradients_are_of():
-    digests = []
-    for last_bit in (0.0, 0.0, 2**-23):
-        asked = Asked(TRAINING, "naive")
-        asked.exact("process")
-        asked.values.flip_inputs()
-        output, *gradients = asked.results("process")
-        output = output.detach().transpose(1, 2).contiguous().transpose(1, 2) * (1 + last_bit)
-        assert asked.complaint("process", [output, *gradients]) == ""
-        digests.append(asked.told[0]["output_digest"])
-    assert digests[0] == digests[1] != digests[2]
-
-
 @pytest.mark.parametrize("check", ["first", "process", "after"])
 def test_what_is_wrong_is_told_to_the_run_too(check):
     asked = Asked(SMALL)
@@ -197,7 +184,7 @@ def test_the_judge_begins_before_any_backend_and_any_thread_of_torch():
     with_torch, modules, threads = done.stdout.splitlines()
     parts = {name.split(".")[2] for name in modules.split()}
     ours = {"backend", "discovery", "layer", "masks", "peak_formulas", "problem", "reference"}
-    ours |= {"attention_flops", "axis", "kv_storage", "kv_tensors", "lengths"}  # of problems
+    ours |= {"axis", "lengths", "attention_flops", "kv_storage", "kv_tensors", "_sdpa_kernels"}
     assert "reference" in parts
     assert parts <= ours
     assert threads == with_torch
