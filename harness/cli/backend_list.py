@@ -80,6 +80,11 @@ def backend_rows(device: "torch.device") -> Iterator[tuple[str, ...]]:
     special |= {
         f"with mask {mask}": replace(core, mask=mask) for mask in ALL_MASKS if windowed(mask)
     }
+    special |= {
+        "with lengths": replace(core, lengths="q96_q32", seq_len=0, kv_seq_len=0, causal=True),
+        "with latent": replace(core, latent=128, rope=16),
+        "with page": replace(core, page=16),
+    }
 
     def asked(name: str, problem: Problem) -> Preflight:
         return preflight_outside_worker(Case(backend=name, problem=problem), device, 1 << 40)
