@@ -1,9 +1,9 @@
 """Attention over keys and values in pages or quantized, or neither, with what torch has.
 
-How they are stored says kv_tensors.py. Bare `kv_cache` gathers and dequantizes all of them into plain tensors, then calls torch's
-scaled_dot_product_attention. `kv_cache:blocks` does both for some keys at a time and joins the
-parts of the softmax (Milakov and Gimelshein 2018, arXiv:1805.02867): no plain copy is kept, and
-scales are applied to scores and weights instead of keys and values.
+How they are stored says kv_tensors.py. Bare `kv_cache` gathers and dequantizes all of them into
+plain tensors, then calls torch's scaled_dot_product_attention. `kv_cache:blocks` does both for some
+keys at a time and joins the parts of the softmax (Milakov and Gimelshein 2018, arXiv:1805.02867):
+no plain copy is kept, and scales are applied to scores and weights instead of keys and values.
 """
 
 from math import inf
