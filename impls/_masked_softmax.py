@@ -66,24 +66,37 @@ def softmax_under_mask(s: Tensor, mask: Tensor, problem: Problem) -> Tensor:
     return torch.softmax(s.masked_fill(~mask, -inf) if mask.dtype == torch.bool else s + mask, -1)
 
 
-def masked_softmax(
-    s: Tensor, masked: Tensor | None, problem: Problem, sink: Tensor | None = None
-) -> Tensor:
-    """The attention weights of s = Q K^T, [..., n_q, n_kv]; overwrites `s`.
+def masked_softmax(s: Tensor, masked: Tensor | None, problem: Problem) -> Tensor:
+    """The attention weights of s = Q K^T, [..., n_q, n_kv]; overwrites `s`."""
+    return torch.softmax(masked_scores(s, masked, problem), dim=-1)
 
-    `sink`, which broadcasts to [..., n_q, 1], takes part in the softmax; its own weight is dropped.
-    At the peak two such matrices are alive, scores and weights. Scaling, capping and masking work
-    in place where autograd needs none of the values that they overwrite; the gradient of tanh needs
-    its result, so a third one is kept for it.
+
+def masked_scores(s: Tensor, masked: Tensor | None, problem: Problem) -> Tensor:
+    """Scaled, capped and masked s = Q K^T, [..., n_q, n_kv]; overwrites `s`.
+
+    In place where autograd needs none of the values that are overwritten, so that at the peak two
+    such matrices are alive, scores and weights. The gradient of tanh needs its result: a third one
+    is kept for it.
     """
     if problem.softcap:
         s.mul_(problem.scale / problem.softcap).tanh_()
         s = s * problem.softcap if s.requires_grad else s.mul_(problem.softcap)
     else:
         s.mul_(problem.scale)
-    if masked is not None:
-        s.masked_fill_(masked, -inf)
-    if sink is None:
-        return torch.softmax(s, dim=-1)
-    s = torch.cat((s, sink.expand(*s.shape[:-1], 1)), -1)
-    return torch.softmax(s, dim=-1)[..., :-1]
+    return s if masked is None else s.masked_fill_(masked, -inf)
+
+
+def beside_sink(s: Tensor, sink: Tensor | None) -> Tensor:
+    """The scores, [..., n_q, n_kv], with a sink's column [..., n_q, n_kv + 1]; `sink` broadcasts to
+    [..., n_q, 1].
+
+    A step of its own, as is the softmax: a caller may keep its arguments alive until a call returns
+    (all do while torch.compile watches frames), and would keep the scores beside both copies.
+    """
+    return s if sink is None else torch.cat((s, sink.expand(*s.shape[:-1], 1)), -1)
+
+
+def weights_of_keys(s: Tensor, sink: Tensor | None) -> Tensor:
+    """The attention weights of what `beside_sink` returned; the sink's own weight is dropped."""
+    p = torch.softmax(s, dim=-1)
+    return p if sink is None else p[..., :-1]

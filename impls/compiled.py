@@ -11,11 +11,13 @@ from torch import Tensor
 
 from ._inductor import compile_now, compiled, keep_buffers, missing_for_compile
 from ._masked_softmax import (
+    beside_sink,
     group_rows,
     masked_group_rows,
-    masked_softmax,
+    masked_scores,
     sink_of_group_rows,
     softmax_under_mask,
+    weights_of_keys,
 )
 from .backend import Call, Inputs, Weights
 from .layer import as_call
@@ -44,7 +46,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         masked = masked_group_rows(problem, q.device, matrix)  # [group * n_q, n_kv]
         sink = sink_of_group_rows(sinks, q.shape[2], problem)
         s = group_rows(q, problem) @ k.mT  # [batch, kv_heads, group * n_q, n_kv]
-        p = masked_softmax(s, masked, problem, sink)
+        p = weights_of_keys(beside_sink(masked_scores(s, masked, problem), sink), sink)
         o = p @ v  # [batch, kv_heads, group * n_q, d_v]
         return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
 

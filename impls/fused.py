@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from ._masked_softmax import (
+    beside_sink,
     group_rows,
     masked_group_rows,
-    masked_softmax,
+    masked_scores,
     sink_of_group_rows,
     softmax_under_mask,
+    weights_of_keys,
 )
 from .backend import Call, Inputs, Weights
 from .layer import as_call, split_heads, with_fully_masked_rows
@@ -48,7 +50,8 @@ def softmax_qk(
     """
     masked = masked_group_rows(problem, q.device, matrix)  # [group * n_q, n_kv]
     sink = sink_of_group_rows(sinks, q.shape[2], problem)
-    return masked_softmax(group_rows(q, problem) @ k.mT, masked, problem, sink)
+    s = beside_sink(masked_scores(group_rows(q, problem) @ k.mT, masked, problem), sink)
+    return weights_of_keys(s, sink)
 
 
 def attention_weights(problem: Problem, inputs: Inputs, weights: Weights | None) -> Tensor:

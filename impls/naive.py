@@ -7,7 +7,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, pad
 
-from ._masked_softmax import masked_pairs, masked_softmax, softmax_under_mask
+from ._masked_softmax import (
+    beside_sink,
+    masked_pairs,
+    masked_scores,
+    softmax_under_mask,
+    weights_of_keys,
+)
 from .backend import Call, Inputs, Weights
 from .layer import as_call, in_scope, split_heads, with_fully_masked_rows
 from .masks.tensors import computed_rows, fully_masked_rows, materialized_mask
@@ -44,8 +50,15 @@ def one_head(
 
     A function of its own, so that one head's scores are freed before the next head's are made.
     """
-    p = masked_softmax(q @ k.mT, masked, problem, sink)  # [batch, n_q, n_kv]
-    return p @ v  # [batch, n_q, d_v]
+    return head_weights(q, k, masked, problem, sink) @ v  # [batch, n_q, d_v]
+
+
+def head_weights(
+    q: Tensor, k: Tensor, masked: Tensor | None, problem: Problem, sink: Tensor | None
+) -> Tensor:
+    """[batch, n_q, n_kv]."""
+    s = beside_sink(masked_scores(q @ k.mT, masked, problem), sink)
+    return weights_of_keys(s, sink)
 
 
 def core(
@@ -126,7 +139,7 @@ def attention_weights(problem: Problem, inputs: Inputs, weights: Weights | None)
     masked = masked_pairs(problem, q.device, materialized_mask(problem, q.device))
     group, empty = problem.heads // problem.kv_heads, problem.empty_rows
     heads = [
-        masked_softmax(q[:, i, empty:] @ k[:, i // group].mT, masked, problem, sink)
+        head_weights(q[:, i, empty:], k[:, i // group], masked, problem, sink)
         for i, sink in enumerate(sink_per_head(problem, inputs))
     ]
     return with_fully_masked_rows(problem, torch.stack(heads, 1))

@@ -136,14 +136,9 @@ def problems() -> dict[str, Problem]:
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """Small tensors gain nothing from threads, and spinning threads slow a busy machine down.
-
-    Products are in full precision whatever ran before in this process: oneDNN's in bf16 copy what
-    others read in place.
-    """
+    """Small tensors gain nothing from threads, and spinning threads slow a busy machine down."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    torch.set_float32_matmul_precision("highest")
     yield
     torch.set_num_threads(before)
 

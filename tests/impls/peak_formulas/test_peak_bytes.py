@@ -1,15 +1,13 @@
 """The formulas against the allocator's own events, to the byte except for scalars."""
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from torch._C._dynamo.eval_frame import set_eval_frame
 
 from attnbench.impls import Inputs, Problem, input_order, load, missing
 from attnbench.impls.backend import leaves
@@ -23,8 +21,6 @@ NAMES = ("naive", "fused", "sdpa", "sdpa:math", "sdpa:flash")
 CPU = torch.device("cpu")
 LONG = Problem(batch=1, seq_len=200, d_model=16, heads=2)  # another tile of the flash kernel
 LONGER = Problem(batch=1, seq_len=800, d_model=8, heads=1)  # and the largest one
-
-ALONE = "ATTNBENCH_TESTS_ALONE"  # in the environment of a test's own process
 
 
 def peak(run: Callable[[], object]) -> int:
@@ -108,21 +104,16 @@ def test_training_peak_is_as_predicted(name: str, shape: Problem, make_case: Cal
     compare("sdpa:flash", shape, make_case, passes="forward+backward")
 
 
-@pytest.mark.long
-def test_peaks_with_softcap_and_sinks_are_as_predicted_in_a_new_process() -> None:
-    """As workers are: in one that has run thousands of tests torch's product was seen to copy the
-    weights beside a sink, which are not contiguous.
-    """
-    name = test_peaks_are_as_predicted_with_softcap_and_sinks.__name__
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", f"{__file__}::{name}"]
-    done = subprocess.run(
-        command, env={**os.environ, ALONE: "1"}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert " passed" in done.stdout
+@pytest.fixture(params=["", "while torch.compile watches frames"])
+def frames(request: pytest.FixtureRequest) -> Iterator[None]:
+    """As in a process that has compiled something: callers keep arguments until calls return."""
+    before = set_eval_frame(False) if request.param else None
+    yield
+    if request.param:
+        set_eval_frame(before)
 
 
-@pytest.mark.skipif(ALONE not in os.environ, reason="runs in a process of its own")
+@pytest.mark.usefixtures("frames")
 @pytest.mark.parametrize(
     "scores", [{"softcap": 2.0}, {"sinks": True}, {"softcap": 2, "sinks": True}]
 )
