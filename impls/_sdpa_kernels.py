@@ -94,9 +94,7 @@ def attend(problem: Problem, device: torch.device, variant: str = "") -> Attend:
         causal = is_causal(problem)
         return lambda q, k, v: sdpa(q, k, v, is_causal=causal, scale=scale, enable_gqa=grouped)
 
-    triangle = problem.mask == "none" and not problem.lengths
-    flash = triangle and variant in ("", "flash") and device.type == "cuda"
-    if flash and refusal(problem, device, "flash") is None:
+    if has_lower_right(problem, device, variant):
         # The one kernel with the lower-right triangle built in. torch reaches it through this bias,
         # whose module imports torch's compiler.
         from torch.nn.attention.bias import causal_lower_right
@@ -113,6 +111,13 @@ def attend(problem: Problem, device: torch.device, variant: str = "") -> Attend:
         return sdpa(q, k, v, attn_mask=mask, scale=scale, enable_gqa=grouped)
 
     return under_mask
+
+
+def has_lower_right(problem: Problem, device: torch.device, variant: str) -> bool:
+    """Whether this runs flash on CUDA, which has the lower-right triangle built in."""
+    triangle = problem.mask == "none" and not problem.lengths
+    flash = triangle and variant in ("", "flash") and device.type == "cuda"
+    return flash and refusal(problem, device, "flash") is None
 
 
 def matrix(problem: Problem, device: torch.device) -> Tensor:

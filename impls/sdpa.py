@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.attention import sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-from ._sdpa_kernels import KERNELS, attend, matrix, needs_matrix, refusal
+from ._sdpa_kernels import KERNELS, attend, has_lower_right, matrix, needs_matrix, refusal
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import ALL_MASKS, Problem
@@ -29,7 +29,9 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
 
 
 def build_mask(problem: Problem, device: torch.device, *, variant: str) -> Tensor | None:
-    return matrix(problem, device) if needs_matrix(problem) else None
+    if not needs_matrix(problem) or has_lower_right(problem, device, variant):
+        return None
+    return matrix(problem, device)
 
 
 def under_mask(

@@ -9,16 +9,20 @@ import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from math import inf
 from pathlib import Path
 
 from ...impls.problem import Dtype, Passes, Problem
 from ..cases.costs import work_flops
 from ..files.errors import BadInput, instead_of, shown
+from ..files.printable import visible
+from ..files.safe_files import read_text
 from ..measure.physical_floor import Device, flops_limit, refutation, specified
 from .names import PREFIX, Convention
 
 FOLDER = Path(__file__).parent / "printed"  # a link to results/published
 MIB, GIB = 2**20, 2**30
+MOST_BYTES = 4 * MIB  # of a file; cudnn-frontend's have some KiB
 DTYPES: Mapping[str, Dtype] = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 PASSES: Mapping[str, Passes] = {"fwd": "forward", "bwd": "backward"}
 LONGEST = {"Megatron": 2048, "Block Sparse": 4096, "Longformer": 8092, "BigBird": 8092}
@@ -92,16 +96,14 @@ def read(name: str) -> Source:
     path = Path(name) if name.endswith(".csv") else FOLDER / f"{bare}.csv"
     if not name.endswith(".csv") and bare not in names():
         raise BadInput(f"{shown(bare)}: no published table; {instead_of(bare, names())}")
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read ({error}); name a CSV file") from None
+    place = visible(str(path))
+    lines = read_text(path, place, MOST_BYTES, "a CSV file").splitlines()
     about = header(lines)
     table = csv.DictReader(lines[len(about) :])
     form = form_of(table.fieldnames or ())
     if form is None:
         raise BadInput(
-            f"{path}:{len(about) + 1}:1: no table that is known; wanted a column"
+            f"{place}:{len(about) + 1}:1: no table that is known; wanted a column"
             f" {' or '.join(FORMS)}"
         )
     found: list[Cell] = []
@@ -110,12 +112,19 @@ def read(name: str) -> Source:
         try:
             made = form({**row, "row": row.get("row") or str(number)}, about)
         except (TypeError, ValueError, KeyError) as error:
-            raise BadInput(f"{path}:{number}:1: {error}; wanted numbers") from None
+            raise BadInput(f"{place}:{number}:1: {error}; wanted numbers") from None
         left_out += not made
         found += made
         device = row.get("gpu_name") or device
     about = {"source": str(path), "device": device, **about}
     return Source(name=bare, about=about, cells=tuple(found), left_out=left_out)
+
+
+def _number(text: str) -> float:
+    """Raises ValueError."""
+    if not 0 < (number := float(text)) < inf:
+        raise ValueError(f"{shown(text)} is no positive number")
+    return number
 
 
 def header(lines: Sequence[str]) -> dict[str, str]:
@@ -158,9 +167,9 @@ def _paper(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
             reason = f"does not run above N = {LONGEST[method]}" if beyond else "out of memory"
             found.append(replace(cell, status="unsupported" if beyond else "oom", reason=reason))
         elif row["unit"] == "ms":
-            found.append(replace(cell, ms=float(row[n])))
+            found.append(replace(cell, ms=_number(row[n])))
         else:  # its MB are MiB: 4 S + 10 T is exact in these
-            found.append(replace(cell, peak_bytes=float(row[n]) * MIB))
+            found.append(replace(cell, peak_bytes=_number(row[n]) * MIB))
     return found
 
 
@@ -202,10 +211,10 @@ def _cudnn(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
     return [
         replace(
             cell,
-            ms=float(row["time_ms"]),
-            tflops=float(row["tflops"]),
-            gb_per_s=float(row["gbps"]) if row.get("gbps") else None,
-            share_percent=float(row["sol_pct"]) if row.get("sol_pct") else None,
+            ms=_number(row["time_ms"]),
+            tflops=_number(row["tflops"]),
+            gb_per_s=_number(row["gbps"]) if row.get("gbps") else None,
+            share_percent=_number(row["sol_pct"]) if row.get("sol_pct") else None,
         )
     ]
 
@@ -239,7 +248,7 @@ def _claimed(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
             column="claimed_tflops",
             method=row["method"],
             also=row["shape"],
-            tflops=float(row["claimed_tflops"]),
+            tflops=_number(row["claimed_tflops"]),
         )
     ]
 

@@ -118,7 +118,10 @@ def even_by_flops(some: Sequence[Forms]) -> float | None:
 
 
 def _form(row: Row) -> str:
-    return str((row.get("configuration") or {}).get("form", ""))
+    """"" of a backend that does not say both, or says something else."""
+    said = row.get("configuration") or {}
+    known = said.get("form") in (ABSORBED, UNABSORBED) and isinstance(said.get("form_flops"), int)
+    return str(said["form"]) if known else ""
 
 
 def _flops(row: Row) -> int:

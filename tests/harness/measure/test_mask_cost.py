@@ -5,7 +5,7 @@ import torch
 
 from attnbench.harness.measure.clock import clock_for
 from attnbench.harness.measure.mask_cost import mask_cost
-from attnbench.impls import Problem, load
+from attnbench.impls import Problem, load, sdpa
 
 CPU = torch.device("cpu")
 SHAPE = {"batch": 1, "d_model": 16, "heads": 2}
@@ -47,3 +47,17 @@ def test_a_mask_of_all_pairs_has_a_time_and_the_bytes_of_its_pairs(
 )
 def test_what_builds_no_mask_has_no_cost_of_one(name: str, more: dict[str, object]) -> None:
     assert cost(name, **more) == {}
+
+
+@pytest.mark.parametrize(
+    ("variant", "builds"), [("", False), ("flash", False), ("efficient", True)]
+)
+def test_sdpa_builds_no_triangle_that_a_kernel_has_built_in(
+    variant: str, builds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flash on CUDA, which has the triangle from the lower right."""
+    monkeypatch.setattr("attnbench.impls._sdpa_kernels.refusal", lambda *_: None)
+    monkeypatch.setattr("attnbench.impls.sdpa.matrix", lambda *_: torch.ones(1))
+    later = Problem(**SHAPE, seq_len=8, kv_seq_len=64, causal=True, causal_align="bottom_right")
+    mask = sdpa.build_mask(later, torch.device("cuda"), variant=variant)
+    assert (mask is not None) == builds

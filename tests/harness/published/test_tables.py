@@ -18,6 +18,7 @@ from attnbench.harness.published.original import again
 from attnbench.harness.published.tables import (
     FOLDER,
     MIB,
+    MOST_BYTES,
     achieved,
     flash_bytes,
     flops,
@@ -292,12 +293,27 @@ def test_an_original_file_is_read_and_what_is_no_problem_of_ours_is_counted(tmp_
     assert (source.device, source.left_out, source.cells[1].row) == ("NVIDIA B200", 1, 3)
 
 
+TRAINING = (
+    "backend,data_type,profile_pass,batch_size,q_seqlen,kv_seqlen,num_q_heads,num_kv_heads,"
+    "head_dim_qk,head_dim_vo,time_ms,tflops"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("a,b\n1,2\n", ":1:1: no table that is known; wanted a column masking or forward_time"),
         ("# batch: 1\nmasking,method,dropout,128\nno,X,no,fast\n", ":3:1: "),
+        *(
+            (
+                f"{TRAINING}\ncudnn,bfloat16,fwd,1,8,8,1,1,8,8,{ms},1\n",
+                ":2:1: .* is no positive number",
+            )
+            for ms in ("0", "nan", "inf", "-1")
+        ),
+        ("x" * (MOST_BYTES + 1), "larger than 4 MiB; wanted a CSV file"),
     ],
+    ids=map(str, range(7)),
 )
 def test_a_file_that_is_no_table_is_refused_in_one_line(tmp_path, text, said):
     path = tmp_path / "bad.csv"

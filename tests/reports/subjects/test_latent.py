@@ -67,3 +67,20 @@ def test_one_form_alone_says_nothing(tmp_path: Path) -> None:
     run = run_of(tmp_path, call("absorbed", 16, 40.0), call("unabsorbed", 64, 40.0))
     assert not subject_of(latent, run).lines
     assert subject_of(latent, run).lacking
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"form": "absorbed"},
+        {"form": "mine", "form_flops": 1},
+        {"form": "absorbed", "form_flops": "1"},
+    ],
+)
+def test_what_another_backend_says_of_itself_is_no_form(
+    said: dict[str, Any], tmp_path: Path
+) -> None:
+    other = call("absorbed", 16, 40.0)
+    other[1]["configuration"] = said
+    run = run_of(tmp_path, other, call("unabsorbed", 16, 40.0))
+    assert subject_of(latent, run).lacking
