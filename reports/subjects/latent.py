@@ -118,7 +118,7 @@ def even_by_flops(some: Sequence[Forms]) -> float | None:
 
 
 def _form(row: Row) -> str:
-    """"" of a backend that does not say both, or says something else."""
+    """ "" of a backend that does not say both, or says something else."""
     said = row.get("configuration") or {}
     known = said.get("form") in (ABSORBED, UNABSORBED) and isinstance(said.get("form_flops"), int)
     return str(said["form"]) if known else ""
