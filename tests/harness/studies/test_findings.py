@@ -58,6 +58,9 @@ def test_true_properties_hold_in_every_backend_and_a_false_one_does_not() -> Non
         "order_permutes_outputs": {True},
         "scaling_inputs_keeps_weights": {False},
     }
+
+
+def test_statements_hold_in_every_backend_or_in_none_but_for_a_fill_in_fp16() -> None:
     assert held("statement", found("attention_facts")) == {
         "outputs_in_hull_of_values": {True},
         "outputs_in_hull_of_inputs": {False},
