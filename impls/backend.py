@@ -51,7 +51,8 @@ TORCH_DTYPE: dict[Dtype, torch.dtype] = {
     "fp16": torch.float16,
 }
 
-DRAWN = ("query", "key", "value", "sinks")  # tensors that may get new numbers (draw_inputs)
+DRAWN = ("query", "key", "value", "sinks", "prefix_key", "prefix_value")
+"""Tensors that may get new numbers (draw_inputs)."""
 
 Call = Callable[[], Tensor]
 """The call to time: no arguments, returns the output, which requires grad if the problem does."""

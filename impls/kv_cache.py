@@ -1,7 +1,8 @@
-"""Attention over keys and values in pages or quantized, or neither, with what torch has.
+"""Attention over keys and values in pages, quantized, with a shared prefix, or as they are, with what
+torch has.
 
-How they are stored says kv_tensors.py. Bare `kv_cache` gathers and dequantizes all of them into
-plain tensors, then calls torch's scaled_dot_product_attention. `kv_cache:blocks` does both for some
+How they are stored says kv_tensors.py. Bare `kv_cache` gathers, dequantizes and copies all of them
+into plain tensors of each sequence, then calls torch's scaled_dot_product_attention. `kv_cache:blocks` does both for some
 keys at a time and joins the parts of the softmax (Milakov and Gimelshein 2018, arXiv:1805.02867):
 no plain copy is kept, and scales are applied to scores and weights instead of keys and values.
 """
@@ -21,12 +22,13 @@ from .masks.tensors import materialized_mask
 from .problem import ALL_MASKS, Problem
 
 MASKS = ALL_MASKS
-COMPUTES = ("page", "kv_dtype")
+COMPUTES = ("page", "kv_dtype", "prefix")
 VARIANTS = ("blocks",)
 
 
 def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
-    if problem.scope != "core" or problem.backward:
+    differentiable = problem.prefix and not variant
+    if problem.scope != "core" or (problem.backward and not differentiable):
         return "reads keys and values that are stored: scope core, forward only"
     return None
 

@@ -1,9 +1,9 @@
 """How a problem's keys and values are stored: which combinations exist, and their bytes.
 
-As they are; quantized, with a scale per token and head; in pages of a pool, which a table finds; or
-as one latent vector per token, from which every head makes its keys and values (multi-head latent
-attention: DeepSeek-V2, arXiv:2405.04434, section 2.1). Imports no torch; the tensors are made in
-kv_tensors.py.
+As they are; quantized, with a scale per token and head; in pages of a pool, which a table finds; as
+one latent vector per token, from which every head makes its keys and values (multi-head latent
+attention: DeepSeek-V2, arXiv:2405.04434, section 2.1); or those of the first tokens once for all
+sequences, which begin alike. Imports no torch; the tensors are made in kv_tensors.py.
 """
 
 from typing import TYPE_CHECKING, Any, Literal
@@ -61,12 +61,25 @@ KV_DTYPE: Any = axis(
     earliest=PLAIN,
     opt_in=True,
 )
+PREFIX: Any = axis(
+    "Tokens of kv_seq_len with which all sequences of the batch begin (a system prompt), whose keys"
+    " and values are stored once; 0 if every sequence has its own.",
+    default=0,
+    option="Tokens of --kv-seq-len that all sequences of the batch share, stored once.",
+    part=lambda p: f"prefix{p.prefix}" if p.prefix else "",
+    text=lambda value: f"shared prefix of {value} tokens" if value else "",
+    in_rows="first tokens of the keys and values that all sequences share, stored once; 0 for none",
+    earliest=0,
+    opt_in=True,
+)
+AS_USUAL: dict[str, Any] = {"latent": 0, "rope": 0, "page": 0, "kv_dtype": PLAIN, "prefix": 0}
+"""Keys and values as they are, those of each sequence."""
 
 
 def check(problem: "Problem") -> None:
     """Raises ValueError for what nobody stores so; runs before defaults are filled."""
     p = problem
-    for name in ("latent", "rope", "page"):
+    for name in ("latent", "rope", "page", "prefix"):
         if getattr(p, name) < 0:
             raise ValueError(f"{name} is {getattr(p, name)}; wanted 0 or more")
     if p.rope and not p.latent:
@@ -85,7 +98,7 @@ def check(problem: "Problem") -> None:
         raise ValueError(
             "latent with page or kv_dtype: a latent cache is stored as it is here; leave them out"
         )
-    for name in (name for name in ("latent", "page") if getattr(p, name)):
+    for name in (name for name in ("latent", "page", "prefix") if getattr(p, name)):
         _check_scope(p, f"{name} ({getattr(p, name)})")
     if p.kv_dtype != PLAIN:
         _check_scope(p, f"kv_dtype {p.kv_dtype}")
@@ -94,6 +107,25 @@ def check(problem: "Problem") -> None:
             f"passes {p.passes} with keys and values in a cache, which nobody trains; set passes to"
             " forward"
         )
+    if p.prefix:
+        _check_prefix(p)
+
+
+def _check_prefix(p: "Problem") -> None:
+    """Every query comes after the prefix, and sees all of it."""
+    what, keys = f"prefix ({p.prefix})", p.kv_seq_len or p.seq_len
+    if p.latent or p.page or p.kv_dtype != PLAIN or p.lengths or p.mask != "none":
+        raise ValueError(
+            f"{what} with latent, page, kv_dtype, lengths or a mask: a shared prefix is of plain keys"
+            " that every query sees; leave them out"
+        )
+    if p.causal and (p.causal_align != "bottom_right" or keys < p.prefix + p.seq_len):
+        raise ValueError(
+            f"{what} with causal: queries come after what all sequences share; set causal_align to"
+            f" bottom_right and kv_seq_len to {p.prefix + p.seq_len} or more"
+        )
+    if p.prefix >= keys:
+        raise ValueError(f"{what} leaves no keys of its own to a sequence of {keys}; shorten it")
 
 
 def _check_scope(p: "Problem", what: str) -> None:
@@ -135,13 +167,20 @@ def stored_bytes(problem: "Problem") -> int:
     """
     p = problem
     pages = pages_per_sequence(p)
-    tokens = p.batch * (pages * p.page if pages else p.kv_seq_len)
+    tokens = p.batch * (pages * p.page if pages else p.kv_seq_len) - _shared_tokens(p)
     more = p.batch * pages * TABLE_BYTES + latent_weights(p) * p.item_bytes
     return tokens * token_bytes(p) + more
 
 
 def read_bytes(problem: "Problem", keys: int) -> int:
-    """What must be read of `stored_bytes` for so many keys and values of the batch."""
+    """What must be read of `stored_bytes` for so many keys and values of the batch, of which a
+    shared prefix is counted in every sequence.
+    """
     p = problem
     entries = -(-keys // p.page) if p.page else 0
-    return keys * token_bytes(p) + entries * TABLE_BYTES + latent_weights(p) * p.item_bytes
+    return (keys - _shared_tokens(p)) * token_bytes(p) + entries * TABLE_BYTES + latent_weights(p) * p.item_bytes
+
+
+def _shared_tokens(p: "Problem") -> int:
+    """How many fewer tokens are stored than the sequences have."""
+    return (p.batch - 1) * p.prefix

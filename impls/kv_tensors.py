@@ -5,6 +5,8 @@ quantized   key, value: codes [batch, kv_heads, n_kv, width], int8 or float8_e4m
 paged       key, value, and scales: [pages, kv_heads, page, ...] in place of [batch, kv_heads,
             n_kv, ...]; in memory the heads of a token lie side by side
             page_table: [batch, pages per sequence], int32, the pages of a sequence in order
+prefix      prefix_key, prefix_value: [1, kv_heads, prefix, width], of all sequences; key, value:
+            [batch, kv_heads, n_kv - prefix, width]
 latent      key and value: one tensor [batch, 1, n_kv, latent + rope]
             w_uk: [heads * (d_k - rope), latent], w_uv: [heads * d_v, latent]; the last `rope`
             columns of a query and of the cache are multiplied as they are
@@ -19,7 +21,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.functional import linear
 
-from .kv_storage import PLAIN, pages_per_sequence
+from .kv_storage import AS_USUAL, PLAIN, pages_per_sequence
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ FROM_FP8 = {torch.float16: (7, 0x4000, 2.0**8), torch.bfloat16: (4, 0x7800, 2.0*
 """Where e4m3's 7 bits of magnitude go in a wider format, that format's further exponent bits, and
 two to the power of the difference of the biases.
 """
+STORED = {"w_uk", "w_uv", "page_table", "key_scale", "value_scale", "prefix_key", "prefix_value"}
 AT_ONCE = 64  # sequences or pages that are drawn at once: quantizing needs fp32 copies
 
 
@@ -43,6 +46,13 @@ def empty_storage(
         cache = torch.empty(p.batch, 1, p.kv_seq_len, p.latent + p.rope, dtype=dtype, device=device)
         rows = {"w_uk": p.heads * (p.d_k - p.rope), "w_uv": p.heads * p.d_v}
         return cache, cache, {name: cache.new_empty(n, p.latent) for name, n in rows.items()}
+    if p.prefix:
+        k, v, prefix_k, prefix_v = (
+            torch.empty(batch, p.kv_heads, tokens, width, dtype=dtype, device=device)
+            for batch, tokens in ((p.batch, p.kv_seq_len - p.prefix), (1, p.prefix))
+            for width in (p.d_k, p.d_v)
+        )
+        return k, v, {"prefix_key": prefix_k, "prefix_value": prefix_v}
     if not p.page and p.kv_dtype == PLAIN:
         return None
     pages, dtype = pages_per_sequence(p), CODES.get(p.kv_dtype, dtype)
@@ -127,7 +137,7 @@ def from_fp8(codes: Tensor, dtype: torch.dtype) -> Tensor:
 
 def is_stored(problem: Problem) -> bool:
     """Whether keys and values are anything but plain tensors."""
-    return bool(problem.latent or problem.page or problem.kv_dtype != PLAIN)
+    return any(getattr(problem, name) != usual for name, usual in AS_USUAL.items())
 
 
 def plain(
@@ -139,7 +149,7 @@ def plain(
     """The same attention with plain keys and values of `dtype`, [batch, kv_heads, n_kv, width].
 
     `entries`: those of the batch that `problem`, queries and unpaged keys have; tables and scales
-    are of all. Differentiable with a latent.
+    are of all, as is a prefix. Differentiable with a latent or a prefix.
     """
     if not is_stored(problem):
         return problem, inputs
@@ -148,9 +158,8 @@ def plain(
         k, v = keys_and_values(problem, inputs.key.to(dtype), weights)
     else:
         k, v = read_back(problem, inputs, dtype, entries)
-    usual = replace(problem, latent=0, rope=0, page=0, kv_dtype=PLAIN)
-    names = {"w_uk", "w_uv", "page_table", "key_scale", "value_scale"}
-    more = {name: tensor for name, tensor in inputs.more.items() if name not in names}
+    usual = replace(problem, **AS_USUAL)
+    more = {name: tensor for name, tensor in inputs.more.items() if name not in STORED}
     return usual, replace(inputs, key=k, value=v, more=more)
 
 
@@ -180,10 +189,13 @@ def read_back(
     scaled: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Keys and values of `dtype` from pages or codes, [batch, kv_heads, n_kv, width]; of `keys`
-    only, which begin with a page; codes alone if not `scaled`.
+    only, which begin with a page; codes alone if not `scaled`. A prefix is copied for each sequence.
 
     A number is the product in fp32, in float64 if `dtype` is that, rounded once.
     """
+    if problem.prefix:
+        k, v = (with_prefix(problem, inputs, name, keys).to(dtype) for name in ("key", "value"))
+        return k, v
     table = _table(inputs, entries)
     k, v = (_found(problem, one, table, keys) for one in (inputs.key, inputs.value))
     k_scale, v_scale = scales(problem, inputs, keys, entries) if scaled else (None, None)
@@ -195,6 +207,14 @@ def read_back(
         return read if scale is None else read.mul_(scale[..., None]).to(dtype)
 
     return numbers(k, k_scale), numbers(v, v_scale)
+
+
+def with_prefix(problem: Problem, inputs: "Inputs", name: str, keys: slice) -> Tensor:
+    """`keys` of each sequence, [batch, kv_heads, keys, width], as a copy; `name`: key or value."""
+    first, end, _ = keys.indices(problem.kv_seq_len)
+    shared, own = inputs.more[f"prefix_{name}"], inputs.named()[name]
+    rest = own[:, :, max(0, first - problem.prefix) : max(0, end - problem.prefix)]
+    return torch.cat([shared[:, :, first:end].expand(len(own), -1, -1, -1), rest], 2)
 
 
 def scales(

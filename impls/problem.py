@@ -251,6 +251,7 @@ class Problem:
     rope: int = kv_storage.ROPE
     page: int = kv_storage.PAGE
     kv_dtype: KvDtype = kv_storage.KV_DTYPE
+    prefix: int = kv_storage.PREFIX
 
     def __post_init__(self) -> None:
         for name, value in ragged.packed(self).items() if self.lengths else ():

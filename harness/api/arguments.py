@@ -61,6 +61,7 @@ class Shape(TypedDict, total=False):
     rope: Sizes
     page: Sizes
     kv_dtype: Names
+    prefix: Sizes
     passes: Names
     scope: Names
 

@@ -191,9 +191,9 @@ class CorrectnessCheck:
             return CheckResult(complaint=wrong)
         if exactness == "other":
             return CheckResult()
-        # Weights have no batch axis; inputs are [batch, ...].
+        # Weights have no batch axis; inputs are [batch, ...], a prefix [1, ...].
         results = {
-            index: gradient if gradient.dim() < 3 else gradient[self.entries]
+            index: gradient if gradient.dim() < 3 or len(gradient) == 1 else gradient[self.entries]
             for index, gradient in enumerate(gradients, 1)
         }
         if output is not None:

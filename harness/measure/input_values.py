@@ -57,7 +57,7 @@ class ColumnSigns:
 def draw(problem: Problem, device: torch.device, generator: torch.Generator) -> ColumnSigns | None:
     """None where there are too few columns. `generator` is one of the CPU."""
     p = problem
-    batch = 1 if p.page else p.batch
+    batch = 1 if p.page or p.prefix else p.batch  # all sequences read the same numbers
 
     def signs(*shape: int) -> Tensor:
         return 2 * torch.randint(2, (batch, *shape), generator=generator) - 1
@@ -84,11 +84,14 @@ def draw(problem: Problem, device: torch.device, generator: torch.Generator) -> 
         return ColumnSigns(inputs=inputs, gradient=placed(signs(p.heads, 1, p.d_v)), results=None)
     key, value = signs(p.kv_heads, 1, p.d_k), signs(p.kv_heads, 1, p.d_v)
     query, output = of_queries(key), of_queries(value)
+    shared = {"prefix_key": key, "prefix_value": value} if p.prefix else {}
     results = [output]
     if p.backward:
-        results = [query, key, value, *([torch.ones(1)] if p.sinks else [])]
+        beside = [torch.ones(1)] if p.sinks else []
+        results = [query, key, value, *shared.values(), *beside]
+    inputs = {"query": query, "key": key, "value": value, **shared}
     return ColumnSigns(
-        inputs={"query": placed(query), "key": placed(key), "value": placed(value)},
+        inputs={name: placed(signs) for name, signs in inputs.items()},
         gradient=placed(output),
         results=tuple(one.numpy() for one in results),
     )
@@ -241,7 +244,8 @@ class InputValues:
     def _signed_inputs(self) -> Iterator[Tensor]:
         inputs = self.tensors.inputs
         signed = (inputs.key, inputs.value) if self.problem.scope == "core" else inputs
-        yield from {id(tensor): tensor for tensor in signed}.values()
+        prefix = [one for name, one in inputs.more.items() if name.startswith("prefix")]
+        yield from {id(tensor): tensor for tensor in (*signed, *prefix)}.values()
 
     def _named(self) -> Iterator[tuple[str, Tensor]]:
         yield from _named(self.tensors)

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from ...impls.backend import Backend, Inputs, make_inputs
+from ...impls.kv_storage import AS_USUAL
 from ...impls.problem import Problem
 from ..measure.correctness import distance
 from ..rows.findings import BatchInvariance
@@ -37,7 +38,7 @@ def run(
     the first of BATCH sequences called alone, is from that in the batch; 0 if they are equal to the
     bit. `output_digest`: of its bits.
     """
-    whole = replace(problem, lengths="", latent=0, rope=0, page=0, kv_dtype="same", batch=BATCH)
+    whole = replace(problem, lengths="", batch=BATCH, **AS_USUAL)
     n_q, n_kv = min(whole.seq_len, LONGEST), min(whole.kv_seq_len, LONGEST)
     whole = replace(whole, seq_len=n_q, kv_seq_len=n_kv, scope="core", passes="forward")
     inputs = make_inputs(whole, device, seed)

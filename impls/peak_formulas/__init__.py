@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from ..problem import Problem
+from . import cascade
 from .sdpa import flash_bytes_in_half
 from .sizes import Sizes
 
@@ -55,6 +56,9 @@ def nearest(backend: str, problem: Problem) -> Iterator[Near]:
                 more_bytes = z.q + z.k + z.v
             elif backend in FLASH:
                 more_bytes = flash_bytes_in_half(problem, torch.get_num_threads())
+            elif backend == "cascade":
+                parts, threads = cascade.parts(problem), torch.get_num_threads()
+                more_bytes = max(flash_bytes_in_half(one, threads) for one in parts)
             words = "at most what its formula says of fp32"
             yield Near(backend=backend, problem=in_fp32, more_bytes=more_bytes, words=words)
         return

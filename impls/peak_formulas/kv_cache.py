@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from .._sdpa_kernels import would_run
-from ..kv_storage import CODE_BYTES, PLAIN, SCALE_BYTES, keys_of_block
+from ..kv_storage import AS_USUAL, CODE_BYTES, PLAIN, SCALE_BYTES, keys_of_block
 from ..masks.counts import unmasked_pairs
 from ..problem import Problem
 from . import sdpa
@@ -24,7 +24,9 @@ class Read:
 
     @property
     def gathered(self) -> int:
-        """Pages of keys and values one after the other; 0 without pages, which are views."""
+        """Pages of keys and values one after the other, or a prefix and what follows it; 0 of what
+        already lies so.
+        """
         return self._in_pages(self.problem.d_k + self.problem.d_v) * self.item_bytes
 
     @property
@@ -55,8 +57,8 @@ class Read:
 
     def _in_pages(self, width: int) -> int:
         p = self.problem
-        pages = -(-self.tokens // p.page) if p.page else 0
-        return p.batch * p.kv_heads * pages * p.page * width
+        tokens = -(-self.tokens // p.page) * p.page if p.page else self.tokens if p.prefix else 0
+        return p.batch * p.kv_heads * tokens * width
 
     def _plain(self, width: int) -> int:
         p = self.problem
@@ -66,10 +68,10 @@ class Read:
 
 
 def peak_bytes(problem: Problem, device: torch.device, threads: int, *, variant: str) -> int | None:
-    """None under a mask, and where torch would not run its flash kernel."""
+    """None with gradients, under a mask, and where torch would not run its flash kernel."""
     p = problem
     every = p.mask == "none" and unmasked_pairs(p) == p.batch * p.seq_len * p.kv_seq_len
-    if device.type != "cpu" or p.dtype != "fp32" or not every:
+    if device.type != "cpu" or p.dtype != "fp32" or p.backward or not every:
         return None
     if variant == "blocks":
         return _blocks_peak(p)
@@ -81,8 +83,7 @@ def peak_bytes(problem: Problem, device: torch.device, threads: int, *, variant:
         seq_len=rows,
         causal=False,
         causal_align="",
-        page=0,
-        kv_dtype=PLAIN,
+        **AS_USUAL,
     )
     if not would_run(plain, device, "flash"):
         return None

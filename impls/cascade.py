@@ -1,0 +1,190 @@
+"""A prefix that all sequences share, read once: their queries are rows against its keys, each
+sequence reads its own keys, and log-sum-exp joins the two parts of the softmax.
+
+Juravsky et al. 2024, Hydragen (arXiv:2402.05099, sections 3.1 and 3.2); Ye et al. 2024, Cascade
+Inference (flashinfer.ai/2024/02/02/cascade-inference.html), which vLLM and FlashInfer call cascade
+attention. Both parts are torch's flash kernel, the one that returns log-sum-exp on a CPU and on a
+GPU, where it was not run yet. It computes the gradients of a part from the output and the
+log-sum-exp of the whole (Dao et al. 2022, FlashAttention, algorithm 4).
+"""
+
+from math import inf
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .backend import Call, Inputs, Weights
+from .layer import as_call
+from .problem import Problem
+
+COMPUTES = ("prefix",)
+WIDEST, WIDTH_STEP = 256, 8  # of a head, in torch's flash kernel for CUDA
+
+
+def why_not(problem: Problem, device: torch.device) -> str | None:
+    p = problem
+    if not p.prefix:
+        return "needs prefix: sequences that share nothing have nothing to read once"
+    if p.d_k != p.d_v:
+        return f"keys are {p.d_k} and values {p.d_v} wide; torch's flash kernel takes one width"
+    if device.type != "cpu" and (p.dtype == "fp32" or p.d_k > WIDEST or p.d_k % WIDTH_STEP):
+        return (
+            f"heads are {p.d_k} wide in {p.dtype}; torch's flash kernel on a GPU takes bf16 and"
+            f" fp16, and multiples of {WIDTH_STEP} up to {WIDEST}"
+        )
+    return None
+
+
+def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
+    prefix = inputs.more["prefix_key"], inputs.more["prefix_value"]
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        if problem.backward:
+            o: Tensor = _Cascade.apply(q, k, v, *prefix, problem)  # type: ignore[no-untyped-call]
+            return o
+        return forward(q, k, v, *prefix, problem)[0]
+
+    return as_call(problem, inputs, weights, attend)
+
+
+def forward(
+    q: Tensor, k: Tensor, v: Tensor, prefix_k: Tensor, prefix_v: Tensor, problem: Problem
+) -> tuple[Tensor, tuple[Any, ...], tuple[Any, ...]]:
+    """The output [batch, heads, n_q, d_v], and what `flash` returned of both parts."""
+    p = problem
+    of_prefix = flash(of_all(q, p), prefix_k, prefix_v, p.scale)
+    of_own = flash(of_each(q, p), k, v, p.scale, triangle=has_triangle(p))
+    return joined(of_prefix, of_own, p).to(q.dtype), of_prefix, of_own
+
+
+def has_triangle(problem: Problem) -> bool:
+    """Whether some query does not see all of its sequence's own keys."""
+    return problem.causal and problem.seq_len > 1
+
+
+def of_all(x: Tensor, problem: Problem) -> Tensor:
+    """[batch, heads, n_q, width] as rows against the prefix's keys, [1, kv_heads, batch * group *
+    n_q, width].
+    """
+    p = problem
+    grouped = x.reshape(p.batch, p.kv_heads, -1, x.shape[3])
+    return grouped.transpose(0, 1).reshape(1, p.kv_heads, -1, x.shape[3])
+
+
+def of_each(x: Tensor, problem: Problem) -> Tensor:
+    """[batch, heads, n_q, width] as rows against each sequence's own keys, [batch, kv_heads, group *
+    n_q, width]; as it is if there is a triangle.
+    """
+    p = problem
+    return x if has_triangle(p) else x.reshape(p.batch, p.kv_heads, -1, x.shape[3])
+
+
+def by_group(x: Tensor, problem: Problem, *, all_rows: bool = False) -> Tensor:
+    """What `of_all` or `of_each` returned as [batch, kv_heads, group, n_q, width]: a view."""
+    p = problem
+    rows = p.batch, p.heads // p.kv_heads, p.seq_len
+    if all_rows:
+        return x[0].unflatten(1, rows).transpose(0, 1)
+    return x.reshape(p.batch, p.kv_heads, *rows[1:], -1)
+
+
+def joined(of_prefix: tuple[Any, ...], of_own: tuple[Any, ...], problem: Problem) -> Tensor:
+    """The output [batch, heads, n_q, d_v] in fp32, from what `flash` returned of both parts."""
+    p, lse_prefix, lse_own = problem, *log_sum_exps(of_prefix, of_own, problem)
+    share = (lse_prefix - lse_own).sigmoid_()  # of a query's weights, that of the prefix
+    o = share.new_empty(*share.shape[:4], p.d_v)
+    torch.mul(by_group(of_prefix[0], p, all_rows=True), share, out=o)
+    return o.addcmul_(by_group(of_own[0], p), 1 - share).flatten(1, 2)
+
+
+def log_sum_exps(
+    of_prefix: tuple[Any, ...], of_own: tuple[Any, ...], problem: Problem
+) -> tuple[Tensor, Tensor]:
+    """Of both parts, [batch, kv_heads, group, n_q, 1], fp32."""
+    of_all_rows = by_group(of_prefix[1][..., None], problem, all_rows=True)
+    return of_all_rows, by_group(of_own[1][..., None], problem)
+
+
+def flash(
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, triangle: bool = False
+) -> tuple[Any, ...]:
+    """The output, log-sum-exp [batch, heads, n_q], and on a GPU what the backward pass needs.
+
+    `triangle`: the last query is at the last key, and no query sees later ones.
+    """
+    aten = torch.ops.aten
+    if q.device.type != "cpu":
+        found = aten._scaled_dot_product_flash_attention(q, k, v, 0.0, triangle, scale=scale)
+        return tuple(found[:8])
+    square, mask = cpu_mask(q, k, triangle=triangle)
+    found = aten._scaled_dot_product_flash_attention_for_cpu(
+        q, k, v, 0.0, square, attn_mask=mask, scale=scale
+    )
+    return tuple(found)
+
+
+def flash_gradients(
+    d_o: Tensor,
+    inputs: tuple[Tensor, Tensor, Tensor],
+    result: tuple[Any, ...],
+    scale: float,
+    *,
+    triangle: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of q, k and v; `result`: as from `flash`, with output and log-sum-exp over all keys."""
+    aten, (o, lse, *kept) = torch.ops.aten, result
+    if not kept:
+        square, mask = cpu_mask(*inputs[:2], triangle=triangle)
+        found = aten._scaled_dot_product_flash_attention_for_cpu_backward(
+            d_o, *inputs, o, lse, 0.0, square, attn_mask=mask, scale=scale
+        )
+    else:
+        found = aten._scaled_dot_product_flash_attention_backward(
+            d_o, *inputs, o, lse, *kept[:4], 0.0, triangle, *kept[4:], scale=scale
+        )
+    return tuple(found)
+
+
+def cpu_mask(q: Tensor, k: Tensor, *, triangle: bool) -> tuple[bool, Tensor | None]:
+    """The kernel's argument is_causal, which counts from the top left, and a mask if that is wrong,
+    to be added to scores: [n_q, n_kv] of the sequence's own keys.
+    """
+    n_q, n_kv = q.shape[2], k.shape[2]
+    if not triangle or n_q == n_kv:
+        return triangle, None
+    return False, q.new_full((n_q, n_kv), -inf).triu_(n_kv - n_q + 1)
+
+
+class _Cascade(torch.autograd.Function):
+    """With gradients of q, of each sequence's keys and values, and of the prefix's."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, prefix_k: Tensor, prefix_v: Tensor, p: Problem
+    ) -> Tensor:
+        o, of_prefix, of_own = forward(q, k, v, prefix_k, prefix_v, p)
+        lse = torch.logaddexp(*log_sum_exps(of_prefix, of_own, p)).flatten(1, 2)
+        ctx.save_for_backward(q, k, v, prefix_k, prefix_v, o, lse)
+        ctx.problem, ctx.kept = p, (of_prefix[2:], of_own[2:])
+        return o
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, prefix_k, prefix_v, o, lse = ctx.saved_tensors
+        p: Problem = ctx.problem
+        (d_o,), (of_prefix, of_own) = gradients, ctx.kept
+        all_q, all_do, all_o, all_lse = (of_all(x, p) for x in (q, d_o, o, lse))
+        each_q, each_do, each_o, each_lse = (of_each(x, p) for x in (q, d_o, o, lse))
+        dq_all, *d_prefix = flash_gradients(
+            all_do, (all_q, prefix_k, prefix_v), (all_o, all_lse[..., 0], *of_prefix), p.scale
+        )
+        dq_each, *d_own = flash_gradients(
+            each_do,
+            (each_q, k, v),
+            (each_o, each_lse[..., 0], *of_own),
+            p.scale,
+            triangle=has_triangle(p),
+        )
+        dq = by_group(dq_all, p, all_rows=True) + by_group(dq_each, p)
+        return dq.flatten(1, 2), *d_own, *d_prefix, None
