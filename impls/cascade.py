@@ -73,8 +73,8 @@ def of_all(x: Tensor, problem: Problem) -> Tensor:
 
 
 def of_each(x: Tensor, problem: Problem) -> Tensor:
-    """[batch, heads, n_q, width] as rows against each sequence's own keys, [batch, kv_heads, group *
-    n_q, width]; as it is if there is a triangle.
+    """[batch, heads, n_q, width] as rows against each sequence's own keys, [batch, kv_heads,
+    group * n_q, width]; as it is if there is a triangle.
     """
     p = problem
     return x if has_triangle(p) else x.reshape(p.batch, p.kv_heads, -1, x.shape[3])
@@ -90,12 +90,16 @@ def by_group(x: Tensor, problem: Problem, *, all_rows: bool = False) -> Tensor:
 
 
 def joined(of_prefix: tuple[Any, ...], of_own: tuple[Any, ...], problem: Problem) -> Tensor:
-    """The output [batch, heads, n_q, d_v] in fp32, from what `flash` returned of both parts."""
+    """The output [batch, heads, n_q, d_v] in fp32, from what `flash` returned of both parts.
+
+    The parts' shares of a query's weights are a sigmoid each: one less the other has its rounding,
+    which is much of a small share.
+    """
     p, lse_prefix, lse_own = problem, *log_sum_exps(of_prefix, of_own, problem)
-    share = (lse_prefix - lse_own).sigmoid_()  # of a query's weights, that of the prefix
-    o = share.new_empty(*share.shape[:4], p.d_v)
-    torch.mul(by_group(of_prefix[0], p, all_rows=True), share, out=o)
-    return o.addcmul_(by_group(of_own[0], p), 1 - share).flatten(1, 2)
+    beyond = lse_prefix - lse_own
+    o = beyond.new_empty(*beyond.shape[:4], p.d_v)
+    torch.mul(by_group(of_prefix[0], p, all_rows=True), beyond.sigmoid(), out=o)
+    return o.addcmul_(by_group(of_own[0], p), beyond.neg_().sigmoid_()).flatten(1, 2)
 
 
 def log_sum_exps(

@@ -116,8 +116,8 @@ def _check_prefix(p: "Problem") -> None:
     what, keys = f"prefix ({p.prefix})", p.kv_seq_len or p.seq_len
     if p.latent or p.page or p.kv_dtype != PLAIN or p.lengths or p.mask != "none":
         raise ValueError(
-            f"{what} with latent, page, kv_dtype, lengths or a mask: a shared prefix is of plain keys"
-            " that every query sees; leave them out"
+            f"{what} with latent, page, kv_dtype, lengths or a mask: a shared prefix is of plain"
+            " keys that every query sees; leave them out"
         )
     if p.causal and (p.causal_align != "bottom_right" or keys < p.prefix + p.seq_len):
         raise ValueError(
@@ -178,7 +178,11 @@ def read_bytes(problem: "Problem", keys: int) -> int:
     """
     p = problem
     entries = -(-keys // p.page) if p.page else 0
-    return (keys - _shared_tokens(p)) * token_bytes(p) + entries * TABLE_BYTES + latent_weights(p) * p.item_bytes
+    return (
+        (keys - _shared_tokens(p)) * token_bytes(p)
+        + entries * TABLE_BYTES
+        + latent_weights(p) * p.item_bytes
+    )
 
 
 def _shared_tokens(p: "Problem") -> int:

@@ -189,7 +189,8 @@ def read_back(
     scaled: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Keys and values of `dtype` from pages or codes, [batch, kv_heads, n_kv, width]; of `keys`
-    only, which begin with a page; codes alone if not `scaled`. A prefix is copied for each sequence.
+    only, which begin with a page; codes alone if not `scaled`. A prefix is
+    copied for each sequence.
 
     A number is the product in fp32, in float64 if `dtype` is that, rounded once.
     """

@@ -42,7 +42,7 @@ LARGEST_SIZE = 1 << 40
 RESERVED = {"con", "prn", "aux", "nul"} | {
     f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)
 }
-WANTED_SIZE = "a whole number from 1 on, such as 512 or 1k"
+WANTED_SIZE = "a whole number from {} on, such as 512 or 1k"
 
 
 def wanted(what: str) -> PydanticCustomError:
@@ -64,13 +64,22 @@ def list_to_tuple(value: Any) -> Any:
 
 
 def as_size(value: Any) -> Any:
+    return size_from(1, value)
+
+
+def as_count(value: Any) -> Any:
+    """0 is without it."""
+    return size_from(0, value)
+
+
+def size_from(least: int, value: Any) -> int:
     if isinstance(value, str):
         if found := re.fullmatch(r"([0-9]{1,12})([kKmM])", value):
             value = int(found[1]) * {"k": 1024, "m": 1024**2}[found[2].lower()]
         elif value.isdecimal():
-            raise wanted(f"{WANTED_SIZE}, without quotes")
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise wanted(WANTED_SIZE)
+            raise wanted(f"{WANTED_SIZE.format(least)}, without quotes")
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise wanted(WANTED_SIZE.format(least))
     if value > LARGEST_SIZE:
         raise wanted(f"at most {LARGEST_SIZE}")
     return value
@@ -143,7 +152,9 @@ AtLeastOne = Field(min_length=1, max_length=256)
 OneToMany = Field(min_length=1, max_length=1024)
 SizeInput = Annotated[int, Field(ge=1)] | Annotated[str, Field(pattern=r"^[0-9]+[kKmM]$")]
 Size = Annotated[int, BeforeValidator(as_size, json_schema_input_type=SizeInput)]
-Count = Annotated[int, Field(ge=0, le=LARGEST_SIZE)]
+CountInput = Annotated[int, Field(ge=0)] | Annotated[str, Field(pattern=r"^[0-9]+[kKmM]$")]
+Count = Annotated[int, BeforeValidator(as_count, json_schema_input_type=CountInput)]
+INPUTS = {Size: SizeInput, Count: CountInput}
 LengthsInput = str | Annotated[list[SizeInput], Field(min_length=1)]
 Lengths = Annotated[str, BeforeValidator(as_lengths, json_schema_input_type=LengthsInput)]
 KINDS = {int: Size, str: Lengths}
@@ -211,7 +222,7 @@ def several(kind: Any, _: Any) -> tuple[Any, Any]:
             as_batches, json_schema_input_type=LengthsInput | list[LengthsInput]
         )
     else:
-        values = one_or_list(SizeInput if kind is Size else kind)
+        values = one_or_list(INPUTS.get(kind, kind))
     return Annotated[tuple[kind, ...], OneToMany, values], ()
 
 

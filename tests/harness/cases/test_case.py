@@ -18,7 +18,7 @@ def test_every_field_of_a_problem_shows_in_the_id():
         "batch": 2, "seq_len": 2048, "d_model": 1024, "heads": 4, "kv_seq_len": 64, "kv_heads": 2,
         "d_k": 32, "d_v": 16, "lengths": "4q1k", "dtype": "fp16", "causal": True,
         "mask": "padding", "softcap": 0.5, "sinks": True, "passes": "backward", "scope": "layer",
-        "latent": 128, "page": 16, "kv_dtype": "int8",
+        "latent": 128, "page": 16, "kv_dtype": "int8", "prefix": 1024,
     }  # fmt: skip
     cross = {"kv_seq_len": 8192, "causal": True}
     several = [{}, *({name: value} for name, value in changes.items())]

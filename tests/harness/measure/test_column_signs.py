@@ -50,7 +50,11 @@ def test_results_follow_the_drawn_signs_to_the_bit(backend, problem):
                 torch.testing.assert_close(one, expected, rtol=0, atol=0)
 
 
+PREFIX = replace(
+    SMALL, kv_seq_len=90, prefix=30, causal=True, causal_align="bottom_right"
+)  # 60 keys of its own for 48 queries
 STORED = [
+    PREFIX,
     replace(SMALL, kv_dtype="int8"),
     replace(SMALL, kv_dtype="fp8", dtype="bf16", causal=True),
     replace(SMALL, page=16),
@@ -61,6 +65,12 @@ STORED = [
 @pytest.mark.parametrize("problem", STORED)
 @pytest.mark.parametrize("backend", ["kv_cache", "kv_cache:blocks"])
 def test_results_follow_the_signs_of_stored_numbers_to_the_bit(backend, problem):
+    test_results_follow_the_drawn_signs_to_the_bit(backend, problem)
+
+
+@pytest.mark.parametrize("backend", ["kv_cache", "cascade"])
+def test_gradients_of_a_shared_prefix_follow_the_signs_to_the_bit(backend):
+    problem = replace(PREFIX, passes="forward+backward")
     test_results_follow_the_drawn_signs_to_the_bit(backend, problem)
 
 

@@ -52,6 +52,11 @@ FIELDS: list[tuple[dict[str, str | None], str, str]] = [
     (grid("seq_len: 512, zzz: 8"), "4:22: grid.zzz: ", f"there are: {', '.join(AXES)}, cpu, cuda"),
     ({"include": "../x"}, "5:1: include: ", f"there are: {', '.join(Scenario.model_fields)}"),
     ({"limits": "{memory: 1}"}, "5:10: limits.memory: ", "did you mean limits.memory_gib?"),
+    (
+        {"cases": "[{seq_len: 1, kv_seq_len: 4k, prefix: -1}]"},
+        "5:42: cases[0].prefix: found -1; ",
+        WANTED_SIZE.replace("1 on", "0 on"),
+    ),
     ({"cases": "[{seq_length: 1k}]"}, "5:10: cases[0].seq_length: ", "cases[0].seq_len?"),
     ({'"\\e[31mgrid"': "1"}, "5:1: '\\x1b[31mgrid': ", "did you mean grid?"),
     ({"question": None}, "1:1: question: missing; ", "Add question"),

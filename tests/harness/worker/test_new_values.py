@@ -59,6 +59,7 @@ def test_honest_backends_follow_new_values_in_every_block(short_warm_up, names, 
     [
         (("kv_cache", "kv_cache:blocks"), {"kv_dtype": "int8"}),
         (("kv_cache", "kv_cache:blocks"), {"kv_dtype": "fp8", "page": 16, "dtype": "bf16"}),
+        (("kv_cache", "cascade"), {"prefix": 16, "seq_len": 32, "kv_seq_len": 64}),
         (("mla:absorbed", "mla:unabsorbed"), {"kv_heads": 4, "latent": 24, "d_k": 12, "rope": 4}),
     ],
 )

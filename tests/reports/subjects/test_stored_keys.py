@@ -1,4 +1,4 @@
-"""reports/subjects/stored_keys.py: pages and quantized keys and values beside plain ones."""
+"""reports/subjects/stored_keys.py: pages, quantized keys and values, and a shared prefix."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ PLAIN_MS = {"sdpa": 10.0, "kv_cache": 11.0}
 def step(backend: str, ms: float, keys: int = 4096, **stored: Any) -> Any:
     of = problem(1, kv_seq_len=keys, causal=True, causal_align="bottom_right")
     of |= {"page": 0, "kv_dtype": "same", **stored}
-    size = 256 if stored.get("kv_dtype") == "int8" else 1024
+    size = 256 if stored.get("kv_dtype") == "int8" or stored.get("prefix") else 1024
     return made(backend, of, ms, peak_bytes=int(1024 * ms), input_bytes=size, session=str(stored))
 
 
@@ -57,6 +57,22 @@ def test_the_longest_cache_is_told_and_both_ways_at_once_are_one(tmp_path: Path)
     (line,) = subject_of(stored_keys, run).lines
     assert line.startswith("Pages of 16 tokens with keys and values in fp8 have")
     assert line.endswith("= 8k).".replace(" ", "\u00a0"))
+
+
+def test_a_shared_prefix_is_beside_a_copy_for_each_sequence(tmp_path: Path) -> None:
+    of = {"prefix": 1024, "batch": 16}
+    copies = [step(backend, ms, batch=16) for backend, ms in PLAIN_MS.items()]
+    shared = [step("kv_cache", 12.0, **of), step("cascade", 2.5, **of)]
+    alone = run_of(tmp_path / "alone", *copies, *shared)
+    (line,) = (one.replace("\u00a0", " ") for one in subject_of(stored_keys, alone).lines)
+    assert line.startswith("N = 1, shared prefix of 1024 tokens stored once: cascade takes 0.2")
+    assert "the time of sdpa on a copy for each of 16 sequences" in line
+    assert line.endswith("at 0.25 times the bytes (N_kv = 4k).")
+    half = [step("sdpa", 5.0, batch=16, dtype="bf16"), step("kv_cache", 5.0, dtype="bf16", **of)]
+    both = run_of(tmp_path / "both", *copies, *shared, *half)
+    first, second = subject_of(stored_keys, both).lines
+    assert first.startswith("Fp32, shared prefix of 1024 tokens stored once: cascade")
+    assert second.startswith("Bf16, shared prefix of 1024 tokens stored once: kv_cache takes")
 
 
 @pytest.mark.parametrize("others", [[], [step("kv_cache", 9.0, keys=512, page=16)]])

@@ -1,0 +1,206 @@
+"""A prefix that all sequences share: the reference, every backend that computes it, its bytes, and
+what is refused.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnbench.harness.cases.costs import input_bytes, minimal_bytes, work_exps, work_flops
+from attnbench.harness.measure.correctness import CorrectnessCheck
+from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
+from attnbench.impls import Problem, load, make_inputs
+from attnbench.impls.backend import leaves
+from attnbench.impls.peak_formulas import nearest
+from attnbench.impls.reference import reference, same_dtype_reference
+from tests.impls.conftest import BOTTOM_RIGHT
+from tests.impls.peak_formulas.test_peak_bytes import FORWARD_BYTES, peak
+
+CPU = torch.device("cpu")
+BACKENDS = ("kv_cache", "kv_cache:blocks", "cascade")
+SMALL = Problem(
+    batch=3, seq_len=4, kv_seq_len=20, prefix=11, d_model=32, heads=4, kv_heads=2, **BOTTOM_RIGHT
+)
+TRAINING: dict[str, Any] = {"passes": "forward+backward"}
+COUNT = 40
+
+
+def random_problems(dtype: Any, widths: tuple[int, ...] = (4, 8, 13, 32)) -> Iterator[Problem]:
+    """COUNT of them: batches, heads, widths, causal or not, with and without gradients."""
+    random = Random(dtype)
+    for _ in range(COUNT):
+        n_q, heads = random.choice((1, 1, 5, random.randint(2, 24))), random.choice((1, 2, 4))
+        prefix, own = random.randint(1, 300), n_q + random.choice((0, 1, random.randint(2, 300)))
+        width = random.choice(widths)
+        yield Problem(
+            batch=random.randint(1, 4),
+            seq_len=n_q,
+            kv_seq_len=prefix + own,
+            prefix=prefix,
+            d_model=32,
+            heads=heads,
+            kv_heads=random.choice([one for one in (1, 2, 4) if one <= heads]),
+            d_k=width,
+            d_v=width if random.random() < 0.8 else width + 2,
+            dtype=dtype,
+            passes=random.choice(("forward", "forward+backward")),
+            **(BOTTOM_RIGHT if random.random() < 0.7 else {}),
+        )
+
+
+def check_backends(problems: Iterator[Problem], device: torch.device) -> dict[str, set[str]]:
+    """The passes that each backend ran, of problems that it does not refuse."""
+    ran: dict[str, set[str]] = {name: set() for name in BACKENDS}
+    for seed, problem in enumerate(problems):
+        tensors = make_tensors(problem, device, seed)
+        exact = CorrectnessCheck(problem, *tensors, seed)
+        for name in BACKENDS:
+            backend = load(name)
+            if backend.why_not(problem, device):
+                continue
+            prepared = prepare_call(problem, backend, tensors, exact.grad_output)
+            with prepared.in_force():
+                assert exact.check(*prepared.result()).complaint == "", (name, problem)
+            ran[name].add(problem.passes)
+    return ran
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
+def test_backends_are_as_close_as_the_textbook_on_random_problems(dtype: str) -> None:
+    both = {"forward", "forward+backward"}
+    ran = check_backends(random_problems(dtype), CPU)
+    assert ran == {"kv_cache": both, "kv_cache:blocks": {"forward"}, "cascade": both}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+def test_backends_are_as_close_as_the_textbook_on_cuda(dtype: str) -> None:
+    ran = check_backends(random_problems(dtype, widths=(16, 64)), torch.device("cuda"))
+    assert ran["cascade"] == ran["kv_cache"] == {"forward", "forward+backward"}
+
+
+def by_hand(p: Problem, q: Tensor, k: Tensor, v: Tensor, *prefix: Tensor) -> Tensor:
+    """Query by query, over the prefix's keys one by one and then the sequence's own; float64."""
+    prefix_k, prefix_v = prefix
+    output = []
+    for entry in range(p.batch):
+        for head in range(p.heads):
+            shared = head * p.kv_heads // p.heads
+            for i in range(p.seq_len):
+                last = p.kv_seq_len - p.prefix - (p.seq_len - 1 - i if p.causal else 0)
+                keys = [*prefix_k[0, shared], *k[entry, shared, :last]]
+                values = [*prefix_v[0, shared], *v[entry, shared, :last]]
+                scores = torch.stack([key @ q[entry, head, i] for key in keys]) / p.d_k**0.5
+                weights = scores.exp() / scores.exp().sum()
+                output.append(sum(w * x for w, x in zip(weights, values, strict=True)))
+    return torch.stack(output).view(p.batch, p.heads, p.seq_len, p.d_v)
+
+
+@pytest.mark.parametrize("changes", [{}, {"causal": False, "causal_align": ""}, {"d_v": 5}])
+def test_the_references_have_the_output_and_all_gradients_of_the_formula(
+    changes: dict[str, Any],
+) -> None:
+    p = replace(SMALL, **TRAINING, **changes)
+    inputs = make_inputs(p, CPU, 0)
+    tensors = [one.detach().double().requires_grad_() for one in leaves(inputs, None)]
+    expected = by_hand(p, *tensors)
+    gradient = torch.randn(expected.shape, generator=torch.Generator().manual_seed(1)).double()
+    wanted = torch.autograd.grad(expected, tensors, gradient)
+    for one, near in ((reference, 1e-6), (same_dtype_reference, 1e-4)):
+        found = one(p, inputs, None, torch.arange(p.seq_len))
+        torch.testing.assert_close(found.double(), expected, rtol=near, atol=near)
+        gradients = torch.autograd.grad(found, leaves(inputs, None), gradient.to(found))
+        assert [g.shape for g in gradients] == [g.shape for g in wanted]
+        for g, w in zip(gradients, wanted, strict=True):
+            torch.testing.assert_close(g.double(), w, rtol=near, atol=near)
+
+
+def test_bytes_count_a_prefix_once_and_flops_are_those_of_copies() -> None:
+    tensors = make_inputs(SMALL, CPU, 0).named().values()
+    assert input_bytes(SMALL) == sum(one.numel() * one.element_size() for one in tensors)
+    outputs = 3 * 4 * 4 * 8 * 4
+    assert minimal_bytes(SMALL) == input_bytes(SMALL) + outputs
+    copies = replace(SMALL, prefix=0)
+    token_bytes = 2 * (8 + 8) * 4
+    for count in (input_bytes, minimal_bytes):
+        assert count(copies) - count(SMALL) == 2 * 11 * token_bytes
+    assert (work_flops(copies), work_exps(copies)) == (work_flops(SMALL), work_exps(SMALL))
+    training = replace(SMALL, **TRAINING)
+    once_more = input_bytes(SMALL) + outputs  # gradients of the inputs, and that of the output
+    assert minimal_bytes(training) == minimal_bytes(SMALL) + once_more
+
+
+@pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU
+@pytest.mark.parametrize("name", BACKENDS)
+def test_the_peak_is_the_formulas_in_fp32_and_within_its_bound_in_half(name: str) -> None:
+    backend, known, bounded = load(name), 0, 0
+    for fp32 in random_problems("fp32"):
+        for dtype in ("fp32", "bf16"):
+            problem = replace(fp32, passes="forward", dtype=dtype)
+            if backend.why_not(problem, CPU):
+                continue
+            near = next(nearest(name, problem), None)
+            found, more = backend.peak_bytes(problem, CPU, 1), 0
+            if near is not None:
+                found, more = backend.peak_bytes(near.problem, CPU, 1), near.more_bytes
+            if found is None:
+                continue
+            call = backend.prepare(problem, make_inputs(problem, CPU, 0), None)
+            with torch.no_grad():
+                call()
+                measured = peak(call)
+            assert measured <= found + more + FORWARD_BYTES, problem
+            assert near is not None or measured >= found - FORWARD_BYTES, problem
+            known, bounded = known + (near is None), bounded + (near is not None)
+    assert known >= 10
+    assert bounded >= 10 or name == "kv_cache:blocks"
+    assert backend.peak_bytes(replace(SMALL, **TRAINING), CPU, 1) is None
+
+
+def test_the_kernel_of_a_gpu_takes_and_returns_what_cascade_expects() -> None:
+    for changes in ({}, {"seq_len": 1}, {"kv_seq_len": 15}, TRAINING):
+        p = replace(SMALL, dtype="bf16", **changes)
+        assert load("cascade").why_not(p, torch.device("cuda")) is None
+        inputs = make_inputs(p, torch.device("meta"), 0)
+        output = load("cascade").prepare(p, inputs, None)()
+        assert (output.shape, output.dtype) == ((3, 4, p.seq_len, 8), torch.bfloat16)
+        if p.backward:
+            found = torch.autograd.grad(output, leaves(inputs, None), torch.empty_like(output))
+            assert [one.shape for one in found] == [one.shape for one in leaves(inputs, None)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"prefix": -1}, "prefix is -1; wanted 0 or more"),
+        ({"prefix": 17}, "set causal_align to bottom_right and kv_seq_len to 21 or more"),
+        ({"causal_align": "top_left"}, "set causal_align to bottom_right"),
+        ({"causal": False, "causal_align": "", "prefix": 20}, "leaves no keys of its own"),
+        ({"mask": "padding"}, "a shared prefix is of plain keys that every query sees"),
+        ({"page": 16}, "with latent, page, kv_dtype, lengths or a mask"),
+        ({"kv_dtype": "int8"}, "with latent, page, kv_dtype, lengths or a mask"),
+        ({"scope": "layer"}, "prefix (11) is about stored keys and values; set scope to core"),
+    ],
+)
+def test_what_is_no_shared_prefix_is_refused_in_a_line(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)) as error:
+        replace(SMALL, **changes)
+    assert str(error.value).isprintable()
+
+
+def test_backends_refuse_in_a_line() -> None:
+    cuda = torch.device("cuda")
+    for name, problem, device, words in (
+        ("sdpa", SMALL, CPU, "does not compute prefix 11; see cascade, kv_cache"),
+        ("cascade", replace(SMALL, prefix=0), CPU, "needs prefix"),
+        ("cascade", replace(SMALL, d_v=4), CPU, "keys are 8 and values 4 wide"),
+        ("cascade", SMALL, cuda, "takes bf16 and fp16, and multiples of 8 up to 256"),
+        ("kv_cache:blocks", replace(SMALL, **TRAINING), CPU, "forward only"),
+    ):
+        assert words in str(load(name).why_not(problem, device))
