@@ -54,7 +54,7 @@ FIELDS: list[tuple[dict[str, str | None], str, str]] = [
     ({"limits": "{memory: 1}"}, "5:10: limits.memory: ", "did you mean limits.memory_gib?"),
     (
         {"cases": "[{seq_len: 1, kv_seq_len: 4k, prefix: -1}]"},
-        "5:42: cases[0].prefix: found -1; ",
+        "5:46: cases[0].prefix: found -1; ",
         WANTED_SIZE.replace("1 on", "0 on"),
     ),
     ({"cases": "[{seq_length: 1k}]"}, "5:10: cases[0].seq_length: ", "cases[0].seq_len?"),
