@@ -356,8 +356,6 @@ class EachAlone(Timed):
 
     STUDY = "batch_invariance"
     backend: str
-    dtype: str | None = None
-    seq_len: int
     kv_seq_len: int
     batch: int
     alone_ratio: float

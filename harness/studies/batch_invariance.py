@@ -85,8 +85,6 @@ def _each_alone(backend: Backend, whole: Problem, inputs: Inputs, process: int) 
         alone, together = (_peak_bytes(call, device) for call in both)
     return EachAlone(
         backend=backend.name,
-        dtype=whole.dtype,
-        seq_len=whole.seq_len,
         kv_seq_len=whole.kv_seq_len,
         batch=whole.batch,
         process=process,

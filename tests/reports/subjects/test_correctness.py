@@ -31,7 +31,7 @@ def test_equal_bits_are_told_per_backend_of_all_cases_and_by_the_study(tmp_path:
     found: list[Row] = [
         {"backend": name, "batch_error_l2_ratio": one} for name, one in errors.items()
     ]
-    cost = {"backend": "fused", "seq_len": 1, "kv_seq_len": 2048, "batch": 4, "blocks": 4}
+    cost = {"backend": "fused", "kv_seq_len": 2048, "batch": 4, "blocks": 4}
     cost |= {"alone_peak_bytes": 1 << 20, "batch_peak_bytes": 4 << 20}
     for process, ratio in enumerate((1.9, 2.0, 2.1), 1):
         own = {"alone_ratio": ratio, "alone_low_ratio": ratio - 0.5, "alone_high_ratio": ratio + 1}
