@@ -24,6 +24,7 @@ from ..rows.run_files import SCHEMA
 from ..run.device_run import DeviceRun
 from ..run.engine import RunOptions, Wanted
 from ..run.environments import COMPARED_FACTS
+from ..run.listener import Begun
 from ..run.planning import SAFE_SHARE
 from ..run.session import Here
 from ..run.worker_pool import RunConfig
@@ -108,7 +109,7 @@ def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseF
             config, here.workers, Path(folder), wake_fd, {}, listener.running, listener.steps
         )
         here.signals.second = run.close
-        listener.begin(root / FILE, {"cases": len(cases)}, 0, [])
+        listener.begin(Begun(root / FILE, {"cases": len(cases)}))
         try:
             run.begin()
             records = []
