@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import BadInput
+from ..files.errors import BadInput, unless_refused
 from ..files.printable import spaced
 from ..files.safe_files import (
     NotPlain,
@@ -82,14 +82,9 @@ def merge(
         **(more or {}),
         "command": list(command),
     }
-    try:
+    with unless_refused(shown_path(target), "choose another folder with -o"):
         refuse_way_out(target)
         changed = _write(target, document, sources, rows)
-    except OSError as error:
-        raise BadInput(
-            f"{shown_path(target)}: cannot be written ({error.strerror}); choose another folder"
-            " with -o"
-        ) from None
     missing = rows.unfinished(plan)
     notes = list(rows.notes)
     budgets = {part["memory_bytes"] for part in parts}
@@ -144,7 +139,8 @@ def merge_suites(
     document |= {"command": list(command), "merged": [path.name for path in paths]}
     target = target or root / _suite_name(documents)
     document |= {"schema": SCHEMA, "suite": target.name}
-    try:
+    next_step = "choose another folder with -o, or merge again once it can"
+    with unless_refused(shown_path(target), next_step):
         refuse_way_out(target)
         if not target.exists():
             target.mkdir(parents=True)
@@ -155,11 +151,6 @@ def merge_suites(
             )
         merged = _merge_entries(target, document, documents, of_entry, command)
         write_suite(target, document)
-    except OSError as error:
-        raise BadInput(
-            f"{shown_path(target)}: cannot be written ({error.strerror}); choose another folder"
-            " with -o, or merge again once it can"
-        ) from None
     if merged and target.parent == root and suite_state(target).has_ended:
         merged[-1]["notes"] += filter(None, [point_latest(root, target.name)])
     return merged

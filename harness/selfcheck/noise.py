@@ -16,7 +16,7 @@ from typing import Any
 
 from ...impls.problem import Dtype, Problem
 from ..cases.case import Case, Group
-from ..files.errors import BadInput, EnvironmentUnmet
+from ..files.errors import EnvironmentUnmet, unless_refused
 from ..files.safe_files import append_lines
 from ..measure.clock import HostClock
 from ..rows.record import Blocks, Record, Status
@@ -193,10 +193,6 @@ def append(root: Path, floor: NoiseFloor, records: Sequence[Record]) -> None:
         "pairs": [{**asdict(pair), "told_apart": pair.told_apart} for pair in floor.pairs],
         "samples": {record.id: record["block_ms"] for record in records},
     }
-    try:
+    with unless_refused(root, "choose another with --runs DIR", f"cannot write {FILE} here"):
         root.mkdir(parents=True, exist_ok=True)
         append_lines(root / FILE, json.dumps(line, allow_nan=False) + "\n")
-    except OSError as error:
-        raise BadInput(
-            f"{root}: cannot write {FILE} here ({error.strerror}); choose another with --runs DIR"
-        ) from None
