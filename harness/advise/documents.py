@@ -4,7 +4,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-Phase = Literal["prefill", "chunk", "decode", "verify", "training"]
+from ..models.layers import Phase
 
 
 class Bounds(TypedDict):

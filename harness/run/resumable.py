@@ -12,7 +12,7 @@ from ..cases.case import case_of, groups_of, study_of, wall_of
 from ..files.errors import BadInput, first_line
 from ..files.printable import visible
 from ..rows.record import KINDS, RETRIED, Status
-from ..rows.run_files import META, read_meta, read_rows, shown_path
+from ..rows.run_files import META, PLANNED, read_meta, read_rows, shown_path
 from ..scenario.shards import Units
 from ..store.run_store import point_latest
 from .listener import Begun, Listener
@@ -20,7 +20,6 @@ from .run_rows import PreviousRow, RunResult
 from .worker_pool import RunConfig
 
 WANTED = {"seed": int, "memory_bytes": int, "environment": dict}
-PLANNED = ("cases", "walls", "studies")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,10 +20,9 @@ from ..files.errors import EnvironmentUnmet, unless_refused
 from ..files.safe_files import append_lines
 from ..measure.clock import HostClock
 from ..rows.record import Blocks, Record, Status
-from ..rows.run_files import SCHEMA
+from ..rows.run_files import COMPARED_FACTS, SCHEMA
 from ..run.device_run import DeviceRun
 from ..run.engine import RunOptions, Wanted
-from ..run.environments import COMPARED_FACTS
 from ..run.listener import Begun
 from ..run.planning import SAFE_SHARE
 from ..run.session import Here
