@@ -4,7 +4,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from ..models.layers import Phase
+Phase = Literal["prefill", "chunk", "decode", "verify", "training"]
 
 
 class Bounds(TypedDict):
