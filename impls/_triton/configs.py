@@ -6,8 +6,9 @@ An entry is listed if, on full-width problems without a key mask, `attnbench
 kernels audit` finds neither registers spilled in a loop nor matrix products that run one at a time,
 and if it fits into shared memory: 227 KiB for WARPGROUP; elsewhere at least one entry of each list
 fits into 99 KiB, which the smallest GPUs have. They are ordered by the audit's bound of how busy
-the tensor cores can be and by blocks per SM, and tuning decides. On an H200 (9.0) that was the order
-of times too, but for ties (docs/method.md, "Kernels, seen on an H200"); 8.x, 10.x and 12.x are unseen.
+the tensor cores can be and by blocks per SM, and tuning decides. On an H200 (9.0) that was the
+order of times too, but for ties (docs/method.md, "Kernels, seen on an H200"). No other GPU has run
+them.
 
 Entries with descriptors come first where they exist: copies of whole tiles leave registers to the
 products, and some tiles spill by pointers. The last entry of each list uses none and is small.

@@ -93,8 +93,8 @@ def beside(name: str, most_s: float, scenario: str, backends: str, only: str, on
     return run(name, most_s, scenario, *gpu, cpu=(*words, "--only", on_cpu))
 
 
-# Kernels are compiled all at once and each launched alone before runs take them from Triton's cache:
-# one that hangs is found in ten seconds. Then what the two days before did not reach.
+# Kernels are compiled all at once and each launched alone before runs take them from Triton's
+# cache: one that hangs is found in ten seconds. Then what the two days before did not reach.
 FIRST = Part(
     "first",
     9.0,
