@@ -5,6 +5,7 @@ CUDA, in half precision; queries are the last of their sequence, as the kernel a
 
 import inspect
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -51,7 +52,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
     most_queries, most_keys = map(max, zip(*batch, strict=True))
     reach = p.window if p.mask == "local" else -1
     window = (reach, 0 if p.causal else reach)
-    grouped = {"enable_gqa": p.kv_heads != p.heads}
+    grouped: dict[str, Any] = {"enable_gqa": p.kv_heads != p.heads}
     if "enable_gqa" not in inspect.signature(varlen_attn).parameters:  # torch 2.11: never needed
         grouped = {}
 
