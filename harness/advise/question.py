@@ -97,7 +97,6 @@ def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) ->
             batch=asked.batch,
             dtype=dtype,
             device=here.kind,
-            device_name=here.name,
             kv_dtype=asked.kv_dtype or "",
             queries=_queries(asked, phases),
         ),

@@ -166,6 +166,11 @@ class Sampled(Part):
     shortest_call_ms: Number | None = None
     """what a call takes at least here that does anything, measured before any backend was loaded. A
     shorter latency is an `error`"""
+    kv_copies: Int | None = None
+    """CPU: so many copies of keys and values took turns in `block_ms`, one in each call, so that
+    they came from memory (`plan.caches: cold`): all copies together are twice the last-level caches
+    or more. Null if every call read the same ones, which caches may have held, and on a GPU, whose
+    L2 is flushed"""
     conditions: Each[Each[Readings]] | None = None
     """what the machine did during each block: objects, [process][block], in the order of
     `block_ms`; see Conditions of a block"""

@@ -37,6 +37,7 @@ class WorkerConfig:
     first_warm_up_s: float
     max_warm_up_s: float
     watched: Device
+    cold_caches: bool = False
 
 
 class PhaseRunner:

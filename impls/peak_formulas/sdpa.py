@@ -1,19 +1,24 @@
 """Peak bytes of `sdpa` on the CPU in fp32, for torch's flash and math kernels."""
 
-import torch
+from typing import TYPE_CHECKING
 
-from .._sdpa_kernels import is_causal, needs_matrix, would_run
+from ..masks.rules import is_causal, needs_matrix
 from ..problem import Problem
 from .sizes import Sizes
 
+if TYPE_CHECKING:
+    import torch
 
-def peak_bytes(problem: Problem, device: torch.device, threads: int, *, variant: str) -> int | None:
+
+def peak_bytes(
+    problem: Problem, device: "torch.device", threads: int, *, variant: str
+) -> int | None:
     """Forward for both kernels; with gradients for flash in scope "core"."""
     p = problem
     if device.type != "cpu" or p.dtype != "fp32" or needs_matrix(p):
         return None
     z = Sizes(p)
-    flash = variant in ("", "flash") and would_run(p, device, "flash")
+    flash = variant in ("", "flash") and takes_flash(p)
     if p.backward:
         known = flash and p.scope == "core" and not p.empty_rows
         return _flash_training_peak(p, threads) if known else None
@@ -22,6 +27,14 @@ def peak_bytes(problem: Problem, device: torch.device, threads: int, *, variant:
         return core
     merged = flash and not z.padded  # flash writes merged heads, which padding undoes
     return max(z.projected + core, z.o + z.y if merged else z.after_core)
+
+
+def takes_flash(problem: Problem) -> bool:
+    """Whether torch's flash kernel for CPUs takes a problem that needs no matrix.
+
+    Source: use_flash_attention_cpp in ATen/native/transformers/sdp_utils_cpp.cpp.
+    """
+    return problem.d_k == problem.d_v
 
 
 def _flash_peak(p: Problem, threads: int) -> int:

@@ -39,10 +39,14 @@ VERBS = {
     "verify": "verification at the end of",
     "training": "a training step on",
 }
-COLD = {
-    "cpu": "Decode on a CPU: these calls read the same keys and values again, which caches may"
+WARM = (
+    "Decode on a CPU: these calls read the same keys and values again, which caches may"
     " hold; in a model those of all layers come in turn. In a small Llama that was run end to end"
-    " attention of a step took 2.1 times as long.",
+    " attention of a step took 2.1 times as long."
+)
+COLD = {
+    "cpu": "Decode on a CPU: each call read other keys and values, from memory, as the other layers"
+    " of a model leave the caches.",
     "cuda": "Decode on a GPU: before each call the L2 was flushed, as the other layers of a model"
     " leave it.",
 }
@@ -192,9 +196,10 @@ def beside_tables(advice: Advice) -> Iterator[str]:
             " count."
         )
     yield from (f"Decode: {note}." for note in rate_notes(advice))
-    decoded = any(one.phase in ("decode", "verify") and one.best for one in advice.decisions)
-    if decoded and advice.inquiry.device in COLD:
-        yield COLD[advice.inquiry.device]
+    decoded = [one for one in advice.decisions if one.phase in ("decode", "verify") and one.best]
+    if decoded and (device := advice.inquiry.device) in COLD:
+        cells = (cell for one in decoded for choice in one.choices for cell in choice.cells)
+        yield WARM if device == "cpu" and any(cell.is_warm for cell in cells) else COLD[device]
     yield from turns(advice)
     yield from _shares(advice)
     yield from _sequences(advice)
@@ -337,9 +342,11 @@ def run_commands(advice: Advice) -> Iterator[str]:
     backends = ",".join(one.backend for one in asked.implementations)
     tp = f" --tp {asked.tp}" if asked.tp > 1 else ""
     for decision in advice.decisions:
+        cached = asked.device == "cpu" and decision.phase not in ("prefill", "training")
+        cold = " --set plan.caches=cold" if cached else ""
         if decision.choices:
             yield (
                 f"attnbench run --model {quote(asked.config)} --phase {decision.phase}"
                 f"{_queries(decision)} --seq-len {decision.context} --batch {asked.batch}"
-                f" --dtype {asked.dtype}{tp} --backends {backends} --device {asked.device}"
+                f" --dtype {asked.dtype}{tp} --backends {backends} --device {asked.device}{cold}"
             )

@@ -19,7 +19,7 @@ FACTS = (
     *("allocator", "attnbench", "git"),
 )
 """The facts that a resumed run must share with the run it continues (FINGERPRINT in harness/)."""
-ALLOCATOR = "plan.allocator"
+ALLOCATOR, CACHES = "plan.allocator", "plan.caches"
 MOST_NAMED = 3  # studies that found nothing
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
@@ -120,7 +120,7 @@ def fact_differences(
     before, now = (
         {"device": one["device"]}
         | {fact: one["environment"].get(fact) for fact in facts}
-        | {ALLOCATOR: allocator(one)}
+        | {ALLOCATOR: allocator(one), CACHES: caches(one)}
         for one in (base, new)
     )
     return [
@@ -189,6 +189,11 @@ def plan_of(run: Mapping[str, Any]) -> Mapping[str, Any]:
 def allocator(run: Mapping[str, Any]) -> Any:
     """How the C heap was set while a CPU was timed; None on a GPU, where it does not matter."""
     return plan_of(run).get("allocator") if run["device"] == "cpu" else None
+
+
+def caches(run: Mapping[str, Any]) -> Any:
+    """Where a CPU's calls of decoding found keys and values; None on a GPU, whose L2 is flushed."""
+    return plan_of(run).get("caches", "warm") if run["device"] == "cpu" else None
 
 
 def budget_bytes(run: Mapping[str, Any]) -> float | None:

@@ -134,8 +134,11 @@ def _repeats(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
         for name in backends(mine):
             of = [row for row in mine if row["backend"] == name]
             again, everywhere = _share(of, "repeats_exactly"), _share(of, PROCESSES)
+            counts = list[int]()
             if everywhere == "yes":
-                counts = {int(row["processes"]) for row in of if row.get(PROCESSES)}
+                counted = (row.get("processes") for row in of if row.get(PROCESSES))
+                counts = [int(one) for one in counted if one is not None]  # not of what failed
+            if counts:
                 everywhere = f"yes, in {' to '.join(map(str, sorted({min(counts), max(counts)})))}"
             error = errors.get(name)
             batch = "" if error is None else f"off by {number_text(error)}" if error else "yes"

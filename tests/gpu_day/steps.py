@@ -70,30 +70,36 @@ def launches(name: str, most_s: float, *gpu: str) -> Step:
 
 
 AGREEMENT = "tests/impls/test_agreement.py"
-# of Triton's 28 problems those that differ most; the rest is for the last part
+SMALL_TESTS = ("tests/impls/test_triton.py", "tests/impls/test_scores.py")
+# of Triton's problems those that differ most; the rest is for the last part
 FEW = (
-    "test_triton or (triton and not portable and not pointers"
-    " and (odd or multi_query or bottom_right_grouped or padded_causal))"
+    "test_triton or (test_scores and (triton or flex)) or (triton and not portable"
+    " and not pointers and (odd or bottom_right_grouped or padded_causal or ragged_causal))"
 )
 COMPILED = "compiled or flex or hf or triton"  # backends
 COUNTERS = "test_counters_of_a_steady_kernel_agree_between_windows_and_name_their_tier"
-# The kernel in Gluon comes first and alone: on the first day with a GPU a launch hung, and each
-# step with it waited to its end. What kernel_sweep needs is compiled then, all cores at once: the
-# launches and the sweep take it from Triton's cache. Peaks come before the run whose report
-# compares with them.
+SHORT = ("--set", "plan={like: quick, processes: 1, min_blocks: 4, max_blocks: 6, budget_s: 0.4}")
+HANGS = ("--timeout", "30")  # seconds of a case's step, compiling included
+
+
+RAGGED = "-hkv?-*q*-"  # ids of cases with lengths
+
+
+def beside(name: str, most_s: float, scenario: str, backends: str, only: str, on_cpu: str) -> Step:
+    """Our kernel beside others where sdpa has none, or a mask costs."""
+    first, *_ = backends.split(",")
+    words = ("--set", f"backends=[{backends}]", "--set", f"baseline={first}")
+    gpu = (*words, *SHORT, *HANGS, "--only", only)
+    return run(name, most_s, scenario, *gpu, cpu=(*words, "--only", on_cpu))
+
+
+# The kernels come first, all compiled at once and then each launched alone: on the first day with a
+# GPU a launch hung, and each step with it waited to its end. Runs take them from Triton's cache.
 FIRST = Part(
     "first",
     9.0,
     (
         launches("launch-gluon", 40, "--only", "gluon"),
-        Step(
-            name="record",
-            words=(PYTHON, "-m", "tests.gpu_day.record", "--device", "{device}"),
-            most_s=25,
-            gpu=("--out", "{runs}/recording.jsonl"),
-            cpu=("--out", "{runs}/recording.jsonl", "--seconds", "0.5"),
-        ),
-        Step(name="doctor", words=(*ATTNBENCH, "doctor", "--out", "{runs}"), most_s=30),
         Step(
             name="audit",
             words=(*ATTNBENCH, "kernels", "audit", "--arch", "{arch}", "--out", "{runs}"),
@@ -101,28 +107,33 @@ FIRST = Part(
             gpu=("--dtype", "bf16"),
             cpu=("--dtype", "fp32", "--kernel", "grad_kv"),
         ),
-        launches("launch-each", 60),
-        Step(
-            name="calibrate",
-            words=(*ATTNBENCH, "doctor", "--calibrate", "--device", "{device}", "--out", "{runs}"),
-            most_s=70,
-            judges=True,
-        ),
+        launches("launch-each", 75, "--seconds", "10"),
         run(
             "sweep-16k",
-            90,
+            100,
             "kernel_sweep",
-            *("--only", "-n16384-", "--set", "plan.budget_s=0.5"),
+            *("--only", "-n16384-", "--set", "plan.budget_s=0.5", *HANGS),
             cpu=("--only", "-n512-"),
         ),
-        pytest("triton", 70, "-k", FEW, "tests/impls/test_triton.py", AGREEMENT, jobs=True),
-        pytest(
-            "measuring",
-            50,
-            "tests/harness/measure/test_clock.py",
-            "tests/harness/measure/test_steady_loop.py",
-            "tests/harness/measure/test_peak_memory.py",
-            f"tests/harness/run/test_on_gpu.py::{COUNTERS}",
+        beside("ragged", 60, "serving", "padded,varlen,sequence_loop,triton", RAGGED, RAGGED),
+        beside(
+            "published-8k",
+            70,
+            "published",
+            "sdpa:flash,sdpa:cudnn,triton",
+            "-n8192-*-bf16-",
+            "-n128-",
+        ),
+        beside("softcap", 45, "softcap", "triton,sdpa,flex", "-n4096-", "-n512-"),
+        beside("sinks", 45, "sinks", "triton,sdpa,flex", "-n4096-", "-n512-"),
+        beside("chunked", 45, "chunked", "sdpa,triton,flex", "-n16384-", "-n512-"),
+        pytest("triton", 90, "-k", FEW, *SMALL_TESTS, AGREEMENT, jobs=True),
+        Step(
+            name="record",
+            words=(PYTHON, "-m", "tests.gpu_day.record", "--device", "{device}"),
+            most_s=25,
+            gpu=("--out", "{runs}/recording.jsonl"),
+            cpu=("--out", "{runs}/recording.jsonl", "--seconds", "0.5"),
         ),
     ),
 )
@@ -151,6 +162,21 @@ REST = Part(
     "rest",
     9.5,
     (
+        Step(name="doctor", words=(*ATTNBENCH, "doctor", "--out", "{runs}"), most_s=30),
+        Step(
+            name="calibrate",
+            words=(*ATTNBENCH, "doctor", "--calibrate", "--device", "{device}", "--out", "{runs}"),
+            most_s=70,
+            judges=True,
+        ),
+        pytest(
+            "measuring",
+            50,
+            "tests/harness/measure/test_clock.py",
+            "tests/harness/measure/test_steady_loop.py",
+            "tests/harness/measure/test_peak_memory.py",
+            f"tests/harness/run/test_on_gpu.py::{COUNTERS}",
+        ),
         run("quickstart", 120, "quickstart", cpu=SHORT_N),
         run("head-cost", 120, "head_cost", cpu=(*SHORT_N, "--set", "grid.heads=[1, 8]")),
         run("memory-wall", 120, "memory_wall", "--plan", "quick", cpu=SHORT_N),

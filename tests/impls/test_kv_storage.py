@@ -257,7 +257,7 @@ def test_the_formula_for_the_peak_is_exact_in_fp32_and_a_bound_in_bf16(
         found = backend.peak_bytes(problem, CPU, 1)
         assert (found is None) == (dtype != "fp32")
         if found is None:
-            near = next(nearest(name, problem))
+            near = next(nearest(name, problem, torch.get_num_threads()))
             found = backend.peak_bytes(near.problem, CPU, 1)
             assert found is not None
             found += near.more_bytes
@@ -270,7 +270,7 @@ def test_the_formula_for_the_peak_is_exact_in_fp32_and_a_bound_in_bf16(
         assert dtype != "fp32" or measured >= found - FORWARD_BYTES, problem
         known += 1
     assert known == 54
-    assert not [*nearest("kv_cache:blocks", replace(INT8, dtype="bf16"))]
+    assert not [*nearest("kv_cache:blocks", replace(INT8, dtype="bf16"), 1)]
 
 
 @pytest.mark.parametrize("changes", [{"seq_len": 4, **DECODE}, {"mask": "padding"}])

@@ -37,7 +37,7 @@ def test_equal_bits_are_told_per_backend_of_all_cases_and_by_the_study(tmp_path:
         own = {
             "repeats_exactly": again[name][number % len(again[name])],
             "processes_repeat_exactly": everywhere[name][0],
-            "processes": 3,
+            "processes": 3 if number else None,  # of a case that failed later
         }
         return {**row, **own}
 
