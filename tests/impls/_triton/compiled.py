@@ -260,8 +260,8 @@ def tuned() -> dict[str, Any]:
             made["timed_again"] = found(problem)
             made["readings"] = [first, asked.call_count]
         made |= {"only": found(short), "narrow": found(narrow)}
-        made["paged"] = found(replace(core, page=16))
         made["again"] = prepared(replace(narrow, batch=3, heads=4, d_model=80), gpu)
+        made["paged"] = found(replace(core, page=16))
         for name in ("portable", "pointers"):
             made[name] = found(core, backend=f"triton:{name}")
         made["broken"] = found(problem, failing=failing, wrong=wrong)
