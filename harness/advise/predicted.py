@@ -32,9 +32,7 @@ def peak(backend: str, problem: Problem, device: str) -> Bytes:
         found = _described(near.backend).peak_bytes(near.problem, place, threads)
         if found is not None:
             return Bytes(value=found + near.more_bytes, words=near.words, at_most=True)
-    p = problem
-    why = f"{backend} has no formula for {p.scope}, {p.passes}, {p.dtype} on {device}"
-    return Bytes(value=None, words=why)
+    return Bytes(value=None, words=f"no formula for {backend} on {device}")
 
 
 def _place(device: str) -> "torch.device":

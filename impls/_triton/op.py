@@ -4,7 +4,9 @@ Imports triton. Uses `custom_op`: `triton_op`, which torch.compile can look into
 tensors while Triton interprets its kernels.
 """
 
+import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from math import inf
 from typing import Any
 
@@ -16,6 +18,7 @@ from . import launch
 from .configs import BANDS, WIDEST, Config
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+_THREAD = threading.local()
 
 
 @torch.library.custom_op("attnbench::triton_attention", mutates_args=())
@@ -69,7 +72,7 @@ def attention(
     _check(q, k, v, key_mask, sinks, packed, paged, setting)
     o, lse = _outputs(q, v)
     how: dict[str, Any] = {"setting": setting, "config": Config.of(forward), "packed": packed}
-    with torch.cuda.device_of(q):
+    with _device_of(q):
         launch.forward(q, k, v, key_mask, o, lse, sinks=sinks, paged=paged, **how).start()
     return o, lse
 
@@ -111,7 +114,7 @@ def attention_backward(
     packed = _packed(q_starts, kv_starts, longest_q, longest_kv)
     how: dict[str, Any] = {"setting": setting, "packed": packed}
     of_q, of_kv = Config.of(grad_q), Config.of(grad_kv)
-    with torch.cuda.device_of(q):
+    with _device_of(q):
         launch.grad_q(
             q, k, v, key_mask, o, grad_o, lse, delta, dq, config=of_q, sinks=sinks,
             sink_terms=sink_terms, **how,
@@ -120,6 +123,18 @@ def attention_backward(
     if sinks is None or sink_terms is None:
         return [dq, dk, dv]
     return [dq, dk, dv, sink_terms.sum((0, 2)).to(sinks.dtype)]
+
+
+def _device_of(q: Tensor) -> AbstractContextManager[object]:
+    """With a CUDA context in this thread: describing a tensor needs one, and autograd's thread may
+    have none while its tensors come from torch's cache ("Failed to create tensor map descriptor:
+    invalid device context", on an H200). Recording an event makes one, also while a graph is
+    captured.
+    """
+    if q.is_cuda and not getattr(_THREAD, "has_context", False):
+        torch.cuda.Event().record()
+        _THREAD.has_context = True
+    return torch.cuda.device_of(q)
 
 
 def _packed(

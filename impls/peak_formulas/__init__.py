@@ -6,6 +6,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ..masks.rules import needs_matrix
 from ..problem import Problem
 from .sdpa import flash_bytes_in_half
 from .sizes import Sizes
@@ -67,12 +68,12 @@ def nearest(backend: str, problem: Problem, threads: int) -> Iterator[Near]:
 
 def _more_than_family(backend: str, problem: Problem, threads: int) -> int:
     """Bytes that Hugging Face's function allocates besides."""
-    z = Sizes(problem)
+    z, group = Sizes(problem), problem.heads // problem.kv_heads
+    repeated = group * (z.k + z.v) if group > 1 else 0
     if backend != "hf:eager":
         half = problem.dtype != "fp32" and backend in FLASH
         tiles = flash_bytes_in_half(problem, threads) if half else 0
-        return z.o + tiles  # the output in the order of the layer
-    group = problem.heads // problem.kv_heads
-    repeated = group * (z.k + z.v) if group > 1 else 0
+        under_mask = repeated if backend in FLASH and needs_matrix(problem) else 0
+        return z.o + tiles + under_mask  # the output in the order of the layer
     beside_sinks = z.weights if problem.sinks else 0  # the scores, while gpt-oss's go on in a copy
     return repeated + beside_sinks + (z.s if problem.dtype != "fp32" else 0)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..masks.rules import is_causal, needs_matrix
 from ..problem import Problem
-from .sizes import Sizes
+from .sizes import MASKS, Sizes
 
 if TYPE_CHECKING:
     import torch
@@ -13,16 +13,22 @@ if TYPE_CHECKING:
 def peak_bytes(
     problem: Problem, device: "torch.device", threads: int, *, variant: str
 ) -> int | None:
-    """Forward for both kernels; with gradients for flash in scope "core"."""
-    p = problem
-    if device.type != "cpu" or p.dtype != "fp32" or needs_matrix(p):
+    """Forward for both kernels, for flash also where torch needs the mask as a matrix; with
+    gradients for flash in scope "core".
+    """
+    p, matrix = problem, needs_matrix(problem)
+    if device.type != "cpu" or p.dtype != "fp32":
         return None
     z = Sizes(p)
     flash = variant in ("", "flash") and takes_flash(p)
+    if matrix and (p.backward or p.lengths or p.mask not in MASKS or not flash):
+        return None
     if p.backward:
         known = flash and p.scope == "core" and not p.empty_rows
         return _flash_training_peak(p, threads) if known else None
     core = max(_flash_peak(p, threads) if flash else _math_peak(p), z.padded)
+    if matrix:  # which torch turns into numbers to add
+        core = max(z.making_mask(), core + z.mask() * (1 + p.item_bytes))
     if p.scope == "core":
         return core
     merged = flash and not z.padded  # flash writes merged heads, which padding undoes
@@ -30,7 +36,7 @@ def peak_bytes(
 
 
 def takes_flash(problem: Problem) -> bool:
-    """Whether torch's flash kernel for CPUs takes a problem that needs no matrix.
+    """Whether torch's flash kernel for CPUs takes a problem.
 
     Source: use_flash_attention_cpp in ATen/native/transformers/sdp_utils_cpp.cpp.
     """

@@ -50,11 +50,6 @@ COLD = {
     "cuda": "Decode on a GPU: before each call the L2 was flushed, as the other layers of a model"
     " leave it.",
 }
-NOT_INCLUDED = (
-    "Not included: activations of the feed-forward layers, logits, the allocator's fragmentation,"
-    " the CUDA context, and what the rest of a forward pass takes; in training, also what it keeps"
-    " for the backward pass, gradients of weights, and the optimizer's state."
-)
 AS_GOOD_RATIO = 1.1  # to the fastest, of one that is not clearly slower
 
 
@@ -171,17 +166,15 @@ def about(advice: Advice) -> str:
     """`llama-3-8b (llama), bf16, batch 1, on cpu: rows of 2 runs`."""
     asked = advice.inquiry
     tp = f", one of {asked.tp} devices" if asked.tp > 1 else ""
-    rows = f"rows of {plural(len(advice.runs), 'run')}" if advice.runs else "no rows yet"
-    if advice.rows.runs and not advice.runs:
-        rows = f"rows of {plural(len(advice.rows.runs), 'run')}, without a time"
+    runs, timed = advice.runs or advice.rows.runs, "" if advice.runs else ", without a time"
     guess = " (a guess)" if asked.dtype_guess else ""
     cache = f", keys and values in {asked.kv_dtype}" if asked.kv_dtype else ""
     own = any(one.own for one in asked.implementations)
     whose = "attnbench's own functions" if own else "transformers' functions"
+    rows = f"; {whose}, no engine was measured; rows of {plural(len(runs), 'run')}{timed}"
     return (
         f"{asked.model} ({asked.model_type}), {asked.dtype}{guess}{cache}, batch {asked.batch}{tp},"
-        f" on {asked.device_name}; {whose}, no engine was measured; {rows}; memory:"
-        f" {asked.memory_from}"
+        f" on {asked.device_name}{rows if runs else ''}; memory: {asked.memory_from}"
     )
 
 
@@ -205,7 +198,19 @@ def beside_tables(advice: Advice) -> Iterator[str]:
     yield from _sequences(advice)
     yield from advice.inquiry.notes
     yield from _unknown(advice)
-    yield NOT_INCLUDED
+    yield not_included(advice)
+
+
+def not_included(advice: Advice) -> str:
+    """What no number contains."""
+    asked = advice.inquiry
+    parts = ["activations of the feed-forward layers", "logits", "fragmentation"]
+    parts += ["the CUDA context"] if asked.device == "cuda" else []
+    parts += ["the rest of a forward pass"]
+    if "training" in asked.phases:
+        parts += ["what that keeps for the backward pass", "gradients of weights"]
+        parts += ["the optimizer's state"]
+    return f"Not included: {list_text(parts)}."
 
 
 def rate_notes(advice: Advice) -> list[str]:
@@ -284,15 +289,15 @@ def _shares(advice: Advice) -> Iterator[str]:
 
 
 def _sequences(advice: Advice) -> Iterator[str]:
-    """`Beside the weights fit the keys and values of 9 sequences of 8,192 tokens; 4 in ...`"""
+    """`Beside the weights fit the keys and values of 9 sequences of 8,192 tokens (4 if paged)`"""
     left = advice.inquiry.left_bytes
     for one in advice.sequences if left is None or left >= 0 else ():
         if one.fit is not None:
             paged = one.fit if one.fit_paged is None else one.fit_paged
-            pool = "" if paged == one.fit else f"; {spaced(paged)} in one pool of pages"
+            pool = "" if paged == one.fit else f" ({spaced(paged)} if paged)"
             yield (
                 f"Beside the weights fit the keys and values of {spaced(one.fit)} sequences of"
-                f" {spaced(one.context)} tokens{pool}: without what attention itself takes."
+                f" {spaced(one.context)} tokens{pool}, without what attention itself takes."
             )
 
 

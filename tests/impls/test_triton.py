@@ -5,9 +5,13 @@ tests/impls/_triton checks the kernels without a GPU.
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -224,6 +228,46 @@ def test_results_repeat_to_the_bit_on_a_gpu() -> None:
         [output := call(), *torch.autograd.grad(output, inputs, gradient)] for _ in range(2)
     )
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+@pytest.mark.gpu
+@needs_triton
+def test_a_thread_without_a_context_gets_one_on_a_gpu() -> None:
+    """As autograd's, with all memory from torch's cache and tiles by descriptors."""
+    from attnbench.impls._triton.op import attention
+
+    q, k, v = (torch.randn(1, 2, 256, 64, device=CUDA).bfloat16() for _ in range(3))
+    sizes = {"item_bytes": 2, "width": 64, "n_q": 256}
+    found = (candidates(name, capability=(9, 0), causal=True, **sizes) for name in KERNELS)
+    configs = [configs[0].numbers() for configs in found]
+
+    def outputs() -> torch.Tensor:
+        return attention(q, k, v, None, 0.125, True, 0, False, *configs)[0]
+
+    here = outputs().clone()
+    outputs()  # its memory is in the cache now
+    with ThreadPoolExecutor(1) as pool:
+        assert torch.equal(pool.submit(outputs).result(), here)
+
+
+@needs_triton
+def test_each_thread_makes_a_context_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from attnbench.impls._triton import op
+
+    made: list[int] = []
+
+    class Event:
+        def record(self) -> None:
+            made.append(threading.get_ident())
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "device_of", lambda tensor: nullcontext())
+    on_gpu, on_cpu = SimpleNamespace(is_cuda=True), torch.empty(1)
+    for _ in range(2):
+        with ThreadPoolExecutor(1) as pool:
+            for tensor in (on_cpu, on_gpu, on_gpu):
+                pool.submit(op._device_of, tensor).result()
+    assert len(made) == 2
 
 
 @pytest.mark.gpu

@@ -31,11 +31,12 @@ WINDOWS: list[dict] = [
     for mask in ("local", "chunked")
     for kv_heads in (1, 4)
 ]
+WINDOWS += [{"kv_seq_len": 512, "causal": True, "causal_align": "bottom_right", "kv_heads": 1}]
 PLAIN = ["naive", "fused", "hf:eager"]
 BACKENDS = [*PLAIN, "sdpa", "sdpa:math", "sdpa:flash", "hf:sdpa", "hf"]
 CASES = [*product(BACKENDS, CHANGES)]
 CASES += product(["sdpa", "sdpa:flash", "hf:sdpa", "hf"], LARGE_TILES)
-CASES += product(PLAIN, WINDOWS)
+CASES += product([*PLAIN, "sdpa", "hf:sdpa", "hf"], WINDOWS)
 CASES += [(name, change | score) for name in PLAIN for change in ({}, TRAINING) for score in SCORES]
 
 

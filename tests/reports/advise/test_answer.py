@@ -132,7 +132,7 @@ def titles_and_rows(**changes: Any) -> dict[str, tuple[tuple[Any, ...], ...]]:
 
 
 def test_no_longest_context_is_told_where_the_weights_do_not_fit():
-    assert list(titles_and_rows(memory_bytes=9_999)) == ["Memory"]
+    assert list(titles_and_rows(memory_bytes=9_999)) == ["Memory of 9.8 KiB"]
 
 
 def test_phases_of_which_the_same_is_said_share_a_row():
