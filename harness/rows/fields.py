@@ -322,6 +322,11 @@ class Prepared(Part):
     prepare_ms: Number | None = None
     """one reading of the host clock: the backend's set-up, tuning included, and compiling that is
     no phase of its own; never part of a latency"""
+    compile_ms: Number | None = None
+    """how long compilers took in it, and in the phase before it if the backend has one: by torch's
+    own count of frames and backward passes, else that of Triton's kernels, of the phase before by
+    the host clock. What a cache on disk held was not compiled anew. Null if nothing was compiled,
+    and in earlier versions"""
     first_call_ms: Number | None = None
     """the same for the first call after the set-up, with gradients if they are computed; includes
     late compilation and the time to observe which kernel runs"""

@@ -126,7 +126,7 @@ class Measurer:
 
     def _prepare(self, case: Case, values: InputValues) -> PreparedCall | None:
         backend = self.phases.run(case, "latency", partial(load, case.backend))
-        if backend is None or not self.phases.compiled_ahead(case, backend):
+        if backend is None or self.phases.compiled_ahead(case, backend) is None:
             return None
         phase = "compile" if backend.compiles else "latency"
         prepare = partial(prepare_call, case.problem, backend, values.tensors, values.gradient)

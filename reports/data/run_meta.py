@@ -6,6 +6,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
+from ...harness.rows.run_files import COMPARED_FACTS
 from ..formatting import list_text, plural
 from .read import Run
 from .row_groups import Row, label, unusual
@@ -14,11 +15,6 @@ Meta = Mapping[str, Mapping[str, Any]]  # run -> its entry of run_meta
 NOT_REACHED = "not reached"
 OUT_OF_MEMORY = ("oom", "predicted_oom")  # statuses of what did not fit
 UNFINISHED = (NOT_REACHED, "interrupted")  # statuses of what a run lacks
-FACTS = (
-    *("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores"),
-    *("allocator", "attnbench", "git"),
-)
-"""The facts that a resumed run must share with the run it continues (FINGERPRINT in harness/)."""
 ALLOCATOR, CACHES = "plan.allocator", "plan.caches"
 MOST_NAMED = 3  # studies that found nothing
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -115,8 +111,9 @@ class Difference(NamedTuple):
 def fact_differences(
     base: Mapping[str, Any], new: Mapping[str, Any], *, every: bool
 ) -> list[Difference]:
-    """The facts that differ: FACTS, or with `every` all that are known."""
-    facts = dict.fromkeys((*FACTS, *base["environment"], *new["environment"])) if every else FACTS
+    """The facts that differ: COMPARED_FACTS, or with `every` all that are known."""
+    known = (*base["environment"], *new["environment"]) if every else ()
+    facts = dict.fromkeys((*COMPARED_FACTS, *known))
     before, now = (
         {"device": one["device"]}
         | {fact: one["environment"].get(fact) for fact in facts}

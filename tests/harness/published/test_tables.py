@@ -112,6 +112,15 @@ def test_flops_of_cudnn_frontend_are_ours_with_the_scores_computed_again(name):
             assert more == pytest.approx(0.25, abs=max(0.01, 1.25 * rounded))
 
 
+def test_flops_and_bytes_of_flashinfer_are_ours():
+    """It counts N * N / 2 of a causal prompt, we the diagonal too."""
+    for cell in read("flashinfer-b200").cells:
+        decode = "q1s" in cell.shape.lengths
+        assert cell.tflops == pytest.approx(achieved(cell, "2"), rel=1e-9 if decode else 1e-2)
+        assert decode == (sheet_share(cell, "NVIDIA B200", "2") is None)
+        assert cell.gb_per_s == pytest.approx(minimal_bytes(cell.shape) / cell.ms * 1e3 / GB)
+
+
 def test_math_has_no_time_where_two_fp32_copies_of_the_scores_exceed_the_device():
     """torch's math kernel computes bf16 in fp32: scores and their softmax. A B200 has 180 GB."""
     math = [one for one in read("sdpa-b200").cells if one.method == "pyt_math"]

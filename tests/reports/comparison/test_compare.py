@@ -3,12 +3,10 @@
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.run.environments import COMPARED_FACTS
 from attnbench.reports.comparison import text as compare_text
 from attnbench.reports.comparison.compare import DifferentDevices, compare_backends, compare_runs
 from attnbench.reports.data.noise_floor import newest_noise_floor
 from attnbench.reports.data.read import BadRun
-from attnbench.reports.data.run_meta import FACTS
 from tests.made_runs import (
     PLANNED,
     case,
@@ -27,10 +25,6 @@ CPU = {"device": "cpu", "cpu": "Imaginary CPU 9000"}
 @pytest.fixture
 def run(tmp_path):
     return fake_run(tmp_path / "results", 1)
-
-
-def test_facts_are_those_that_a_resumed_run_must_share():
-    assert FACTS == COMPARED_FACTS
 
 
 def test_what_has_nothing_in_common_is_refused(run):
