@@ -285,8 +285,7 @@ def flops(problem: Problem, convention: Convention = "2") -> float:
 def sheet_share(cell: Cell, sheet: str, convention: Convention) -> float | None:
     """Of the data sheet's FLOP/s without sparsity (MFU); None of a decode step: it reads bytes."""
     rate = achieved(cell, convention)
-    one_each = len(sequences(cell.shape.lengths)) if cell.shape.lengths else 1
-    if rate is None or cell.shape.seq_len == one_each:
+    if rate is None or cell.shape.seq_len == len(sequences(cell.shape.lengths or "q1")):
         return None
     peak = specified(sheet).get(f"gemm_{cell.shape.dtype}_flops_per_s")
     return rate * 1e12 / peak if peak else None
