@@ -29,6 +29,7 @@ from tests.impls._triton.conftest import needs_triton
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 SHAPE = Problem(batch=2, seq_len=64, d_model=128, heads=2)
 CAUSAL: dict[str, Any] = {"causal": True, "passes": "forward+backward"}
+DECODE: dict[str, Any] = {"causal": True, "causal_align": "bottom_right"}
 
 
 @pytest.mark.long
@@ -67,6 +68,11 @@ def test_the_interpreter_does_not_make_the_backend_available(
             {"batch": 2**20, "seq_len": 2**15},
             "may need 4294967296 programs in one launch; CUDA starts up to 2147483647",
         ),
+        (
+            {"batch": 1, "lengths": "2q32", "page": 16},
+            "packed sequences whose keys lie in pages are not implemented; leave lengths out",
+        ),
+        ({"page": 16}, None),
         ({"batch": 2**17, "seq_len": 512, "heads": 8}, None),
         ({"seq_len": 2**20}, None),
         ({"d_k": 256, "d_v": 72, "causal": True}, None),
@@ -125,6 +131,27 @@ def test_bytes_grow_with_n_and_not_with_its_square() -> None:
         Problem(batch=1, seq_len=2000, d_model=160, heads=2, dtype="fp32", **CAUSAL),
         Problem(batch=1, seq_len=1, kv_seq_len=2**20, d_model=128, heads=1, dtype="bf16"),
         Problem(batch=1, seq_len=2**20, kv_seq_len=512, d_model=128, heads=1, dtype="bf16"),
+        Problem(
+            batch=3,
+            seq_len=1,
+            kv_seq_len=70001,
+            d_model=1024,
+            heads=8,
+            kv_heads=2,
+            dtype="bf16",
+            page=16,
+            **DECODE,
+        ),
+        Problem(
+            batch=2,
+            seq_len=1999,
+            kv_seq_len=5000,
+            d_model=512,
+            heads=4,
+            dtype="bf16",
+            page=48,
+            **DECODE,
+        ),
         Problem(batch=70000, seq_len=3, d_model=16, heads=1, dtype="bf16", **CAUSAL),
     ],
     ids=lambda problem: (

@@ -17,7 +17,7 @@ from torch import Tensor
 from attnbench.impls._triton import launch
 from attnbench.impls._triton.configs import FEW_QUERIES, Config, Kernel, candidates
 from attnbench.impls.problem import ITEM_BYTES
-from tests.impls._triton.conftest import pairs_seen
+from tests.impls._triton.conftest import in_pages, pairs_seen
 from tests.ptxrun.block import Timing
 from tests.ptxrun.launched import compiled, execute
 from tests.ptxrun.memory import Fault
@@ -52,6 +52,7 @@ class Problem:
     softcap: float = 0.0
     sinks: bool = False
     sequences: tuple[tuple[int, int], ...] = ()
+    page: int = 0
     merged: bool = False
 
     def tensors(self) -> dict[str, Tensor]:
@@ -137,6 +138,9 @@ def launched(
     how: dict[str, Any] = {"setting": p.setting, "config": config, "packed": packed}
     if kernel == "forward":
         fills = {"o": torch.empty_like(o), "lse": torch.empty_like(lse)}
+        if p.page:
+            k, v, table = in_pages(k, v, p.page)
+            how["paged"] = launch.Paged(table, p.n_kv)
         made = launch.forward(q, k, v, mask, *fills.values(), **how, sinks=x.get("sinks"))
     elif kernel == "grad_q":
         fills = {"dq": torch.empty_like(q)}
@@ -218,6 +222,8 @@ CHOSEN: tuple[tuple[Kernel, tuple[int, int], Config, Problem, dict[str, Any]], .
     ("forward", (9, 0), Config(64, 64, 4, 3), RAGGED, {}),
     ("grad_q", (9, 0), Config(64, 64, 4, 2), RAGGED, {}),
     ("grad_kv", (8, 0), Config(32, 64, 4, 2), RAGGED, {}),
+    ("forward", (9, 0), Config(16, 128, 4, 3), replace(FEW, batch=2, page=16), {}),
+    ("forward", (8, 0), Config(64, 64, 4, 3), replace(WINDOW, masked=True, page=48), {}),
 )
 
 

@@ -7,6 +7,7 @@ from attnbench.reports.comparison import text as compare_text
 from attnbench.reports.comparison.compare import DifferentDevices, compare_backends, compare_runs
 from attnbench.reports.data.noise_floor import newest_noise_floor
 from attnbench.reports.data.read import BadRun
+from attnbench.reports.data.run_meta import fact_differences
 from tests.made_runs import (
     PLANNED,
     case,
@@ -127,3 +128,18 @@ def test_starts_under_other_conditions_do_not_count(run):
     floor_file(run.parent, environment=other, started_utc="2026-11-22T10:00:00+00:00")
     floor = newest_noise_floor([run.parent], CPU)
     assert (floor.starts, floor.between_runs) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("device", "before", "now", "differ"),
+    [
+        ("cpu", {}, {"caches": "warm"}, []),  # a run of an earlier version
+        ("cpu", {}, {"caches": "cold"}, [("plan.caches", "warm", "cold")]),
+        ("cuda", {}, {"caches": "cold"}, []),
+    ],
+)
+def test_where_calls_found_their_keys_is_a_fact_of_a_cpu_only(device, before, now, differ):
+    one, other = (
+        {"device": device, "environment": {}, "scenario": {"plan": plan}} for plan in (before, now)
+    )
+    assert fact_differences(one, other, every=False) == differ
