@@ -2,7 +2,7 @@
 `attnbench kernels audit`, whose kernel then is the example.
 
 One shape, worked through with the functions by which attnbench itself counts, and with what the
-audit read in the kernel's machine code (gpu.json). Nothing here needs a GPU or was measured on one.
+audit read in the kernel's machine code (gpu.json). None of it needs a GPU.
 """
 
 import json
@@ -43,6 +43,7 @@ SHAPE = Problem(
     causal=True,
     causal_align="top_left",
 )
+EXAMPLE = Config(128, 64, 8, 3, descriptors=True)  # not the fastest: the plainest to draw
 CAPABILITY, GPU = (9, 0), "NVIDIA H100 80GB HBM3"
 CSS = DOCS.parent / "reports" / "pages" / "pictures.css"
 MARGIN = 14.0  # around a picture, whose texts may stand out a little
@@ -50,13 +51,13 @@ LAUNCH = DOCS.parent / "impls" / "_triton" / "launch.py"  # importing it takes t
 
 
 def example(folder: Path) -> dict[str, Any]:
-    """The audit's row of the kernel that comes first for SHAPE."""
+    """The audit's row of EXAMPLE."""
     rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
     return next(row for row in rows if is_example(row))
 
 
 def is_example(row: dict[str, Any]) -> bool:
-    """Whether a row is of the first listed configuration for SHAPE on this GPU."""
+    """Whether a row is of EXAMPLE, which must be listed for SHAPE on this GPU."""
     listed = candidates(
         "forward", capability=CAPABILITY, item_bytes=SHAPE.item_bytes, width=SHAPE.d_k,
         n_q=SHAPE.seq_len, causal=True, triton=row.get("triton"),
@@ -64,7 +65,8 @@ def is_example(row: dict[str, Any]) -> bool:
     kind = {name: row.get(name) for name in ("compute_capability", "kernel", "dtype", "d_k")}
     wanted = {"compute_capability": "9.0", "kernel": "forward", "dtype": "bf16", "d_k": 64}
     plain = row.get("causal") and not row.get("masked") and row.get("status") == "ok"
-    return bool(kind == wanted and plain and Config(**row["config"]) == listed[0])
+    is_it = Config(**row["config"]) == EXAMPLE and EXAMPLE in listed
+    return bool(kind == wanted and plain and is_it)
 
 
 def facts(row: dict[str, Any]) -> dict[str, Any]:

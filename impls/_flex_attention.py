@@ -1,4 +1,4 @@
-"""torch's flex_attention: what it needs and takes, and its block masks."""
+"""torch's flex_attention: what it needs, and its block masks."""
 
 from typing import Any
 
@@ -9,27 +9,13 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 from ._inductor import missing_for_compile
 from .lengths import starts
 from .problem import Problem
+from .refusals import flex
 
-NARROWEST = 16  # columns that Triton's matrix product needs
 BLOCK = 128  # flex_attention's default
 
 
 def unavailable(device: torch.device) -> str | None:
-    reason = missing_for_compile(device)
-    if reason is None and device.type == "cpu" and not torch.cpu._is_avx2_supported():
-        return "flex_attention on a CPU needs AVX2"
-    return reason
-
-
-def why_not(problem: Problem, device: torch.device) -> str | None:
-    if device.type == "cpu":
-        if problem.sinks:
-            return "flex_attention gives no log-sum-exp on a CPU, from which sinks are computed"
-        return "flex_attention has no backward pass on a CPU" if problem.backward else None
-    width = min(problem.d_k, problem.d_v)
-    if width < NARROWEST:
-        return f"heads are {width} wide; flex_attention on a GPU needs {NARROWEST} or more"
-    return None
+    return missing_for_compile(device) or flex.unavailable(device)
 
 
 def build_mask(problem: Problem, device: torch.device) -> BlockMask | None:

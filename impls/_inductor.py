@@ -8,12 +8,14 @@ from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import torch
-
-from .backend import Call, Inputs, Weights, leaves
 from .problem import Problem
+
+if TYPE_CHECKING:
+    import torch
+
+    from .backend import Call, Inputs, Weights
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,17 +23,25 @@ C_COMPILERS = ("gcc", "clang")
 OLDEST = (7, 0)  # compute capability that torch's compiler generates Triton code for
 
 
-def missing_for_compile(device: torch.device) -> str | None:
-    """What torch.compile lacks here, as text; None if nothing. Imports nothing."""
-    if device.type == "cuda":
-        if find_spec("triton") is None:
-            return "torch.compile needs triton, which is not installed: pip install triton"
+def missing_for_compile(device: "torch.device") -> str | None:
+    """What torch.compile lacks here, as text; None if nothing."""
+    if device.type == "cuda" and find_spec("triton"):
+        import torch
+
         major, minor = torch.cuda.get_device_capability(device)
         if (major, minor) < OLDEST:
             return (
                 "torch.compile needs a GPU of compute capability 7.0 or newer; this one has"
                 f" {major}.{minor}"
             )
+    return missing_to_compile(device)
+
+
+def missing_to_compile(device: "torch.device") -> str | None:
+    """The same, whatever the GPU's age; imports nothing, and reads the device's type alone."""
+    if device.type == "cuda":
+        if find_spec("triton") is None:
+            return "torch.compile needs triton, which is not installed: pip install triton"
         return missing_for_triton()
     compiler = os.environ.get("CXX", "g++")  # as in torch/_inductor/config.py, cpp.cxx
     if shutil.which(compiler) is None:
@@ -72,6 +82,8 @@ def compiled(function: F) -> F:
     call. Functions made by the same `def` share that code object. A copy of the code shares
     nothing with shapes measured before.
     """
+    import torch
+
     f: Any = function
     alone = FunctionType(
         f.__code__.replace(), f.__globals__, f.__name__, f.__defaults__, f.__closure__
@@ -88,9 +100,13 @@ def keep_buffers(problem: Problem) -> AbstractContextManager[object]:
     return torch._functorch.config.patch(donated_buffer=False) if backward_only else nullcontext()
 
 
-def compile_now(problem: Problem, inputs: Inputs, weights: Weights | None, call: Call) -> Call:
+def compile_now(
+    problem: Problem, inputs: "Inputs", weights: "Weights | None", call: "Call"
+) -> "Call":
     """Run `call` once, forward and backward, so that nothing is left to compile; return it."""
     import torch._inductor.config
+
+    from .backend import leaves
 
     with (
         # no pool of compiler processes that would keep running beside the timed calls

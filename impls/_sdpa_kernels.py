@@ -11,6 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from .backend import TORCH_DTYPE
 from .layer import Attend
+from .masks.rules import is_causal, needs_matrix
 from .masks.tensors import computed_rows, mask_matrix, materialized_mask
 from .problem import Problem
 
@@ -20,23 +21,6 @@ KERNELS = {
     "efficient": SDPBackend.EFFICIENT_ATTENTION,
     "cudnn": SDPBackend.CUDNN_ATTENTION,
 }
-
-
-def is_causal(problem: Problem) -> bool:
-    """torch's argument is_causal: the triangle starts at the top left, once empty rows are cut."""
-    plain = problem.mask == "none" and not problem.lengths
-    return plain and problem.causal and max(problem.causal_offset, 0) == 0
-
-
-def needs_matrix(problem: Problem) -> bool:
-    """Whether torch needs the mask as a matrix.
-
-    It does for every mask but the triangle, and if the triangle starts further right: is_causal
-    would then be wrong, unless the first query sees every key anyway.
-    """
-    if problem.mask != "none" or problem.lengths:
-        return True
-    return 0 < problem.causal_offset < problem.kv_seq_len - 1
 
 
 def refusal(problem: Problem, device: torch.device, kernel: str) -> str | None:

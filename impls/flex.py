@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import AuxRequest, flex_attention
 
-from ._flex_attention import build_mask, unavailable, why_not
+from ._flex_attention import build_mask, unavailable
 from ._inductor import compile_now, compiled, keep_buffers
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
+from .refusals.flex import why_not
 
 __all__ = ["build_mask", "context", "prepare", "unavailable", "why_not"]
 

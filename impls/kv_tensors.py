@@ -81,7 +81,7 @@ def draw_once(more: Mapping[str, Tensor], seed: int) -> None:
     if "page_table" in more:
         table = more["page_table"]
         order = torch.randperm(table.numel(), generator=generator)
-        table.copy_(order.view_as(table))
+        table.copy_(order.view(table.shape))
     for name in ("w_uk", "w_uv"):
         if name in more:  # keys and values as wide as the latent's numbers
             weight = torch.randn(more[name].shape, generator=generator)

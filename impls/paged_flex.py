@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from . import _flex_attention
 from ._flex_attention import BLOCK, unavailable
 from ._inductor import compile_now, compiled
 from .backend import Call, Inputs, Weights
 from .kv_storage import pages_per_sequence
 from .layer import as_call
 from .problem import Problem
+from .refusals import flex
 
 __all__ = ["prepare", "unavailable", "why_not"]
 
@@ -27,7 +27,7 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
         return "reads keys and values in pages only; set page"
     if device.type == "cuda" and problem.page % BLOCK:
         return f"flex_attention on a GPU reads blocks of {BLOCK} keys; set page to a multiple of it"
-    return _flex_attention.why_not(problem, device)
+    return flex.why_not(problem, device)
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NEEDS = ("triton",)
 VARIANTS = ("portable", "pointers")  # without the kernel in Gluon; also without tensor descriptors
 MASKS = ("padding", "local", "chunked")
-COMPUTES = ("lengths", "softcap", "sinks")
+COMPUTES = ("lengths", "softcap", "sinks", "page")
 OLDEST = (8, 0)  # compute capability: earlier ones have neither bf16 nor asynchronous copies
 MAX_PROGRAMS = 2**31 - 1  # of a launch, along the one axis of the grid that is used
 MAX_TOKENS = 2**30  # positions are counted in 32 bits, offsets in memory in 64
@@ -47,6 +47,8 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
         return f"heads are {width} wide; the kernels hold up to {WIDEST}"
     if tokens > MAX_TOKENS:
         return f"sequences are {tokens} long; the kernels count up to {MAX_TOKENS}"
+    if p.lengths and p.page:
+        return "packed sequences whose keys lie in pages are not implemented; leave lengths out"
     batch = sequences(p.lengths) if p.lengths else ((p.seq_len, p.kv_seq_len),) * p.batch
     programs = len(batch) * p.heads * -(-max(map(max, batch)) // SMALLEST_BLOCK)
     if programs > MAX_PROGRAMS:
@@ -107,8 +109,9 @@ def attend(problem: Problem, inputs: Inputs, configs: tuple[Config, Config, Conf
     mask, band = key_mask(p, device), p.mask if p.mask in BANDS else ""
     offset = max(p.causal_offset, 0)  # queries that see no key never get here
     numbers = [config.numbers() for config in configs]
-    packed = Packed.of(p.lengths, device) or ()
-    more = (inputs.more.get("sinks"), p.softcap, band, p.window, *packed)
+    packed = Packed.of(p.lengths, device) or (None, None, 0, p.kv_seq_len)
+    table = inputs.more.get("page_table")
+    more = (inputs.more.get("sinks"), p.softcap, band, p.window, *packed, table)
     return lambda q, k, v: attention(
         q, k, v, mask, p.scale, p.causal, offset, tf32, *numbers, *more
     )[0]

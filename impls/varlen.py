@@ -3,7 +3,9 @@
 CUDA, in half precision; queries are the last of their sequence, as the kernel aligns the triangle.
 """
 
+import inspect
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,7 +51,10 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
     )
     most_queries, most_keys = map(max, zip(*batch, strict=True))
     reach = p.window if p.mask == "local" else -1
-    window, grouped = (reach, 0 if p.causal else reach), p.kv_heads != p.heads
+    window = (reach, 0 if p.causal else reach)
+    grouped: dict[str, Any] = {"enable_gqa": p.kv_heads != p.heads}
+    if "enable_gqa" not in inspect.signature(varlen_attn).parameters:  # torch 2.11: never needed
+        grouped = {}
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         q, k, v = (x[0].transpose(0, 1) for x in (q, k, v))  # [tokens, heads, width]
@@ -63,7 +68,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
             max_k=most_keys,
             scale=p.scale,
             window_size=window,
-            enable_gqa=grouped,
+            **grouped,
         )
         assert isinstance(o, Tensor)  # a pair only if more outputs are requested
         return o.transpose(0, 1)[None]

@@ -9,11 +9,11 @@ from attnbench.harness.probes.kernels import kernels
 from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import H100, UUID, FakeDriver
 from tests.fakes.nvml.replay import KEYS, kept_bytes, recorded, script
-from tests.gpu_day.steps import FIRST
 
 pytestmark = pytest.mark.long
 
 WORKSPACE_BYTES = 3 << 20
+FIXED = Path(__file__).parent / "fakes" / "nvml" / "h200.jsonl"  # of 2026-11-26, driver 580
 PROGRAM = f"""
 import sys
 import torch
@@ -35,21 +35,19 @@ def record(driver: FakeDriver, path: Path) -> list[dict]:
     return recorded(path, "nvml")
 
 
-def test_what_could_hang_comes_first_on_a_gpu_and_then_a_recording() -> None:
-    assert [step.name for step in FIRST.steps[:2]] == ["launch-gluon", "record"]
-
-
-def test_what_was_recorded_is_what_the_replaying_fakes_answer(fake_nvml, tmp_path) -> None:
-    said = "power_w 412.5\nbusy_percent 97\nmemory_used_mib 1500.5\nsm_clock_mhz 1755\n"
-    fake_nvml.write(H100 + said + "temperature_c unsupported\nevent_reasons 0x4\n")
-    lines = record(fake_nvml, tmp_path / "first.jsonl")
-    assert {line["phase"] for line in lines} == {"idle", "block", "steady"}
-    assert "this GPU does not offer it" in lines[-1]["missing"]["temperature_c"]
-    fake_nvml.write(script(lines[-1]["answers"]))
+@pytest.mark.parametrize("line", recorded(FIXED, "nvml"), ids=lambda line: line["phase"])
+def test_the_fakes_answer_what_an_h200_answered(line, fake_nvml, tmp_path) -> None:
+    fake_nvml.write(script(line["answers"]))
     again = record(fake_nvml, tmp_path / "again.jsonl")
+    assert {line["phase"] for line in again} == {"idle", "block", "steady"}
     for name, _ in KEYS.values():
-        assert again[-1]["answers"].get(name) == lines[-1]["answers"].get(name), name
-    assert again[-1]["answers"]["power_w"] == 412.5
+        assert again[-1]["answers"][name] == line["answers"][name], name
+
+
+def test_an_answer_that_a_gpu_lacks_is_lacking_in_the_recording(fake_nvml, tmp_path) -> None:
+    fake_nvml.write(H100 + "temperature_c unsupported\n")
+    last = record(fake_nvml, tmp_path / "all.jsonl")[-1]
+    assert "this GPU does not offer it" in last["missing"]["temperature_c"]
 
 
 def test_a_recording_has_what_each_library_keeps_and_a_trace(fake_nvml, tmp_path) -> None:

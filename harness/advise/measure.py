@@ -8,7 +8,7 @@ from typing import Any
 from ...impls.problem import Problem
 from ...reports.advise.answer import Advice, close_choices
 from ...reports.advise.asked import Inquiry, Phase
-from ...reports.advise.stored import Stored, StoredRows, lacks_time
+from ...reports.advise.stored import Stored, StoredRows, is_warm, lacks_time
 from ..cases.case import Case, problem_of
 from ..scenario import Scenario, from_mapping
 from ..scenario.model_cases import axes_of
@@ -57,13 +57,13 @@ def _beside(
 
 def _lacks(known: Mapping[str, Stored], backend: str, phase: Phase) -> bool:
     """Whether there is no row with a time, or in training one of an earlier version, without
-    `saved_bytes`.
+    `saved_bytes`, or one whose calls found their keys in caches.
     """
     if backend not in known:
         return True
     row = known[backend].row
     without_bytes = row["status"] == "ok" and row.get("saved_bytes") is None
-    return lacks_time(row) or (phase == "training" and without_bytes)
+    return lacks_time(row) or is_warm(row) or (phase == "training" and without_bytes)
 
 
 def _contexts(
@@ -103,7 +103,7 @@ def scenario_of(
             "backends": backends,
             "cases": cases,
             "device": inquiry.device,
-            "plan": plan,
+            "plan": {"like": plan, "caches": "cold" if inquiry.device == "cpu" else "warm"},
             "limits": dict(limits),
         },
         "advise",

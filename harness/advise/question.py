@@ -97,7 +97,6 @@ def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) ->
             batch=asked.batch,
             dtype=dtype,
             device=here.kind,
-            device_name=here.name,
             kv_dtype=asked.kv_dtype or "",
             queries=_queries(asked, phases),
         ),
@@ -115,11 +114,7 @@ def _queries(asked: Question, phases: "Sequence[Phase]") -> "dict[Phase, int]":
 
 def _notes(model: "Model") -> list[str]:
     """What numbers of this model do not contain, in sentences."""
-    found = [
-        f"Left out: {part}, beside the decoder: the attention there is in no number, and its"
-        " weights are in theirs."
-        for part in model.left_out
-    ]
+    found = [f"Left out: attention of {part}; its weights count." for part in model.left_out]
     if any(layer.latent for layer, _ in model.attention()):
         found.append(
             "transformers keeps one latent for a token, and makes the keys and values of all heads"

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
@@ -19,7 +18,7 @@ from ..models.layers import (
     cached_bytes,
     questions,
 )
-from .predicted import Predictions
+from .predicted import peak
 
 NAMES = ("eager", "sdpa", "flex_attention", "flash_attention_2")
 BLOCK_TOKENS = 512  # whose products take as long for each token as those of longer passes
@@ -72,7 +71,6 @@ class ModelShapes:
     batch: int
     dtype: Dtype
     device: str
-    device_name: str = ""
     kv_dtype: str = ""
     queries: Mapping[Phase, int] = field(default_factory=dict)
 
@@ -136,8 +134,4 @@ class ModelShapes:
         return cache_bytes(self.model, context=context, batch=self.batch, bits=bits, paged=paged)
 
     def predicted_peak(self, implementation: Implementation, problem: Mapping[str, Any]) -> Bytes:
-        return self._predictions.peak(implementation.backend, problem_of(problem))
-
-    @cached_property
-    def _predictions(self) -> Predictions:
-        return Predictions(device=self.device, device_name=self.device_name)
+        return peak(implementation.backend, problem_of(problem), self.device)

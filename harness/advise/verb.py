@@ -4,14 +4,25 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ..cli import completion, options
-from ..cli.options import DEFAULT_ROOT, HOW, LIMITS, OUTPUT, SHAPE, Root, argument, option
+from ..cli.options import (
+    DEFAULT_ROOT,
+    HOW,
+    LIMITS,
+    OUTPUT,
+    SHAPE,
+    Root,
+    argument,
+    own,
+    own_option,
+    switch,
+)
 from ..run.packs import packs
 from .ask import Ended, Measuring, given_limits, measured, stored
 from .question import Question, inquiry_of
@@ -28,117 +39,91 @@ MEASURED_ELSEWHERE = ("--measure", "--json", "--policy", "--quiet", "-q", "--wai
 class Asked(Question):
     """As options."""
 
-    config: Annotated[
-        str,
+    config: str = own(
         argument(
             "CONFIG",
             "A name from attnbench list models, or a config.json; that of Hugging Face, or its"
             " folder.",
             completion.models,
         ),
-    ]
-    context: Annotated[
-        str | None,
-        option(
-            "--context SIZE,SIZE",
-            "Tokens of context, as 8k,32k; 8k if not given, or what the model takes.",
-            SHAPE,
-        ),
-    ] = None
-    batch: Annotated[int, option("--batch COUNT", "Sequences.", SHAPE, min=1)] = 1
-    dtype: Annotated[
-        str | None,
-        option(
-            "--dtype NAME",
-            "fp32, bf16 or fp16; that of the model's weights if not given.",
-            SHAPE,
-            completion.values_of("dtype"),
-        ),
-    ] = None
-    kv_dtype: Annotated[
-        str | None,
-        option("--kv-dtype fp8|q8|q4", "Keys and values are kept so, for their bytes.", SHAPE),
-    ] = None
-    phase: Annotated[
-        str | None,
-        option(
-            "--phase A,B",
-            "Of prefill, chunk, decode, verify, training; prefill and decode if not given.",
-            SHAPE,
-        ),
-    ] = None
-    chunk: Annotated[
-        int | None,
-        option("--chunk COUNT", "Tokens of a prompt that phase chunk computes; 512.", SHAPE, min=1),
-    ] = None
-    draft: Annotated[
-        int | None,
-        option("--draft COUNT", "Drafted tokens that phase verify computes; 4.", SHAPE, min=1),
-    ] = None
-    tp: Annotated[
-        int,
-        option(
-            "--tp COUNT",
-            "Devices that share the heads (tensor parallelism); bytes are those of one.",
-            SHAPE,
-            min=1,
-        ),
-    ] = 1
-    memory_gib: Annotated[
-        float | None,
-        option(
-            "--memory-gib G",
-            "Memory for weights, keys, values and attention; in GiB, the device's if not given.",
-            LIMITS,
-        ),
-    ] = None
-    beside_weights: Annotated[
-        bool, option("--beside-weights", "--memory-gib is without the weights.", LIMITS)
-    ] = False
-    max_seconds: Annotated[
-        str | None,
-        option(
-            "--max-seconds SECONDS",
-            "How long attention of all layers may take; at the longest context: 10, or for each"
-            " phase: prefill=10,decode=0.05.",
-            LIMITS,
-        ),
-    ] = None
+        MISSING,
+    )
+    context: str | None = own_option(
+        "--context SIZE,SIZE",
+        "Tokens of context, as 8k,32k; 8k if not given, or what the model takes.",
+        SHAPE,
+    )
+    batch: int = own_option("--batch COUNT", "Sequences.", SHAPE, min=1, default=1)
+    dtype: str | None = own_option(
+        "--dtype NAME",
+        "fp32, bf16 or fp16; that of the model's weights if not given.",
+        SHAPE,
+        completion.values_of("dtype"),
+    )
+    kv_dtype: str | None = own_option(
+        "--kv-dtype fp8|q8|q4", "Keys and values are kept so, for their bytes.", SHAPE
+    )
+    phase: str | None = own_option(
+        "--phase A,B",
+        "Of prefill, chunk, decode, verify, training; prefill and decode if not given.",
+        SHAPE,
+    )
+    chunk: int | None = own_option(
+        "--chunk COUNT", "Tokens of a prompt that phase chunk computes; 512.", SHAPE, min=1
+    )
+    draft: int | None = own_option(
+        "--draft COUNT", "Drafted tokens that phase verify computes; 4.", SHAPE, min=1
+    )
+    tp: int = own_option(
+        "--tp COUNT",
+        "Devices that share the heads (tensor parallelism); bytes are those of one.",
+        SHAPE,
+        min=1,
+        default=1,
+    )
+    memory_gib: float | None = own_option(
+        "--memory-gib G",
+        "Memory for weights, keys, values and attention; in GiB, the device's if not given.",
+        LIMITS,
+    )
+    beside_weights: bool = switch(
+        "--beside-weights", "--memory-gib is without the weights.", LIMITS
+    )
+    max_seconds: str | None = own_option(
+        "--max-seconds SECONDS",
+        "How long attention of all layers may take; at the longest context: 10, or for each"
+        " phase: prefill=10,decode=0.05.",
+        LIMITS,
+    )
 
 
 def advise(
     asked: Asked,
     *,
-    measure: Annotated[
-        bool, option("--measure", "Measure what no earlier run here has measured; minutes.", HOW)
-    ] = False,
+    measure: bool = switch(
+        "--measure", "Measure what no earlier run here has measured; minutes.", HOW
+    ),
     device: options.OwnWhere = None,
     threads: options.Threads = None,
     wait: options.Wait = False,
     wait_idle: options.WaitIdle = None,
     timeout: options.Timeout = None,
     out: Root = DEFAULT_ROOT,
-    page: Annotated[Path | None, option("--output -o FILE", "Also write a page.", OUTPUT)] = None,
-    published: Annotated[
-        str | None,
-        option(
-            "--published GPU",
-            "Below the answer and apart from it: the nearest shapes that others published of this"
-            " GPU, such as h200.",
-            OUTPUT,
-        ),
-    ] = None,
-    policy: Annotated[
-        Path | None,
-        option(
-            "--policy FILE",
-            "Also write which to take in which phase over which lengths: .json, or .py for"
-            " transformers.",
-            OUTPUT,
-        ),
-    ] = None,
+    page: Path | None = own_option("--output -o FILE", "Also write a page.", OUTPUT),
+    published: str | None = own_option(
+        "--published GPU",
+        "Below the answer and apart from it: the nearest shapes that others published of this"
+        " GPU, such as h200.",
+        OUTPUT,
+    ),
+    policy: Path | None = own_option(
+        "--policy FILE",
+        "Also write which to take in which phase over which lengths: .json, or .py for"
+        " transformers.",
+        OUTPUT,
+    ),
     quiet: options.Quiet = False,
-    as_json: Annotated[bool, option("--json", "The answer as JSON.", OUTPUT)] = False,
+    as_json: bool = switch("--json", "The answer as JSON.", OUTPUT),
 ) -> None:
     """Say which attention a model should use here, and what context fits. Also what it costs.
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, cast
 
-from ..files.errors import BadInput, EnvironmentUnmet, Refusal, shown
+from ..files.errors import BadInput, EnvironmentUnmet, Refusal, shown, unless_refused
 from ..files.safe_files import refuse_way_out, write_whole
 from ..process.command import run_command
 from ..process.interpreter import SAFE_PATH
@@ -246,13 +246,9 @@ def _only_writer(out: Path) -> Iterator[None]:
     """Hold the folder: runs of two at once would count as turns of one. Raises Refusal."""
     from ..store.run_store import writer_lock
 
-    try:
+    with unless_refused(out, "choose another with --output DIR", "cannot be made"):
         refuse_way_out(out)
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(
-            f"{out}: cannot be made ({error.strerror}); choose another with --output DIR"
-        ) from None
     lock = writer_lock(out)
     try:
         if (out / "head").exists() or (out / "base").exists():

@@ -5,7 +5,7 @@ for.
 import json
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +16,7 @@ from ..files.errors import BadInput, Stopped
 from .arguments import Models, as_argument
 
 if TYPE_CHECKING:
-    from ..cases.expected_time import Forecast
-    from ..run.listener import Listener
+    from ..run.listener import Begun, Listener
     from ..run.run_rows import RunResult
     from ..run.start import RunOptions
     from ..scenario.selection import Selection
@@ -70,14 +69,8 @@ def translate(listener: "Listener") -> None:
     """Its remarks name arguments, not options."""
     begin, remark = listener.begin, listener.remark
 
-    def begun(
-        path: Path,
-        planned: Mapping[str, int],
-        done: int,
-        remarks: Sequence[str],
-        forecast: "Forecast | None" = None,
-    ) -> None:
-        begin(path, planned, done, [*map(as_argument, remarks)], forecast)
+    def begun(run: "Begun") -> None:
+        begin(run._replace(remarks=[*map(as_argument, run.remarks)]))
 
     listener.begin = begun  # type: ignore[method-assign]
     listener.remark = lambda text: remark(as_argument(text))  # type: ignore[method-assign]

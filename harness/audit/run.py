@@ -12,7 +12,7 @@ from ..files.errors import EnvironmentUnmet
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted, WorkerFailure, signal_name
 from ..rows.record import Record, Status
-from ..run.listener import Listener
+from ..run.listener import Begun, Listener
 from ..store.run_store import LOGS, Store
 from .kernel_row import kernel_record
 from .pool import CompilerPool, KernelSelection, Started
@@ -99,7 +99,7 @@ def _compile(pool: CompilerPool, store: Store, listener: Listener) -> AuditResul
             result.rows.append(kept.row())
             listener.finished(kept)
 
-    listener.begin(store.path, {"kernels": len(left)}, 0, [])
+    listener.begin(Begun(store.path, {"kernels": len(left)}))
     advice = "compiled kernels are in Triton's cache, so the next audit is faster"
     with Signals(advice=advice) as signals:
         try:

@@ -7,7 +7,7 @@ import typer
 
 from ..cli.options import DEFAULT_ROOT, AsJson, Quiet, Root, argument, own_option
 from ..cli.verbs import command, verbs
-from ..files.errors import BadInput, instead_of
+from ..files.errors import BadInput, instead_of, unless_refused
 
 if TYPE_CHECKING:
     from ...impls._triton.tuned import Choice, Kind
@@ -108,13 +108,8 @@ def keep(
             f"{' '.join(runs)}: nothing was timed to choose by; run `attnbench run kernel_sweep"
             " --device cuda` first"
         )
-    try:
+    with unless_refused(FILE, "keep choices from a checkout of your own"):
         write_whole(FILE, merged(found.values(), FILE))  # workers may be reading it
-    except OSError as error:
-        raise BadInput(
-            f"{FILE}: cannot be written ({error.strerror}); keep choices from a checkout of"
-            " your own"
-        ) from None
     typer.echo(f"{len(found)} kinds of problem", err=True)
     typer.echo(FILE)
 

@@ -12,10 +12,8 @@ from ...impls.discovery.names import given_parameters
 from ...impls.problem import AXES, Problem
 
 MAX_SEQ_LEN = 1 << 31  # tokens, for a wall: longer sequences need more than 32-bit indices
-ADDED_LATER = {
-    name: axis.earliest for name, axis in AXES.items() if axis.earliest is not None
-}  # fields of a problem that the first runs did not have
-
+ADDED_LATER = {name: axis.earliest for name, axis in AXES.items() if axis.earliest is not None}
+"""Fields of a problem that the first runs did not have, with what they would be there."""
 
 ALIASES = {axis.alias: name for name, axis in AXES.items() if axis.alias}
 VALUE_ALIASES = {

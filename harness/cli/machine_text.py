@@ -194,8 +194,10 @@ class CourtProgress(LiveProgress):
 
 def of_court(result: CourtResult) -> Iterator[Block]:
     """A line per file of the court, per shipped backend and per harm done to it; then sentences."""
-    own = [one for one in result.findings if one.role != "shipped"]
-    rows = [(one.backend, one.verdict, one.what, one.status, one.reason) for one in own]
+    own = [one for one in result.findings if one["role"] != "shipped"]
+    rows = [
+        (one["backend"], one["verdict"], one["what"], one["status"], one["reason"]) for one in own
+    ]
     columns = ("backend", "verdict", "what it does", "status", "reason")
     yield Table(title="", columns=columns, rows=(*rows, *_shipped(result)))
     yield from (Text(text=sentence) for sentence in court_sentences(result))
@@ -203,32 +205,40 @@ def of_court(result: CourtResult) -> Iterator[Block]:
 
 def _shipped(result: CourtResult) -> Iterator[tuple[str, str, str, str, str]]:
     for backend in SHIPPED:
-        same = [one for one in result.findings if (one.role, one.backend) == ("shipped", backend)]
-        untouched = sum(one.verdict is Verdict.UNTOUCHED for one in same)
-        harmed = [one for one in same if one.verdict is Verdict.TOUCHED]
+        same = [
+            one for one in result.findings if (one["role"], one["backend"]) == ("shipped", backend)
+        ]
+        untouched = sum(one["verdict"] is Verdict.UNTOUCHED for one in same)
+        harmed = [one for one in same if one["verdict"] is Verdict.TOUCHED]
         beside = f"measured beside {untouched} of {len(same)} others"
         if untouched:
             yield backend, Verdict.UNTOUCHED, beside, Status.OK, ""
         elif not harmed:
-            yield backend, same[0].verdict, beside, same[0].status, same[0].reason
+            yield backend, same[0]["verdict"], beside, same[0]["status"], same[0]["reason"]
         for one in harmed:
-            yield backend, one.verdict, f"measured beside {one.beside}", one.status, one.reason
+            yield (
+                backend,
+                one["verdict"],
+                f"measured beside {one['beside']}",
+                one["status"],
+                one["reason"],
+            )
 
 
 def court_sentences(result: CourtResult) -> Iterator[str]:
     """Who was not judged as wanted, then the count of convictions."""
-    own = [one for one in result.findings if one.role != "shipped"]
+    own = [one for one in result.findings if one["role"] != "shipped"]
     for verdict, meaning in (
         (Verdict.ESCAPED, "Reported as if they were honest"),
         (Verdict.OTHERWISE, "Convicted, but not as their files say"),
         (Verdict.NOT_APPLICABLE, "Not tried here"),
     ):
-        if names := [one.backend for one in own if one.verdict is verdict]:
+        if names := [one["backend"] for one in own if one["verdict"] is verdict]:
             yield f"{meaning}: {', '.join(names)}."
     touched = [
-        f"{one.backend} beside {one.beside}" if one.role == "shipped" else one.backend
+        f"{one['backend']} beside {one['beside']}" if one["role"] == "shipped" else one["backend"]
         for one in result.findings
-        if one.verdict is Verdict.TOUCHED
+        if one["verdict"] is Verdict.TOUCHED
     ]
     if touched:
         yield f"Honest, and convicted: {', '.join(touched)}."

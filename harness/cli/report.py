@@ -6,8 +6,7 @@ import gc
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
-from ..files.errors import BadInput, instead_of, shown
+from ..files.errors import BadInput, instead_of, shown, unless_refused
 from ..run.packs import of_names
 from . import completion
 from .options import (
@@ -49,17 +48,9 @@ class Pages(StrEnum):
     MD = "md"
 
 
-@contextmanager
-def written_to(path: Path, flag: str) -> Iterator[None]:
+def written_to(path: Path, flag: str) -> AbstractContextManager[None]:
     """Raises BadInput where the file cannot be written."""
-    try:
-        yield
-    except BrokenPipeError:  # whoever read it has gone, as behind a pipe of the shell
-        raise
-    except OSError as error:
-        raise BadInput(
-            f"{path}: cannot be written ({error.strerror}); choose another place with {flag}"
-        ) from None
+    return unless_refused(path, f"choose another place with {flag}")
 
 
 def report(

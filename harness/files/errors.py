@@ -1,7 +1,8 @@
 """Exceptions that end a command with a message instead of a traceback, and an exit code."""
 
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -59,6 +60,19 @@ class Stopped(Refusal):
     def __init__(self, number: int) -> None:
         super().__init__("stopped before the first case; nothing was measured")
         self.exit_code = 128 + number
+
+
+@contextmanager
+def unless_refused(
+    place: object, next_step: str, what: str = "cannot be written"
+) -> Iterator[None]:
+    """Raises BadInput where the system refuses to write: `place: what (why); next_step`."""
+    try:
+        yield
+    except BrokenPipeError:  # whoever read it has gone, as behind a pipe of the shell
+        raise
+    except OSError as error:
+        raise BadInput(f"{place}: {what} ({error.strerror}); {next_step}") from None
 
 
 def shown(value: object) -> str:

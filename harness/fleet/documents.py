@@ -4,6 +4,11 @@ from typing_extensions import TypedDict
 
 
 class MergedRun(TypedDict):
+    """`shards`: the numbers of those in it, of `of`; `absent_shards`: of those that were not given;
+    `planned`: how many cases, walls and studies; `missing`: those without a result; `changed`:
+    whether anything was written.
+    """
+
     run: str
     shards: list[int]
     of: int

@@ -5,13 +5,12 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import BadInput
+from ..files.errors import BadInput, unless_refused
 from ..files.printable import spaced
 from ..files.safe_files import (
     NotPlain,
@@ -38,6 +37,7 @@ from ..rows.run_files import (
 )
 from ..store.run_store import LOGS, point_latest, write_suite, writer_lock
 from ..store.suites import is_suite, run_state, runs_by_entry, suite_state
+from .documents import MergedRun
 from .merge_sources import (
     Rows,
     Source,
@@ -54,34 +54,13 @@ STAMP = "%Y%m%dT%H%M%SZ"
 TELEMETRY_CAP_BYTES = 256 << 20  # ten samples a second for a day
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
-    """The run that was made. `shards`: the numbers of those in it, of `of`; `planned`: how many
-    cases, walls and studies; `missing`: those without a result; `changed`: whether anything was
-    written.
-    """
-
-    path: Path
-    shards: Sequence[int]
-    of: int
-    planned: int
-    missing: Sequence[str]
-    changed: bool
-    notes: Sequence[str] = ()
-
-    @property
-    def absent(self) -> list[int]:
-        """Numbers of shards that were not given; one that is empty has no run."""
-        return sorted(set(range(1, self.of + 1)) - set(self.shards)) if self.missing else []
-
-
 def merge(
     paths: Sequence[Path],
     target: Path | None,
     root: Path,
     command: Sequence[str],
     more: Mapping[str, Any] | None = None,
-) -> Merged:
+) -> MergedRun:
     """One run of all rows of the runs at `paths`, which stay as they are.
 
     `target`: its folder; None for a new one in `root`, named after the plan, the same for the same
@@ -103,14 +82,9 @@ def merge(
         **(more or {}),
         "command": list(command),
     }
-    try:
+    with unless_refused(shown_path(target), "choose another folder with -o"):
         refuse_way_out(target)
         changed = _write(target, document, sources, rows)
-    except OSError as error:
-        raise BadInput(
-            f"{shown_path(target)}: cannot be written ({error.strerror}); choose another folder"
-            " with -o"
-        ) from None
     missing = rows.unfinished(plan)
     notes = list(rows.notes)
     budgets = {part["memory_bytes"] for part in parts}
@@ -122,20 +96,23 @@ def merge(
         )
     if not missing and target.parent == root and not more:
         notes += filter(None, [point_latest(root, target.name)])
-    return Merged(
-        path=target,
-        shards=sorted(by_number),
-        of=sources[0].of,
-        planned=len(planned_in(plan)),
-        missing=missing,
-        changed=changed,
-        notes=notes,
-    )
+    of = sources[0].of
+    return {
+        "run": str(target),
+        "shards": sorted(by_number),
+        "of": of,
+        "planned": len(planned_in(plan)),
+        # a shard that is empty has no run
+        "absent_shards": sorted({*range(1, of + 1)} - by_number.keys()) if missing else [],
+        "missing": missing,
+        "changed": changed,
+        "notes": notes,
+    }
 
 
 def merge_suites(
     paths: Sequence[Path], target: Path | None, root: Path, command: Sequence[str]
-) -> list[Merged]:
+) -> list[MergedRun]:
     """One suite of all runs of the suites at `paths`: a merged run per entry. Raises BadInput."""
     paths = list({path.resolve(): None for path in paths})
     documents = [read_suite(path) for path in paths]
@@ -162,7 +139,8 @@ def merge_suites(
     document |= {"command": list(command), "merged": [path.name for path in paths]}
     target = target or root / _suite_name(documents)
     document |= {"schema": SCHEMA, "suite": target.name}
-    try:
+    next_step = "choose another folder with -o, or merge again once it can"
+    with unless_refused(shown_path(target), next_step):
         refuse_way_out(target)
         if not target.exists():
             target.mkdir(parents=True)
@@ -173,14 +151,8 @@ def merge_suites(
             )
         merged = _merge_entries(target, document, documents, of_entry, command)
         write_suite(target, document)
-    except OSError as error:
-        raise BadInput(
-            f"{shown_path(target)}: cannot be written ({error.strerror}); choose another folder"
-            " with -o, or merge again once it can"
-        ) from None
     if merged and target.parent == root and suite_state(target).has_ended:
-        notes = filter(None, [point_latest(root, target.name)])
-        merged[-1] = replace(merged[-1], notes=[*merged[-1].notes, *notes])
+        merged[-1]["notes"] += filter(None, [point_latest(root, target.name)])
     return merged
 
 
@@ -190,7 +162,7 @@ def _merge_entries(
     documents: Sequence[Mapping[str, Any]],
     of_entry: Mapping[int, Sequence[Path]],
     command: Sequence[str],
-) -> list[Merged]:
+) -> list[MergedRun]:
     """A merged run per entry, and how each ended in `document`. Raises BadInput."""
     known = runs_by_entry(target)
     merged = []
@@ -201,10 +173,10 @@ def _merge_entries(
             entry |= next((one for one in refused if one.get("ended") == "refused"), {})
             continue
         one = merge(sources, known.get(number), target, command, {"suite_entry": number})
-        state = run_state(one.path)
+        state = run_state(Path(one["run"]))
         ended = "finished" if state.is_finished else "interrupted"
         reason = "" if state.is_finished else "a shard is missing or was interrupted"
-        entry |= {"run": one.path.name, "ended": ended, "reason": reason}
+        entry |= {"run": state.path.name, "ended": ended, "reason": reason}
         entry["statuses"] = dict(state.statuses)
         merged.append(one)
     return merged

@@ -14,11 +14,10 @@ from ..files.errors import BadInput, shown
 from ..files.printable import visible
 from ..rows.model import check
 from ..rows.record import Status
-from ..rows.run_files import META, Document, read_lines, read_meta, shown_path
+from ..rows.run_files import META, PLANNED, Document, read_lines, read_meta, shown_path
 from ..rows.values import Int, Part
 from ..run.environments import Change, recorded_environments, unlike
 
-PLANS = ("cases", "walls", "studies")
 DEVICE_FACTS = ("device_name", "cpu", "cores", "threads")
 ALIKE = ("device", "seed", "own_backends")
 OF_PART = (
@@ -142,18 +141,18 @@ def _of_shard(path: Path, meta: Document) -> Source:
         "of": shard["of"],
         **{name: meta.get(name) for name in OF_PART},
     }
-    plan = {name: _whole(meta.get(name, ()), shard["elsewhere"].get(name, ())) for name in PLANS}
+    plan = {name: _whole(meta.get(name, ()), shard["elsewhere"].get(name, ())) for name in PLANNED}
     return Source(path=path, meta=_without_plan(meta), of=shard["of"], plan=plan, parts=[part])
 
 
 def _of_merged(path: Path, meta: Document) -> Source:
     parts = meta["merged"]
-    plan = {name: [*meta.get(name, ())] for name in PLANS}
+    plan = {name: [*meta.get(name, ())] for name in PLANNED}
     return Source(path=path, meta=_without_plan(meta), of=parts[0]["of"], plan=plan, parts=parts)
 
 
 def _without_plan(meta: Document) -> Document:
-    return {name: value for name, value in meta.items() if name not in (*PLANS, "shard")}
+    return {name: value for name, value in meta.items() if name not in (*PLANNED, "shard")}
 
 
 def refuse_unlike(one: Source, two: Source) -> None:
@@ -188,7 +187,7 @@ def _refuse_twice(sources: Sequence[Source]) -> None:
 def _plan_differences(one: Source, two: Source) -> Iterator[tuple[str, Any, Any]]:
     """By place; numbers of cases before the cases themselves."""
     yield from _differences("", _planned(one), _planned(two))
-    for name in PLANS:
+    for name in PLANNED:
         if one.plan[name] != two.plan[name]:  # of a thousand shards few are walked through
             for then, now in zip(one.plan[name], two.plan[name], strict=True):
                 yield from _differences(name, then, now)
@@ -199,7 +198,7 @@ def _planned(one: Source) -> Document:
         **{name: one.meta.get(name) for name in ALIKE},
         "scenario": {**one.meta["scenario"], "source": None},
         "number of shards": one.of,
-        **{name: len(one.plan[name]) for name in PLANS},
+        **{name: len(one.plan[name]) for name in PLANNED},
     }
 
 
@@ -261,7 +260,7 @@ class Rows:
 
 
 def planned_in(plan: Mapping[str, Sequence[Document]]) -> list[str]:
-    return [one["case"] for name in PLANS for one in plan[name]]
+    return [one["case"] for name in PLANNED for one in plan[name]]
 
 
 def read_all(sources: Sequence[Source]) -> Rows:

@@ -12,7 +12,7 @@ from ..cli import completion
 from ..cli.options import DEFAULT_ROOT, Root, argument, option
 
 if TYPE_CHECKING:
-    from .merge import Merged
+    from .documents import MergedRun
 
 MOST_NAMED = 3
 
@@ -37,30 +37,31 @@ def merge(
 
     Prints its folder. Exit code 1 if cases are missing, and says which.
     """
-    from .merging import document, merge_named
+    from .merging import merge_named
 
-    path, merged = merge_named(runs, output, out, ["attnbench", *sys.argv[1:]])
+    found = merge_named(runs, output, out, ["attnbench", *sys.argv[1:]])
     if as_json:
-        typer.echo(json.dumps(document(path, merged)))
+        typer.echo(json.dumps(found))
     else:
-        typer.echo(path)
-        for one in merged:
+        typer.echo(found["path"])
+        for one in found["runs"]:
             _say(one)
-    raise typer.Exit(1 if any(one.missing for one in merged) else 0)
+    raise typer.Exit(1 if any(one["missing"] for one in found["runs"]) else 0)
 
 
-def _say(one: "Merged") -> None:
+def _say(one: "MergedRun") -> None:
     from ..terminal.progress import say
 
-    done, unchanged = one.planned - len(one.missing), "" if one.changed else "; nothing new"
-    have = f"{len(one.shards)} of {one.of} shards"
-    say(f"{have}: {done} of {one.planned} cases have a result{unchanged}", stderr=True)
-    for note in one.notes:
+    missing, planned, of = one["missing"], one["planned"], one["of"]
+    done, unchanged = planned - len(missing), "" if one["changed"] else "; nothing new"
+    have = f"{len(one['shards'])} of {of} shards"
+    say(f"{have}: {done} of {planned} cases have a result{unchanged}", stderr=True)
+    for note in one["notes"]:
         say(f"note: {note}", stderr=True)
-    if one.missing:
-        some, more = ", ".join(one.missing[:MOST_NAMED]), len(one.missing) - MOST_NAMED
+    if missing:
+        some, more = ", ".join(missing[:MOST_NAMED]), len(missing) - MOST_NAMED
         say(f"missing: {some}{f' and {more} more' if more > 0 else ''}", stderr=True)
-        absent = ", ".join(map(str, one.absent))
-        again = f"shard {absent} of {one.of} was not given: give it too" if absent else ""
-        here = f"measure them here with attnbench run --resume {shlex.quote(str(one.path))}"
+        absent = ", ".join(map(str, one["absent_shards"]))
+        again = f"shard {absent} of {of} was not given: give it too" if absent else ""
+        here = f"measure them here with attnbench run --resume {shlex.quote(one['run'])}"
         say(f"next: {', or '.join(filter(None, (again, here)))}", stderr=True)

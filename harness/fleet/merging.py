@@ -7,9 +7,9 @@ from ..api.arguments import DEFAULT_ROOT, public
 from ..files.errors import BadInput
 from ..store.names import find
 from ..store.suites import is_suite
-from .documents import MergedRun, MergedRuns
-from .merge import Merged, merge_suites
+from .documents import MergedRuns
 from .merge import merge as merge_runs
+from .merge import merge_suites
 
 
 @public
@@ -27,13 +27,13 @@ def merge(
     among it. Raises BadInput.
     """
     target = None if output is None else Path(output)
-    return document(*merge_named([*map(str, runs)], target, Path(out), ["attnbench.merge()"]))
+    return merge_named([*map(str, runs)], target, Path(out), ["attnbench.merge()"])
 
 
 def merge_named(
     runs: Sequence[str], output: Path | None, out: Path, command: Sequence[str]
-) -> tuple[Path | None, list[Merged]]:
-    """What was made, and its folder. Raises BadInput."""
+) -> MergedRuns:
+    """What was made. Raises BadInput."""
     if not runs:
         raise BadInput("runs: none; wanted the folders of shards")
     paths = [find(name, out) for name in runs]
@@ -42,23 +42,7 @@ def merge_named(
         raise BadInput("runs and suites; wanted shards of one run, or of one suite")
     if suites[0]:
         merged = merge_suites(paths, output, out, command)
-        return merged[0].path.parent if merged else output, merged
+        suite = Path(merged[0]["run"]).parent if merged else output
+        return {"path": str(suite), "runs": merged}
     one = merge_runs(paths, output, out, command)
-    return one.path, [one]
-
-
-def document(path: Path | None, merged: Sequence[Merged]) -> MergedRuns:
-    return {"path": str(path), "runs": [_of_run(one) for one in merged]}
-
-
-def _of_run(one: Merged) -> MergedRun:
-    return {
-        "run": str(one.path),
-        "shards": list(one.shards),
-        "of": one.of,
-        "planned": one.planned,
-        "absent_shards": one.absent,
-        "missing": list(one.missing),
-        "changed": one.changed,
-        "notes": list(one.notes),
-    }
+    return {"path": one["run"], "runs": [one]}

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import BadInput
+from ..files.errors import unless_refused
 from ..files.safe_files import append_lines, lines_of, opened
 
 FILE = "calibration.jsonl"
@@ -28,14 +28,9 @@ def append(root: Path, calibration: Mapping[str, Any]) -> None:
 
 
 def _append(root: Path, text: str) -> None:
-    path = root / FILE
-    try:
+    with unless_refused(root, "choose another with --runs DIR", f"cannot write {FILE} here"):
         root.mkdir(parents=True, exist_ok=True)
-        append_lines(path, text)
-    except OSError as error:
-        raise BadInput(
-            f"{root}: cannot write {FILE} here ({error.strerror}); choose another with --runs DIR"
-        ) from None
+        append_lines(root / FILE, text)
 
 
 def newest_calibration(

@@ -32,6 +32,7 @@ from torch import Tensor
 from ...impls.backend import TORCH_DTYPE, draw_inputs
 from ...impls.kv_tensors import multiply
 from ...impls.problem import Problem
+from .cold_keys import Turns
 from .correctness import widen
 from .prepared_call import Tensors, draw_gradient, make_gradient, make_tensors
 from .raw_memory import Array
@@ -103,7 +104,8 @@ class InputValues:
     `order`: how they lie in memory (impls.input_order). `flipped`: whether the inputs have the
     other signs now; `columns`: those of single columns, if they were drawn. `gradient`: dense and
     random, unless somebody writes into it until `restore`. `only_flipped`: results of a backend are
-    known with the other signs only.
+    known with the other signs only. `turns`: of copies of keys and values, where each call reads
+    others.
     """
 
     def __init__(
@@ -114,6 +116,7 @@ class InputValues:
         self.gradient: Tensor | None = make_gradient(problem, device, seed, order)
         self.flipped = self.only_flipped = False
         self.columns: ColumnSigns | None = None
+        self.turns: Turns | None = None
         self._random = torch.Generator().manual_seed(secrets.randbits(63))  # not a backend's guess
         self._differ = False
         self._narrow: Tensor | None = None  # the queries that `widen` scaled

@@ -14,6 +14,7 @@ from torch import Tensor
 from ...impls.backend import TORCH_DTYPE, Backend, Inputs, Weights, leaves, make_inputs
 from ...impls.layer import make_weights
 from ...impls.problem import Problem
+from .compile_time import compile_time
 from .graph_capture import overrides_streams
 
 
@@ -144,7 +145,8 @@ def prepare_call(
     Raises ValueError for parameters in place of the layer's weights, whose gradients are checked.
     """
     start = perf_counter()
-    call = backend.prepare(problem, *tensors)
+    with compile_time() as compiling:
+        call = backend.prepare(problem, *tensors)
     prepare_ms = (perf_counter() - start) * 1e3
     own = getattr(call, "parameters", None)
     if own is not None and backend.exactness != "other":
@@ -159,5 +161,9 @@ def prepare_call(
         call=call,
         targets=leaves(*tensors) if own is None else [*leaves(tensors.inputs, None), *own],
         grad_output=grad_output,
-        setup_facts={"prepare_ms": prepare_ms, "configuration": getattr(call, "facts", None)},
+        setup_facts={
+            "prepare_ms": prepare_ms,
+            "compile_ms": compiling.ms,
+            "configuration": getattr(call, "facts", None),
+        },
     )

@@ -59,7 +59,8 @@ def read(path: Path) -> dict[str, Any]:
     Raises BadInput, with the line and column of what is not JSON.
     """
     place = visible(str(path))
-    text = read_text(path, place, MAX_BYTES, "a config.json of Hugging Face")
+    what = "a config.json of Hugging Face; nothing is downloaded"
+    text = read_text(path, place, MAX_BYTES, what)
     try:
         _check_depth(text)
         data = json.loads(text, object_pairs_hook=_once, parse_constant=_finite)

@@ -256,9 +256,8 @@ def model(data: Mapping[str, Any], name: str, place: str) -> Model:
     family, defaults = known_types.get(WITH_TEXT.get(str(kind), str(kind)), (None, {}))
     if family is None or not isinstance(kind, str):
         known = ", ".join(sorted((*known_types, *WITH_TEXT)))
-        found = "not given" if kind is None else shown(kind)
         raise BadInput(
-            f"{place}: model_type: {found}; wanted one of {known}; or {INSTALL}"
+            f"{place}: model_type: {shown(kind)}; wanted one of {known}; or {INSTALL}"
             f"{config_file.own_code(data)}"
         )
     fields = data.get("text_config") if kind in WITH_TEXT else data

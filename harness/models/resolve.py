@@ -34,6 +34,9 @@ def model_of(path_or_name: str) -> Model:
     path = config_file.find(path_or_name)
     data = config_file.read(path)
     place = visible(str(path))
+    if not isinstance(data.get("model_type"), str):
+        found = shown(data["model_type"]) if "model_type" in data else "not given"
+        raise BadInput(f"{place}: model_type: {found}; wanted the name of a type, as llama")
     if path in config_file.shipped().values():
         return plain.model(data, path.stem, place)
     name = path.resolve().parent.name if path.name == config_file.FILE else path.stem
@@ -49,14 +52,20 @@ def model_of(path_or_name: str) -> Model:
 
 
 def _model(data: dict[str, Any], name: str, place: str) -> Model:
-    installed = find_spec("transformers") is not None
+    installed, refused = find_spec("transformers") is not None, None
     if not installed or not config_file.too_many(data):
         try:
             return plain.model(data, name, place)
-        except BadInput:
+        except BadInput as error:
+            refused = error
             if not installed:
                 raise
-    return _by_transformers(data, name, place)
+    try:
+        return _by_transformers(data, name, place)
+    except BadInput:
+        if refused is None or plain.INSTALL in str(refused):
+            raise
+        raise refused from None  # names the field, and what is wanted there
 
 
 def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:

@@ -200,6 +200,7 @@ WORKER = _one_of(
             "call_ms": Seconds,
             "launch_ms": float | None,
             "shortest_call_ms": float | None,
+            "kv_copies": (int | None, None),
         },
         "samples": {
             "case": str,

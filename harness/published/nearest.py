@@ -64,7 +64,7 @@ def _like(sources: list[Source], problem: Problem) -> Iterator[tuple[Source, Cel
     for source in sources:
         for cell in source.cells:
             p = cell.problem
-            if p is not None and cell.ms and cell.exact and not cell.also:
+            if p is not None and not p.lengths and cell.ms and cell.exact and not cell.also:
                 same = p.passes == problem.passes and (p.seq_len == 1) == (problem.seq_len == 1)
                 if same and (p.causal == problem.causal or p.seq_len == 1):
                     yield source, cell

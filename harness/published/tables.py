@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
 from pathlib import Path
+from typing import Any
 
+from ...impls.lengths import sequences
 from ...impls.problem import Dtype, Passes, Problem
 from ..cases.costs import work_flops
 from ..files.errors import BadInput, instead_of, shown
@@ -174,7 +176,9 @@ def _paper(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
 
 
 def _cudnn(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
-    """A line of a results file: of training, or of a decode step of one query token."""
+    """A line of a results file: of training, or of a decode step of one query token; of sequences
+    of unequal length, if it has `lengths`, written as a scenario has them.
+    """
     decode = "kv_len" in row
     dtype, passes = DTYPES.get(row["data_type"]), PASSES.get(row.get("profile_pass", "fwd"))
     other = row.get("sliding_window_size") or row.get("q_tokens", "1") != "1"
@@ -184,18 +188,23 @@ def _cudnn(row: Mapping[str, str], about: Mapping[str, str]) -> list[Cell]:
         return []
     causal = decode or row.get("attn_mask") == "top_left"
     heads, width = int(row["num_q_heads"]), int(row["head_dim_qk"])
+    sizes: dict[str, Any] = {"batch": 1, "lengths": row.get("lengths"), "causal": True}
+    if not sizes["lengths"]:
+        sizes = {
+            "batch": int(row["batch_size"]),
+            "seq_len": 1 if decode else int(row["q_seqlen"]),
+            "kv_seq_len": int(row["kv_len"] if decode else row["kv_seqlen"]),
+            "causal": causal,  # the one query of a decode step sees all keys
+            "causal_align": ("bottom_right" if decode else "top_left") if causal else "",
+        }
     problem = Problem(
-        batch=int(row["batch_size"]),
-        seq_len=1 if decode else int(row["q_seqlen"]),
-        kv_seq_len=int(row["kv_len"] if decode else row["kv_seqlen"]),
+        **sizes,
         d_model=heads * width,
         heads=heads,
         kv_heads=int(row["num_kv_heads"]),
         d_k=width,
         d_v=int(row["head_dim_vo"]),
         dtype=dtype,
-        causal=causal,  # the one query of a decode step sees all keys
-        causal_align=("bottom_right" if decode else "top_left") if causal else "",
         passes=passes,
     )
     cell = Cell(
@@ -276,7 +285,7 @@ def flops(problem: Problem, convention: Convention = "2") -> float:
 def sheet_share(cell: Cell, sheet: str, convention: Convention) -> float | None:
     """Of the data sheet's FLOP/s without sparsity (MFU); None of a decode step: it reads bytes."""
     rate = achieved(cell, convention)
-    if rate is None or cell.shape.seq_len == 1:
+    if rate is None or cell.shape.seq_len == len(sequences(cell.shape.lengths or "q1")):
         return None
     peak = specified(sheet).get(f"gemm_{cell.shape.dtype}_flops_per_s")
     return rate * 1e12 / peak if peak else None

@@ -9,7 +9,7 @@ import signal
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ..cases.case import Group
-from ..cases.expected_time import Forecast
 from ..files.errors import BadInput, Refusal, Stopped, StoreError
 from ..files.printable import visible
 from ..rows.record import FAILURES, Record, Status
 from ..rows.run_files import SCHEMA, read_meta
-from ..run.listener import Listener
+from ..run.listener import Begun, Listener
 from ..scenario import Scenario
 from ..store.names import number_of_last
 from .gate import FAILED, base_of, judged, margins_of
@@ -162,16 +161,9 @@ class FileRun(Listener):
         self._done: set[str] = set()
         self._part_of: dict[str, tuple[Group, ...]] = {}
 
-    def begin(
-        self,
-        path: Path,
-        planned: Mapping[str, int],
-        done: int,
-        remarks: Sequence[str],
-        forecast: Forecast | None = None,
-    ) -> None:
-        self.remarks.extend(remarks)
-        self._listener.begin(path, planned, done, remarks, forecast)
+    def begin(self, run: Begun) -> None:
+        self.remarks.extend(run.remarks)
+        self._listener.begin(run)
 
     def running(self, what: str, phase: str) -> None:
         self._listener.running(what, phase)

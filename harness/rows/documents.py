@@ -208,6 +208,8 @@ class Machine(TypedDict):
 
 
 class Tried(TypedDict):
+    """What became of one backend. `beside`: the file of cheats/ that it was measured with."""
+
     backend: str
     role: Literal["cheat", "honest", "shipped"]
     beside: str

@@ -166,6 +166,11 @@ class Sampled(Part):
     shortest_call_ms: Number | None = None
     """what a call takes at least here that does anything, measured before any backend was loaded. A
     shorter latency is an `error`"""
+    kv_copies: Int | None = None
+    """CPU: so many copies of keys and values took turns in `block_ms`, one in each call, so that
+    they came from memory (`plan.caches: cold`): all copies together are twice the last-level caches
+    or more. Null if every call read the same ones, which caches may have held, and on a GPU, whose
+    L2 is flushed"""
     conditions: Each[Each[Readings]] | None = None
     """what the machine did during each block: objects, [process][block], in the order of
     `block_ms`; see Conditions of a block"""
@@ -317,6 +322,11 @@ class Prepared(Part):
     prepare_ms: Number | None = None
     """one reading of the host clock: the backend's set-up, tuning included, and compiling that is
     no phase of its own; never part of a latency"""
+    compile_ms: Number | None = None
+    """how long compilers took in it, and in the phase before it if the backend has one: by torch's
+    own count of frames and backward passes, else that of Triton's kernels, of the phase before by
+    the host clock. What a cache on disk held was not compiled anew. Null if nothing was compiled,
+    and in earlier versions"""
     first_call_ms: Number | None = None
     """the same for the first call after the set-up, with gradients if they are computed; includes
     late compilation and the time to observe which kernel runs"""

@@ -351,6 +351,20 @@ class BatchInvariance(Finding):
     output_digest: str | None = None
 
 
+class EachAlone(Timed):
+    """What a call for each sequence costs beside one for the batch, whose bits depend on it."""
+
+    STUDY = "batch_invariance"
+    backend: str
+    kv_seq_len: int
+    batch: int
+    alone_ratio: float
+    alone_low_ratio: Maybe
+    alone_high_ratio: Maybe
+    alone_peak_bytes: int | None = None
+    batch_peak_bytes: int | None = None
+
+
 class Initialisation(Finding):
     """By how much a layer changes variances at first weights; `rule`: how they are drawn."""
 

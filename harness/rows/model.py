@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.fields import FieldInfo
 
 from ...impls.problem import AXES
+from ..cases.case import ADDED_LATER
 from .fields import (
     Checked,
     Claimed,
@@ -36,7 +37,8 @@ from .kernel_fields import Compiled, KernelPlan
 from .values import Count, Each, Int, Object, Part, printable
 from .wall_fields import Searched
 
-__all__ = ["AXES"]  # for reports, which do not import impls; what is defined here is public, too
+# For reports, which do not import impls; what is defined here is public, too.
+__all__ = ["ADDED_LATER", "AXES"]
 
 SHOWN = 40  # characters of a value that is refused
 PARTS: dict[str, tuple[type[Part], ...]] = {
@@ -112,8 +114,6 @@ FIELDS: dict[str, dict[str, Column]] = {
 }
 """By kind and name, in the order of a row."""
 SAMPLES = tuple(name for name in FIELDS["latency"] if name.endswith("block_ms"))
-LATER_VALUES = {name: axis.earliest for name, axis in AXES.items() if axis.earliest is not None}
-"""What a field that the first version did not have is in its rows."""
 _DEFAULTS = {
     kind: tuple((one.name, one.default) for one in fields.values() if not one.required)
     for kind, fields in FIELDS.items()
@@ -229,7 +229,7 @@ def check_meta(meta: dict[str, Any]) -> None:
     """Fields that the first version did not have get their later values. Raises ValueError."""
     check(meta, Meta)
     for one in (*meta["cases"], *meta.get("walls", ())):
-        for name, value in LATER_VALUES.items():
+        for name, value in ADDED_LATER.items():
             one.setdefault(name, value)
 
 

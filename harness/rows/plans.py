@@ -2,7 +2,9 @@
 a case by them.
 """
 
+from collections.abc import Mapping
 from math import ceil
+from typing import Any
 
 from .warm_up import WARM_AGAIN_S, expected_warm_up_s, first_warm_up_s
 
@@ -60,3 +62,11 @@ def _rounds(min_blocks: int, blocks: int) -> int:
     while target < blocks:
         rounds, target = rounds + 1, ceil(target * 4 / 3)
     return rounds
+
+
+def reads_a_cache(problem: Mapping[str, Any]) -> bool:
+    """Whether the keys of a problem, or of a row, were there before its queries, as in a decoder:
+    fewer queries than keys, in scope core, without gradients.
+    """
+    fewer: bool = problem["seq_len"] < problem["kv_seq_len"]
+    return problem["scope"] == "core" and problem["passes"] == "forward" and fewer

@@ -18,6 +18,12 @@ Document = dict[str, Any]
 META, ROWS, SUITE = "run.json", "rows.jsonl", "suite.json"
 TELEMETRY = "telemetry.jsonl"
 SCHEMA = 1  # the format's version
+PLANNED = ("cases", "walls", "studies")
+COMPARED_FACTS = (
+    *("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores"),
+    *("allocator", "attnbench", "git"),
+)
+"""Of an environment: those that must be equal before rows of two starts may stand in one run."""
 LINE_CAP_BYTES = 16 << 20
 DOCUMENT_CAP_BYTES = 64 << 20  # a plan of 100 000 cases
 MOST_NOTES = 20  # of rows that were left out; the others are counted

@@ -23,3 +23,6 @@ FAILURES = frozenset({Status.INCORRECT, Status.TIMEOUT, Status.CRASHED, Status.E
 
 RETRIED = frozenset({Status.CRASHED, Status.ERROR, Status.TIMEOUT})
 """Statuses that --retry-failed measures again."""
+
+ERRORS = ("error_l2_ratio", "output_cosine", "error_ratio", "error_limit_ratio")
+"""Fields of a row: how far from the exact result a case was."""

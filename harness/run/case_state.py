@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..cases.case import Case
+from ..rows.status import ERRORS
 
 JUDGED = {"check": "first", "warm_up": "process", "confirm": "after"}
 """Requests after which a case is ok only with the verdict of this check."""
-ERRORS = ("error_l2_ratio", "output_cosine", "error_ratio", "error_limit_ratio")
 
 
 @dataclass(slots=True)

@@ -22,13 +22,9 @@ from ..process.interpreter import Interpreter, check_interpreters, install_comma
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted, WorkerFailure, WorkerProcess
 from ..rows.record import Status
+from ..rows.run_files import COMPARED_FACTS
 
 PROGRAM = "attnbench.harness.worker.serve"
-COMPARED_FACTS = (
-    *("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores"),
-    *("allocator", "attnbench", "git"),
-)
-"""Facts that must be equal before rows of two starts may stand in one run."""
 COMPARED_IF_NAMED = ("python", "triton")
 """Further facts of a named environment: its versions are what a run of several compares."""
 

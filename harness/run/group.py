@@ -256,7 +256,7 @@ class GroupRun:
                         self._state(event).fields.update(event["fields"])
                     case "warm":
                         name, fields = event["case"], self._state(event).fields
-                        fields["graph_reason"] = event["graph_reason"]
+                        fields |= {name: event[name] for name in ("graph_reason", "kv_copies")}
                         add_floor(fields, event)
                         if name in self.sampler.samplings:  # not if no latency was requested
                             self.sampler.samplings[name].stationary.append(event["stationary"])

@@ -2,10 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..cases.expected_time import Forecast
 from ..rows.record import Record
+
+
+class Begun(NamedTuple):
+    """What is said of a run as it begins. `planned`: how many cases, walls and studies; `done`: how
+    many have a row already; `forecast`: how long it will take, if that could be predicted.
+    """
+
+    path: Path
+    planned: Mapping[str, int]
+    done: int = 0
+    remarks: Sequence[str] = ()
+    forecast: Forecast | None = None
 
 
 class Listener:
@@ -14,17 +26,7 @@ class Listener:
     def start(self, what: str = "starting") -> None:
         """May be called before `begin`, so that also starting workers is seen."""
 
-    def begin(
-        self,
-        path: Path,
-        planned: Mapping[str, int],
-        done: int,
-        remarks: Sequence[str],
-        forecast: Forecast | None = None,
-    ) -> None:
-        """`planned`: how many cases, walls and studies; `done`: how many have a row already;
-        `forecast`: how long it will take, if that could be predicted.
-        """
+    def begin(self, run: Begun) -> None: ...
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         """The walls by id, with the fields of their rows that need no trial."""

@@ -15,12 +15,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..studies import HARNESS, HARNESS_NAME
+
 if TYPE_CHECKING:
     from ..scenario.selection import Selection
     from .engine import RunOptions
-
-HARNESS = Path(__file__).parents[1]
-HARNESS_NAME = __name__.rpartition(".")[0].rpartition(".")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,15 +12,14 @@ from ..cases.case import case_of, groups_of, study_of, wall_of
 from ..files.errors import BadInput, first_line
 from ..files.printable import visible
 from ..rows.record import KINDS, RETRIED, Status
-from ..rows.run_files import META, read_meta, read_rows, shown_path
+from ..rows.run_files import META, PLANNED, read_meta, read_rows, shown_path
 from ..scenario.shards import Units
 from ..store.run_store import point_latest
-from .listener import Listener
+from .listener import Begun, Listener
 from .run_rows import PreviousRow, RunResult
 from .worker_pool import RunConfig
 
 WANTED = {"seed": int, "memory_bytes": int, "environment": dict}
-PLANNED = ("cases", "walls", "studies")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +87,7 @@ class Unfinished:
         statuses = Counter(row.status for row in self.previous.values())
         failed = sum(statuses[status] for status in RETRIED)
         remarks = [f"{failed} failed; --retry-failed measures again what did"] if failed else []
-        listener.begin(self.path, planned, count, remarks)
+        listener.begin(Begun(self.path, planned, count, remarks))
         if remark := point_latest(self.path.parent, self.path.name):
             listener.remark(remark)
         return RunResult(path=self.path, statuses=statuses)

@@ -12,7 +12,7 @@ from ..cases.expected_time import Forecast
 from ..rows.record import FAILURES, Planned, Record, Status
 from ..scenario.shards import Units
 from ..store.run_store import Store
-from .listener import Listener
+from .listener import Begun, Listener
 from .wall_runner import known_of_wall
 from .worker_pool import RunConfig
 
@@ -84,7 +84,7 @@ class RunRows:
         cases = len(self.left) - walls - studies + done
         planned = {"cases": cases, "walls": walls, "studies": studies}
         remarks = [*plan.remarks, *(expected.remarks if expected else ())]
-        plan.listener.begin(plan.store.path, planned, done, remarks, expected)
+        plan.listener.begin(Begun(plan.store.path, planned, done, remarks, expected))
 
     def without_measuring(
         self, planned: Planned, status: Status, reason: str, where: Mapping[str, str | None]

@@ -240,6 +240,7 @@ class WorkerPool:
             "budget_bytes": config.budget_bytes,
             "measure": config.measure,
             "warm_heap": config.plan.allocator == "warm_heap",
+            "cold_caches": config.plan.caches == "cold",
             "first_warm_up_s": first_warm_up_s(config.plan.processes),
             "max_warm_up_s": config.plan.budget_s / config.plan.processes,
             "gpu_uuid": config.gpu_uuid,

@@ -285,6 +285,10 @@ class Plan(Strict):
     allocator: Literal["warm_heap", "default"] = "warm_heap"
     """On a CPU: warm_heap keeps freed memory while latency is measured, so that calls use it again
     instead of waiting for new pages; default leaves the C library unchanged."""
+    caches: Literal["warm", "cold"] = "warm"
+    """On a CPU, of fewer queries than keys in scope core without gradients: cold has each call read
+    other copies of keys and values, from memory, as between a model's layers; warm has all calls
+    read the same ones, which caches may hold."""
 
     @model_validator(mode="before")
     @classmethod

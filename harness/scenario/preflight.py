@@ -187,10 +187,10 @@ def _by_nearest(wall: Wall, budget_bytes: int, peak_bytes: PeakBytes) -> dict[st
 
     def near_at(place: int, seq_len: int) -> tuple[Case, int]:
         own = wall.at(seq_len)
-        near = list(nearest(wall.backend, own.problem))[place]
+        near = list(nearest(wall.backend, own.problem, torch.get_num_threads()))[place]
         return replace(own, backend=near.backend, problem=near.problem), near.more_bytes
 
-    for place, near in enumerate(nearest(wall.backend, wall.problem)):
+    for place, near in enumerate(nearest(wall.backend, wall.problem, torch.get_num_threads())):
         if impls.missing(near.backend):
             continue
         backend = impls.load(near.backend)

@@ -19,17 +19,18 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ...impls.discovery.registry import FOLDERS_VARIABLE
 from ...impls.problem import Problem
 from ..cases.case import Case, Group
 from ..files.errors import BadInput, EnvironmentUnmet
 from ..files.literals import literals
+from ..rows.documents import Court, Tried
 from ..rows.record import FAILURES, Status
 from ..rows.run_files import read_rows
 from ..run.engine import RunOptions, Wanted
@@ -106,34 +107,17 @@ class Verdict(StrEnum):
     TOUCHED = "WRONGLY CONVICTED"
 
 
-Role = Literal["cheat", "honest", "shipped"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What became of one backend. `beside`: the file of cheats/ that it was measured with."""
-
-    backend: str
-    role: Role
-    beside: str
-    what: str
-    case: str
-    verdict: Verdict
-    status: str
-    reason: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CourtResult:
-    """What became of all of them. `path`: the run's folder. `signal`: what ended it early."""
+    """What became of each backend. `path`: the run's folder. `signal`: what ended it early."""
 
     path: Path
     device: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Tried, ...]
     signal: int | None = None
 
     def count(self, *verdicts: Verdict) -> int:
-        return sum(finding.verdict in verdicts for finding in self.findings)
+        return sum(finding["verdict"] in verdicts for finding in self.findings)
 
     @property
     def convicted(self) -> int:
@@ -152,7 +136,7 @@ class CourtResult:
         failed = self.count(Verdict.ESCAPED, Verdict.TOUCHED) or not self.tried
         return 1 if failed else 0
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Court:
         """For --json."""
         return {
             "run": str(self.path),
@@ -161,7 +145,7 @@ class CourtResult:
             "convicted": self.convicted,
             "escaped": self.count(Verdict.ESCAPED),
             "touched": self.count(Verdict.TOUCHED),
-            "findings": [asdict(finding) for finding in self.findings],
+            "findings": [*self.findings],
         }
 
 
@@ -320,16 +304,15 @@ def _meta(
 
 def judged(
     tried: Sequence[Suspect], groups: Sequence[Group], rows: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Finding]:
+) -> Iterator[Tried]:
     """What became of each case, by its row."""
     for one, group in zip(tried, groups, strict=True):
         for case in group.cases:
             row, own = rows[case.id], case.backend in one.backends
-            role: Role = "shipped" if not own else "cheat" if one.must else "honest"
             verdict = cheat_verdict(one.must, row) if own and one.must else honest_verdict(row)
-            yield Finding(
+            yield Tried(
                 backend=case.backend,
-                role=role,
+                role="shipped" if not own else "cheat" if one.must else "honest",
                 beside=one.name,
                 what=one.what if own else "",
                 case=case.id,

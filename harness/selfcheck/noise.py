@@ -16,14 +16,14 @@ from typing import Any
 
 from ...impls.problem import Dtype, Problem
 from ..cases.case import Case, Group
-from ..files.errors import BadInput, EnvironmentUnmet
+from ..files.errors import EnvironmentUnmet, unless_refused
 from ..files.safe_files import append_lines
 from ..measure.clock import HostClock
 from ..rows.record import Blocks, Record, Status
-from ..rows.run_files import SCHEMA
+from ..rows.run_files import COMPARED_FACTS, SCHEMA
 from ..run.device_run import DeviceRun
 from ..run.engine import RunOptions, Wanted
-from ..run.environments import COMPARED_FACTS
+from ..run.listener import Begun
 from ..run.planning import SAFE_SHARE
 from ..run.session import Here
 from ..run.worker_pool import RunConfig
@@ -108,7 +108,7 @@ def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseF
             config, here.workers, Path(folder), wake_fd, {}, listener.running, listener.steps
         )
         here.signals.second = run.close
-        listener.begin(root / FILE, {"cases": len(cases)}, 0, [])
+        listener.begin(Begun(root / FILE, {"cases": len(cases)}))
         try:
             run.begin()
             records = []
@@ -192,10 +192,6 @@ def append(root: Path, floor: NoiseFloor, records: Sequence[Record]) -> None:
         "pairs": [{**asdict(pair), "told_apart": pair.told_apart} for pair in floor.pairs],
         "samples": {record.id: record["block_ms"] for record in records},
     }
-    try:
+    with unless_refused(root, "choose another with --runs DIR", f"cannot write {FILE} here"):
         root.mkdir(parents=True, exist_ok=True)
         append_lines(root / FILE, json.dumps(line, allow_nan=False) + "\n")
-    except OSError as error:
-        raise BadInput(
-            f"{root}: cannot write {FILE} here ({error.strerror}); choose another with --runs DIR"
-        ) from None

@@ -5,12 +5,12 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import BadInput, EnvironmentUnmet, StoreError
+from ..files.errors import EnvironmentUnmet, StoreError, unless_refused
 from ..files.safe_files import (
     PID_BYTES,
     FileLock,
@@ -47,9 +47,9 @@ class Store:
         self.path = path
         self._lock = lock or writer_lock(path)
         try:
-            with _refused(path / ROWS):
+            with _writing(path / ROWS):
                 self._fd = open_plain(path / ROWS, os.O_CREAT | os.O_RDWR | os.O_APPEND)
-            with _refused(path / LOGS):
+            with _writing(path / LOGS):
                 make_folder(path / LOGS)
                 sync_folder(path)
         except BaseException:
@@ -114,7 +114,7 @@ class Store:
         meta = read_meta(self.path)
         known = list(meta.get("devices") or ())
         known += [one for one in devices if one not in known]
-        with _refused(self.path / META):
+        with _writing(self.path / META):
             _write_json(self.path / META, {**meta, "devices": known})
 
     def close(self) -> None:
@@ -182,7 +182,7 @@ def writer_lock(path: Path) -> FileLock:
 
     Raises EnvironmentUnmet if another process has it, BadInput if there can be none.
     """
-    with _refused(path / LOCK):
+    with _writing(path / LOCK):
         try:
             return FileLock(path / LOCK)
         except Held as held:
@@ -202,16 +202,9 @@ def is_being_written(path: Path) -> bool:
     return pid.isdigit() and Path(f"/proc/{int(pid)}").exists()
 
 
-@contextmanager
-def _refused(path: Path) -> Iterator[None]:
+def _writing(path: Path) -> AbstractContextManager[None]:
     """Raises BadInput where a file of a run cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise BadInput(
-            f"{shown_path(path)}: cannot be written ({error.strerror}); copy the run to a folder"
-            " of yours, or start another"
-        ) from None
+    return unless_refused(shown_path(path), "copy the run to a folder of yours, or start another")
 
 
 @contextmanager
@@ -223,7 +216,7 @@ def _making(root: Path, name: str) -> Iterator[tuple[str, Path, FileLock]]:
     """
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     path = root / f"{stamp}-{name}-{secrets.token_hex(4)}"
-    try:
+    with unless_refused(root, "choose another with --runs DIR", "cannot make a run folder here"):
         root.mkdir(parents=True, exist_ok=True)
         sweep(root)
         with temporary(root, is_folder=True) as (folder, _):
@@ -235,11 +228,6 @@ def _making(root: Path, name: str) -> Iterator[tuple[str, Path, FileLock]]:
                 lock.release()
                 raise
         sync_folder(root)
-    except OSError as error:
-        raise BadInput(
-            f"{root}: cannot make a run folder here ({error.strerror}); choose another with"
-            " --runs DIR"
-        ) from None
 
 
 def point_latest(root: Path, name: str) -> str:

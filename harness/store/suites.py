@@ -10,10 +10,8 @@ from typing import Any
 from ..files.errors import BadInput
 from ..files.printable import visible
 from ..rows.record import FAILURES, RETRIED, Status
-from ..rows.run_files import META, SUITE, BadRun, read_meta, read_rows, read_suite
+from ..rows.run_files import META, PLANNED, SUITE, BadRun, read_meta, read_rows, read_suite
 from .run_store import LATEST, runs, runs_and_suites
-
-PLANS = ("cases", "walls", "studies", "kernels")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +110,7 @@ def run_state(path: Path) -> RunState:
     """Raises BadInput if a file of the run is broken."""
     meta = read_meta(path)
     last = {row["case"]: str(row.get("status")) for row in read_rows(path)}
-    planned = {one["case"] for plan in PLANS for one in meta.get(plan) or ()}
+    planned = {one["case"] for plan in (*PLANNED, "kernels") for one in meta.get(plan) or ()}
     kernels, court = meta.get("kernels"), meta.get("court")
     return RunState(
         path=path,

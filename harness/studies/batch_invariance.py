@@ -2,28 +2,36 @@
 batch, and in another process.
 
 A kernel may split its sums by the size of the batch or by what is idle, and sums in another order
-round otherwise: then a model's answer depends on who else asks.
+round otherwise: then a model's answer depends on who else asks (He et al. 2025, Defeating
+Nondeterminism in LLM Inference, Thinking Machines). A call for each sequence makes it independent
+with any backend; what that costs is timed where it is needed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ...impls.backend import Backend, Inputs, make_inputs
 from ...impls.kv_storage import AS_USUAL
 from ...impls.problem import Problem
 from ..measure.correctness import distance
-from ..rows.findings import BatchInvariance
+from ..measure.peak_memory import peak
+from ..rows.findings import BatchInvariance, EachAlone
+from ..stats.intervals import ratio_interval
 from ._backends import exact_backends
+from ._repeats import interval_fields
+from .output_share import timed
 
 QUESTION = (
     "Is a sequence's output the same to the bit, called again, alone and in a batch, and in"
     " another process?"
 )
-PARTS = {"process": (1, 2)}  # each in a new one: equal digests are equal outputs
+PARTS = {"process": (1, 2, 3, 4, 5)}  # each in a new one: equal digests are equal outputs
 PART_S = 2.0
 BATCH = 4
 LONGEST = 2048  # tokens
@@ -36,7 +44,8 @@ def run(
 
     `again_error_l2_ratio`, `batch_error_l2_ratio`: how far the output of a second call, and that of
     the first of BATCH sequences called alone, is from that in the batch; 0 if they are equal to the
-    bit. `output_digest`: of its bits.
+    bit. `output_digest`: of its bits. Another for each whose output differs in a batch: the time of
+    BATCH calls, joined, over that of one, in the same blocks, and the peak bytes of both ways.
     """
     whole = replace(problem, lengths="", batch=BATCH, **AS_USUAL)
     n_q, n_kv = min(whole.seq_len, LONGEST), min(whole.kv_seq_len, LONGEST)
@@ -58,6 +67,41 @@ def run(
             batch_error_l2_ratio=_error(single, first[:1]),
             output_digest=sha256(bits).hexdigest()[:12],
         ).stored()
+        padded = whole.mask == "padding"  # entries see other keys: one alone is another problem
+        if not padded and not torch.equal(single, first[:1]):
+            yield _each_alone(backend, whole, inputs, process).stored()
+
+
+@torch.no_grad()
+def _each_alone(backend: Backend, whole: Problem, inputs: Inputs, process: int) -> EachAlone:
+    """Each sequence by a call of its own, against one call."""
+    one, device = replace(whole, batch=1), inputs.query.device
+    q, k, v = (tensor.split(1) for tensor in inputs)
+    entries = [Inputs(*entry, more=inputs.more) for entry in zip(q, k, v, strict=True)]
+    with backend.context(whole):
+        batch = backend.prepare(whole, inputs, None)
+        calls = [backend.prepare(one, entry, None) for entry in entries]
+        both = partial(_joined, calls), batch
+        found = timed(both, device)
+        alone, together = (_peak_bytes(call, device) for call in both)
+    return EachAlone(
+        backend=backend.name,
+        kv_seq_len=whole.kv_seq_len,
+        batch=whole.batch,
+        process=process,
+        **interval_fields("alone", ratio_interval(*found.samples), "ratio"),
+        alone_peak_bytes=alone,
+        batch_peak_bytes=together,
+        **found.conditions,
+    )
+
+
+def _joined(calls: list[Callable[[], Tensor]]) -> Tensor:
+    return torch.cat([call() for call in calls])
+
+
+def _peak_bytes(call: Callable[[], Tensor], device: torch.device) -> int | None:
+    return peak(lambda: None, lambda _: call(), device).peak_bytes
 
 
 @torch.no_grad()

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import expm1, log
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +18,12 @@ from rich.progress import TaskID
 from rich.table import Table
 
 from ..cases.case import ShortNames
-from ..cases.expected_time import Forecast, duration_text
+from ..cases.expected_time import duration_text
 from ..files.printable import file_of, spaced
 from ..machine.load import Load, LoadMeter
 from ..rows.counted_pages import BELOW
 from ..rows.record import Record, Status
-from ..run.listener import Listener
+from ..run.listener import Begun, Listener
 from ..stats.wide_intervals import MOST_TIMES
 from .live_bar import SafeConsole, clock_text, console, live_bar
 from .time_left import TimeLeft
@@ -87,14 +86,8 @@ class LiveProgress(Listener):
     def start(self, what: str = "starting") -> None:
         self._show(None, 0, what)
 
-    def begin(
-        self,
-        path: Path,
-        planned: Mapping[str, int],
-        done: int,
-        remarks: Sequence[str],
-        forecast: Forecast | None = None,
-    ) -> None:
+    def begin(self, run: Begun) -> None:
+        path, planned, done, remarks, forecast = run
         already = f", {done} of them already measured" if done else ""
         parts = [
             f"{count} {what if count > 1 else SINGULAR.get(what, what)}"
@@ -234,14 +227,8 @@ class JsonProgress(Listener):
     def __init__(self) -> None:
         self._out = sys.stdout  # while Ray runs, sys.stdout is another
 
-    def begin(
-        self,
-        path: Path,
-        planned: Mapping[str, int],
-        done: int,
-        remarks: Sequence[str],
-        forecast: Forecast | None = None,
-    ) -> None:
+    def begin(self, run: Begun) -> None:
+        path, planned, done, remarks, forecast = run
         counts = {**planned, "done": done}
         self._print(reason="begin", run=str(path), **counts, remarks=list(remarks))
         if forecast is not None:

@@ -77,13 +77,16 @@ class Checker:
         for case in cases:
             backend = views[case].backend
             assert backend is not None
-            if not self.phases.compiled_ahead(case, backend):
+            compiling = self.phases.compiled_ahead(case, backend)
+            if compiling is None:
                 continue
             phase = "compile" if backend.compiles else "prepare"
             kept = kept_memory(problem, self.config.device, compiles=backend.compiles)
             prepare = partial(self._prepare, values, backend)
             prepared = self.phases.run(case, phase, partial(kept.of, prepare))
             if prepared is not None:
+                compiling.add(prepared.setup_facts["compile_ms"])
+                prepared.setup_facts["compile_ms"] = compiling.ms
                 exactness = backend.exactness
                 fingerprint = Fingerprint(
                     problem, secrets.randbits(32), is_exact=exactness == "exact"

@@ -35,11 +35,11 @@ from ..measure.correctness import WIDE_SCORE, CheckResult, CorrectnessCheck
 from ..measure.input_values import InputValues
 from ..measure.output_check import FROM_MEMORY, POSITIONS, SAME_RATIO
 from ..measure.peak_memory import release
+from ..rows.status import ERRORS
 
 CHECKS = ("first", "wide", "process", "after")
 """The first call of a case; one with wide scores; the first one of a process, with other signs of
 the inputs; one after the last block, with random numbers that are new."""
-ERRORS = ("error_l2_ratio", "output_cosine", "error_ratio", "error_limit_ratio")
 DIGEST_BYTES = 16
 SEED_BITS = 62  # of a seed of torch, which JSON and a row can hold
 DTYPES = {str(one): one for one in (torch.float32, torch.bfloat16, torch.float16, torch.float64)}

@@ -9,9 +9,10 @@ Everything is reported at once as an event, a JSON-ready dict with the key "even
     ended {case, status, reason, phase, log_tail, poisoned, by_time}
         the case goes no further; poisoned: the process cannot be used any more; by_time: times
         alone say so. Errors and verdicts on results come from the judge (judge.py)
-    warm {case, stationary, graph_reason, call_ms, launch_ms, shortest_call_ms}
+    warm {case, stationary, graph_reason, call_ms, launch_ms, shortest_call_ms, kv_copies}
         the warm-up is over; stationary: null if it had too few calls to tell. What launching the
-        call costs the host (CUDA), and the shortest call that this process could make
+        call costs the host (CUDA), the shortest call that this process could make, and how many
+        copies of keys and values take turns
     samples {case, quantities, spent_s, block_s, repeats_exactly}
         one block of one case: readings of each quantity, and the conditions; spent_s is the sum of
         the readings of all tries, block_s the whole block by the worker's clock; repeats_exactly:
@@ -32,6 +33,7 @@ from ...impls.problem import Problem
 from ..cases.case import Case
 from ..machine.free_memory import available_bytes
 from ..measure.clock import Clock, clock_for, now_s
+from ..measure.cold_keys import NOT_READ, in_turn, turns_of
 from ..measure.conditions import conditions_for
 from ..measure.input_values import InputValues
 from ..measure.launch import launch_ms, shortest_call_ms
@@ -124,7 +126,7 @@ class Measurer:
 
     def _prepare(self, case: Case, values: InputValues) -> PreparedCall | None:
         backend = self.phases.run(case, "latency", partial(load, case.backend))
-        if backend is None or not self.phases.compiled_ahead(case, backend):
+        if backend is None or self.phases.compiled_ahead(case, backend) is None:
             return None
         phase = "compile" if backend.compiles else "latency"
         prepare = partial(prepare_call, case.problem, backend, values.tensors, values.gradient)
@@ -156,12 +158,17 @@ class Measurer:
                 complaint = FROM_MEMORY
             if not complaint:
                 values.flip(values.only_flipped)
+                if not self._take_turns(values, run):
+                    self.phases.end(case, Status.UNSUPPORTED, NOT_READ, "latency")
+                    values.flip(False)
+                    return None
                 first_s = self.config.first_warm_up_s
                 least_s = min(WARM_AGAIN_S, first_s) if case.id in self.warmed else first_s
                 look = partial(fingerprint.look, flipped=values.flipped)
                 most_s = most_warm_up_s(self.config.max_warm_up_s, least_s)
                 times = least_s, most_s
-                found = call_until_stationary(run, self.clock, readings, times, look)
+                with in_turn(values.turns, look) as seen:
+                    found = call_until_stationary(run, self.clock, readings, times, seen)
                 is_stationary, call_ms = found
                 timer = self.clock.timer(run, call_ms, prepared.for_graph)
                 complaint = values.written_to(thorough=True) or fingerprint.complaint
@@ -169,6 +176,7 @@ class Measurer:
                 floor = {
                     "launch_ms": launch_ms(self.clock, self.config.device, run),
                     "shortest_call_ms": self.shortest_call_ms,
+                    "kv_copies": values.turns.count if values.turns else None,
                 }
         if complaint:
             self.phases.end(case, Status.INCORRECT, complaint, "latency")
@@ -177,6 +185,16 @@ class Measurer:
         event = {"event": "warm", "case": case.id, "stationary": is_stationary, "call_ms": call_ms}
         self.say({**event, "graph_reason": timer.graph_reason, **floor})
         return WarmCase(case, prepared, run, timer, values, fingerprint, call_ms)
+
+    def _take_turns(self, values: InputValues, run: Callable[[], object]) -> bool:
+        """Make copies of keys and values if each call is to read others; whether it does."""
+        if self.config.cold_caches and values.turns is None:
+            values.turns = turns_of(values.problem, values.tensors.inputs)
+        if values.turns is None:
+            return True
+        are_read = values.turns.are_read_by(run)
+        values.turns.renew()
+        return are_read
 
     def _two_results(
         self,
@@ -237,6 +255,8 @@ class Measurer:
                 values.renew()
             elif not self._known(values):
                 values.repeat()
+            if values.turns:
+                values.turns.renew()
         for case in cases:
             if case.id in self.warm:
                 sample = partial(self._sample, case, calls[case.id])
@@ -250,7 +270,8 @@ class Measurer:
         look = partial(warm.fingerprint.look, flipped=values.flipped, columns=values.columns)
         with warm.prepared.in_force():
             apart = warm.call_ms < FIRST_APART_BELOW_MS
-            block = self.block_timer.measure(warm.timer, calls, look, first=apart)
+            with in_turn(values.turns, look) as seen:
+                block = self.block_timer.measure(warm.timer, calls, seen, first=apart)
         samples = block.samples
         complaint, wrong = warm.values.written_to(), warm.fingerprint.complaint
         if wrong and not complaint and self._inputs_changed(warm.values):

@@ -12,6 +12,8 @@ from ...impls.backend import Backend
 from ..cases.case import Case
 from ..files.errors import first_line, traceback_end
 from ..machine.nvml import Device
+from ..measure.clock import now_s
+from ..measure.compile_time import CompileTime
 from ..measure.left_running import LeftRunning
 from ..measure.memory_budget import Budget, is_out_of_memory, out_of_memory_reason
 from ..measure.peak_memory import release
@@ -37,6 +39,7 @@ class WorkerConfig:
     first_warm_up_s: float
     max_warm_up_s: float
     watched: Device
+    cold_caches: bool = False
 
 
 class PhaseRunner:
@@ -98,15 +101,18 @@ class PhaseRunner:
         release(self.config.device)
         return None
 
-    def compiled_ahead(self, case: Case, backend: Backend) -> bool:
-        """What the backend compiles before `prepare`; False if the case has ended in it."""
+    def compiled_ahead(self, case: Case, backend: Backend) -> CompileTime | None:
+        """What the backend compiles before `prepare`; None if the case has ended in it."""
+        spent = CompileTime()
 
-        def work() -> bool:
+        def work() -> CompileTime:
+            begun_s = now_s()
             with self.budget.for_code():
                 backend.compile_ahead(case.problem, self.config.device)
-            return True
+            spent.add((now_s() - begun_s) * 1e3)
+            return spent
 
-        return not backend.compiles_ahead or bool(self.run(case, "compile", work))
+        return self.run(case, "compile", work) if backend.compiles_ahead else spent
 
     def end_what_works(self, phase: str, *, but: Case | None = None) -> None:
         """Wait for what cases have started, and end those whose threads or processes work on."""

@@ -64,6 +64,7 @@ def main() -> None:
                 budget_bytes=request["budget_bytes"],
                 measure=tuple(request["measure"]),
                 warm_heap=request["warm_heap"],
+                cold_caches=request["cold_caches"],
                 first_warm_up_s=request["first_warm_up_s"],
                 max_warm_up_s=request["max_warm_up_s"],
                 watched=Device(uuid=gpu) if gpu else nvml_device(torch.device(device)),

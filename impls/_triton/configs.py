@@ -1,13 +1,14 @@
 """Block sizes of the Triton kernels: the candidates that `prepare` times on a GPU.
 
 The lists are short, because each entry costs seconds of compilation on first use. They were chosen
-without a GPU, from some 300 configurations compiled by Triton 3.9, some by 3.6, for capability
-8.0, 9.0 and 10.0. An entry is listed if, on full-width problems without a key mask, `attnbench
+from some 300 configurations compiled by Triton 3.9, some by 3.6, for capability 8.0, 9.0 and 10.0.
+An entry is listed if, on full-width problems without a key mask, `attnbench
 kernels audit` finds neither registers spilled in a loop nor matrix products that run one at a time,
 and if it fits into shared memory: 227 KiB for WARPGROUP; elsewhere at least one entry of each list
-fits into 99 KiB, which the smallest GPUs have. The order is a guess, which tuning replaces: the
-audit's bound of how busy the tensor cores can be and blocks per SM, against larger tiles, which
-load less for each product. Measurements on GPUs may change the lists.
+fits into 99 KiB, which the smallest GPUs have. They are ordered by the audit's bound of how busy
+the tensor cores can be and by blocks per SM, and tuning decides. On an H200 (9.0) that was the
+order of times too, but for ties (docs/method.md, "Kernels, seen on an H200"). No other GPU has run
+them.
 
 Entries with descriptors come first where they exist: copies of whole tiles leave registers to the
 products, and some tiles spill by pointers. The last entry of each list uses none and is small.
@@ -71,15 +72,15 @@ Table = dict[Kernel, dict[int, tuple[Config, ...]]]
 WARPGROUP: Table = {
     "forward": {
         64: (
-            Config(128, 64, 8, 3, descriptors=True),
             Config(64, 128, 4, 2, descriptors=True),
+            Config(128, 64, 8, 3, descriptors=True),
             Config(128, 128, 8, 3, descriptors=True),
             Config(128, 64, 8, 3),
             Config(64, 64, 4, 3),
         ),
         128: (
-            Config(128, 128, 8, 3, descriptors=True),
             Config(64, 64, 4, 3, descriptors=True),
+            Config(128, 128, 8, 3, descriptors=True),
             Config(128, 64, 8, 3, descriptors=True),
             Config(128, 128, 8, 2),
             Config(64, 64, 4, 3),
@@ -92,9 +93,9 @@ WARPGROUP: Table = {
     },
     "grad_q": {
         64: (
-            Config(128, 128, 8, 2, descriptors=True),
             Config(128, 64, 8, 2, descriptors=True),
-            Config(128, 64, 8, 2),
+            Config(64, 64, 4, 2, descriptors=True),
+            Config(128, 128, 8, 2, descriptors=True),
             Config(64, 64, 4, 2),
         ),
         128: (
@@ -107,15 +108,14 @@ WARPGROUP: Table = {
     },
     "grad_kv": {
         64: (
-            Config(64, 128, 8, 2, descriptors=True),
             Config(64, 64, 4, 2, descriptors=True),
-            Config(64, 128, 8, 2),
+            Config(64, 128, 8, 2, descriptors=True),
             Config(64, 64, 4, 2),
         ),
         128: (
+            Config(32, 64, 4, 2, descriptors=True),
             Config(64, 128, 8, 2, descriptors=True),
             Config(64, 64, 8, 2, descriptors=True),
-            Config(64, 64, 8, 2),
             Config(32, 64, 4, 2),
         ),
         256: (Config(32, 32, 8, 2, descriptors=True), Config(32, 32, 8, 2), Config(16, 32, 4, 2)),

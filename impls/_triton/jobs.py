@@ -13,6 +13,7 @@ from ..problem import ITEM_BYTES, Dtype
 from . import launch
 from .configs import FEW_QUERIES_TABLES, KERNELS, Config, Kernel, table_for
 
+PAGE = 16  # keys of a page, as vLLM has them
 DTYPES: tuple[Dtype, ...] = ("bf16", "fp16", "fp32")
 
 
@@ -31,6 +32,7 @@ class Job:
     band: str = ""
     softcap: bool = False
     sinks: bool = False
+    paged: bool = False
     tf32: bool = False
 
     def launch(self) -> launch.Launch:
@@ -43,8 +45,10 @@ class Job:
             return torch.empty(shape, dtype=dtype, device="meta")
 
         n, heads, config = 256, 2, self.config
-        q, k = tensor(1, heads, n, self.d_k), tensor(1, heads, n, self.d_k)
-        v, o = tensor(1, heads, n, self.d_v), tensor(1, heads, n, self.d_v)
+        pages, rows = (n // PAGE, PAGE) if self.paged else (1, n)
+        q, k = tensor(1, heads, n, self.d_k), tensor(pages, heads, rows, self.d_k)
+        v, o = tensor(pages, heads, rows, self.d_v), tensor(1, heads, n, self.d_v)
+        paged = launch.Paged(tensor(1, pages, dtype=torch.int32), n) if self.paged else None
         lse = tensor(1, heads, n, dtype=torch.float32)
         mask = tensor(1, n, dtype=torch.bool) if self.masked else None
         sinks = tensor(heads) if self.sinks else None
@@ -54,7 +58,7 @@ class Job:
         )  # fmt: skip
         if self.kernel == "forward":
             return launch.forward(
-                q, k, v, mask, o, lse, setting=setting, config=config, sinks=sinks
+                q, k, v, mask, o, lse, setting=setting, config=config, sinks=sinks, paged=paged
             )
         if self.kernel == "grad_q":
             return launch.grad_q(

@@ -81,6 +81,15 @@ class Packed(NamedTuple):
         return cls(q_starts, kv_starts, longest_q, longest_kv)
 
 
+class Paged(NamedTuple):
+    """Keys and values in pages of a pool: k and v are [pages, kv_heads, page, width]. `table` has
+    the pages of each sequence's n_kv keys in order: int32 [batch, ceil(n_kv / page)], contiguous.
+    """
+
+    table: Tensor
+    n_kv: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """`arguments` come first in the kernel's signature, `constants` are compiled in, `options` are
@@ -121,29 +130,33 @@ class Launch:
 def forward(
     q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, o: Tensor, lse: Tensor,
     *, setting: Setting, config: Config, sinks: Tensor | None = None, packed: Packed | None = None,
+    paged: Paged | None = None,
 ) -> Launch:  # fmt: skip
     """Fills o and lse. What the kernel in Gluon does not take goes to the portable one."""
-    why_not = why_not_gluon(q, k, v, key_mask, o, sinks, packed, setting) if config.gluon else None
-    if config.gluon and why_not is None:
-        return _hopper_forward(q, k, v, o, lse, setting=setting, config=config)
-    config = config.by_pointers() if why_not else config
+    why_not, scattered = None, packed or paged
+    if config.gluon:
+        why_not = why_not_gluon(q, k, v, key_mask, o, sinks, scattered, setting)
+        if why_not is None:
+            return _hopper_forward(q, k, v, o, lse, setting=setting, config=config)
+        config = config.by_pointers()
     mask, mask_strides = _bytes_of(key_mask)
-    if config.specialize and (packed or not describable(q)):
+    if config.specialize and (scattered or not describable(q)):
         config = without_descriptors("forward", config, max(q.shape[3], v.shape[3]))
-    config, (tiled_k, tiled_v) = _tiled("forward", k, v, key_mask, packed, config=config)
+    config, (tiled_k, tiled_v) = _tiled("forward", k, v, key_mask, scattered, config=config)
     tiled_q = _described(q, config.block_q) if config.specialize else q
-    tensors = (tiled_q, tiled_k, tiled_v, mask, *_starts(packed), sinks, o, lse)
+    table = paged.table if paged else None
+    tensors = (tiled_q, tiled_k, tiled_v, mask, *_starts(packed), table, sinks, o, lse)
     strides = (q.stride(), k.stride(), v.stride(), mask_strides, o.stride())
     made = _launch(
         kernels.forward_kernel, tensors, strides, (q, k, v), packed, setting, config,
-        WARP_SPECIALIZE=config.specialize,
+        paged=paged, WARP_SPECIALIZE=config.specialize, PAGE=k.shape[2] if paged else 0,
     )  # fmt: skip
     return replace(made, why_not=why_not) if why_not else made
 
 
 def why_not_gluon(
     q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, o: Tensor, sinks: Tensor | None,
-    packed: Packed | None, setting: Setting,
+    scattered: Packed | Paged | None, setting: Setting,
 ) -> str | None:  # fmt: skip
     """Why hopper_forward.py cannot compute this; None if it can, on a GPU that it is for."""
     if missing := _missing_for_gluon():
@@ -153,7 +166,8 @@ def why_not_gluon(
         f"{setting.band} mask": setting.band,
         "softcap": setting.softcap,
         "sinks": sinks is not None,
-        "ragged batch": packed,
+        "pages": isinstance(scattered, Paged),
+        "ragged batch": scattered,
     }
     if more := next((name for name, given in has.items() if given), None):
         return f"it takes no {more}"
@@ -283,17 +297,17 @@ def describable(x: Tensor) -> bool:
 
 
 def _tiled(
-    kernel: Kernel, a: Tensor, b: Tensor, key_mask: Tensor | None, packed: Packed | None,
-    *, config: Config,
+    kernel: Kernel, a: Tensor, b: Tensor, key_mask: Tensor | None,
+    scattered: Packed | Paged | None, *, config: Config,
 ) -> tuple[Config, tuple[Tensor | TensorDescriptor, Tensor | TensorDescriptor]]:  # fmt: skip
     """The two tensors whose tiles the kernel iterates over, as pointers or descriptors.
 
-    Pointers if keys are masked, or sequences packed: a descriptor would read masked keys, and the
-    next sequence.
+    Pointers if keys are masked, or sequences packed or in pages: a descriptor would read masked
+    keys, and the next sequence, and follows no table.
     """
     if not config.descriptors:
         return config, (a, b)
-    if key_mask is not None or packed or not (describable(a) and describable(b)):
+    if key_mask is not None or scattered or not (describable(a) and describable(b)):
         return without_descriptors(kernel, config, max(a.shape[3], b.shape[3])), (a, b)
     rows = config.block_q if kernel == "grad_kv" else config.block_kv
     return config, (_described(a, rows), _described(b, rows))
@@ -315,11 +329,12 @@ def _starts(packed: Packed | None) -> tuple[Tensor | None, Tensor | None]:
 def _launch(
     kernel: Any, tensors: tuple[Any, ...], strides: tuple[Any, ...],
     qkv: tuple[Tensor, Tensor, Tensor], packed: Packed | None, setting: Setting, config: Config,
-    **more: bool,
+    paged: Paged | None = None, **more: int,
 ) -> Launch:  # fmt: skip
     """A program for each tile of queries, or of keys if it computes their gradients."""
     q, k, v = qkv
-    sequences, n_q, n_kv, packed_rows = q.shape[0], q.shape[2], k.shape[2], None
+    sequences, n_q, packed_rows = q.shape[0], q.shape[2], None
+    n_kv = paged.n_kv if paged else k.shape[2]
     if packed:
         sequences, packed_rows = len(packed.q_starts) - 1, n_q
         n_q, n_kv = packed.longest_q, packed.longest_kv

@@ -4,7 +4,9 @@ Imports triton. Uses `custom_op`: `triton_op`, which torch.compile can look into
 tensors while Triton interprets its kernels.
 """
 
+import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from math import inf
 from typing import Any
 
@@ -16,6 +18,7 @@ from . import launch
 from .configs import BANDS, WIDEST, Config
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+_THREAD = threading.local()
 
 
 @torch.library.custom_op("attnbench::triton_attention", mutates_args=())
@@ -39,6 +42,7 @@ def attention(
     kv_starts: Tensor | None = None,
     longest_q: int = 0,
     longest_kv: int = 0,
+    page_table: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Output [batch, heads, n_q, d_v], in memory [batch, n_q, heads, d_v], and log-sum-exp [batch,
     heads, n_q].
@@ -52,9 +56,11 @@ def attention(
     key each, seen by all queries, whose value is zero. With `q_starts` and `kv_starts`, int32
     [sequences + 1], the batch of one row holds sequences one after the other, each with at most
     longest_q queries, which are the last of its longest_kv keys; causal_offset counts for nothing.
-    The log-sum-exp is that of these scores, to
-    base 2, in fp32, -inf if no key is seen; it has no gradient. `tf32` allows rounding fp32
-    products to 10 bits. `forward`, `grad_q` and `grad_kv` are the kernels' configurations
+    With `page_table`, int32 [batch, ceil(longest_kv / page)], k and v are pools [pages, kv_heads,
+    page, d_k or d_v], of which it names the pages of each sequence of longest_kv keys, in order;
+    nothing else of the pool is read, and there are no gradients. The log-sum-exp is that of these
+    scores, to base 2, in fp32, -inf if no key is seen; it has no gradient. `tf32` allows rounding
+    fp32 products to 10 bits. `forward`, `grad_q` and `grad_kv` are the kernels' configurations
     (Config.numbers).
     """
     setting = launch.Setting(
@@ -62,11 +68,12 @@ def attention(
         band=band, window=window,
     )  # fmt: skip
     packed = _packed(q_starts, kv_starts, longest_q, longest_kv)
-    _check(q, k, v, key_mask, sinks, packed, setting)
+    paged = None if page_table is None else launch.Paged(page_table, longest_kv)
+    _check(q, k, v, key_mask, sinks, packed, paged, setting)
     o, lse = _outputs(q, v)
     how: dict[str, Any] = {"setting": setting, "config": Config.of(forward), "packed": packed}
-    with torch.cuda.device_of(q):
-        launch.forward(q, k, v, key_mask, o, lse, sinks=sinks, **how).start()
+    with _device_of(q):
+        launch.forward(q, k, v, key_mask, o, lse, sinks=sinks, paged=paged, **how).start()
     return o, lse
 
 
@@ -107,7 +114,7 @@ def attention_backward(
     packed = _packed(q_starts, kv_starts, longest_q, longest_kv)
     how: dict[str, Any] = {"setting": setting, "packed": packed}
     of_q, of_kv = Config.of(grad_q), Config.of(grad_kv)
-    with torch.cuda.device_of(q):
+    with _device_of(q):
         launch.grad_q(
             q, k, v, key_mask, o, grad_o, lse, delta, dq, config=of_q, sinks=sinks,
             sink_terms=sink_terms, **how,
@@ -116,6 +123,18 @@ def attention_backward(
     if sinks is None or sink_terms is None:
         return [dq, dk, dv]
     return [dq, dk, dv, sink_terms.sum((0, 2)).to(sinks.dtype)]
+
+
+def _device_of(q: Tensor) -> AbstractContextManager[object]:
+    """With a CUDA context in this thread: describing a tensor needs one, and autograd's thread may
+    have none while its tensors come from torch's cache ("Failed to create tensor map descriptor:
+    invalid device context", on an H200). Recording an event makes one, also while a graph is
+    captured.
+    """
+    if q.is_cuda and not getattr(_THREAD, "has_context", False):
+        torch.cuda.Event().record()
+        _THREAD.has_context = True
+    return torch.cuda.device_of(q)
 
 
 def _packed(
@@ -128,17 +147,14 @@ def _packed(
 
 def _check(
     q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, sinks: Tensor | None,
-    packed: launch.Packed | None, setting: launch.Setting,
+    packed: launch.Packed | None, paged: launch.Paged | None, setting: launch.Setting,
 ) -> None:  # fmt: skip
     """The kernels trust their arguments: wrong ones would read memory outside the tensors."""
     shapes = f"q {list(q.shape)}, k {list(k.shape)}, v {list(v.shape)}"
     if not q.dim() == k.dim() == v.dim() == 4:
         raise ValueError(f"{shapes}; wanted [batch, heads, length, width] each")
-    same = (
-        q.shape[0] == k.shape[0] == v.shape[0]
-        and q.shape[3] == k.shape[3]
-        and k.shape[1:3] == v.shape[1:3]
-    )
+    same = q.shape[3] == k.shape[3] and k.shape[:3] == v.shape[:3]
+    same = same and (paged is not None or q.shape[0] == k.shape[0])
     if not same or 0 in (*q.shape, *k.shape, *v.shape) or q.shape[1] % k.shape[1]:
         raise ValueError(
             f"{shapes}; wanted equal batches, key widths and key lengths, none 0, and heads a"
@@ -151,7 +167,8 @@ def _check(
             f"q, k, v of {q.dtype}, {k.dtype}, {v.dtype}; wanted one of float16, bfloat16 and"
             " float32 for all"
         )
-    wanted = (k.shape[0], k.shape[2])
+    n_kv, page = (paged.n_kv if paged else k.shape[2]), k.shape[2]
+    wanted = (q.shape[0], n_kv)
     if key_mask is not None and (key_mask.dtype != torch.bool or key_mask.shape != wanted):
         raise ValueError(
             f"key_mask {key_mask.dtype} {list(key_mask.shape)}; wanted torch.bool {list(wanted)}"
@@ -173,7 +190,16 @@ def _check(
             )
         if key_mask is not None or min(packed.longest_q, packed.longest_kv) < 1:
             raise ValueError("packed sequences with a key mask or none; wanted no mask, and tokens")
-    others = (k, v, key_mask, sinks, *(packed[:2] if packed else ()))
+    if paged is not None:
+        table, wanted = paged.table, (q.shape[0], -(-n_kv // page))
+        right = table.shape == wanted and table.dtype == torch.int32 and table.is_contiguous()
+        if packed is not None or n_kv < 1 or not right:
+            raise ValueError(
+                f"page_table {table.dtype} {list(table.shape)} of {n_kv} keys; wanted torch.int32"
+                f" {list(wanted)}, side by side, at least one key, and no packed sequences"
+            )
+    tables = (*(packed[:2] if packed else ()), *(paged[:1] if paged else ()))
+    others = (k, v, key_mask, sinks, *tables)
     if any(tensor.device != q.device for tensor in others if tensor is not None):
         raise ValueError(f"tensors on several devices; wanted all on {q.device}, as q is")
     if not setting.scale > 0:
@@ -216,7 +242,9 @@ def _(
 
 def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     q, k, v, key_mask, scale, causal, causal_offset, tf32, _, grad_q, grad_kv, sinks, *rest = inputs
-    *more, q_starts, kv_starts, longest_q, longest_kv = rest
+    *more, q_starts, kv_starts, longest_q, longest_kv, page_table = rest
+    if page_table is not None:
+        raise ValueError("keys in pages have no gradients; wanted inputs that require none")
     ctx.save_for_backward(q, k, v, key_mask, *output, sinks, q_starts, kv_starts)
     ctx.numbers = (scale, causal, causal_offset, tf32, grad_q, grad_kv)
     ctx.more, ctx.longest = more, (longest_q, longest_kv)
@@ -232,7 +260,7 @@ def _backward(ctx: Any, grad_o: Tensor | None, _grad_lse: None) -> tuple[Tensor 
             grad_o, q, k, v, key_mask, o, lse, *ctx.numbers, sinks, *ctx.more, *starts, *ctx.longest
         )
     *qkv, grad_sinks = gradients
-    return *qkv, *(None,) * 8, grad_sinks, *(None,) * 7
+    return *qkv, *(None,) * 8, grad_sinks, *(None,) * 8
 
 
 attention.register_autograd(_backward, setup_context=_save_for_backward)
@@ -240,10 +268,11 @@ attention.register_autograd(_backward, setup_context=_save_for_backward)
 
 @register_flop_formula(torch.ops.attnbench.triton_attention)
 def _forward_flops(
-    q: Sequence[int], k: Sequence[int], v: Sequence[int], *_others: Any, **_named: Any
+    q: Sequence[int], k: Sequence[int], v: Sequence[int], *others: Any, **_named: Any
 ) -> int:
     """Counted like torch's own attention: both products in full, causal or not."""
-    return _pairs(q, k) * 2 * (q[3] + v[3])
+    n_kv = others[15] if any(others[16:]) else k[2]  # longest_kv, if there is a page_table
+    return _pairs(q, n_kv) * 2 * (q[3] + v[3])
 
 
 @register_flop_formula(torch.ops.attnbench.triton_attention_backward)
@@ -254,9 +283,9 @@ def _backward_flops(
 
     Our two kernels do seven, since each computes scores and dP.
     """
-    return _pairs(q, k) * 2 * (3 * q[3] + 2 * v[3])
+    return _pairs(q, k[2]) * 2 * (3 * q[3] + 2 * v[3])
 
 
-def _pairs(q: Sequence[int], k: Sequence[int]) -> int:
+def _pairs(q: Sequence[int], n_kv: int) -> int:
     batch, heads, n_q, _ = q
-    return batch * heads * n_q * k[2]
+    return batch * heads * n_q * n_kv

@@ -30,10 +30,15 @@ class Trial:
 def trials(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) -> list[Trial]:
     """In the order in which the kernels run: each reads what the ones before have filled."""
     q, k, v = (x.detach() for x in (q, k, v))
-    packed = launch.Packed.of(problem.lengths, q.device)
+    packed, paged = launch.Packed.of(problem.lengths, q.device), None
+    n_kv = problem.kv_seq_len
     if not packed:
-        q, k, v = (x[:, :, :MAX_TOKENS] for x in (q, k, v))
-    offset = max(k.shape[2] - q.shape[2], 0) if problem.causal_offset > 0 else 0
+        q, n_kv = q[:, :, :MAX_TOKENS], min(n_kv, MAX_TOKENS)
+    if problem.page:
+        paged = launch.Paged(_in_order(problem, n_kv, q.device), n_kv)
+    else:
+        k, v = k[:, :, :n_kv], v[:, :, :n_kv]
+    offset = max(n_kv - q.shape[2], 0) if problem.causal_offset > 0 else 0
     setting = launch.Setting(
         scale=problem.scale,
         causal=problem.causal,
@@ -48,7 +53,7 @@ def trials(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) -> 
     o = torch.empty(batch, n_q, heads, v.shape[3], dtype=q.dtype, device=q.device).transpose(1, 2)
     lse = torch.empty(batch, heads, n_q, dtype=torch.float32, device=q.device)
     how: dict[str, Any] = {"setting": setting, "packed": packed}
-    forward = partial(launch.forward, q, k, v, None, o, lse, sinks=sinks, **how)
+    forward = partial(launch.forward, q, k, v, None, o, lse, sinks=sinks, paged=paged, **how)
     found = [Trial(kernel="forward", make=forward, results=(o[-1:], lse[-1:]))]
     if not problem.backward:
         return found
@@ -63,3 +68,10 @@ def trials(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) -> 
         Trial(kernel="grad_q", make=grad_q, results=(dq[-1:], delta[-1:])),
         Trial(kernel="grad_kv", make=grad_kv, results=(dk[-1:], dv[-1:])),
     ]
+
+
+def _in_order(problem: Problem, n_kv: int, device: torch.device) -> Tensor:
+    """A table of pages that lie in order: kernels do the same whatever pages it names."""
+    pages = -(-n_kv // problem.page)
+    numbers = torch.arange(problem.batch * pages, dtype=torch.int32, device=device)
+    return numbers.view(problem.batch, pages)

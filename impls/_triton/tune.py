@@ -104,7 +104,7 @@ class Tuner:
         """Of all on which a choice depends."""
         p = self.problem
         kind = replace(kind_of(p, self.capability), passes="")
-        layout = (p.d_k, p.d_v, p.scope, p.mask, p.window, p.softcap, p.sinks, p.lengths)
+        layout = (p.d_k, p.d_v, p.scope, p.mask, p.window, p.softcap, p.sinks, p.lengths, p.page)
         return kernel, kind, layout, self.device, self.tf32, self.variant
 
     def compile_ahead(self, q: Tensor, k: Tensor, v: Tensor) -> None:
@@ -177,14 +177,19 @@ class Tuner:
         if known is None or trial.kernel not in known.configs:
             return None
         config = known.configs[trial.kernel]
-        if (config.gluon and self._beyond_gluon) or (config.descriptors and self.problem.lengths):
+        if (config.gluon and self._beyond_gluon) or (config.descriptors and self._by_pointers):
             config = without_descriptors(trial.kernel, config, self._shape()["width"])
         return config if self._allowed(config) else None
 
     def _allowed(self, config: Config) -> bool:
         gluon = config.gluon and self.variant != ""
-        pointers = self.variant == "pointers" or self.problem.lengths  # launch.py says why
+        pointers = self.variant == "pointers" or self._by_pointers
         return not (gluon or (config.descriptors and pointers))
+
+    @property
+    def _by_pointers(self) -> bool:
+        """launch.py says why."""
+        return bool(self.problem.lengths or self.problem.page)
 
     def _shape(self) -> dict[str, Any]:
         """What candidates depend on."""
@@ -205,6 +210,7 @@ class Tuner:
             f"{p.mask} mask": p.mask != "none",
             "softcap": p.softcap,
             "sinks": p.sinks,
+            "pages": p.page,
             "ragged batch": p.lengths,
         }
         return next((name for name, given in has.items() if given), "")

@@ -98,9 +98,9 @@ def choice_of(
 ) -> Choice:
     """From the `facts` of a prepared call. Raises ValueError if its problem was not a plain one."""
     p = problem
-    if p.mask not in ("none", "padding") or p.softcap or p.sinks or p.lengths:
+    if p.mask not in ("none", "padding") or p.softcap or p.sinks or p.lengths or p.page:
         raise ValueError(
-            "timed with a mask, softcap, sinks or lengths; the table is of plain problems"
+            "timed with a mask, softcap, sinks, lengths or pages; the table is of plain problems"
         )
     configs: dict[Kernel, Config] = {
         kernel: Config(**numbers) for kernel, numbers in facts["configuration"].items()

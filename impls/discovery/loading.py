@@ -8,24 +8,25 @@ from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from inspect import signature
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
-from ..backend import Backend, Call, Inputs, Weights
-from ..layer import as_call, block_peak
-from ..problem import OPT_IN, Problem
+from ..problem import ALL_MASKS, OPT_IN, Problem
 from .names import Value, parts_of, real_name
 from .registry import BUILTIN_FOLDER, computing, defining, find, parameter_values
 from .source import EXACTNESS
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from ..backend import Backend, Call, Inputs, Weights
 
 WANTED = "attend(q, k, v, *, causal, scale)"
 PACKAGE = __name__.rpartition(".discovery")[0]
 
 
-def load(name: str) -> Backend:
+def load(name: str) -> "Backend":
     """Import the backend now and bind its variant.
 
     Raises ValueError if there is no such backend, ImportError if it, its module or its attribute
@@ -51,6 +52,21 @@ def load(name: str) -> Backend:
     real = real_name(name)
     values = parameter_values(real, source.declared)
     return LoadedBackend(name=real, module=found, parameters=values)
+
+
+def described(name: str) -> "LoadedBackend":
+    """A backend of ours as far as it is known without importing its file, and torch: `why_not` by
+    refusals/ and COMPUTES, `peak_bytes` by peak_formulas/. What is not known is which masks it
+    refuses, which kernels torch does, and whether a GPU is too old. Raises ValueError if there is
+    no such backend.
+    """
+    real, of = real_name(name), find(name).declared
+    file = parts_of(real).file
+    known: dict[str, Any] = {"VARIANTS": of.variants, "COMPUTES": of.computes, "MASKS": ALL_MASKS}
+    if find_spec(refusals := f"{PACKAGE}.refusals.{file}"):
+        known |= vars(import_module(refusals))
+    module = SimpleNamespace(**{**known, "__name__": f"{PACKAGE}.{file}"})
+    return LoadedBackend(name=real, module=module, parameters=parameter_values(real, of))
 
 
 def refuse_other_arguments(name: str, function: Callable[..., Any]) -> None:
@@ -112,11 +128,11 @@ class LoadedBackend:
     def plain_operations(self) -> bool:
         return bool(getattr(self.module, "PLAIN_OPERATIONS", False))
 
-    def unavailable(self, device: torch.device) -> str | None:
+    def unavailable(self, device: "torch.device") -> str | None:
         function = self._function("unavailable")
         return function(device) if function else None
 
-    def why_not(self, problem: Problem, device: torch.device) -> str | None:
+    def why_not(self, problem: Problem, device: "torch.device") -> str | None:
         function = self._function("why_not")
         masks = ("none", *getattr(self.module, "MASKS", ()))
         computed = getattr(self.module, "COMPUTES", ())
@@ -133,21 +149,21 @@ class LoadedBackend:
             or next(others, None)
         )
 
-    def why_not_under_mask(self, problem: Problem, device: torch.device) -> str | None:
+    def why_not_under_mask(self, problem: Problem, device: "torch.device") -> str | None:
         if self._function("under_mask") is None:
             return f"takes no mask tensor; these do: {', '.join(defining('under_mask'))}"
         # All that a backend has to know of a caller's mask: it is a matrix.
         plain = replace(problem, causal=False, causal_align="", mask="random", window=0, lengths="")
         return self.why_not(plain, device)
 
-    def compile_ahead(self, problem: Problem, device: torch.device) -> None:
+    def compile_ahead(self, problem: Problem, device: "torch.device") -> None:
         if function := self._function("compile_ahead"):
             function(problem, device)
 
-    def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
+    def prepare(self, problem: Problem, inputs: "Inputs", weights: "Weights | None") -> "Call":
         return self._needed("prepare")(problem, inputs, weights)  # type: ignore[no-any-return]
 
-    def build_mask(self, problem: Problem, device: torch.device) -> object:
+    def build_mask(self, problem: Problem, device: "torch.device") -> object:
         function = self._function("build_mask")
         return function(problem, device) if function else None
 
@@ -156,24 +172,30 @@ class LoadedBackend:
         return function(problem) if function else nullcontext()
 
     def attention_weights(
-        self, problem: Problem, inputs: Inputs, weights: Weights | None
-    ) -> Tensor:
+        self, problem: Problem, inputs: "Inputs", weights: "Weights | None"
+    ) -> "Tensor":
         function = self._needed("attention_weights", "attention weights")
         return function(problem, inputs, weights)  # type: ignore[no-any-return]
 
-    def under_mask(self, problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    def under_mask(
+        self, problem: Problem, q: "Tensor", k: "Tensor", v: "Tensor", mask: "Tensor"
+    ) -> "Tensor":
         return self._needed("under_mask")(problem, q, k, v, mask)  # type: ignore[no-any-return]
 
-    def weights_under_mask(self, problem: Problem, q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
+    def weights_under_mask(
+        self, problem: Problem, q: "Tensor", k: "Tensor", mask: "Tensor"
+    ) -> "Tensor":
         function = self._needed("weights_under_mask", "attention weights under a mask tensor")
         return function(problem, q, k, mask)  # type: ignore[no-any-return]
 
-    def peak_bytes(self, problem: Problem, device: torch.device, threads: int) -> int | None:
+    def peak_bytes(self, problem: Problem, device: "torch.device", threads: int) -> int | None:
         function = self._function("peak_bytes") or self._function("peak_bytes", self._formula())
         if function is None:
             return None
         if problem.scope != "block":
             return function(problem, device, threads)  # type: ignore[no-any-return]
+        from ..layer import block_peak
+
         layer = function(replace(problem, scope="layer"), device, threads)
         return None if layer is None else block_peak(problem, layer)
 
@@ -210,9 +232,9 @@ class PlainCallable:
     projections and not contiguous.
     """
 
-    function: Callable[..., Tensor]
+    function: "Callable[..., Tensor]"
 
-    def why_not(self, problem: Problem, device: torch.device) -> str | None:
+    def why_not(self, problem: Problem, device: "torch.device") -> str | None:
         if problem.causal and problem.kv_seq_len != problem.seq_len:
             return (
                 "a plain callable has no argument for causal_align; for kv_seq_len != seq_len give"
@@ -220,7 +242,9 @@ class PlainCallable:
             )
         return None
 
-    def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
+    def prepare(self, problem: Problem, inputs: "Inputs", weights: "Weights | None") -> "Call":
+        from ..layer import as_call
+
         function, causal, scale = self.function, problem.causal, problem.scale
         return as_call(
             problem, inputs, weights, lambda q, k, v: function(q, k, v, causal=causal, scale=scale)

@@ -29,6 +29,23 @@ PADDED_QUARTERS = (3, 4, 2, 3)
 BLOCK = 64
 
 
+def is_causal(problem: Problem) -> bool:
+    """torch's argument is_causal: the triangle starts at the top left, once empty rows are cut."""
+    plain = problem.mask == "none" and not problem.lengths
+    return plain and problem.causal and max(problem.causal_offset, 0) == 0
+
+
+def needs_matrix(problem: Problem) -> bool:
+    """Whether torch needs the mask as a matrix.
+
+    It does for every mask but the triangle, and if the triangle starts further right: is_causal
+    would then be wrong, unless the first query sees every key anyway.
+    """
+    if problem.mask != "none" or problem.lengths:
+        return True
+    return 0 < problem.causal_offset < problem.kv_seq_len - 1
+
+
 def padded_length(problem: Problem, entry: int) -> int:
     """The number of keys of this entry of the batch."""
     return -(-problem.kv_seq_len * PADDED_QUARTERS[entry % len(PADDED_QUARTERS)] // 4)

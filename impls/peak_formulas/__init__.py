@@ -6,8 +6,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import torch
-
+from ..masks.rules import needs_matrix
 from ..problem import Problem
 from . import cascade
 from .sdpa import flash_bytes_in_half
@@ -40,7 +39,7 @@ class Near:
     words: str
 
 
-def nearest(backend: str, problem: Problem) -> Iterator[Near]:
+def nearest(backend: str, problem: Problem, threads: int) -> Iterator[Near]:
     """The nearest first; whether they have a formula is not known here.
 
     In half precision a backend needs no more than in fp32, if its conversions are added.
@@ -55,14 +54,14 @@ def nearest(backend: str, problem: Problem) -> Iterator[Near]:
             if backend == "sdpa:math":  # computes in fp32, from copies of q, k and v
                 more_bytes = z.q + z.k + z.v
             elif backend in FLASH:
-                more_bytes = flash_bytes_in_half(problem, torch.get_num_threads())
+                more_bytes = flash_bytes_in_half(problem, threads)
             elif backend == "cascade":
-                parts, threads = cascade.parts(problem), torch.get_num_threads()
+                parts = cascade.parts(problem)
                 more_bytes = max(flash_bytes_in_half(one, threads) for one in parts)
             words = "at most what its formula says of fp32"
             yield Near(backend=backend, problem=in_fp32, more_bytes=more_bytes, words=words)
         return
-    more_bytes = _more_than_family(backend, problem)
+    more_bytes = _more_than_family(backend, problem, threads)
     alike = f"at most what {family} needs"
     if not (half and family == "fused"):  # hf:eager has its softmax in fp32
         yield Near(backend=family, problem=problem, more_bytes=more_bytes, words=alike)
@@ -71,14 +70,14 @@ def nearest(backend: str, problem: Problem) -> Iterator[Near]:
         yield Near(backend=family, problem=in_fp32, more_bytes=more_bytes, words=words)
 
 
-def _more_than_family(backend: str, problem: Problem) -> int:
+def _more_than_family(backend: str, problem: Problem, threads: int) -> int:
     """Bytes that Hugging Face's function allocates besides."""
-    z = Sizes(problem)
+    z, group = Sizes(problem), problem.heads // problem.kv_heads
+    repeated = group * (z.k + z.v) if group > 1 else 0
     if backend != "hf:eager":
         half = problem.dtype != "fp32" and backend in FLASH
-        tiles = flash_bytes_in_half(problem, torch.get_num_threads()) if half else 0
-        return z.o + tiles  # the output in the order of the layer
-    group = problem.heads // problem.kv_heads
-    repeated = group * (z.k + z.v) if group > 1 else 0
+        tiles = flash_bytes_in_half(problem, threads) if half else 0
+        under_mask = repeated if backend in FLASH and needs_matrix(problem) else 0
+        return z.o + tiles + under_mask  # the output in the order of the layer
     beside_sinks = z.weights if problem.sinks else 0  # the scores, while gpt-oss's go on in a copy
     return repeated + beside_sinks + (z.s if problem.dtype != "fp32" else 0)

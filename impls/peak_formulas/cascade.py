@@ -1,17 +1,18 @@
 """Peak bytes of `cascade` on the CPU in fp32, forward."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import torch
-
-from ..cascade import has_triangle
 from ..kv_storage import AS_USUAL
 from ..problem import Problem
 from . import sdpa
 from .sizes import Sizes
 
+if TYPE_CHECKING:
+    import torch
 
-def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | None:
+
+def peak_bytes(problem: Problem, device: "torch.device", threads: int) -> int | None:
     """While the prefix is read, while the own keys are, or while both results are joined; None with
     gradients.
     """
@@ -25,7 +26,7 @@ def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | No
         return None
     group, own = p.heads // p.kv_heads, p.kv_seq_len - p.prefix
     folded = z.q if min(p.batch, p.kv_heads, group * p.seq_len) > 1 else 0
-    mask = p.seq_len * own * p.item_bytes if has_triangle(p) and p.seq_len < own else 0
+    mask = p.seq_len * own * p.item_bytes if _has_triangle(p) and p.seq_len < own else 0
     return max(folded + of_prefix, z.o + z.column + mask + of_own, 3 * z.o + 4 * z.column)
 
 
@@ -36,6 +37,11 @@ def parts(problem: Problem) -> tuple[Problem, Problem]:
     p, group = problem, problem.heads // problem.kv_heads
     usual = replace(p, causal=False, causal_align="", **AS_USUAL)
     rows = {"heads": p.kv_heads, "seq_len": group * p.seq_len}
-    own = replace(usual, kv_seq_len=p.kv_seq_len - p.prefix, **({} if has_triangle(p) else rows))
+    own = replace(usual, kv_seq_len=p.kv_seq_len - p.prefix, **({} if _has_triangle(p) else rows))
     of_all = {**rows, "batch": 1, "seq_len": p.batch * group * p.seq_len}
     return replace(usual, kv_seq_len=p.prefix, **of_all), own
+
+
+def _has_triangle(problem: Problem) -> bool:
+    """As in cascade.py, which imports torch."""
+    return problem.causal and problem.seq_len > 1

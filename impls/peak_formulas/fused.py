@@ -1,19 +1,22 @@
 """Peak bytes of `fused`: the scores and weights of all heads."""
 
-import torch
+from typing import TYPE_CHECKING
 
 from ..problem import Problem
-from .sizes import Sizes, allocates_results_only
+from .sizes import MASKS, Sizes, allocates_results_only
+
+if TYPE_CHECKING:
+    import torch
 
 
-def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | None:
+def peak_bytes(problem: Problem, device: "torch.device", threads: int) -> int | None:
     """Forward twice the scores; with gradients three times: weights and both gradients.
 
     With a softcap the gradients need a fourth, the result of tanh.
     """
     if problem.lengths:
         return None
-    if problem.mask != "none" or not allocates_results_only(problem, device.type):
+    if problem.mask not in MASKS or not allocates_results_only(problem, device.type):
         return None
     return _training_peak(problem) if problem.backward else _forward_peak(problem)
 
@@ -21,7 +24,7 @@ def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | No
 def _forward_peak(p: Problem) -> int:
     z = Sizes(p)
     group = p.heads // p.kv_heads
-    mask = z.mask * group
+    mask = z.mask(group)
     sinks = p.heads * z.rows * p.item_bytes if p.sinks and group > 1 and z.rows > 1 else 0
     # Joining the rows of a group copies them unless they are contiguous.
     joined = group > 1 and z.rows > 1 and (p.scope == "layer" or p.empty_rows > 0)
@@ -37,12 +40,15 @@ def _training_peak(p: Problem) -> int | None:
     z = Sizes(p)
     if p.empty_rows:
         return None
-    mask_and_factors = z.mask * (p.heads // p.kv_heads) + z.factors
+    group = p.heads // p.kv_heads
+    mask_and_factors = z.mask(group) + z.factors
+    making_mask = 0 if p.passes == "backward" else z.making_mask(group)
     computing_gradients = mask_and_factors + z.kept + 2 * z.weights  # of weights and scores
     if p.scope == "core":
         graph_kept = p.passes == "backward"  # so that the call can be repeated
         sinks = p.heads * z.rows * p.item_bytes if p.sinks else 0  # not yet summed over rows
         return max(
+            making_mask,
             z.o + z.v + computing_gradients,
             z.o + z.v + z.s + z.k + z.q + sinks + (mask_and_factors + z.kept if graph_kept else 0),
         )
@@ -54,4 +60,5 @@ def _training_peak(p: Problem) -> int | None:
     inputs_and_weights = 2 * tokens * p.d_model * p.item_bytes + 4 * w_o
     # If the scores do not dominate, the peak is elsewhere in the backward pass.
     scores_dominate = z.s > others + inputs_and_weights + 2 * z.o
-    return others + computing_gradients if scores_dominate else None
+    peak = max(others + computing_gradients, z.projected + making_mask)
+    return peak if scores_dominate else None

@@ -4,15 +4,18 @@ Its last operation, `.transpose(1, 2).contiguous()`, is no copy: torch's flash k
 output that lies in memory as the queries do, and those lie token by token.
 """
 
-import torch
+from typing import TYPE_CHECKING
 
-from .._sdpa_kernels import is_causal, needs_matrix, would_run
+from ..masks.rules import is_causal, needs_matrix
 from ..problem import Problem
 from . import sdpa
 
+if TYPE_CHECKING:
+    import torch
+
 
 def peak_bytes(
-    problem: Problem, device: torch.device, threads: int, *, variant: str, repo: str | None
+    problem: Problem, device: "torch.device", threads: int, *, variant: str, repo: str | None
 ) -> int | None:
     """Forward, in scope "core", where torch runs its flash kernel without a mask."""
     p = problem
@@ -20,6 +23,6 @@ def peak_bytes(
         return None
     if is_causal(p) and p.kv_seq_len != p.seq_len:  # it cuts keys off, or makes a mask
         return None
-    if needs_matrix(p) or not would_run(p, device, "flash"):
+    if needs_matrix(p) or not sdpa.takes_flash(p):
         return None
     return sdpa.peak_bytes(p, device, threads, variant="flash")

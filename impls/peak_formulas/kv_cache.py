@@ -1,15 +1,16 @@
 """Peak bytes of `kv_cache` on the CPU in fp32, where every query sees every key, as in decoding."""
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import torch
-
-from .._sdpa_kernels import would_run
 from ..kv_storage import AS_USUAL, CODE_BYTES, PLAIN, SCALE_BYTES, keys_of_block
 from ..masks.counts import unmasked_pairs
 from ..problem import Problem
 from . import sdpa
 from .sizes import Sizes
+
+if TYPE_CHECKING:
+    import torch
 
 FLOAT_BYTES = 4
 FP8_BYTES = 6  # of a number while it is converted: as 16 bits, then in fp32
@@ -67,7 +68,9 @@ class Read:
         return p.batch * p.kv_heads * self.tokens * width * FLOAT_BYTES
 
 
-def peak_bytes(problem: Problem, device: torch.device, threads: int, *, variant: str) -> int | None:
+def peak_bytes(
+    problem: Problem, device: "torch.device", threads: int, *, variant: str
+) -> int | None:
     """None with gradients, under a mask, and where torch would not run its flash kernel."""
     p = problem
     every = p.mask == "none" and unmasked_pairs(p) == p.batch * p.seq_len * p.kv_seq_len
@@ -85,7 +88,7 @@ def peak_bytes(problem: Problem, device: torch.device, threads: int, *, variant:
         causal_align="",
         **AS_USUAL,
     )
-    if not would_run(plain, device, "flash"):
+    if not sdpa.takes_flash(plain):
         return None
     attending = sdpa.peak_bytes(plain, device, threads, variant="flash")
     return max(read.gathered_scales + read.peak, read.k + read.v + (attending or 0))

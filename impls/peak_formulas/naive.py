@@ -1,16 +1,19 @@
 """Peak bytes of `naive`: the scores and weights of one head, and the outputs before it."""
 
-import torch
+from typing import TYPE_CHECKING
 
 from ..problem import Problem
-from .sizes import Sizes, allocates_results_only
+from .sizes import MASKS, Sizes, allocates_results_only
+
+if TYPE_CHECKING:
+    import torch
 
 
-def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | None:
+def peak_bytes(problem: Problem, device: "torch.device", threads: int) -> int | None:
     """With gradients, the weights of every head are kept."""
     if problem.lengths:
         return None
-    if problem.mask != "none" or not allocates_results_only(problem, device.type):
+    if problem.mask not in MASKS or not allocates_results_only(problem, device.type):
         return None
     if not problem.backward:
         return _forward_peak(problem)
@@ -22,9 +25,9 @@ def _forward_peak(p: Problem) -> int:
     weights, output = z.weights // p.heads, z.o // p.heads
     last_head = z.o - output + max(2 * weights, weights + output)
     if p.scope == "core":
-        return max(z.making_mask(), z.mask + max(last_head, 2 * z.o), z.padded)
+        return max(z.making_mask(), z.mask() + max(last_head, 2 * z.o), z.padded)
     projections = z.q // p.heads + (z.k + z.v) // p.kv_heads
-    core = z.mask + max(projections + last_head, 2 * z.o, z.padded, z.whole_o + z.y)
+    core = z.mask() + max(projections + last_head, 2 * z.o, z.padded, z.whole_o + z.y)
     return max(z.making_mask(), core)
 
 
@@ -38,14 +41,14 @@ def _training_peak(p: Problem) -> int:
     q, k, v = z.q // p.heads, z.k // p.kv_heads, z.v // p.kv_heads
     sink = p.item_bytes if p.sinks else 0
     kept = z.kept // p.heads + z.factors  # of one head
-    graph, graph_kept = p.heads * kept + z.mask, p.passes == "backward"  # to repeat the call
-    joining_outputs = 0 if graph_kept else graph + 2 * z.o
+    graph, graph_kept = p.heads * kept + z.mask(), p.passes == "backward"  # to repeat the call
+    making_outputs = 0 if graph_kept else max(z.making_mask(), graph + 2 * z.o)
     joining_gradients = z.o + z.q + z.k + z.v + p.heads * sink + max(z.q, z.k, z.v)
-    peak = max(joining_outputs, joining_gradients + (graph if graph_kept else 0))
+    peak = max(making_outputs, joining_gradients + (graph if graph_kept else 0))
     for done in range(p.heads):
         left = p.heads if graph_kept else p.heads - done
         gradients = done * (q + sink) + -(-done // group) * (k + v)
-        before = left * kept + z.o + z.mask + gradients
+        before = left * kept + z.o + z.mask() + gradients
         # Gradients of shared k and v are summed: the first time into a new tensor, then in place.
         shared = done % group
         weights_gradient = v + scores + (v if shared == 1 else 0)

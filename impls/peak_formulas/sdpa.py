@@ -1,27 +1,46 @@
 """Peak bytes of `sdpa` on the CPU in fp32, for torch's flash and math kernels."""
 
-import torch
+from typing import TYPE_CHECKING
 
-from .._sdpa_kernels import is_causal, needs_matrix, would_run
+from ..masks.rules import is_causal, needs_matrix
 from ..problem import Problem
-from .sizes import Sizes
+from .sizes import MASKS, Sizes
+
+if TYPE_CHECKING:
+    import torch
 
 
-def peak_bytes(problem: Problem, device: torch.device, threads: int, *, variant: str) -> int | None:
-    """Forward for both kernels; with gradients for flash in scope "core"."""
-    p = problem
-    if device.type != "cpu" or p.dtype != "fp32" or needs_matrix(p):
+def peak_bytes(
+    problem: Problem, device: "torch.device", threads: int, *, variant: str
+) -> int | None:
+    """Forward for both kernels, for flash also where torch needs the mask as a matrix; with
+    gradients for flash in scope "core".
+    """
+    p, matrix = problem, needs_matrix(problem)
+    if device.type != "cpu" or p.dtype != "fp32":
         return None
     z = Sizes(p)
-    flash = variant in ("", "flash") and would_run(p, device, "flash")
+    flash = variant in ("", "flash") and takes_flash(p)
+    if matrix and (p.backward or p.lengths or p.mask not in MASKS or not flash):
+        return None
     if p.backward:
         known = flash and p.scope == "core" and not p.empty_rows
         return _flash_training_peak(p, threads) if known else None
     core = max(_flash_peak(p, threads) if flash else _math_peak(p), z.padded)
+    if matrix:  # which torch turns into numbers to add
+        core = max(z.making_mask(), core + z.mask() * (1 + p.item_bytes))
     if p.scope == "core":
         return core
     merged = flash and not z.padded  # flash writes merged heads, which padding undoes
     return max(z.projected + core, z.o + z.y if merged else z.after_core)
+
+
+def takes_flash(problem: Problem) -> bool:
+    """Whether torch's flash kernel for CPUs takes a problem.
+
+    Source: use_flash_attention_cpp in ATen/native/transformers/sdp_utils_cpp.cpp.
+    """
+    return problem.d_k == problem.d_v
 
 
 def _flash_peak(p: Problem, threads: int) -> int:

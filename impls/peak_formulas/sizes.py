@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from ..problem import Problem
 
 SCALE_BYTES = 8  # a float64
+POSITION_BYTES = 8  # an int64
+MASKS = ("none", "local", "chunked")  # whose bytes are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +81,24 @@ class Sizes:
     def whole_o(self) -> int:
         return self._bytes(self.problem.heads, self.problem.seq_len, self.problem.d_v)
 
-    @property
-    def mask(self) -> int:
-        """The boolean mask of one head, one byte per pair."""
-        return self.rows * self.problem.kv_seq_len if self.problem.causal else 0
+    def mask(self, copies: int = 1) -> int:
+        """The boolean mask, one byte per pair, for the rows of so many heads; 0 without one."""
+        pairs = self.rows * self.problem.kv_seq_len
+        if self.problem.mask == "none":
+            return pairs * copies if self.problem.causal else 0
+        return pairs * (copies if self.rows > 1 else 1)
 
     def making_mask(self, copies: int = 1) -> int:
-        """The moment when the mask is made, from int64 positions: the peak only for few queries."""
-        positions = 8 * (self.problem.kv_seq_len + (1 + copies) * self.rows)
-        return self.mask * copies + positions if self.problem.causal else 0
+        """The highest moment while the mask is made, from int64 positions (masks/tensors.py)."""
+        p, pairs = self.problem, self.rows * self.problem.kv_seq_len
+        rows, keys = POSITION_BYTES * self.rows, POSITION_BYTES * p.kv_seq_len
+        if p.mask == "none":
+            return self.mask(copies) + keys + (1 + copies) * rows if p.causal else 0
+        triangle = pairs if p.causal else 0
+        distances = POSITION_BYTES * pairs if p.mask == "local" else keys + rows  # else of chunks
+        seen = triangle + pairs + max(distances, triangle) + keys + 2 * rows
+        repeated = self.mask(copies) if copies > 1 and self.rows > 1 else 0
+        return max(seen, 2 * pairs + repeated + rows)
 
     @property
     def padded(self) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
-from ...harness.rows.model import AXES, LATER_VALUES
+from ...harness.rows.model import ADDED_LATER, AXES
 
 Phase = Literal["prefill", "chunk", "decode", "verify", "training"]
 Fields = Mapping[str, Any]
@@ -18,7 +18,7 @@ LENGTHS = ("seq_len", "kv_seq_len")
 def key(problem: Fields) -> tuple[Any, ...]:
     """Equal for problems that are the same computation."""
     width = None if problem.get("scope") == "core" else problem.get("d_model")
-    named = (problem.get(name) or LATER_VALUES.get(name, problem.get(name)) for name in KEY)
+    named = (problem.get(name) or ADDED_LATER.get(name, problem.get(name)) for name in KEY)
     return (*named, width)
 
 

@@ -14,11 +14,10 @@ from ...harness.files.printable import spaced
 from ..data.polynomial import FEWEST, Polynomial, through
 from ..formatting import size_text
 from .asked import Bytes, Fields, Implementation, Shapes, growing, length
-from .stored import Stored, StoredRows
+from .stored import WITHOUT_CALL, Stored, StoredRows
 from .times import last_within
 
 FEWEST_MEASURED = FEWEST + 1  # one length more than a polynomial needs, so that one can agree
-REFUSED = ("unavailable", "unsupported")
 NOT_KEPT = "no row has bytes that a layer keeps for its backward pass; --measure measures them"
 
 
@@ -165,7 +164,7 @@ class CallBytes:
 
     @cached_property
     def _why_none(self) -> str:
-        """Why there are no bytes, before a formula is asked for, which takes long; "" if it may."""
+        """Why there are no bytes, before a formula is asked for; "" if it may be."""
         lengths = sorted({length(one.row) for one in self.stored if _peak(one.row)})
         if lengths and self.implementation.compiles and not self._refused:
             return f"its bytes were measured at N = {', '.join(map(spaced, lengths))} only"
@@ -175,7 +174,7 @@ class CallBytes:
     def _refused(self) -> str:
         """Why no row of any length could run; "" if one could, or there is none."""
         rows = [one.row for one in self.stored]
-        if rows and all(row["status"] in REFUSED for row in rows):
+        if rows and all(row["status"] in WITHOUT_CALL for row in rows):
             return f"{rows[0]['status']}: {rows[0]['reason']}"
         return ""
 

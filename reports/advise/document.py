@@ -10,7 +10,7 @@ from .answer import Advice
 from .choices import Choice
 from .memory import Longest
 from .policy import policy
-from .sentences import NOT_INCLUDED, beside_tables, headline, measure_command, run_commands
+from .sentences import beside_tables, headline, measure_command, not_included, run_commands
 from .share import shares
 from .times import Cell
 
@@ -73,7 +73,7 @@ def document(
         "commands": list(run_commands(advice)),
         "measure": measure_command(advice) if advice.missing else None,
         "runs": [str(run.path) for run in advice.runs],
-        "not_included": NOT_INCLUDED,
+        "not_included": not_included(advice),
         "published_by_others": by_others,
     }
 

@@ -14,7 +14,7 @@ from .times import Times, last_within, total
 
 MOST_CONTEXT = 1 << 27  # tokens, where a model names no limit of its own
 BELOW = "not known of layers that are not measured (below)"
-APPENDING = "copied into the cache"
+APPENDING = "the cache's copy of k and v"
 """In place of where the bytes of the call are from, where appending k and v needs more."""
 Limit = Literal["weights", "memory", "model", "time", "backend", "unknown", "none"]
 """What ends the longest context. "weights": they alone need more memory than there is. "backend":

@@ -12,7 +12,7 @@ from ..elements import Card, Dot, DotPlot, DotRow, Figure, Panel, Series, Table,
 from ..formatting import bytes_text, list_text, size_text
 from ..pages.exactness_marks import marked_names
 from ..pages.html import render as page_of
-from ..pages.report import MORE, TRUST, Part, Report, Section
+from ..pages.report import MORE, TRUST, Answered, Part, Section
 from ..subjects import SECTIONS, name_of
 from ..words import NOT_DECIDED, SEEN, Word
 from .answer import Advice
@@ -42,7 +42,7 @@ def render(advice: Advice) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdviceReport(Report):
+class AdviceReport(Answered):
     """A report of the runs that the advice's rows are from, with its answers in place of theirs."""
 
     advice: Advice
@@ -60,21 +60,9 @@ class AdviceReport(Report):
         """Which one, and what fits."""
         return [_which(self.advice), _fits(self.advice)]
 
-    @property
-    def questions(self) -> list[str]:
-        return []
-
-    @cached_property
-    def lead(self) -> Card | None:
-        return None
-
     @cached_property
     def answer(self) -> str:
         return headline(self.advice)
-
-    @property
-    def is_choice(self) -> bool:
-        return False
 
     @cached_property
     def sections(self) -> Sequence[Section]:

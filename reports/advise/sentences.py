@@ -39,18 +39,17 @@ VERBS = {
     "verify": "verification at the end of",
     "training": "a training step on",
 }
-COLD = {
-    "cpu": "Decode on a CPU: these calls read the same keys and values again, which caches may"
+WARM = (
+    "Decode on a CPU: these calls read the same keys and values again, which caches may"
     " hold; in a model those of all layers come in turn. In a small Llama that was run end to end"
-    " attention of a step took 2.1 times as long.",
+    " attention of a step took 2.1 times as long."
+)
+COLD = {
+    "cpu": "Decode on a CPU: each call read other keys and values, from memory, as the other layers"
+    " of a model leave the caches.",
     "cuda": "Decode on a GPU: before each call the L2 was flushed, as the other layers of a model"
     " leave it.",
 }
-NOT_INCLUDED = (
-    "Not included: activations of the feed-forward layers, logits, the allocator's fragmentation,"
-    " the CUDA context, and what the rest of a forward pass takes; in training, also what it keeps"
-    " for the backward pass, gradients of weights, and the optimizer's state."
-)
 AS_GOOD_RATIO = 1.1  # to the fastest, of one that is not clearly slower
 
 
@@ -167,17 +166,15 @@ def about(advice: Advice) -> str:
     """`llama-3-8b (llama), bf16, batch 1, on cpu: rows of 2 runs`."""
     asked = advice.inquiry
     tp = f", one of {asked.tp} devices" if asked.tp > 1 else ""
-    rows = f"rows of {plural(len(advice.runs), 'run')}" if advice.runs else "no rows yet"
-    if advice.rows.runs and not advice.runs:
-        rows = f"rows of {plural(len(advice.rows.runs), 'run')}, without a time"
+    runs, timed = advice.runs or advice.rows.runs, "" if advice.runs else ", without a time"
     guess = " (a guess)" if asked.dtype_guess else ""
     cache = f", keys and values in {asked.kv_dtype}" if asked.kv_dtype else ""
     own = any(one.own for one in asked.implementations)
     whose = "attnbench's own functions" if own else "transformers' functions"
+    rows = f"; {whose}, no engine was measured; rows of {plural(len(runs), 'run')}{timed}"
     return (
         f"{asked.model} ({asked.model_type}), {asked.dtype}{guess}{cache}, batch {asked.batch}{tp},"
-        f" on {asked.device_name}; {whose}, no engine was measured; {rows}; memory:"
-        f" {asked.memory_from}"
+        f" on {asked.device_name}{rows if runs else ''}; memory: {asked.memory_from}"
     )
 
 
@@ -192,15 +189,28 @@ def beside_tables(advice: Advice) -> Iterator[str]:
             " count."
         )
     yield from (f"Decode: {note}." for note in rate_notes(advice))
-    decoded = any(one.phase in ("decode", "verify") and one.best for one in advice.decisions)
-    if decoded and advice.inquiry.device in COLD:
-        yield COLD[advice.inquiry.device]
+    decoded = [one for one in advice.decisions if one.phase in ("decode", "verify") and one.best]
+    if decoded and (device := advice.inquiry.device) in COLD:
+        cells = (cell for one in decoded for choice in one.choices for cell in choice.cells)
+        yield WARM if device == "cpu" and any(cell.is_warm for cell in cells) else COLD[device]
     yield from turns(advice)
     yield from _shares(advice)
     yield from _sequences(advice)
     yield from advice.inquiry.notes
     yield from _unknown(advice)
-    yield NOT_INCLUDED
+    yield not_included(advice)
+
+
+def not_included(advice: Advice) -> str:
+    """What no number contains."""
+    asked = advice.inquiry
+    parts = ["activations of the feed-forward layers", "logits", "fragmentation"]
+    parts += ["the CUDA context"] if asked.device == "cuda" else []
+    parts += ["the rest of a forward pass"]
+    if "training" in asked.phases:
+        parts += ["what that keeps for the backward pass", "gradients of weights"]
+        parts += ["the optimizer's state"]
+    return f"Not included: {list_text(parts)}."
 
 
 def rate_notes(advice: Advice) -> list[str]:
@@ -279,15 +289,15 @@ def _shares(advice: Advice) -> Iterator[str]:
 
 
 def _sequences(advice: Advice) -> Iterator[str]:
-    """`Beside the weights fit the keys and values of 9 sequences of 8,192 tokens; 4 in ...`"""
+    """`Beside the weights fit the keys and values of 9 sequences of 8,192 tokens (4 if paged)`"""
     left = advice.inquiry.left_bytes
     for one in advice.sequences if left is None or left >= 0 else ():
         if one.fit is not None:
             paged = one.fit if one.fit_paged is None else one.fit_paged
-            pool = "" if paged == one.fit else f"; {spaced(paged)} in one pool of pages"
+            pool = "" if paged == one.fit else f" ({spaced(paged)} if paged)"
             yield (
                 f"Beside the weights fit the keys and values of {spaced(one.fit)} sequences of"
-                f" {spaced(one.context)} tokens{pool}: without what attention itself takes."
+                f" {spaced(one.context)} tokens{pool}, without what attention itself takes."
             )
 
 
@@ -337,9 +347,11 @@ def run_commands(advice: Advice) -> Iterator[str]:
     backends = ",".join(one.backend for one in asked.implementations)
     tp = f" --tp {asked.tp}" if asked.tp > 1 else ""
     for decision in advice.decisions:
+        cached = asked.device == "cpu" and decision.phase not in ("prefill", "training")
+        cold = " --set plan.caches=cold" if cached else ""
         if decision.choices:
             yield (
                 f"attnbench run --model {quote(asked.config)} --phase {decision.phase}"
                 f"{_queries(decision)} --seq-len {decision.context} --batch {asked.batch}"
-                f" --dtype {asked.dtype}{tp} --backends {backends} --device {asked.device}"
+                f" --dtype {asked.dtype}{tp} --backends {backends} --device {asked.device}{cold}"
             )

@@ -1,10 +1,11 @@
 """Rows of earlier runs that answer a question: same device, same torch, same problem."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...harness.rows.plans import reads_a_cache
 from ...harness.rows.run_files import BadRun, read_meta
 from ..data.read import Run, read_run
 from ..data.run_meta import UNFINISHED, device_identity
@@ -52,8 +53,12 @@ class StoredRows:
     notes: list[str] = field(default_factory=list)
 
     def of(self, problem: Fields) -> Mapping[str, Stored]:
-        """Per backend, the newest row of this problem; one without a time if there is no other."""
-        return self.found.get(key(problem), {})
+        """Per backend, the newest row of this problem; one without a time if there is no other, and
+        none whose calls found the keys in caches if those of another backend did not.
+        """
+        found = self.found.get(key(problem), {})
+        alike = alike_in_caches([*found.values()])
+        return {one.row["backend"]: one for one in alike}
 
     def over_lengths(self, problem: Fields, backend: str) -> list[Stored]:
         """A backend's rows of this problem at any length; the newest of each."""
@@ -75,7 +80,8 @@ class StoredRows:
                 continue
             backends = self.found.setdefault(key(row), {})
             newer = backends.get(row["backend"])
-            if newer is None or (lacks_time(newer.row) and not lacks_time(row)):
+            better = newer is None or (lacks_time(newer.row) and not lacks_time(row))
+            if better or (newer and is_warm(newer.row) and row.get("kv_copies")):
                 backends[row["backend"]] = stored = Stored(run=run, row=row)
                 others = (one for one in self.over.get(key_over(row), ()) if one is not newer)
                 self.over[key_over(row)] = [*others, stored]
@@ -96,6 +102,20 @@ class StoredRows:
 def lacks_time(row: Fields) -> bool:
     """Whether the case ran and its time was not asked for, as with `measure: [memory]`."""
     return row["status"] == "ok" and not row.get("block_ms")
+
+
+def is_warm(row: Fields) -> bool:
+    """Whether all its calls read the same keys and values, which caches may have held, where those
+    of a model's layers come from memory.
+    """
+    same = row["status"] == "ok" and row["device"] == "cpu" and not row.get("kv_copies")
+    return same and not lacks_time(row) and reads_a_cache(row)
+
+
+def alike_in_caches(stored: Sequence[Stored]) -> Sequence[Stored]:
+    """Without those that are warm, if others are known not to be."""
+    some_cold = any(one.row.get("kv_copies") for one in stored)
+    return [one for one in stored if not is_warm(one.row)] if some_cold else stored
 
 
 def stored_rows(

@@ -111,22 +111,22 @@ def _memory(advice: Advice) -> Table:
     windowed = any(
         size_text(one.cache_bytes) != size_text(one.paged_cache_bytes) for _, _, one in advice.needs
     )
-    room = "" if budget is None else f" in {size_text(budget)}{beside_weights(advice)}"
+    room = "" if budget is None else f" of {size_text(budget)}{beside_weights(advice)}"
     return table_of(
-        "Memory",
+        f"Memory{room}",
         advice.needs,
         {
             "question": lambda of: f"{of[0]} {spaced(of[2].context)}",
             "weights": lambda of: size_text(of[2].weight_bytes) or NOT_KNOWN,
             "keys and values": kept,
-            "in one pool of pages": pooled,
+            "paged": pooled,
             "kept for backward": lambda of: _unless(of[0] != "training", of[2].kept_bytes),
             "attention of one layer": lambda of: size_text(of[2].attention_bytes) or NOT_KNOWN,
             "by": lambda of: f"{of[1].name}, {of[2].words}" if of[1] else of[2].words,
             "in all": lambda of: size_text(of[2].total_bytes) or NOT_KNOWN,
-            f"fits{room}": fits,
+            "fits": fits,
         },
-        optional=("keys and values", "in one pool of pages", "kept for backward"),
+        optional=("keys and values", "paged", "kept for backward"),
     )
 
 
@@ -143,11 +143,11 @@ def _longest(advice: Advice) -> Table:
 
     said: Mapping[str, Callable[[Longest], Cell]] = {
         "tokens": _tokens,
-        "limit": lambda one: "" if one.context is None else limit_text(one),
+        "limit": lambda one: "" if one.context is None else _limit(one),
         "attention's bytes": lambda one: "; ".join(filter(None, [one.words, one.checked])),
     }
     rows = by(
-        advice.longest,
+        sorted(advice.longest, key=lambda one: one.context is None),
         lambda one: (one.implementation.name, *(cell(one) for cell in said.values())),
     )
     room = size_text(advice.inquiry.memory_bytes)
@@ -160,8 +160,13 @@ def _longest(advice: Advice) -> Table:
     )
 
 
+def _limit(one: Longest) -> str:
+    """`memory`, `the model's`."""
+    return limit_text(one).replace(" is the limit", "").replace(" own limit", "")
+
+
 def _tokens(one: Longest) -> Cell:
-    least = "at least " if one.at_least else ""
+    least = "≥\u00a0" if one.at_least else ""
     return NOT_KNOWN if one.context is None else Number(f"{least}{spaced(one.context)}")
 
 

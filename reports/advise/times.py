@@ -11,8 +11,9 @@ from ..comparison.case_samples import case_samples
 from ..data.decode import Rate, traffic
 from ..data.processor_time import PROCESSOR_TIMES, is_known, processor_samples, typical_ms
 from ..data.read import Run
+from ..data.run_meta import caches
 from .asked import Asked, Fields, Implementation, growing, key_over, length
-from .stored import Stored, StoredRows
+from .stored import Stored, StoredRows, alike_in_caches, is_warm
 
 if TYPE_CHECKING:
     from ..growth_fit import Growth  # whose pandas and scipy take long to import
@@ -64,6 +65,13 @@ class Cell:
             return None
         samples = processor_samples(self.stored.row, PROCESSOR_TIMES[0])
         return typical_ms(samples) if is_known(samples) else None
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether caches may have held the keys of its calls, or of those it is fitted through."""
+        if self.fitted:
+            return self.run is not None and caches(self.run.meta) == "warm"
+        return self.stored is not None and is_warm(self.stored.row)
 
     @property
     def peak_bytes(self) -> int | None:
@@ -133,6 +141,7 @@ def _fit(stored: Sequence[Stored], problem: Fields) -> "tuple[Growth, Run] | Non
     from ..growth_fit import FEWEST_LENGTHS, growth
 
     timed = [one for one in stored if one.row["status"] == "ok" and one.row.get("block_ms")]
+    timed = [*alike_in_caches(timed)]
     for run in {id(one.run): one.run for one in timed}.values():
         mine = {one.row["case"] for one in timed if one.run is run}
         if len(mine) >= FEWEST_LENGTHS:

@@ -11,6 +11,7 @@ from ...harness.files.errors import BadInput, EnvironmentUnmet, NothingSelected
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval
 from ..data.noise_floor import (
+    COMMITS,
     NoiseFloor,
     newest_noise_floor,
     process_noise_of,
@@ -32,8 +33,6 @@ from .case_samples import CaseSamples, case_samples, merge_runs, not_started
 from .gate import Gate, GateResult, apply
 from .verdict import CaseVerdict, Rules, case_verdicts, geometric_mean
 
-COMPARED = ("git", "attnbench")
-"""Facts that may differ: a comparison of two versions shows them, and does not warn."""
 Folder = str | Path
 Pair = tuple[CaseSamples | None, CaseSamples | None]
 """Base and new."""
@@ -317,7 +316,7 @@ def _compared(
         history=history,
         same_run=same_run,
         backends=of_backends,
-        environment_differs=not same_run and any(one.fact not in COMPARED for one in differences),
+        environment_differs=not same_run and any(one.fact not in COMMITS for one in differences),
     )
     verdicts = case_verdicts(pairs, rules)
     notes = [f"{side.shown}: {note}" for side in (base, new) for note in side.notes]

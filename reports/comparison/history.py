@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from ...harness.files.errors import BadInput
+from ..data.noise_floor import COMMITS
 from ..data.run_meta import Difference, environments, fact_differences
 from ..formatting import plural
-from .compare import COMPARED, Comparison, Folder, Side, as_one, compare_sides, read_side
+from .compare import Comparison, Folder, Side, as_one, compare_sides, read_side
 from .gate import Gate
 
 FEWEST = 4
@@ -23,7 +24,7 @@ def unlike(one: Side, other: Side) -> list[Difference]:
             both = ({**one.meta, "environment": facts}, {**other.meta, "environment": now[name]})
             pairs.append(both)
     found = [fact for pair in pairs for fact in fact_differences(*pair, every=False)]
-    return [fact for fact in found if fact.fact not in COMPARED]
+    return [fact for fact in found if fact.fact not in COMMITS]
 
 
 def compare_history(

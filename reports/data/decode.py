@@ -131,9 +131,11 @@ def traffic(row: Mapping[str, Any], run: Mapping[str, Any]) -> Traffic | None:
 
 
 def _fits_in_cache(row: Mapping[str, Any], run: Mapping[str, Any]) -> bool | None:
-    """On a CPU only: a GPU's L2 is flushed before every call that counts."""
-    cache_bytes = _cpu_cache_bytes(row, run)
-    return None if cache_bytes is None else bool(row["minimal_bytes"] <= cache_bytes)
+    """On a CPU only: a GPU's L2 is flushed before every call that counts. Of copies that take turns
+    all together count.
+    """
+    cache_bytes, copies = _cpu_cache_bytes(row, run), row.get("kv_copies") or 1
+    return None if cache_bytes is None else bool(copies * row["minimal_bytes"] <= cache_bytes)
 
 
 def _cpu_cache_bytes(row: Mapping[str, Any], run: Mapping[str, Any]) -> float | None:

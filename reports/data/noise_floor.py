@@ -50,7 +50,10 @@ FEWEST_STARTS = 3
 GOOD_STARTS = 6
 """With so many, intervals are half as wide as with three (Student t: 3.4 and 7.0)."""
 FEWEST_PROCESSES = 3  # of a row that is used to learn how processes differ
-COMMITS = ("git", "attnbench")  # facts of a check that may differ between starts
+COMMITS = ("git", "attnbench")
+"""Facts that may differ between checks, and between runs: a comparison of two versions shows them,
+and does not warn.
+"""
 CHECK_DEGREES = 24  # of a check without samples: 3 backends, twice, in 5 processes
 
 NoiseSource = Literal["selfcheck", "rows", "assumed"]

@@ -126,13 +126,15 @@ def problem(row: Row) -> dict[str, Any]:
     """The problem of a row.
 
     A size that follows another in the usual way is replaced by its name: kv_seq_len "N", d_k
-    "d_model/h".
+    "d_model/h". The triangle of a square has no corner: both are the same.
     """
     return dict(once([row], "problem", lambda: _problem(row)))
 
 
 def _problem(row: Row) -> dict[str, Any]:
     axes: dict[str, Any] = {axis: row.get(axis) for axis in AXES}
+    if axes["kv_seq_len"] == axes["seq_len"]:
+        axes["causal_align"] = ""
     return axes | {
         axis: text for axis, text in _FOLLOWS.items() if axes[axis] == _USUAL[axis](axes)
     }

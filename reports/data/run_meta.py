@@ -6,6 +6,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
+from ...harness.rows.run_files import COMPARED_FACTS
 from ..formatting import list_text, plural
 from .read import Run
 from .row_groups import Row, label, unusual
@@ -14,12 +15,7 @@ Meta = Mapping[str, Mapping[str, Any]]  # run -> its entry of run_meta
 NOT_REACHED = "not reached"
 OUT_OF_MEMORY = ("oom", "predicted_oom")  # statuses of what did not fit
 UNFINISHED = (NOT_REACHED, "interrupted")  # statuses of what a run lacks
-FACTS = (
-    *("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores"),
-    *("allocator", "attnbench", "git"),
-)
-"""The facts that a resumed run must share with the run it continues (FINGERPRINT in harness/)."""
-ALLOCATOR = "plan.allocator"
+ALLOCATOR, CACHES = "plan.allocator", "plan.caches"
 MOST_NAMED = 3  # studies that found nothing
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
@@ -115,12 +111,13 @@ class Difference(NamedTuple):
 def fact_differences(
     base: Mapping[str, Any], new: Mapping[str, Any], *, every: bool
 ) -> list[Difference]:
-    """The facts that differ: FACTS, or with `every` all that are known."""
-    facts = dict.fromkeys((*FACTS, *base["environment"], *new["environment"])) if every else FACTS
+    """The facts that differ: COMPARED_FACTS, or with `every` all that are known."""
+    known = (*base["environment"], *new["environment"]) if every else ()
+    facts = dict.fromkeys((*COMPARED_FACTS, *known))
     before, now = (
         {"device": one["device"]}
         | {fact: one["environment"].get(fact) for fact in facts}
-        | {ALLOCATOR: allocator(one)}
+        | {ALLOCATOR: allocator(one), CACHES: caches(one)}
         for one in (base, new)
     )
     return [
@@ -189,6 +186,11 @@ def plan_of(run: Mapping[str, Any]) -> Mapping[str, Any]:
 def allocator(run: Mapping[str, Any]) -> Any:
     """How the C heap was set while a CPU was timed; None on a GPU, where it does not matter."""
     return plan_of(run).get("allocator") if run["device"] == "cpu" else None
+
+
+def caches(run: Mapping[str, Any]) -> Any:
+    """Where a CPU's calls of decoding found keys and values; None on a GPU, whose L2 is flushed."""
+    return plan_of(run).get("caches", "warm") if run["device"] == "cpu" else None
 
 
 def budget_bytes(run: Mapping[str, Any]) -> float | None:

@@ -270,7 +270,24 @@ class Report:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnPage(Report):
+class Answered(Report):
+    """A page with a heading and an answer of its own, in place of those of its runs' questions."""
+
+    @property
+    def questions(self) -> list[str]:
+        return []
+
+    @property
+    def is_choice(self) -> bool:
+        return False
+
+    @cached_property
+    def lead(self) -> Card | None:
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnPage(Answered):
     """A page beside a report: some subjects of its runs, open. `page`: a name in PAGES."""
 
     page: str
@@ -278,10 +295,6 @@ class OwnPage(Report):
     @property
     def heading(self) -> str:
         return PAGES[self.page]
-
-    @property
-    def questions(self) -> list[str]:
-        return []
 
     @cached_property
     def cards(self) -> Sequence[Card]:
@@ -298,10 +311,6 @@ class OwnPage(Report):
     @cached_property
     def _parts(self) -> Sequence[Part]:
         return [self.part(one, alone=True) for one in self._apart()[self.page]]
-
-    @property
-    def is_choice(self) -> bool:
-        return False
 
     @cached_property
     def trust(self) -> Sequence[Badge]:

@@ -18,11 +18,11 @@ from ..comparison.trend_text import (
 from ..data.load import rows_of
 from ..data.read import read_run
 from ..data.run_meta import run_meta
-from ..elements import Block, Card, Table
+from ..elements import Block, Card
 from ..subjects import SECTIONS, name_of
 from .exactness_marks import marked, marked_names
 from .html import render as page_of
-from .report import MORE, TRUST, Part, Report, Section
+from .report import MORE, TRUST, Answered, Part, Section
 
 TRUSTED = "Can I trust the newest run?"
 KEPT = ("method", "environment", "rows")  # sections of the newest run that stay on this page
@@ -38,7 +38,7 @@ def render(found: Trend, *, salvage: bool = False) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrendReport(Report):
+class TrendReport(Answered):
     """A report of the newest run, with the trend in place of its answers."""
 
     trend: Trend
@@ -46,10 +46,6 @@ class TrendReport(Report):
     @property
     def heading(self) -> str:
         return f"{super().heading} over {len(self.trend.runs)} runs"
-
-    @property
-    def questions(self) -> list[str]:
-        return []
 
     @property
     def headers(self) -> Mapping[str, tuple[str, str]]:
@@ -64,20 +60,12 @@ class TrendReport(Report):
         return [marked(replace(card, note=picture.caption if picture else ""), self.names)]
 
     @cached_property
-    def lead(self) -> Card | None:
-        return None
-
-    @cached_property
     def answer(self) -> str:
         return headline(self.trend)
 
     @cached_property
     def certainty(self) -> str:
         return " ".join(self.trend.notes)
-
-    @cached_property
-    def regret(self) -> Table | None:
-        return None
 
     @cached_property
     def sections(self) -> Sequence[Section]:

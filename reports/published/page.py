@@ -33,7 +33,7 @@ from ..elements import (
 )
 from ..formatting import length_text, list_text
 from ..pages.exactness_marks import marked_names
-from ..pages.report import MORE, Part, Report, Section
+from ..pages.report import MORE, Answered, Part, Section
 from ..quantity import Quantity, Unit
 from ..subjects import SECTIONS
 from .text import (
@@ -70,7 +70,7 @@ def wall(runs: Sequence[Run], convention: Convention) -> "WallPage":
 
 
 @dataclass(frozen=True, kw_only=True)
-class WallPage(Report):
+class WallPage(Answered):
     source: Source
     convention: Convention
 
@@ -85,18 +85,6 @@ class WallPage(Report):
             for name, (_, text) in super().headers.items()
         }
         return {"": ("", f"Published tables. {NOT_OURS}"), **ours}
-
-    @property
-    def questions(self) -> list[str]:
-        return []
-
-    @property
-    def is_choice(self) -> bool:
-        return False
-
-    @cached_property
-    def lead(self) -> Card | None:
-        return None
 
     @cached_property
     def stopped(self) -> Sequence[str]:
@@ -184,13 +172,7 @@ class WallPage(Report):
                 name="time",
                 title=SECTIONS["time"],
                 cards=[time],
-                parts=[
-                    Part(
-                        name="rates",
-                        title="Rates of GPUs",
-                        blocks=list(self._rates()),
-                    )
-                ],
+                parts=[Part(name="rates", title="Rates of GPUs", blocks=list(self._rates()))],
             ),
             Section(
                 name="trust",
@@ -348,18 +330,8 @@ def _n(cell: Cell) -> int:
 
 
 def _but_heads(row: Row) -> tuple[object, ...]:
-    names = (
-        "run",
-        "batch",
-        "seq_len",
-        "kv_seq_len",
-        "d_model",
-        "dtype",
-        "causal",
-        "passes",
-        "scope",
-    )
-    return tuple(row[name] for name in names)
+    names = ("run", "batch", "seq_len", "kv_seq_len", "d_model", "dtype", "causal", "passes")
+    return tuple(row[name] for name in (*names, "scope"))
 
 
 def _series(name: str, kind: str, x: Sequence[int], y: Sequence[float | None]) -> Series:

@@ -23,6 +23,7 @@ from ..formatting import count_text, json_fields, length_text, plural
 from ..quantity import Cell as Shown
 from ..quantity import Quantity, Unit
 
+FEW = 12  # characters of unequal lengths
 NOT_OURS = "Somebody else's measurement, not checked by us: no intervals, no verdicts."
 SHAPE = ("batch", "seq_len", "kv_seq_len", "heads", "kv_heads", "d_k", "dtype", "causal")
 CONVENTIONS = {
@@ -118,6 +119,8 @@ def shape_text(cell: Cell, *, with_n: bool = True) -> str:
         return cell.also
     heads = f"h{p.heads}" if p.heads == p.kv_heads else f"h{p.heads}/{p.kv_heads}"
     words = [f"b{p.batch}", *([f"N{count_text(p.kv_seq_len)}"] if with_n else [])]
+    if p.lengths:
+        words = [p.lengths if len(p.lengths) <= FEW else f"{p.lengths[:FEW]}..."]
     words += [heads, f"d{p.d_k}", p.dtype, *(["decode"] if p.seq_len == 1 else [])]
     words += ["causal"] if p.causal and p.seq_len > 1 else []
     return ", ".join(filter(None, [" ".join(words), cell.also]))

@@ -9,7 +9,7 @@ from ..data.row_groups import Row
 from ..data.run_meta import plan_of
 from ..data.typed import joined
 
-USUAL_ALLOCATOR = "warm_heap"
+USUAL_SETTINGS = {"allocator": "warm_heap", "caches": "warm"}
 USUAL_LIMITS = {"timeout_s": 60.0, "memory_gib": None}
 USUAL_MEASURE = ["latency", "memory"]
 ALWAYS = ("batch", "dtype")  # said even where they are what they are without being said
@@ -47,7 +47,7 @@ def _settings(run: Mapping[str, Any]) -> list[Any]:
     sets: dict[str, Any] = {}
     if (like := plan.get("like")) in PLANS:
         flags += ["--plan", like]
-        usual = PLANS[like] | {"allocator": USUAL_ALLOCATOR}
+        usual = PLANS[like] | USUAL_SETTINGS
         sets |= {
             f"plan.{name}": value
             for name, value in plan.items()

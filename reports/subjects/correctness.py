@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from ...harness.rows.findings import BatchInvariance
+from ...harness.files.printable import spaced
+from ...harness.rows.findings import BatchInvariance, EachAlone
 from ..data.exactness import is_exact, meanings
 from ..data.row_groups import (
     Row,
@@ -19,7 +20,7 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta
 from ..elements import Block, Text, note, table_of
-from ..formatting import list_text, number_text, plural
+from ..formatting import list_text, number_text, plural, size_text, times_text
 from . import Subject
 from ._studies import studied
 
@@ -134,8 +135,11 @@ def _repeats(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
         for name in backends(mine):
             of = [row for row in mine if row["backend"] == name]
             again, everywhere = _share(of, "repeats_exactly"), _share(of, PROCESSES)
+            counts = list[int]()
             if everywhere == "yes":
-                counts = {int(row["processes"]) for row in of if row.get(PROCESSES)}
+                counted = (row.get("processes") for row in of if row.get(PROCESSES))
+                counts = [int(one) for one in counted if one is not None]  # not of what failed
+            if counts:
                 everywhere = f"yes, in {' to '.join(map(str, sorted({min(counts), max(counts)})))}"
             error = errors.get(name)
             batch = "" if error is None else f"off by {number_text(error)}" if error else "yes"
@@ -150,6 +154,7 @@ def _repeats(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
             {name: itemgetter(place) for place, name in enumerate(columns)},
             optional=optional,
         )
+        yield from _each_alone(meta)
         yield note(
             "Other bits are no error: a kernel may split its sums by the size of the batch or by"
             " what is idle, and sums in another order round otherwise. Called again: 512 elements"
@@ -157,6 +162,31 @@ def _repeats(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
             " the first call after each set-up."
             " Alone and in a batch: the study batch_invariance, off by the relative L2."
         )
+
+
+def _each_alone(meta: Meta) -> Iterator[Block]:
+    """What it costs to make the bits of a sequence its own."""
+    for _, _, findings in studied(EachAlone, meta):
+        costs = []
+        for one in findings:
+            times = times_text(one.alone_ratio, one.alone_low_ratio, one.alone_high_ratio)
+            peaks = [size_text(of) for of in (one.alone_peak_bytes, one.batch_peak_bytes)]
+            memory = f" with {' at the peak in place of '.join(peaks)}" if all(peaks) else ""
+            costs.append(f"{one.backend} takes {times} as long{memory}{_contended(one)}")
+        first = findings[0]
+        yield Text(
+            text=(
+                f"A call for each of {first.batch} sequences of {spaced(first.kv_seq_len)} keys"
+                f" makes a sequence's bits its own: {list_text(costs)}."
+            )
+        )
+
+
+def _contended(found: EachAlone) -> str:
+    """A caution, where it was so in most blocks."""
+    count, blocks = found.contended_blocks or 0, found.blocks or 0
+    where = f" (other work competed for the same cores in {count} of {blocks} blocks)"
+    return where if 2 * count > blocks else ""
 
 
 def _share(rows: Sequence[Row], field: str) -> str:

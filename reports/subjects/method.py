@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..data.row_groups import Row
-from ..data.run_meta import Meta, allocator, budget_bytes, plan_of
+from ..data.run_meta import Meta, allocator, budget_bytes, caches, plan_of
 from ..elements import Block, Table, note
 from ..formatting import bytes_text, plural
 from . import Subject
@@ -96,5 +96,7 @@ def _plan(run: Mapping[str, Any]) -> str:
         warm = mode == "warm_heap"
         kept = "freed memory is kept while latency is measured"
         text += f" Allocator {mode}: {kept if warm else 'the C library heap has its defaults'}."
+    if caches(run) == "cold":
+        text += " Of fewer queries than keys each call read other keys and values, from memory."
     budget = budget_bytes(run)
     return text + (f" Memory budget {bytes_text(budget)}." if budget else "")

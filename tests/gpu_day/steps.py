@@ -70,22 +70,48 @@ def launches(name: str, most_s: float, *gpu: str) -> Step:
 
 
 AGREEMENT = "tests/impls/test_agreement.py"
-# of Triton's 28 problems those that differ most; the rest is for the last part
+SMALL_TESTS = ("tests/impls/test_triton.py", "tests/impls/test_scores.py")
+# of Triton's problems those that differ most; the rest is for the last part
 FEW = (
-    "test_triton or (triton and not portable and not pointers"
-    " and (odd or multi_query or bottom_right_grouped or padded_causal))"
+    "test_triton or (test_scores and (triton or flex)) or (triton and not portable"
+    " and not pointers and (odd or bottom_right_grouped or padded_causal or ragged_causal))"
 )
 COMPILED = "compiled or flex or hf or triton"  # backends
 COUNTERS = "test_counters_of_a_steady_kernel_agree_between_windows_and_name_their_tier"
-# The kernel in Gluon comes first and alone: on the first day with a GPU a launch hung, and each
-# step with it waited to its end. What kernel_sweep needs is compiled then, all cores at once: the
-# launches and the sweep take it from Triton's cache. Peaks come before the run whose report
-# compares with them.
+SHORT = ("--set", "plan={like: quick, processes: 1, min_blocks: 4, max_blocks: 6, budget_s: 0.4}")
+HANGS = ("--timeout", "30")  # seconds of a case's step, compiling included
+
+
+RAGGED = "-hkv?-*q*-"  # ids of cases with lengths
+
+
+def beside(name: str, most_s: float, scenario: str, backends: str, only: str, on_cpu: str) -> Step:
+    """Our kernel beside others where sdpa has none, or a mask costs."""
+    first, *_ = backends.split(",")
+    words = ("--set", f"backends=[{backends}]", "--set", f"baseline={first}")
+    gpu = (*words, *SHORT, *HANGS, "--only", only)
+    return run(name, most_s, scenario, *gpu, cpu=(*words, "--only", on_cpu))
+
+
+# Kernels are compiled all at once and each launched alone before runs take them from Triton's
+# cache: one that hangs is found in ten seconds. Then what the two days before did not reach.
 FIRST = Part(
     "first",
     9.0,
     (
-        launches("launch-gluon", 40, "--only", "gluon"),
+        Step(
+            name="audit",
+            words=(*ATTNBENCH, "kernels", "audit", "--arch", "{arch}", "--out", "{runs}"),
+            most_s=45,  # 21 s on an H200 with 16 cores
+            gpu=("--dtype", "bf16"),
+            cpu=("--dtype", "fp32", "--kernel", "grad_kv"),
+        ),
+        launches("launch-each", 75, "--seconds", "10"),  # 53 s there
+        pytest("triton", 90, "-k", FEW, *SMALL_TESTS, AGREEMENT, jobs=True),  # 67 s
+        beside("ragged", 70, "serving", "sdpa,varlen,triton,sequence_loop", RAGGED, RAGGED),
+        beside("softcap", 70, "softcap", "triton,sdpa,flex", "-n4096-", "-n512-"),
+        beside("sinks", 50, "sinks", "triton,sdpa,flex", "-n4096-", "-n512-"),
+        beside("chunked", 50, "chunked", "sdpa,triton,flex", "-n16384-", "-n512-"),
         Step(
             name="record",
             words=(PYTHON, "-m", "tests.gpu_day.record", "--device", "{device}"),
@@ -93,43 +119,20 @@ FIRST = Part(
             gpu=("--out", "{runs}/recording.jsonl"),
             cpu=("--out", "{runs}/recording.jsonl", "--seconds", "0.5"),
         ),
-        Step(name="doctor", words=(*ATTNBENCH, "doctor", "--out", "{runs}"), most_s=30),
-        Step(
-            name="audit",
-            words=(*ATTNBENCH, "kernels", "audit", "--arch", "{arch}", "--out", "{runs}"),
-            most_s=45,  # 17 s on an H200 with 16 cores
-            gpu=("--dtype", "bf16"),
-            cpu=("--dtype", "fp32", "--kernel", "grad_kv"),
-        ),
-        launches("launch-each", 60),
-        Step(
-            name="calibrate",
-            words=(*ATTNBENCH, "doctor", "--calibrate", "--device", "{device}", "--out", "{runs}"),
-            most_s=70,
-            judges=True,
-        ),
-        run(
-            "sweep-16k",
-            90,
-            "kernel_sweep",
-            *("--only", "-n16384-", "--set", "plan.budget_s=0.5"),
-            cpu=("--only", "-n512-"),
-        ),
-        pytest("triton", 70, "-k", FEW, "tests/impls/test_triton.py", AGREEMENT, jobs=True),
-        pytest(
-            "measuring",
-            50,
-            "tests/harness/measure/test_clock.py",
-            "tests/harness/measure/test_steady_loop.py",
-            "tests/harness/measure/test_peak_memory.py",
-            f"tests/harness/run/test_on_gpu.py::{COUNTERS}",
-        ),
     ),
 )
+# Four groups of three backends take 12 s each, backward passes 15.
 SWEEP = Part(
     "sweep",
     9.5,
     (
+        run(
+            "sweep-16k",
+            120,
+            "kernel_sweep",
+            *("--only", "-n16384-", "--set", "plan.budget_s=0.5", *HANGS),
+            cpu=("--only", "-n512-"),
+        ),
         run(
             "sweep-2k-to-8k",
             330,
@@ -151,6 +154,29 @@ REST = Part(
     "rest",
     9.5,
     (
+        Step(name="doctor", words=(*ATTNBENCH, "doctor", "--out", "{runs}"), most_s=30),
+        Step(
+            name="calibrate",
+            words=(*ATTNBENCH, "doctor", "--calibrate", "--device", "{device}", "--out", "{runs}"),
+            most_s=70,
+            judges=True,
+        ),
+        pytest(
+            "measuring",
+            50,
+            "tests/harness/measure/test_clock.py",
+            "tests/harness/measure/test_steady_loop.py",
+            "tests/harness/measure/test_peak_memory.py",
+            f"tests/harness/run/test_on_gpu.py::{COUNTERS}",
+        ),
+        beside(
+            "published-8k",
+            150,
+            "published",
+            "sdpa:flash,sdpa:cudnn,triton",
+            "-n8192-*-bf16-",
+            "-n128-",
+        ),
         run("quickstart", 120, "quickstart", cpu=SHORT_N),
         run("head-cost", 120, "head_cost", cpu=(*SHORT_N, "--set", "grid.heads=[1, 8]")),
         run("memory-wall", 120, "memory_wall", "--plan", "quick", cpu=SHORT_N),

@@ -209,7 +209,7 @@ def test_a_kernel_of_the_hub_is_asked_for_by_its_name_and_called_as_models_call_
 def test_what_is_not_here_is_named_and_never_fetched(
     monkeypatch: pytest.MonkeyPatch, name: str, said: str
 ) -> None:
-    monkeypatch.setattr(hf, "_is_installed", lambda package: False)
+    monkeypatch.setattr(hf.refusals, "_is_installed", lambda package: False)
     assert said in (load(name).unavailable(CUDA) or "")
 
 

@@ -88,7 +88,7 @@ def test_flex_attention_is_as_close_forward(name: str) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", ["naive", "fused", "flex", "hf:eager"])
+@pytest.mark.parametrize("name", ["naive", "fused", "flex", "hf:eager", "triton"])
 def test_backend_is_as_close_on_cuda(name: str) -> None:
     wide = (replace(drawn(seed), d_k=16, d_v=16) for seed in itertools.count())
     computed = (find_error(name, one, wide=True, device="cuda") for one in wide)

@@ -145,7 +145,7 @@ def test_the_peak_is_the_formulas_in_fp32_and_within_its_bound_in_half(name: str
             problem = replace(fp32, passes="forward", dtype=dtype)
             if backend.why_not(problem, CPU):
                 continue
-            near = next(nearest(name, problem), None)
+            near = next(nearest(name, problem, 1), None)
             found, more = backend.peak_bytes(problem, CPU, 1), 0
             if near is not None:
                 found, more = backend.peak_bytes(near.problem, CPU, 1), near.more_bytes

@@ -1,13 +1,11 @@
 """reports/contrasts.py: two settings of one axis; h heads against one, by an equivalence test."""
 
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
 from attnbench.reports import contrasts
-from attnbench.reports.formatting import number_text
 from attnbench.reports.subjects.contrasts import Contrasted
 from attnbench.reports.subjects.contrasts import contrasted as contrasted_axes
 from tests.made_runs import (
@@ -110,57 +108,6 @@ def test_runs_without_a_second_value_have_no_contrast(tmp_path: Path) -> None:
 
 
 # ---- h heads against one ------------------------------------------------------------------------
-
-
-def cost(
-    parent: Path, ratio: float, *, noise: float = 0.01, processes: int = 6, **changes: Any
-) -> contrasts.Contrast:
-    """8 heads against one, `ratio` times the time, in processes whose blocks drift together."""
-    random, cases = Random(3), [case("fused", problem(256, h)) for h in (1, 8)]
-    drift = [[random.lognormvariate(0, 0.1) for _ in range(6)] for _ in range(processes)]
-    times = [
-        [[[d * random.lognormvariate(0, noise) * r] for d in process] for process in drift]
-        for r in (1.0, ratio)
-    ]
-    rows = [row(one, block_ms=block_ms) for one, block_ms in zip(cases, times, strict=True)]
-    rows[1] |= changes
-    ((_, costs),) = contrasts.against_one_head(rows_of(write_run(parent, cases, rows)))
-    return costs[-1]
-
-
-LOUD, APART, ALONE = {"contended_blocks": 99}, {"session": "another"}, {"processes": 1}
-
-
-@pytest.mark.parametrize(
-    ("ratio", "changes", "answer"),
-    [
-        # equal times need evidence of equivalence
-        (1.0, {}, "same"),
-        (1.2, {}, "more"),
-        (0.8, {}, "less"),
-        (1.05, {}, "not decided"),
-        (1.0, {"noise": 0.2}, "not decided"),
-        (1.02, {"noise": 0.005}, "same"),
-        # one process shows only what processes cannot explain
-        (1.0, ALONE, "not decided"),
-        (1.2, ALONE, "not decided"),
-        (1.5, ALONE, "more"),
-        # the drift of different blocks does not cancel
-        (1.0, APART, "not decided"),
-        (3.0, APART, "more"),
-        # disturbed times of several processes decide nothing
-        (1.0, LOUD, "not decided"),
-        (3.0, LOUD, "not decided"),
-    ],
-)
-def test_whether_more_heads_take_the_same_time(
-    tmp_path: Path, ratio: float, changes: dict[str, Any], answer: str
-) -> None:
-    found = cost(tmp_path, ratio, **changes).time
-    assert found.word == answer
-    assert found.low <= found.value <= found.high
-    assert f"({number_text(found.low)} to {number_text(found.high)})" in found.explained
-    assert found.explained.endswith(", while other work disturbed most blocks") == (changes is LOUD)
 
 
 def test_heads_are_compared_with_one_head_of_the_same_backend(tmp_path: Path) -> None:

@@ -21,6 +21,10 @@ If `q_starts` is not None, sequences lie one after the other in the one row of a
 `kv_starts` [sequences + 1] say where, n_q and n_kv are those of the longest, `packed_rows` is the
 number of all queries, and the queries of each sequence are the last of its keys.
 
+If `page_table` is not None, k and v are pools of pages, [pages, kv_heads, PAGE, width], and it
+names the pages of each sequence in order, [batch, ceil(n_kv / PAGE)]. The forward kernel looks up
+the page of each key of a tile, so that pages and tiles may have any size.
+
 The tensors that a program iterates over (k and v; in the last kernel q and do) are pointers or, if
 DESCRIPTORS, tensor descriptors: from compute capability 9.0 on, one instruction then copies a whole
 tile. WARP_SPECIALIZE gives these copies, the matrix products and the softmax to different warps.

@@ -22,19 +22,20 @@ from .tiles import (
 @triton.jit
 def attend_keys(
     acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets, k_strides,
-    v_strides, key_mask_stride, rows, n_kv, offset, window, scale_log2, cap_factor,
+    v_strides, key_mask_stride, page_table, rows, n_kv, offset, window, scale_log2, cap_factor,
     first, last,
     D_K: tl.constexpr, D_V: tl.constexpr, CAUSAL: tl.constexpr, BAND: tl.constexpr,
     MASKED: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr, BLOCK_KV: tl.constexpr,
-    DESCRIPTORS: tl.constexpr, WARP_SPECIALIZE: tl.constexpr,
+    DESCRIPTORS: tl.constexpr, WARP_SPECIALIZE: tl.constexpr, PAGE: tl.constexpr,
 ):  # fmt: skip
     """The online softmax over the keys first..last-1."""
     for start in tl.range(first, last, BLOCK_KV, warp_specialize=WARP_SPECIALIZE):
         keys = start + tl.arange(0, BLOCK_KV)
         valid = valid_keys(keys, n_kv, key_mask, key_mask_stride, MASKED)
         k_tile = load_rows(
-            k, batch, kv_head, start, k_strides, k_offsets, valid, D_K, EDGE or MASKED, DESCRIPTORS
-        )
+            k, batch, kv_head, start, k_strides, k_offsets, valid, D_K, EDGE or MASKED, DESCRIPTORS,
+            page_table, PAGE,
+        )  # fmt: skip
         qk = masked_scores(
             q_tile, k_tile, rows, keys, valid, offset, window, cap_factor,
             CAUSAL, BAND, MASKED, EDGE, PRECISION,
@@ -46,8 +47,9 @@ def attend_keys(
         alpha = tl.exp2(m_i - shift)
         l_i = l_i * alpha + tl.sum(p, 1)
         v_tile = load_rows(
-            v, batch, kv_head, start, v_strides, v_offsets, valid, D_V, EDGE or MASKED, DESCRIPTORS
-        )
+            v, batch, kv_head, start, v_strides, v_offsets, valid, D_V, EDGE or MASKED, DESCRIPTORS,
+            page_table, PAGE,
+        )  # fmt: skip
         acc = tl.dot(p.to(v_tile.dtype), v_tile, acc * alpha[:, None], input_precision=PRECISION)
         m_i = m_ij
     return acc, l_i, m_i
@@ -55,13 +57,13 @@ def attend_keys(
 
 @triton.jit(do_not_specialize=SIZES)
 def forward_kernel(
-    q, k, v, key_mask, q_starts, kv_starts, sinks, o, lse, q_strides, k_strides, v_strides,
-    key_mask_strides, o_strides, heads, group, n_q, n_kv, packed_rows, offset, window, scale_log2,
-    cap_factor,
+    q, k, v, key_mask, q_starts, kv_starts, page_table, sinks, o, lse, q_strides, k_strides,
+    v_strides, key_mask_strides, o_strides, heads, group, n_q, n_kv, packed_rows, offset, window,
+    scale_log2, cap_factor,
     D_K: tl.constexpr, D_V: tl.constexpr, PAD_K: tl.constexpr, PAD_V: tl.constexpr,
     CAUSAL: tl.constexpr, BAND: tl.constexpr, MASKED: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_Q: tl.constexpr, BLOCK_KV: tl.constexpr, DESCRIPTORS: tl.constexpr,
-    WARP_SPECIALIZE: tl.constexpr,
+    WARP_SPECIALIZE: tl.constexpr, PAGE: tl.constexpr,
 ):  # fmt: skip
     """Output and log-sum-exp of one tile of queries of one head."""
     tiles = tl.cdiv(n_q, BLOCK_Q)
@@ -82,8 +84,12 @@ def forward_kernel(
         lse += q_first
     q = head_start(q, batch, head, q_strides, WARP_SPECIALIZE)
     kv_head = head // group
-    k = head_start(k, batch, kv_head, k_strides, DESCRIPTORS)
-    v = head_start(v, batch, kv_head, v_strides, DESCRIPTORS)
+    pool = batch
+    if page_table is not None:
+        page_table += batch * tl.cdiv(n_kv, PAGE)
+        pool = batch * 0  # which all sequences share
+    k = head_start(k, pool, kv_head, k_strides, DESCRIPTORS)
+    v = head_start(v, pool, kv_head, v_strides, DESCRIPTORS)
     o += batch * o_strides[0] + head * o_strides[1]
     if MASKED:
         key_mask += batch * key_mask_strides[0]
@@ -113,23 +119,23 @@ def forward_kernel(
     if window is not None and start < inner:
         acc, l_i, m_i = attend_keys(
             acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets, k_strides,
-            v_strides, key_mask_stride, rows, n_kv, offset, window, scale_log2, cap_factor, start,
-            inner, D_K, D_V, CAUSAL, BAND, MASKED, True, PRECISION, BLOCK_KV, DESCRIPTORS,
-            WARP_SPECIALIZE,
+            v_strides, key_mask_stride, page_table, rows, n_kv, offset, window, scale_log2,
+            cap_factor, start, inner, D_K, D_V, CAUSAL, BAND, MASKED, True, PRECISION, BLOCK_KV,
+            DESCRIPTORS, WARP_SPECIALIZE, PAGE,
         )  # fmt: skip
     if whole > inner:
         acc, l_i, m_i = attend_keys(
             acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets, k_strides,
-            v_strides, key_mask_stride, rows, n_kv, offset, window, scale_log2, cap_factor, inner,
-            whole, D_K, D_V, CAUSAL, BAND, MASKED, False, PRECISION, BLOCK_KV, DESCRIPTORS,
-            WARP_SPECIALIZE,
+            v_strides, key_mask_stride, page_table, rows, n_kv, offset, window, scale_log2,
+            cap_factor, inner, whole, D_K, D_V, CAUSAL, BAND, MASKED, False, PRECISION, BLOCK_KV,
+            DESCRIPTORS, WARP_SPECIALIZE, PAGE,
         )  # fmt: skip
     if WARP_SPECIALIZE or whole < end:
         acc, l_i, m_i = attend_keys(
             acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets, k_strides,
-            v_strides, key_mask_stride, rows, n_kv, offset, window, scale_log2, cap_factor, whole,
-            end, D_K, D_V, CAUSAL, BAND, MASKED, True, PRECISION, BLOCK_KV, DESCRIPTORS,
-            WARP_SPECIALIZE,
+            v_strides, key_mask_stride, page_table, rows, n_kv, offset, window, scale_log2,
+            cap_factor, whole, end, D_K, D_V, CAUSAL, BAND, MASKED, True, PRECISION, BLOCK_KV,
+            DESCRIPTORS, WARP_SPECIALIZE, PAGE,
         )  # fmt: skip
     empty = l_i == 0.0
     acc = acc / tl.where(empty, 1.0, l_i)[:, None]

@@ -35,12 +35,19 @@ def sequence(starts, number):
 def load_rows(
     x, batch, head, start, strides, offsets, valid,
     WIDTH: tl.constexpr, GUARDED: tl.constexpr, DESCRIPTORS: tl.constexpr,
+    page_table=None, PAGE: tl.constexpr = 0,
 ):  # fmt: skip
     """The tile whose first row is `start`. A descriptor reads zero beyond the edges."""
     if DESCRIPTORS:
         tile = x.load([batch.to(tl.int32), head.to(tl.int32), start, 0]).reshape(
             offsets.shape[0], offsets.shape[1]
         )
+    elif page_table is not None:
+        # Each row by itself: a tile may hold several pages, or end within one.
+        rows = start + tl.arange(0, offsets.shape[0])
+        pages = tl.load(page_table + rows // PAGE, mask=valid, other=0).to(tl.int64) * strides[0]
+        within = tile_offsets(rows % PAGE, strides, offsets.shape[1])
+        tile = load_tile(x, pages[:, None] + within, valid, WIDTH, GUARDED)
     else:
         tile = load_tile(x + tl.cast(start, tl.int64) * strides[2], offsets, valid, WIDTH, GUARDED)
     return tile

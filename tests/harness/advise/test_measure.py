@@ -12,7 +12,7 @@ SHAPES = ModelShapes(model=model_of("llama-3-8b"), batch=1, dtype="bf16", device
 OWN = implementations(by_transformers=False)
 
 
-TIMED = Stored(run=None, row={"status": "ok", "block_ms": [[[1.0]]]})
+TIMED = Stored(run=None, row={"status": "ok", "block_ms": [[[1.0]]], "device": "cuda"})
 
 
 def asked(**changes):
@@ -84,4 +84,18 @@ def test_the_scenario_holds_the_problems_and_its_selection_the_pairs():
         (name, problem) for problem, names in found.items() for name in names
     }
     assert scenario.limits.memory_gib == 4
-    assert scenario.plan.like == "quick"
+    assert (scenario.plan.like, scenario.plan.caches) == ("quick", "cold")
+
+
+def test_a_step_whose_calls_may_have_found_their_keys_in_caches_is_measured_again():
+    sdpa = OWN[1:2]
+    for copies, again in ((None, True), (2, False)):
+
+        class Known(StoredRows):
+            def of(self, problem, copies=copies):
+                row = {**TIMED.row, **problem, "device": "cpu", "kv_copies": copies}
+                return {"sdpa": Stored(run=None, row=row)}
+
+        assert (
+            bool(wanted(asked(phases=("decode",), implementations=sdpa), Known(), at_once)) == again
+        )

@@ -15,7 +15,7 @@ import attnbench
 from attnbench.harness.api.arguments import Axes, as_argument, named_backends
 from attnbench.harness.api.measuring import translate, worker_variables
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.run.listener import Listener
+from attnbench.harness.run.listener import Begun, Listener
 from attnbench.impls.problem import AXES
 
 TINY = {
@@ -135,15 +135,15 @@ def test_remarks_name_arguments_too() -> None:
     heard: list[str] = []
 
     class Hears(Listener):
-        def begin(self, path: Any, planned: Any, done: Any, remarks: Any, *_: Any) -> None:
-            heard.extend(remarks)
+        def begin(self, run: Begun) -> None:
+            heard.extend(run.remarks)
 
         def remark(self, text: str) -> None:
             heard.append(text)
 
     listener = Hears()
     translate(listener)
-    listener.begin(Path(), {}, 0, ["with --threads 1"])
+    listener.begin(Begun(Path(), {}, remarks=["with --threads 1"]))
     listener.remark("add --wait")
     assert heard == ["with threads=1", "add wait=True"]
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.fleet.merge import Merged, merge, merge_suites
+from attnbench.harness.fleet.documents import MergedRun
+from attnbench.harness.fleet.merge import merge, merge_suites
 from attnbench.harness.rows.run_files import read_meta, read_suite
 from attnbench.harness.store.run_store import write_suite
 from attnbench.harness.store.suites import suite_state
@@ -24,7 +25,7 @@ def shards(tmp_path: Path) -> list[Path]:
     return [write_shard(tmp_path / "apart", f"{n}/3", of=of) for n in (1, 2, 3)]
 
 
-def merged(paths: list[Path], tmp_path: Path, target: str | None = None) -> Merged:
+def merged(paths: list[Path], tmp_path: Path, target: str | None = None) -> MergedRun:
     return merge(paths, tmp_path / target if target else None, tmp_path / "results", COMMAND)
 
 
@@ -37,8 +38,8 @@ def test_an_interrupted_case_is_missing_though_it_has_a_row(tmp_path: Path) -> N
         write_shard(tmp_path, "2/2"),
     ]
     found = merged(runs, tmp_path)
-    assert found.missing == [case]
-    assert found.absent == []
+    assert found["missing"] == [case]
+    assert found["absent_shards"] == []
 
 
 def test_what_links_of_a_shard_lead_to_is_not_copied(shards: list[Path], tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ def test_what_links_of_a_shard_lead_to_is_not_copied(shards: list[Path], tmp_pat
     (shards[1] / "telemetry.jsonl").unlink(missing_ok=True)
     (shards[1] / "telemetry.jsonl").symlink_to(theirs / "telemetry.jsonl")
     found = merged(shards, tmp_path)
-    files = [path for path in found.path.rglob("*") if path.is_file()]
+    files = [path for path in Path(found["run"]).rglob("*") if path.is_file()]
     assert not any(b"secret" in path.read_bytes() or "secret" in path.name for path in files)
 
 
@@ -63,19 +64,19 @@ def test_logs_end_at_a_mebibyte_however_long_a_shard_says_they_are(
         file.write(b"begin")
         file.truncate(1 << 42)  # sparse
     found = merged(shards, tmp_path)
-    (log,) = found.path.glob("logs/*worker-9.log")
+    (log,) = Path(found["run"]).glob("logs/*worker-9.log")
     assert (log.stat().st_size, log.read_bytes()[:5]) == (1 << 20, b"begin")
-    assert any("longer than 1 MiB; the rest was left out" in note for note in found.notes)
+    assert any("longer than 1 MiB; the rest was left out" in note for note in found["notes"])
 
 
 def test_a_merged_run_is_written_through_no_link(shards: list[Path], tmp_path: Path) -> None:
     whole = merged(shards[:2], tmp_path)
     (tmp_path / "elsewhere").mkdir()
-    moved = whole.path.rename(tmp_path / "elsewhere" / whole.path.name)
+    moved = Path(whole["run"]).rename(tmp_path / "elsewhere" / Path(whole["run"]).name)
     before = sorted(moved.rglob("*"))
     (tmp_path / "results" / "20261121T093000Z-other-00000000").mkdir()
     (tmp_path / "results" / "20261121T093000Z-other-00000000" / "run.json").touch()
-    whole.path.symlink_to(moved)
+    Path(whole["run"]).symlink_to(moved)
     assert "is a link out of a folder of results" in refused(shards, tmp_path)
     assert sorted(moved.rglob("*")) == before
 
@@ -86,8 +87,8 @@ def test_a_torn_last_line_of_a_shard_is_left_out_and_said(
     rows = shards[0] / "rows.jsonl"
     rows.write_bytes(rows.read_bytes()[:-5])
     found = merged(shards, tmp_path)
-    assert len(found.missing) == 1
-    assert any("torn off" in note for note in found.notes)
+    assert len(found["missing"]) == 1
+    assert any("torn off" in note for note in found["notes"])
 
 
 # ---- what is refused: one line, before anything is written ---------------------------------------
@@ -229,17 +230,17 @@ def suite(root: Path, number: int, *, seed: int = 0) -> Path:
 def test_suites_of_shards_are_one_suite_with_a_run_per_entry(tmp_path: Path) -> None:
     paths, root = [suite(tmp_path / f"{n}", n) for n in (1, 2)], tmp_path / "results"
     (first,) = merge_suites(paths[:1], None, root, COMMAND)
-    assert first.absent == [2]
-    assert [one.ended for one in suite_state(first.path.parent).entries] == [
+    assert first["absent_shards"] == [2]
+    assert [one.ended for one in suite_state(Path(first["run"]).parent).entries] == [
         "interrupted",
         "refused",
     ]
     (whole,) = merge_suites(paths, None, root, COMMAND)
-    assert (whole.path, whole.missing) == (first.path, [])
-    state = suite_state(whole.path.parent)
-    assert (state.runs, state.has_ended) == ([whole.path], True)
-    assert read_suite(whole.path.parent)["merged"] == [path.name for path in paths]
-    assert (root / "latest").resolve() == whole.path.parent.resolve()
+    assert (Path(whole["run"]), whole["missing"]) == (Path(first["run"]), [])
+    state = suite_state(Path(whole["run"]).parent)
+    assert (state.runs, state.has_ended) == ([Path(whole["run"])], True)
+    assert read_suite(Path(whole["run"]).parent)["merged"] == [path.name for path in paths]
+    assert (root / "latest").resolve() == Path(whole["run"]).parent.resolve()
     with pytest.raises(BadInput, match="shards of different suites"):
         merge_suites([paths[0], suite(tmp_path / "3", 2, seed=1)], None, root, COMMAND)
     with pytest.raises(BadInput, match="exists, and is no merged suite"):

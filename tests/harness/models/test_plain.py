@@ -57,7 +57,7 @@ def test_an_encoder_beside_the_decoder_is_named() -> None:
     [
         ({"model_type": "unheard"}, "model_type: 'unheard'; wanted one of bert"),
         ({"model_type": "mine", "auto_map": {"AutoConfig": "mine.C"}}, "auto_map names, is never"),
-        ({"model_type": None}, "model_type: not given"),
+        ({"model_type": None}, "model_type: nothing"),
         ({"model_type": ["llama"]}, "model_type: "),
         ({"hidden_size": None}, "hidden_size: not given"),
         ({"num_hidden_layers": -2}, "num_hidden_layers: -2"),

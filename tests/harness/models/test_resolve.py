@@ -2,10 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.models import resolve
+from attnbench.harness.models.layers import Model
 from attnbench.harness.models.resolve import model_of
 
 TINY = {
@@ -40,3 +43,24 @@ def test_without_transformers_our_own_reader_is_used(
     monkeypatch.setattr(resolve, "find_spec", lambda _: None)
     monkeypatch.setattr(resolve, "_by_transformers", pytest.fail)
     assert model_of(str(folder)).model_type == "llama"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"num_attention_heads": "four"}, "num_attention_heads: 'four'; wanted a valid integer"),
+        ({"model_type": None}, "model_type: nothing; wanted the name of a type"),
+        ({"model_type": "mine"}, "transformers refuses it"),
+    ],
+)
+def test_what_is_wrong_is_said_by_the_reader_that_names_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], said: str
+) -> None:
+    def refused(*_: Any) -> Model:
+        raise BadInput("config.json: transformers refuses it")
+
+    monkeypatch.setattr(resolve, "_by_transformers", refused)
+    monkeypatch.setattr(resolve, "find_spec", lambda name: name)
+    (folder / "config.json").write_text(json.dumps(TINY | change), encoding="utf-8")
+    with pytest.raises(BadInput, match=said):
+        model_of(str(folder))

@@ -191,8 +191,8 @@ def test_escapes_and_honest_ones_that_are_convicted_are_exit_code_1_and_named(en
 
 
 def test_what_a_row_shows_is_its_reason():
-    hoarder = next(one for one in result(**WELL).findings if one.backend == "hoards")
-    assert hoarder.reason == "workspace_bytes is 5000; wanted at least 1000"
+    hoarder = next(one for one in result(**WELL).findings if one["backend"] == "hoards")
+    assert hoarder["reason"] == "workspace_bytes is 5000; wanted at least 1000"
 
 
 # ---- the whole -----------------------------------------------------------------------------------
@@ -208,8 +208,8 @@ def test_no_suspect_can_acquit_the_next_and_the_rows_are_kept(tmp_path, monkeypa
     found = court("cpu", tmp_path, 0, options)
     assert os.environ.get("ATTNBENCH_BACKENDS") == before
     check("selfcheck", json.loads(json.dumps(found.as_dict())))
-    verdicts = {one.case: one.verdict for one in found.findings}
-    after = [one.verdict for one in found.findings if one.beside != "replaces_the_check"]
+    verdicts = {one["case"]: one["verdict"] for one in found.findings}
+    after = [one["verdict"] for one in found.findings if one["beside"] != "replaces_the_check"]
     assert after == ["convicted", *["untouched"] * 3, *["untouched"] * 4]
     assert {row["case"] for row in read_rows(found.path)} == verdicts.keys()
     with pytest.raises(BadInput, match="is a court; run `attnbench selfcheck --court` again"):

@@ -86,7 +86,7 @@ def test_of_several_that_replace_a_baseline_one_is_there_whole(
 
 
 def merged(shard: Path, target: Path, number: int) -> str:
-    return "made" if merge([shard], target, target.parent, ["attnbench"]).changed else "there"
+    return "made" if merge([shard], target, target.parent, ["attnbench"])["changed"] else "there"
 
 
 def test_one_of_several_merges_makes_the_run_and_the_others_find_it_whole(

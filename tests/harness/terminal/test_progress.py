@@ -13,6 +13,7 @@ from attnbench.harness.cases.case import Case, ShortNames
 from attnbench.harness.machine.load import Load, LoadMeter
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run.forecast import forecast
+from attnbench.harness.run.listener import Begun
 from attnbench.harness.terminal import live_bar
 from attnbench.harness.terminal.live_bar import BAR_FROM, SafeConsole
 from attnbench.harness.terminal.progress import PHASES, LiveProgress, progress
@@ -45,7 +46,7 @@ def listener(width: int, *, terminal: bool = True) -> tuple[LiveProgress, String
 def begun(width: int, *, terminal: bool = True) -> tuple[LiveProgress, StringIO]:
     progress, out = listener(width, terminal=terminal)
     expected = forecast(CASES, config(), PACE, {}, {})
-    progress.begin(Path("results/a-run"), {"cases": len(CASES)}, 0, [], expected)
+    progress.begin(Begun(Path("results/a-run"), {"cases": len(CASES)}, forecast=expected))
     return progress, out
 
 

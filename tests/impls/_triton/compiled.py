@@ -38,7 +38,7 @@ from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
 ARCHITECTURES = ((8, 0), (9, 0), (10, 0))
 # positions of the results among the arguments
 FILLED = {
-    "forward_kernel": (7, 8),
+    "forward_kernel": (8, 9),
     "hopper_forward_kernel": (3, 4),
     "grad_q_kernel": (10, 11),
     "grad_kv_kernel": (9, 10),
@@ -95,6 +95,8 @@ def chosen() -> Iterator[Job]:
                 more = {"band": band, "softcap": True, "sinks": True, "causal": band == "local"}
                 config = listed(kernel, capability, width=128, causal=False)[0]
                 yield job(kernel, config, capability, width=128, **more)
+        config = listed("forward", capability, width=128)[-1]
+        yield job("forward", config, capability, width=128, causal=True, paged=True)
     for tf32 in (False, True):
         yield job("forward", listed("forward", item_bytes=4)[0], dtype="fp32", tf32=tf32)
     narrow = {"d_k": 72, "d_v": 96, "causal": True, "masked": True}
@@ -259,6 +261,7 @@ def tuned() -> dict[str, Any]:
             made["readings"] = [first, asked.call_count]
         made |= {"only": found(short), "narrow": found(narrow)}
         made["again"] = prepared(replace(narrow, batch=3, heads=4, d_model=80), gpu)
+        made["paged"] = found(replace(core, page=16))
         for name in ("portable", "pointers"):
             made[name] = found(core, backend=f"triton:{name}")
         made["broken"] = found(problem, failing=failing, wrong=wrong)

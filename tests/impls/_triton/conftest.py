@@ -43,3 +43,22 @@ def pairs_seen(
     if band == "chunked":
         seen = seen & (keys // window == positions // window)
     return seen
+
+
+def in_pages(k: Tensor, v: Tensor, page: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Keys and values [batch, kv_heads, n_kv, width] in pools of pages in random order, and the
+    table; NaN in the rest of each last page, and in two pages more, which the table does not name.
+    """
+    batch, _, n_kv, _ = k.shape
+    each = -(-n_kv // page)
+    order = torch.randperm(batch * each + 2, generator=torch.Generator().manual_seed(page))
+    table = order[2:].view(batch, each)
+
+    def pool(x: Tensor) -> Tensor:
+        padded = torch.nn.functional.pad(x, (0, 0, 0, each * page - n_kv), value=torch.nan)
+        by_page = padded.unflatten(2, (each, page)).permute(0, 2, 3, 1, 4)
+        made = x.new_full((len(order), *by_page.shape[2:]), torch.nan)
+        made[table] = by_page  # in memory the heads of a token lie side by side
+        return made.transpose(1, 2)
+
+    return pool(k.detach()), pool(v.detach()), table.int()

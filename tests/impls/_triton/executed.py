@@ -17,7 +17,7 @@ from torch import Tensor
 from attnbench.impls._triton import launch
 from attnbench.impls._triton.configs import FEW_QUERIES, Config, Kernel, candidates
 from attnbench.impls.problem import ITEM_BYTES
-from tests.impls._triton.conftest import pairs_seen
+from tests.impls._triton.conftest import in_pages, pairs_seen
 from tests.ptxrun.block import Timing
 from tests.ptxrun.launched import compiled, execute
 from tests.ptxrun.memory import Fault
@@ -32,7 +32,9 @@ TIMINGS = (Timing(), LATE, *(Timing(moment="random", seed=seed) for seed in rang
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """`offset` is that of the diagonal, by default the one that ends in the last corner."""
+    """`offset` is that of the diagonal, by default the one that ends in the last corner. `merged`:
+    the heads of a token lie side by side, as a layer has them.
+    """
 
     n_q: int = 200
     n_kv: int = 330
@@ -50,6 +52,8 @@ class Problem:
     softcap: float = 0.0
     sinks: bool = False
     sequences: tuple[tuple[int, int], ...] = ()
+    page: int = 0
+    merged: bool = False
 
     def tensors(self) -> dict[str, Tensor]:
         make, b = torch.Generator().manual_seed(0), self.batch
@@ -63,6 +67,8 @@ class Problem:
             name: torch.randn(shape, generator=make).to(DTYPES[self.dtype])
             for name, shape in shapes.items()
         }
+        if self.merged:
+            found = {name: side_by_side(one) for name, one in found.items()}
         if self.masked:
             found["mask"] = torch.rand((b, self.n_kv), generator=make) < 0.6
             found["mask"][0, : self.n_kv // 2] = False
@@ -115,6 +121,10 @@ class Problem:
         )
 
 
+def side_by_side(x: Tensor) -> Tensor:
+    return x.transpose(1, 2).contiguous().transpose(1, 2)
+
+
 def launched(
     kernel: Kernel, config: Config, p: Problem, exact: dict[str, Tensor]
 ) -> tuple[launch.Launch, dict[str, Tensor]]:
@@ -122,11 +132,15 @@ def launched(
     x, mask = p.tensors(), p.tensors().get("mask")
     q, k, v, do = (x[name] for name in ("q", "k", "v", "do"))
     o, lse = exact["o"].to(q.dtype).contiguous(), exact["lse"].float().contiguous()
+    o = side_by_side(o) if p.merged else o
     delta = (do.double() * exact["o"]).sum(-1).float().contiguous()
     packed = launch.Packed.of("_".join(f"q{n_q}s{n_kv}" for n_q, n_kv in p.sequences), q.device)
     how: dict[str, Any] = {"setting": p.setting, "config": config, "packed": packed}
     if kernel == "forward":
         fills = {"o": torch.empty_like(o), "lse": torch.empty_like(lse)}
+        if p.page:
+            k, v, table = in_pages(k, v, p.page)
+            how["paged"] = launch.Paged(table, p.n_kv)
         made = launch.forward(q, k, v, mask, *fills.values(), **how, sinks=x.get("sinks"))
     elif kernel == "grad_q":
         fills = {"dq": torch.empty_like(q)}
@@ -208,6 +222,8 @@ CHOSEN: tuple[tuple[Kernel, tuple[int, int], Config, Problem, dict[str, Any]], .
     ("forward", (9, 0), Config(64, 64, 4, 3), RAGGED, {}),
     ("grad_q", (9, 0), Config(64, 64, 4, 2), RAGGED, {}),
     ("grad_kv", (8, 0), Config(32, 64, 4, 2), RAGGED, {}),
+    ("forward", (9, 0), Config(16, 128, 4, 3), replace(FEW, batch=2, page=16), {}),
+    ("forward", (8, 0), Config(64, 64, 4, 3), replace(WINDOW, masked=True, page=48), {}),
 )
 
 

@@ -20,7 +20,7 @@ from attnbench.impls._triton.op import attention, attention_backward
 from attnbench.impls.backend import leaves
 from attnbench.impls.layer import as_call
 from attnbench.impls.peak_formulas import triton as formula
-from tests.impls._triton.conftest import pairs_seen
+from tests.impls._triton.conftest import in_pages, pairs_seen
 from tests.impls._triton.interpreter import CPU, DESCRIBED, SMALL, Configs, launches, main, poisoned
 from tests.impls.conftest import FLOOR, PROBLEMS
 from tests.impls.peak_formulas.test_peak_bytes import peak
@@ -290,6 +290,8 @@ def refusals() -> list[str]:
     mask = torch.ones(2, 50, dtype=torch.bool)
     starts = torch.tensor([0, 37], dtype=torch.int32)
     numbers = [config.numbers() for config in SMALL]
+    *pools, table = in_pages(k, v, 16)
+    of_pages = {"page_table": table, "longest_kv": 50}
     calls: list[Callable[[], object]] = [
         lambda: run(q[0], k[0], v[0]),
         lambda: run(q, k[..., :-1], v),
@@ -321,6 +323,14 @@ def refusals() -> list[str]:
             q[:1], k[:1], v[:1], q_starts=starts, kv_starts=starts[1:], longest_q=37, longest_kv=50
         ),
         lambda: run(q[:1], k[:1], v[:1], q_starts=starts, kv_starts=starts, longest_q=37),
+        lambda: run(q.detach(), *pools, **of_pages | {"page_table": table.long()}),
+        lambda: run(q.detach(), *pools, **of_pages | {"page_table": table[:1]}),
+        lambda: run(q.detach(), *pools, **of_pages | {"longest_kv": 65}),
+        lambda: run(q.detach(), *pools, mask[:, :-1], **of_pages),
+        lambda: run(
+            q[:1].detach(), *pools, q_starts=starts, kv_starts=starts, longest_q=37, **of_pages
+        ),
+        lambda: run(q, *pools, **of_pages),
         lambda: attention(q, k, v, None, 0.0, False, 0, False, *numbers),
     ]
     errors = []
@@ -347,7 +357,8 @@ def peaks() -> dict[str, list[int | None]]:
     training = {"dtype": "fp16", "passes": "forward+backward"}
     with patch.object(launch.Launch, "start", start_and_collect):
         for name in ("odd", "multi_query", "cross", "wide_values", "empty_rows"):
-            for changes in ({}, {"scope": "layer"}, training, training | {"sinks": True}):
+            sunk = training | {"sinks": True}
+            for changes in ({}, {"scope": "layer"}, {"page": 16}, training, sunk):
                 problem = replace(PROBLEMS[name], **changes)
                 predicted = formula.peak_bytes(problem, torch.device("cuda"), 1, variant="")
                 found[f"{name} {changes}"] = [predicted, measured_peak(problem)]

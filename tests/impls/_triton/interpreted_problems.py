@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, Literal, cast
 from unittest.mock import patch
 
 import torch
@@ -15,7 +15,7 @@ from attnbench.harness.measure.correctness import CorrectnessCheck
 from attnbench.impls import Problem, make_inputs, make_weights
 from attnbench.impls import triton as backend
 from attnbench.impls._triton import launch
-from attnbench.impls._triton.configs import Config
+from attnbench.impls._triton.configs import BANDS, Config
 from attnbench.impls.backend import leaves
 from attnbench.impls.layer import as_call
 from attnbench.impls.lengths import canonical
@@ -27,14 +27,15 @@ from tests.impls.conftest import BOTTOM_RIGHT, MASKED, PROBLEMS
 
 def checked(problem: Problem, configs: Configs = SMALL) -> dict[str, Any]:
     """The harness's own correctness check of output and gradients."""
-    p = replace(problem, passes="forward+backward")
+    p = problem if problem.page else replace(problem, passes="forward+backward")
     inputs = make_inputs(p, CPU, seed=1)
     weights = make_weights(p, CPU, seed=2) if p.scope == "layer" else None
     check = CorrectnessCheck(p, inputs, weights, seed=3)
     with poisoned():
         output = as_call(p, inputs, weights, backend.attend(p, inputs, configs))()
-        assert check.grad_output is not None
-        gradients = torch.autograd.grad(output, leaves(inputs, weights), check.grad_output)
+        gradients: tuple[torch.Tensor, ...] = ()
+        if p.backward:
+            gradients = torch.autograd.grad(output, leaves(inputs, weights), check.grad_output)
     result = check.check(output, gradients)
     return {"ratio": result.error_ratio, "complaint": result.complaint}
 
@@ -96,8 +97,12 @@ def drawn_shapes(mask: str) -> dict[str, Any]:
 
 @st.composite
 def shapes(
-    draw: st.DrawFn, mask: Mask = "none", *, ragged: bool = False
+    draw: st.DrawFn, mask: Mask | Literal["paged"] = "none", *, ragged: bool = False
 ) -> tuple[Problem, Configs]:
+    page = 0
+    if mask == "paged":
+        page = draw(st.sampled_from((1, 7, 16, 48)))
+        mask = draw(st.sampled_from(("none", *backend.MASKS)))
     block = st.sampled_from((16, 32))
     # the second kind: widths that fit descriptors, in any dtype
     width = st.integers(1, 40) | st.sampled_from((8, 16, 24, 32, 40))
@@ -118,7 +123,7 @@ def shapes(
     else:
         seq_len = draw(st.integers(1, 70))
         kv_seq_len = draw(st.integers(1, 70))
-        if mask != "none":  # which places each query at a key
+        if mask in BANDS:  # which place each query at a key
             kv_seq_len = max(seq_len, kv_seq_len) if causal else seq_len
         sizes = {
             "batch": batch,
@@ -136,9 +141,10 @@ def shapes(
         dtype=draw(st.sampled_from(("fp32", "bf16", "fp16"))),
         causal=causal,
         mask=mask,
-        window=0 if mask == "none" else draw(st.integers(1, 40) | st.sampled_from((16, 32, 2**40))),
+        window=draw(st.integers(1, 40) | st.sampled_from((16, 32, 2**40))) if mask in BANDS else 0,
         softcap=draw(st.sampled_from((0.0, 0.0, 0.5, 5.0, 50.0))),
         sinks=draw(st.booleans()),
+        page=page,
     )
     forward, grad_q, grad_kv = (
         Config(draw(block), draw(block), 4, 1, descriptors=draw(st.booleans())) for _ in range(3)
@@ -159,6 +165,15 @@ CHUNKS = Problem(seq_len=90, heads=1, dtype="bf16", mask="chunked", window=45, *
 CAPPED = Problem(seq_len=40, heads=2, dtype="bf16", softcap=1.0, sinks=True, **NARROW)
 RAGGED = Problem(
     batch=1, lengths="q70_q40s60", d_model=1, heads=2, d_k=16, d_v=16, dtype="bf16", causal=True
+)
+PAGED = Problem(
+    seq_len=20,
+    kv_seq_len=70,
+    heads=2,
+    dtype="bf16",
+    page=16,
+    **BOTTOM_RIGHT,
+    **NARROW | {"batch": 2},
 )
 # By what it breaks: a text of the kernels, its replacement, and a problem on which the check must
 # notice it.
@@ -206,6 +221,9 @@ MUTATIONS = {
     "a sequence's last key is dropped": ("< n_q, n_kv, 0)", "< n_q, n_kv - 1, 0)", RAGGED),
     "a sequence's values are those of the first": ("v += kv_first", "v += 0 * kv_first", RAGGED),
     "the log-sum-exp is that of the first": ("lse += q_first", "lse += 0 * q_first", RAGGED),
+    "a page is that of the first keys": ("rows // PAGE", "rows * 0", PAGED),
+    "a key's place in its page is the first": ("rows % PAGE", "rows * 0", PAGED),
+    "pages are those of the first sequence": ("batch * tl.cdiv", "0 * tl.cdiv", PAGED),
     "delta is forgotten": ("dp - delta_tile[:, None]", "dp", PLAIN),
     "the gradient of q is not scaled": (
         "dq_tile * scale_of(scale_log2, cap_factor)",
@@ -249,7 +267,19 @@ def replaced(text: str, *, old: str, new: str) -> str:
 
 def canaries() -> dict[str, Any]:
     """The complaint about each broken kernel; "" means that the check noticed nothing."""
-    problems = (PLAIN, SHIFTED, GROUPED, replace(GROUPED, batch=2), WINDOW, CHUNKS, CAPPED, RAGGED)
+    problems = (
+        *(
+            PLAIN,
+            SHIFTED,
+            GROUPED,
+            replace(GROUPED, batch=2),
+            WINDOW,
+            CHUNKS,
+            CAPPED,
+            RAGGED,
+            PAGED,
+        ),
+    )
     intact = [
         checked(problem, configs)["complaint"]
         for problem in problems

@@ -17,7 +17,7 @@ import torch
 from attnbench.impls import Problem
 from attnbench.impls._triton import launch, tune
 from attnbench.impls._triton.configs import KERNELS, Config, candidates
-from attnbench.impls._triton.jobs import Job, jobs
+from attnbench.impls._triton.jobs import PAGE, Job, jobs
 from attnbench.impls._triton.safe_code import why_unsafe
 from attnbench.impls.backend import TORCH_DTYPE
 from attnbench.impls.problem import ITEM_BYTES, Dtype
@@ -25,6 +25,7 @@ from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
 from tests.fakes.libcuda.library import FakeLibcuda
 from tests.fakes.libcuda.rules import illegal, parameter_bytes, unlaunchable
 from tests.impls._triton import compiled
+from tests.impls._triton.conftest import in_pages
 
 # batch, heads, kv_heads, n_q, n_kv: edges of tiles, many tiles, a step of decode
 SHAPES = ((2, 4, 2, 333, 257), (1, 2, 1, 2048, 2048))
@@ -61,7 +62,10 @@ def with_all(capability: tuple[int, int], dtype: Dtype) -> Iterator[Job]:
         config = candidates(kernel, capability=capability, causal=True, **sizes)[0]
         shape = {"d_k": 64, "d_v": 64, "causal": True}
         more = {"band": "local", "softcap": True, "sinks": True}
-        yield Job(kernel=kernel, config=config, capability=capability, dtype=dtype, **shape, **more)
+        of = {"kernel": kernel, "capability": capability, "dtype": dtype, **shape, **more}
+        yield Job(config=config, **of)
+        if kernel == "forward":
+            yield Job(config=config.by_pointers(), **of, paged=True)
 
 
 def launch_of(job: Job, shape: Sequence[int], order: str) -> launch.Launch:
@@ -82,6 +86,9 @@ def launch_of(job: Job, shape: Sequence[int], order: str) -> launch.Launch:
         softcap=float(job.softcap), band=job.band, window=100,
     )  # fmt: skip
     how: dict[str, Any] = {"setting": setting, "config": job.config}
+    if job.paged:
+        k, v, table = in_pages(k, v, PAGE)
+        how["paged"] = launch.Paged(table, n_kv)
     sinks = torch.empty(heads, dtype=q.dtype) if job.sinks else None
     if job.kernel == "forward":
         return launch.forward(q, k, v, None, o, lse, sinks=sinks, **how)

@@ -26,7 +26,7 @@ def executed(*arguments: str) -> tuple[str, Any]:
 @pytest.mark.long
 def test_a_problem_of_each_kernel_is_right_whenever_copies_and_products_happen() -> None:
     _, found = executed("chosen")
-    assert len(found) == 14
+    assert len(found) == 16
     assert {name: complaint for name, complaint in found.items() if complaint} == {}
 
 

@@ -30,7 +30,7 @@ def test_a_layer_of_the_kernels_is_as_close() -> None:
     assert complaints(found) == {}
 
 
-@pytest.mark.parametrize("mask", ["none", "local", "chunked", "ragged"])
+@pytest.mark.parametrize("mask", ["none", "local", "chunked", "ragged", "paged"])
 def test_kernels_are_as_close_on_shapes_that_hypothesis_draws(mask: str) -> None:
     found = child("interpreted_problems", "drawn_shapes", mask)
     assert found["examples"] >= 40
@@ -40,8 +40,8 @@ def test_kernels_are_as_close_on_shapes_that_hypothesis_draws(mask: str) -> None
 
 def test_the_check_notices_every_broken_kernel() -> None:
     found = child("interpreted_problems", "canaries")
-    assert found.pop("intact") == [""] * 16
-    assert len(found) >= 27
+    assert found.pop("intact") == [""] * 18
+    assert len(found) >= 30
     assert [name for name, complaint in found.items() if not complaint] == []
 
 
@@ -58,6 +58,12 @@ def test_key_masks_are_as_close() -> None:
 def test_the_contents_of_masked_keys_change_no_bit() -> None:
     found = child("interpreted_operator", "masked_keys")
     assert len(found) == 4
+    assert all(found.values()), found
+
+
+def test_keys_in_pages_give_what_they_give_side_by_side_whatever_else_is_in_the_pool() -> None:
+    found = child("interpreted_pages", "paged")
+    assert len(found) == 21
     assert all(found.values()), found
 
 

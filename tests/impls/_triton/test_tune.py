@@ -62,6 +62,12 @@ def test_prepare_times_the_candidates_that_fit_and_the_call_uses_the_fastest(
     assert found["gradients"]
 
 
+def test_pages_are_followed_by_pointers_only(prepared: dict[str, Any]) -> None:
+    found = prepared["paged"]
+    assert found["tried"] == [config for config in listed("forward") if not config[4]]
+    assert found["facts"]["why_not_gluon"] == "it takes no pages"
+
+
 def test_the_facts_have_the_configuration_and_the_time_that_tuning_took(
     prepared: dict[str, Any],
 ) -> None:

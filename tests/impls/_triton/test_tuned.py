@@ -104,10 +104,12 @@ def test_problems_that_differ_in_no_tile_are_of_one_kind(
     assert kind_of(replace(PROBLEM, **changes), (9, 0)) == kind
 
 
-@pytest.mark.parametrize("changes", [{"mask": "local"}, {"softcap": 5.0}, {"sinks": True}])
+@pytest.mark.parametrize(
+    "changes", [{"mask": "local"}, {"softcap": 5.0}, {"sinks": True}, {"page": 16}]
+)
 def test_choices_of_problems_that_are_not_plain_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="the table is of plain problems"):
-        choice(problem=replace(PROBLEM, **changes))
+        choice(problem=replace(PROBLEM, passes="forward", **changes))
 
 
 def test_merged_choices_can_be_read_and_the_newest_of_a_kind_stays(table: Path) -> None:

@@ -26,16 +26,23 @@ LARGE_TILES: list[dict] = [  # beside small inputs
     {"seq_len": 800, "d_model": 8, "heads": 1, "kv_heads": 1},
 ]
 SCORES: list[dict] = [{"softcap": 2.0}, {"sinks": True}]
+WINDOWS: list[dict] = [
+    {"causal": True, "mask": mask, "window": 32, "kv_heads": kv_heads}
+    for mask in ("local", "chunked")
+    for kv_heads in (1, 4)
+]
+WINDOWS += [{"kv_seq_len": 512, "causal": True, "causal_align": "bottom_right", "kv_heads": 1}]
 PLAIN = ["naive", "fused", "hf:eager"]
 BACKENDS = [*PLAIN, "sdpa", "sdpa:math", "sdpa:flash", "hf:sdpa", "hf"]
 CASES = [*product(BACKENDS, CHANGES)]
 CASES += product(["sdpa", "sdpa:flash", "hf:sdpa", "hf"], LARGE_TILES)
+CASES += product([*PLAIN, "sdpa", "hf:sdpa", "hf"], WINDOWS)
 CASES += [(name, change | score) for name in PLAIN for change in ({}, TRAINING) for score in SCORES]
 
 
 def bound(backend: str, problem: Problem) -> int | None:
     """The first that has a formula, as the prediction of a wall takes it."""
-    for near in nearest(backend, problem):
+    for near in nearest(backend, problem, torch.get_num_threads()):
         found = load(near.backend).peak_bytes(near.problem, CPU, torch.get_num_threads())
         if found is not None:
             return found + near.more_bytes

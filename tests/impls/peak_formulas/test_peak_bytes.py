@@ -9,15 +9,26 @@ import pytest
 import torch
 from torch._C._dynamo.eval_frame import set_eval_frame
 
+from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.impls import Inputs, Problem, input_order, load, missing
+from attnbench.impls._sdpa_kernels import would_run
 from attnbench.impls.backend import leaves
+from attnbench.impls.masks.rules import needs_matrix
+from attnbench.impls.peak_formulas.sdpa import takes_flash
 from attnbench.impls.problem import Scope
 from tests.harness.measure.test_peak_memory import weighed
+from tests.impls.conftest import MASKED, PROBLEMS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU
 
 FORWARD_BYTES, TRAINING_BYTES = 16, 64  # scalars that torch wraps as tensors for a moment
 NAMES = ("naive", "fused", "sdpa", "sdpa:math", "sdpa:flash")
+WINDOWS = ("local", "chunked")
+SHAPES = {
+    name: one
+    for name, one in {**PROBLEMS, **MASKED}.items()
+    if one.mask in ("none", *WINDOWS) and not one.lengths
+}
 CPU = torch.device("cpu")
 LONG = Problem(batch=1, seq_len=200, d_model=16, heads=2)  # another tile of the flash kernel
 LONGER = Problem(batch=1, seq_len=800, d_model=8, heads=1)  # and the largest one
@@ -35,6 +46,16 @@ def peak(run: Callable[[], object]) -> int:
         alive += event.nbytes()
         highest = max(highest, alive)
     return highest
+
+
+@pytest.fixture(params=[name for name, one in MASKED.items() if one.mask in WINDOWS])
+def window(request: pytest.FixtureRequest) -> Problem:
+    return replace(MASKED[request.param], lengths="")
+
+
+@pytest.fixture(params=[name for name, one in SHAPES.items() if needs_matrix(one)])
+def matrix(request: pytest.FixtureRequest) -> Problem:
+    return SHAPES[request.param]
 
 
 def compare(name: str, shape: Problem, make_case: Callable, **changes: object) -> bool:
@@ -127,6 +148,42 @@ def test_peaks_are_as_predicted_with_softcap_and_sinks(
     assert compare(name, with_scores, make_case, passes="forward+backward") or shape.empty_rows
     compare(name, with_scores, make_case, passes="forward+backward", scope="layer")
     check_backward_alone(name, with_scores)
+
+
+@pytest.mark.usefixtures("frames")
+@pytest.mark.parametrize("name", ["naive", "fused"])
+def test_peaks_under_a_window_or_in_chunks_are_as_predicted(
+    name: str, window: Problem, make_case: Callable
+) -> None:
+    one = {"heads": 1, "kv_heads": 1, "d_k": 1, "d_v": 1}  # where making the mask needs most
+    for problem in (window, replace(window, **one)):
+        for scope in ("core", "layer"):
+            assert compare(name, problem, make_case, scope=scope)
+        compare(name, problem, make_case, passes="forward+backward")
+        check_backward_alone(name, problem)
+        half = replace(problem, dtype="bf16", passes="forward+backward")
+        predicted = load(name).peak_bytes(half, torch.device("cuda"), 2)
+        followed = meta_peak_bytes(half, load(name), torch.device("cuda"))
+        assert predicted is None or abs(predicted - (followed[0] or 0)) <= TRAINING_BYTES
+
+
+@pytest.mark.parametrize("name", ["sdpa", "sdpa:flash"])
+def test_the_peak_of_flash_under_a_matrix_is_as_predicted(
+    name: str, matrix: Problem, make_case: Callable
+) -> None:
+    for scope in ("core", "layer"):
+        assert compare(name, matrix, make_case, scope=scope) or matrix.d_k != matrix.d_v
+
+
+@pytest.mark.parametrize("passes", ["forward", "forward+backward"])
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
+def test_torch_takes_its_flash_kernel_where_the_formulas_have_it(dtype: str, passes: str) -> None:
+    found = set()
+    for shape in (*SHAPES.values(), replace(LONG, kv_heads=1)):
+        problem = replace(shape, dtype=dtype, passes=passes)
+        found.add(takes_flash(problem))
+        assert takes_flash(problem) == would_run(problem, CPU, "flash")
+    assert found == {True, False}
 
 
 def test_formulas_are_the_textbooks() -> None:

@@ -132,7 +132,7 @@ def titles_and_rows(**changes: Any) -> dict[str, tuple[tuple[Any, ...], ...]]:
 
 
 def test_no_longest_context_is_told_where_the_weights_do_not_fit():
-    assert list(titles_and_rows(memory_bytes=9_999)) == ["Memory"]
+    assert list(titles_and_rows(memory_bytes=9_999)) == ["Memory of 9.8 KiB"]
 
 
 def test_phases_of_which_the_same_is_said_share_a_row():
@@ -144,10 +144,20 @@ def test_phases_of_which_the_same_is_said_share_a_row():
     ]
 
 
-@pytest.mark.parametrize(("device", "said"), [("cpu", "caches may"), ("cuda", "L2 was flushed")])
-def test_decode_says_what_its_calls_found_in_caches(tmp_path: Path, device: str, said: str):
+@pytest.mark.parametrize(
+    ("device", "copies", "said"),
+    [
+        ("cpu", {}, "caches may"),
+        ("cpu", dict.fromkeys(("hf:eager", "hf:sdpa", "hf:flex_attention"), 4), "from memory"),
+        ("cuda", {}, "L2 was flushed"),
+    ],
+)
+def test_decode_says_what_its_calls_found_in_caches(
+    tmp_path: Path, device: str, copies: dict[str, int], said: str
+):
     asked = replace(ASKED, phases=("decode",))
-    rows = rows_of(asked, measured(tmp_path, asked))
+    changes = {backend: {"kv_copies": count} for backend, count in copies.items()}
+    rows = rows_of(asked, measured(tmp_path, asked, changes=changes))
     (found,) = (
         one
         for one in beside_tables(advise(replace(asked, device=device), rows))

@@ -51,7 +51,7 @@ def test_keys_and_values_in_the_cache_count_once():
     assert (called.attention_bytes, called.words) == (100 * (1000 + 700 - 600), "by the formula")
     assert called.total_bytes == 10_000 + 100 * 100 + 100 * 1100
     appended = memory.need(EAGER, "decode", 100)
-    assert (appended.attention_bytes, appended.words) == (100 * 900, "copied into the cache")
+    assert (appended.attention_bytes, appended.words) == (100 * 900, "the cache's copy of k and v")
     assert memory.need(FLEX, "decode", 100).attention_bytes is None
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.advise.asked import key, key_of_wall, key_over, length
-from attnbench.reports.advise.stored import Device, stored_rows
-from tests.reports.fake_advice import HERE, SDPA, inquiry, measured, problem_of, rows_of
+from attnbench.reports.advise.stored import Device, is_warm, stored_rows
+from tests.reports.fake_advice import EAGER, HERE, SDPA, inquiry, measured, problem_of, rows_of
 
 PREFILL, DECODE = problem_of("prefill", 1024, 8), problem_of("decode", 1024, 8)
 CROSS = {**PREFILL, "kv_seq_len": 1500}
@@ -59,6 +59,28 @@ def test_another_processor_torch_or_kind_of_device_does_not_count(tmp_path: Path
     ):
         assert not stored_rows([folder], other, [PREFILL], [SDPA]).of(PREFILL)
     assert stored_rows([folder], HERE, [PREFILL], [SDPA]).of(PREFILL)
+
+
+def test_calls_that_read_keys_from_memory_come_before_newer_ones_that_may_not(tmp_path: Path):
+    asked = inquiry(implementations=(EAGER, SDPA), phases=("decode",))
+    cold = {"hf:sdpa": {"kv_copies": 4}}
+    newest = measured(tmp_path / "newest", asked)
+    lacking = {"hf:sdpa": {"status": "unsupported", "reason": "keeps its keys"}}
+    folders = [newest, measured(tmp_path / "cold", asked, changes=cold)]
+    found = stored_rows(folders, HERE, [DECODE], asked.implementations).of(DECODE)
+    assert {name: one.row.get("kv_copies") for name, one in found.items()} == {"hf:sdpa": 4}
+    warm = stored_rows([newest], HERE, [DECODE], asked.implementations).of(DECODE)
+    assert sorted(warm) == ["hf:eager", "hf:sdpa"], "better than none"
+    refused = measured(tmp_path / "refused", asked, changes=lacking)
+    found = stored_rows([newest, refused], HERE, [DECODE], asked.implementations).of(DECODE)
+    assert found["hf:sdpa"].row["status"] == "ok"
+
+
+def test_of_prefill_and_on_a_gpu_no_call_is_taken_for_one_that_reads_from_caches(tmp_path: Path):
+    row = {**DECODE, "status": "ok", "device": "cpu", "block_ms": [[[1.0]]]}
+    assert is_warm(row)
+    changes = [{**PREFILL}, {"device": "cuda"}, {"kv_copies": 2}, {"block_ms": None}]
+    assert not any(is_warm({**row, **one}) for one in changes)
 
 
 def test_a_run_without_anything_wanted_is_not_read(tmp_path: Path):

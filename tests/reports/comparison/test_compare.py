@@ -3,12 +3,11 @@
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.run.environments import COMPARED_FACTS
 from attnbench.reports.comparison import text as compare_text
 from attnbench.reports.comparison.compare import DifferentDevices, compare_backends, compare_runs
 from attnbench.reports.data.noise_floor import newest_noise_floor
 from attnbench.reports.data.read import BadRun
-from attnbench.reports.data.run_meta import FACTS
+from attnbench.reports.data.run_meta import fact_differences
 from tests.made_runs import (
     PLANNED,
     case,
@@ -27,10 +26,6 @@ CPU = {"device": "cpu", "cpu": "Imaginary CPU 9000"}
 @pytest.fixture
 def run(tmp_path):
     return fake_run(tmp_path / "results", 1)
-
-
-def test_facts_are_those_that_a_resumed_run_must_share():
-    assert FACTS == COMPARED_FACTS
 
 
 def test_what_has_nothing_in_common_is_refused(run):
@@ -133,3 +128,18 @@ def test_starts_under_other_conditions_do_not_count(run):
     floor_file(run.parent, environment=other, started_utc="2026-11-22T10:00:00+00:00")
     floor = newest_noise_floor([run.parent], CPU)
     assert (floor.starts, floor.between_runs) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("device", "before", "now", "differ"),
+    [
+        ("cpu", {}, {"caches": "warm"}, []),  # a run of an earlier version
+        ("cpu", {}, {"caches": "cold"}, [("plan.caches", "warm", "cold")]),
+        ("cuda", {}, {"caches": "cold"}, []),
+    ],
+)
+def test_where_calls_found_their_keys_is_a_fact_of_a_cpu_only(device, before, now, differ):
+    one, other = (
+        {"device": device, "environment": {}, "scenario": {"plan": plan}} for plan in (before, now)
+    )
+    assert fact_differences(one, other, every=False) == differ

@@ -152,6 +152,11 @@ def test_data_that_fit_in_the_cache_are_named_and_no_others(tmp_path: Path) -> N
         assert ("fit in the CPU's cache" in (row["decode_bandwidth_note"] or "")) is fits
 
 
+def test_copies_that_take_turns_do_not_fit_in_a_cache_that_holds_one(tmp_path: Path) -> None:
+    for row in rows_of(decode_run(tmp_path, cache_bytes=1 << 27, kv_copies=1 << 20)):
+        assert row["decode_fits_in_cache"] is False
+
+
 def test_of_a_gpu_no_cache_is_named(tmp_path: Path) -> None:
     run = decode_run(tmp_path, cache_bytes=1 << 40, device="cuda")
     for row in rows_of(run):

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from attnbench.reports.data.row_groups import Row, first_copies, groups
 from tests.made_runs import case, problem, row, write_run
 from tests.reports.comparison.test_devices import LENGTHS, copies_run, gpu
@@ -82,6 +84,26 @@ def test_what_goes_with_an_axis_does_not_split_its_groups(tmp_path: Path) -> Non
         rows = rows_with_statuses(tmp_path / axis, *((planned, "ok") for planned in made))
         assert len(groups(rows, axis)) == 1
         assert len(groups(rows, None)) == 2
+
+
+@pytest.mark.parametrize(
+    ("corners", "labels"),
+    [
+        (("bottom_right",), ["N_kv = N", "N_kv = 64"]),  # of a square both are one
+        (
+            ("top_left", "bottom_right"),
+            ["N_kv = N", "N_kv = 64, aligned top_left", "N_kv = 64, aligned bottom_right"],
+        ),
+    ],
+)
+def test_a_corner_is_named_where_triangles_differ_in_it(
+    corners: tuple[str, ...], labels: list[str], tmp_path: Path
+) -> None:
+    cross = [problem(128, kv_seq_len=64, causal=True, causal_align=one) for one in corners]
+    square = problem(128, causal=True, causal_align="top_left")
+    of = [case(name, one) for name, one in zip("abc", (square, *cross), strict=False)]
+    rows = rows_with_statuses(tmp_path, *((planned, "ok") for planned in of))
+    assert [one.label.replace("\u00a0", " ") for one in groups(rows, None)] == labels
 
 
 def test_the_first_copy_of_each_case_stays_or_the_lowest_of_a_shard(tmp_path: Path) -> None:

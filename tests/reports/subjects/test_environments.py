@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,6 @@ from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.contrasts import against_one_head as comparable
 from attnbench.reports.contrasts import most_heads
 from attnbench.reports.data.read import BadRun, read_run
-from attnbench.reports.data.row_groups import groups
 from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.exports import export
 from attnbench.reports.pages.report import open_report
@@ -49,20 +48,6 @@ def tables(run: Path, name: str) -> list[Table]:
         for block in rendered(run, name)
         if isinstance(block, Table | Figure)
     ]
-
-
-@pytest.mark.parametrize("over", ["seq_len", "heads", None])
-def test_no_group_holds_a_backend_twice_at_the_same_place(
-    run: Path, over: Literal["seq_len", "heads"] | None
-) -> None:
-    rows = rows_of(run)
-    found = groups(rows, over)
-    for group in found:
-        places = [(row["backend"], row["seq_len"], row["heads"]) for row in group.rows]
-        assert len(set(places)) == len(places)
-        assert len({row["python"] for row in group.rows}) == 1
-        assert f"python {group.problem['python']}" in group.label
-    assert sum(len(group.rows) for group in found) == len(rows) == 2 * len(PLANNED)
 
 
 def test_baselines_and_heads_are_compared_within_an_environment(run: Path) -> None:

@@ -11,7 +11,7 @@ from attnbench.harness.scenario import from_axes, from_mapping
 from attnbench.harness.scenario.fields import Limits, Plan
 from attnbench.harness.scenario.selection import group_cases
 from attnbench.reports.data.typed import typed
-from attnbench.reports.subjects._reproduce import USUAL_ALLOCATOR, USUAL_LIMITS, command
+from attnbench.reports.subjects._reproduce import USUAL_LIMITS, USUAL_SETTINGS, command
 
 SMALL = {"seq_len": 256, "d_model": 64, "heads": 4}
 ALIGNS = ["top_left", "bottom_right"]
@@ -80,7 +80,7 @@ def test_the_command_plans_exactly_that_case(name: str, plan: Any) -> None:
 
 
 def test_what_is_left_out_of_the_command_is_the_default() -> None:
-    assert Plan().allocator == USUAL_ALLOCATOR
+    assert {name: getattr(Plan(), name) for name in USUAL_SETTINGS} == USUAL_SETTINGS
     assert {name: getattr(Limits(), name) for name in USUAL_LIMITS} == USUAL_LIMITS
 
 

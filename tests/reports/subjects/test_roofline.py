@@ -51,25 +51,6 @@ def rendered(parent: Path, **changes: Any) -> list[Block]:
     return blocks_of(roofline, calibrated_run(parent, **changes))
 
 
-@pytest.mark.parametrize(
-    "calibration",
-    [
-        None,
-        {},
-        [],
-        {"peaks": None},
-        {"peaks": {"gemm_fp32_flops_per_s": "fast", "copy_bytes_per_s": 1}},
-    ],
-)
-def test_without_peaks_there_is_nothing_but_how_to_measure_them(
-    tmp_path: Path, calibration: Any
-) -> None:
-    found = rendered(tmp_path, calibration=calibration)
-    (text,) = sentences(found)
-    assert "attnbench doctor --calibrate" in text
-    assert len(found) == 1
-
-
 SHARE = re.compile(r"([\d.]+)\s%")
 
 

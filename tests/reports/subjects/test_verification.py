@@ -12,9 +12,9 @@ from tests.reports.rendering import rows_of, subject_of
 KEYS = 1024
 
 
-def case(drafted: int, ms: float, **axes: Any) -> Any:
+def case(drafted: int, ms: float, backend: str = "sdpa", **axes: Any) -> Any:
     axes = {"kv_seq_len": KEYS, "causal": True, "causal_align": "bottom_right"} | axes
-    return made("sdpa", problem(drafted, **axes), ms)
+    return made(backend, problem(drafted, **axes), ms)
 
 
 def test_a_chain_and_a_tree_are_over_one_step(tmp_path: Path) -> None:
@@ -26,6 +26,15 @@ def test_a_chain_and_a_tree_are_over_one_step(tmp_path: Path) -> None:
     assert line.startswith("Verifying 8 drafted tokens takes 1.")
     assert "the time of one step in a chain and 2." in line
     assert line.endswith("in a tree of 2 children each with sdpa (N_kv\u00a0=\u00a01k).")
+
+
+def test_the_sentence_is_about_the_backend_that_took_least(tmp_path: Path) -> None:
+    others = (case(1, 20.0, "fused"), case(8, 90.0, "fused"))
+    (line,) = subject_of(
+        verification, run_of(tmp_path, *others, case(1, 10.0), case(8, 13.0))
+    ).lines
+    assert "with sdpa" in line
+    assert "fused" not in line
 
 
 @pytest.mark.parametrize(

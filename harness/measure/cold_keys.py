@@ -1,0 +1,108 @@
+"""Keys and values that take turns, so that each call reads its own from memory.
+
+In a model the keys and values of all other layers pass through the caches between two calls of one
+layer. A CPU's caches cannot be emptied, and a buffer that is swept between calls would drive out
+the program too, which a model's layers share. So there are copies, and each call gets the next one.
+Its tensors get other memory; nothing is prepared again. On a GPU the clock flushes the L2 instead.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict
+from math import ceil
+
+import torch
+from torch import Tensor
+
+from ...impls.backend import Inputs
+from ...impls.problem import Problem
+from ..cases.costs import minimal_bytes
+from ..machine.cpu import cpu_cache_bytes
+from ..rows.plans import reads_a_cache
+from .clock import Look
+
+TIMES_THE_CACHE = 2  # beside the last level the cores have caches of their own
+UNKNOWN_CACHE_BYTES = 256 << 20  # where the kernel does not know; above most
+NOT_READ = (
+    "its call does not read the tensors of its inputs but what it made of them before, so that"
+    " copies cannot take turns; set plan.caches to warm"
+)
+STORED = ("key", "value", "key_scale", "value_scale")
+
+
+class Turns:
+    """Copies of a problem's keys and values, the first of which is what its tensors have had.
+
+    Of all copies the calls read twice the bytes of this process's last-level caches: one copy may
+    do. Raises RuntimeError if they do not fit into memory.
+    """
+
+    def __init__(self, problem: Problem, inputs: Inputs) -> None:
+        cache_bytes = cpu_cache_bytes(os.sched_getaffinity(0)) or UNKNOWN_CACHE_BYTES
+        self.count = ceil(TIMES_THE_CACHE * cache_bytes / minimal_bytes(problem))
+        named = inputs.named()
+        kept = (named[name] for name in STORED if name in named)
+        self._tensors = list({id(tensor): tensor for tensor in kept}.values())
+        own = [tensor.data for tensor in self._tensors]
+        self._memory = [own, *([data.clone() for data in own] for _ in range(self.count - 1))]
+        self._turn = 0
+
+    def renew(self) -> None:
+        """Give all copies the numbers that the first one has now."""
+        own, *others = self._memory
+        for copy in others:
+            for data, now in zip(copy, own, strict=True):
+                data.copy_(now)
+        self._turn = 0  # the second was written first
+
+    def are_read_by(self, call: Callable[[], object]) -> bool:
+        """Whether the result follows the copies; their numbers are lost, but for the first's."""
+        if self.count == 1:
+            return True
+        results = [call()]
+        self._turn = 0  # not the first is to be lost
+        with self.taken(no_look):
+            for tensor in self._tensors:
+                tensor.data.zero_()
+            results.append(call())
+        of_own, of_zeros = (one for one in results if isinstance(one, Tensor))
+        return not torch.equal(of_own, of_zeros)
+
+    @contextmanager
+    def taken(self, look: Look) -> Iterator[Look]:
+        """The tensors have the next copy here, another after each look, the first at the end."""
+
+        def turning(result: object, /, *, must: bool) -> object:
+            found = look(result, must=must)
+            self._next()
+            return found
+
+        self._next()
+        try:
+            yield turning
+        finally:
+            self._give(self._memory[0])
+
+    def _next(self) -> None:
+        self._turn = (self._turn + 1) % self.count
+        self._give(self._memory[self._turn])
+
+    def _give(self, copy: list[Tensor]) -> None:
+        for tensor, data in zip(self._tensors, copy, strict=True):
+            tensor.data = data  # without a trace in torch's count of writes
+
+
+def turns_of(problem: Problem, inputs: Inputs) -> Turns | None:
+    """None where no cache of keys and values is read, and on a GPU."""
+    on_cpu = inputs.query.device.type == "cpu"
+    return Turns(problem, inputs) if on_cpu and reads_a_cache(asdict(problem)) else None
+
+
+def in_turn(turns: Turns | None, look: Look) -> AbstractContextManager[Look]:
+    """Around timed calls: what looks at their results."""
+    return nullcontext(look) if turns is None else turns.taken(look)
+
+
+def no_look(result: object, /, *, must: bool) -> None:
+    """Of calls whose results are looked at elsewhere."""

@@ -1,0 +1,31 @@
+"""What torch's flex_attention needs, but for the GPU's age, and the problems that it refuses."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .._inductor import missing_to_compile
+from ..problem import Problem
+
+if TYPE_CHECKING:
+    import torch
+
+NARROWEST = 16  # columns that Triton's matrix product needs
+CPU_FLAGS = Path("/proc/cpuinfo")
+
+
+def unavailable(device: "torch.device") -> str | None:
+    reason = missing_to_compile(device)
+    if reason is None and device.type == "cpu" and "avx2" not in CPU_FLAGS.read_text().split():
+        return "flex_attention on a CPU needs AVX2"
+    return reason
+
+
+def why_not(problem: Problem, device: "torch.device") -> str | None:
+    if device.type == "cpu":
+        if problem.sinks:
+            return "flex_attention gives no log-sum-exp on a CPU, from which sinks are computed"
+        return "flex_attention has no backward pass on a CPU" if problem.backward else None
+    width = min(problem.d_k, problem.d_v)
+    if width < NARROWEST:
+        return f"heads are {width} wide; flex_attention on a GPU needs {NARROWEST} or more"
+    return None

@@ -1,0 +1,78 @@
+"""What Hugging Face's functions need here, and the problems that they refuse."""
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from ..problem import Problem
+from . import flex
+
+if TYPE_CHECKING:
+    import torch
+
+DEFAULT = "sdpa"
+PACKAGES = {
+    "flash_attention_2": ("flash-attn", "kernels-community/flash-attn2"),
+    "flash_attention_3": ("flash-attn-3", "kernels-community/vllm-flash-attn3"),
+    "flash_attention_4": ("flash-attn-4", "kernels-community/flash-attn4"),
+}
+"""The distribution that has it, and what transformers 5.23 takes from the Hub in its place."""
+FLASH = (*PACKAGES, "kernel")
+WIDEST = 256  # columns of a head that flash-attn has kernels for
+
+
+def unavailable(device: "torch.device", *, variant: str, repo: str | None) -> str | None:
+    if variant == "flex_attention":
+        return flex.unavailable(device)
+    if variant == "paged|eager":
+        return (
+            "paged|eager attends to the packed rows of a paged cache, which continuous batching"
+            " makes; hf:eager is the same without one"
+        )
+    if variant not in FLASH:
+        return None
+    if variant == "kernel" and "/" not in (repo or ""):
+        return f"repo: found {repo}; wanted a kernel of the Hub, as hf:kernel[repo=owner/name]"
+    if device.type != "cuda":
+        return f"{variant} needs a CUDA device; this is {device.type}"
+    package, instead = PACKAGES.get(variant, ("kernels", ""))
+    if _is_installed(package):
+        return None
+    missing = f"needs {package}, which is not installed: pip install {package}"
+    return f"{missing}; or --backends {instead} --allow-import" if instead else missing
+
+
+def _is_installed(package: str) -> bool:
+    """By its distribution: those of flash-attn share the name of their module."""
+    try:
+        return bool(version(package))
+    except PackageNotFoundError:
+        return False
+
+
+def why_not(
+    problem: Problem, device: "torch.device", *, variant: str, repo: str | None
+) -> str | None:
+    p = problem
+    if repo is not None and variant != "kernel":
+        return f"repo is of hf:kernel only; found it with {variant or DEFAULT}"
+    if variant == "flex_attention":
+        return flex.why_not(problem, device)
+    if variant == "eager" and p.softcap and p.sinks:
+        return "transformers has no model with softcap and sinks; its eager functions have one"
+    if variant in ("", "sdpa") and p.softcap:
+        return "transformers' sdpa has no softcap; hf:eager and hf:flex_attention have it"
+    if variant in ("", "sdpa", *PACKAGES) and p.sinks:
+        return f"transformers' {variant or DEFAULT} has no sinks; hf:eager has them"
+    if variant not in FLASH:
+        return None
+    if p.mask == "chunked":
+        return "flash-attn has no chunks"
+    if p.dtype == "fp32":
+        return "flash-attn takes fp16 and bf16, not fp32"
+    if p.d_k > WIDEST:
+        return f"heads are {p.d_k} wide; flash-attn has kernels for up to {WIDEST}"
+    if p.causal and p.causal_align == "top_left" and p.seq_len != p.kv_seq_len:
+        return (
+            "flash-attn's triangle starts from the bottom right; this one starts from the top left"
+        )
+    return None
