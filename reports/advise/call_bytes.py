@@ -164,7 +164,7 @@ class CallBytes:
 
     @cached_property
     def _why_none(self) -> str:
-        """Why there are no bytes, before a formula is asked for, which takes long; "" if it may."""
+        """Why there are no bytes, before a formula is asked for; "" if it may be."""
         lengths = sorted({length(one.row) for one in self.stored if _peak(one.row)})
         if lengths and self.implementation.compiles and not self._refused:
             return f"its bytes were measured at N = {', '.join(map(spaced, lengths))} only"
