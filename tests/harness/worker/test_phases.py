@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -42,6 +43,20 @@ def heap(phases):
 
 def ended(phases):
     return [(one["case"], one["reason"]) for one in phases.said if one["event"] == "ended"]
+
+
+def test_what_is_compiled_ahead_counts_as_compiling_and_nothing_does_where_nothing_is(phases):
+    ahead = SimpleNamespace(compiles_ahead=True, compile_ahead=lambda *_: None)
+    found = phases.compiled_ahead(OTHER, ahead)
+    assert (spent_ms := found.ms) > 0
+    found.add(None)  # of a set-up that compiles nothing more
+    assert found.ms == spent_ms
+    found.add(500.0)
+    assert found.ms == spent_ms + 500
+    assert phases.compiled_ahead(OTHER, SimpleNamespace(compiles_ahead=False)).ms is None
+    broken = SimpleNamespace(compiles_ahead=True, compile_ahead=lambda *_: 1 / 0)
+    assert phases.compiled_ahead(CHEAT, broken) is None
+    assert [case for case, _ in ended(phases)] == [CHEAT.id]
 
 
 @keeps_a_heap
