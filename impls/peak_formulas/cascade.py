@@ -1,7 +1,7 @@
 """Peak bytes of `cascade` on the CPU in fp32, forward."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..kv_storage import AS_USUAL
 from ..problem import Problem
@@ -36,7 +36,7 @@ def parts(problem: Problem) -> tuple[Problem, Problem]:
     """
     p, group = problem, problem.heads // problem.kv_heads
     usual = replace(p, causal=False, causal_align="", **AS_USUAL)
-    rows = {"heads": p.kv_heads, "seq_len": group * p.seq_len}
+    rows: dict[str, Any] = {"heads": p.kv_heads, "seq_len": group * p.seq_len}
     own = replace(usual, kv_seq_len=p.kv_seq_len - p.prefix, **({} if _has_triangle(p) else rows))
     of_all = {**rows, "batch": 1, "seq_len": p.batch * group * p.seq_len}
     return replace(usual, kv_seq_len=p.prefix, **of_all), own
