@@ -85,7 +85,7 @@ def by_group(x: Tensor, problem: Problem, *, all_rows: bool = False) -> Tensor:
     p = problem
     rows = p.batch, p.heads // p.kv_heads, p.seq_len
     if all_rows:
-        return x[0].unflatten(1, rows).transpose(0, 1)
+        return x.reshape(p.kv_heads, *rows, -1).transpose(0, 1)
     return x.reshape(p.batch, p.kv_heads, *rows[1:], -1)
 
 
