@@ -98,7 +98,7 @@ def place(one: Stored, axes: Sequence[str]) -> str:
 
 def sentence(found: Sequence[Stored], where: str) -> str:
     """Of one way, with the longest keys; of a shared prefix, `N = 1, shared prefix of 2048 tokens
-    stored once: cascade takes 0.51 times (0.37 to 0.68) the time of sdpa on a copy for each of 16
+    stored once with cascade takes 0.51 times (0.37 to 0.68) the time of sdpa on a copy for each of 16
     sequences, at 0.25 times the bytes (N_kv = 2560)`.
     """
     longest = max(one.row["kv_seq_len"] for one in found)
@@ -110,7 +110,9 @@ def sentence(found: Sequence[Stored], where: str) -> str:
     time = f"{first.time.text_to(base)}{first.time.why_not_decided}"
     size = Quantity(first.bytes_ratio, "times")
     what = f"{where}, {first.way}" if where else first.way
-    return f"{what} stored once: {first.row['backend']} takes {time}, at {size} the bytes ({keys})"
+    return (
+        f"{what} stored once with {first.row['backend']} takes {time}, at {size} the bytes ({keys})"
+    )
 
 
 def comparisons(rows: Sequence[Row]) -> list[Stored]:

@@ -65,14 +65,14 @@ def test_a_shared_prefix_is_beside_a_copy_for_each_sequence(tmp_path: Path) -> N
     shared = [step("kv_cache", 12.0, **of), step("cascade", 2.5, **of)]
     alone = run_of(tmp_path / "alone", *copies, *shared)
     (line,) = (one.replace("\u00a0", " ") for one in subject_of(stored_keys, alone).lines)
-    assert line.startswith("N = 1, shared prefix of 1024 tokens stored once: cascade takes 0.2")
+    assert line.startswith("N = 1, shared prefix of 1024 tokens stored once with cascade takes 0.2")
     assert "the time of sdpa on a copy for each of 16 sequences" in line
     assert line.endswith("at 0.25 times the bytes (N_kv = 4k).")
     half = [step("sdpa", 5.0, batch=16, dtype="bf16"), step("kv_cache", 5.0, dtype="bf16", **of)]
     both = run_of(tmp_path / "both", *copies, *shared, *half)
     first, second = subject_of(stored_keys, both).lines
-    assert first.startswith("Fp32, shared prefix of 1024 tokens stored once: cascade")
-    assert second.startswith("Bf16, shared prefix of 1024 tokens stored once: kv_cache takes")
+    assert first.startswith("Fp32, shared prefix of 1024 tokens stored once with cascade")
+    assert second.startswith("Bf16, shared prefix of 1024 tokens stored once with kv_cache takes")
 
 
 @pytest.mark.parametrize("others", [[], [step("kv_cache", 9.0, keys=512, page=16)]])
