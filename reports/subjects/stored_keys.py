@@ -98,8 +98,8 @@ def place(one: Stored, axes: Sequence[str]) -> str:
 
 def sentence(found: Sequence[Stored], where: str) -> str:
     """Of one way, with the longest keys; of a shared prefix, `N = 1, shared prefix of 2048 tokens
-    stored once with cascade takes 0.51 times (0.37 to 0.68) the time of sdpa on a copy for each of 16
-    sequences, at 0.25 times the bytes (N_kv = 2560)`.
+    stored once with cascade takes 0.51 times (0.37 to 0.68) the time of sdpa on a copy for each of
+    16 sequences, at 0.25 times the bytes (N_kv = 2560)`.
     """
     longest = max(one.row["kv_seq_len"] for one in found)
     alike = [one for one in found if one.row["kv_seq_len"] == longest]
