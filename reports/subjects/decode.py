@@ -96,7 +96,7 @@ def finding(rows: Sequence[Row], meta: Meta) -> str:
     """
     group = largest(rows)
     axes = varying_axes([other.problem for other in groups(known_rates(rows), None)])
-    where = label(group.problem, axes or ["kv_seq_len"])
+    where = label(group.problem, axes) or label(group.problem, ["kv_seq_len"])
     first, *others = sorted(group.rows, key=lambda row: -row["decode_bytes_per_s"])
     whole = memory_bytes_per_s(meta[first["run"]])
     rate = bandwidth_text(first["decode_bytes_per_s"])

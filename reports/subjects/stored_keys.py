@@ -27,7 +27,7 @@ from ._race import race
 
 TITLE = "Pages, quantized keys and values, and shared prefixes"
 SECTION = "asked"
-ORDER = 17
+ORDER = 13
 NEEDS = ("page", "kv_dtype", "latency_ms")
 WAYS = ("page", "kv_dtype", "prefix")
 PLAIN = (0, "same", 0)

@@ -36,14 +36,15 @@ def decode_run(
     calibrated: Any = None,
     cache_bytes: Any = 32 * MIB,
     lengths: tuple[int, ...] = LENGTHS,
+    heads: tuple[int, ...] = (32, 8),
     more: Any = (),
     device: str = "cpu",
     **changes: Any,
 ) -> Path:
-    """`more`: further (case, row) pairs. `changes`: of every row."""
+    """`heads`: of keys. `more`: further (case, row) pairs. `changes`: of every row."""
     causal = {"causal": True, "causal_align": "bottom_right", "device": device}
     pairs = list(more)
-    for length, kv_heads, backend in product(lengths, (32, 8), RATES):
+    for length, kv_heads, backend in product(lengths, heads, RATES):
         of = problem(1, 32, kv_seq_len=length, kv_heads=kv_heads, d_model=4096, **causal)
         moved = needed_bytes(length, kv_heads)
         measured = {
