@@ -70,11 +70,14 @@ def launches(name: str, most_s: float, *gpu: str) -> Step:
 
 
 AGREEMENT = "tests/impls/test_agreement.py"
-SMALL_TESTS = ("tests/impls/test_triton.py", "tests/impls/test_scores.py")
+SMALL_TESTS = tuple(
+    f"tests/impls/test_{name}.py" for name in ("triton", "scores", "kv_storage", "shared_prefix")
+)
 # of Triton's problems those that differ most; the rest is for the last part
 FEW = (
-    "test_triton or (test_scores and (triton or flex)) or (triton and not portable"
-    " and not pointers and (odd or bottom_right_grouped or padded_causal or ragged_causal))"
+    "test_triton or test_kv_storage or test_shared_prefix or (test_scores and (triton or flex))"
+    " or (triton and not portable and not pointers"
+    " and (odd or bottom_right_grouped or padded_causal or ragged_causal))"
 )
 COMPILED = "compiled or flex or hf or triton"  # backends
 COUNTERS = "test_counters_of_a_steady_kernel_agree_between_windows_and_name_their_tier"

@@ -54,6 +54,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "launch_ms": None,
         "call_ms": 1.0,
         "shortest_call_ms": 0.002,
+        "kv_copies": None,
     },
     "sample": {"event": "samples", "spent_s": 0.1, "block_s": 0.1},
 }
