@@ -35,7 +35,7 @@ def test_a_command_receives_only_the_axes_that_were_given() -> None:
 
     parameters = list(inspect.signature(command).parameters)
     assert parameters[:2] == ["first", "batch"]
-    assert parameters[-2:] == ["scope", "last"]
+    assert parameters[-2:] == ["prefix", "last"]
     assert "seq_len" not in parameters
     nothing: dict[str, Any] = {name: None for name in OPTIONS if name != "seq_len"}
     command(**{**nothing, "first": "a", "causal": False, "heads": "1,8", "last": "z"})
