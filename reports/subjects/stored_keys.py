@@ -18,7 +18,7 @@ from ..data.row_groups import (
     problem,
 )
 from ..data.run_meta import Meta
-from ..elements import note, table_of
+from ..elements import Card, note, table_of
 from ..formatting import bytes_text, capital, list_text
 from ..quantity import Quantity
 from ..ratio import Ratio, time_ratio
@@ -57,6 +57,7 @@ class Stored:
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    """The card is of runs that compare shared prefixes alone; in others each finding is a line."""
     found = comparisons(rows)
     if not found:
         return Subject(
@@ -89,7 +90,10 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     )
     told = by(found, lambda one: (one.way, place(one, axes) if one.row["prefix"] else ""))
     lines = tuple(f"{capital(sentence(some, where))}." for (_, where), some in told.items())
-    return Subject(lines=lines, blocks=(how, table))
+    if not all(one.row["prefix"] for one in found):
+        return Subject(lines=lines, blocks=(how, table))
+    card = Card(title="A shared prefix, stored once", sentence=" ".join(lines), picture=table)
+    return Subject(card=card, blocks=(how,))
 
 
 def place(one: Stored, axes: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from attnbench.reports.subjects import stored_keys
 from tests.made_runs import made, problem, run_of
-from tests.reports.rendering import rows_of, subject_of
+from tests.reports.rendering import card_of, rows_of, subject_of
 
 PLAIN_MS = {"sdpa": 10.0, "kv_cache": 11.0}
 
@@ -64,15 +64,20 @@ def test_a_shared_prefix_is_beside_a_copy_for_each_sequence(tmp_path: Path) -> N
     copies = [step(backend, ms, batch=16) for backend, ms in PLAIN_MS.items()]
     shared = [step("kv_cache", 12.0, **of), step("cascade", 2.5, **of)]
     alone = run_of(tmp_path / "alone", *copies, *shared)
-    (line,) = (one.replace("\u00a0", " ") for one in subject_of(stored_keys, alone).lines)
+    card = card_of(stored_keys, alone)
+    line = card.sentence.replace("\u00a0", " ")
     assert line.startswith("N = 1, shared prefix of 1024 tokens stored once with cascade takes 0.2")
     assert "the time of sdpa on a copy for each of 16 sequences" in line
     assert line.endswith("at 0.25 times the bytes (N_kv = 4k).")
     half = [step("sdpa", 5.0, batch=16, dtype="bf16"), step("kv_cache", 5.0, dtype="bf16", **of)]
-    both = run_of(tmp_path / "both", *copies, *shared, *half)
-    first, second = subject_of(stored_keys, both).lines
-    assert first.startswith("Fp32, shared prefix of 1024 tokens stored once with cascade")
-    assert second.startswith("Bf16, shared prefix of 1024 tokens stored once with kv_cache takes")
+    pages = step("kv_cache", 9.0, batch=16, page=16)
+    both = run_of(tmp_path / "both", *copies, *shared, *half, pages)
+    found = subject_of(stored_keys, both)
+    assert found.card is None
+    lines = sorted(found.lines)
+    assert lines[0].startswith("Bf16, shared prefix of 1024 tokens stored once with kv_cache takes")
+    assert lines[1].startswith("Fp32, shared prefix of 1024 tokens stored once with cascade")
+    assert lines[2].startswith("Pages of 16 tokens have")
 
 
 @pytest.mark.parametrize("others", [[], [step("kv_cache", 9.0, keys=512, page=16)]])
