@@ -26,7 +26,7 @@ PYTHON312 ?= python3.12
 TORCH ?= torch==2.11.*
 TRITON ?= triton==3.6.*
 
-.PHONY: lock demo test test-all test-lowest nightly cookbook check approve bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures site dist report format clean
+.PHONY: lock demo test test-all contract test-lowest nightly cookbook check approve bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures site dist report format clean
 
 demo: $(USABLE)  ## measure scenarios/quickstart.yaml on this machine and write the page
 	@run=$$($(BIN)/attnbench run quickstart --runs $(OUT)); code=$$?; \
@@ -37,6 +37,9 @@ test: $(STAMP)  ## before each commit: the short tests of the core, which need n
 
 test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of processes, and those of the packs; 13 minutes
 	$(BIN)/python -m pytest -m "not nightly" $(IN_PARALLEL)
+
+contract: $(STAMP)  ## what a user relies on, seen from outside: processes, files, exit codes; 6 minutes on two busy cores
+	$(BIN)/python -m pytest tests/contract -m "contract and not nightly" $(IN_PARALLEL)
 
 nightly: $(STAMP)  ## what takes minutes each: compiled backends on every problem, all cheats, then bench, faults and cookbook; an hour
 	$(BIN)/python -m pytest -m nightly $(IN_PARALLEL)
