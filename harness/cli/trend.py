@@ -43,7 +43,7 @@ def trend(
 
     Runs of other machines, versions or settings than the newest are kept apart.
     """
-    from ...impls.discovery.names import real_name
+    from ..api.sides import named_backend
     from ..store.names import find_all, find_run
     from ..terminal.live_bar import busy
     from .tables import show
@@ -59,8 +59,8 @@ def trend(
         found = trend_of(
             paths,
             first,
-            against=against and real_name(against),
-            only=[real_name(pattern) for pattern in only or ()],
+            against=against and named_backend(against),
+            only=[named_backend(pattern) for pattern in only or ()],
             salvage=salvage,
         )
     if as_json:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .settings import CHOICE
@@ -105,6 +106,16 @@ def call(function: str, *arguments: Any, **options: Any) -> Reading:
     except nvml.NVMLError as error:
         return Reading(None, f"{function}: {_error_text(nvml, error)}")
     return Reading(value, f"{function}: the driver gave no value" if value is None else "")
+
+
+def plausible(column: str, reading: Reading) -> Reading:
+    """The reading of a column, or why it is no value: drivers give shares of more than all
+    (Syllo/nvtop#110), and numbers below 0.
+    """
+    value, percent = reading.value, column.endswith("_ratio")
+    if not isinstance(value, int | float) or (0 <= value <= (1 if percent else inf)):
+        return reading
+    return Reading(None, f"the driver gave {f'{100 * value:.4g} %' if percent else value}")
 
 
 def without_function(reason: str) -> str:
