@@ -1,6 +1,8 @@
 """Memory that is free here, and what this process has mapped."""
 
+import os
 import resource
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +13,30 @@ if TYPE_CHECKING:
 
 
 def available_bytes(device: "torch.device") -> int:
-    """Free memory: the device's, or the host's."""
-    if device.type == "cuda":
-        import torch
+    """Free memory: the device's, or the host's, which some GPUs share. Of that CUDA says how much
+    nobody uses, without the page cache, which the kernel gives back.
+    """
+    if device.type != "cuda" or shares_host_memory(device):
+        return host_available_bytes()
+    import torch
 
-        return int(torch.cuda.mem_get_info(device)[0])
-    return host_available_bytes()
+    return int(torch.cuda.mem_get_info(device)[0])
+
+
+def shares_host_memory(device: "torch.device") -> bool:
+    import torch
+
+    from .nvml import SharedMemory, each_gpu, memory_info
+
+    with suppress(AssertionError, RuntimeError):  # a torch that cannot use the GPU
+        properties = torch.cuda.get_device_properties(device)
+        return bool(getattr(properties, "is_integrated", False))
+    gpus = [one.value for one in each_gpu().value or [] if one.value]
+    return len(gpus) == 1 and isinstance(memory_info(gpus[0]).value, SharedMemory)
+
+
+def host_total_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def host_available_bytes() -> int:
