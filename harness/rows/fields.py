@@ -212,7 +212,8 @@ class Weighed(Part):
     included, beyond inputs and weights. Null without gradients"""
     peak_source: str | None = None
     """how `peak_bytes` was counted: `allocator events`, `cuda requested bytes`, or `resident pages`
-    for a call on a CPU whose result is not in torch's memory"""
+    for a call on a CPU whose result is not in torch's memory. In half precision and in backward
+    passes on a CPU it says `at least`: oneDNN's buffers are not counted"""
     workspace_bytes: Count | None = Field(None, title="kept between calls")
     """memory of torch's allocator that `prepare` and earlier calls keep between calls, beyond
     inputs, weights and a mask that counts as an input. In addition to `peak_bytes`"""
