@@ -13,7 +13,7 @@ import torch
 from ... import __version__
 from .control_group import quota
 from .cpu import cpu_cache_bytes, cpu_name
-from .free_memory import host_total_bytes
+from .host_memory import host_total_bytes
 from .nvml import has_gpu, nvml_device, system_fact
 from .settings import SETTINGS
 

@@ -10,7 +10,7 @@ from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .free_memory import host_available_bytes, host_total_bytes
+from .host_memory import host_available_bytes, host_total_bytes
 from .settings import CHOICE
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..files.errors import EnvironmentUnmet
 from .cpu import cpu_name
-from .free_memory import host_available_bytes
+from .host_memory import host_available_bytes
 from .nvml import Gpu, SharedMemory, each_gpu, has_gpu, memory_info, nvml_device, open_gpu, text
 from .settings import CHOICE
 
