@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from ...impls.problem import Problem
+from ...impls.problem import CausalAlign, Problem
 from .correctness import CorrectnessCheck
 from .prepared_call import Tensors
 
@@ -25,7 +25,7 @@ def explained(problem: Problem, tensors: Tensors, output: torch.Tensor, seed: in
 def _near(p: Problem) -> Iterator[tuple[str, Problem, float]]:
     """In words, the problem, and the factor of its queries."""
     if p.causal and p.seq_len != p.kv_seq_len:
-        other = "top_left" if p.causal_align == "bottom_right" else "bottom_right"
+        other: CausalAlign = "top_left" if p.causal_align == "bottom_right" else "bottom_right"
         with suppress(ValueError):
             near = replace(p, causal_align=other)
             yield f"causal_align {other}, where {p.causal_align} was asked", near, 1
