@@ -59,7 +59,8 @@ test-lowest:  ## the same with the lowest versions that pyproject.toml allows, i
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/floors.txt -e '.[parquet,hf,checkpoint,pytest]' $(TEST_TOOLS)
 	.venv-lowest/bin/python -m pytest -m "$(SHORT)" -o filterwarnings=default --disable-warnings $(IN_PARALLEL)
 
-check: $(STAMP)  ## format, lint, types, import directions
+check: $(STAMP)  ## format, lint, types, import directions, and no more code than .ci/budget.toml allows
+	$(BIN)/python .ci/budget.py
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
