@@ -92,7 +92,9 @@ DEFECTS = (
                 "            self.start.record()",
             ),
         ),
-        noticed_by=("tests/contract/test_net.py::test_the_l2_of_a_gpu_is_cold_before_each_call",),
+        noticed_by=(
+            "tests/contract/test_clock_of_a_gpu.py::test_the_l2_is_cold_before_a_call_and_warm_where_the_name_says_so",
+        ),
     ),
     Defect(
         name="limit of correctness 20",
@@ -188,7 +190,9 @@ DEFECTS = (
                 '"power_w": 1e3 * energy_j / (end_s - start_s)',
             ),
         ),
-        noticed_by=("tests/contract/test_net.py::test_counters_of_a_gpu_have_their_units",),
+        noticed_by=(
+            "tests/contract/test_clock_of_a_gpu.py::test_counters_have_their_names_and_units",
+        ),
     ),
     Defect(
         name="SM and tensor columns swapped",
@@ -196,7 +200,9 @@ DEFECTS = (
             Patch("harness/probes/gpm.py", '"sm_active_ratio": 2', '"sm_active_ratio": 5'),
             Patch("harness/probes/gpm.py", '"any_tensor_ratio": 5', '"any_tensor_ratio": 2'),
         ),
-        noticed_by=("tests/contract/test_net.py::test_counters_of_a_gpu_have_their_units",),
+        noticed_by=(
+            "tests/contract/test_clock_of_a_gpu.py::test_counters_have_their_names_and_units",
+        ),
     ),
     Defect(
         name="graph capture failing quietly",
@@ -207,7 +213,9 @@ DEFECTS = (
                 'self.graph_reason = ""',
             ),
         ),
-        noticed_by=("tests/contract/test_net.py::test_a_call_that_no_graph_can_hold_says_so",),
+        noticed_by=(
+            "tests/contract/test_clock_of_a_gpu.py::test_a_call_that_no_graph_can_hold_says_so",
+        ),
     ),
     Defect(
         name="budget doubled",
