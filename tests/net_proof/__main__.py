@@ -68,7 +68,7 @@ def first_failure(tree: Path, tests: tuple[str, ...]) -> Found:
     if done.returncode != 1 or not failed:  # such as a test that is not there any more
         raise Broken("\n".join([*lines[-30:], done.stderr[-2000:]]))
     test = failed.removeprefix("FAILED ").split(" - ")[0]
-    why = next((line.removeprefix("E").strip() for line in lines if line.startswith("E ")), "")
+    why = " ".join([line[1:].strip() for line in lines if line.startswith("E ")][:2])
     return Found(test.removeprefix("tests/"), why, seconds)
 
 

@@ -165,7 +165,9 @@ DEFECTS = (
                 'if fields["case"] not in final][1:]',
             ),
         ),
-        noticed_by=("tests/contract/test_resume.py",),
+        noticed_by=(
+            "tests/contract/test_resume.py::test_resuming_adds_exactly_what_is_missing_and_changes_no_byte",
+        ),
     ),
     Defect(
         name="two rows for one case",
@@ -239,14 +241,16 @@ DEFECTS = (
                 "    return False\n    if isinstance(error, OSError)",
             ),
         ),
-        noticed_by=("tests/contract/test_net.py::test_the_budget_is_the_budget",),
+        noticed_by=(
+            "tests/contract/test_statuses.py::test_a_fault_is_one_row_with_its_status_and_the_reason[runs_out_of_memory]",
+        ),
     ),
     Defect(
         name="interval at 80 %",
         patches=(
             Patch("harness/stats/intervals.py", "\nCONFIDENCE = 0.965", "\nCONFIDENCE = 0.80"),
         ),
-        noticed_by=("tests/approved",),
+        noticed_by=("tests/approved/test_facts.py::test_the_facts_were_approved[after]",),
     ),
     Defect(
         name="Holm left out",
@@ -257,7 +261,9 @@ DEFECTS = (
                 "        adjusted[place] = p_values[place]\n",
             ),
         ),
-        noticed_by=("tests/approved",),
+        noticed_by=(
+            "tests/approved/test_facts.py::test_the_facts_were_approved[compare_backends]",
+        ),
     ),
     Defect(
         name="mark by another rule",
@@ -268,7 +274,9 @@ DEFECTS = (
                 "abs(log(self.value)) > log(1.1)",
             ),
         ),
-        noticed_by=("tests/approved",),
+        noticed_by=(
+            "tests/approved/test_facts.py::test_the_facts_were_approved[cpu-20261124-quickstart]",
+        ),
     ),
     Defect(
         name="an axis hidden",
@@ -279,7 +287,9 @@ DEFECTS = (
                 'if len(values) > 1 and axis != "causal"]\n\n\ndef distinguishing',
             ),
         ),
-        noticed_by=("tests/approved",),
+        noticed_by=(
+            "tests/approved/test_facts.py::test_the_facts_were_approved[h200-20261126-kernel_sweep]",
+        ),
     ),
     Defect(
         name="missing as 0",
@@ -287,13 +297,13 @@ DEFECTS = (
             Patch(
                 "reports/data/load.py",
                 "and isnan(value)):\n        return None\n",
-                "and isnan(value)):\n        return 0 if dtype in (NUMBER, COUNT) else None\n",
+                "and isnan(value)):\n        return 0 if dtype == COUNT else None\n",
             ),
             Patch(
                 "reports/data/load.py", "import COLUMNS, NUMBER,", "import COLUMNS, COUNT, NUMBER,"
             ),
         ),
-        noticed_by=("tests/approved",),
+        noticed_by=("tests/approved/test_facts.py::test_the_facts_were_approved[failures]",),
     ),
     Defect(
         name="a backend that leaves one thread set changes its neighbour's time",
@@ -316,7 +326,7 @@ DEFECTS = (
                 "                os.kill(pid, 0)\n        left,",
             ),
         ),
-        noticed_by=("tests/contract/test_resume.py",),
+        noticed_by=("tests/contract/test_statuses.py::test_what_a_backend_leaves_behind_is_ended",),
     ),
     Defect(
         name="an open file per case",

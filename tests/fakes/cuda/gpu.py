@@ -13,7 +13,6 @@ CAPTURING = "CUDA error: operation not permitted when stream is capturing"
 INVALIDATED = "CUDA error: operation failed due to a previous error during capture"
 NOT_READY = "CUDA error: device not ready"
 SHORTEST_S = 2e-6  # of a kernel that does nothing
-SPIN = "spin"  # reads no memory
 DEVICE_INDEX, DEVICE_TYPE = 0, 1  # of c10::DeviceType: 1 is CUDA
 
 
@@ -42,9 +41,7 @@ class FakeGpu:
     kernels, in order. `broken`: a message with which every later call of CUDA fails, as after an
     illegal address. `drawing`: what torch's own generator of random numbers is marked for, "eager"
     calls or the "captured" ones.
-    `workspace_bytes`: what a matrix product takes, once for each stream, and keeps. `warm_ratio`:
-    of its time, what a kernel takes that ran before and found no zeros written since (`zero_`, with
-    which a timer flushes the L2).
+    `workspace_bytes`: what a matrix product takes, once for each stream, and keeps.
     """
 
     def __init__(
@@ -61,7 +58,6 @@ class FakeGpu:
         self.name = "NVIDIA H100 80GB HBM3"
         self.kernel_s: dict[str, float] = {}
         self.other_s, self.launch_s, self.event_s = 10e-6, 5e-6, 0.0
-        self.warm_ratio, self._warm = 1.0, set[str]()
         self.launched: list[str] = []
         self.broken = ""
         self.drawing = "eager"
@@ -87,11 +83,6 @@ class FakeGpu:
 
     def _start(self, timeline: Timeline, name: str, took_s: float) -> None:
         self.launched.append(name)
-        took_s *= self.warm_ratio if name in self._warm else 1.0
-        if name == "zero_":
-            self._warm.clear()
-        elif name != SPIN:
-            self._warm.add(name)
         timeline.free_s = max(timeline.free_s, self.clock.now()) + took_s
 
     def _captured(self, name: str, took_s: float, again: Callable[[], object] | None) -> None:
@@ -125,7 +116,7 @@ class FakeGpu:
         if not isinstance(cycles, int):
             raise TypeError(f"_sleep(): cycles must be int, not {type(cycles).__name__}")
         seconds = cycles / (self.sm_clock_khz * 1e3)
-        self.launch(SPIN, max(seconds, SHORTEST_S))
+        self.launch("spin", max(seconds, SHORTEST_S))
 
     # ---- streams and graphs ----------------------------------------------------------------------
 

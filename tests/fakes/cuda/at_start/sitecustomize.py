@@ -1,8 +1,7 @@
 """On PYTHONPATH: a worker of attnbench that is started finds the fake GPU, on the real clock.
 
 A clock turned by hand would be found out: the parent process compares it with its own.
-FAKE_CUDA_KERNEL_S: how long every kernel takes; FAKE_CUDA_WARM_RATIO: of that, one that finds its
-data in the L2.
+FAKE_CUDA_KERNEL_S: how long every kernel takes.
 """
 
 import os
@@ -20,7 +19,6 @@ def start() -> AbstractContextManager[object]:
 
     gpu = FakeGpu(RealClock(), uuid=UUID.removeprefix("GPU-"))
     gpu.other_s = float(os.environ.get("FAKE_CUDA_KERNEL_S", gpu.other_s))
-    gpu.warm_ratio = float(os.environ.get("FAKE_CUDA_WARM_RATIO", gpu.warm_ratio))
     clock.L2_FLUSH_BYTES = 1 << 20  # a CPU writes them
     clock.LEFT_OVER_MS = 50.0  # this host may be busy with other things between two readings
     clock.GRAPH_BELOW_MS = launch.GRAPH_BELOW_MS = 1e3  # and its calls be long
