@@ -1,6 +1,6 @@
 """Whole runs on a fake GPU: its clock, its counters, and columns that are null where it has none.
 
-torch.cuda and the driver's library are fakes (tests/fakes); the commands, workers and files are real.
+torch.cuda and the driver's library are fakes (tests/fakes); commands, workers and files are real.
 """
 
 import json
