@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.net_proof.defects import DEFECTS, NET, Defect, NotPlanted
+from tests.search_path import searched
 
 ROOT = Path(__file__).parents[2]
 LEAST_NOTICED = 22
@@ -54,7 +55,7 @@ def first_failure(tree: Path, tests: tuple[str, ...]) -> Found:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "--benchmark-enable", *tests],
         cwd=tree,
-        env={**os.environ, "PYTHONPATH": f"{tree / '.package'}{os.pathsep}{tree}"},
+        env={**os.environ, "PYTHONPATH": searched(tree / ".package", tree)},
         capture_output=True,
         text=True,
         timeout=MOST_S * (1 if tests != NET else 10),
@@ -72,11 +73,6 @@ def first_failure(tree: Path, tests: tuple[str, ...]) -> Found:
     return Found(test.removeprefix("tests/"), why, seconds)
 
 
-def proven(tree: Path, defect: Defect, tests: tuple[str, ...]) -> Found:
-    with defect.planted(tree):
-        return first_failure(tree, tests)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.net_proof")
     names = [defect.name for defect in DEFECTS]
@@ -92,11 +88,7 @@ def main() -> int:
         copied(tree)
         try:
             for defect in some:  # before minutes go by
-                with defect.planted(tree):
-                    pass
-            if chosen.list:
-                print(*(defect.name for defect in some), sep="\n")
-                return 0
+                defect.patched(tree)
             tests = tuple(dict.fromkeys(test for defect in some for test in defect.noticed_by))
             intact = first_failure(tree, NET if chosen.all else tests)
             if intact.test:
@@ -113,7 +105,8 @@ def told(tree: Path, some: list[Defect], *, whole_net: bool) -> int:
     print("| defect | planted in | noticed by | s |\n|---|---|---|---:|")
     missed, surprising = 0, []
     for defect in some:
-        found = proven(tree, defect, NET if whole_net else defect.noticed_by)
+        with defect.planted(tree):
+            found = first_failure(tree, NET if whole_net else defect.noticed_by)
         missed += not found.test
         if bool(found.test) == bool(defect.missed):
             surprising.append(defect.name)

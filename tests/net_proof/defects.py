@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-NET = ("tests/contract", "tests/approved", "tests/bench/test_net_targets.py")
+NET = ("tests/contract", "tests/approved")
 
 
 class NotPlanted(Exception):
@@ -33,16 +33,22 @@ class Defect:
     noticed_by: tuple[str, ...]
     missed: str = ""
 
+    def patched(self, tree: Path) -> dict[str, str]:
+        """The files that change, by path, as they are with it. Raises NotPlanted."""
+        after: dict[str, str] = {}
+        for path, old, new in self.patches:
+            text = after.get(path) or (tree / path).read_text()
+            if (count := text.count(old)) != 1:
+                raise NotPlanted(f"{self.name}: {path} has {count} times, not once:\n{old}")
+            after[path] = text.replace(old, new)
+            compile(after[path], path, "exec")
+        return after
+
     @contextmanager
     def planted(self, tree: Path) -> Iterator[None]:
         """Raises NotPlanted."""
-        before = {patch.path: (tree / patch.path).read_text() for patch in self.patches}
-        after = dict(before)
-        for path, old, new in self.patches:
-            if (count := after[path].count(old)) != 1:
-                raise NotPlanted(f"{self.name}: {path} has {count} times, not once:\n{old}")
-            after[path] = after[path].replace(old, new)
-            compile(after[path], path, "exec")
+        after = self.patched(tree)
+        before = {path: (tree / path).read_text() for path in after}
         try:
             for path, text in after.items():
                 (tree / path).write_text(text)
@@ -93,7 +99,7 @@ DEFECTS = (
             ),
         ),
         noticed_by=(
-            "tests/contract/test_clock_of_a_gpu.py::test_the_l2_is_cold_before_a_call_and_warm_where_the_name_says_so",
+            "tests/contract/test_gpu_fakes.py::test_cold_calls_find_a_cache_that_was_written_over",
         ),
     ),
     Defect(
@@ -101,7 +107,9 @@ DEFECTS = (
         patches=(
             Patch("harness/measure/correctness.py", "\nLIMIT_RATIO = 2.0", "\nLIMIT_RATIO = 20.0"),
         ),
-        noticed_by=("tests/contract/test_net.py::test_what_is_slightly_wrong_is_incorrect",),
+        noticed_by=(
+            "tests/contract/test_own_function.py::test_what_is_wrong_in_little_is_incorrect_and_has_no_speed[slightly_wrong:rounding-128]",
+        ),
     ),
     Defect(
         name="8 judged rows",
@@ -112,7 +120,9 @@ DEFECTS = (
                 "    rows = rows[:: -(-len(rows) // 8)]\n    widths = p.heads * n * p.d_k",
             ),
         ),
-        noticed_by=("tests/contract/test_net.py::test_what_is_slightly_wrong_is_incorrect",),
+        noticed_by=(
+            "tests/contract/test_own_function.py::test_what_is_wrong_in_little_is_incorrect_and_has_no_speed[slightly_wrong:row-128]",
+        ),
     ),
     Defect(
         name="a key too many at long N",
@@ -123,7 +133,9 @@ DEFECTS = (
                 "(rows + problem.causal_offset + (problem.kv_seq_len >= 1024))",
             ),
         ),
-        noticed_by=("tests/contract/test_net.py::test_shipped_backends_are_right_at_long_n",),
+        noticed_by=(
+            "tests/contract/test_own_function.py::test_what_is_right_is_measured[naive-1024]",
+        ),
     ),
     Defect(
         name="warm-up of one call",
@@ -148,13 +160,8 @@ DEFECTS = (
                 "        self._random.manual_seed(self.seed)\n"
                 "        columns = draw(self.problem, self.device, self._random)\n",
             ),
-            Patch(
-                "harness/worker/judge.py",
-                "self._values_seed = secrets.randbits(SEED_BITS)",
-                "self._values_seed = seed",
-            ),
         ),
-        noticed_by=("tests/contract/test_net.py::test_values_are_new",),
+        noticed_by=("tests/contract/test_clock.py::test_values_are_new_in_a_block_that_says_so",),
     ),
     Defect(
         name="a row lost in resume",
@@ -193,7 +200,7 @@ DEFECTS = (
             ),
         ),
         noticed_by=(
-            "tests/contract/test_clock_of_a_gpu.py::test_counters_have_their_names_and_units",
+            "tests/contract/test_gpu_fakes.py::test_power_is_in_watt_and_energy_is_power_times_time[hopper]",
         ),
     ),
     Defect(
@@ -203,7 +210,7 @@ DEFECTS = (
             Patch("harness/probes/gpm.py", '"any_tensor_ratio": 5', '"any_tensor_ratio": 2'),
         ),
         noticed_by=(
-            "tests/contract/test_clock_of_a_gpu.py::test_counters_have_their_names_and_units",
+            "tests/contract/test_gpu_fakes.py::test_counters_of_hopper_are_in_their_columns",
         ),
     ),
     Defect(
@@ -216,7 +223,7 @@ DEFECTS = (
             ),
         ),
         noticed_by=(
-            "tests/contract/test_clock_of_a_gpu.py::test_a_call_that_no_graph_can_hold_says_so",
+            "tests/contract/test_gpu_fakes.py::test_a_graph_is_a_whole_number_of_kernels_and_one_that_fails_says_why",
         ),
     ),
     Defect(
@@ -228,7 +235,9 @@ DEFECTS = (
                 "self.limit = used + 2 * budget_bytes",
             ),
         ),
-        noticed_by=("tests/contract/test_net.py::test_the_budget_is_the_budget",),
+        noticed_by=(
+            "tests/contract/test_memory_limit.py::test_the_wall_is_where_the_formula_meets_the_budget",
+        ),
     ),
     Defect(
         name="oom as error",
@@ -315,7 +324,9 @@ DEFECTS = (
                 "",
             ),
         ),
-        noticed_by=("tests/contract/test_net.py::test_a_backend_leaves_no_threads_set",),
+        noticed_by=(
+            "tests/contract/test_own_function.py::test_one_thread_that_a_backend_leaves_set_reaches_no_other",
+        ),
     ),
     Defect(
         name="a child left alive",
