@@ -349,14 +349,14 @@ DEFECTS = (
                 '            self.__dict__.setdefault("opened", []).append(open("/dev/null"))\n',
             ),
         ),
-        noticed_by=("tests/contract/test_net.py::test_a_run_opens_no_file_per_case",),
+        noticed_by=("tests/contract/test_net.py::test_a_run_holds_no_file_open_for_a_case",),
     ),
     Defect(
         name="torch imported by show",
         patches=(
             Patch("harness/cli/report.py", "\nimport typer\n", "\nimport torch\nimport typer\n"),
         ),
-        noticed_by=("tests/contract/test_net.py::test_show_imports_no_torch",),
+        noticed_by=("tests/contract/test_net.py::test_a_run_is_shown_without_torch",),
     ),
 )
 assert len(DEFECTS) == 24
