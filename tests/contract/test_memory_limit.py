@@ -75,7 +75,7 @@ def test_what_cannot_fit_by_far_is_predicted_and_no_failure(limited: Limited) ->
 
 def test_the_wall_is_where_the_formula_meets_the_budget(tmp_path: Path) -> None:
     shape = ("--batch", 1, "--heads", 2, "--head-dim", 16, "--device", "cpu", "--backends", "fused")
-    limit = ("--memory-gib", 0.0625, "--tolerance", 0.1)
+    limit = ("--memory-gib", 0.0625, "--tolerance", 0.1, "--time-budget", 600)
     done = run_attnbench("wall", *shape, *limit, "--runs", "runs", "--quiet", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (row,) = rows(only_run(tmp_path / "runs"))
@@ -87,7 +87,7 @@ def test_the_wall_is_where_the_formula_meets_the_budget(tmp_path: Path) -> None:
 
     assert needed(predicted) <= BUDGET < needed(predicted + 1)
     assert row["limited_by"] == "memory"
-    assert 0.95 * predicted <= fits < fails
+    assert 0.85 * predicted <= fits < fails
     assert needed(fits) <= BUDGET
     tried = {(one["seq_len"], one["status"]) for one in row["probes"]}
     assert {(fits, "ok"), (fails, "oom")} <= tried, "what is said was tried"
